@@ -1,0 +1,52 @@
+//! What is made: artifacts, whole or growing by chunks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ArtifactId, Content, Json, Part};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    pub id: ArtifactId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    pub parts: Vec<Part>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Json>,
+}
+
+impl Artifact {
+    pub fn new(id: ArtifactId, parts: Vec<Part>) -> Self {
+        Self { id, name: None, description: None, parts, extensions: Vec::new(), metadata: None }
+    }
+
+    /// Takes in a later chunk. Neighbouring plain text becomes one part, so that an answer which was
+    /// streamed by the word is stored as one text; an empty text that only closes is not kept.
+    pub(crate) fn extend(&mut self, chunk: &Artifact) {
+        for part in &chunk.parts {
+            let joins = part.is_plain_text() && self.parts.last().is_some_and(Part::is_plain_text);
+            match (&part.content, self.parts.last_mut().map(|last| &mut last.content)) {
+                (Content::Text(more), Some(Content::Text(text))) if joins => text.push_str(more),
+                (Content::Text(more), _) if more.is_empty() && part.is_plain_text() => {}
+                _ => self.parts.push(part.clone()),
+            }
+        }
+        if chunk.name.is_some() {
+            self.name.clone_from(&chunk.name);
+        }
+        if chunk.description.is_some() {
+            self.description.clone_from(&chunk.description);
+        }
+        if chunk.metadata.is_some() {
+            self.metadata.clone_from(&chunk.metadata);
+        }
+        for extension in &chunk.extensions {
+            if !self.extensions.contains(extension) {
+                self.extensions.push(extension.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Everything a client can ask for, and what it is answered.
+//!
+//! Every dialect and binding meets here. Where mounts or dialects differ in behaviour, the call has a
+//! field for it, so that the engine never asks which version it talks to.
+
+use crate::{
+    AgentId, Birth, ContextId, Cursor, IdempotencyKey, Json, Message, PushConfig, PushConfigId, Seq, State, Task,
+    TaskId, Timestamp,
+};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Call {
+    Send(Box<Send>),
+    Get(Get),
+    List(List),
+    Cancel(Cancel),
+    Subscribe(Subscribe),
+    Push(PushCall),
+    ExtendedCard { agent: Option<AgentId> },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Send {
+    /// `None`: the default agent.
+    pub agent: Option<AgentId>,
+    pub message: Message,
+    /// Its sender gave the message no id: what stands there is a place for one.
+    pub is_unnamed: bool,
+    /// Of the request, kept on the task.
+    pub metadata: Option<Json>,
+    pub delivery: Delivery,
+    /// At most so many messages of history in the answer.
+    pub history: Option<u32>,
+    pub accepted_output: Vec<String>,
+    pub push: Option<PushConfig>,
+    pub idempotency: Option<IdempotencyKey>,
+    /// `Last-Event-ID`: honoured when the send joins a task that exists.
+    pub after: Option<Seq>,
+    pub born: Birth,
+    pub on_finished: OnFinished,
+    pub context_alone: ContextAlone,
+    pub direct: Direct,
+}
+
+/// When a send is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// With every event as it happens.
+    Stream,
+    /// Once, when the task settles or needs its caller.
+    WhenSettled,
+    /// At once; the client will ask again.
+    Immediately,
+}
+
+/// What a message to a finished task means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFinished {
+    Refuse,
+    /// A new task in the same context.
+    StartTask,
+}
+
+/// What a message with a context and no task means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContextAlone {
+    /// It answers the one task of the context that waits, if there is one.
+    AnswersWaiting,
+    StartsTask,
+}
+
+/// What becomes of an agent's direct message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direct {
+    Message,
+    /// The dialect knows tasks only: a stored, completed one.
+    StoredTask,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Get {
+    /// `None`: any agent's task.
+    pub agent: Option<AgentId>,
+    pub task: TaskId,
+    pub history: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct List {
+    pub agent: Option<AgentId>,
+    pub context: Option<ContextId>,
+    pub state: Option<State>,
+    /// Status time at or after this.
+    pub since: Option<Timestamp>,
+    pub page_size: u32,
+    pub from: Option<Cursor>,
+    pub history: Option<u32>,
+    pub artifacts: Wanted,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    Yes,
+    No,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cancel {
+    pub agent: Option<AgentId>,
+    pub task: TaskId,
+    pub metadata: Option<Json>,
+    pub on_finished: OnFinishedCancel,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFinishedCancel {
+    Refuse,
+    /// Answer with the task as it is.
+    Leave,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscribe {
+    pub agent: Option<AgentId>,
+    pub task: TaskId,
+    /// `Last-Event-ID`: exactly the events after this one, and no snapshot.
+    pub after: Option<Seq>,
+    pub on_finished: OnFinishedSubscribe,
+}
+
+/// What a subscription without `Last-Event-ID` to a finished task means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFinishedSubscribe {
+    Refuse,
+    /// The snapshot, the last event once more, and the end.
+    ShowEnd,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PushCall {
+    Set { agent: Option<AgentId>, config: PushConfig },
+    Get { agent: Option<AgentId>, task: TaskId, config: Option<PushConfigId> },
+    List { agent: Option<AgentId>, task: TaskId, page_size: Option<u32>, page_token: Option<String> },
+    Delete { agent: Option<AgentId>, task: TaskId, config: Option<PushConfigId> },
+}
+
+/// What a call is answered, `S` being the stream of events that the engine hands out.
+#[derive(Debug)]
+pub enum Answer<S> {
+    Task(Box<Task>),
+    /// A direct message; there is no task.
+    Message(Box<Message>),
+    Page(Box<Page>),
+    Stream(S),
+    PushConfig(Option<Box<PushConfig>>),
+    PushConfigs(Vec<PushConfig>),
+    /// Done, with nothing to tell.
+    Done,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    pub tasks: Vec<Task>,
+    pub artifacts: Wanted,
+    pub next: Option<Cursor>,
+    pub page_size: u32,
+    /// Matches before paging.
+    pub total: u64,
+}

@@ -1,0 +1,97 @@
+//! Everything a caller can be told went wrong.
+//!
+//! Bindings translate it into codes and statuses; nobody else does. A sentence starts in lower case,
+//! has no final dot, and says what the reader can act on.
+
+use crate::{AgentId, TaskId};
+
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("task {0} does not exist")]
+    TaskNotFound(TaskId),
+    #[error("task {0} can no longer be canceled")]
+    NotCancelable(TaskId),
+    #[error("the task is finished")]
+    TaskFinished(TaskId),
+    #[error("push notifications are not supported")]
+    PushNotSupported,
+    #[error("{0}")]
+    Unsupported(String),
+    /// No skill of the agent takes this media type.
+    #[error("no skill takes {0}")]
+    ContentType(String),
+    #[error("the agent answered with something that is not A2A")]
+    InvalidAgentResponse,
+    /// Promised on the card, but there is none.
+    #[error("no extended card is configured")]
+    ExtendedCardNotConfigured,
+    /// The card does not promise one.
+    #[error("this server has no extended card")]
+    ExtendedCardNotOffered,
+    #[error("the extension {0} must be activated")]
+    ExtensionRequired(String),
+    #[error("protocol version {0} is not supported")]
+    Version(String),
+    #[error("invalid parameters: {}", list(.0))]
+    Invalid(Vec<Violation>),
+    #[error("{0}")]
+    InvalidRequest(String),
+    #[error("there is no method {0}")]
+    MethodNotFound(String),
+    #[error("the body is not JSON: {0}")]
+    NotJson(String),
+    #[error("there is no agent {named}; known: {}", names(known))]
+    AgentNotFound { named: String, known: Vec<AgentId> },
+    /// The queue is full. Nothing was stored, so trying again is safe.
+    #[error("agent {0} has too many tasks waiting; try again later")]
+    Busy(AgentId),
+    #[error("the server is stopping; try again later")]
+    Stopping,
+    #[error("the store cannot take anything now; try again later")]
+    StoreFull,
+    #[error("the body is larger than {limit} bytes")]
+    TooLarge { limit: usize },
+    #[error("{0}")]
+    UnsupportedMediaType(String),
+    #[error("{0}")]
+    BrokenBody(String),
+    #[error("there is nothing at {0}")]
+    PathNotFound(String),
+    #[error("this path does not take {0}")]
+    VerbNotAllowed(String),
+    /// Ours, not theirs: logged in full, told to nobody.
+    #[error("internal error")]
+    Internal(#[source] BoxError),
+}
+
+/// A field that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The path of the field as the caller spelled it, `message.parts`.
+    pub field: String,
+    /// What is wrong with it, `at least one part is required`.
+    pub description: String,
+}
+
+impl Error {
+    /// One field that is not as it should be.
+    pub fn invalid(field: impl Into<String>, description: impl Into<String>) -> Self {
+        Self::Invalid(vec![Violation { field: field.into(), description: description.into() }])
+    }
+
+    pub fn internal(error: impl Into<BoxError>) -> Self {
+        Self::Internal(error.into())
+    }
+}
+
+fn list(violations: &[Violation]) -> String {
+    let each: Vec<String> = violations.iter().map(|v| format!("{} {}", v.field, v.description)).collect();
+    each.join("; ")
+}
+
+fn names(agents: &[AgentId]) -> String {
+    let each: Vec<&str> = agents.iter().map(AgentId::as_str).collect();
+    each.join(", ")
+}

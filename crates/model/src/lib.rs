@@ -1,0 +1,46 @@
+//! The nouns and rules of Sabir.
+//!
+//! Everything here is a value or a pure function: no clock, no lock, no socket, no protocol version.
+//! Serde on these types means one thing, the event log; how a noun is spelled on the wire is the
+//! business of `sabir-wire`.
+
+mod base64;
+mod id;
+mod json;
+mod time;
+
+mod artifact;
+mod message;
+mod owner;
+mod push;
+mod task;
+
+mod event;
+mod lifecycle;
+
+mod call;
+mod card;
+mod cursor;
+mod error;
+
+pub use artifact::Artifact;
+pub use base64::Base64;
+pub use call::{
+    Answer, Call, Cancel, ContextAlone, Delivery, Direct, Get, List, OnFinished, OnFinishedCancel, OnFinishedSubscribe,
+    Page, PushCall, Send, Subscribe, Wanted,
+};
+pub use card::{
+    Capabilities, Card, Extension, Flow, Interface, Provider, Requirement, SecurityKind, SecurityScheme, Signature,
+    Skill,
+};
+pub use cursor::Cursor;
+pub use error::{BoxError, Error, Violation};
+pub use event::{Chunk, Created, Event, Recorded, Seq, StatusChange, Usage};
+pub use id::{AgentId, ArtifactId, ContextId, IdempotencyKey, InvalidId, MessageId, PushConfigId, TaskId};
+pub use json::{Json, MAX_DEPTH};
+pub use lifecycle::{Action, Command, Decision, OpenArtifact, Outcome, Run, Standing, TaskBirth, apply, decide};
+pub use message::{Content, Message, Part, Role};
+pub use owner::{Caller, Owner};
+pub use push::{PushAuthentication, PushConfig};
+pub use task::{Birth, State, Status, Task};
+pub use time::Timestamp;

@@ -1,0 +1,268 @@
+//! The life of a task, as two pure functions.
+//!
+//! `decide` says what a command means now; `apply` folds one event into the task. Neither reads a
+//! clock, awaits or locks, so replaying the log rebuilds the task exactly and a test can live through
+//! a week of it at once.
+
+use crate::{
+    Artifact, ArtifactId, Chunk, Created, Error, Event, Message, Part, Seq, State, Status, StatusChange, Task, TaskId,
+    Timestamp, Usage,
+};
+
+/// What the rules must know of a task: little, so that asking them never needs the whole of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    pub task: TaskId,
+    pub state: State,
+    pub run: Run,
+    pub seq: Seq,
+    pub artifacts: Vec<OpenArtifact>,
+}
+
+/// Whether somebody works on the task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Run {
+    /// Nobody, and nobody is due: finished, or waiting after a turn that ended by asking.
+    None,
+    /// A run is due as soon as there is room.
+    Queued,
+    Active,
+    /// A run is alive and waits for the caller's answer.
+    Parked,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenArtifact {
+    pub id: ArtifactId,
+    /// No last chunk has been seen yet.
+    pub is_open: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A caller's message for this task.
+    Deliver(Message),
+    /// The caller wants it to stop. Messages that nobody will take up any more go into the history.
+    Cancel { unread: Vec<Message> },
+    /// A run takes up the task, with the messages that waited for it.
+    Begin { input: Vec<Message> },
+    /// The run tells how it goes, in words or just by a sign of life.
+    Say(Option<Message>),
+    /// The run has made something.
+    Make { artifact: Artifact, append: bool, last: bool },
+    /// The run asks in the middle of its turn and stays alive.
+    Ask { state: State, question: Message },
+    /// The turn is over. Messages that nobody will take up any more go into the history.
+    Finish { outcome: Outcome, usage: Option<Usage>, unread: Vec<Message> },
+}
+
+/// How a turn ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Completed(Option<Message>),
+    Failed(Option<Message>),
+    Rejected(Option<Message>),
+    Canceled(Option<Message>),
+    /// The turn ends by asking; the next message starts another one.
+    InputRequired(Option<Message>),
+    AuthRequired(Option<Message>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Decision {
+    /// Stored first.
+    pub events: Vec<Event>,
+    /// Done after.
+    pub actions: Vec<Action>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// A new turn is due for this message.
+    StartRun(Message),
+    /// The message waits until the present turn is over.
+    Enqueue(Message),
+    /// The parked run gets its answer.
+    AnswerRun(Message),
+    /// The run answers with its own last state; nobody speaks for it.
+    StopRun,
+    /// A run that was due is not wanted any more.
+    ForgetRun,
+}
+
+pub fn decide(task: &Standing, command: Command, now: Timestamp) -> Result<Decision, Error> {
+    use Run::{Active, None, Parked, Queued};
+    match (command, task.run) {
+        (Command::Deliver(_), _) if task.state.is_terminal() => Err(Error::TaskFinished(task.task.clone())),
+        (Command::Deliver(message), None) => Ok(does(Action::StartRun(message))),
+        (Command::Deliver(message), Queued | Active) => Ok(does(Action::Enqueue(message))),
+        (Command::Deliver(message), Parked) => Ok(Decision {
+            events: vec![change(State::Working, Option::None, now, vec![message.clone()])],
+            actions: vec![Action::AnswerRun(message)],
+        }),
+
+        (Command::Cancel { .. }, _) if task.state.is_terminal() => Err(Error::NotCancelable(task.task.clone())),
+        (Command::Cancel { unread }, None) => Ok(says(canceled(unread, now))),
+        (Command::Cancel { unread }, Queued) => {
+            Ok(Decision { events: vec![canceled(unread, now)], actions: vec![Action::ForgetRun] })
+        }
+        (Command::Cancel { .. }, Active | Parked) => Ok(does(Action::StopRun)),
+
+        // A run that lost the race with a cancel may still speak; nobody waits for it.
+        (_, _) if task.state.is_terminal() => Ok(Decision::default()),
+
+        (Command::Begin { input }, _) => Ok(says(change(State::Working, Option::None, now, input))),
+        (Command::Say(message), _) => Ok(says(change(State::Working, message, now, Vec::new()))),
+        (Command::Make { artifact, append, last }, _) => Ok(says(task.chunk(artifact, append, last))),
+        (Command::Ask { state, question }, _) => Ok(says(change(state, Some(question), now, Vec::new()))),
+        (Command::Finish { outcome, usage, unread }, _) => {
+            Ok(Decision { events: task.finish(outcome, usage, unread, now), actions: Vec::new() })
+        }
+    }
+}
+
+/// Folds one event into the task. `Created` makes it, so `apply` only ever sees it on a replay.
+pub fn apply(task: &mut Task, event: &Event) {
+    task.seq += 1;
+    match event {
+        Event::Created(_) => {}
+        Event::Status(change) => {
+            if !change.input.is_empty() && task.status.state.is_waiting() {
+                // The question belongs to the conversation once it is answered; progress texts do not.
+                task.history.extend(task.status.message.take());
+            }
+            task.history.extend(change.input.iter().cloned());
+            task.status = change.status.clone();
+            task.turn_over = change.is_final;
+            if let Some(usage) = change.usage {
+                task.usage = Some(usage);
+            }
+        }
+        Event::Artifact(chunk) => match task.artifacts.iter_mut().find(|known| known.id == chunk.artifact.id) {
+            Some(known) if chunk.append => known.extend(&chunk.artifact),
+            Some(known) => *known = chunk.artifact.clone(),
+            None => task.artifacts.push(chunk.artifact.clone()),
+        },
+    }
+}
+
+impl Task {
+    /// The task that its first event makes.
+    pub fn create(id: TaskId, birth: TaskBirth, created: &Created) -> Self {
+        Self {
+            context: birth.context,
+            agent: birth.agent,
+            owner: birth.owner,
+            born: birth.born,
+            created: created.time,
+            status: Status { state: State::Submitted, message: created.note.clone(), time: created.time },
+            turn_over: false,
+            artifacts: Vec::new(),
+            history: vec![created.message.clone()],
+            metadata: created.metadata.clone(),
+            usage: None,
+            seq: 1,
+            id,
+        }
+    }
+
+    pub fn standing(&self) -> Standing {
+        let run = match self.status.state {
+            State::Submitted => Run::Queued,
+            State::Working => Run::Active,
+            _ if self.turn_over => Run::None,
+            _ => Run::Parked,
+        };
+        let artifacts = self.artifacts.iter().map(|a| OpenArtifact { id: a.id.clone(), is_open: false }).collect();
+        Standing { task: self.id.clone(), state: self.status.state, run, seq: self.seq, artifacts }
+    }
+}
+
+/// What a task is born with, beside its first event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskBirth {
+    pub context: crate::ContextId,
+    pub agent: crate::AgentId,
+    pub owner: crate::Owner,
+    pub born: crate::Birth,
+}
+
+impl Standing {
+    /// A task that has just been created.
+    pub fn new(task: TaskId) -> Self {
+        Self { task, state: State::Submitted, run: Run::Queued, seq: 1, artifacts: Vec::new() }
+    }
+
+    /// Keeps up with an event, as `apply` does for the whole task.
+    pub fn follow(&mut self, event: &Event) {
+        self.seq += 1;
+        match event {
+            Event::Created(_) => {}
+            Event::Status(change) => {
+                self.state = change.status.state;
+                self.run = match self.state {
+                    State::Submitted => Run::Queued,
+                    State::Working => Run::Active,
+                    _ if change.is_final => Run::None,
+                    _ => Run::Parked,
+                };
+            }
+            Event::Artifact(chunk) => match self.artifacts.get_mut(chunk.index as usize) {
+                Some(known) => known.is_open = !chunk.last,
+                None => self.artifacts.push(OpenArtifact { id: chunk.artifact.id.clone(), is_open: !chunk.last }),
+            },
+        }
+    }
+
+    fn chunk(&self, artifact: Artifact, append: bool, last: bool) -> Event {
+        let known = self.artifacts.iter().position(|known| known.id == artifact.id);
+        let index = known.unwrap_or(self.artifacts.len()) as u32;
+        // There is nothing to append to before the first chunk.
+        Event::Artifact(Chunk { index, artifact, append: append && known.is_some(), last })
+    }
+
+    fn finish(&self, outcome: Outcome, usage: Option<Usage>, unread: Vec<Message>, now: Timestamp) -> Vec<Event> {
+        let (state, message) = match outcome {
+            Outcome::Completed(message) => (State::Completed, message),
+            Outcome::Failed(message) => (State::Failed, message),
+            Outcome::Rejected(message) => (State::Rejected, message),
+            Outcome::Canceled(message) => (State::Canceled, message),
+            Outcome::InputRequired(message) => (State::InputRequired, message),
+            Outcome::AuthRequired(message) => (State::AuthRequired, message),
+        };
+        // An agent that could not know its last chunk leaves the artifact open; an empty chunk closes it.
+        let mut events: Vec<Event> = self
+            .artifacts
+            .iter()
+            .enumerate()
+            .filter(|(_, artifact)| artifact.is_open)
+            .map(|(index, artifact)| {
+                let closing = Artifact::new(artifact.id.clone(), vec![Part::text("")]);
+                Event::Artifact(Chunk { index: index as u32, artifact: closing, append: true, last: true })
+            })
+            .collect();
+        let status = Status { state, message, time: now };
+        events.push(Event::Status(StatusChange { status, is_final: true, input: unread, usage }));
+        events
+    }
+}
+
+fn does(action: Action) -> Decision {
+    Decision { events: Vec::new(), actions: vec![action] }
+}
+
+fn says(event: Event) -> Decision {
+    Decision { events: vec![event], actions: Vec::new() }
+}
+
+fn change(state: State, message: Option<Message>, now: Timestamp, input: Vec<Message>) -> Event {
+    Event::Status(StatusChange { status: Status { state, message, time: now }, is_final: false, input, usage: None })
+}
+
+fn canceled(unread: Vec<Message>, now: Timestamp) -> Event {
+    let status = Status { state: State::Canceled, message: None, time: now };
+    Event::Status(StatusChange { status, is_final: true, input: unread, usage: None })
+}
+
+#[cfg(test)]
+mod tests;

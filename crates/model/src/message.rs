@@ -1,0 +1,93 @@
+//! What is said: messages and their parts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Base64, ContextId, Json, MessageId, TaskId};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    User,
+    Agent,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    pub id: MessageId,
+    pub role: Role,
+    pub parts: Vec<Part>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<TaskId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Json>,
+}
+
+impl Message {
+    /// The text parts, joined with one space.
+    pub fn text(&self) -> String {
+        let texts: Vec<&str> = self
+            .parts
+            .iter()
+            .filter_map(|part| match &part.content {
+                Content::Text(text) => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        texts.join(" ")
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    pub content: Content,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filename: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Json>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Content {
+    Text(String),
+    /// The bytes of a file.
+    Bytes(Base64),
+    /// Where a file is.
+    Url(String),
+    Data(Json),
+}
+
+impl Part {
+    pub fn text(text: impl Into<String>) -> Self {
+        Content::Text(text.into()).into()
+    }
+
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.content {
+            Content::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Text with nothing beside it: two such neighbours can become one.
+    pub(crate) fn is_plain_text(&self) -> bool {
+        matches!(self.content, Content::Text(_))
+            && self.filename.is_none()
+            && self.media_type.is_none()
+            && self.metadata.is_none()
+    }
+}
+
+impl From<Content> for Part {
+    fn from(content: Content) -> Self {
+        Self { content, filename: None, media_type: None, metadata: None }
+    }
+}

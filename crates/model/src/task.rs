@@ -1,0 +1,94 @@
+//! The task as a reader sees it: all events so far, folded.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{AgentId, Artifact, ContextId, Json, Message, Owner, Seq, TaskId, Timestamp, Usage};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    Submitted,
+    Working,
+    InputRequired,
+    AuthRequired,
+    Completed,
+    Failed,
+    Canceled,
+    Rejected,
+}
+
+impl State {
+    pub const ALL: [State; 8] = [
+        State::Submitted,
+        State::Working,
+        State::InputRequired,
+        State::AuthRequired,
+        State::Completed,
+        State::Failed,
+        State::Canceled,
+        State::Rejected,
+    ];
+
+    pub fn is_terminal(self) -> bool {
+        matches!(self, State::Completed | State::Failed | State::Canceled | State::Rejected)
+    }
+
+    /// The task waits for its caller.
+    pub fn is_waiting(self) -> bool {
+        matches!(self, State::InputRequired | State::AuthRequired)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    pub state: State,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Message>,
+    pub time: Timestamp,
+}
+
+/// The dialect a task was born in. A value that the engine stores and never reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Birth(pub u8);
+
+impl fmt::Display for Birth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "dialect {}", self.0)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    pub id: TaskId,
+    pub context: ContextId,
+    pub agent: AgentId,
+    pub owner: Owner,
+    pub born: Birth,
+    pub created: Timestamp,
+    pub status: Status,
+    /// The turn is over: the task is finished, or its last turn ended by asking.
+    pub turn_over: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Message>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Json>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The number of the last event in this fold.
+    pub seq: Seq,
+}
+
+impl Task {
+    /// Keeps at most the `length` newest messages of the history.
+    pub fn trim_history(&mut self, length: Option<u32>) {
+        if let Some(length) = length {
+            let surplus = self.history.len().saturating_sub(length as usize);
+            self.history.drain(..surplus);
+        }
+    }
+}
