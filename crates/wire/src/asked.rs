@@ -1,0 +1,29 @@
+//! What get, cancel and subscribe say: which task, and little else. Every dialect has its own spelling of it.
+
+use sabir_model::{AgentId, Call, Cancel, Get, Json, OnFinishedCancel, OnFinishedSubscribe, Subscribe, TaskId};
+
+pub(crate) struct Asked {
+    pub(crate) agent: Option<AgentId>,
+    pub(crate) task: TaskId,
+    pub(crate) history: Option<u32>,
+    pub(crate) metadata: Option<Json>,
+}
+
+impl Asked {
+    pub(crate) fn get(self) -> Call {
+        Call::Get(Get { agent: self.agent, task: self.task, history: self.history })
+    }
+
+    pub(crate) fn cancel(self) -> Call {
+        Call::Cancel(Cancel {
+            agent: self.agent,
+            task: self.task,
+            metadata: self.metadata,
+            on_finished: OnFinishedCancel::Refuse,
+        })
+    }
+
+    pub(crate) fn subscribe(self, on_finished: OnFinishedSubscribe) -> Call {
+        Call::Subscribe(Subscribe { agent: self.agent, task: self.task, after: None, on_finished })
+    }
+}

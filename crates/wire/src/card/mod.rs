@@ -1,0 +1,35 @@
+//! Agent cards, in one struct for all generations.
+//!
+//! The members of 1.0 and 0.x are disjoint, so that one card can speak to clients of every version at once. The
+//! wire structs hold the union; a profile says which of the members are written, and reading takes whatever came.
+
+mod case;
+mod entry;
+mod flow;
+mod read;
+mod requirement;
+mod security;
+mod skill;
+mod write;
+
+pub use read::read;
+pub use write::{card_superset, card_v1, card_v03};
+
+/// Which generations a card is written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Profile {
+    V1,
+    V03,
+    /// 1.0 and 0.3 side by side, and what 0.1 knows of security.
+    Superset,
+}
+
+impl Profile {
+    fn has_v1(self) -> bool {
+        self != Profile::V03
+    }
+
+    fn has_v03(self) -> bool {
+        self != Profile::V1
+    }
+}

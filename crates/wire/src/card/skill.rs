@@ -1,0 +1,71 @@
+//! Skills, spelled alike in all generations but for their security.
+
+use sabir_model as model;
+use serde::{Deserialize, Serialize};
+
+use super::Profile;
+use super::requirement::{self, Requirement, Scopes};
+use crate::spelling::{Entries, Problems, Several, Text, object};
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct Skill<'a> {
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    name: Option<Text<'a>>,
+    description: Option<Text<'a>>,
+    #[serde(default)]
+    tags: Several<'a, Text<'a>, String>,
+    #[serde(default, skip_serializing_if = "Several::is_empty")]
+    examples: Several<'a, Text<'a>, String>,
+    #[serde(default, alias = "input_modes", skip_serializing_if = "Several::is_empty")]
+    input_modes: Several<'a, Text<'a>, String>,
+    #[serde(default, alias = "output_modes", skip_serializing_if = "Several::is_empty")]
+    output_modes: Several<'a, Text<'a>, String>,
+    #[serde(alias = "security_requirements", skip_serializing_if = "Option::is_none")]
+    security_requirements: Option<Vec<Requirement<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    security: Option<Vec<Entries<'a, Scopes<'a>>>>,
+}
+
+object! { both Skill<'a> }
+
+impl<'a> Skill<'a> {
+    pub(super) fn spell(skill: &'a model::Skill, profile: Profile) -> Self {
+        Skill {
+            id: Some((&skill.id).into()),
+            name: Some((&skill.name).into()),
+            description: Some((&skill.description).into()),
+            tags: (&skill.tags).into(),
+            examples: (&skill.examples).into(),
+            input_modes: (&skill.input_modes).into(),
+            output_modes: (&skill.output_modes).into(),
+            security_requirements: profile.has_v1().then(|| requirement::spell_v1(&skill.security)).flatten(),
+            security: profile.has_v03().then(|| requirement::spell_v03(&skill.security)).flatten(),
+        }
+    }
+}
+
+impl TryFrom<Skill<'_>> for model::Skill {
+    type Error = Problems;
+
+    fn try_from(skill: Skill<'_>) -> Result<Self, Problems> {
+        let mut problems = Problems::default();
+        let strings = |list: Several<'_, Text<'_>, String>| -> Vec<String> {
+            list.into_read().into_iter().map(Text::into_string).collect()
+        };
+        let id = problems.required_text("id", skill.id);
+        // Cards in the wild leave these out; a skill is still known by its id.
+        let text = |text: Option<Text<'_>>| text.map(Text::into_string).unwrap_or_default();
+        problems.or(id.map(|id| model::Skill {
+            id,
+            name: text(skill.name),
+            description: text(skill.description),
+            tags: strings(skill.tags),
+            examples: strings(skill.examples),
+            input_modes: strings(skill.input_modes),
+            output_modes: strings(skill.output_modes),
+            security: requirement::read(skill.security_requirements, skill.security),
+        }))
+    }
+}

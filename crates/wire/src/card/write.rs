@@ -1,0 +1,148 @@
+//! Writing a card for one generation, or for all of them at once.
+
+use sabir_model as model;
+use sabir_model::SecurityKind;
+
+use super::Profile;
+use super::entry::{Authentication, Capabilities, Card, Extension, Interface, Provider, Signature};
+use super::requirement;
+use super::security::SecurityScheme;
+use super::skill::Skill;
+use crate::json;
+use crate::spelling::{Carried, Entries, Text};
+
+/// Appends the card as 1.0 has it.
+pub fn card_v1(card: &model::Card, out: &mut Vec<u8>) {
+    json::write(&Card::spell(card, Profile::V1), out);
+}
+
+/// Appends the card as 0.3 has it.
+pub fn card_v03(card: &model::Card, out: &mut Vec<u8>) {
+    json::write(&Card::spell(card, Profile::V03), out);
+}
+
+/// Appends the card that clients of 1.0, 0.3, 0.2 and 0.1 can all read.
+pub fn card_superset(card: &model::Card, out: &mut Vec<u8>) {
+    json::write(&Card::spell(card, Profile::Superset), out);
+}
+
+impl<'a> Card<'a> {
+    fn spell(card: &'a model::Card, profile: Profile) -> Self {
+        let texts = |list: &'a [String]| Some(list.iter().map(Text::from).collect());
+        let schemes = card.security_schemes.iter();
+        let mut spelled = Card {
+            name: Some((&card.name).into()),
+            description: Some((&card.description).into()),
+            provider: card.provider.as_ref().map(|provider| Provider {
+                organization: Some((&provider.organization).into()),
+                url: Some((&provider.url).into()),
+            }),
+            version: Some((&card.version).into()),
+            documentation_url: card.documentation_url.as_ref().map(Text::from),
+            icon_url: card.icon_url.as_ref().map(Text::from),
+            capabilities: Some(Capabilities::spell(&card.capabilities, profile)),
+            security_schemes: Entries(
+                schemes.map(|(name, scheme)| (name.into(), SecurityScheme::spell(scheme, profile))).collect(),
+            ),
+            default_input_modes: texts(&card.input_modes),
+            default_output_modes: texts(&card.output_modes),
+            skills: Some(card.skills.iter().map(|skill| Skill::spell(skill, profile)).collect()),
+            signatures: spell_signatures(&card.signatures),
+            ..Card::default()
+        };
+        if profile.has_v1() {
+            spelled.supported_interfaces = Some(card.interfaces.iter().map(interface_v1).collect());
+            spelled.security_requirements = requirement::spell_v1(&card.security);
+        }
+        if profile.has_v03() {
+            spelled.spell_interfaces_v03(card, profile);
+            spelled.security = requirement::spell_v03(&card.security);
+            spelled.supports_authenticated_extended_card = card.capabilities.extended_card;
+        }
+        if profile == Profile::Superset && !card.security.is_empty() {
+            spelled.authentication = Some(Authentication { schemes: schemes_of_v01(card) });
+        }
+        spelled
+    }
+
+    /// The first interface of 0.x is the main one, and all of them are listed. A card for 0.3 alone must have a main
+    /// one, so it takes what there is.
+    fn spell_interfaces_v03(&mut self, card: &'a model::Card, profile: Profile) {
+        let is_old = |interface: &&model::Interface| interface.version.starts_with("0.");
+        let main = match profile {
+            Profile::Superset | Profile::V1 => card.interfaces.iter().find(is_old),
+            Profile::V03 => card.interfaces.iter().find(is_old).or(card.interfaces.first()),
+        };
+        let Some(main) = main else { return };
+        self.protocol_version = Some("0.3.0".into());
+        self.url = Some((&main.url).into());
+        self.preferred_transport = Some((&main.binding).into());
+        let listed: Vec<_> = card.interfaces.iter().filter(is_old).map(interface_v03).collect();
+        self.additional_interfaces = (!listed.is_empty()).then_some(listed);
+    }
+}
+
+fn interface_v1(interface: &model::Interface) -> Interface<'_> {
+    Interface {
+        url: Some((&interface.url).into()),
+        protocol_binding: Some((&interface.binding).into()),
+        tenant: interface.tenant.as_ref().map(Text::from),
+        protocol_version: Some((&interface.version).into()),
+        ..Interface::default()
+    }
+}
+
+fn interface_v03(interface: &model::Interface) -> Interface<'_> {
+    Interface {
+        url: Some((&interface.url).into()),
+        transport: Some((&interface.binding).into()),
+        ..Interface::default()
+    }
+}
+
+impl<'a> Capabilities<'a> {
+    fn spell(capabilities: &'a model::Capabilities, profile: Profile) -> Self {
+        let extensions = capabilities.extensions.iter().map(|extension| Extension {
+            uri: Some((&extension.uri).into()),
+            description: extension.description.as_ref().map(Text::from),
+            required: (extension.required || profile == Profile::V03).then_some(extension.required),
+            params: extension.params.as_ref().map(Carried::from),
+        });
+        Capabilities {
+            streaming: capabilities.streaming,
+            push_notifications: capabilities.push_notifications,
+            state_transition_history: capabilities.state_history.filter(|_| profile.has_v03()),
+            extensions: (!capabilities.extensions.is_empty()).then(|| extensions.collect()),
+            extended_agent_card: capabilities.extended_card.filter(|_| profile.has_v1()),
+        }
+    }
+}
+
+fn spell_signatures(signatures: &[model::Signature]) -> Option<Vec<Signature<'_>>> {
+    let each = signatures.iter().map(|signature| Signature {
+        protected: Some((&signature.protected).into()),
+        signature: Some((&signature.signature).into()),
+        header: signature.header.as_ref().map(Carried::from),
+    });
+    (!signatures.is_empty()).then(|| each.collect())
+}
+
+/// 0.1 has names only. Its clients can fill in an HTTP header, so other schemes are named only where there is no
+/// HTTP scheme to choose.
+fn schemes_of_v01(card: &model::Card) -> Vec<Text<'_>> {
+    let (mut http, mut others) = (Vec::new(), Vec::new());
+    for (name, _) in card.security.iter().flat_map(|requirement| &requirement.schemes) {
+        let Some((_, scheme)) = card.security_schemes.iter().find(|(known, _)| known == name) else { continue };
+        let (list, name): (&mut Vec<Text<'_>>, Text<'_>) = match &scheme.kind {
+            SecurityKind::Http { scheme, .. } => (&mut http, scheme.into()),
+            SecurityKind::ApiKey { .. } => (&mut others, "ApiKey".into()),
+            SecurityKind::OAuth2 { .. } => (&mut others, "OAuth2".into()),
+            SecurityKind::OpenIdConnect { .. } => (&mut others, "OpenIdConnect".into()),
+            SecurityKind::MutualTls => (&mut others, "MutualTLS".into()),
+        };
+        if !list.contains(&name) {
+            list.push(name);
+        }
+    }
+    if http.is_empty() { others } else { http }
+}

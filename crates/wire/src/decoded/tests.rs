@@ -1,0 +1,202 @@
+//! Whatever comes, it is read or refused, and refused in the shape of its surface.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use sabir_model::{Error, TaskId};
+
+use crate::fixture::{self, Known};
+use crate::{Compat, EVENT_STREAM, Head, Reply, Surface, locate};
+
+fn segment() -> impl Strategy<Value = String> {
+    let known = select(vec![
+        "",
+        "a2a",
+        "rest",
+        "v1",
+        "v0.3",
+        "v0.1",
+        "jsonrpc",
+        "agents",
+        "alpha",
+        "b%202",
+        "ghost",
+        "tasks",
+        "message:send",
+        "message:stream",
+        "t:cancel",
+        "t:subscribe",
+        ":cancel",
+        "pushNotificationConfigs",
+        "pushNotificationConfig",
+        "card",
+        "extendedAgentCard",
+        ".well-known",
+        "agent-card.json",
+        "%",
+        "%zz",
+        "%ff",
+        "%00",
+        "healthz",
+    ]);
+    prop_oneof![4 => known.prop_map(str::to_owned), 1 => ".{0,8}"]
+}
+
+fn query() -> impl Strategy<Value = String> {
+    let name =
+        select(vec!["pageSize", "page_size", "historyLength", "status", "tenant", "A2A-Version", "envelope", "x"]);
+    let value = prop_oneof![
+        4 => select(vec!["", "1", "-5", "1.0", "0.3", "2.0", "none", "alpha", "ghost", "%", "a+b"]).prop_map(str::to_owned),
+        1 => ".{0,8}",
+    ];
+    let pair = (name, value).prop_map(|(name, value)| format!("{name}={value}"));
+    prop::collection::vec(pair, 0..5).prop_map(|pairs| pairs.join("&"))
+}
+
+fn body() -> impl Strategy<Value = String> {
+    let id = select(vec!["1", "-3", "\"a\"", "\"\\u0041\"", "null", "1.5", "{}", "[1]"]);
+    let method = select(vec![
+        "SendMessage",
+        "SendStreamingMessage",
+        "GetTask",
+        "ListTasks",
+        "CancelTask",
+        "SubscribeToTask",
+        "message/send",
+        "message/stream",
+        "tasks/get",
+        "tasks/cancel",
+        "tasks/resubscribe",
+        "tasks/send",
+        "tasks/sendSubscribe",
+        "nope",
+        "tasks/pushNotificationConfig/set",
+        "CreateTaskPushNotificationConfig",
+        "GetExtendedAgentCard",
+    ]);
+    let params = select(vec![
+        "{}",
+        "null",
+        "[]",
+        "5",
+        r#"{"id":"t"}"#,
+        r#"{"taskId":"t"}"#,
+        r#"{"id":""}"#,
+        r#"{"id":"t","tenant":"ghost"}"#,
+        r#"{"message":{"messageId":"m","role":"user","parts":[{"kind":"text","text":"x"}]}}"#,
+        r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]},"tenant":"alpha"}"#,
+        r#"{"message":{"parts":[]}}"#,
+        r#"{"message":5}"#,
+    ]);
+    let request = (id, method, params).prop_map(|(id, method, params)| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+    });
+    prop_oneof![8 => request, 2 => params_alone(), 1 => ".{0,40}", 1 => Just(String::new())]
+}
+
+fn params_alone() -> impl Strategy<Value = String> {
+    select(vec!["{}", "null", "[{}]", "{\"metadata\":{}}", "{\"message\":{}}", "{\"url\":\"https://a.b\"}", "{"])
+        .prop_map(str::to_owned)
+}
+
+/// What every answer must be, whatever was asked.
+fn check(reply: &Reply, id: Option<&str>) -> Result<(), TestCaseError> {
+    let text = String::from_utf8(reply.body.clone()).unwrap();
+    let data = match reply.content_type {
+        EVENT_STREAM => text.strip_prefix("event: error\ndata: ").and_then(|text| text.strip_suffix("\n\n")).unwrap(),
+        _ => &text,
+    };
+    let value = fixture::json(data.as_bytes());
+    match reply.content_type {
+        "application/problem+json" => {
+            prop_assert_eq!(&value["status"], &serde_json::json!(reply.status));
+            prop_assert!(value["a2a_code"].is_i64() && value["detail"].is_string());
+        }
+        "application/a2a+json" => prop_assert_eq!(&value["error"]["code"], &serde_json::json!(reply.status)),
+        EVENT_STREAM => prop_assert!(value["error"]["code"].is_i64()),
+        "application/json" => match id {
+            Some(id) => {
+                prop_assert!(value["error"]["code"].is_i64() && value["error"]["message"].is_string());
+                let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":"#);
+                prop_assert!(data.starts_with(&start), "{} does not start {}", data, start);
+            }
+            None => prop_assert!(value["code"].is_i64() || value["error"]["code"].is_i64()),
+        },
+        other => prop_assert!(false, "{}", other),
+    }
+    Ok(())
+}
+
+/// The id that an answer must carry.
+fn id_of(body: &str) -> &str {
+    let id = body.strip_prefix(r#"{"jsonrpc":"2.0","id":"#).and_then(|rest| rest.split_once(r#","method""#));
+    id.map(|(id, _)| id).filter(|id| !matches!(*id, "1.5" | "{}" | "[1]")).unwrap_or("null")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn anything_is_read_or_refused(
+        verb in select(vec!["GET", "POST", "PUT", "DELETE", "HEAD", ""]),
+        segments in prop::collection::vec(segment(), 0..7),
+        query in query(),
+        version in prop::option::of(select(vec!["", "1.0", "0.3", "0.2", "0.1", "1.7", "x"])),
+        last in prop::option::of(select(vec!["0", "7", "x", "-1"])),
+        key in prop::option::of(select(vec!["", "k", "\n"])),
+        body in body(),
+        strict: bool,
+    ) {
+        let path = format!("/{}", segments.join("/"));
+        let head = Head {
+            verb,
+            path: &path,
+            query: Some(&query),
+            version,
+            last_event_id: last,
+            idempotency_key: key,
+        };
+        let compat = Compat { strict, ..Compat::default() };
+        let surface = locate(&head, &Known);
+        check(&surface.voice(&head).error(&Error::TooLarge { limit: 1 }), None)?;
+        let (call, voice, id) = match surface {
+            Surface::JsonRpc(mount) => {
+                let decoded = mount.decode(&head, body.as_bytes(), compat, &Known);
+                (decoded.call, decoded.voice, Some(id_of(&body)))
+            }
+            Surface::HttpJson(route) => {
+                let decoded = route.decode(&head, body.as_bytes(), compat, &Known);
+                (decoded.call, decoded.voice, None)
+            }
+            Surface::Refused(refused) => {
+                prop_assert!(refused.reply().status >= 400);
+                return check(&refused.reply(), None);
+            }
+            Surface::Card { .. } | Surface::Health | Surface::Ready => return Ok(()),
+        };
+        let error = call.err().unwrap_or_else(|| Error::TaskNotFound(TaskId::parse("t").unwrap()));
+        check(&voice.error(&error), id)?;
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(path in ".{0,40}", query in ".{0,40}", body: Vec<u8>, post: bool) {
+        let verb = if post { "POST" } else { "GET" };
+        let heads = [path.as_str(), "/", "/tasks/t:cancel", "/v1/message:send", "/message:send", "/tasks"];
+        for path in heads {
+            let head = Head { verb, path, query: Some(&query), ..Head::default() };
+            let (call, voice) = match locate(&head, &Known) {
+                Surface::JsonRpc(mount) => {
+                    let decoded = mount.decode(&head, &body, Compat::default(), &Known);
+                    (decoded.call, decoded.voice)
+                }
+                Surface::HttpJson(route) => {
+                    let decoded = route.decode(&head, &body, Compat::default(), &Known);
+                    (decoded.call, decoded.voice)
+                }
+                _ => continue,
+            };
+            if let Err(error) = call {
+                check(&voice.error(&error), None)?;
+            }
+        }
+    }
+}

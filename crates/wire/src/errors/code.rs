@@ -1,0 +1,130 @@
+//! JSON-RPC codes and their titles, as each generation of the protocol lists them.
+
+use sabir_model::Error;
+
+use crate::Operation;
+
+pub(super) type Code = (i32, &'static str);
+
+const PARSE: Code = (-32700, "Invalid JSON payload");
+const REQUEST: Code = (-32600, "Request payload validation error");
+const METHOD: Code = (-32601, "Method not found");
+const PARAMS: Code = (-32602, "Invalid parameters");
+const INTERNAL: Code = (-32603, "Internal error");
+const TASK_NOT_FOUND: Code = (-32001, "Task not found");
+const NOT_CANCELABLE: Code = (-32002, "Task cannot be canceled");
+const NO_PUSH: Code = (-32003, "Push Notification is not supported");
+const UNSUPPORTED: Code = (-32004, "This operation is not supported");
+const CONTENT_TYPE: Code = (-32005, "Incompatible content types");
+const AGENT_RESPONSE: Code = (-32006, "Invalid agent response");
+const VERSION: Code = (-32009, "Version not supported");
+const UNAVAILABLE: Code = (-32007, "Agent unavailable");
+
+pub(super) fn v1(error: &Error) -> Code {
+    match error {
+        Error::TaskNotFound(_) => TASK_NOT_FOUND,
+        Error::NotCancelable(_) => NOT_CANCELABLE,
+        Error::TaskFinished(_) => UNSUPPORTED,
+        Error::PushNotSupported => NO_PUSH,
+        Error::Unsupported(_) => UNSUPPORTED,
+        Error::ContentType(_) => CONTENT_TYPE,
+        Error::InvalidAgentResponse => AGENT_RESPONSE,
+        Error::ExtendedCardNotConfigured => (-32007, "Extended agent card is not configured"),
+        Error::ExtendedCardNotOffered => UNSUPPORTED,
+        Error::ExtensionRequired(_) => (-32008, "Required extension was not activated"),
+        Error::Version(_) => VERSION,
+        Error::Invalid(_) => PARAMS,
+        Error::InvalidRequest(_) => REQUEST,
+        Error::MethodNotFound(_) => METHOD,
+        Error::NotJson(_) => PARSE,
+        Error::AgentNotFound { .. } => PARAMS,
+        Error::Busy(_) => INTERNAL,
+        Error::Stopping => INTERNAL,
+        Error::StoreFull => INTERNAL,
+        Error::TooLarge { .. } => REQUEST,
+        Error::UnsupportedMediaType(_) => REQUEST,
+        Error::BrokenBody(_) => REQUEST,
+        Error::PathNotFound(_) => METHOD,
+        Error::VerbNotAllowed(_) => REQUEST,
+        Error::Internal(_) => INTERNAL,
+    }
+}
+
+pub(super) fn v0(error: &Error, operation: Option<Operation>) -> Code {
+    const NO_EXTENDED_CARD: Code = (-32007, "Authenticated Extended Card is not configured");
+    match error {
+        Error::TaskNotFound(_) => TASK_NOT_FOUND,
+        Error::NotCancelable(_) => NOT_CANCELABLE,
+        Error::TaskFinished(_) => UNSUPPORTED,
+        Error::PushNotSupported => NO_PUSH,
+        Error::Unsupported(_) => UNSUPPORTED,
+        Error::ContentType(_) => CONTENT_TYPE,
+        Error::InvalidAgentResponse => AGENT_RESPONSE,
+        Error::ExtendedCardNotConfigured => NO_EXTENDED_CARD,
+        Error::ExtendedCardNotOffered => NO_EXTENDED_CARD,
+        Error::ExtensionRequired(_) => REQUEST,
+        Error::Version(_) => VERSION,
+        Error::Invalid(_) => PARAMS,
+        Error::InvalidRequest(_) => REQUEST,
+        Error::MethodNotFound(_) => METHOD,
+        Error::NotJson(_) => PARSE,
+        Error::AgentNotFound { .. } => PARAMS,
+        Error::Busy(_) => unavailable(operation),
+        Error::Stopping => unavailable(operation),
+        Error::StoreFull => unavailable(operation),
+        Error::TooLarge { .. } => REQUEST,
+        Error::UnsupportedMediaType(_) => REQUEST,
+        Error::BrokenBody(_) => REQUEST,
+        Error::PathNotFound(_) => METHOD,
+        Error::VerbNotAllowed(_) => REQUEST,
+        Error::Internal(_) => INTERNAL,
+    }
+}
+
+/// -32007 says this of a send only; on the card method it means the card.
+fn unavailable(operation: Option<Operation>) -> Code {
+    match operation {
+        Some(Operation::Send | Operation::Stream) => UNAVAILABLE,
+        _ => INTERNAL,
+    }
+}
+
+/// What codes with two meanings in 0.x are told apart by.
+pub(super) fn v0_name(error: &Error, operation: Option<Operation>) -> Option<&'static str> {
+    match v0(error, operation) {
+        VERSION => Some("VersionNotSupported"),
+        UNAVAILABLE => Some("AgentUnavailable"),
+        _ => None,
+    }
+}
+
+/// `ErrorInfo.reason`. The ones without a code of their own are what the SDKs say.
+pub(super) fn reason(error: &Error) -> &'static str {
+    match error {
+        Error::TaskNotFound(_) => "TASK_NOT_FOUND",
+        Error::NotCancelable(_) => "TASK_NOT_CANCELABLE",
+        Error::TaskFinished(_) => "UNSUPPORTED_OPERATION",
+        Error::PushNotSupported => "PUSH_NOTIFICATION_NOT_SUPPORTED",
+        Error::Unsupported(_) => "UNSUPPORTED_OPERATION",
+        Error::ContentType(_) => "CONTENT_TYPE_NOT_SUPPORTED",
+        Error::InvalidAgentResponse => "INVALID_AGENT_RESPONSE",
+        Error::ExtendedCardNotConfigured => "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+        Error::ExtendedCardNotOffered => "UNSUPPORTED_OPERATION",
+        Error::ExtensionRequired(_) => "EXTENSION_SUPPORT_REQUIRED",
+        Error::Version(_) => "VERSION_NOT_SUPPORTED",
+        Error::Invalid(_) => "INVALID_PARAMS",
+        Error::InvalidRequest(_) => "INVALID_REQUEST",
+        Error::MethodNotFound(_) => "METHOD_NOT_FOUND",
+        Error::NotJson(_) => "INVALID_REQUEST",
+        Error::AgentNotFound { .. } => "INVALID_PARAMS",
+        Error::Busy(_) => "RESOURCE_EXHAUSTED",
+        Error::Stopping => "UNAVAILABLE",
+        Error::StoreFull => "UNAVAILABLE",
+        Error::TooLarge { .. } => "INVALID_REQUEST",
+        Error::UnsupportedMediaType(_) => "INVALID_REQUEST",
+        Error::BrokenBody(_) => "INVALID_REQUEST",
+        Error::PathNotFound(_) => "METHOD_NOT_FOUND",
+        Error::VerbNotAllowed(_) => "METHOD_NOT_FOUND",
+        Error::Internal(_) => "INTERNAL_ERROR",
+    }
+}

@@ -1,0 +1,107 @@
+//! What is told beside code and title.
+//!
+//! The same facts serve every generation: 1.0 carries them as the metadata of an ErrorInfo, 0.x as one
+//! object. An error repeats at most 200 characters of what the caller wrote, and of our own nothing at all.
+
+use std::borrow::Cow;
+
+use sabir_model::{Error, TaskId, Violation};
+
+use crate::version::SUPPORTED;
+
+const LONGEST: usize = 200;
+
+/// More of them help nobody, and a caller could make us write without end.
+const MOST_VIOLATIONS: usize = 20;
+
+const PATHS: &str = "POST JSON-RPC to /, /a2a, /a2a/jsonrpc or /v1/a2a (one version only: /a2a/v1, /a2a/v0.3); \
+    HTTP+JSON is at /message:send, /tasks and so on, also below /a2a/rest (0.3: below /v1 there); \
+    one agent of several is below /agents/{id}; the card is at /.well-known/agent-card.json; \
+    versions: 0.1,0.2,0.3,1.0";
+
+pub(super) type Fact<'e> = (&'static str, Cow<'e, str>);
+
+pub(super) enum Facts<'e> {
+    Named(Vec<Fact<'e>>),
+    Violations(Vec<(Cow<'e, str>, Cow<'e, str>)>),
+}
+
+pub(super) fn facts(error: &Error) -> Facts<'_> {
+    let named = match error {
+        Error::TaskNotFound(task) => vec![task_id(task)],
+        Error::NotCancelable(task) => vec![task_id(task)],
+        Error::TaskFinished(task) => vec![task_id(task), detail(error)],
+        Error::PushNotSupported => vec![],
+        Error::Unsupported(_) => vec![detail(error)],
+        Error::ContentType(media_type) => vec![("mediaType", cut(media_type))],
+        Error::InvalidAgentResponse => vec![],
+        Error::ExtendedCardNotConfigured => vec![],
+        Error::ExtendedCardNotOffered => vec![detail(error)],
+        Error::ExtensionRequired(uri) => vec![("uri", cut(uri))],
+        Error::Version(requested) => vec![("requested", cut(requested)), ("supported", Cow::Borrowed(SUPPORTED))],
+        Error::Invalid(violations) => return Facts::Violations(listed(violations)),
+        Error::InvalidRequest(_) => vec![detail(error)],
+        Error::MethodNotFound(_) => vec![],
+        Error::NotJson(_) => vec![detail(error)],
+        Error::AgentNotFound { .. } => {
+            return Facts::Violations(vec![(Cow::Borrowed("tenant"), Cow::Owned(sentence(error)))]);
+        }
+        Error::Busy(_) => vec![detail(error)],
+        Error::Stopping => vec![detail(error)],
+        Error::StoreFull => vec![detail(error)],
+        Error::TooLarge { .. } => vec![detail(error)],
+        Error::UnsupportedMediaType(_) => vec![detail(error)],
+        Error::BrokenBody(_) => vec![detail(error)],
+        Error::PathNotFound(_) => vec![detail(error)],
+        Error::VerbNotAllowed(_) => vec![detail(error)],
+        Error::Internal(_) => vec![],
+    };
+    Facts::Named(named)
+}
+
+/// Our sentence on an error.
+pub(super) fn sentence(error: &Error) -> String {
+    match error {
+        // The known names are ours, so they do not count.
+        Error::AgentNotFound { named, known } => {
+            Error::AgentNotFound { named: cut(named).into_owned(), known: known.clone() }.to_string()
+        }
+        Error::PathNotFound(path) => {
+            let short = Error::PathNotFound(cut(path).into_owned());
+            format!("{short}; {PATHS}")
+        }
+        Error::Invalid(violations) => {
+            let each: Vec<String> = listed(violations).iter().map(|(field, what)| format!("{field} {what}")).collect();
+            each.join("; ")
+        }
+        _ => cut(&error.to_string()).into_owned(),
+    }
+}
+
+/// The task that an error is about.
+pub(super) fn task_of(error: &Error) -> Option<&TaskId> {
+    match error {
+        Error::TaskNotFound(task) | Error::NotCancelable(task) | Error::TaskFinished(task) => Some(task),
+        _ => None,
+    }
+}
+
+/// At most 200 characters, and an ellipsis where there were more.
+pub(super) fn cut(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(LONGEST) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+    }
+}
+
+fn task_id(task: &TaskId) -> Fact<'_> {
+    ("taskId", cut(task.as_str()))
+}
+
+fn detail(error: &Error) -> Fact<'_> {
+    ("detail", Cow::Owned(sentence(error)))
+}
+
+fn listed(violations: &[Violation]) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
+    violations.iter().take(MOST_VIOLATIONS).map(|each| (cut(&each.field), cut(&each.description))).collect()
+}

@@ -1,0 +1,167 @@
+//! The bodies in which an error is told.
+
+use std::borrow::Cow;
+
+use sabir_model::Error;
+use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
+
+use super::code;
+use super::fact::{self, Facts};
+use super::status;
+use crate::Operation;
+use crate::version::Family;
+
+const DOMAIN: &str = "a2a-protocol.org";
+
+/// `{code, message, data?}`: the error of a JSON-RPC answer, and the whole body in 0.3 HTTP+JSON.
+pub(crate) struct RpcError<'e> {
+    pub error: &'e Error,
+    pub family: Family,
+    /// `None`: not known, or not an operation at all.
+    pub operation: Option<Operation>,
+}
+
+impl Serialize for RpcError<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (code, title) = match self.family {
+            Family::V1 => code::v1(self.error),
+            Family::V0 => code::v0(self.error, self.operation),
+        };
+        let mut body = serializer.serialize_struct("error", 3)?;
+        body.serialize_field("code", &code)?;
+        body.serialize_field("message", title)?;
+        // The caller knows best what it sent: these two say all with their code.
+        let says_all = matches!(self.error, Error::MethodNotFound(_) | Error::NotJson(_));
+        match self.family {
+            _ if says_all => {}
+            Family::V1 => body.serialize_field("data", &[Detail(self.error)])?,
+            Family::V0 => {
+                let data = self.data();
+                if !data.0.is_empty() {
+                    body.serialize_field("data", &data)?;
+                }
+            }
+        }
+        body.end()
+    }
+}
+
+impl RpcError<'_> {
+    /// 0.x: one object.
+    fn data(&self) -> Named<'_> {
+        let name = code::v0_name(self.error, self.operation);
+        let mut data: Vec<fact::Fact<'_>> = name.into_iter().map(|name| ("name", Cow::Borrowed(name))).collect();
+        match (self.error, fact::facts(self.error)) {
+            // Its code says nothing of extensions in 0.x.
+            (Error::ExtensionRequired(_), _) | (_, Facts::Violations(_)) => {
+                data.push(("detail", Cow::Owned(fact::sentence(self.error))));
+            }
+            (_, Facts::Named(facts)) => data.extend(facts),
+        }
+        Named(data)
+    }
+}
+
+/// google.rpc.Status as 1.0 has it over HTTP+JSON.
+pub(crate) struct Status<'e>(pub &'e Error);
+
+impl Serialize for Status<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut outer = serializer.serialize_map(Some(1))?;
+        outer.serialize_entry("error", &StatusBody(self.0))?;
+        outer.end()
+    }
+}
+
+struct StatusBody<'e>(&'e Error);
+
+impl Serialize for StatusBody<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut body = serializer.serialize_struct("error", 4)?;
+        body.serialize_field("code", &status::http_status(self.0))?;
+        body.serialize_field("status", status::grpc_name(self.0))?;
+        body.serialize_field("message", status::heading(self.0))?;
+        // Clients tell errors of this binding apart by the reason alone, so there is always one.
+        match fact::facts(self.0) {
+            Facts::Violations(_) => body.serialize_field("details", &(Detail(self.0), Reason(self.0)))?,
+            Facts::Named(_) => body.serialize_field("details", &[Detail(self.0)])?,
+        }
+        body.end()
+    }
+}
+
+/// RFC 9457, for callers that did not say which version they speak.
+pub(crate) struct Problem<'e> {
+    pub error: &'e Error,
+    pub family: Family,
+    pub status: u16,
+}
+
+impl Serialize for Problem<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let kind = code::reason(self.error).to_ascii_lowercase().replace('_', "-");
+        let (a2a_code, _) = match self.family {
+            Family::V1 => code::v1(self.error),
+            Family::V0 => code::v0(self.error, None),
+        };
+        let mut body = serializer.serialize_map(None)?;
+        body.serialize_entry("type", &format_args!("urn:a2a:error:{kind}"))?;
+        body.serialize_entry("title", status::heading(self.error))?;
+        body.serialize_entry("status", &self.status)?;
+        body.serialize_entry("detail", &fact::sentence(self.error))?;
+        body.serialize_entry("a2a_code", &a2a_code)?;
+        if let Some(task) = fact::task_of(self.error) {
+            body.serialize_entry("task_id", &fact::cut(task.as_str()))?;
+        }
+        body.end()
+    }
+}
+
+/// One typed detail of 1.0: a BadRequest where fields are at fault, else an ErrorInfo.
+struct Detail<'e>(&'e Error);
+
+impl Serialize for Detail<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut detail = serializer.serialize_map(None)?;
+        match fact::facts(self.0) {
+            Facts::Violations(violations) => {
+                let fields: Vec<Named<'_>> = violations
+                    .into_iter()
+                    .map(|(field, description)| Named(vec![("field", field), ("description", description)]))
+                    .collect();
+                detail.serialize_entry("@type", "type.googleapis.com/google.rpc.BadRequest")?;
+                detail.serialize_entry("fieldViolations", &fields)?;
+            }
+            Facts::Named(facts) => {
+                detail.serialize_entry("@type", "type.googleapis.com/google.rpc.ErrorInfo")?;
+                detail.serialize_entry("reason", code::reason(self.0))?;
+                detail.serialize_entry("domain", DOMAIN)?;
+                if !facts.is_empty() {
+                    detail.serialize_entry("metadata", &Named(facts))?;
+                }
+            }
+        }
+        detail.end()
+    }
+}
+
+/// An ErrorInfo that says no more than which error it is.
+struct Reason<'e>(&'e Error);
+
+impl Serialize for Reason<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut detail = serializer.serialize_map(Some(3))?;
+        detail.serialize_entry("@type", "type.googleapis.com/google.rpc.ErrorInfo")?;
+        detail.serialize_entry("reason", code::reason(self.0))?;
+        detail.serialize_entry("domain", DOMAIN)?;
+        detail.end()
+    }
+}
+
+struct Named<'e>(Vec<fact::Fact<'e>>);
+
+impl Serialize for Named<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, text)| (name, text)))
+    }
+}

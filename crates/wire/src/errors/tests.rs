@@ -1,0 +1,276 @@
+use sabir_model::{AgentId, Error, TaskId, Violation};
+use serde_json::json;
+
+use crate::fixture::{self, golden};
+use crate::http_json::Form;
+use crate::version::Family;
+use crate::voice::{Frames, Voice};
+use crate::{EVENT_STREAM, Operation};
+
+const TASK: &str = "9b1f2c34-0d5e-4a77-8c1d-52f0a1b2c3d4";
+
+fn task(id: &str) -> TaskId {
+    TaskId::parse(id).unwrap()
+}
+
+fn voice(family: Family, operation: Operation, id: &str) -> Voice<'_> {
+    let mut voice = Voice::json_rpc(family, Frames::Enveloped);
+    voice.answering(id);
+    voice.about(family, operation);
+    voice
+}
+
+/// One of each kind.
+fn every_error() -> Vec<Error> {
+    vec![
+        Error::TaskNotFound(task("t")),
+        Error::NotCancelable(task("t")),
+        Error::TaskFinished(task("t")),
+        Error::PushNotSupported,
+        Error::Unsupported("this agent does not stream".into()),
+        Error::ContentType("video/mp4".into()),
+        Error::InvalidAgentResponse,
+        Error::ExtendedCardNotConfigured,
+        Error::ExtendedCardNotOffered,
+        Error::ExtensionRequired("https://example.com/ext/geo/v1".into()),
+        Error::Version("2.0".into()),
+        Error::invalid("message.parts", "at least one part is required"),
+        Error::InvalidRequest("batches are not supported".into()),
+        Error::MethodNotFound("foo".into()),
+        Error::NotJson("EOF".into()),
+        Error::AgentNotFound { named: "ghost".into(), known: vec![AgentId::parse("alpha").unwrap()] },
+        Error::Busy(AgentId::parse("alpha").unwrap()),
+        Error::Stopping,
+        Error::StoreFull,
+        Error::TooLarge { limit: 10 },
+        Error::UnsupportedMediaType("text/xml is not JSON".into()),
+        Error::BrokenBody("the body broke off".into()),
+        Error::PathNotFound("/x".into()),
+        Error::VerbNotAllowed("GET".into()),
+        Error::internal("secret: /etc/passwd"),
+    ]
+}
+
+#[test]
+fn json_rpc_errors_are_as_the_goldens_have_them() {
+    for (case, error, operation) in [
+        ("v1.0/jsonrpc/error_task_not_found", Error::TaskNotFound(task("nope")), Operation::Get),
+        ("v1.0/jsonrpc/error_task_not_cancelable", Error::NotCancelable(task(TASK)), Operation::Cancel),
+        ("v1.0/jsonrpc/error_push_not_supported", Error::PushNotSupported, Operation::PushSet),
+        ("v1.0/jsonrpc/error_unsupported_terminal_send", Error::TaskFinished(task(TASK)), Operation::Send),
+        ("v1.0/jsonrpc/error_unsupported_terminal_subscribe", Error::TaskFinished(task(TASK)), Operation::Subscribe),
+        (
+            "v1.0/jsonrpc/error_unsupported_no_streaming",
+            Error::Unsupported("this agent does not stream".into()),
+            Operation::Stream,
+        ),
+        ("v1.0/jsonrpc/error_content_type_not_supported", Error::ContentType("video/mp4".into()), Operation::Send),
+        ("v1.0/jsonrpc/error_invalid_agent_response", Error::InvalidAgentResponse, Operation::Send),
+        ("v1.0/jsonrpc/error_extended_card_not_configured", Error::ExtendedCardNotConfigured, Operation::ExtendedCard),
+        (
+            "v1.0/jsonrpc/error_extension_support_required",
+            Error::ExtensionRequired("https://example.com/ext/geo/v1".into()),
+            Operation::Send,
+        ),
+        ("v1.0/jsonrpc/error_version_not_supported", Error::Version("0.5".into()), Operation::Get),
+        (
+            "v1.0/jsonrpc/error_invalid_params",
+            Error::invalid("message.parts", "at least one part is required"),
+            Operation::Send,
+        ),
+        (
+            "v1.0/jsonrpc/error_context_mismatch",
+            Error::invalid("message.contextId", "does not match the task"),
+            Operation::Send,
+        ),
+        ("v1.0/jsonrpc/error_batch", Error::InvalidRequest("batches are not supported".into()), Operation::Get),
+        ("v1.0/jsonrpc/error_method_not_found", Error::MethodNotFound("FooBar".into()), Operation::Get),
+        ("v1.0/jsonrpc/error_parse", Error::NotJson("EOF".into()), Operation::Get),
+        ("v0.3/jsonrpc/error_task_not_found", Error::TaskNotFound(task("nope")), Operation::Get),
+        ("v0.3/jsonrpc/error_task_not_cancelable", Error::NotCancelable(task(TASK)), Operation::Cancel),
+        ("v0.3/jsonrpc/error_push_not_supported", Error::PushNotSupported, Operation::PushSet),
+        ("v0.3/jsonrpc/error_unsupported_terminal_send", Error::TaskFinished(task(TASK)), Operation::Send),
+        ("v0.3/jsonrpc/error_content_type_not_supported", Error::ContentType("video/mp4".into()), Operation::Send),
+        ("v0.3/jsonrpc/error_invalid_agent_response", Error::InvalidAgentResponse, Operation::Send),
+        ("v0.3/jsonrpc/error_extended_card_not_configured", Error::ExtendedCardNotConfigured, Operation::ExtendedCard),
+        ("v0.3/jsonrpc/error_method_not_found", Error::MethodNotFound("message/foo".into()), Operation::Get),
+        ("v0.3/jsonrpc/error_unsupported_version", Error::Version("0.9".into()), Operation::Get),
+    ] {
+        let expected = golden(&format!("{case}.response.json"));
+        let id = expected["id"].to_string();
+        let family = if case.starts_with("v1.0") { Family::V1 } else { Family::V0 };
+        let reply = voice(family, operation, &id).error(&error);
+        assert_eq!((reply.status, reply.content_type), (200, "application/json"), "{case}");
+        assert_eq!(fixture::json(&reply.body), expected, "{case}");
+    }
+}
+
+#[test]
+fn invalid_params_of_0_3_say_more_than_the_golden() {
+    let error = Error::Invalid(vec![
+        Violation { field: "message".into(), description: "is required".into() },
+        Violation { field: "configuration.historyLength".into(), description: "must not be negative".into() },
+    ]);
+    let mut body = fixture::json(&voice(Family::V0, Operation::Send, "\"e7\"").error(&error).body);
+    let data = body["error"].as_object_mut().unwrap().remove("data").unwrap();
+    assert_eq!(data, json!({"detail": "message is required; configuration.historyLength must not be negative"}));
+    assert_eq!(body, golden("v0.3/jsonrpc/error_invalid_params.response.json"));
+}
+
+#[test]
+fn streaming_methods_of_0_x_are_refused_in_a_frame() {
+    let error = Error::Unsupported("this agent does not stream".into());
+    let reply = voice(Family::V0, Operation::Stream, "\"e3\"").error(&error);
+    assert_eq!((reply.status, reply.content_type), (200, EVENT_STREAM));
+    let text = String::from_utf8(reply.body).unwrap();
+    let data = text.strip_prefix("event: error\ndata: ").and_then(|text| text.strip_suffix("\n\n")).unwrap();
+    assert_eq!(json!([fixture::json(data.as_bytes())]), golden("v0.3/jsonrpc/error_unsupported_operation.stream.json"));
+
+    let reply = voice(Family::V1, Operation::Stream, "1").error(&error);
+    assert_eq!(reply.content_type, "application/json");
+}
+
+#[test]
+fn http_json_errors_are_as_the_goldens_have_them() {
+    for (case, form, error) in [
+        ("v1.0/rest/error_task_not_found", Form::V1, Error::TaskNotFound(task("nope"))),
+        ("v1.0/rest/error_task_not_cancelable", Form::V1, Error::NotCancelable(task(TASK))),
+        ("v1.0/rest/error_version_not_supported", Form::V1, Error::Version("0.5".into())),
+        ("v1.0/rest/error_invalid_agent_response", Form::V1, Error::InvalidAgentResponse),
+        ("v0.3/rest/error_task_not_found", Form::V0_3, Error::TaskNotFound(task("nope"))),
+    ] {
+        let expected = &golden(&format!("{case}.http.json"))["response"];
+        let reply = Voice::http_json(form, None).error(&error);
+        assert_eq!(json!(reply.status), expected["status"], "{case}");
+        assert_eq!(json!(reply.content_type), expected["headers"]["Content-Type"], "{case}");
+        assert_eq!(fixture::json(&reply.body), expected["body"], "{case}");
+    }
+}
+
+#[test]
+fn a_problem_names_code_and_task() {
+    let reply = Voice::http_json(Form::Unversioned, Some(Operation::Cancel)).error(&Error::NotCancelable(task("t-9")));
+    assert_eq!((reply.status, reply.content_type), (409, "application/problem+json"));
+    assert_eq!(
+        fixture::json(&reply.body),
+        json!({"type": "urn:a2a:error:task-not-cancelable", "title": "Task cannot be canceled", "status": 409,
+            "detail": "task t-9 can no longer be canceled", "a2a_code": -32002, "task_id": "t-9"})
+    );
+    let reply = Voice::http_json(Form::V0_3, None).error(&Error::NotCancelable(task("t-9")));
+    assert_eq!(reply.status, 409);
+}
+
+#[test]
+fn codes_and_statuses_of_every_error() {
+    let rows = [
+        "TaskNotFound 200 -32001 -32001 404",
+        "NotCancelable 200 -32002 -32002 400",
+        "TaskFinished 200 -32004 -32004 400",
+        "PushNotSupported 200 -32003 -32003 400",
+        "Unsupported 200 -32004 -32004 400",
+        "ContentType 200 -32005 -32005 400",
+        "InvalidAgentResponse 200 -32006 -32006 500",
+        "ExtendedCardNotConfigured 200 -32007 -32007 400",
+        "ExtendedCardNotOffered 200 -32004 -32007 400",
+        "ExtensionRequired 200 -32008 -32600 400",
+        "Version 200 -32009 -32009 400",
+        "Invalid 200 -32602 -32602 400",
+        "InvalidRequest 200 -32600 -32600 400",
+        "MethodNotFound 200 -32601 -32601 404",
+        "NotJson 200 -32700 -32700 400",
+        "AgentNotFound 200 -32602 -32602 404",
+        "Busy 503 -32603 -32007 503",
+        "Stopping 503 -32603 -32007 503",
+        "StoreFull 503 -32603 -32007 503",
+        "TooLarge 413 -32600 -32600 413",
+        "UnsupportedMediaType 415 -32600 -32600 415",
+        "BrokenBody 400 -32600 -32600 400",
+        "PathNotFound 404 -32601 -32601 404",
+        "VerbNotAllowed 405 -32600 -32600 405",
+        "Internal 200 -32603 -32603 500",
+    ];
+    for (error, expected) in every_error().iter().zip(rows) {
+        let name: String = format!("{error:?}").chars().take_while(char::is_ascii_alphanumeric).collect();
+        let v1 = voice(Family::V1, Operation::Send, "1").error(error);
+        let v0 = voice(Family::V0, Operation::Send, "1").error(error);
+        let rest = Voice::http_json(Form::V1, None).error(error);
+        assert_eq!(v1.status, v0.status);
+        let code = |body: &[u8]| fixture::json(body)["error"]["code"].clone();
+        let row = format!("{name} {} {} {} {}", v1.status, code(&v1.body), code(&v0.body), code(&rest.body));
+        assert_eq!(row, expected);
+        assert_eq!(json!(rest.status), code(&rest.body));
+        assert_eq!(v0.retry_after.is_some(), v0.status == 503, "{name}");
+    }
+}
+
+#[test]
+fn a_server_that_cannot_take_a_send() {
+    let busy = Error::Busy(AgentId::parse("alpha").unwrap());
+    let detail = "agent alpha has too many tasks waiting; try again later";
+    let old = voice(Family::V0, Operation::Send, "1").error(&busy);
+    assert_eq!(
+        fixture::json(&old.body)["error"],
+        json!({"code": -32007, "message": "Agent unavailable", "data": {"name": "AgentUnavailable", "detail": detail}})
+    );
+    let new = voice(Family::V1, Operation::Send, "1").error(&busy);
+    let info = &fixture::json(&new.body)["error"]["data"][0];
+    assert_eq!((&info["reason"], &info["metadata"]["detail"]), (&json!("RESOURCE_EXHAUSTED"), &json!(detail)));
+    let new = voice(Family::V1, Operation::Send, "1").error(&Error::Stopping);
+    assert_eq!(fixture::json(&new.body)["error"]["data"][0]["reason"], "UNAVAILABLE");
+
+    // A client that waits for a stream reads the refusal as one.
+    let stream = voice(Family::V0, Operation::Stream, "1").error(&busy);
+    assert_eq!((stream.status, stream.content_type, stream.retry_after), (503, EVENT_STREAM, Some(5)));
+
+    // On other calls -32007 would mean the extended card.
+    let card = voice(Family::V0, Operation::ExtendedCard, "1").error(&Error::Stopping);
+    assert_eq!(fixture::json(&card.body)["error"]["code"], -32603);
+}
+
+#[test]
+fn internal_errors_tell_nothing() {
+    let error = Error::internal("secret: /etc/passwd");
+    for form in [Form::V1, Form::Unversioned, Form::V0_3, Form::Alias] {
+        let body = String::from_utf8(Voice::http_json(form, None).error(&error).body).unwrap();
+        assert!(!body.contains("secret"), "{body}");
+    }
+    for family in [Family::V1, Family::V0] {
+        let body = String::from_utf8(voice(family, Operation::Get, "1").error(&error).body).unwrap();
+        assert!(!body.contains("secret"), "{body}");
+    }
+}
+
+#[test]
+fn an_error_repeats_little_of_what_the_caller_wrote() {
+    let long = "é".repeat(500);
+    for error in [
+        Error::TaskNotFound(task(&long)),
+        Error::TaskFinished(task(&long)),
+        Error::Unsupported(long.clone()),
+        Error::ContentType(long.clone()),
+        Error::ExtensionRequired(long.clone()),
+        Error::Version(long.clone()),
+        Error::invalid(long.clone(), "is wrong"),
+        Error::invalid("field", long.clone()),
+        Error::InvalidRequest(long.clone()),
+        Error::MethodNotFound(long.clone()),
+        Error::NotJson(long.clone()),
+        Error::AgentNotFound { named: long.clone(), known: vec![] },
+        Error::UnsupportedMediaType(long.clone()),
+        Error::PathNotFound(long.clone()),
+        Error::VerbNotAllowed(long.clone()),
+    ] {
+        let forms = [Form::V1, Form::Unversioned, Form::V0_3, Form::Alias];
+        let mut bodies = forms.map(|form| Voice::http_json(form, None).error(&error).body).to_vec();
+        bodies.extend([Family::V1, Family::V0].map(|family| voice(family, Operation::Get, "1").error(&error).body));
+        for body in bodies {
+            fixture::json(&body);
+            let text = String::from_utf8(body).unwrap();
+            let longest = text.split(|letter| letter != 'é').map(|run| run.chars().count()).max();
+            assert!(longest <= Some(200), "{text}");
+        }
+    }
+    let many = (0..1000).map(|n| Violation { field: format!("f{n}"), description: "is wrong".into() }).collect();
+    let body = fixture::json(&voice(Family::V1, Operation::Get, "1").error(&Error::Invalid(many)).body);
+    assert_eq!(body["error"]["data"][0]["fieldViolations"].as_array().unwrap().len(), 20);
+}

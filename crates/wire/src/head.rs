@@ -1,0 +1,16 @@
+//! What of an HTTP request decides how it is read, apart from its body.
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Head<'a> {
+    /// `GET`, `POST`, ...
+    pub verb: &'a str,
+    /// Still percent-encoded.
+    pub path: &'a str,
+    pub query: Option<&'a str>,
+    /// `A2A-Version`.
+    pub version: Option<&'a str>,
+    /// `Last-Event-ID`.
+    pub last_event_id: Option<&'a str>,
+    /// `Idempotency-Key`.
+    pub idempotency_key: Option<&'a str>,
+}

@@ -1,0 +1,78 @@
+//! What a peer answered or streamed, as the model has it: the reading side of `Shown`.
+//!
+//! A peer's words do not fill a whole task of ours. What they leave open is filled with what says least: nobody's
+//! task, made when its status was, without numbers. Whoever takes the task in knows better.
+
+use sabir_model::{
+    AgentId, Artifact, Birth, Card, ContextId, Event, Json, Message, Owner, Page, PushConfig, Status, TaskId, Timestamp,
+};
+
+use crate::spelling::Moment;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// Alone, as the result of a send or as a frame of a stream.
+    Task(Box<sabir_model::Task>),
+    Reply(Box<Message>),
+    Event {
+        task: TaskId,
+        context: ContextId,
+        event: Box<Event>,
+    },
+    /// A peer's token for the next page is its own: only one that is ours is also in `page.next`.
+    Page {
+        page: Box<Page>,
+        next: Option<String>,
+    },
+    PushConfig(Option<Box<PushConfig>>),
+    PushConfigs(Vec<PushConfig>),
+    Card(Box<Card>),
+    /// Done, with nothing to tell.
+    Nothing,
+}
+
+/// The members that all dialects read, each in its own spelling.
+pub(crate) struct Task {
+    pub(crate) id: Option<TaskId>,
+    pub(crate) context: Option<ContextId>,
+    pub(crate) status: Option<Status>,
+    pub(crate) artifacts: Vec<Artifact>,
+    pub(crate) history: Vec<Message>,
+    pub(crate) metadata: Option<Json>,
+    pub(crate) born: Birth,
+}
+
+impl Task {
+    pub(crate) fn into_model(self) -> Option<sabir_model::Task> {
+        let (id, status) = self.id.zip(self.status)?;
+        Some(sabir_model::Task {
+            context: context(self.context, &id),
+            id,
+            agent: AgentId::parse("remote").expect("a short word is an id"),
+            owner: Owner::anonymous(),
+            born: self.born,
+            created: status.time,
+            turn_over: status.state.is_terminal(),
+            status,
+            artifacts: self.artifacts,
+            history: self.history,
+            metadata: self.metadata,
+            usage: None,
+            seq: 0,
+        })
+    }
+}
+
+pub(crate) fn event(task: TaskId, named: Option<ContextId>, event: Event) -> Heard {
+    Heard::Event { context: context(named, &task), task, event: Box::new(event) }
+}
+
+/// A peer that names no context has one for each task.
+pub(crate) fn context(named: Option<ContextId>, task: &TaskId) -> ContextId {
+    named.unwrap_or_else(|| ContextId::parse(task.as_str()).expect("ids of all kinds follow the same rule"))
+}
+
+/// Wire has no clock, so a status without a time is as old as can be.
+pub(crate) fn time(told: Option<Moment>) -> Timestamp {
+    told.map(|moment| moment.0).unwrap_or_default()
+}

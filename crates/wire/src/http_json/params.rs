@@ -1,0 +1,141 @@
+//! The one JSON object that a dialect reads, put together from path, query and body.
+//!
+//! What the path names is written last and alone: the same member of a body is left out, so the path wins.
+
+use std::fmt;
+
+use sabir_model::Error;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::form::Form;
+use super::query::Field;
+use super::{Route, object};
+use crate::{Operation, json};
+
+pub(super) fn with_query(route: &Route<'_>, fields: &[Field]) -> String {
+    let mut params = Params::new();
+    for field in fields {
+        params.add(field.name, &field.json);
+    }
+    params.finish(route)
+}
+
+/// A body may be missing, empty or `null` where the path says all.
+pub(super) fn with_body(route: &Route<'_>, text: &str) -> Result<String, Error> {
+    let mut params = Params::new();
+    let is_blank = matches!(text.trim(), "" | "null");
+    if is_blank && route.operation == Operation::Cancel {
+        return Ok(params.finish(route));
+    }
+    object(text)?;
+    let Members(members) = serde_json::from_str(text).map_err(|error| Error::NotJson(error.to_string()))?;
+    let has = |names: &[&str]| members.iter().any(|(name, _)| names.contains(&name.as_str()));
+    match (route.form, route.operation) {
+        // Either the request with the config in it or the config itself, as clients have it.
+        (Form::V0_3, Operation::PushSet) if !has(&["config"]) => params.add("config", text.as_bytes()),
+        (Form::Alias, Operation::PushSet) if !has(&["pushNotificationConfig", "push_notification_config"]) => {
+            params.add("pushNotificationConfig", text.as_bytes());
+        }
+        (form, operation) => {
+            for (name, value) in &members {
+                if !names_of_path(form, operation).contains(&name.as_str()) {
+                    params.add(name, value.get().as_bytes());
+                }
+            }
+        }
+    }
+    Ok(params.finish(route))
+}
+
+/// How a body may call what the path has already said.
+fn names_of_path(form: Form, operation: Operation) -> &'static [&'static str] {
+    match (form, operation) {
+        (Form::V1 | Form::Unversioned, Operation::PushSet) => &["taskId", "task_id"],
+        (Form::V0_3, Operation::PushSet) => &["parent"],
+        _ => &["id", "taskId", "task_id", "name"],
+    }
+}
+
+struct Params(Vec<u8>);
+
+impl Params {
+    fn new() -> Self {
+        Self(Vec::with_capacity(128))
+    }
+
+    fn add(&mut self, name: &str, value: &[u8]) {
+        self.member(name);
+        self.0.extend_from_slice(value);
+    }
+
+    fn name(&mut self, name: &str, text: fmt::Arguments<'_>) {
+        self.member(name);
+        json::write(&text, &mut self.0);
+    }
+
+    fn member(&mut self, name: &str) {
+        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
+        json::write(&name, &mut self.0);
+        self.0.push(b':');
+    }
+
+    fn finish(mut self, route: &Route<'_>) -> String {
+        let task = route.task.as_deref().unwrap_or_default();
+        let config = route.config.as_deref().unwrap_or_default();
+        match (route.form, route.operation) {
+            (_, Operation::Send | Operation::Stream | Operation::List | Operation::ExtendedCard) => {}
+            (Form::V0_3, Operation::Get | Operation::Cancel | Operation::Subscribe) => {
+                self.name("name", format_args!("tasks/{task}"));
+            }
+            (Form::V0_3, Operation::PushSet | Operation::PushList) => {
+                self.name("parent", format_args!("tasks/{task}"));
+            }
+            (Form::V0_3, Operation::PushGet | Operation::PushDelete) => {
+                self.name("name", format_args!("tasks/{task}/pushNotificationConfigs/{config}"));
+            }
+            (_, Operation::Get | Operation::Cancel | Operation::Subscribe) => {
+                self.name("id", format_args!("{task}"));
+            }
+            (Form::Alias, Operation::PushList) => self.name("id", format_args!("{task}")),
+            (_, Operation::PushSet | Operation::PushList) => self.name("taskId", format_args!("{task}")),
+            (_, Operation::PushGet | Operation::PushDelete) => {
+                self.name("taskId", format_args!("{task}"));
+                self.name("id", format_args!("{config}"));
+            }
+        }
+        if self.0.is_empty() {
+            self.0.push(b'{');
+        }
+        self.0.push(b'}');
+        String::from_utf8(self.0).expect("JSON made of text is text")
+    }
+}
+
+/// The members of an object, twice where they are twice: the dialect refuses that.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct All;
+
+        impl<'de> Visitor<'de> for All {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(All)
+    }
+}

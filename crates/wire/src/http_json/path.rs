@@ -1,0 +1,142 @@
+//! Paths of HTTP+JSON: which resource they name, in which version.
+
+use std::borrow::Cow;
+
+use super::form::Form;
+use crate::version::{Release, Version};
+use crate::{Operation, percent};
+
+/// What a path names.
+pub(crate) struct Found<'a> {
+    /// The first segment, where 1.0 has a tenant.
+    pub tenant: Option<Cow<'a, str>>,
+    pub form: Form,
+    pub resource: Resource<'a>,
+}
+
+pub(crate) struct Resource<'a> {
+    pub takes: Verbs,
+    pub task: Option<Cow<'a, str>>,
+    pub config: Option<Cow<'a, str>>,
+}
+
+type Verbs = &'static [(&'static str, Operation)];
+
+const SEND: Verbs = &[("POST", Operation::Send)];
+const STREAM: Verbs = &[("POST", Operation::Stream)];
+const TASK: Verbs = &[("GET", Operation::Get)];
+const TASKS: Verbs = &[("GET", Operation::List)];
+const CANCEL: Verbs = &[("POST", Operation::Cancel)];
+// The text of the specification says POST, its proto GET; clients do either.
+const SUBSCRIBE: Verbs = &[("GET", Operation::Subscribe), ("POST", Operation::Subscribe)];
+const CONFIGS: Verbs = &[("GET", Operation::PushList), ("POST", Operation::PushSet)];
+const CONFIG: Verbs = &[("GET", Operation::PushGet), ("DELETE", Operation::PushDelete)];
+const CARD: Verbs = &[("GET", Operation::ExtendedCard)];
+
+impl Resource<'_> {
+    /// As the `Allow` header has it.
+    pub fn allow(&self) -> &'static str {
+        match self.takes {
+            [("GET", _), ("POST", _)] => "GET, POST",
+            [("GET", _), ("DELETE", _)] => "GET, DELETE",
+            [("POST", _)] => "POST",
+            _ => "GET",
+        }
+    }
+}
+
+/// `path` has no slash at its end.
+pub(crate) fn find<'a>(path: &'a str, version: &Version<'_>) -> Option<Found<'a>> {
+    // The longest: /a2a/rest/{tenant}/tasks/{id}/pushNotificationConfigs/{id}.
+    let mut segments = [""; 7];
+    let mut length = 0;
+    for segment in path.strip_prefix('/')?.split('/') {
+        *segments.get_mut(length)? = segment;
+        length += 1;
+    }
+    match &segments[..length] {
+        ["a2a", "rest", rest @ ..] => below_base(rest, version),
+        ["a2a", rest @ ..] => Some(Found { tenant: None, form: Form::Alias, resource: alias(rest)? }),
+        rest => below_base(rest, version),
+    }
+}
+
+fn below_base<'a>(segments: &[&'a str], version: &Version<'_>) -> Option<Found<'a>> {
+    if let (["v1", rest @ ..], true) = (segments, version.release != Release::V1_0) {
+        return Some(Found { tenant: None, form: Form::V0_3, resource: v0_3(rest)? });
+    }
+    // A version that is neither is told so in the shape of 1.0.
+    let form = if version.release == Release::Unsaid { Form::Unversioned } else { Form::V1 };
+    if let Some(resource) = v1(segments) {
+        return Some(Found { tenant: None, form, resource });
+    }
+    let (tenant, rest) = segments.split_first()?;
+    let tenant = percent::segment(tenant).filter(|tenant| !tenant.is_empty())?;
+    Some(Found { tenant: Some(tenant), form, resource: v1(rest)? })
+}
+
+fn v1<'a>(segments: &[&'a str]) -> Option<Resource<'a>> {
+    match *segments {
+        ["tasks"] => Some(Resource { takes: TASKS, task: None, config: None }),
+        ["extendedAgentCard"] => Some(Resource { takes: CARD, task: None, config: None }),
+        _ => both(segments),
+    }
+}
+
+fn v0_3<'a>(segments: &[&'a str]) -> Option<Resource<'a>> {
+    match *segments {
+        ["card"] => Some(Resource { takes: CARD, task: None, config: None }),
+        _ => both(segments),
+    }
+}
+
+/// What 1.0 and 0.3 have in common.
+fn both<'a>(segments: &[&'a str]) -> Option<Resource<'a>> {
+    match *segments {
+        [message] => match &*percent::segment(message)? {
+            "message:send" => Some(Resource { takes: SEND, task: None, config: None }),
+            "message:stream" => Some(Resource { takes: STREAM, task: None, config: None }),
+            _ => None,
+        },
+        ["tasks", last] => {
+            let (task, takes) = action(percent::segment(last)?);
+            Some(Resource { takes, task: Some(task), config: None })
+        }
+        ["tasks", task, "pushNotificationConfigs"] => {
+            Some(Resource { takes: CONFIGS, task: Some(percent::segment(task)?), config: None })
+        }
+        ["tasks", task, "pushNotificationConfigs", config] => Some(Resource {
+            takes: CONFIG,
+            task: Some(percent::segment(task)?),
+            config: Some(percent::segment(config)?),
+        }),
+        _ => None,
+    }
+}
+
+fn alias<'a>(segments: &[&'a str]) -> Option<Resource<'a>> {
+    match *segments {
+        ["tasks", task] => Some(Resource { takes: TASK, task: Some(percent::segment(task)?), config: None }),
+        ["tasks", task, "pushNotificationConfig" | "pushNotificationConfigs"] => {
+            Some(Resource { takes: CONFIGS, task: Some(percent::segment(task)?), config: None })
+        }
+        _ => None,
+    }
+}
+
+/// Ids may hold colons, so an action is what follows the last one.
+fn action(last: Cow<'_, str>) -> (Cow<'_, str>, Verbs) {
+    let takes = match last.rsplit_once(':') {
+        Some((_, "cancel")) => CANCEL,
+        Some((_, "subscribe")) => SUBSCRIBE,
+        _ => return (last, TASK),
+    };
+    let end = last.rfind(':').unwrap_or(last.len());
+    match last {
+        Cow::Borrowed(text) => (Cow::Borrowed(&text[..end]), takes),
+        Cow::Owned(mut text) => {
+            text.truncate(end);
+            (Cow::Owned(text), takes)
+        }
+    }
+}

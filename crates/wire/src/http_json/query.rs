@@ -1,0 +1,82 @@
+//! Query parameters, as the JSON that a body would have had.
+
+use sabir_model::Violation;
+
+use super::form::Form;
+use crate::{Operation, json, percent};
+
+#[derive(Debug)]
+pub(super) struct Field {
+    pub name: &'static str,
+    pub json: Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Number,
+    Flag,
+}
+
+/// Both spellings are read, like in a body. Violations are told in this order, which is the specification's.
+const KNOWN: [(&str, &str, Kind); 8] = [
+    ("tenant", "tenant", Kind::Text),
+    ("contextId", "context_id", Kind::Text),
+    ("status", "status", Kind::Text),
+    ("pageSize", "page_size", Kind::Number),
+    ("pageToken", "page_token", Kind::Text),
+    ("historyLength", "history_length", Kind::Number),
+    ("statusTimestampAfter", "status_timestamp_after", Kind::Text),
+    ("includeArtifacts", "include_artifacts", Kind::Flag),
+];
+
+pub(super) fn in_order(mut violations: Vec<Violation>) -> Vec<Violation> {
+    violations.sort_by_key(|violation| KNOWN.iter().position(|(name, ..)| *name == violation.field));
+    violations
+}
+
+/// What the operation takes, and what is wrong with it; all else in the query is not for us.
+pub(super) fn fields(query: Option<&str>, form: Form, operation: Operation) -> (Vec<Field>, Vec<Violation>) {
+    let mut fields: Vec<Field> = Vec::new();
+    let mut violations: Vec<Violation> = Vec::new();
+    for (key, raw) in percent::parameters(query) {
+        let known = KNOWN.iter().find(|(camel, snake, _)| key == *camel || key == *snake);
+        let Some((name, _, kind)) = known.filter(|(name, ..)| is_taken(name, form, operation)) else {
+            continue;
+        };
+        let value = percent::value(raw).ok_or("is not percent-encoded UTF-8").and_then(|text| as_json(&text, *kind));
+        let said = fields.iter().find(|field| field.name == *name);
+        let wrong = match (value, said) {
+            (Ok(json), None) => {
+                fields.push(Field { name, json });
+                continue;
+            }
+            (Ok(json), Some(said)) if said.json == json => continue,
+            (Ok(_), Some(_)) => "is given twice, with different values",
+            (Err(wrong), _) => wrong,
+        };
+        if violations.iter().all(|violation| violation.field != *name) {
+            violations.push(Violation { field: (*name).to_owned(), description: wrong.to_owned() });
+        }
+    }
+    (fields, violations)
+}
+
+fn is_taken(name: &str, form: Form, operation: Operation) -> bool {
+    match name {
+        "tenant" => matches!(form, Form::V1 | Form::Unversioned),
+        "historyLength" => matches!(operation, Operation::Get | Operation::List),
+        "pageSize" | "pageToken" => matches!(operation, Operation::List | Operation::PushList),
+        _ => operation == Operation::List,
+    }
+}
+
+fn as_json(text: &str, kind: Kind) -> Result<Vec<u8>, &'static str> {
+    let mut value = Vec::with_capacity(text.len() + 2);
+    match kind {
+        Kind::Text => json::write(&text, &mut value),
+        Kind::Number => json::write(&text.parse::<i64>().map_err(|_| "must be a whole number")?, &mut value),
+        Kind::Flag => json::write(&text.parse::<bool>().map_err(|_| "must be true or false")?, &mut value),
+    }
+    Ok(value)
+}

@@ -1,0 +1,190 @@
+use sabir_model::PushCall;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::fixture::{self, Known, golden};
+use crate::{Surface, locate};
+
+fn decode(request: &Value, body: &[u8]) -> Decoded<'static> {
+    let head = fixture::head(request);
+    match locate(&head, &Known) {
+        Surface::HttpJson(route) => route.decode(&head, body, Compat::default(), &Known),
+        Surface::Refused(refused) => {
+            panic!("{request}: {}", refused.error)
+        }
+        _ => panic!("{request}"),
+    }
+}
+
+fn call(verb: &str, path: &str, version: &str, body: &str) -> Result<Call, Error> {
+    decode(&json!({"method": verb, "path": path, "headers": {"A2A-Version": version}}), body.as_bytes()).call
+}
+
+#[test]
+fn every_golden_request_is_read() {
+    for (case, expected) in [
+        ("v1.0/rest/send_message", "Send"),
+        ("v1.0/rest/send_message_tenant", "Send"),
+        ("v1.0/rest/send_streaming_message", "Send"),
+        ("v1.0/rest/get_task", "Get"),
+        ("v1.0/rest/get_task_version_query", "Get"),
+        ("v1.0/rest/list_tasks", "List"),
+        ("v1.0/rest/cancel_task", "Cancel"),
+        ("v1.0/rest/subscribe_to_task_get", "Subscribe"),
+        ("v1.0/rest/subscribe_to_task_post", "Subscribe"),
+        ("v1.0/rest/create_push_config", "Push(Set"),
+        ("v1.0/rest/get_push_config", "Push(Get"),
+        ("v1.0/rest/list_push_configs", "Push(List"),
+        ("v1.0/rest/delete_push_config", "Push(Delete"),
+        ("v1.0/rest/get_extended_agent_card", "ExtendedCard"),
+        ("v0.3/rest/message_send", "Send"),
+        ("v0.3/rest/message_send_snake_case", "Send"),
+        ("v0.3/rest/message_stream", "Send"),
+        ("v0.3/rest/tasks_get", "Get"),
+        ("v0.3/rest/tasks_cancel", "Cancel"),
+        ("v0.3/rest/tasks_subscribe", "Subscribe"),
+        ("v0.3/rest/push_config_create", "Push(Set"),
+        ("v0.3/rest/push_config_get", "Push(Get"),
+        ("v0.3/rest/push_config_list", "Push(List"),
+        ("v0.3/rest/push_config_delete", "Push(Delete"),
+        ("v0.3/rest/card", "ExtendedCard"),
+    ] {
+        let request = &golden(&format!("{case}.http.json"))["request"];
+        let body = request.get("body").map(Value::to_string).unwrap_or_default();
+        match decode(request, body.as_bytes()).call {
+            Ok(call) => assert!(format!("{call:?}").starts_with(expected), "{case}: {call:?}"),
+            Err(error) => panic!("{case}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn every_violation_is_told() {
+    let exchange = golden("v1.0/rest/error_invalid_argument.http.json");
+    let decoded = decode(&exchange["request"], b"");
+    let reply = decoded.voice.error(&decoded.call.unwrap_err());
+    assert_eq!(reply.status, 400);
+    let mut body = fixture::json(&reply.body);
+    // Beside what the golden has, the reason by which clients of this binding know the error.
+    let reason = body["error"]["details"].as_array_mut().unwrap().remove(1);
+    assert_eq!(reason["reason"], "INVALID_PARAMS");
+    assert_eq!(body, exchange["response"]["body"]);
+
+    for (query, expected) in [
+        ("pageSize=x&historyLength=-5", "pageSize must be a whole number; historyLength must not be negative"),
+        (
+            "includeArtifacts=yes&pageSize=0",
+            "pageSize must be between 1 and 100; includeArtifacts must be true or false",
+        ),
+        ("pageSize=1&pageSize=2", "pageSize is given twice, with different values"),
+        ("pageSize=1&page_size=2", "pageSize is given twice, with different values"),
+        ("pageSize=x&pageSize=y", "pageSize must be a whole number"),
+        ("contextId=%zz", "contextId is not percent-encoded UTF-8"),
+    ] {
+        let error = call("GET", &format!("/tasks?{query}"), "1.0", "").unwrap_err();
+        assert_eq!(error.to_string(), format!("invalid parameters: {expected}"), "{query}");
+    }
+}
+
+#[test]
+fn query_parameters() {
+    for (query, page_size, history) in [
+        ("", 50, None),
+        ("pageSize=7&historyLength=0", 7, Some(0)),
+        ("page_size=7&history_length=3", 7, Some(3)),
+        ("pageSize=7&pageSize=7&page_size=%37", 7, None),
+        ("utm=1&A2A-Version=1.0&pageSize=9", 9, None),
+        ("includeArtifacts=true&status=TASK_STATE_COMPLETED&contextId=a+b", 50, None),
+    ] {
+        let Ok(Call::List(list)) = call("GET", &format!("/tasks?{query}"), "1.0", "") else { panic!("{query}") };
+        assert_eq!((list.page_size, list.history), (page_size, history), "{query}");
+    }
+    let Ok(Call::Get(get)) = call("GET", "/tasks/a%20b?history_length=2", "", "") else { panic!("no get") };
+    assert_eq!((get.task.as_str(), get.history), ("a b", Some(2)));
+}
+
+#[test]
+fn the_path_wins_over_the_body() {
+    for (path, version) in [("/tasks/t", "1.0"), ("/a2a/rest/tasks/t", ""), ("/v1/tasks/t", ""), ("/v1/tasks/t", "0.3")]
+    {
+        for body in ["", "  ", "{}", "null", r#"{"id":"other"}"#, r#"{"name":"tasks/other"}"#] {
+            let Call::Cancel(cancel) = call("POST", &format!("{path}:cancel"), version, body).unwrap() else {
+                panic!("{path} {body}")
+            };
+            assert_eq!(cancel.task.as_str(), "t", "{path} {body}");
+            assert_eq!(cancel.on_finished, OnFinishedCancel::Refuse);
+        }
+    }
+    let Call::Cancel(cancel) = call("POST", "/tasks/t:cancel", "1.0", r#"{"metadata":{"n":1e3}}"#).unwrap() else {
+        panic!("no cancel")
+    };
+    assert!(cancel.metadata.is_some());
+
+    for (path, body) in [
+        ("/tasks/t/pushNotificationConfigs", r#"{"taskId":"other","id":"c","url":"https://a.b/c"}"#),
+        ("/tasks/t/pushNotificationConfigs", r#"{"task_id":"other","id":"c","url":"https://a.b/c"}"#),
+        (
+            "/v1/tasks/t/pushNotificationConfigs",
+            r#"{"parent":"tasks/other","configId":"c","config":{"pushNotificationConfig":{"id":"c","url":"https://a.b/c"}}}"#,
+        ),
+        ("/v1/tasks/t/pushNotificationConfigs", r#"{"pushNotificationConfig":{"id":"c","url":"https://a.b/c"}}"#),
+        ("/a2a/tasks/t/pushNotificationConfig", r#"{"id":"c","url":"https://a.b/c"}"#),
+        (
+            "/a2a/tasks/t/pushNotificationConfig",
+            r#"{"taskId":"other","pushNotificationConfig":{"id":"c","url":"https://a.b/c"}}"#,
+        ),
+    ] {
+        let Call::Push(PushCall::Set { config, .. }) = call("POST", path, "", body).unwrap() else { panic!("{path}") };
+        assert_eq!(config.task.unwrap().as_str(), "t", "{path} {body}");
+        assert_eq!(config.url, "https://a.b/c");
+        assert_eq!(config.id.unwrap().as_str(), "c");
+    }
+}
+
+#[test]
+fn the_agent_of_the_path_wins_over_the_tenant_of_the_body() {
+    let body = r#"{"tenant":"TENANT","message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}"#;
+    for (path, tenant, expected) in [
+        ("/message:send", "b 2", "Some(\"b 2\")"),
+        ("/alpha/message:send", "b 2", "Some(\"alpha\")"),
+        ("/agents/alpha/message:send", "b 2", "Some(\"alpha\")"),
+        ("/alpha/message:send", "ghost", "Some(\"alpha\")"),
+        ("/message:send", "ghost", "there is no agent ghost; known: alpha, b 2, harbour-north"),
+    ] {
+        let said = match call("POST", path, "1.0", &body.replace("TENANT", tenant)) {
+            Ok(Call::Send(send)) => format!("{:?}", send.agent),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(said, expected, "{path} {tenant}");
+    }
+    let Ok(Call::Get(get)) = call("GET", "/tasks/t?tenant=alpha", "", "") else { panic!("no get") };
+    assert_eq!(get.agent.unwrap().as_str(), "alpha");
+}
+
+#[test]
+fn a_body_that_is_no_object() {
+    for (path, body, expected) in [
+        ("/message:send", "{", "the body is not JSON: EOF while parsing an object at line 1 column 1"),
+        ("/message:send", "", "the body is not JSON: EOF while parsing a value at line 1 column 0"),
+        ("/message:send", "[]", "the body must be a JSON object"),
+        ("/tasks/t:cancel", "[]", "the body must be a JSON object"),
+        ("/tasks/t:cancel", "x", "the body is not JSON: expected value at line 1 column 1"),
+        ("/tasks/t/pushNotificationConfigs", "null", "the body must be a JSON object"),
+        ("/v1/message:send", "{", "the body is not JSON: EOF while parsing an object at line 1 column 1"),
+    ] {
+        assert_eq!(call("POST", path, "", body).unwrap_err().to_string(), expected, "{path} {body}");
+    }
+}
+
+#[test]
+fn who_is_read_strictly() {
+    let lenient = r#"{"message":{"parts":[{"text":"x"}]}}"#;
+    assert!(call("POST", "/message:send", "", lenient).is_ok());
+    assert!(call("POST", "/a2a/rest/message:send", "", lenient).is_ok());
+    assert!(call("POST", "/message:send", "1.0", lenient).is_err());
+    let head = Head { verb: "POST", path: "/message:send", ..Head::default() };
+    let Surface::HttpJson(route) = locate(&head, &Known) else { panic!("no route") };
+    let strict = Compat { strict: true, ..Compat::default() };
+    assert!(route.decode(&head, lenient.as_bytes(), strict, &Known).call.is_err());
+}

@@ -1,0 +1,205 @@
+//! The door for JSON text.
+//!
+//! `check_text` sees every body once, before anything reads it. `read` turns text into a wire struct; only when
+//! that fails is the text read a second time, to learn the name of the field.
+
+use sabir_model::{Error, MAX_DEPTH};
+use serde::{Deserialize, Serialize};
+use serde_json::error::Category;
+
+/// Of the caller's input, so many characters may come back in an error.
+const MAX_REPEATED: usize = 200;
+
+/// UTF-8, and nowhere nested deeper than 128 levels, carried JSON included.
+pub fn check_text(bytes: &[u8]) -> Result<&str, Error> {
+    let text = std::str::from_utf8(bytes).map_err(|_| Error::NotJson("it is not UTF-8".to_owned()))?;
+    // Most bodies have fewer brackets than there may be levels, and counting is much cheaper than following.
+    let brackets = bytes.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
+    if brackets > MAX_DEPTH && depth(bytes) > MAX_DEPTH {
+        return Err(Error::InvalidRequest(format!("nested deeper than {MAX_DEPTH} levels")));
+    }
+    Ok(text)
+}
+
+/// Brackets in strings do not count. Whether they match is for the parser to say.
+fn depth(bytes: &[u8]) -> usize {
+    let (mut depth, mut deepest) = (0usize, 0usize);
+    let mut rest = bytes.iter();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'[' | b'{' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b'"' => {
+                while let Some(byte) = rest.next() {
+                    match byte {
+                        b'"' => break,
+                        b'\\' => drop(rest.next()),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    deepest
+}
+
+pub fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Error> {
+    match serde_json::from_str(text) {
+        Ok(value) => Ok(value),
+        Err(error) => Err(explain::<T>(text, &error)),
+    }
+}
+
+pub fn write<T: Serialize>(value: &T, out: &mut Vec<u8>) {
+    serde_json::to_writer(out, value).expect("a wire struct has text for names, and memory takes it all");
+}
+
+/// The slow way, which knows where the mistake is.
+#[cold]
+fn explain<'a, T: Deserialize<'a>>(text: &'a str, error: &serde_json::Error) -> Error {
+    let message = message(error);
+    if error.classify() != Category::Data {
+        return Error::NotJson(short(&message));
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let path = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+        Ok(_) => String::new(),
+        Err(error) => error.path().to_string(),
+    };
+    let path = if path == "." { String::new() } else { path };
+    if let Some(twice) = quoted(&message, "duplicate field `") {
+        // The second one is found by its holder, so the path may end at either of them.
+        let is_named = path.rsplit('.').next() == Some(twice);
+        let field = match path.as_str() {
+            "" => twice.to_owned(),
+            path if is_named => path.to_owned(),
+            path => format!("{path}.{twice}"),
+        };
+        return Error::invalid(short(&field), "is given twice");
+    }
+    let field = if path.is_empty() { "params" } else { &path };
+    Error::invalid(short(field), short(&plain(&message)))
+}
+
+/// Serde's sentence without the place in the text, which means nothing to a caller.
+fn message(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    match message.rfind(" at line ") {
+        Some(end) => message[..end].to_owned(),
+        None => message,
+    }
+}
+
+/// `invalid type: integer 5, expected a string` becomes `expected a string, found a number`.
+fn plain(message: &str) -> String {
+    let Some((found, expected)) =
+        message.strip_prefix("invalid type: ").and_then(|rest| rest.rsplit_once(", expected "))
+    else {
+        return message.to_owned();
+    };
+    let found = match found.split([' ', '`']).next() {
+        Some("integer" | "floating" | "number") => "a number",
+        Some("string") => "a string",
+        Some("boolean") => "a boolean",
+        Some("sequence") => "an array",
+        Some("map") => "an object",
+        _ => "null",
+    };
+    let expected = if expected == "a sequence" { "an array" } else { expected };
+    format!("expected {expected}, found {found}")
+}
+
+fn quoted<'a>(message: &'a str, before: &str) -> Option<&'a str> {
+    message.strip_prefix(before)?.strip_suffix('`')
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(MAX_REPEATED).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spelling::{Int, Several, Text, object};
+
+    #[derive(Deserialize)]
+    #[serde(remote = "Self", rename_all = "camelCase")]
+    struct Outer<'a> {
+        #[serde(borrow)]
+        text: Option<Text<'a>>,
+        #[serde(default)]
+        parts: Several<'a, Inner<'a>, ()>,
+        #[serde(alias = "page_size")]
+        page_size: Option<Int>,
+        flag: Option<bool>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(remote = "Self")]
+    struct Inner<'a> {
+        #[serde(borrow)]
+        text: Option<Text<'a>>,
+    }
+
+    object! { read Outer<'a>; read Inner<'a> }
+
+    fn say(text: &str) -> String {
+        match check_text(text.as_bytes()).and_then(read::<Outer>) {
+            Ok(outer) => {
+                let parts: Vec<_> =
+                    outer.parts.into_read().into_iter().map(|part| part.text.map(Text::into_string)).collect();
+                format!("{:?} {parts:?} {:?} {:?}", outer.text.map(Text::into_string), outer.page_size, outer.flag)
+            }
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn reading_names_the_field() {
+        for (text, expected) in [
+            (
+                r#"{"text":"x","parts":[{"text":"y"}],"page_size":"5","flag":true,"more":{}}"#,
+                r#"Some("x") [Some("y")] Some(Int(5)) Some(true)"#,
+            ),
+            (r#"{"text":null,"parts":null,"pageSize":null,"flag":null}"#, "None [] None None"),
+            (r#"{}"#, "None [] None None"),
+            (r#"{"text":5}"#, "invalid parameters: text expected a string, found a number"),
+            (r#"{"text":{}}"#, "invalid parameters: text expected a string, found an object"),
+            (r#"{"parts":{}}"#, "invalid parameters: parts expected an array, found an object"),
+            (r#"{"parts":[null]}"#, "invalid parameters: parts[0] expected an object, found null"),
+            (r#"{"parts":[["hi"]]}"#, "invalid parameters: parts[0] expected an object, found an array"),
+            (
+                r#"{"parts":[{"text":"a"},{"text":[]}]}"#,
+                "invalid parameters: parts[1].text expected a string, found an array",
+            ),
+            (r#"{"page_size":5.5}"#, "invalid parameters: page_size must be a whole number"),
+            (r#"{"flag":"true"}"#, "invalid parameters: flag expected a boolean, found a string"),
+            (r#"{"text":"a","text":"b"}"#, "invalid parameters: text is given twice"),
+            (r#"{"parts":[{"text":"a","text":"b"}]}"#, "invalid parameters: parts[0].text is given twice"),
+            (r#"{"pageSize":1,"page_size":1}"#, "invalid parameters: pageSize is given twice"),
+            (r#"["x"]"#, "invalid parameters: params expected an object, found an array"),
+            ("5", "invalid parameters: params expected an object, found a number"),
+            ("null", "invalid parameters: params expected an object, found null"),
+            (r#"{"text":"#, "the body is not JSON: EOF while parsing a value"),
+            ("", "the body is not JSON: EOF while parsing a value"),
+            ("{} x", "the body is not JSON: trailing characters"),
+        ] {
+            assert_eq!(say(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn depth_is_counted_outside_strings() {
+        let nested = |levels: usize| format!("{{\"more\":{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1));
+        assert_eq!(say(&nested(128)), "None [] None None");
+        assert_eq!(say(&nested(129)), "nested deeper than 128 levels");
+        assert_eq!(say(&format!(r#"{{"text":"{}"}}"#, "[".repeat(500))).len(), 500 + "Some(\"\") [] None None".len());
+        assert_eq!(say(&format!(r#"{{"more":"\"{}"}}"#, "[".repeat(500))), "None [] None None");
+        assert_eq!(say(&format!(r#"{{"more":[{}0]}}"#, "[],".repeat(500))), "None [] None None");
+        assert!(matches!(check_text(b"\"\xff\""), Err(Error::NotJson(_))));
+    }
+}

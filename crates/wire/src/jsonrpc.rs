@@ -1,0 +1,136 @@
+//! JSON-RPC: one URL, the method in the body.
+//!
+//! The envelope is read without copying, the method's name leads to dialect and operation, and the dialect
+//! reads the params. What the params cannot say comes from the mount and the headers.
+
+mod envelope;
+mod method;
+
+use sabir_model::{AgentId, Call, Error, OnFinishedCancel};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+pub use envelope::{Refusal, Request};
+
+use crate::beside::{self, Agent, Behaviour};
+use crate::version::{self, Family, Release, Spoken, Version};
+use crate::voice::Frames;
+use crate::{CancelTerminal, Compat, Decoded, Head, KnownAgents, Operation, Reading, Voice, json};
+use method::Method;
+
+/// A URL that takes JSON-RPC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// Below `/agents/{id}`.
+    pub agent: Option<AgentId>,
+    pub place: Place,
+}
+
+/// Which of the paths it is, since clients of some expect their own answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// `/`
+    Root,
+    /// `/a2a`
+    A2a,
+    /// `/a2a/jsonrpc`
+    JsonRpc,
+    /// `/v1/a2a`
+    V1A2a,
+    /// `/a2a/v1`, `/a2a/v0.3`, `/a2a/v0.1`: one dialect, and exactly as it is spelled.
+    Forced(Spoken),
+}
+
+impl Place {
+    fn forced(self) -> Option<Spoken> {
+        match self {
+            Place::Root | Place::A2a | Place::JsonRpc | Place::V1A2a => None,
+            Place::Forced(spoken) => Some(spoken),
+        }
+    }
+}
+
+impl Mount {
+    /// For what goes wrong before there is a body.
+    pub(crate) fn voice<'a>(&self, head: &Head<'_>) -> Voice<'a> {
+        let family = match (self.place.forced(), Version::of(head).release) {
+            (Some(spoken), _) => spoken.family(),
+            (None, Release::V1_0) => Family::V1,
+            (None, _) => Family::V0,
+        };
+        Voice::json_rpc(family, Frames::wanted(head.query))
+    }
+
+    /// Reads one request. Whatever it is, there is a voice to answer it with.
+    pub fn decode<'a>(&self, head: &Head<'_>, body: &'a [u8], compat: Compat, agents: &dyn KnownAgents) -> Decoded<'a> {
+        let mut voice = self.voice(head);
+        let call = self.read(head, body, compat, agents, &mut voice);
+        Decoded { call, voice }
+    }
+
+    fn read<'a>(
+        &self,
+        head: &Head<'_>,
+        body: &'a [u8],
+        compat: Compat,
+        agents: &dyn KnownAgents,
+        voice: &mut Voice<'a>,
+    ) -> Result<Call, Error> {
+        let request = match Request::parse(json::check_text(body)?) {
+            Ok(request) => request,
+            Err(refusal) => {
+                voice.answering(refusal.id);
+                return Err(refusal.error);
+            }
+        };
+        voice.answering(request.id);
+        let not_found = || Error::MethodNotFound(request.method.clone().into_owned());
+        let Method { generation, operation } = Method::named(&request.method).ok_or_else(not_found)?;
+        let forced = self.place.forced();
+        voice.about(forced.map_or(generation.family(), Spoken::family), operation);
+
+        let version = Version::of(head);
+        let spoken = version::negotiate(forced, generation, &version)?;
+        let dialect = spoken.dialect().filter(|_| spoken.has(generation)).ok_or_else(not_found)?;
+        voice.speaking(dialect);
+
+        let strict = forced.is_some() || compat.strict || version.release == Release::V1_0;
+        let reading = if strict { Reading::Strict } else { Reading::Lenient };
+        let params = request.params()?;
+        let mut call = dialect.decode(operation, params, reading)?;
+        let behaviour = Behaviour {
+            agent: self.agent.as_ref().map_or(Agent::Named, Agent::Mounted),
+            finished_cancel: self.finished_cancel(operation, spoken, params, compat),
+            finished_send: compat.terminal_message,
+        };
+        beside::complete(&mut call, head, &behaviour, agents)?;
+        Ok(call)
+    }
+
+    /// What each client was promised by the page it grew up with.
+    fn finished_cancel(&self, operation: Operation, spoken: Spoken, params: &str, compat: Compat) -> OnFinishedCancel {
+        let leaves = match (compat.cancel_terminal, spoken, self.place) {
+            (CancelTerminal::Error, ..) => false,
+            (CancelTerminal::Noop, ..) => true,
+            (CancelTerminal::Auto, Spoken::V0_3, Place::A2a) => true,
+            (CancelTerminal::Auto, Spoken::V0_3, Place::JsonRpc) => {
+                operation == Operation::Cancel && is_spelled_task_id(params)
+            }
+            (CancelTerminal::Auto, ..) => false,
+        };
+        if leaves { OnFinishedCancel::Leave } else { OnFinishedCancel::Refuse }
+    }
+}
+
+fn is_spelled_task_id(params: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Ids {
+        id: Option<IgnoredAny>,
+        #[serde(rename = "taskId")]
+        task_id: Option<IgnoredAny>,
+    }
+    serde_json::from_str::<Ids>(params).is_ok_and(|ids| ids.task_id.is_some() && ids.id.is_none())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! The envelope of a request, read in place.
+//!
+//! Id and params stay the bytes that came: the id is echoed as it was written, and the params are read once,
+//! by their dialect.
+
+use std::borrow::Cow;
+
+use sabir_model::Error;
+use serde::{Deserialize, Deserializer};
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// JSON: a string, an integer or null.
+    pub id: &'a str,
+    pub method: Cow<'a, str>,
+    params: Option<&'a RawValue>,
+}
+
+/// Why a text is no request, and the id to say it to.
+#[derive(Debug)]
+pub struct Refusal<'a> {
+    /// JSON; `null` when there is none to be read.
+    pub id: &'a str,
+    pub error: Error,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+}
+
+/// An explicit `null` is there; an `Option` of its own accord takes it for nothing.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+impl<'a> Request<'a> {
+    pub fn parse(text: &'a str) -> Result<Self, Refusal<'a>> {
+        let envelope = read(text).map_err(|error| Refusal { id: "null", error })?;
+        let id = match envelope.id.map(RawValue::get) {
+            Some(id) if is_id(id) => id,
+            Some(_) => return Err(refused("null", "id must be a string, an integer or null")),
+            None => return Err(refused("null", "id is missing; notifications are not supported")),
+        };
+        if envelope.jsonrpc.and_then(as_text).as_deref() != Some("2.0") {
+            return Err(refused(id, "jsonrpc must be \"2.0\""));
+        }
+        match envelope.method.and_then(as_text) {
+            Some(method) => Ok(Self { id, method, params: envelope.params }),
+            None => Err(refused(id, "method must be a string")),
+        }
+    }
+
+    /// One JSON object; no params are an empty one.
+    pub fn params(&self) -> Result<&'a str, Error> {
+        match self.params.map(RawValue::get) {
+            None | Some("null") => Ok("{}"),
+            Some(object) if object.starts_with('{') => Ok(object),
+            Some(_) => Err(Error::invalid("params", "must be an object")),
+        }
+    }
+}
+
+fn refused<'a>(id: &'a str, why: &str) -> Refusal<'a> {
+    Refusal { id, error: Error::InvalidRequest(why.to_owned()) }
+}
+
+fn read(text: &str) -> Result<Envelope<'_>, Error> {
+    // Serde would take the elements of an array for the members, in their order.
+    if text.trim_start().starts_with('[') {
+        return Err(if_json(text, "batches are not supported"));
+    }
+    serde_json::from_str(text).map_err(|error| match error.classify() {
+        Category::Data if text.trim_start().starts_with('{') => if_json(text, &error.to_string()),
+        Category::Data => if_json(text, "a request is a JSON object"),
+        Category::Syntax | Category::Eof | Category::Io => Error::NotJson(error.to_string()),
+    })
+}
+
+/// The reader stops at the first fault; what follows may show that there was no JSON to begin with.
+fn if_json(text: &str, why: &str) -> Error {
+    match serde_json::from_str::<&RawValue>(text) {
+        Ok(_) => Error::InvalidRequest(why.to_owned()),
+        Err(error) => Error::NotJson(error.to_string()),
+    }
+}
+
+fn is_id(json: &str) -> bool {
+    let digits = json.strip_prefix('-').unwrap_or(json);
+    json == "null" || json.starts_with('"') || digits.bytes().all(|digit| digit.is_ascii_digit())
+}
+
+/// Some clients escape the slash in a method's name.
+fn as_text(json: &RawValue) -> Option<Cow<'_, str>> {
+    let inner = json.get().strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') {
+        serde_json::from_str(json.get()).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
+}

@@ -1,0 +1,371 @@
+use sabir_model::{OnFinished, Send};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::fixture::{self, Known, golden, golden_text};
+use crate::{Dialect, Surface, TerminalMessage, locate, v1::V1, v03::V03, v03::V03Proto};
+
+const MESSAGE: &str = r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}"#;
+
+fn mount(place: Place) -> Mount {
+    Mount { agent: None, place }
+}
+
+fn body(method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
+}
+
+/// The answer to a request that never reaches the engine.
+fn refusal(mount: &Mount, head: &Head<'_>, body: &str) -> Value {
+    let decoded = mount.decode(head, body.as_bytes(), Compat::default(), &Known);
+    fixture::json(&decoded.voice.error(&decoded.call.expect_err("refused")).body)
+}
+
+#[test]
+fn envelopes() {
+    for (text, id, code, detail) in [
+        (r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#, json!(1), -32601, ""),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#, json!(null), -32601, ""),
+        (r#"{"jsonrpc":"2.0","id":"","method":"x"}"#, json!(""), -32601, ""),
+        (r#" {"method":"x" , "extra":{"id":9},"id":-7,"jsonrpc":"2.0"} "#, json!(-7), -32601, ""),
+        (r#"{"jsonrpc":"2.0","id":"a\nb","method":"message\/nope"}"#, json!("a\nb"), -32601, ""),
+        (r#"{"jsonrpc":"2.0","method":"x"}"#, json!(null), -32600, "id is missing; notifications are not supported"),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"x"}"#, json!(null), -32600, "id must be a string, an integer or null"),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#, json!(null), -32600, "id must be a string, an integer or null"),
+        (r#"{"jsonrpc":"2.0","id":true,"method":"x"}"#, json!(null), -32600, "id must be a string, an integer or null"),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"x"}"#, json!(1), -32600, r#"jsonrpc must be "2.0""#),
+        (r#"{"id":"a","method":"x"}"#, json!("a"), -32600, r#"jsonrpc must be "2.0""#),
+        (r#"{"jsonrpc":2.0,"id":"a","method":"x"}"#, json!("a"), -32600, r#"jsonrpc must be "2.0""#),
+        (r#"{"jsonrpc":"2.0","id":"a"}"#, json!("a"), -32600, "method must be a string"),
+        (r#"{"jsonrpc":"2.0","id":"a","method":null}"#, json!("a"), -32600, "method must be a string"),
+        (r#"{"jsonrpc":"2.0","id":"a","method":["x"]}"#, json!("a"), -32600, "method must be a string"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#,
+            json!(null),
+            -32600,
+            "duplicate field `id` at line 1 column 28",
+        ),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"x"}]"#, json!(null), -32600, "batches are not supported"),
+        (r#"["2.0",1,"GetTask",{"id":"t"}]"#, json!(null), -32600, "batches are not supported"),
+        ("[]", json!(null), -32600, "batches are not supported"),
+        ("5", json!(null), -32600, "a request is a JSON object"),
+        ("null", json!(null), -32600, "a request is a JSON object"),
+        ("", json!(null), -32700, ""),
+        ("{not json", json!(null), -32700, ""),
+        ("[1,", json!(null), -32700, ""),
+        (r#"{"id":1,"id":1,"#, json!(null), -32700, ""),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"x"} x"#, json!(null), -32700, ""),
+    ] {
+        let answer = refusal(&mount(Place::Root), &Head::default(), text);
+        assert_eq!(answer["jsonrpc"], "2.0", "{text}");
+        assert_eq!(answer["id"], id, "{text}");
+        assert_eq!(answer["error"]["code"], code, "{text}");
+        assert_eq!(answer["error"]["data"]["detail"].as_str().unwrap_or_default(), detail, "{text}");
+    }
+}
+
+#[test]
+fn an_id_comes_back_byte_for_byte() {
+    for id in ["1", "-0", "12345678901234567890123", r#""""#, r#""a\u00e9\/""#, "null"] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id": {id} ,"method":"x"}}"#);
+        let decoded = mount(Place::Root).decode(&Head::default(), text.as_bytes(), Compat::default(), &Known);
+        let body = decoded.voice.into_owned().error(&decoded.call.unwrap_err()).body;
+        let body = String::from_utf8(body).unwrap();
+        assert!(body.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":"#)), "{body}");
+    }
+}
+
+#[test]
+fn params_are_an_object_or_nothing() {
+    for (params, expected) in
+        [("[]", "params must be an object"), ("5", "params must be an object"), (r#""x""#, "params must be an object")]
+    {
+        let answer = refusal(&mount(Place::Root), &Head::default(), &body("tasks/get", params));
+        assert_eq!(answer["error"]["code"], -32602, "{params}");
+        assert_eq!(answer["error"]["data"]["detail"], expected, "{params}");
+    }
+    for params in ["null", "{}"] {
+        let text = body("agent/getAuthenticatedExtendedCard", params);
+        let decoded = mount(Place::Root).decode(&Head::default(), text.as_bytes(), Compat::default(), &Known);
+        assert_eq!(decoded.call.unwrap(), Call::ExtendedCard { agent: None }, "{params}");
+    }
+}
+
+/// What `detect/cases.json` expects of dialects and bindings that are not served yet.
+const NOT_YET: [&str; 6] =
+    ["0.1 method", "0.1 push method", "0.1 method, header 0.3", "extended card 0.2", "grpc 1.0", "grpc 0.3"];
+
+#[test]
+fn every_request_is_taken_for_what_it_is() {
+    for case in golden("detect/cases.json").as_array().unwrap() {
+        let name = case["name"].as_str().unwrap();
+        let request = &case["request"];
+        let head = fixture::head(request);
+        let body = request["body"].to_string();
+        let (error, voice) = match locate(&head, &Known) {
+            Surface::Card { .. } => {
+                assert_eq!(case["expect"], "card/hybrid", "{name}");
+                continue;
+            }
+            Surface::JsonRpc(mount) => {
+                let decoded = mount.decode(&head, body.as_bytes(), Compat::default(), &Known);
+                (decoded.call.err(), decoded.voice)
+            }
+            Surface::HttpJson(route) => {
+                let decoded = route.decode(&head, body.as_bytes(), Compat::default(), &Known);
+                (decoded.call.err(), decoded.voice)
+            }
+            surface @ Surface::Refused(_) => {
+                let voice = surface.voice(&head);
+                let Surface::Refused(refused) = surface else { unreachable!() };
+                (Some(refused.error), voice)
+            }
+            Surface::Health | Surface::Ready => panic!("{name}"),
+        };
+        let reply = error.as_ref().map(|error| voice.error(error));
+        let code = reply.as_ref().map(|reply| fixture::json(&reply.body)["error"]["code"].clone());
+        let expected = match case["expect"].as_str().unwrap() {
+            _ if NOT_YET.contains(&name) => {
+                let unknown = code == Some(json!(-32601)) || reply.is_some_and(|reply| reply.status == 404);
+                assert!(unknown, "{name}: {error:?}");
+                continue;
+            }
+            "error 404" => {
+                assert_eq!(reply.map(|reply| reply.status), Some(404), "{name}");
+                continue;
+            }
+            expect if expect.starts_with("error ") => {
+                assert_eq!(code.map(|code| code.to_string()).as_deref(), expect.strip_prefix("error "), "{name}");
+                continue;
+            }
+            "v1.0/jsonrpc" | "v1.0/rest" => V1.slot(),
+            // 0.2 has the wire of 0.3; a task born in 0.1 is answered in 0.3 until 0.1 is spoken.
+            "v0.3/jsonrpc" | "v0.2/jsonrpc" | "v0.1/jsonrpc" => V03.slot(),
+            "v0.3/rest" => V03Proto.slot(),
+            other => panic!("{name}: {other}"),
+        };
+        assert_eq!(voice.slot(), expected, "{name}");
+        let refused = matches!(error, Some(Error::Version(_) | Error::MethodNotFound(_) | Error::PathNotFound(_)));
+        assert!(!refused, "{name}: {error:?}");
+    }
+}
+
+#[test]
+fn what_the_envelope_gets_wrong_is_told_as_the_goldens_have_it() {
+    let head = |version| Head { version: Some(version), ..Head::default() };
+    for (case, version) in [
+        ("v1.0/jsonrpc/error_batch", "1.0"),
+        ("v1.0/jsonrpc/error_method_not_found", "1.0"),
+        ("v1.0/jsonrpc/error_version_not_supported", "0.5"),
+        ("v1.0/jsonrpc/error_invalid_params", "1.0"),
+        ("v0.3/jsonrpc/error_method_not_found", ""),
+        ("v0.3/jsonrpc/error_unsupported_version", "0.9"),
+    ] {
+        let answer = refusal(&mount(Place::Root), &head(version), &golden_text(&format!("{case}.request.json")));
+        assert_eq!(answer, golden(&format!("{case}.response.json")), "{case}");
+    }
+    let answer = refusal(&mount(Place::Root), &head("1.0"), &golden_text("v1.0/jsonrpc/error_parse.request.txt"));
+    assert_eq!(answer, golden("v1.0/jsonrpc/error_parse.response.json"));
+
+    // The golden has no details here; we say what is wrong.
+    let request = golden_text("v1.0/jsonrpc/error_invalid_request.request.json");
+    let mut answer = refusal(&mount(Place::Root), &head("1.0"), &request);
+    let data = answer["error"].as_object_mut().unwrap().remove("data").unwrap();
+    assert_eq!(data[0]["metadata"]["detail"], r#"jsonrpc must be "2.0""#);
+    assert_eq!(answer, golden("v1.0/jsonrpc/error_invalid_request.response.json"));
+}
+
+/// Requests that never reach the engine. The token of the last one is not ours.
+const REFUSED: [&str; 8] = [
+    "error_parse",
+    "error_batch",
+    "error_invalid_request",
+    "error_invalid_params",
+    "error_method_not_found",
+    "error_version_not_supported",
+    "error_unsupported_version",
+    "list_tasks_last_page",
+];
+
+#[test]
+fn every_other_golden_request_is_read() {
+    let manifest = golden("manifest.json");
+    let mut read = 0;
+    for case in manifest["cases"].as_array().unwrap() {
+        let name = case["case"].as_str().unwrap();
+        let is_served = matches!(case["dialect"].as_str(), Some("v1.0" | "v0.3"));
+        if !is_served || case["binding"] != "jsonrpc" || REFUSED.contains(&name) {
+            continue;
+        }
+        let text = golden_text(case["request"].as_str().unwrap());
+        let head = fixture::head(&case["http"]);
+        for place in [Place::Root, Place::A2a, Place::JsonRpc, Place::V1A2a] {
+            let call = mount(place).decode(&head, text.as_bytes(), Compat::default(), &Known).call;
+            assert!(call.is_ok(), "{} {name} at {place:?}: {call:?}", case["dialect"]);
+        }
+        read += 1;
+    }
+    assert!(read > 40, "only {read} were read");
+}
+
+#[test]
+fn forced_mounts_take_their_own_methods_only() {
+    for (spoken, method, version, expected) in [
+        (Spoken::V1, "message/send", "", "-32601"),
+        (Spoken::V1, "GetTask", "0.3", "-32009"),
+        (Spoken::V0_3, "GetTask", "", "-32601"),
+        (Spoken::V0_3, "tasks/send", "", "-32601"),
+        (Spoken::V0_3, "tasks/get", "1.0", "-32009"),
+        (Spoken::V0_3, "tasks/get", "0.1", "served"),
+        (Spoken::V1, "GetTask", "1.0", "served"),
+        // Until 0.1 is spoken.
+        (Spoken::V0_1, "tasks/get", "", "-32601"),
+        (Spoken::V0_1, "tasks/send", "", "-32601"),
+    ] {
+        let head = Head { version: Some(version), ..Head::default() };
+        let text = body(method, r#"{"id":"t"}"#);
+        let decoded = mount(Place::Forced(spoken)).decode(&head, text.as_bytes(), Compat::default(), &Known);
+        let said = match &decoded.call {
+            Ok(_) => "served".to_owned(),
+            Err(error) => fixture::json(&decoded.voice.error(error).body)["error"]["code"].to_string(),
+        };
+        assert_eq!(said, expected, "{spoken:?} {method} {version}");
+    }
+}
+
+#[test]
+fn who_is_read_strictly() {
+    let lenient = r#"{"message":{"parts":[{"text":"x"}]}}"#;
+    let strict = Compat { strict: true, ..Compat::default() };
+    for (place, method, version, compat, accepted) in [
+        (Place::Root, "message/send", "", Compat::default(), true),
+        (Place::A2a, "message/send", "0.3", Compat::default(), true),
+        (Place::JsonRpc, "SendMessage", "", Compat::default(), true),
+        (Place::V1A2a, "message/send", "", Compat::default(), true),
+        (Place::Root, "SendMessage", "1.0", Compat::default(), false),
+        (Place::Forced(Spoken::V1), "SendMessage", "", Compat::default(), false),
+        (Place::Forced(Spoken::V0_3), "message/send", "", Compat::default(), false),
+        (Place::Root, "message/send", "", strict, false),
+    ] {
+        let head = Head { version: Some(version), ..Head::default() };
+        let call = mount(place).decode(&head, body(method, lenient).as_bytes(), compat, &Known).call;
+        assert_eq!(call.is_ok(), accepted, "{place:?} {method} {version}: {call:?}");
+    }
+}
+
+#[test]
+fn a_cancel_of_a_finished_task_by_mount_and_spelling() {
+    use CancelTerminal::{Auto, Error, Noop};
+    use OnFinishedCancel::{Leave, Refuse};
+    for (place, method, params, setting, expected) in [
+        (Place::JsonRpc, "tasks/cancel", r#"{"id":"t"}"#, Auto, Refuse),
+        (Place::JsonRpc, "tasks/cancel", r#"{"taskId":"t"}"#, Auto, Leave),
+        (Place::JsonRpc, "tasks/cancel", r#"{"taskId":"t","id":"t"}"#, Auto, Refuse),
+        (Place::JsonRpc, "CancelTask", r#"{"id":"t"}"#, Auto, Refuse),
+        (Place::A2a, "tasks/cancel", r#"{"id":"t"}"#, Auto, Leave),
+        (Place::A2a, "CancelTask", r#"{"id":"t"}"#, Auto, Refuse),
+        (Place::Root, "tasks/cancel", r#"{"taskId":"t"}"#, Auto, Refuse),
+        (Place::V1A2a, "tasks/cancel", r#"{"id":"t"}"#, Auto, Refuse),
+        (Place::Forced(Spoken::V0_3), "tasks/cancel", r#"{"id":"t"}"#, Auto, Refuse),
+        (Place::A2a, "tasks/cancel", r#"{"id":"t"}"#, Error, Refuse),
+        (Place::JsonRpc, "tasks/cancel", r#"{"taskId":"t"}"#, Error, Refuse),
+        (Place::Root, "CancelTask", r#"{"id":"t"}"#, Noop, Leave),
+    ] {
+        let compat = Compat { cancel_terminal: setting, ..Compat::default() };
+        let call = mount(place).decode(&Head::default(), body(method, params).as_bytes(), compat, &Known).call;
+        let Ok(Call::Cancel(cancel)) = call else { panic!("{place:?} {params}: {call:?}") };
+        assert_eq!(cancel.on_finished, expected, "{place:?} {method} {params} {setting:?}");
+    }
+}
+
+fn send(mount: &Mount, head: &Head<'_>, method: &str, compat: Compat) -> Result<Box<Send>, Error> {
+    match mount.decode(head, body(method, MESSAGE).as_bytes(), compat, &Known).call? {
+        Call::Send(send) => Ok(send),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The event after which a streaming call goes on.
+fn after(head: &Head<'_>, method: &str, params: &str) -> Result<Option<u64>, String> {
+    let text = body(method, params);
+    match mount(Place::Root).decode(head, text.as_bytes(), Compat::default(), &Known).call {
+        Ok(Call::Send(send)) => Ok(send.after),
+        Ok(Call::Subscribe(subscribe)) => Ok(subscribe.after),
+        Ok(other) => panic!("{other:?}"),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[test]
+fn streams_go_on_where_they_broke() {
+    let wrong = Err("invalid parameters: Last-Event-ID must be the number of an event of this task, or 0".to_owned());
+    for (last, expected) in [
+        (None, Ok(None)),
+        (Some(""), Ok(None)),
+        (Some("0"), Ok(Some(0))),
+        (Some(" 17 "), Ok(Some(17))),
+        (Some("-1"), wrong.clone()),
+        (Some("+1"), wrong.clone()),
+        (Some("99999999999999999999"), wrong.clone()),
+        (Some("abc"), wrong.clone()),
+    ] {
+        let head = Head { last_event_id: last, ..Head::default() };
+        assert_eq!(after(&head, "SendStreamingMessage", MESSAGE), expected, "{last:?}");
+        assert_eq!(after(&head, "tasks/resubscribe", r#"{"id":"t"}"#), expected, "{last:?}");
+        assert_eq!(after(&head, "SendMessage", MESSAGE), Ok(None), "a send that does not stream has no use for it");
+    }
+}
+
+#[test]
+fn sends_remember_their_key_and_their_setting() {
+    let root = mount(Place::Root);
+    let too_long = "k".repeat(1025);
+    let head = |key| Head { idempotency_key: key, ..Head::default() };
+    let keyed = send(&root, &head(Some("k 1")), "message/send", Compat::default()).unwrap();
+    assert_eq!(keyed.idempotency.unwrap().as_str(), "k 1");
+    assert_eq!(send(&root, &head(None), "message/send", Compat::default()).unwrap().idempotency, None);
+    for key in ["", &too_long] {
+        let error = send(&root, &head(Some(key)), "message/send", Compat::default()).unwrap_err();
+        assert!(error.to_string().starts_with("invalid parameters: Idempotency-Key must not be"), "{error}");
+    }
+
+    let new_task = Compat { terminal_message: TerminalMessage::NewTask, ..Compat::default() };
+    assert_eq!(send(&root, &Head::default(), "message/send", new_task).unwrap().on_finished, OnFinished::StartTask);
+    assert_eq!(
+        send(&root, &Head::default(), "message/send", Compat::default()).unwrap().on_finished,
+        OnFinished::Refuse
+    );
+}
+
+#[test]
+fn whose_task_it_is() {
+    let alpha = AgentId::parse("alpha").ok();
+    for (mounted, tenant, expected) in [
+        (None, None, Ok(None)),
+        (None, Some("b 2"), Ok(Some("b 2"))),
+        (None, Some("ghost"), Err("there is no agent ghost; known: alpha, b 2, harbour-north")),
+        (alpha.clone(), None, Ok(Some("alpha"))),
+        (alpha.clone(), Some("alpha"), Ok(Some("alpha"))),
+        (alpha.clone(), Some("b 2"), Err("invalid parameters: tenant does not match the path, which names alpha")),
+    ] {
+        let mount = Mount { agent: mounted.clone(), place: Place::Root };
+        let params = match tenant {
+            Some(tenant) => format!(r#"{{"id":"t","tenant":"{tenant}"}}"#),
+            None => r#"{"id":"t"}"#.to_owned(),
+        };
+        let text = body("GetTask", &params);
+        let decoded = mount.decode(&Head::default(), text.as_bytes(), Compat::default(), &Known);
+        let said = match decoded.call {
+            Ok(Call::Get(get)) => Ok(get.agent),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => {
+                let reply = decoded.voice.error(&error);
+                assert_eq!(reply.status, 200);
+                assert_eq!(fixture::json(&reply.body)["error"]["code"], -32602);
+                Err(error.to_string())
+            }
+        };
+        let said = said.as_ref().map(|agent| agent.as_ref().map(AgentId::as_str)).map_err(String::as_str);
+        assert_eq!(said, expected, "{mounted:?} {tenant:?}");
+    }
+}

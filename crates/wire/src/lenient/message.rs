@@ -1,0 +1,73 @@
+//! A message in any spelling.
+
+use sabir_model as model;
+use sabir_model::{ContextId, MessageId, Role, TaskId};
+use serde::Deserialize;
+
+use super::part::{DataForm, Part};
+use crate::spelling::{Carried, Name, Problems, Several, Text, object};
+use crate::v1::read_role;
+
+#[derive(Debug, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(crate) struct Message<'a> {
+    #[serde(borrow, alias = "message_id")]
+    message_id: Option<Text<'a>>,
+    #[serde(alias = "context_id")]
+    context_id: Option<Text<'a>>,
+    #[serde(alias = "task_id")]
+    task_id: Option<Text<'a>>,
+    role: Option<Name<'a>>,
+    #[serde(default, alias = "content")]
+    parts: Several<'a, Part<'a>, model::Part>,
+    metadata: Option<Carried<'a>>,
+    #[serde(default)]
+    extensions: Several<'a, Text<'a>, String>,
+    #[serde(default, alias = "reference_task_ids")]
+    reference_task_ids: Several<'a, Text<'a>, TaskId>,
+}
+
+object! { read Message<'a> }
+
+/// A message, and whether its sender gave it an id. A missing one is not for wire to make, which has neither a clock
+/// nor chance; until somebody does, a word stands in its place.
+pub(crate) struct Said {
+    pub(crate) message: model::Message,
+    pub(crate) is_unnamed: bool,
+}
+
+impl Said {
+    pub(crate) fn named(message: model::Message) -> Self {
+        Self { message, is_unnamed: false }
+    }
+}
+
+impl Message<'_> {
+    pub(crate) fn read(self, form: DataForm) -> Result<Said, Problems> {
+        let mut problems = Problems::default();
+        let message_id = self.message_id.filter(|id| !id.as_str().is_empty());
+        let is_unnamed = message_id.is_none();
+        let message_id = message_id.unwrap_or_else(|| "unnamed".into());
+        let id = problems.id("messageId", Some(message_id), MessageId::parse);
+        let context = problems.id("contextId", self.context_id, ContextId::parse);
+        let task = problems.id("taskId", self.task_id, TaskId::parse);
+        let role = problems.keep("role", read_any_role(self.role)).unwrap_or(Role::User);
+        if self.parts.is_empty() {
+            problems.add("parts", "at least one part is required");
+        }
+        let parts = self.parts.read_each("parts", &mut problems, |part| part.read(form));
+        let references = problems.task_ids("referenceTaskIds", self.reference_task_ids);
+        let metadata = problems.object("metadata", self.metadata);
+        let extensions = self.extensions.into_read().into_iter().map(Text::into_string).collect();
+        let message = id.map(|id| model::Message { id, role, parts, task, context, references, extensions, metadata });
+        problems.or(message.map(|message| Said { message, is_unnamed }))
+    }
+}
+
+fn read_any_role(name: Option<Name<'_>>) -> Result<Role, Problems> {
+    match name {
+        Some(Name::Text(name)) if name.as_str() == "user" => Ok(Role::User),
+        Some(Name::Text(name)) if name.as_str() == "agent" => Ok(Role::Agent),
+        name => read_role(name).map(|role| role.unwrap_or(Role::User)),
+    }
+}

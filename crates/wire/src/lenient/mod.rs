@@ -1,0 +1,12 @@
+//! Every known spelling at once, for the mounts that take what clients really send.
+//!
+//! One set of structs reads messages and task ids of all dialects. A body that is well spelled in its own dialect
+//! means here what it means there.
+
+mod message;
+mod part;
+mod task_id;
+
+pub(crate) use message::{Message, Said};
+pub(crate) use part::DataForm;
+pub(crate) use task_id::{TaskParams, any_task_id};

@@ -1,0 +1,91 @@
+//! A part in any spelling. What it holds is told by its members; a `kind` or `type` must not contradict them.
+
+use sabir_model as model;
+use sabir_model::Content;
+use serde::Deserialize;
+
+use crate::spelling::{Carried, Problems, Text, given, object, present};
+use crate::v1::read_base64;
+use crate::v03::{File, read_data, read_nested};
+
+/// How the dialect of the request spells data: the one thing that the part itself does not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DataForm {
+    /// Any JSON (1.0).
+    Any,
+    /// An object; what is none travels in one (0.3).
+    Object,
+    /// The same, inside `{"data":...}` (0.3's ProtoJSON).
+    Nested,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct Part<'a> {
+    #[serde(borrow)]
+    kind: Option<Text<'a>>,
+    #[serde(rename = "type")]
+    type_: Option<Text<'a>>,
+    #[serde(alias = "content")]
+    text: Option<Text<'a>>,
+    file: Option<File<'a>>,
+    raw: Option<Text<'a>>,
+    url: Option<Text<'a>>,
+    #[serde(default, deserialize_with = "present")]
+    data: Option<Carried<'a>>,
+    #[serde(alias = "name")]
+    filename: Option<Text<'a>>,
+    #[serde(alias = "media_type", alias = "mimeType", alias = "mime_type")]
+    media_type: Option<Text<'a>>,
+    metadata: Option<Carried<'a>>,
+}
+
+object! { read Part<'a> }
+
+impl Part<'_> {
+    pub(super) fn read(self, form: DataForm) -> Result<model::Part, Problems> {
+        let mut problems = Problems::default();
+        let mut metadata = problems.object("metadata", self.metadata);
+        let (mut filename, mut media_type) = (given(self.filename), given(self.media_type));
+        let is_other = self.text.is_some() || self.file.is_some() || self.raw.is_some() || self.url.is_some();
+        // Some clients write every member and leave the unused ones null.
+        let data = self.data.filter(|data| !(data.is_null() && is_other));
+        let content = match (self.text, self.file, self.raw, self.url, data) {
+            (Some(text), None, None, None, None) => Some(Content::Text(text.into_string())),
+            (None, Some(mut file), None, None, None) => {
+                filename = given(file.name.take()).or(filename);
+                media_type = given(file.mime_type.take()).or(media_type);
+                problems.keep("file", file.try_into())
+            }
+            (None, None, Some(raw), None, None) => problems.keep("raw", read_base64(raw)),
+            (None, None, None, Some(url), None) => Some(Content::Url(url.into_string())),
+            (None, None, None, None, Some(data)) => Some(Content::Data(match form {
+                DataForm::Any => data.into(),
+                DataForm::Object => read_data(data, &mut metadata),
+                DataForm::Nested => read_data(read_nested(data), &mut metadata),
+            })),
+            (None, None, None, None, None) => {
+                problems.add("", "text, a file or data is required");
+                None
+            }
+            _ => {
+                problems.add("", "only one of text, a file and data is allowed");
+                None
+            }
+        };
+        for (member, named) in [("kind", self.kind), ("type", self.type_)] {
+            let fits = matches!(
+                (named.as_ref().map(Text::as_str), &content),
+                (None | Some(""), _)
+                    | (_, None)
+                    | (Some("text"), Some(Content::Text(_)))
+                    | (Some("file"), Some(Content::Bytes(_) | Content::Url(_)))
+                    | (Some("data"), Some(Content::Data(_)))
+            );
+            if !fits {
+                problems.add(member, "does not name what the part holds");
+            }
+        }
+        problems.or(content.map(|content| model::Part { content, filename, media_type, metadata }))
+    }
+}

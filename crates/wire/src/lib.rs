@@ -1,0 +1,55 @@
+//! Every spelling of A2A, as pure functions.
+//!
+//! A dialect says how a noun is spelled; a binding says how a call is carried. Each dialect maps straight
+//! to the model. Nothing here knows tokio, a socket or a store.
+
+mod dialect;
+mod head;
+
+pub mod json;
+
+mod asked;
+mod heard;
+mod spelling;
+
+mod card;
+mod lenient;
+mod v03;
+mod v1;
+
+mod compat;
+mod percent;
+pub mod surface;
+mod version;
+
+mod beside;
+mod decoded;
+pub mod http_json;
+pub mod jsonrpc;
+
+mod errors;
+mod voice;
+
+#[cfg(test)]
+mod fixture;
+
+pub use card::{card_superset, card_v1, card_v03, read as read_card};
+pub use compat::{CancelTerminal, Compat, TerminalMessage};
+pub use decoded::Decoded;
+pub use dialect::{Dialect, Operation, Reading, SLOTS, Shown};
+pub use head::Head;
+pub use heard::Heard;
+pub use surface::{CardSpelling, KnownAgents, Refused, Surface, locate};
+pub use v1::V1;
+pub use v03::{V03, V03Proto};
+pub use version::Spoken;
+pub use voice::{EVENT_STREAM, KEEP_ALIVE, Reply, Voice};
+
+/// Writes a card as its reader wants it.
+pub fn write_card(card: &sabir_model::Card, spelling: CardSpelling, out: &mut Vec<u8>) {
+    match spelling {
+        CardSpelling::Hybrid => card_superset(card, out),
+        CardSpelling::V1 => card_v1(card, out),
+        CardSpelling::V0_3 => card_v03(card, out),
+    }
+}

@@ -1,0 +1,60 @@
+//! JSON that is only carried: read and written as the text it is.
+
+use std::borrow::Cow;
+
+use sabir_model::Json;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Carried<'a>(Cow<'a, RawValue>);
+
+impl Carried<'_> {
+    pub(crate) fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    pub(crate) fn is_object(&self) -> bool {
+        self.as_str().starts_with('{')
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        self.as_str() == "null"
+    }
+}
+
+/// For a member whose `null` is a value like any other: 1.0 has data parts that hold just that.
+pub(crate) fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Carried<'a>>, D::Error> {
+    Carried::deserialize(deserializer).map(Some)
+}
+
+impl<'a> From<&'a Json> for Carried<'a> {
+    fn from(json: &'a Json) -> Self {
+        Self(Cow::Borrowed(json.as_raw()))
+    }
+}
+
+impl<'a> From<&'a RawValue> for Carried<'a> {
+    fn from(raw: &'a RawValue) -> Self {
+        Self(Cow::Borrowed(raw))
+    }
+}
+
+impl From<Box<RawValue>> for Carried<'_> {
+    fn from(raw: Box<RawValue>) -> Self {
+        Self(Cow::Owned(raw))
+    }
+}
+
+impl From<Carried<'_>> for Json {
+    fn from(carried: Carried<'_>) -> Self {
+        Json::from(carried.0.into_owned())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Carried<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(|raw| Self(Cow::Borrowed(raw)))
+    }
+}

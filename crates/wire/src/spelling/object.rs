@@ -1,0 +1,67 @@
+//! Wire structs are JSON objects and nothing else.
+//!
+//! A derived `Deserialize` also takes an array and fills the fields by position, so `{"parts":[["hi"]]}` would
+//! hold a text part. `object!` puts a door before the derived code that lets only objects in. Its structs derive
+//! with `#[serde(remote = "Self")]`, which keeps the derived code out of the trait. A struct with a type parameter must
+//! say `Deserialize<'de>` as its whole bound: where the derived code asks for more, the door would call itself.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserializer;
+use serde::de::{MapAccess, Visitor};
+
+/// `object! { both Part<'a>; both Message<'a> }`: to be read and written; `read` and `write` are for one of the two.
+macro_rules! object {
+    ($($way:ident $name:ident<$life:lifetime $(, $param:ident)*>);+ $(;)?) => {
+        $($crate::spelling::object!(@$way $name<$life $(, $param)*>);)+
+    };
+    (@both $name:ident<$life:lifetime>) => {
+        $crate::spelling::object!(@read $name<$life>);
+        $crate::spelling::object!(@write $name<$life>);
+    };
+    (@read $name:ident<$life:lifetime $(, $param:ident)*>) => {
+        impl<'de: $life, $life $(, $param: serde::Deserialize<'de>)*> serde::Deserialize<'de> for $name<$life $(, $param)*> {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::spelling::read_object(deserializer)
+            }
+        }
+
+        impl<'de: $life, $life $(, $param: serde::Deserialize<'de>)*> $crate::spelling::Object<'de> for $name<$life $(, $param)*> {
+            fn read_members<A: serde::de::MapAccess<'de>>(members: A) -> Result<Self, A::Error> {
+                Self::deserialize(serde::de::value::MapAccessDeserializer::new(members))
+            }
+        }
+    };
+    (@write $name:ident<$life:lifetime>) => {
+        impl<$life> serde::Serialize for $name<$life> {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                Self::serialize(self, serializer)
+            }
+        }
+    };
+}
+
+pub(crate) use object;
+
+pub(crate) trait Object<'de>: Sized {
+    fn read_members<A: MapAccess<'de>>(members: A) -> Result<Self, A::Error>;
+}
+
+pub(crate) fn read_object<'de, T: Object<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    deserializer.deserialize_map(ObjectVisitor(PhantomData))
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Object<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
+        T::read_members(members)
+    }
+}

@@ -1,0 +1,184 @@
+//! Where a request belongs, from verb, path and version alone.
+//!
+//! One pure function instead of a router's patterns: `{id}:cancel`, tenant prefixes and five generations of
+//! paths do not fit those. Fixed paths are looked at before anything that could be an id.
+
+use sabir_model::{AgentId, Error};
+
+use crate::http_json::{self, Form, Found, Route};
+use crate::jsonrpc::{Mount, Place};
+use crate::version::{Release, Spoken, Version};
+use crate::{Head, Reply, Voice, percent};
+
+/// The agents of this server, as far as paths name them.
+pub trait KnownAgents {
+    fn knows(&self, id: &str) -> bool;
+    /// All of them, for whoever named another one.
+    fn ids(&self) -> Vec<AgentId>;
+}
+
+pub enum Surface<'a> {
+    /// The public card, of one agent or of the server.
+    Card {
+        agent: Option<AgentId>,
+        spelling: CardSpelling,
+    },
+    JsonRpc(Mount),
+    HttpJson(Route<'a>),
+    Health,
+    Ready,
+    Refused(Refused),
+}
+
+/// Which card is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CardSpelling {
+    /// The members of every version side by side.
+    Hybrid,
+    /// The caller says that it speaks 1.0.
+    V1,
+    /// The caller says that it speaks 0.3, or 0.2, whose card is the same.
+    V0_3,
+}
+
+/// Nothing to be had here, or not like this.
+pub struct Refused {
+    pub error: Error,
+    voice: Voice<'static>,
+    allow: Option<&'static str>,
+}
+
+impl Refused {
+    pub fn reply(&self) -> Reply {
+        let mut reply = self.voice.error(&self.error);
+        reply.allow = self.allow;
+        if let Error::AgentNotFound { .. } = self.error {
+            // The path is at fault here, so the answer is HTTP's own also where JSON-RPC is spoken.
+            reply.status = 404;
+        }
+        reply
+    }
+}
+
+impl Surface<'_> {
+    /// For what goes wrong before the body is read: too large, not JSON by its type, broken off.
+    pub fn voice(&self, head: &Head<'_>) -> Voice<'static> {
+        match self {
+            Surface::JsonRpc(mount) => mount.voice(head),
+            Surface::HttpJson(route) => route.voice(),
+            Surface::Refused(refused) => refused.voice.clone(),
+            Surface::Card { .. } | Surface::Health | Surface::Ready => unplaced(&Version::of(head)),
+        }
+    }
+}
+
+pub fn locate<'a>(head: &Head<'a>, agents: &dyn KnownAgents) -> Surface<'a> {
+    let Some(below) = head.path.strip_prefix("/agents/") else {
+        return at(head, head.path, None, agents);
+    };
+    let (id, path) = below.split_at(below.find('/').unwrap_or(below.len()));
+    let id = percent::segment(id).unwrap_or_default();
+    if id.is_empty() {
+        return nothing_at(head);
+    }
+    match AgentId::parse(&*id) {
+        Ok(agent) if agents.knows(&id) => at(head, path, Some(agent), agents),
+        // Said in the shape of what would be there.
+        _ => match at(head, path, None, agents) {
+            Surface::Refused(nothing) if matches!(nothing.error, Error::PathNotFound(_)) => nothing_at(head),
+            other => refuse(Error::AgentNotFound { named: id.into_owned(), known: agents.ids() }, other.voice(head)),
+        },
+    }
+}
+
+/// `path` is what follows the agent.
+fn at<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, agents: &dyn KnownAgents) -> Surface<'a> {
+    let reads = matches!(head.verb, "GET" | "HEAD");
+    let place = match path.strip_suffix('/').unwrap_or(path) {
+        "" if reads => return nothing_at(head),
+        "" => Place::Root,
+        "/a2a" => Place::A2a,
+        "/a2a/jsonrpc" => Place::JsonRpc,
+        // What lies below it is the gateway's, which is not served yet.
+        "/v1/a2a" => Place::V1A2a,
+        "/a2a/v1" => Place::Forced(Spoken::V1),
+        "/a2a/v0.3" => Place::Forced(Spoken::V0_3),
+        "/a2a/v0.1" => Place::Forced(Spoken::V0_1),
+        "/.well-known/agent-card.json"
+        | "/.well-known/agent.json"
+        | "/a2a/.well-known/agent-card.json"
+        | "/a2a/.well-known/agent.json"
+        | "/a2a/card"
+        | "/v1/a2a/.well-known/agent" => {
+            let spelling = match Version::of(head).release {
+                Release::V1_0 => CardSpelling::V1,
+                Release::V0_3 | Release::V0_2 => CardSpelling::V0_3,
+                Release::Unsaid | Release::V0_1 | Release::Unknown => CardSpelling::Hybrid,
+            };
+            return only_reading(head, Surface::Card { agent, spelling });
+        }
+        "/healthz" if agent.is_none() => return only_reading(head, Surface::Health),
+        "/readyz" if agent.is_none() => return only_reading(head, Surface::Ready),
+        path => return over_http_json(head, path, agent, agents),
+    };
+    let mount = Mount { agent, place };
+    if head.verb == "POST" { Surface::JsonRpc(mount) } else { wrong_verb(head, mount.voice(head), "POST") }
+}
+
+fn over_http_json<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, agents: &dyn KnownAgents) -> Surface<'a> {
+    let version = Version::of(head);
+    let Some(Found { tenant, form, resource }) = http_json::find(path, &version) else {
+        return nothing_at(head);
+    };
+    let voice = || Voice::http_json(form, None);
+    let agent = match (tenant, agent) {
+        (None, agent) => agent,
+        (Some(tenant), None) if agents.knows(&tenant) => AgentId::parse(&*tenant).ok(),
+        (Some(tenant), Some(agent)) if *tenant == *agent.as_str() => Some(agent),
+        (Some(tenant), agent) => {
+            let known = agent.map_or_else(|| agents.ids(), |agent| vec![agent]);
+            return refuse(Error::AgentNotFound { named: tenant.into_owned(), known }, voice());
+        }
+    };
+    if !form.suits(&version) {
+        return refuse(version.refused(), voice());
+    }
+    match resource.takes.iter().find(|(verb, _)| *verb == head.verb) {
+        Some((_, operation)) => Surface::HttpJson(Route {
+            agent,
+            operation: *operation,
+            form,
+            task: resource.task,
+            config: resource.config,
+        }),
+        None => wrong_verb(head, voice(), resource.allow()),
+    }
+}
+
+fn only_reading<'a>(head: &Head<'_>, surface: Surface<'a>) -> Surface<'a> {
+    if matches!(head.verb, "GET" | "HEAD") {
+        return surface;
+    }
+    wrong_verb(head, unplaced(&Version::of(head)), "GET, HEAD")
+}
+
+fn nothing_at<'a>(head: &Head<'_>) -> Surface<'a> {
+    refuse(Error::PathNotFound(head.path.to_owned()), unplaced(&Version::of(head)))
+}
+
+fn wrong_verb<'a>(head: &Head<'_>, voice: Voice<'static>, allow: &'static str) -> Surface<'a> {
+    Surface::Refused(Refused { error: Error::VerbNotAllowed(head.verb.to_owned()), voice, allow: Some(allow) })
+}
+
+fn refuse<'a>(error: Error, voice: Voice<'static>) -> Surface<'a> {
+    Surface::Refused(Refused { error, voice, allow: None })
+}
+
+/// Where no surface says how to speak, the version does.
+fn unplaced(version: &Version<'_>) -> Voice<'static> {
+    let form = if version.release == Release::V1_0 { Form::V1 } else { Form::Unversioned };
+    Voice::http_json(form, None)
+}
+
+#[cfg(test)]
+mod tests;

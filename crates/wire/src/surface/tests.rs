@@ -1,0 +1,171 @@
+use super::*;
+use crate::fixture::{Known, json};
+
+fn say(verb: &str, target: &str, version: &str) -> String {
+    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    let head = Head { verb, path, query, version: Some(version), ..Head::default() };
+    let of = |agent: &Option<AgentId>| agent.as_ref().map(|agent| format!(" of {agent}")).unwrap_or_default();
+    match locate(&head, &Known) {
+        Surface::Card { agent, spelling } => format!("card {spelling:?}{}", of(&agent)),
+        Surface::JsonRpc(mount) => format!("rpc {:?}{}", mount.place, of(&mount.agent)),
+        Surface::HttpJson(route) => {
+            let ids = [&route.task, &route.config].map(|id| id.as_deref().map(|id| format!(" [{id}]")));
+            format!(
+                "{:?} {:?}{}{}",
+                route.form,
+                route.operation,
+                of(&route.agent),
+                ids.into_iter().flatten().collect::<String>()
+            )
+        }
+        Surface::Health => "health".to_owned(),
+        Surface::Ready => "ready".to_owned(),
+        Surface::Refused(refused) => {
+            let reply = refused.reply();
+            let body = json(&reply.body);
+            let shape = match reply.content_type {
+                "application/problem+json" => "problem",
+                "application/a2a+json" => "status",
+                _ if body.get("jsonrpc").is_some() => "rpc",
+                _ => "code",
+            };
+            let error = format!("{:?}", refused.error);
+            let name: String = error.chars().take_while(char::is_ascii_alphanumeric).collect();
+            format!(
+                "{} {shape} {name}{}",
+                reply.status,
+                reply.allow.map(|verbs| format!(" ({verbs})")).unwrap_or_default()
+            )
+        }
+    }
+}
+
+#[test]
+fn where_requests_belong() {
+    for (verb, target, version, expected) in [
+        // The card.
+        ("GET", "/.well-known/agent-card.json", "", "card Hybrid"),
+        ("HEAD", "/.well-known/agent.json", "", "card Hybrid"),
+        ("GET", "/.well-known/agent-card.json", "1.0", "card V1"),
+        ("GET", "/.well-known/agent-card.json?A2A-Version=1.0", "", "card V1"),
+        ("GET", "/.well-known/agent-card.json", "0.3", "card V0_3"),
+        ("GET", "/a2a/rest/v1/tasks/x/pushNotificationConfigs/hook", "", "V0_3 PushGet [x] [hook]"),
+        ("DELETE", "/a2a/rest/alpha/tasks/x/pushNotificationConfigs/hook", "1.0", "V1 PushDelete of alpha [x] [hook]"),
+        ("GET", "/a2a/.well-known/agent.json", "", "card Hybrid"),
+        ("GET", "/a2a/card", "", "card Hybrid"),
+        ("GET", "/v1/a2a/.well-known/agent", "", "card Hybrid"),
+        ("GET", "/agents/alpha/.well-known/agent-card.json", "", "card Hybrid of alpha"),
+        ("GET", "/agents/b%202/.well-known/agent.json", "1.0", "card V1 of b 2"),
+        ("POST", "/.well-known/agent-card.json", "", "405 problem VerbNotAllowed (GET, HEAD)"),
+        ("GET", "/agents/ghost/.well-known/agent-card.json", "", "404 problem AgentNotFound"),
+        // JSON-RPC.
+        ("POST", "/", "", "rpc Root"),
+        ("POST", "", "", "rpc Root"),
+        ("POST", "/a2a", "", "rpc A2a"),
+        ("POST", "/a2a/", "", "rpc A2a"),
+        ("POST", "/a2a/jsonrpc", "2.0", "rpc JsonRpc"),
+        ("POST", "/v1/a2a", "", "rpc V1A2a"),
+        ("POST", "/a2a/v1", "", "rpc Forced(V1)"),
+        ("POST", "/a2a/v0.3/", "", "rpc Forced(V0_3)"),
+        ("POST", "/a2a/v0.1", "", "rpc Forced(V0_1)"),
+        ("POST", "/agents/alpha", "", "rpc Root of alpha"),
+        ("POST", "/agents/alpha/", "", "rpc Root of alpha"),
+        ("POST", "/agents/b%202/a2a/v1", "", "rpc Forced(V1) of b 2"),
+        ("POST", "/agents/ghost/", "", "404 rpc AgentNotFound"),
+        ("POST", "/agents/%zz/a2a", "", "404 problem PathNotFound"),
+        ("POST", "/agents/", "", "404 problem PathNotFound"),
+        ("GET", "/", "", "404 problem PathNotFound"),
+        ("PUT", "/", "", "405 rpc VerbNotAllowed (POST)"),
+        ("GET", "/a2a", "", "405 rpc VerbNotAllowed (POST)"),
+        ("DELETE", "/agents/alpha/a2a/jsonrpc", "", "405 rpc VerbNotAllowed (POST)"),
+        // HTTP+JSON of 1.0, at both bases.
+        ("POST", "/message:send", "1.0", "V1 Send"),
+        ("POST", "/message:send", "", "Unversioned Send"),
+        ("POST", "/message%3Asend", "", "Unversioned Send"),
+        ("POST", "/a2a/rest/message:stream", "1.0.1", "V1 Stream"),
+        ("POST", "/a2a/rest/message:stream/", "", "Unversioned Stream"),
+        ("GET", "/tasks", "1.0", "V1 List"),
+        ("GET", "/tasks/t-1?historyLength=2", "", "Unversioned Get [t-1]"),
+        ("GET", "/tasks/t%2F1%3A2", "", "Unversioned Get [t/1:2]"),
+        ("GET", "/tasks/urn:task:5", "", "Unversioned Get [urn:task:5]"),
+        ("POST", "/tasks/urn:task:5:cancel", "1.0", "V1 Cancel [urn:task:5]"),
+        ("POST", "/tasks/t%2F1%3Acancel", "1.0", "V1 Cancel [t/1]"),
+        ("GET", "/tasks/t:subscribe", "1.0", "V1 Subscribe [t]"),
+        ("POST", "/tasks/t:subscribe", "1.0", "V1 Subscribe [t]"),
+        ("POST", "/tasks/t/pushNotificationConfigs", "1.0", "V1 PushSet [t]"),
+        ("GET", "/tasks/t/pushNotificationConfigs", "1.0", "V1 PushList [t]"),
+        ("GET", "/tasks/t/pushNotificationConfigs/c%201", "1.0", "V1 PushGet [t] [c 1]"),
+        ("DELETE", "/tasks/t/pushNotificationConfigs/c", "1.0", "V1 PushDelete [t] [c]"),
+        ("GET", "/extendedAgentCard", "1.0", "V1 ExtendedCard"),
+        ("GET", "/alpha/tasks/t", "1.0", "V1 Get of alpha [t]"),
+        ("POST", "/a2a/rest/b%202/tasks/t:cancel", "", "Unversioned Cancel of b 2 [t]"),
+        ("GET", "/agents/alpha/tasks", "", "Unversioned List of alpha"),
+        ("GET", "/agents/alpha/a2a/rest/alpha/tasks", "1.0", "V1 List of alpha"),
+        ("GET", "/agents/alpha/a2a/rest/b%202/tasks", "1.0", "404 status AgentNotFound"),
+        ("GET", "/ghost/tasks/t", "1.0", "404 status AgentNotFound"),
+        ("POST", "/ghost/message:send", "", "404 problem AgentNotFound"),
+        ("GET", "/agents/ghost/tasks", "", "404 problem AgentNotFound"),
+        ("GET", "/agents/ghost/v1/tasks/t", "", "404 code AgentNotFound"),
+        ("GET", "/tasks/t", "0.5", "400 status Version"),
+        ("GET", "/tasks/t", "0.3", "400 status Version"),
+        ("GET", "/a2a/rest/tasks/t", "1.7", "400 status Version"),
+        ("GET", "/message:send", "1.0", "405 status VerbNotAllowed (POST)"),
+        ("GET", "/tasks/t:cancel", "", "405 problem VerbNotAllowed (POST)"),
+        ("POST", "/tasks/t", "", "405 problem VerbNotAllowed (GET)"),
+        ("PATCH", "/tasks/t/pushNotificationConfigs/c", "1.0", "405 status VerbNotAllowed (GET, DELETE)"),
+        ("PUT", "/tasks/t/pushNotificationConfigs", "1.0", "405 status VerbNotAllowed (GET, POST)"),
+        // HTTP+JSON of 0.3.
+        ("POST", "/v1/message:send", "", "V0_3 Send"),
+        ("POST", "/a2a/rest/v1/message:send", "0.3", "V0_3 Send"),
+        ("POST", "/agents/alpha/v1/message:stream", "0.2", "V0_3 Stream of alpha"),
+        ("GET", "/v1/tasks/t:subscribe", "", "V0_3 Subscribe [t]"),
+        ("GET", "/v1/card", "", "V0_3 ExtendedCard"),
+        ("GET", "/v1/tasks", "", "404 problem PathNotFound"),
+        ("GET", "/v1/message:send", "", "405 code VerbNotAllowed (POST)"),
+        ("POST", "/v1/message:send", "1.0", "404 status AgentNotFound"),
+        ("POST", "/v1/message:send", "2.0", "400 code Version"),
+        ("POST", "/v1/message:send", "0.9", "400 code Version"),
+        // The aliases.
+        ("GET", "/a2a/tasks/t:1", "", "Alias Get [t:1]"),
+        ("GET", "/a2a/tasks/t", "0.2", "Alias Get [t]"),
+        ("POST", "/a2a/tasks/t/pushNotificationConfig", "", "Alias PushSet [t]"),
+        ("GET", "/agents/alpha/a2a/tasks/t/pushNotificationConfigs", "", "Alias PushList of alpha [t]"),
+        ("GET", "/a2a/tasks/t", "1.0", "400 problem Version"),
+        ("DELETE", "/a2a/tasks/t", "", "405 problem VerbNotAllowed (GET)"),
+        // Operations, and nothing at all.
+        ("GET", "/healthz", "", "health"),
+        ("HEAD", "/readyz", "", "ready"),
+        ("POST", "/healthz", "", "405 problem VerbNotAllowed (GET, HEAD)"),
+        ("GET", "/agents/alpha/healthz", "", "404 problem PathNotFound"),
+        ("GET", "/nowhere", "", "404 problem PathNotFound"),
+        ("GET", "/nowhere", "1.0", "404 status PathNotFound"),
+        ("GET", "/a2a/message:send", "", "404 problem PathNotFound"),
+        ("GET", "/tasks/%", "", "404 problem PathNotFound"),
+        ("GET", "//tasks", "", "404 problem PathNotFound"),
+        ("GET", "/1/2/3/4/5/6/7/8", "", "404 problem PathNotFound"),
+        ("POST", "/v1/a2a/agents/alpha/message:send", "", "404 problem PathNotFound"),
+        ("GET", "*", "", "404 problem PathNotFound"),
+    ] {
+        assert_eq!(say(verb, target, version), expected, "{verb} {target} {version}");
+    }
+}
+
+#[test]
+fn a_wrong_path_is_told_the_right_ones() {
+    let head = Head { verb: "GET", path: "/rpc", ..Head::default() };
+    let Surface::Refused(refused) = locate(&head, &Known) else { panic!("there is nothing there") };
+    let detail = json(&refused.reply().body)["detail"].as_str().unwrap().to_owned();
+    for part in
+        ["there is nothing at /rpc; ", "/a2a/jsonrpc", "/a2a/rest", "/.well-known/agent-card.json", "0.1,0.2,0.3,1.0"]
+    {
+        assert!(detail.contains(part), "{part} in {detail}");
+    }
+
+    let head = Head { verb: "POST", path: "/agents/ghost/a2a", ..Head::default() };
+    let Surface::Refused(refused) = locate(&head, &Known) else { panic!("there is no such agent") };
+    assert_eq!(
+        json(&refused.reply().body),
+        serde_json::json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32602, "message": "Invalid parameters",
+            "data": {"detail": "there is no agent ghost; known: alpha, b 2, harbour-north"}}})
+    );
+}

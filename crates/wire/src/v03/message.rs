@@ -1,0 +1,80 @@
+//! Messages as 0.3 spells them.
+
+use sabir_model as model;
+use sabir_model::{ContextId, MessageId, TaskId};
+use serde::{Deserialize, Serialize};
+
+use super::names::{read_role, role_name};
+use super::part::Part;
+use crate::spelling::{Carried, Problems, Several, Text, object};
+
+pub(super) const KIND: &str = "message";
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct Message<'a> {
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    kind: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<Text<'a>>,
+    #[serde(default)]
+    parts: Several<'a, Part<'a>, model::Part>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_id: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<Text<'a>>,
+    #[serde(default, skip_serializing_if = "Several::is_empty")]
+    reference_task_ids: Several<'a, Text<'a>, TaskId>,
+    #[serde(default, skip_serializing_if = "Several::is_empty")]
+    extensions: Several<'a, Text<'a>, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Carried<'a>>,
+}
+
+object! { both Message<'a> }
+
+impl<'a> From<&'a model::Message> for Message<'a> {
+    fn from(message: &'a model::Message) -> Self {
+        Message {
+            kind: Some(KIND.into()),
+            message_id: Some((&message.id).into()),
+            role: Some(role_name(message.role).into()),
+            parts: (&message.parts).into(),
+            context_id: message.context.as_ref().map(Text::from),
+            task_id: message.task.as_ref().map(Text::from),
+            reference_task_ids: (&message.references).into(),
+            extensions: (&message.extensions).into(),
+            metadata: message.metadata.as_ref().map(Carried::from),
+        }
+    }
+}
+
+impl TryFrom<Message<'_>> for model::Message {
+    type Error = Problems;
+
+    fn try_from(message: Message<'_>) -> Result<Self, Problems> {
+        let mut problems = Problems::default();
+        problems.kind(KIND, message.kind);
+        let id = problems.required_id("messageId", message.message_id, MessageId::parse);
+        let context = problems.id("contextId", message.context_id, ContextId::parse);
+        let task = problems.id("taskId", message.task_id, TaskId::parse);
+        let role = problems.keep_required("role", read_role(message.role));
+        let parts = problems.some_parts("parts", message.parts);
+        let references = problems.task_ids("referenceTaskIds", message.reference_task_ids);
+        let metadata = problems.object("metadata", message.metadata);
+        let extensions = message.extensions.into_read().into_iter().map(Text::into_string).collect();
+        let message = id.zip(role).map(|(id, role)| model::Message {
+            id,
+            role,
+            parts,
+            task,
+            context,
+            references,
+            extensions,
+            metadata,
+        });
+        problems.or(message)
+    }
+}

@@ -1,0 +1,44 @@
+//! States and roles as 0.3 names them.
+
+use sabir_model::{Role, State};
+
+use crate::spelling::{Problems, Text};
+
+pub(super) fn state_name(state: State) -> &'static str {
+    match state {
+        State::Submitted => "submitted",
+        State::Working => "working",
+        State::InputRequired => "input-required",
+        State::AuthRequired => "auth-required",
+        State::Completed => "completed",
+        State::Failed => "failed",
+        State::Canceled => "canceled",
+        State::Rejected => "rejected",
+    }
+}
+
+/// Some peers write `cancelled`. `unknown` says nothing that could be kept, so it is refused like any other word.
+pub(super) fn read_state(name: Option<Text<'_>>) -> Result<Option<State>, Problems> {
+    let Some(name) = name else { return Ok(None) };
+    if name.as_str() == "cancelled" {
+        return Ok(Some(State::Canceled));
+    }
+    let state = State::ALL.into_iter().find(|state| state_name(*state) == name.as_str());
+    state.map(Some).ok_or_else(|| Problems::one("", "is no state of the protocol"))
+}
+
+pub(super) fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Agent => "agent",
+    }
+}
+
+pub(super) fn read_role(name: Option<Text<'_>>) -> Result<Option<Role>, Problems> {
+    match name.as_ref().map(Text::as_str) {
+        None | Some("") => Ok(None),
+        Some("user") => Ok(Some(Role::User)),
+        Some("agent") => Ok(Some(Role::Agent)),
+        Some(_) => Err(Problems::one("", "must be user or agent")),
+    }
+}

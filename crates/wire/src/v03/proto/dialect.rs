@@ -1,0 +1,111 @@
+//! 0.3's ProtoJSON as one of the dialects.
+
+use sabir_model::{Birth, Call, Error, OnFinishedSubscribe};
+
+use super::super::dialect::no_list;
+use super::super::send::{SendParams, Unsaid};
+use super::frame::Frame;
+use super::message::Message;
+use super::push::{CreateParams, PushConfigs, PushParams, TaskPushConfig};
+use super::task::Task;
+use super::task_id::TaskParams;
+use crate::asked::Asked;
+use crate::card::{self, card_v03};
+use crate::heard::Heard;
+use crate::lenient::{self, DataForm, Said};
+use crate::spelling::{Problems, Several};
+use crate::{Dialect, Operation, Reading, Shown, json};
+
+pub struct V03Proto;
+
+pub(super) use super::super::dialect::BIRTH;
+
+impl Dialect for V03Proto {
+    fn birth(&self) -> Birth {
+        BIRTH
+    }
+
+    fn slot(&self) -> usize {
+        2
+    }
+
+    fn decode(&self, operation: Operation, params: &str, reading: Reading) -> Result<Call, Error> {
+        Ok(match operation {
+            Operation::Send | Operation::Stream => read_send(operation, params, reading)?,
+            Operation::Get => read_asked(params, reading)?.get(),
+            Operation::List => return Err(no_list()),
+            Operation::Cancel => read_asked(params, reading)?.cancel(),
+            Operation::Subscribe => read_asked(params, reading)?.subscribe(OnFinishedSubscribe::ShowEnd),
+            Operation::PushSet => Call::Push(json::read::<CreateParams>(params)?.into_call()?),
+            Operation::PushGet => Call::Push(json::read::<PushParams>(params)?.into_get()?),
+            Operation::PushList => Call::Push(json::read::<PushParams>(params)?.into_list()?),
+            Operation::PushDelete => Call::Push(json::read::<PushParams>(params)?.into_delete()?),
+            Operation::ExtendedCard => Call::ExtendedCard { agent: None },
+        })
+    }
+
+    /// The card has no ProtoJSON of its own: the SDKs of this line answer it with the kind-JSON one.
+    fn encode(&self, shown: Shown<'_>, out: &mut Vec<u8>) {
+        match shown {
+            Shown::Task(task) => json::write(&Task::from(task), out),
+            Shown::Sent(task) | Shown::Snapshot(task) => json::write(&Frame::task(task), out),
+            Shown::Reply(message) => json::write(&Frame::message(message), out),
+            Shown::Page(page) => json::write(&Several::<Task, _>::Ours(&page.tasks), out),
+            Shown::Event { task, context, event } => json::write(&Frame::event(task, context, event), out),
+            Shown::PushConfig(config) => json::write(&TaskPushConfig::from(config), out),
+            Shown::PushConfigs(configs) => json::write(&PushConfigs { configs: Several::Ours(configs) }, out),
+            Shown::Card(card) => card_v03(card, out),
+        }
+    }
+}
+
+impl V03Proto {
+    /// Reads what a peer answered to an operation, or one frame of its stream.
+    pub fn hear(&self, operation: Operation, result: &str) -> Result<Heard, Error> {
+        Ok(match operation {
+            Operation::Send | Operation::Stream | Operation::Subscribe => json::read::<Frame>(result)?.try_into()?,
+            Operation::Get | Operation::Cancel => Heard::Task(Box::new(json::read::<Task>(result)?.try_into()?)),
+            Operation::List => return Err(no_list()),
+            Operation::PushSet | Operation::PushGet => {
+                Heard::PushConfig(Some(Box::new(json::read::<TaskPushConfig>(result)?.try_into()?)))
+            }
+            Operation::PushList => {
+                let mut problems = Problems::default();
+                let configs = json::read::<PushConfigs>(result)?.configs;
+                let configs = configs.read_each("configs", &mut problems, TryInto::try_into);
+                Heard::PushConfigs(problems.or(Some(configs))?)
+            }
+            Operation::PushDelete => Heard::Nothing,
+            Operation::ExtendedCard => Heard::Card(Box::new(card::read(result)?)),
+        })
+    }
+}
+
+fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Call, Error> {
+    let send = match reading {
+        Reading::Strict => {
+            json::read::<SendParams<Message>>(params)?
+                .into_send(operation, Unsaid::MeansFalse, |message| message.try_into().map(Said::named))
+        }
+        Reading::Lenient => {
+            json::read::<SendParams<lenient::Message>>(params)?
+                .into_send(operation, Unsaid::MeansFalse, |message| message.read(DataForm::Nested))
+        }
+    };
+    let mut send = send?;
+    send.history = limit(send.history);
+    Ok(Call::Send(send))
+}
+
+fn read_asked(params: &str, reading: Reading) -> Result<Asked, Error> {
+    let asked: Asked = match reading {
+        Reading::Strict => json::read::<TaskParams>(params)?.try_into()?,
+        Reading::Lenient => json::read::<lenient::TaskParams>(params)?.try_into()?,
+    };
+    Ok(Asked { agent: None, history: limit(asked.history), ..asked })
+}
+
+/// A number in proto3 cannot be unset, so 0 is.
+fn limit(history: Option<u32>) -> Option<u32> {
+    history.filter(|length| *length != 0)
+}

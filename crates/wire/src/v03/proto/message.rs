@@ -1,0 +1,70 @@
+//! Messages in 0.3's ProtoJSON: the parts are called `content`. References to other tasks have no place here.
+
+use sabir_model as model;
+use sabir_model::{ContextId, MessageId, TaskId};
+use serde::{Deserialize, Serialize};
+
+use super::part::Part;
+use crate::spelling::{Carried, Name, Problems, Several, Text, object};
+use crate::v1::{read_role, role_name};
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct Message<'a> {
+    #[serde(borrow, alias = "message_id", skip_serializing_if = "Option::is_none")]
+    message_id: Option<Text<'a>>,
+    #[serde(alias = "context_id", skip_serializing_if = "Option::is_none")]
+    context_id: Option<Text<'a>>,
+    #[serde(alias = "task_id", skip_serializing_if = "Option::is_none")]
+    task_id: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<Name<'a>>,
+    #[serde(default)]
+    content: Several<'a, Part<'a>, model::Part>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Carried<'a>>,
+    #[serde(default, skip_serializing_if = "Several::is_empty")]
+    extensions: Several<'a, Text<'a>, String>,
+}
+
+object! { both Message<'a> }
+
+impl<'a> From<&'a model::Message> for Message<'a> {
+    fn from(message: &'a model::Message) -> Self {
+        Message {
+            message_id: Some((&message.id).into()),
+            context_id: message.context.as_ref().map(Text::from),
+            task_id: message.task.as_ref().map(Text::from),
+            role: Some(role_name(message.role).into()),
+            content: (&message.parts).into(),
+            metadata: message.metadata.as_ref().map(Carried::from),
+            extensions: (&message.extensions).into(),
+        }
+    }
+}
+
+impl TryFrom<Message<'_>> for model::Message {
+    type Error = Problems;
+
+    fn try_from(message: Message<'_>) -> Result<Self, Problems> {
+        let mut problems = Problems::default();
+        let id = problems.required_id("messageId", message.message_id, MessageId::parse);
+        let context = problems.id("contextId", message.context_id, ContextId::parse);
+        let task = problems.id("taskId", message.task_id, TaskId::parse);
+        let role = problems.keep_required("role", read_role(message.role));
+        let parts = problems.some_parts("content", message.content);
+        let metadata = problems.object("metadata", message.metadata);
+        let extensions = message.extensions.into_read().into_iter().map(Text::into_string).collect();
+        let message = id.zip(role).map(|(id, role)| model::Message {
+            id,
+            role,
+            parts,
+            task,
+            context,
+            references: Vec::new(),
+            extensions,
+            metadata,
+        });
+        problems.or(message)
+    }
+}

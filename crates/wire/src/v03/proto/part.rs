@@ -1,0 +1,115 @@
+//! Parts in 0.3's ProtoJSON: one of `text`, `file` and `data`, the last two nested.
+//!
+//! Text and data have no place for a filename or a media type, so these are lost.
+
+use sabir_model as model;
+use sabir_model::Content;
+use serde::{Deserialize, Serialize};
+
+use super::super::data::{Data, read_data};
+use crate::spelling::{Carried, Problems, Text, given, object, worth_saying};
+use crate::v1::read_base64;
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct Part<'a> {
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    text: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<File<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<DataPart<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Carried<'a>>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+struct File<'a> {
+    #[serde(borrow, alias = "file_with_uri", skip_serializing_if = "Option::is_none")]
+    file_with_uri: Option<Text<'a>>,
+    #[serde(alias = "file_with_bytes", skip_serializing_if = "Option::is_none")]
+    file_with_bytes: Option<Text<'a>>,
+    #[serde(alias = "mime_type", skip_serializing_if = "Option::is_none")]
+    mime_type: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<Text<'a>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+struct DataPart<'a> {
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    data: Option<Data<'a>>,
+}
+
+object! { both Part<'a>; both File<'a>; both DataPart<'a> }
+
+impl<'a> From<&'a model::Part> for Part<'a> {
+    fn from(part: &'a model::Part) -> Self {
+        let file =
+            File { mime_type: worth_saying(&part.media_type), name: worth_saying(&part.filename), ..File::default() };
+        let metadata = part.metadata.as_ref().map(Carried::from);
+        match &part.content {
+            Content::Text(text) => Part { text: Some(text.into()), metadata, ..Part::default() },
+            Content::Bytes(bytes) => {
+                let file = File { file_with_bytes: Some(bytes.as_str().into()), ..file };
+                Part { file: Some(file), metadata, ..Part::default() }
+            }
+            Content::Url(url) => {
+                let file = File { file_with_uri: Some(url.into()), ..file };
+                Part { file: Some(file), metadata, ..Part::default() }
+            }
+            Content::Data(data) => {
+                let (data, metadata) = Data::spell(data, part.metadata.as_ref());
+                Part { data: Some(DataPart { data: Some(data) }), metadata, ..Part::default() }
+            }
+        }
+    }
+}
+
+impl TryFrom<Part<'_>> for model::Part {
+    type Error = Problems;
+
+    fn try_from(part: Part<'_>) -> Result<Self, Problems> {
+        let mut problems = Problems::default();
+        let mut metadata = problems.object("metadata", part.metadata);
+        let (mut filename, mut media_type) = (None, None);
+        let content = match (part.text, part.file, part.data) {
+            (Some(text), None, None) => Some(Content::Text(text.into_string())),
+            (None, Some(mut file), None) => {
+                (filename, media_type) = (given(file.name.take()), given(file.mime_type.take()));
+                problems.keep("file", file.try_into())
+            }
+            (None, None, Some(part)) => {
+                let data = problems.required("data.data", part.data).map(Data::into_read);
+                if data.as_ref().is_some_and(|data| !data.is_object()) {
+                    problems.add("data.data", "must be an object");
+                }
+                data.map(|data| Content::Data(read_data(data, &mut metadata)))
+            }
+            _ => {
+                problems.add("", "must hold one of text, file and data");
+                None
+            }
+        };
+        problems.or(content.map(|content| model::Part { content, filename, media_type, metadata }))
+    }
+}
+
+impl TryFrom<File<'_>> for Content {
+    type Error = Problems;
+
+    fn try_from(file: File<'_>) -> Result<Self, Problems> {
+        let mut problems = Problems::default();
+        let content = match (file.file_with_bytes, file.file_with_uri) {
+            (Some(bytes), None) => problems.keep("fileWithBytes", read_base64(bytes)),
+            (None, Some(uri)) => Some(Content::Url(uri.into_string())),
+            _ => {
+                problems.add("", "must hold one of fileWithBytes and fileWithUri");
+                None
+            }
+        };
+        problems.or(content)
+    }
+}

@@ -1,0 +1,147 @@
+//! Webhooks in 0.3's ProtoJSON, known by resource names: `tasks/ID/pushNotificationConfigs/ID`.
+
+use sabir_model as model;
+use sabir_model::{PushCall, PushConfigId, TaskId};
+use serde::{Deserialize, Serialize};
+
+use super::super::push::PushConfig;
+use crate::spelling::{Int, Problems, Several, Text, given, object};
+
+const CONFIGS: &str = "/pushNotificationConfigs";
+
+/// What is set, and what is answered.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct TaskPushConfig<'a> {
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    name: Option<Text<'a>>,
+    #[serde(alias = "push_notification_config", skip_serializing_if = "Option::is_none")]
+    push_notification_config: Option<PushConfig<'a>>,
+}
+
+/// A config comes inside a request of its own, or alone.
+#[derive(Debug, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct CreateParams<'a> {
+    #[serde(borrow)]
+    parent: Option<Text<'a>>,
+    #[serde(alias = "config_id")]
+    config_id: Option<Text<'a>>,
+    config: Option<TaskPushConfig<'a>>,
+    name: Option<Text<'a>>,
+    #[serde(alias = "push_notification_config")]
+    push_notification_config: Option<PushConfig<'a>>,
+}
+
+/// Of get and delete by `name`, of list by `parent`.
+#[derive(Debug, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct PushParams<'a> {
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    parent: Option<Text<'a>>,
+    #[serde(alias = "page_size")]
+    page_size: Option<Int>,
+    #[serde(alias = "page_token")]
+    page_token: Option<Text<'a>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct PushConfigs<'a> {
+    #[serde(borrow, default, skip_serializing_if = "Several::is_empty")]
+    pub(super) configs: Several<'a, TaskPushConfig<'a>, model::PushConfig>,
+}
+
+object! { both TaskPushConfig<'a>; read CreateParams<'a>; read PushParams<'a>; both PushConfigs<'a> }
+
+impl CreateParams<'_> {
+    pub(super) fn into_call(self) -> Result<PushCall, Problems> {
+        let mut problems = Problems::default();
+        let alone = TaskPushConfig { name: self.name, push_notification_config: self.push_notification_config };
+        let (member, config) = match self.config {
+            Some(config) => ("config", config),
+            None => ("", alone),
+        };
+        let config: Option<model::PushConfig> = problems.keep(member, config.try_into());
+        let parent = self.parent.and_then(|parent| problems.keep("parent", read_name(&parent))).map(|name| name.task);
+        let id = problems.id("configId", self.config_id, PushConfigId::parse);
+        let task = parent.or_else(|| config.as_ref().and_then(|config| config.task.clone()));
+        let task = problems.required("parent", task);
+        problems.or(config.map(|config| PushCall::Set {
+            agent: None,
+            config: model::PushConfig { task, id: id.or(config.id), ..config },
+        }))
+    }
+}
+
+impl PushParams<'_> {
+    pub(super) fn into_get(self) -> Result<PushCall, Problems> {
+        self.one(|task, config| PushCall::Get { agent: None, task, config })
+    }
+
+    pub(super) fn into_delete(self) -> Result<PushCall, Problems> {
+        self.one(|task, config| PushCall::Delete { agent: None, task, config })
+    }
+
+    pub(super) fn into_list(self) -> Result<PushCall, Problems> {
+        let mut problems = Problems::default();
+        let parent = problems.required("parent", self.parent);
+        let parent = parent.and_then(|parent| problems.keep("parent", read_name(&parent)));
+        let page_size = problems.count("pageSize", self.page_size).filter(|size| *size != 0);
+        let page_token = given(self.page_token);
+        problems.or(parent.map(|name| PushCall::List { agent: None, task: name.task, page_size, page_token }))
+    }
+
+    fn one(self, call: impl FnOnce(TaskId, Option<PushConfigId>) -> PushCall) -> Result<PushCall, Problems> {
+        let mut problems = Problems::default();
+        let name = problems.required("name", self.name);
+        let name = name.and_then(|name| problems.keep("name", read_name(&name)));
+        problems.or(name.map(|name| call(name.task, name.config)))
+    }
+}
+
+struct ResourceName {
+    task: TaskId,
+    config: Option<PushConfigId>,
+}
+
+/// `tasks/ID`, `tasks/ID/pushNotificationConfigs` or `tasks/ID/pushNotificationConfigs/ID`.
+fn read_name(name: &Text<'_>) -> Result<ResourceName, Problems> {
+    let wrong = || Problems::one("", "must be tasks/ID or tasks/ID/pushNotificationConfigs/ID");
+    let rest = name.as_str().strip_prefix("tasks/").ok_or_else(wrong)?;
+    let (task, config) = match rest.rsplit_once(CONFIGS) {
+        Some((task, "")) => (task, None),
+        Some((task, config)) => (task, Some(config.strip_prefix('/').ok_or_else(wrong)?)),
+        None => (rest, None),
+    };
+    let task = TaskId::parse(task).map_err(|_| wrong())?;
+    let config = config.map(|id| PushConfigId::parse(id).map_err(|_| wrong())).transpose()?;
+    Ok(ResourceName { task, config })
+}
+
+impl<'a> From<&'a model::PushConfig> for TaskPushConfig<'a> {
+    fn from(config: &'a model::PushConfig) -> Self {
+        let name = config.task.as_ref().zip(config.id.as_ref());
+        TaskPushConfig {
+            name: name.map(|(task, id)| format!("tasks/{task}{CONFIGS}/{id}").into()),
+            push_notification_config: Some(config.into()),
+        }
+    }
+}
+
+impl TryFrom<TaskPushConfig<'_>> for model::PushConfig {
+    type Error = Problems;
+
+    fn try_from(config: TaskPushConfig<'_>) -> Result<Self, Problems> {
+        let mut problems = Problems::default();
+        let name = config.name.filter(|name| !name.as_str().is_empty());
+        let name = name.and_then(|name| problems.keep("name", read_name(&name)));
+        let config = problems.required("pushNotificationConfig", config.push_notification_config);
+        let config = config.and_then(|config| problems.keep("pushNotificationConfig", config.try_into()));
+        problems.or(config.map(|config: model::PushConfig| match name {
+            Some(name) => model::PushConfig { id: config.id.or(name.config), task: Some(name.task), ..config },
+            None => config,
+        }))
+    }
+}

@@ -1,0 +1,164 @@
+//! Webhooks of 0.3: a config inside the task it belongs to.
+//!
+//! An answer never holds the token or the credentials; they are read, and not written.
+
+use sabir_model as model;
+use sabir_model::{PushAuthentication, PushCall, PushConfigId, TaskId};
+use serde::{Deserialize, Serialize};
+
+use crate::Reading;
+use crate::lenient::any_task_id;
+use crate::spelling::{Problems, Several, Text, given, object};
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct PushConfig<'a> {
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    id: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<Text<'a>>,
+    #[serde(skip_serializing)]
+    token: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    authentication: Option<Authentication<'a>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+struct Authentication<'a> {
+    #[serde(borrow, default)]
+    schemes: Several<'a, Text<'a>, String>,
+    #[serde(skip_serializing)]
+    credentials: Option<Text<'a>>,
+}
+
+/// What is set, and what is answered.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct TaskPushConfig<'a> {
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    task_id: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    push_notification_config: Option<PushConfig<'a>>,
+}
+
+/// Of all four operations, with every name that the task's id has been seen under.
+#[derive(Debug, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct PushParams<'a> {
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    task_id: Option<Text<'a>>,
+    #[serde(rename = "task_id")]
+    snake_task_id: Option<Text<'a>>,
+    name: Option<Text<'a>>,
+    #[serde(alias = "push_notification_config_id")]
+    push_notification_config_id: Option<Text<'a>>,
+    #[serde(alias = "push_notification_config")]
+    push_notification_config: Option<PushConfig<'a>>,
+}
+
+object! {
+    both PushConfig<'a>; both Authentication<'a>; both TaskPushConfig<'a>;
+    read PushParams<'a>
+}
+
+impl<'a> PushParams<'a> {
+    pub(super) fn into_set(mut self, reading: Reading) -> Result<PushCall, Problems> {
+        let mut problems = Problems::default();
+        let config = problems.required("pushNotificationConfig", self.push_notification_config.take());
+        let config = config.and_then(|config| problems.keep("pushNotificationConfig", config.try_into()));
+        let task = match reading {
+            Reading::Strict => problems.required_id("taskId", self.task_id, TaskId::parse),
+            Reading::Lenient => {
+                let names =
+                    [("taskId", self.task_id), ("id", self.id), ("task_id", self.snake_task_id), ("name", self.name)];
+                any_task_id(names, &mut problems)
+            }
+        };
+        problems.or(config.map(|config: model::PushConfig| PushCall::Set {
+            agent: None,
+            config: model::PushConfig { task, ..config },
+        }))
+    }
+
+    /// Without a config's id: the first one there is.
+    pub(super) fn into_get(self, reading: Reading) -> Result<PushCall, Problems> {
+        self.one(reading, |task, config| PushCall::Get { agent: None, task, config })
+    }
+
+    /// Without a config's id: all of them.
+    pub(super) fn into_delete(self, reading: Reading) -> Result<PushCall, Problems> {
+        self.one(reading, |task, config| PushCall::Delete { agent: None, task, config })
+    }
+
+    pub(super) fn into_list(self, reading: Reading) -> Result<PushCall, Problems> {
+        self.one(reading, |task, _| PushCall::List { agent: None, task, page_size: None, page_token: None })
+    }
+
+    fn one(
+        self,
+        reading: Reading,
+        call: impl FnOnce(TaskId, Option<PushConfigId>) -> PushCall,
+    ) -> Result<PushCall, Problems> {
+        let mut problems = Problems::default();
+        let task = match reading {
+            Reading::Strict => problems.required_id("id", self.id, TaskId::parse),
+            Reading::Lenient => {
+                let names =
+                    [("id", self.id), ("taskId", self.task_id), ("task_id", self.snake_task_id), ("name", self.name)];
+                any_task_id(names, &mut problems)
+            }
+        };
+        let config = problems.id("pushNotificationConfigId", self.push_notification_config_id, PushConfigId::parse);
+        problems.or(task.map(|task| call(task, config)))
+    }
+}
+
+impl<'a> From<&'a model::PushConfig> for PushConfig<'a> {
+    fn from(config: &'a model::PushConfig) -> Self {
+        PushConfig {
+            id: config.id.as_ref().map(Text::from),
+            url: Some((&config.url).into()),
+            token: None,
+            authentication: config
+                .authentication
+                .as_ref()
+                .map(|authentication| Authentication { schemes: (&authentication.schemes).into(), credentials: None }),
+        }
+    }
+}
+
+impl<'a> From<&'a model::PushConfig> for TaskPushConfig<'a> {
+    fn from(config: &'a model::PushConfig) -> Self {
+        TaskPushConfig { task_id: config.task.as_ref().map(Text::from), push_notification_config: Some(config.into()) }
+    }
+}
+
+impl TryFrom<TaskPushConfig<'_>> for model::PushConfig {
+    type Error = Problems;
+
+    fn try_from(config: TaskPushConfig<'_>) -> Result<Self, Problems> {
+        let mut problems = Problems::default();
+        let task = problems.id("taskId", config.task_id, TaskId::parse);
+        let config = problems.required("pushNotificationConfig", config.push_notification_config);
+        let config = config.and_then(|config| problems.keep("pushNotificationConfig", config.try_into()));
+        problems.or(config.map(|config: model::PushConfig| model::PushConfig { task, ..config }))
+    }
+}
+
+impl TryFrom<PushConfig<'_>> for model::PushConfig {
+    type Error = Problems;
+
+    fn try_from(config: PushConfig<'_>) -> Result<Self, Problems> {
+        let mut problems = Problems::default();
+        let id = problems.id("id", config.id, PushConfigId::parse);
+        let url = problems.required_text("url", config.url);
+        let authentication = config.authentication.map(|authentication| PushAuthentication {
+            schemes: authentication.schemes.into_read().into_iter().map(Text::into_string).collect(),
+            credentials: given(authentication.credentials),
+        });
+        let token = given(config.token);
+        problems.or(url.map(|url| model::PushConfig { id, task: None, url, token, authentication }))
+    }
+}

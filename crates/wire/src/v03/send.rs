@@ -1,0 +1,90 @@
+//! The params of a send in 0.3, with either reading of its message.
+
+use sabir_model as model;
+use sabir_model::{ContextAlone, Delivery, Direct, OnFinished};
+use serde::Deserialize;
+
+use super::push::PushConfig;
+use crate::Operation;
+use crate::lenient::Said;
+use crate::spelling::{Carried, Int, Problems, Several, Text, object};
+
+#[derive(Debug, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct SendParams<'a, M> {
+    /// ProtoJSON also calls it by its protobuf name.
+    #[serde(alias = "request")]
+    message: Option<M>,
+    #[serde(borrow)]
+    configuration: Option<Configuration<'a>>,
+    metadata: Option<Carried<'a>>,
+}
+
+/// ProtoJSON calls the webhook `pushNotification`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+struct Configuration<'a> {
+    #[serde(borrow, default, alias = "accepted_output_modes")]
+    accepted_output_modes: Several<'a, Text<'a>, String>,
+    #[serde(alias = "pushNotification", alias = "push_notification")]
+    push_notification_config: Option<PushConfig<'a>>,
+    #[serde(alias = "history_length")]
+    history_length: Option<Int>,
+    blocking: Option<bool>,
+}
+
+object! { read SendParams<'a, M>; read Configuration<'a> }
+
+/// What a configuration means that says nothing of `blocking`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unsaid {
+    /// The server's choice, and ours is to wait.
+    IsOpen,
+    /// ProtoJSON leaves out what is false, and so do all clients that write it.
+    MeansFalse,
+}
+
+impl<M> SendParams<'_, M> {
+    pub(super) fn into_send(
+        self,
+        operation: Operation,
+        unsaid: Unsaid,
+        read_message: impl FnOnce(M) -> Result<Said, Problems>,
+    ) -> Result<Box<model::Send>, Problems> {
+        let mut problems = Problems::default();
+        let message = problems.required("message", self.message);
+        let said = message.and_then(|message| problems.keep("message", read_message(message)));
+        let is_configured = self.configuration.is_some();
+        let configuration = self.configuration.unwrap_or_default();
+        let push = configuration
+            .push_notification_config
+            .and_then(|config| problems.keep("configuration.pushNotificationConfig", config.try_into()));
+        let history = problems.count("configuration.historyLength", configuration.history_length);
+        let metadata = problems.object("metadata", self.metadata);
+        let delivery = match (operation, configuration.blocking) {
+            (Operation::Stream, _) => Delivery::Stream,
+            (_, Some(false)) => Delivery::Immediately,
+            (_, None) if is_configured && unsaid == Unsaid::MeansFalse => Delivery::Immediately,
+            (_, Some(true) | None) => Delivery::WhenSettled,
+        };
+        let accepted_output = configuration.accepted_output_modes.into_read();
+        problems.or(said.map(|Said { message, is_unnamed }| {
+            Box::new(model::Send {
+                agent: None,
+                message,
+                is_unnamed,
+                metadata,
+                delivery,
+                history,
+                accepted_output: accepted_output.into_iter().map(Text::into_string).collect(),
+                push,
+                idempotency: None,
+                after: None,
+                born: super::dialect::BIRTH,
+                on_finished: OnFinished::Refuse,
+                context_alone: ContextAlone::AnswersWaiting,
+                direct: Direct::Message,
+            })
+        }))
+    }
+}

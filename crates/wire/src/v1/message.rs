@@ -1,0 +1,74 @@
+//! Messages as 1.0 spells them.
+
+use sabir_model as model;
+use sabir_model::{ContextId, MessageId, TaskId};
+use serde::{Deserialize, Serialize};
+
+use super::part::Part;
+use super::{read_role, role_name};
+use crate::spelling::{Carried, Name, Problems, Several, Text, object};
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(crate) struct Message<'a> {
+    #[serde(borrow, alias = "message_id", skip_serializing_if = "Option::is_none")]
+    message_id: Option<Text<'a>>,
+    #[serde(alias = "context_id", skip_serializing_if = "Option::is_none")]
+    context_id: Option<Text<'a>>,
+    #[serde(alias = "task_id", skip_serializing_if = "Option::is_none")]
+    task_id: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<Name<'a>>,
+    #[serde(default)]
+    parts: Several<'a, Part<'a>, model::Part>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Carried<'a>>,
+    #[serde(default, skip_serializing_if = "Several::is_empty")]
+    extensions: Several<'a, Text<'a>, String>,
+    #[serde(default, alias = "reference_task_ids", skip_serializing_if = "Several::is_empty")]
+    reference_task_ids: Several<'a, Text<'a>, TaskId>,
+}
+
+object! { both Message<'a> }
+
+impl<'a> From<&'a model::Message> for Message<'a> {
+    fn from(message: &'a model::Message) -> Self {
+        Message {
+            message_id: Some((&message.id).into()),
+            context_id: message.context.as_ref().map(Text::from),
+            task_id: message.task.as_ref().map(Text::from),
+            role: Some(role_name(message.role).into()),
+            parts: (&message.parts).into(),
+            metadata: message.metadata.as_ref().map(Carried::from),
+            extensions: (&message.extensions).into(),
+            reference_task_ids: (&message.references).into(),
+        }
+    }
+}
+
+impl TryFrom<Message<'_>> for model::Message {
+    type Error = Problems;
+
+    fn try_from(message: Message<'_>) -> Result<Self, Problems> {
+        let mut problems = Problems::default();
+        let id = problems.required_id("messageId", message.message_id, MessageId::parse);
+        let context = problems.id("contextId", message.context_id, ContextId::parse);
+        let task = problems.id("taskId", message.task_id, TaskId::parse);
+        let role = problems.keep_required("role", read_role(message.role));
+        let parts = problems.some_parts("parts", message.parts);
+        let references = problems.task_ids("referenceTaskIds", message.reference_task_ids);
+        let metadata = problems.object("metadata", message.metadata);
+        let extensions = message.extensions.into_read().into_iter().map(Text::into_string).collect();
+        let message = id.zip(role).map(|(id, role)| model::Message {
+            id,
+            role,
+            parts,
+            task,
+            context,
+            references,
+            extensions,
+            metadata,
+        });
+        problems.or(message)
+    }
+}

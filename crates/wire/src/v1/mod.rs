@@ -1,0 +1,22 @@
+//! A2A 1.0: ProtoJSON of `lf.a2a.v1`.
+//!
+//! The name of a member says what it holds; there is no `kind`. Enums are spelled by their full names. What is
+//! empty or unset is not written, except where the reference asks for it.
+
+mod dialect;
+mod frame;
+mod list;
+mod message;
+mod names;
+mod part;
+mod push;
+mod send;
+mod task;
+mod task_id;
+
+pub use dialect::V1;
+
+pub(crate) use names::{read_role, read_state, role_name, state_name};
+pub(crate) use part::read_base64;
+pub(crate) use task::Artifact;
+pub(crate) use task_id::TaskParams;

@@ -1,0 +1,78 @@
+//! The params of a send, with either reading of its message.
+
+use sabir_model as model;
+use sabir_model::{AgentId, Call, ContextAlone, Delivery, Direct, OnFinished};
+use serde::Deserialize;
+
+use super::push::PushConfig;
+use crate::Operation;
+use crate::lenient::Said;
+use crate::spelling::{Carried, Int, Problems, Several, Text, object};
+
+#[derive(Debug, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct SendParams<'a, M> {
+    #[serde(borrow)]
+    tenant: Option<Text<'a>>,
+    message: Option<M>,
+    configuration: Option<Configuration<'a>>,
+    metadata: Option<Carried<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+struct Configuration<'a> {
+    #[serde(borrow, default, alias = "accepted_output_modes")]
+    accepted_output_modes: Several<'a, Text<'a>, String>,
+    #[serde(alias = "task_push_notification_config")]
+    task_push_notification_config: Option<PushConfig<'a>>,
+    #[serde(alias = "history_length")]
+    history_length: Option<Int>,
+    #[serde(alias = "return_immediately")]
+    return_immediately: Option<bool>,
+}
+
+object! { read SendParams<'a, M>; read Configuration<'a> }
+
+impl<M> SendParams<'_, M> {
+    pub(super) fn into_call(
+        self,
+        operation: Operation,
+        read_message: impl FnOnce(M) -> Result<Said, Problems>,
+    ) -> Result<Call, Problems> {
+        let mut problems = Problems::default();
+        let agent = problems.id("tenant", self.tenant, AgentId::parse);
+        let message = problems.required("message", self.message);
+        let said = message.and_then(|message| problems.keep("message", read_message(message)));
+        let configuration = self.configuration.unwrap_or_default();
+        let push = configuration
+            .task_push_notification_config
+            .and_then(|config| problems.keep("configuration.taskPushNotificationConfig", config.try_into()));
+        let history = problems.count("configuration.historyLength", configuration.history_length);
+        let metadata = problems.object("metadata", self.metadata);
+        let delivery = match (operation, configuration.return_immediately) {
+            (Operation::Stream, _) => Delivery::Stream,
+            (_, Some(true)) => Delivery::Immediately,
+            (_, Some(false) | None) => Delivery::WhenSettled,
+        };
+        let accepted_output = configuration.accepted_output_modes.into_read();
+        problems.or(said.map(|Said { message, is_unnamed }| {
+            Call::Send(Box::new(model::Send {
+                agent,
+                message,
+                is_unnamed,
+                metadata,
+                delivery,
+                history,
+                accepted_output: accepted_output.into_iter().map(Text::into_string).collect(),
+                push,
+                idempotency: None,
+                after: None,
+                born: super::dialect::BIRTH,
+                on_finished: OnFinished::Refuse,
+                context_alone: ContextAlone::StartsTask,
+                direct: Direct::Message,
+            }))
+        }))
+    }
+}

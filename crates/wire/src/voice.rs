@@ -1,0 +1,200 @@
+//! How one request is answered: in which dialect, in which envelope, to which id.
+//!
+//! A voice is chosen while the request is read and gets more exact as more of it is known, so that there is
+//! one for every refusal on the way. It writes envelope and payload into one buffer; nothing is copied twice.
+
+mod frame;
+
+use std::borrow::Cow;
+
+use sabir_model::{Answer, Error, Task};
+
+pub(crate) use frame::Frames;
+pub use frame::{EVENT_STREAM, KEEP_ALIVE};
+
+use crate::errors::{self, RpcError};
+use crate::http_json::Form;
+use crate::version::Family;
+use crate::{Dialect, Operation, Shown, json, v1::V1, v03::V03};
+
+/// What the server sends when there is no more to come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    pub status: u16,
+    pub content_type: &'static str,
+    /// `Retry-After`, in seconds.
+    pub retry_after: Option<u32>,
+    /// `Allow`, for a verb that the path does not take.
+    pub allow: Option<&'static str>,
+    pub body: Vec<u8>,
+}
+
+#[derive(Clone)]
+pub struct Voice<'a> {
+    dialect: &'static dyn Dialect,
+    manner: Manner<'a>,
+    operation: Option<Operation>,
+}
+
+#[derive(Clone)]
+enum Manner<'a> {
+    /// `id` is JSON, as the caller wrote it.
+    JsonRpc {
+        id: Cow<'a, str>,
+        family: Family,
+        frames: Frames,
+    },
+    HttpJson(Form),
+}
+
+impl<'a> Voice<'a> {
+    /// Before anything of the body is known.
+    pub(crate) fn json_rpc(family: Family, frames: Frames) -> Self {
+        let dialect: &'static dyn Dialect = match family {
+            Family::V1 => &V1,
+            Family::V0 => &V03,
+        };
+        Self { dialect, manner: Manner::JsonRpc { id: Cow::Borrowed("null"), family, frames }, operation: None }
+    }
+
+    pub(crate) fn http_json(form: Form, operation: Option<Operation>) -> Self {
+        Self { dialect: form.dialect(), manner: Manner::HttpJson(form), operation }
+    }
+
+    /// To this request.
+    pub(crate) fn answering(&mut self, request: &'a str) {
+        if let Manner::JsonRpc { id, .. } = &mut self.manner {
+            *id = Cow::Borrowed(request);
+        }
+    }
+
+    /// About this operation.
+    pub(crate) fn about(&mut self, named: Family, about: Operation) {
+        self.operation = Some(about);
+        if let Manner::JsonRpc { family, .. } = &mut self.manner {
+            *family = named;
+        }
+    }
+
+    pub(crate) fn speaking(&mut self, dialect: &'static dyn Dialect) {
+        self.dialect = dialect;
+    }
+
+    /// A stream outlives the body that its request came in.
+    pub fn into_owned(self) -> Voice<'static> {
+        let manner = match self.manner {
+            Manner::JsonRpc { id, family, frames } => {
+                Manner::JsonRpc { id: Cow::Owned(id.into_owned()), family, frames }
+            }
+            Manner::HttpJson(form) => Manner::HttpJson(form),
+        };
+        Voice { dialect: self.dialect, manner, operation: self.operation }
+    }
+
+    /// An answer that is complete. A method that streams gives it as the one frame of its stream.
+    pub fn answer<S>(&self, answer: &Answer<S>) -> Reply {
+        let streams = self.operation.is_some_and(Operation::is_streaming);
+        let (dialect, shown) = match answer {
+            Answer::Task(task) if streams => return self.only_frame(|out| self.snapshot(task, out)),
+            Answer::Message(message) if streams => return self.only_frame(|out| self.reply_frame(message, out)),
+            Answer::Task(task) if self.operation == Some(Operation::Send) => (self.dialect, Shown::Sent(task)),
+            Answer::Task(task) => (self.spelling(task), Shown::Task(task)),
+            Answer::Message(message) => (self.dialect, Shown::Reply(message)),
+            Answer::Page(page) => (self.dialect, Shown::Page(page)),
+            Answer::PushConfig(Some(config)) => (self.dialect, Shown::PushConfig(config)),
+            Answer::PushConfigs(configs) => (self.dialect, Shown::PushConfigs(configs)),
+            Answer::PushConfig(None) | Answer::Done => return self.nothing(),
+            Answer::Stream(_) => return self.error(&Error::internal("a stream is answered with frames")),
+        };
+        let mut body = Vec::with_capacity(512);
+        self.open(&mut body);
+        dialect.encode(shown, &mut body);
+        self.close(&mut body);
+        self.fine(body)
+    }
+
+    /// An error instead of an answer. In 0.x the clients of streaming methods can read nothing but a stream.
+    pub fn error(&self, error: &Error) -> Reply {
+        let mut body = Vec::with_capacity(256);
+        let (status, content_type) = match &self.manner {
+            Manner::JsonRpc { family: Family::V0, .. } if self.operation.is_some_and(Operation::is_streaming) => {
+                self.error_frame(error, &mut body);
+                (errors::rpc_status(error), EVENT_STREAM)
+            }
+            Manner::JsonRpc { .. } => {
+                self.error_body(error, Frames::Enveloped, &mut body);
+                (errors::rpc_status(error), "application/json")
+            }
+            Manner::HttpJson(form) => {
+                self.error_body(error, Frames::Enveloped, &mut body);
+                (form.status(error), form.error_content_type())
+            }
+        };
+        Reply { status, content_type, retry_after: errors::retry_after(error), allow: None, body }
+    }
+
+    /// The dialect of an answer about a task. Where 0.1 to 0.3 share the method and the caller named no version,
+    /// `task.born` decides once 0.1 is spoken; until then every such task is answered in 0.3.
+    fn spelling(&self, _task: &Task) -> &'static dyn Dialect {
+        self.dialect
+    }
+
+    /// Done, and there is nothing to show.
+    fn nothing(&self) -> Reply {
+        let body = match &self.manner {
+            Manner::JsonRpc { .. } => {
+                let mut body = Vec::with_capacity(64);
+                self.open(&mut body);
+                body.extend_from_slice(b"null");
+                self.close(&mut body);
+                body
+            }
+            // An empty body would break clients that decode every answer.
+            Manner::HttpJson(_) => b"{}".to_vec(),
+        };
+        self.fine(body)
+    }
+
+    fn fine(&self, body: Vec<u8>) -> Reply {
+        let content_type = match &self.manner {
+            Manner::JsonRpc { .. } => "application/json",
+            Manner::HttpJson(form) => form.content_type(),
+        };
+        Reply { status: 200, content_type, retry_after: None, allow: None, body }
+    }
+
+    fn error_body(&self, error: &Error, frames: Frames, out: &mut Vec<u8>) {
+        match &self.manner {
+            Manner::JsonRpc { id, family, .. } => {
+                match frames {
+                    Frames::Enveloped => {
+                        out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+                        out.extend_from_slice(id.as_bytes());
+                        out.extend_from_slice(b",\"error\":");
+                    }
+                    Frames::Bare => out.extend_from_slice(b"{\"error\":"),
+                }
+                json::write(&RpcError { error, family: *family, operation: self.operation }, out);
+                out.push(b'}');
+            }
+            Manner::HttpJson(form) => form.write_error(error, self.operation, out),
+        }
+    }
+
+    fn open(&self, out: &mut Vec<u8>) {
+        if let Manner::JsonRpc { id, .. } = &self.manner {
+            out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+            out.extend_from_slice(id.as_bytes());
+            out.extend_from_slice(b",\"result\":");
+        }
+    }
+
+    fn close(&self, out: &mut Vec<u8>) {
+        if let Manner::JsonRpc { .. } = &self.manner {
+            out.push(b'}');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+use sabir_model::{
+    AgentId, Birth, ContextId, Json, Message, MessageId, Owner, Page, PushConfig, Role, State, Status, TaskId,
+    Timestamp, Wanted,
+};
+use serde_json::value::RawValue;
+
+use super::*;
+use crate::fixture::{self, golden_text};
+
+/// A stream's voice lives on another task than its request.
+const fn is_shared<T: Send + Sync + 'static>() {}
+const _: () = is_shared::<Voice<'static>>();
+
+fn rpc(family: Family, operation: Operation, query: Option<&str>) -> Voice<'static> {
+    let mut voice = Voice::json_rpc(family, Frames::wanted(query));
+    voice.answering("\"r8\"");
+    voice.about(family, operation);
+    voice
+}
+
+fn task() -> Box<Task> {
+    let status = Status { state: State::Working, message: None, time: Timestamp::from_millis(0) };
+    Box::new(Task {
+        id: TaskId::parse("t").unwrap(),
+        context: ContextId::parse("c").unwrap(),
+        agent: AgentId::parse("alpha").unwrap(),
+        owner: Owner::anonymous(),
+        born: Birth(0),
+        created: Timestamp::from_millis(0),
+        status,
+        turn_over: false,
+        artifacts: vec![],
+        history: vec![],
+        metadata: None,
+        usage: None,
+        seq: 4,
+    })
+}
+
+fn message(metadata: Option<&str>) -> Box<Message> {
+    Box::new(Message {
+        id: MessageId::parse("m").unwrap(),
+        role: Role::Agent,
+        parts: vec![],
+        task: None,
+        context: None,
+        references: vec![],
+        extensions: vec![],
+        metadata: metadata.map(|text| Json::parse(text).unwrap()),
+    })
+}
+
+fn spelled(dialect: &dyn Dialect, shown: Shown<'_>) -> String {
+    let mut out = Vec::new();
+    dialect.encode(shown, &mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn answers_in_their_envelopes() {
+    let (task, message) = (task(), message(None));
+    let page = Page { tasks: vec![], artifacts: Wanted::No, next: None, page_size: 50, total: 0 };
+    let page = Box::new(page);
+    let config = PushConfig {
+        id: None,
+        task: Some(task.id.clone()),
+        url: "https://a.b".into(),
+        token: None,
+        authentication: None,
+    };
+    for (operation, answer, shown) in [
+        (Operation::Send, Answer::<()>::Task(task.clone()), Some(Shown::Sent(&task))),
+        (Operation::Get, Answer::Task(task.clone()), Some(Shown::Task(&task))),
+        (Operation::Cancel, Answer::Task(task.clone()), Some(Shown::Task(&task))),
+        (Operation::Send, Answer::Message(message.clone()), Some(Shown::Reply(&message))),
+        (Operation::List, Answer::Page(page.clone()), Some(Shown::Page(&page))),
+        (Operation::PushGet, Answer::PushConfig(Some(Box::new(config.clone()))), Some(Shown::PushConfig(&config))),
+        (
+            Operation::PushList,
+            Answer::PushConfigs(vec![config.clone()]),
+            Some(Shown::PushConfigs(std::slice::from_ref(&config))),
+        ),
+        (Operation::PushGet, Answer::PushConfig(None), None),
+        (Operation::PushDelete, Answer::Done, None),
+    ] {
+        let reply = rpc(Family::V1, operation, Some("envelope=none")).answer(&answer);
+        let result = shown.map_or("null".to_owned(), |shown| spelled(&V1, shown));
+        let expected = format!(r#"{{"jsonrpc":"2.0","id":"r8","result":{result}}}"#);
+        assert_eq!((reply.status, reply.content_type), (200, "application/json"));
+        assert_eq!(String::from_utf8(reply.body).unwrap(), expected, "{operation:?}");
+
+        for (form, content_type) in [
+            (Form::V1, "application/a2a+json"),
+            (Form::Unversioned, "application/a2a+json"),
+            (Form::V0_3, "application/json"),
+            (Form::Alias, "application/json"),
+        ] {
+            let reply = Voice::http_json(form, Some(operation)).answer(&answer);
+            let expected = shown.map_or("{}".to_owned(), |shown| spelled(form.dialect(), shown));
+            assert_eq!((reply.status, reply.content_type), (200, content_type));
+            assert_eq!(String::from_utf8(reply.body).unwrap(), expected, "{form:?} {operation:?}");
+        }
+    }
+}
+
+#[test]
+fn frames_are_as_the_goldens_have_them() {
+    #[derive(serde::Deserialize)]
+    struct Payload<'a> {
+        #[serde(borrow)]
+        result: &'a RawValue,
+    }
+    for (case, family) in
+        [("v1.0/jsonrpc/send_streaming_message.sse", Family::V1), ("v0.3/jsonrpc/message_stream.sse", Family::V0)]
+    {
+        let voice = rpc(family, Operation::Stream, None).into_owned();
+        let text = golden_text(case);
+        let mut count = 0;
+        for frame in text.split_inclusive("\n\n") {
+            let Some(data) = frame.strip_prefix("data: ") else { continue };
+            let payload: Payload<'_> = serde_json::from_str(data).unwrap();
+            let mut out = Vec::new();
+            count += 1;
+            voice.frame(Some(count), payload.result.get().as_bytes(), &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), format!("id: {count}\n{frame}"), "{case}");
+        }
+        assert_eq!(count, 5, "{case}");
+    }
+}
+
+#[test]
+fn frames_of_every_kind() {
+    let (task, message) = (task(), message(None));
+    let snapshot = spelled(&V03, Shown::Snapshot(&task));
+    let reply = spelled(&V03, Shown::Reply(&message));
+    let error = r#"{"code":-32603,"message":"Internal error"}"#;
+    for (query, open, close) in
+        [(None, r#"{"jsonrpc":"2.0","id":"r8","result":"#, "}"), (Some("a=b&envelope=none"), "", "")]
+    {
+        let voice = rpc(Family::V0, Operation::Subscribe, query);
+        let mut out = Vec::new();
+        voice.snapshot(&task, &mut out);
+        voice.reply_frame(&message, &mut out);
+        voice.frame(None, b"1", &mut out);
+        let expected =
+            format!("id: 4\ndata: {open}{snapshot}{close}\n\ndata: {open}{reply}{close}\n\ndata: {open}1{close}\n\n");
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+
+        let mut out = Vec::new();
+        voice.error_frame(&Error::internal("x"), &mut out);
+        let envelope = if query.is_some() { "" } else { r#""jsonrpc":"2.0","id":"r8","# };
+        assert_eq!(String::from_utf8(out).unwrap(), format!("event: error\ndata: {{{envelope}\"error\":{error}}}\n\n"));
+    }
+
+    let voice = Voice::http_json(Form::V1, Some(Operation::Subscribe));
+    let mut out = Vec::new();
+    voice.snapshot(&task, &mut out);
+    assert_eq!(String::from_utf8(out).unwrap(), format!("id: 4\ndata: {}\n\n", spelled(&V1, Shown::Snapshot(&task))));
+    let mut out = Vec::new();
+    voice.error_frame(&Error::TaskNotFound(task.id.clone()), &mut out);
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.starts_with("event: error\ndata: {\"error\":{\"code\":404,"), "{text}");
+}
+
+#[test]
+fn an_error_in_mid_stream_is_as_the_golden_has_it() {
+    let frames = fixture::golden("v1.0/jsonrpc/send_streaming_message_midstream_error.stream.json");
+    let mut voice = rpc(Family::V1, Operation::Stream, None);
+    voice.answering("\"r11\"");
+    let mut out = Vec::new();
+    voice.error_frame(&Error::internal("x"), &mut out);
+    let text = String::from_utf8(out).unwrap();
+    let data = text.strip_prefix("event: error\ndata: ").and_then(|text| text.strip_suffix("\n\n")).unwrap();
+    assert_eq!(fixture::json(data.as_bytes()), frames[1]);
+}
+
+#[test]
+fn carried_json_does_not_break_a_frame() {
+    let message = message(Some("{\"a\":\n\n 1,\r\n\"b\":\"\\n\"}"));
+    let voice = rpc(Family::V1, Operation::Stream, None);
+    let mut out = Vec::new();
+    voice.reply_frame(&message, &mut out);
+    let text = String::from_utf8(out).unwrap();
+    assert_eq!(text.find('\n'), Some(text.len() - 2), "{text}");
+    assert!(!text.contains('\r'));
+    assert!(text.contains(r#""b":"\n""#), "what is inside a string stays");
+}
+
+#[test]
+fn a_method_that_streams_answers_in_frames() {
+    let message = message(None);
+    let reply = rpc(Family::V0, Operation::Stream, None).answer(&Answer::<()>::Message(message.clone()));
+    let expected =
+        format!("data: {{\"jsonrpc\":\"2.0\",\"id\":\"r8\",\"result\":{}}}\n\n", spelled(&V03, Shown::Reply(&message)));
+    assert_eq!((reply.status, reply.content_type), (200, EVENT_STREAM));
+    assert_eq!(String::from_utf8(reply.body).unwrap(), expected);
+}
+
+#[test]
+fn a_stream_is_not_an_answer() {
+    let reply = rpc(Family::V1, Operation::Get, None).answer(&Answer::Stream(()));
+    assert_eq!(fixture::json(&reply.body)["error"]["code"], -32603);
+}

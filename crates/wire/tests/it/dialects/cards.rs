@@ -1,0 +1,122 @@
+//! Cards: each generation read and written again, and one card that speaks to all.
+
+use sabir_model::Card;
+use sabir_wire::{card_superset, card_v1, card_v03, read_card};
+use serde_json::{Value, json};
+
+use super::golden;
+
+fn written(card: &Card, write: fn(&Card, &mut Vec<u8>)) -> Value {
+    let mut out = Vec::new();
+    write(card, &mut out);
+    serde_json::from_slice(&out).unwrap()
+}
+
+fn read(card: &Value) -> Card {
+    read_card(&card.to_string()).unwrap()
+}
+
+#[test]
+fn golden_cards_come_back_as_they_were() {
+    for (path, write) in [
+        ("v1.0/agent_card.json", card_v1 as fn(&Card, &mut Vec<u8>)),
+        ("v1.0/signing/agent_card.signed.json", card_v1),
+        ("v0.3/agent_card.json", card_v03),
+        ("hybrid/agent_card.json", card_superset),
+    ] {
+        let golden = golden::card(path);
+        assert_eq!(written(&read(&golden), write), golden, "{path}");
+    }
+}
+
+#[test]
+fn a_card_of_one_generation_is_a_part_of_the_superset() {
+    let card = read(&golden::card("hybrid/agent_card.json"));
+    let whole = written(&card, card_superset);
+    for write in [card_v1 as fn(&Card, &mut Vec<u8>), card_v03] {
+        for (name, value) in written(&card, write).as_object().unwrap() {
+            // These hold members of both generations.
+            if !["capabilities", "securitySchemes", "skills"].contains(&name.as_str()) {
+                assert_eq!(&whole[name], value, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_0_1_is_told_of_security() {
+    let schemes = json!({
+        "basic": {"type": "http", "scheme": "Basic"},
+        "key": {"type": "apiKey", "in": "header", "name": "X"},
+        "oauth": {"type": "oauth2", "flows": {}},
+    });
+    for (security, expected) in [
+        (json!([]), Value::Null),
+        (json!([{"key": []}, {"oauth": []}, {"key": []}]), json!({"schemes": ["ApiKey", "OAuth2"]})),
+        (json!([{"key": [], "basic": []}]), json!({"schemes": ["Basic"]})),
+    ] {
+        let card = json!({"name": "x", "url": "http://x", "securitySchemes": schemes, "security": security});
+        assert_eq!(written(&read(&card), card_superset)["authentication"], expected, "{security}");
+    }
+}
+
+#[test]
+fn one_flow_is_left_in_1_0_and_no_device_flow_in_0_3() {
+    let flow = json!({"tokenUrl": "https://t", "scopes": {}});
+    let flows = json!({"password": flow, "deviceCode": flow, "clientCredentials": flow});
+    let card = json!({"name": "x", "url": "u", "securitySchemes": {"o": {"type": "oauth2", "flows": flows}}});
+    let whole = written(&read(&card), card_superset);
+    let scheme = &whole["securitySchemes"]["o"];
+    assert_eq!(scheme["oauth2SecurityScheme"]["flows"], json!({"clientCredentials": flow}));
+    assert_eq!(scheme["flows"], json!({"password": flow, "clientCredentials": flow}));
+}
+
+/// A server on the js SDK writes its objects as they lie in memory, empty members and all.
+#[test]
+fn cards_of_js_servers_are_read() {
+    let plain = json!({
+        "name": "x", "description": "", "version": "", "capabilities": {},
+        "supportedInterfaces": [{"url": "http://x", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+        "securitySchemes": {
+            "bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}},
+            "oauth": {"oauth2SecurityScheme": {"flows": {"clientCredentials": {"tokenUrl": "https://t", "scopes": {}}}}},
+        },
+        "defaultInputModes": [], "defaultOutputModes": [], "skills": [],
+    });
+    let mut from_js = plain.clone();
+    from_js["documentationUrl"] = json!("");
+    from_js["securityRequirements"] = json!([]);
+    from_js["supportedInterfaces"][0]["tenant"] = json!("");
+    from_js["capabilities"]["extensions"] = json!([]);
+    from_js["securitySchemes"] = json!({
+        "bearer": {"scheme": {
+            "$case": "httpAuthSecurityScheme",
+            "value": {"description": "", "scheme": "Bearer", "bearerFormat": ""},
+        }},
+        "oauth": {"scheme": {"$case": "oauth2SecurityScheme", "value": {"description": "", "oauth2MetadataUrl": "", "flows": {
+            "flow": {"$case": "clientCredentials", "value": {"tokenUrl": "https://t", "refreshUrl": "", "scopes": {}}},
+        }}}},
+    });
+    assert_eq!(written(&read(&from_js), card_v1), plain);
+}
+
+#[test]
+fn cards_that_cannot_be_used_are_refused() {
+    for (card, expected) in [
+        (json!({}), "invalid parameters: url is required; name is required"),
+        (json!({"name": "x", "url": 5}), "invalid parameters: url expected a string, found a number"),
+        (
+            json!({"name": "x", "supportedInterfaces": [{"url": "u"}]}),
+            "invalid parameters: supportedInterfaces[0].protocolBinding is required",
+        ),
+        (
+            json!({"name": "x", "url": "u", "securitySchemes": {"k": {"type": "apiKey", "in": "header"}}}),
+            "invalid parameters: securitySchemes.k.name is required",
+        ),
+    ] {
+        assert_eq!(read_card(&card.to_string()).unwrap_err().to_string(), expected, "{card}");
+    }
+    // A scheme of a kind that nobody knows does not spoil the rest.
+    let card = json!({"name": "x", "url": "u", "securitySchemes": {"new": {"type": "telepathy"}}});
+    assert!(read(&card).security_schemes.is_empty());
+}

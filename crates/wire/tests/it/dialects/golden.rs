@@ -1,0 +1,239 @@
+//! The golden exchanges of 1.0 and 0.3: every request is read, every answer is read and written again.
+//!
+//! What each request means is in `golden/calls.txt`; `UPDATE_GOLDEN=1` rewrites it, and the diff is reviewed.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use sabir_model::{Cursor, Error, TaskId, Timestamp};
+use sabir_wire::{Heard, Operation, Reading, Shown};
+use serde_json::{Value, json};
+
+use super::Tongue;
+use super::say::say;
+
+#[test]
+fn every_request_means_the_same_strictly_and_leniently() {
+    let mut calls = String::new();
+    for case in cases() {
+        let Some((operation, params)) = case.request() else { continue };
+        let strict = case.tongue.decode(operation, &params, Reading::Strict);
+        let lenient = case.tongue.decode(operation, &params, Reading::Lenient);
+        assert_eq!(say(&strict), say(&lenient), "{}", case.name);
+        if let (Ok(strict), Ok(lenient)) = (&strict, &lenient) {
+            assert_eq!(strict, lenient, "{}", case.name);
+        }
+        writeln!(calls, "{}: {}", case.name, say(&strict)).unwrap();
+    }
+    let path = folder().join("calls.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &calls).unwrap();
+    }
+    assert_eq!(calls, std::fs::read_to_string(&path).unwrap(), "UPDATE_GOLDEN=1 rewrites calls.txt");
+}
+
+#[test]
+fn every_answer_is_read_and_written_again() {
+    let mut seen = 0;
+    for case in cases() {
+        for (operation, answer) in case.answers() {
+            check_answer(&case.name, case.tongue, operation, &answer);
+            seen += 1;
+        }
+    }
+    assert!(seen > 80, "only {seen} answers");
+}
+
+#[test]
+fn what_is_wrong_is_told_by_field() {
+    let mut seen = 0;
+    for case in cases() {
+        let expected = case.violations();
+        if expected.is_empty() || case.name.contains("context_mismatch") {
+            continue;
+        }
+        let (operation, params) = match case.request() {
+            Some(request) => request,
+            // It came as a query, which is the same params in another binding.
+            None => (Operation::List, json!({"pageSize": 150, "historyLength": -5}).to_string()),
+        };
+        let Err(Error::Invalid(violations)) = case.tongue.decode(operation, &params, Reading::Strict) else {
+            panic!("{} was not refused", case.name);
+        };
+        let told: Vec<(String, String)> = violations.into_iter().map(|v| (v.field, v.description)).collect();
+        assert_eq!(told, expected, "{}", case.name);
+        seen += 1;
+    }
+    assert_eq!(seen, 2);
+}
+
+fn check_answer(name: &str, tongue: Tongue, operation: Operation, answer: &Value) {
+    let heard = tongue.hear(operation, &answer.to_string()).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let written = match &heard {
+        Heard::Task(task) => tongue.encode(match operation {
+            Operation::Send => Shown::Sent(task),
+            Operation::Get | Operation::Cancel => Shown::Task(task),
+            _ => Shown::Snapshot(task),
+        }),
+        Heard::Reply(message) => tongue.encode(Shown::Reply(message)),
+        Heard::Event { task, context, event } => tongue.encode(Shown::Event { task, context, event }),
+        Heard::Page { page, .. } => tongue.encode(Shown::Page(page)),
+        Heard::PushConfig(config) => tongue.encode(Shown::PushConfig(config.as_ref().unwrap())),
+        Heard::PushConfigs(configs) => tongue.encode(Shown::PushConfigs(configs)),
+        Heard::Card(card) => tongue.encode(Shown::Card(card)),
+        Heard::Nothing => return,
+    };
+    assert_eq!(&serde_json::from_str::<Value>(&written).unwrap(), answer, "{name}");
+}
+
+struct Case {
+    name: String,
+    tongue: Tongue,
+    request: Option<Value>,
+    response: Option<Value>,
+    frames: Vec<Value>,
+    /// A webhook: the request is what we send.
+    is_push: bool,
+}
+
+fn cases() -> Vec<Case> {
+    let manifest = load("manifest.json");
+    let mut cases = Vec::new();
+    for entry in manifest["cases"].as_array().unwrap() {
+        let word = |key: &str| entry[key].as_str().unwrap_or_default();
+        let (version, binding) = (word("dialect"), word("binding"));
+        let tongue = match (version, binding) {
+            ("v1.0", _) => Tongue::V1,
+            ("v0.3", "rest") => Tongue::V03Proto,
+            ("v0.3", _) => Tongue::V03,
+            _ => continue,
+        };
+        let name = format!("{version}/{binding}/{}", word("case"));
+        let case = match entry["exchange"].as_str() {
+            Some(path) => {
+                let mut exchange = load(path);
+                let response = exchange["response"].as_object_mut().unwrap();
+                let frames = response.remove("stream").map_or(vec![], |frames| frames.as_array().unwrap().clone());
+                Case {
+                    response: response.remove("body"),
+                    frames,
+                    request: Some(exchange["request"].clone()),
+                    name,
+                    tongue,
+                    is_push: binding == "push",
+                }
+            }
+            None => {
+                let frames = entry["stream"].as_str().map(|path| load(path).as_array().unwrap().clone());
+                let request = entry["request"].as_str().filter(|path| path.ends_with(".json")).map(load);
+                let response = entry["response"].as_str().map(load);
+                Case { name, tongue, request, response, frames: frames.unwrap_or_default(), is_push: false }
+            }
+        };
+        cases.push(case);
+    }
+    assert!(cases.len() > 90);
+    cases
+}
+
+impl Case {
+    /// The operation and the text of its params, where the case has a body that one can know them by.
+    fn request(&self) -> Option<(Operation, String)> {
+        let request = self.request.as_ref()?;
+        if self.is_push {
+            return None;
+        }
+        if let Some(method) = request["method"].as_str().filter(|_| request.get("jsonrpc").is_some()) {
+            let params = request.get("params").map_or("{}".to_owned(), Value::to_string);
+            return Some((operation_of_method(method)?, params));
+        }
+        let body = request.get("body")?;
+        Some((operation_of_path(request)?, body.to_string()))
+    }
+
+    /// Everything in the case that we would answer, with the operation it answers.
+    fn answers(&self) -> Vec<(Operation, Value)> {
+        let Some(request) = &self.request else { return vec![] };
+        if self.is_push {
+            return vec![(Operation::Stream, request["body"].clone())];
+        }
+        let is_rpc = request.get("jsonrpc").is_some();
+        let operation = match request["method"].as_str() {
+            Some(method) if is_rpc => operation_of_method(method),
+            _ => operation_of_path(request),
+        };
+        let Some(operation) = operation else { return vec![] };
+        let bodies = self.response.iter().chain(&self.frames);
+        let results = bodies.filter_map(|body| if is_rpc { body.get("result") } else { Some(body) });
+        let is_error = |body: &&Value| body.get("error").is_some() || body.get("code").is_some();
+        results.filter(|body| !is_error(body)).map(|body| (operation, body.clone())).collect()
+    }
+
+    /// What the golden answer of 1.0 says is wrong.
+    fn violations(&self) -> Vec<(String, String)> {
+        let Some(error) = self.response.as_ref().and_then(|response| response.get("error")) else { return vec![] };
+        let details = error.get("data").or(error.get("details")).and_then(Value::as_array);
+        let violations = details.and_then(|details| details[0]["fieldViolations"].as_array());
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        violations.into_iter().flatten().map(|v| (text(&v["field"]), text(&v["description"]))).collect()
+    }
+}
+
+fn operation_of_method(method: &str) -> Option<Operation> {
+    Some(match method {
+        "SendMessage" | "message/send" => Operation::Send,
+        "SendStreamingMessage" | "message/stream" => Operation::Stream,
+        "GetTask" | "tasks/get" => Operation::Get,
+        "ListTasks" => Operation::List,
+        "CancelTask" | "tasks/cancel" => Operation::Cancel,
+        "SubscribeToTask" | "tasks/resubscribe" => Operation::Subscribe,
+        "CreateTaskPushNotificationConfig" | "tasks/pushNotificationConfig/set" => Operation::PushSet,
+        "GetTaskPushNotificationConfig" | "tasks/pushNotificationConfig/get" => Operation::PushGet,
+        "ListTaskPushNotificationConfigs" | "tasks/pushNotificationConfig/list" => Operation::PushList,
+        "DeleteTaskPushNotificationConfig" | "tasks/pushNotificationConfig/delete" => Operation::PushDelete,
+        "GetExtendedAgentCard" | "agent/getAuthenticatedExtendedCard" => Operation::ExtendedCard,
+        _ => return None,
+    })
+}
+
+/// Enough of the paths to know what the golden exchanges are about.
+fn operation_of_path(request: &Value) -> Option<Operation> {
+    let path = request["path"].as_str()?.split('?').next()?;
+    let is_one_config = path.rsplit('/').nth(1) == Some("pushNotificationConfigs");
+    Some(match request["method"].as_str()? {
+        _ if path.ends_with("message:send") => Operation::Send,
+        _ if path.ends_with("message:stream") => Operation::Stream,
+        _ if path.ends_with(":cancel") => Operation::Cancel,
+        _ if path.ends_with(":subscribe") => Operation::Subscribe,
+        "POST" if path.ends_with("/pushNotificationConfigs") => Operation::PushSet,
+        "GET" if path.ends_with("/pushNotificationConfigs") => Operation::PushList,
+        "GET" if is_one_config => Operation::PushGet,
+        "DELETE" if is_one_config => Operation::PushDelete,
+        "GET" if path.ends_with("/extendedAgentCard") || path.ends_with("/card") => Operation::ExtendedCard,
+        "GET" if path.ends_with("/tasks") => Operation::List,
+        "GET" if path.contains("/tasks/") => Operation::Get,
+        _ => return None,
+    })
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden")
+}
+
+/// A page token is for each server to make, so the foreign one of the golden files is read as one of ours.
+fn load(path: &str) -> Value {
+    let text = std::fs::read_to_string(folder().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let time = Timestamp::parse("2026-02-03T10:15:01Z").unwrap();
+    let ours = Cursor { time, task: TaskId::parse("older-task-1").unwrap() }.to_token();
+    serde_json::from_str(&text.replace("b2Zmc2V0LTE", &ours)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// For other tests that start from bodies known to be good.
+pub(super) fn bodies() -> Vec<(Tongue, Operation, String)> {
+    let of_case = |case: Case| case.request().map(|(operation, params)| (case.tongue, operation, params));
+    cases().into_iter().filter_map(of_case).collect()
+}
+
+pub(super) fn card(path: &str) -> Value {
+    load(path)
+}
