@@ -1,0 +1,95 @@
+//! What the engine needs of an agent, and what it knows of one that it hosts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use sabir_model::{AgentId, Extension, Message, Part, Skill};
+
+use crate::{Ended, Turn};
+
+pub type AgentFuture<'a> = BoxFuture<'a, Result<Ended, AgentError>>;
+
+/// Anything that can work on a task. One call is one turn: a message in, updates out.
+pub trait Agent: Send + Sync + 'static {
+    /// What its card says.
+    fn about(&self) -> About;
+
+    /// Works until the turn is over. Updates go out through `turn`; `turn.ask(...)` parks the task and
+    /// returns the caller's answer; `turn.cancelled()` resolves when it must stop.
+    fn run(&self, turn: Turn) -> AgentFuture<'_>;
+
+    /// Whether the message makes a task or is answered at once. Asked before anything is written, so
+    /// it must be cheap.
+    fn admit(&self, _message: &Message) -> Admission {
+        Admission::Task
+    }
+
+    /// Whether a run that was parked when the server died can go on with the caller's answer.
+    fn resumes(&self) -> bool {
+        false
+    }
+}
+
+pub enum Admission {
+    Task,
+    /// A direct message with these parts; there is no task.
+    Reply(Vec<Part>),
+}
+
+/// An agent that could not do its turn. The text is for the caller.
+#[derive(Debug)]
+pub struct AgentError(pub String);
+
+impl<E: std::fmt::Display> From<E> for AgentError {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// What an agent says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    pub name: String,
+    pub description: String,
+    pub version: String,
+    pub skills: Vec<Skill>,
+    pub input_modes: Vec<String>,
+    pub output_modes: Vec<String>,
+    pub extensions: Vec<Extension>,
+    pub takes: Inputs,
+}
+
+/// Which media types an agent really takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inputs {
+    Anything,
+    /// What its card and its skills list.
+    Listed,
+}
+
+/// How much an agent may do at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub concurrent: usize,
+    pub queue: usize,
+    /// The longest turn.
+    pub timeout: Option<Duration>,
+    /// The longest silence in a turn.
+    pub idle_timeout: Option<Duration>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { concurrent: 10_000, queue: 10_000, timeout: None, idle_timeout: None }
+    }
+}
+
+/// An agent of this server.
+#[derive(Clone)]
+pub struct Hosted {
+    pub id: AgentId,
+    pub agent: Arc<dyn Agent>,
+    pub limits: Limits,
+    pub is_default: bool,
+}

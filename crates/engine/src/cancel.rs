@@ -1,0 +1,58 @@
+//! Cancelling: the run is told to stop, and the caller is answered when it has.
+
+use sabir_model::{Caller, Cancel, Error, OnFinishedCancel};
+use tokio::sync::oneshot;
+
+use crate::Answer;
+use crate::drive::{self, Assignment, Ending, Start, told};
+use crate::engine::Engine;
+use crate::topic::Control;
+
+impl Engine {
+    pub(crate) async fn cancel(&self, caller: &Caller, cancel: Cancel) -> Result<Answer, Error> {
+        let found = self.locate(caller, cancel.agent.as_ref(), &cancel.task).await?;
+        let refused = loop {
+            let lease = self.core.feed.open(found.key.clone());
+            if !lease.load(&*self.core.store).await.map_err(told)? {
+                return Err(Error::TaskNotFound(cancel.task));
+            }
+            let (done, stopped) = oneshot::channel();
+            match lease.take() {
+                Err(driver) => {
+                    if driver.send(Control::Cancel { done }).is_err() {
+                        continue;
+                    }
+                }
+                Ok(control) => {
+                    let Some(task) = lease.task() else { return Err(Error::TaskNotFound(cancel.task)) };
+                    if task.status.state.is_terminal() {
+                        lease.release();
+                        break Err(Error::NotCancelable(task.id));
+                    }
+                    let agency = self.agency(Some(&found.key.agent))?.clone();
+                    let keep = self.core.feed.open(found.key.clone());
+                    let start = Start::End { task: Box::new(task), ending: Ending::Cancel, inbox: Vec::new() };
+                    let (room, tickets, done) = (None, Vec::new(), Some(done));
+                    drive::start(&self.core, &agency, Assignment { lease, control, start, room, tickets, done });
+                    match stopped.await {
+                        Ok(result) => break result.map(|()| keep.task()),
+                        Err(_) => continue,
+                    }
+                }
+            }
+            // A driver that let go before it heard us drops the question; then we ask again.
+            match stopped.await {
+                Ok(result) => break result.map(|()| lease.task()),
+                Err(_) => continue,
+            }
+        };
+        match refused {
+            Ok(Some(task)) => Ok(Answer::Task(Box::new(task))),
+            Ok(None) => Err(Error::TaskNotFound(cancel.task)),
+            Err(Error::NotCancelable(_)) if cancel.on_finished == OnFinishedCancel::Leave => {
+                self.task(caller, Some(&found.key.agent), &cancel.task).await.map(|task| Answer::Task(Box::new(task)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What time it is, for those who write it down.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sabir_model::Timestamp;
+
+pub trait Clock: Send + Sync + 'static {
+    fn now(&self) -> Timestamp;
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_millis(since.as_millis() as i64)
+    }
+}

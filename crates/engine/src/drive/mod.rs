@@ -1,0 +1,289 @@
+//! The driver: the one who has a task from its birth, or from the message that wakes it, until it is at
+//! rest again.
+//!
+//! Only the driver writes to the task's log, so decisions never race. It works in strides: the agent
+//! runs as far as it can, everything it has said is decided, and all of that is stored in one append.
+//! While an append is under way the next one gathers.
+
+mod storing;
+mod turning;
+mod waiting;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use sabir_model::{
+    Action, Birth, Command, ContextId, Created, Decision, Error, Event, IdempotencyKey, Message, Outcome, Part, Role,
+    Run, Standing, Task, TaskBirth,
+};
+use sabir_store::{Beside, TaskNo};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::engine::{Agency, Core, new_id};
+use crate::feed::Lease;
+use crate::flight::Ticket;
+use crate::schedule::Room;
+use crate::topic::Control;
+use crate::{Ended, Entry};
+pub(crate) use storing::told;
+use storing::{Ack, Batch, Storing};
+
+pub(crate) struct Driver {
+    core: Arc<Core>,
+    agency: Arc<Agency>,
+    lease: Lease,
+    context: ContextId,
+    standing: Standing,
+    /// How the task is born, until that is stored.
+    birth: Option<NewBirth>,
+    no: Option<TaskNo>,
+    control: mpsc::UnboundedReceiver<Control>,
+    batch: Batch,
+    storing: Option<Storing>,
+    inbox: VecDeque<Unread>,
+    usage: Option<sabir_model::Usage>,
+    metadata: Option<sabir_model::Json>,
+    tickets: Vec<Ticket>,
+    /// The log is not ours any more, or never came to be: stop without a word.
+    is_lost: bool,
+}
+
+struct NewBirth {
+    birth: TaskBirth,
+    key: Option<IdempotencyKey>,
+}
+
+/// A message that waits for its turn.
+struct Unread {
+    message: Message,
+    /// It has a row in the store's inbox.
+    is_stored: bool,
+}
+
+/// What a driver begins with.
+pub(crate) enum Start {
+    /// A task that does not exist yet.
+    Create { created: Created, context: ContextId, born: Birth, key: Option<IdempotencyKey> },
+    /// A message for a task at rest.
+    Deliver { task: Box<Task>, message: Message },
+    /// A task that was left behind: its messages, those of them that are in the store's inbox, and
+    /// whether the first one is in the history already.
+    Again { task: Box<Task>, first: Option<Message>, inbox: Vec<Message> },
+    /// A task at rest, or one that was left behind, which shall end.
+    End { task: Box<Task>, ending: Ending, inbox: Vec<Message> },
+}
+
+pub(crate) enum Ending {
+    Cancel,
+    Fail(String),
+}
+
+pub(crate) type Done = oneshot::Sender<Result<(), Error>>;
+
+/// A task that has been taken, and what is to be done with it.
+pub(crate) struct Assignment {
+    pub(crate) lease: Lease,
+    pub(crate) control: mpsc::UnboundedReceiver<Control>,
+    pub(crate) start: Start,
+    /// `None` where nothing is to be run.
+    pub(crate) room: Option<Room>,
+    /// Kept until the task is at rest.
+    pub(crate) tickets: Vec<Ticket>,
+    /// Answered when what it begins with is stored.
+    pub(crate) done: Option<Done>,
+}
+
+/// Starts a driver.
+pub(crate) fn start(core: &Arc<Core>, agency: &Arc<Agency>, assignment: Assignment) {
+    let Assignment { lease, control, start, room, tickets, done } = assignment;
+    let key = lease.key.clone();
+    let (context, metadata, mut standing, birth) = match &start {
+        Start::Create { created, context, born, key: idempotency } => {
+            let birth =
+                TaskBirth { context: context.clone(), agent: key.agent.clone(), owner: key.owner.clone(), born: *born };
+            let standing = Standing { seq: 0, ..Standing::new(key.task.clone()) };
+            let birth = NewBirth { birth, key: idempotency.clone() };
+            (context.clone(), created.metadata.clone(), standing, Some(birth))
+        }
+        Start::Deliver { task, .. } | Start::Again { task, .. } | Start::End { task, .. } => {
+            (task.context.clone(), task.metadata.clone(), task.standing(), None)
+        }
+    };
+    if standing.state.is_waiting() && !matches!(start, Start::End { .. }) {
+        standing.run = Run::Queued;
+    }
+    let mut driver = Driver {
+        core: core.clone(),
+        agency: agency.clone(),
+        no: lease.no(),
+        lease,
+        context,
+        standing,
+        birth,
+        control,
+        batch: Batch::default(),
+        storing: None,
+        inbox: VecDeque::new(),
+        usage: None,
+        metadata,
+        tickets,
+        is_lost: false,
+    };
+    let first = driver.begin_with(start, matches!(room, Some(Room::Now(_))));
+    driver.batch.acks.extend(done.map(|done| Ack { done, inbox: None }));
+    let running = core.running.enter();
+    tokio::spawn(async move {
+        driver.drive(first, room).await;
+        drop(running);
+    });
+}
+
+impl Driver {
+    /// Puts down what it begins with; returns the first message to work on.
+    fn begin_with(&mut self, start: Start, has_room: bool) -> First {
+        match start {
+            Start::Create { created, .. } => {
+                let message = created.message.clone();
+                self.record(Event::Created(created));
+                First::InHistory(message)
+            }
+            Start::Deliver { message, .. } => {
+                if !has_room {
+                    self.batch.beside.push(Beside::InboxAdd(message.clone()));
+                }
+                self.inbox.push_back(Unread { message, is_stored: !has_room });
+                First::InInbox
+            }
+            Start::Again { first, inbox, .. } => {
+                self.inbox.extend(inbox.into_iter().map(|message| Unread { message, is_stored: true }));
+                first.map_or(First::InInbox, First::InHistory)
+            }
+            Start::End { ending, inbox, .. } => {
+                self.inbox.extend(inbox.into_iter().map(|message| Unread { message, is_stored: true }));
+                match ending {
+                    Ending::Cancel => {
+                        let unread = self.take_inbox();
+                        // Nobody runs it, so there is nobody to stop.
+                        self.standing.run = Run::None;
+                        self.decide(Command::Cancel { unread });
+                    }
+                    Ending::Fail(reason) => {
+                        self.finish(Outcome::Failed(Some(self.speak(vec![Part::text(reason)], None))))
+                    }
+                }
+                First::Nothing
+            }
+        }
+    }
+
+    async fn drive(mut self, first: First, room: Option<Room>) {
+        let permit = match (&first, room) {
+            (First::Nothing, _) | (_, None) => None,
+            (_, Some(Room::Now(permit))) => Some(permit),
+            (_, Some(Room::Later { permit, .. })) => self.wait_for_room(permit).await,
+            (_, Some(Room::None)) => None,
+        };
+        if let Some(permit) = &permit {
+            let mut next = match first {
+                First::InHistory(message) => Some((message, Vec::new())),
+                First::InInbox | First::Nothing => self.next_message(),
+            };
+            while let Some((message, input)) = next {
+                self.decide(Command::Begin { input });
+                self.turn(message, permit).await;
+                self.flush().await;
+                next = self.next_message();
+            }
+        }
+        self.flush().await;
+        self.lease.release();
+        drop(permit);
+    }
+
+    /// The next message that waits, and what must go into the history with it.
+    fn next_message(&mut self) -> Option<(Message, Vec<Message>)> {
+        if self.is_lost || self.standing.state.is_terminal() {
+            return None;
+        }
+        let unread = self.inbox.pop_front()?;
+        if unread.is_stored {
+            self.batch.beside.push(Beside::InboxTake(1));
+        }
+        Some((unread.message.clone(), vec![unread.message]))
+    }
+
+    /// Messages that nobody will work on any more.
+    fn take_inbox(&mut self) -> Vec<Message> {
+        let stored = self.inbox.iter().filter(|unread| unread.is_stored).count();
+        if stored > 0 {
+            self.batch.beside.push(Beside::InboxTake(stored));
+        }
+        self.inbox.drain(..).map(|unread| unread.message).collect()
+    }
+
+    /// Decides a command and puts its events down. What is left to do is returned.
+    fn decide(&mut self, command: Command) -> Vec<Action> {
+        match sabir_model::decide(&self.standing, command, self.core.clock.now()) {
+            Ok(Decision { events, actions }) => {
+                for event in events {
+                    self.record(event);
+                }
+                actions
+            }
+            // Refusals are for callers, and callers are asked before.
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn record(&mut self, event: Event) {
+        self.standing.follow(&event);
+        self.batch.entries.push(Arc::new(Entry::new(self.standing.seq, event)));
+    }
+
+    fn finish(&mut self, outcome: Outcome) {
+        let unread = match outcome {
+            Outcome::Completed(_) | Outcome::InputRequired(_) | Outcome::AuthRequired(_) => Vec::new(),
+            Outcome::Failed(_) | Outcome::Rejected(_) | Outcome::Canceled(_) => self.take_inbox(),
+        };
+        let usage = self.usage;
+        self.decide(Command::Finish { outcome, usage, unread });
+    }
+
+    /// A message of the agent's, for a status.
+    fn speak(&self, parts: Vec<Part>, metadata: Option<sabir_model::Json>) -> Message {
+        Message {
+            id: new_id(sabir_model::MessageId::parse),
+            role: Role::Agent,
+            parts,
+            task: Some(self.lease.key.task.clone()),
+            context: Some(self.context.clone()),
+            references: Vec::new(),
+            extensions: Vec::new(),
+            metadata,
+        }
+    }
+
+    fn speak_if_any(&self, parts: Vec<Part>) -> Option<Message> {
+        (!parts.is_empty()).then(|| self.speak(parts, None))
+    }
+
+    fn outcome(&self, ended: Ended) -> Outcome {
+        match ended {
+            Ended::Completed(parts) => Outcome::Completed(self.speak_if_any(parts)),
+            Ended::Failed(parts) => Outcome::Failed(self.speak_if_any(parts)),
+            Ended::Rejected(parts) => Outcome::Rejected(self.speak_if_any(parts)),
+            Ended::Canceled => Outcome::Canceled(None),
+            Ended::InputRequired(parts) => Outcome::InputRequired(self.speak_if_any(parts)),
+            Ended::AuthRequired(parts) => Outcome::AuthRequired(self.speak_if_any(parts)),
+        }
+    }
+}
+
+enum First {
+    /// The message is in the history already.
+    InHistory(Message),
+    /// It is the first of the inbox.
+    InInbox,
+    /// There is nothing to run.
+    Nothing,
+}

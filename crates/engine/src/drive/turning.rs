@@ -1,0 +1,303 @@
+//! One turn: the agent works, the driver listens, decides and stores, until the turn is over.
+
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use sabir_model::{Action, Command, Error, Message, Outcome, Part};
+use sabir_store::Beside;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, Sleep};
+
+use super::storing::Ack;
+use super::{Done, Driver, Unread};
+use crate::engine::Recovery;
+use crate::schedule::Permit;
+use crate::topic::Control;
+use crate::{AgentError, Ended, Said, Turn};
+
+/// What an agent may say ahead of the driver.
+const SAID_AHEAD: usize = 256;
+/// What gathers while an append is under way; then the agent has to wait.
+const BATCH_ENTRIES: usize = 1024;
+/// How long an agent that was told to stop may take before it is dropped.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// A turn under way, beside the agent's future.
+struct Going<'a> {
+    permit: &'a Permit,
+    hears: mpsc::Receiver<Said>,
+    stop: watch::Sender<bool>,
+    /// The agent waits for this answer.
+    asked: Option<oneshot::Sender<Message>>,
+    /// Why it was told to stop.
+    fate: Option<Fate>,
+    cancels: Vec<Done>,
+    timer: Option<Pin<Box<Sleep>>>,
+    hard_limit: Option<Instant>,
+    heard: Instant,
+    parked: Option<Instant>,
+}
+
+enum Fate {
+    Canceled,
+    TimedOut(String),
+    Interrupted,
+}
+
+type Worked = Result<Result<Ended, AgentError>, Box<dyn std::any::Any + Send>>;
+
+impl Driver {
+    pub(super) async fn turn(&mut self, message: Message, permit: &Permit) {
+        let (said, hears) = mpsc::channel(SAID_AHEAD);
+        let (stop, stopped) = watch::channel(false);
+        let turn = Turn {
+            message,
+            task: self.lease.key.task.clone(),
+            context: self.context.clone(),
+            owner: self.lease.key.owner.clone(),
+            agent: self.lease.key.agent.clone(),
+            metadata: self.metadata.clone(),
+            said,
+            stop: stopped,
+            store: self.core.store.clone(),
+        };
+        let now = Instant::now();
+        let limits = self.agency.hosted.limits;
+        let mut going = Going {
+            permit,
+            hears,
+            stop,
+            asked: None,
+            fate: None,
+            cancels: Vec::new(),
+            timer: None,
+            hard_limit: limits.timeout.map(|limit| now + limit),
+            heard: now,
+            parked: None,
+        };
+        going.set_timer(limits.idle_timeout);
+        let agency = self.agency.clone();
+        let worked = {
+            let mut work = pin!(AssertUnwindSafe(agency.hosted.agent.run(turn)).catch_unwind());
+            poll_fn(|cx| self.poll_turn(cx, &mut going, work.as_mut())).await
+        };
+        permit.park(None);
+        if self.is_lost {
+            return;
+        }
+        self.end_turn(worked, going);
+    }
+
+    /// `Ready(None)`: the agent did not stop when it was told, or the task is lost.
+    fn poll_turn(
+        &mut self,
+        cx: &mut Context<'_>,
+        going: &mut Going<'_>,
+        mut work: Pin<&mut impl Future<Output = Worked>>,
+    ) -> Poll<Option<Worked>> {
+        // Callers first: a cancel must reach an agent that never pauses.
+        while let Poll::Ready(Some(control)) = self.control.poll_recv(cx) {
+            self.take_control(control, going);
+        }
+        loop {
+            if self.batch.entries.len() < BATCH_ENTRIES {
+                let worked = work.as_mut().poll(cx);
+                while let Ok(said) = going.hears.try_recv() {
+                    self.hear(said, going);
+                }
+                if let Poll::Ready(worked) = worked {
+                    return Poll::Ready(Some(worked));
+                }
+                // Nothing is there now; this asks to be woken for what its helpers say later.
+                while let Poll::Ready(Some(said)) = going.hears.poll_recv(cx) {
+                    self.hear(said, going);
+                }
+            }
+            if self.timed_out(cx, going) {
+                return Poll::Ready(None);
+            }
+            let was_full = self.batch.entries.len() >= BATCH_ENTRIES;
+            let _ = self.poll_store(cx);
+            if self.is_lost {
+                going.stop.send_replace(true);
+                return Poll::Ready(None);
+            }
+            let has_room_again = was_full && self.batch.entries.len() < BATCH_ENTRIES;
+            if !has_room_again {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn hear(&mut self, said: Said, going: &mut Going<'_>) {
+        going.heard = Instant::now();
+        match said {
+            Said::Progress { parts, metadata } => {
+                let message = (!parts.is_empty()).then(|| self.speak(parts, metadata));
+                self.decide(Command::Say(message));
+            }
+            Said::Chunk(chunk) => {
+                self.decide(Command::Make { artifact: chunk.artifact, append: chunk.append, last: chunk.last });
+            }
+            Said::Usage(usage) => self.usage = Some(usage),
+            Said::Remember(memory) => self.batch.beside.push(Beside::AgentState(memory)),
+            // Who is told to stop gets no answers any more.
+            Said::Ask { answer, .. } if going.fate.is_some() => drop(answer),
+            Said::Ask { state, parts, answer } => {
+                let question = self.speak(parts, None);
+                self.decide(Command::Ask { state, question });
+                going.asked = Some(answer);
+                going.parked = Some(Instant::now());
+                going.permit.park(Some(self.lease.key.task.clone()));
+                // A message that came before the question answers it.
+                if let Some((message, _)) = self.next_message() {
+                    let actions = self.decide(Command::Deliver(message));
+                    going.answer(actions);
+                }
+            }
+        }
+    }
+
+    fn take_control(&mut self, control: Control, going: &mut Going<'_>) {
+        match control {
+            Control::Deliver { message, done } => {
+                let id = message.id.clone();
+                let decided = sabir_model::decide(&self.standing, Command::Deliver(message), self.core.clock.now());
+                let decision = match decided {
+                    Ok(decision) => decision,
+                    Err(refusal) => {
+                        let _ = done.send(Err(refusal));
+                        return;
+                    }
+                };
+                let mut inbox = None;
+                for event in decision.events {
+                    self.record(event);
+                }
+                for action in &decision.actions {
+                    if let Action::Enqueue(message) | Action::StartRun(message) = action {
+                        self.batch.beside.push(Beside::InboxAdd(message.clone()));
+                        self.inbox.push_back(Unread { message: message.clone(), is_stored: true });
+                        inbox = Some(id.clone());
+                    }
+                }
+                going.answer(decision.actions);
+                self.batch.acks.push(Ack { done, inbox });
+            }
+            Control::Cancel { done } => {
+                if self.standing.state.is_terminal() {
+                    let _ = done.send(Err(Error::NotCancelable(self.standing.task.clone())));
+                    return;
+                }
+                going.cancels.push(done);
+                going.end(Fate::Canceled);
+            }
+            Control::Settle => going.end(Fate::Interrupted),
+        }
+    }
+
+    fn timed_out(&mut self, cx: &mut Context<'_>, going: &mut Going<'_>) -> bool {
+        let limits = self.agency.hosted.limits;
+        while let Some(timer) = &mut going.timer {
+            if timer.as_mut().poll(cx).is_pending() {
+                return false;
+            }
+            if going.fate.is_some() {
+                tracing::warn!(task = %self.lease.key.task, "the agent did not stop when it was told to");
+                return true;
+            }
+            let now = Instant::now();
+            if let Some(limit) = limits.timeout
+                && going.parked.is_none()
+                && going.hard_limit.is_some_and(|at| now >= at)
+            {
+                going.end(Fate::TimedOut(format!("timed out: the turn took longer than {limit:?}")));
+            } else if let Some(limit) = limits.idle_timeout
+                && going.parked.is_none()
+                && now >= going.heard + limit
+            {
+                going.end(Fate::TimedOut(format!("timed out: nothing was heard of the agent for {limit:?}")));
+            } else {
+                going.set_timer(limits.idle_timeout);
+            }
+        }
+        false
+    }
+
+    fn end_turn(&mut self, worked: Option<Worked>, going: Going<'_>) {
+        let outcome = match (going.fate, worked) {
+            (Some(Fate::Canceled), _) => Outcome::Canceled(None),
+            (Some(Fate::TimedOut(reason)), _) => self.failure(reason),
+            (Some(Fate::Interrupted), _) if self.core.settings.recovery == Recovery::Requeue => {
+                // The next start finds it working and runs it again.
+                self.is_lost = true;
+                return;
+            }
+            (Some(Fate::Interrupted), _) => self.failure("interrupted: the server was stopped".into()),
+            (None, Some(Ok(Ok(ended)))) => self.outcome(ended),
+            (None, Some(Ok(Err(AgentError(reason))))) => self.failure(reason),
+            (None, Some(Err(_))) => {
+                tracing::error!(task = %self.lease.key.task, agent = %self.lease.key.agent, "the agent panicked");
+                self.failure("the agent crashed".into())
+            }
+            (None, None) => self.failure("the agent stopped without an answer".into()),
+        };
+        for done in going.cancels {
+            self.batch.acks.push(Ack { done, inbox: None });
+        }
+        // A task is not settled before its inbox is empty; a failure settles it whatever waits.
+        let goes_on = !self.inbox.is_empty();
+        if goes_on && matches!(outcome, Outcome::Completed(_)) {
+            return;
+        }
+        self.finish(outcome);
+    }
+
+    fn failure(&self, reason: String) -> Outcome {
+        Outcome::Failed(Some(self.speak(vec![Part::text(reason)], None)))
+    }
+}
+
+impl Going<'_> {
+    fn answer(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            if let Action::AnswerRun(message) = action {
+                self.permit.park(None);
+                if let (Some(since), Some(at)) = (self.parked.take(), &mut self.hard_limit) {
+                    // The time in which the caller thinks is not the agent's.
+                    *at += since.elapsed();
+                }
+                self.heard = Instant::now();
+                if let Some(answer) = self.asked.take() {
+                    let _ = answer.send(message);
+                }
+            }
+        }
+    }
+
+    /// Tells the agent to stop, the first time; the reason that came first counts.
+    fn end(&mut self, fate: Fate) {
+        if self.fate.is_none() {
+            self.fate = Some(fate);
+            self.asked = None;
+            self.stop.send_replace(true);
+            self.timer = Some(Box::pin(tokio::time::sleep(STOP_GRACE)));
+        }
+    }
+
+    fn set_timer(&mut self, idle: Option<Duration>) {
+        let idle = idle.map(|idle| self.parked.map_or(self.heard, |_| Instant::now()) + idle);
+        let hard = self
+            .hard_limit
+            .map(|at| if self.parked.is_some() { at.max(Instant::now() + Duration::from_secs(1)) } else { at });
+        let next = match (idle, hard) {
+            (Some(idle), Some(hard)) => Some(idle.min(hard)),
+            (idle, hard) => idle.or(hard),
+        };
+        self.timer = next.map(|at| Box::pin(tokio::time::sleep_until(at)));
+    }
+}

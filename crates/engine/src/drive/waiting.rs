@@ -1,0 +1,91 @@
+//! What a driver does when no turn is running: before its turn comes, and after it is over.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use sabir_model::{Action, Command};
+use sabir_store::Beside;
+use tokio::sync::oneshot;
+
+use super::storing::Ack;
+use super::{Driver, Unread};
+use crate::schedule::Permit;
+use crate::topic::Control;
+
+impl Driver {
+    /// Waits for a place, and answers callers meanwhile. `None`: it is not wanted any more.
+    pub(super) async fn wait_for_room(&mut self, mut permit: oneshot::Receiver<Permit>) -> Option<Permit> {
+        poll_fn(|cx| {
+            while let Poll::Ready(Some(control)) = self.control.poll_recv(cx) {
+                match control {
+                    // It stays queued in the store and runs after the next start.
+                    Control::Settle => return Poll::Ready(None),
+                    control => self.answer(control),
+                }
+            }
+            let is_stored = self.poll_store(cx).is_ready();
+            if self.is_lost || self.standing.state.is_terminal() {
+                return Poll::Ready(None);
+            }
+            // A place that comes before the commit is no reason to run: nobody was told of the task yet.
+            if !is_stored {
+                return Poll::Pending;
+            }
+            std::pin::Pin::new(&mut permit).poll(cx).map(Result::ok)
+        })
+        .await
+    }
+
+    /// Stores all there is, and answers callers meanwhile.
+    pub(super) async fn flush(&mut self) {
+        poll_fn(|cx| {
+            self.answer_callers(cx);
+            let stored = self.poll_store(cx);
+            if self.is_lost {
+                return Poll::Ready(());
+            }
+            stored
+        })
+        .await;
+    }
+
+    fn answer_callers(&mut self, cx: &mut Context<'_>) {
+        while let Poll::Ready(Some(control)) = self.control.poll_recv(cx) {
+            self.answer(control);
+        }
+    }
+
+    /// What a caller wants while no turn is running.
+    fn answer(&mut self, control: Control) {
+        match control {
+            Control::Deliver { message, done } => {
+                let decision = sabir_model::decide(&self.standing, Command::Deliver(message), self.core.clock.now());
+                let actions = match decision {
+                    Ok(decision) => decision.actions,
+                    Err(refusal) => {
+                        let _ = done.send(Err(refusal));
+                        return;
+                    }
+                };
+                for action in actions {
+                    if let Action::StartRun(message) | Action::Enqueue(message) | Action::AnswerRun(message) = action {
+                        self.batch.beside.push(Beside::InboxAdd(message.clone()));
+                        self.inbox.push_back(Unread { message, is_stored: true });
+                    }
+                }
+                let inbox = self.inbox.back().map(|unread| unread.message.id.clone());
+                self.batch.acks.push(Ack { done, inbox });
+            }
+            Control::Cancel { done } => {
+                if self.standing.state.is_terminal() {
+                    let _ = done.send(Err(sabir_model::Error::NotCancelable(self.standing.task.clone())));
+                    return;
+                }
+                let unread = self.take_inbox();
+                self.decide(Command::Cancel { unread });
+                self.batch.acks.push(Ack { done, inbox: None });
+            }
+            Control::Settle => {}
+        }
+    }
+}

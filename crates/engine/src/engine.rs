@@ -1,0 +1,213 @@
+//! The engine: what it is made of, and the one door for calls.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sabir_model::{AgentId, Call, Caller, Error, InvalidId, PushCall};
+use sabir_store::Store;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::feed::Feed;
+use crate::flight::Flights;
+use crate::schedule::Schedule;
+use crate::{About, Answer, Clock, Hosted, SystemClock};
+
+/// Cheap to clone; all clones are the same engine.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) core: Arc<Core>,
+}
+
+pub(crate) struct Core {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+    /// Sorted by id.
+    pub(crate) agencies: Vec<Arc<Agency>>,
+    pub(crate) default: usize,
+    pub(crate) feed: Arc<Feed>,
+    pub(crate) flights: Arc<Flights>,
+    pub(crate) running: Running,
+    pub(crate) stopping: watch::Sender<bool>,
+}
+
+/// An agent and its places.
+pub(crate) struct Agency {
+    pub(crate) hosted: Hosted,
+    pub(crate) about: About,
+    pub(crate) schedule: Arc<Schedule>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// The longest that a blocking send waits; then it answers with the task as it is.
+    pub max_wait: Option<Duration>,
+    pub recovery: Recovery,
+    pub retention: RetentionPolicy,
+}
+
+/// What becomes of a task that was running when the server died or stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recovery {
+    #[default]
+    Fail,
+    Requeue,
+}
+
+/// Which settled tasks are kept; by default all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RetentionPolicy {
+    pub max_age: Option<Duration>,
+    pub max_tasks: Option<u64>,
+}
+
+/// Whether the engine can take work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    Ready,
+    Stopping,
+    StoreDown(String),
+}
+
+pub struct Builder {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    settings: Settings,
+    agents: Vec<Hosted>,
+}
+
+impl Builder {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, clock: Arc::new(SystemClock), settings: Settings::default(), agents: Vec::new() }
+    }
+
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    pub fn agent(mut self, agent: Hosted) -> Self {
+        self.agents.push(agent);
+        self
+    }
+
+    /// Starts the engine: settles or resumes what an earlier process left behind, then takes calls.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn start(mut self) -> Result<Engine, Error> {
+        self.agents.sort_by(|a, b| a.id.cmp(&b.id));
+        let default = self.agents.iter().position(|agent| agent.is_default).unwrap_or(0);
+        let agencies = self
+            .agents
+            .into_iter()
+            .map(|hosted| {
+                let schedule = Schedule::new(hosted.limits.concurrent, hosted.limits.queue);
+                Arc::new(Agency { about: hosted.agent.about(), hosted, schedule })
+            })
+            .collect();
+        let core = Core {
+            store: self.store,
+            clock: self.clock,
+            settings: self.settings,
+            agencies,
+            default,
+            feed: Feed::new(),
+            flights: Flights::new(),
+            running: Running::new(),
+            stopping: watch::channel(false).0,
+        };
+        let engine = Engine { core: Arc::new(core) };
+        engine.recover().await?;
+        engine.keep_sweeping();
+        Ok(engine)
+    }
+}
+
+impl Engine {
+    /// Does what a caller asks.
+    pub async fn call(&self, caller: &Caller, call: Call) -> Result<Answer, Error> {
+        match call {
+            Call::Send(send) => self.send(caller, *send).await,
+            Call::Get(get) => self.get(caller, get).await,
+            Call::List(list) => self.list(caller, list).await,
+            Call::Cancel(cancel) => self.cancel(caller, cancel).await,
+            Call::Subscribe(subscribe) => self.subscribe(caller, subscribe).await,
+            Call::Push(
+                PushCall::Set { .. } | PushCall::Get { .. } | PushCall::List { .. } | PushCall::Delete { .. },
+            ) => Err(Error::PushNotSupported),
+            Call::ExtendedCard { .. } => Err(Error::ExtendedCardNotOffered),
+        }
+    }
+
+    /// The agents of this server, sorted by id.
+    pub fn agents(&self) -> impl Iterator<Item = &Hosted> {
+        self.core.agencies.iter().map(|agency| &agency.hosted)
+    }
+
+    pub fn knows_agent(&self, id: &str) -> bool {
+        self.core.agencies.binary_search_by(|agency| agency.hosted.id.as_str().cmp(id)).is_ok()
+    }
+
+    pub async fn health(&self) -> Health {
+        if *self.core.stopping.borrow() {
+            return Health::Stopping;
+        }
+        match self.core.store.check().await {
+            Ok(()) => Health::Ready,
+            Err(error) => Health::StoreDown(error.to_string()),
+        }
+    }
+
+    pub(crate) fn agency(&self, id: Option<&AgentId>) -> Result<&Arc<Agency>, Error> {
+        let core = &self.core;
+        let found = match id {
+            None => core.agencies.get(core.default),
+            Some(id) => {
+                core.agencies.binary_search_by(|agency| agency.hosted.id.cmp(id)).ok().map(|at| &core.agencies[at])
+            }
+        };
+        found.ok_or_else(|| Error::AgentNotFound {
+            named: id.map_or_else(String::new, ToString::to_string),
+            known: core.agencies.iter().map(|agency| agency.hosted.id.clone()).collect(),
+        })
+    }
+}
+
+/// How many drivers are at work, for those who wait until there are none.
+pub(crate) struct Running(watch::Sender<usize>);
+
+pub(crate) struct RunningGuard(watch::Sender<usize>);
+
+impl Running {
+    fn new() -> Self {
+        Self(watch::channel(0).0)
+    }
+
+    pub(crate) fn enter(&self) -> RunningGuard {
+        self.0.send_modify(|count| *count += 1);
+        RunningGuard(self.0.clone())
+    }
+
+    pub(crate) async fn until_none(&self) {
+        // The sender is in `self`, so the wait cannot end otherwise.
+        let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
+    }
+}
+
+impl Drop for RunningGuard {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+/// A fresh id. Version 7 begins with the time, so neighbours in time are neighbours in an index.
+pub(crate) fn new_id<T>(parse: impl FnOnce(String) -> Result<T, InvalidId>) -> T {
+    parse(Uuid::now_v7().to_string()).unwrap_or_else(|_| unreachable!("a UUID is a valid id"))
+}

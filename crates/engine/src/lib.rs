@@ -1,0 +1,37 @@
+//! Runs tasks: the only place where things happen.
+//!
+//! A `Call` comes in, `sabir-model` says what it means, the store keeps what has been decided, and only
+//! then is it shown. A task that is not at rest has exactly one driver, which alone writes to its log;
+//! everybody else reads the log through a cursor and is woken when it grows.
+
+mod agent;
+mod clock;
+mod turn;
+
+mod entry;
+mod feed;
+mod schedule;
+mod sharded;
+mod topic;
+
+mod drive;
+mod flight;
+
+mod cancel;
+mod engine;
+mod read;
+mod recover;
+mod retain;
+mod send;
+mod stop;
+mod subscribe;
+
+pub use agent::{About, Admission, Agent, AgentError, AgentFuture, Hosted, Inputs, Limits};
+pub use clock::{Clock, SystemClock};
+pub use engine::{Builder, Engine, Health, Recovery, RetentionPolicy, Settings};
+pub use entry::Entry;
+pub use subscribe::{Batch, Subscription};
+pub use turn::{Chunk, Ended, Said, Turn};
+
+/// What a call is answered.
+pub type Answer = sabir_model::Answer<Subscription>;

@@ -1,0 +1,82 @@
+//! Looking: one task, or a page of them.
+
+use sabir_model::{AgentId, Caller, ContextId, Cursor, Error, Get, List, Page, State, Task, TaskId, Wanted};
+use sabir_store::Query;
+
+use crate::Answer;
+use crate::drive::told;
+use crate::engine::Engine;
+use crate::topic::TopicKey;
+
+/// A task that the caller may see.
+pub(crate) struct Located {
+    pub(crate) key: TopicKey,
+    pub(crate) context: ContextId,
+    pub(crate) state: State,
+}
+
+impl Engine {
+    pub(crate) async fn get(&self, caller: &Caller, get: Get) -> Result<Answer, Error> {
+        self.check_agent(get.agent.as_ref())?;
+        let mut task = self.task(caller, get.agent.as_ref(), &get.task).await?;
+        task.trim_history(get.history);
+        Ok(Answer::Task(Box::new(task)))
+    }
+
+    pub(crate) async fn list(&self, caller: &Caller, list: List) -> Result<Answer, Error> {
+        self.check_agent(list.agent.as_ref())?;
+        let query = Query {
+            owner: caller.owner.clone(),
+            agent: list.agent,
+            context: list.context,
+            state: list.state,
+            since: list.since,
+            from: list.from,
+            limit: list.page_size as usize,
+        };
+        let listing = self.core.store.list(query).await.map_err(told)?;
+        let mut tasks = listing.tasks;
+        let next =
+            tasks.last().filter(|_| listing.more).map(|task| Cursor { time: task.status.time, task: task.id.clone() });
+        for task in &mut tasks {
+            task.trim_history(list.history);
+            if list.artifacts == Wanted::No {
+                task.artifacts.clear();
+            }
+        }
+        let page = Page { tasks, artifacts: list.artifacts, next, page_size: list.page_size, total: listing.total };
+        Ok(Answer::Page(Box::new(page)))
+    }
+
+    /// The whole task, as of its last stored event.
+    pub(crate) async fn task(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Task, Error> {
+        if let Some(task) = self.core.feed.find(&caller.owner, agent, id).and_then(|lease| lease.task()) {
+            return Ok(task);
+        }
+        let row = self.core.store.find(&caller.owner, agent, id).await.map_err(told)?;
+        let row = row.ok_or_else(|| Error::TaskNotFound(id.clone()))?;
+        let task = self.core.store.load(row.no).await.map_err(told)?;
+        task.ok_or_else(|| Error::TaskNotFound(id.clone()))
+    }
+
+    /// Where a task is and how it stands, without its content.
+    pub(crate) async fn locate(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Located, Error> {
+        self.check_agent(agent)?;
+        if let Some(lease) = self.core.feed.find(&caller.owner, agent, id)
+            && let Some((context, state)) = lease.look(|task| (task.context.clone(), task.status.state))
+        {
+            return Ok(Located { key: lease.key.clone(), context, state });
+        }
+        let row = self.core.store.find(&caller.owner, agent, id).await.map_err(told)?;
+        let row = row.ok_or_else(|| Error::TaskNotFound(id.clone()))?;
+        let key = TopicKey { owner: row.owner, agent: row.agent, task: row.task };
+        Ok(Located { key, context: row.context, state: row.state })
+    }
+
+    fn check_agent(&self, agent: Option<&AgentId>) -> Result<(), Error> {
+        match agent {
+            Some(_) => self.agency(agent).map(drop),
+            None => Ok(()),
+        }
+    }
+}

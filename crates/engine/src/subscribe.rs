@@ -1,0 +1,169 @@
+//! Watching: a subscription is a cursor over the log.
+//!
+//! It reads from the tail in memory while it keeps up and from the store when it fell behind, at the
+//! pace of its reader, and holds nothing but its place. It ends with the run: when the last event has
+//! been read and no more is to be expected.
+
+use std::sync::Arc;
+
+use sabir_model::{Caller, ContextId, Error, Event, OnFinishedSubscribe, Seq, Subscribe, Task, TaskId, apply};
+use sabir_store::Store;
+use tokio::sync::watch;
+
+use crate::drive::told;
+use crate::engine::Engine;
+use crate::feed::Lease;
+use crate::topic::{Found, Mark, Rest, entries_of};
+use crate::{Answer, Entry};
+
+/// What the store is asked for at once.
+const PAGE: usize = 256;
+
+pub struct Subscription {
+    lease: Lease,
+    store: Arc<dyn Store>,
+    context: ContextId,
+    cursor: Seq,
+    /// To be shown before anything else.
+    snapshot: Option<Box<Task>>,
+    /// The last event that was read ended a turn.
+    saw_end: bool,
+    is_over: bool,
+    mark: watch::Receiver<Mark>,
+    stopping: watch::Receiver<bool>,
+}
+
+/// What a reader gets at once.
+pub enum Batch {
+    /// The task as it is now; its number is that of the last event in it.
+    Snapshot(Box<Task>),
+    Events(Vec<Arc<Entry>>),
+}
+
+impl Engine {
+    pub(crate) async fn subscribe(&self, caller: &Caller, subscribe: Subscribe) -> Result<Answer, Error> {
+        let found = self.locate(caller, subscribe.agent.as_ref(), &subscribe.task).await?;
+        let lease = self.core.feed.open(found.key);
+        if !lease.load(&*self.core.store).await.map_err(told)? {
+            return Err(Error::TaskNotFound(subscribe.task));
+        }
+        let is_finished = lease.look(|task| task.status.state.is_terminal()).unwrap_or(false);
+        match (subscribe.after, is_finished, subscribe.on_finished) {
+            (None, true, OnFinishedSubscribe::Refuse) => Err(Error::TaskFinished(subscribe.task)),
+            (None, true, OnFinishedSubscribe::ShowEnd) => {
+                let mut subscription = Subscription::start(self, lease, None)?;
+                subscription.cursor = subscription.cursor.saturating_sub(1);
+                Ok(Answer::Stream(subscription))
+            }
+            (after, _, _) => Subscription::start(self, lease, after).map(Answer::Stream),
+        }
+    }
+}
+
+impl Subscription {
+    /// From a cursor, or with a snapshot first.
+    pub(crate) fn start(engine: &Engine, lease: Lease, after: Option<Seq>) -> Result<Self, Error> {
+        let missing = || Error::TaskNotFound(lease.key.task.clone());
+        // The mark is taken before the task is looked at, so no later event can be missed.
+        let mark = lease.watch();
+        let (context, last) = lease.look(|task| (task.context.clone(), task.seq)).ok_or_else(missing)?;
+        let (cursor, snapshot) = match after {
+            Some(after) if after > last => {
+                return Err(Error::invalid("Last-Event-ID", format!("is beyond the last event, which is {last}")));
+            }
+            Some(after) => (after, None),
+            None => {
+                let task = lease.task().ok_or_else(missing)?;
+                (task.seq, Some(Box::new(task)))
+            }
+        };
+        Ok(Self {
+            store: engine.core.store.clone(),
+            context,
+            cursor,
+            snapshot,
+            saw_end: false,
+            is_over: false,
+            mark,
+            stopping: engine.core.stopping.subscribe(),
+            lease,
+        })
+    }
+
+    /// With a snapshot of an earlier moment, moved on by the event that took the message in, and then
+    /// everything since.
+    pub(crate) fn start_with(engine: &Engine, lease: Lease, mut snapshot: Box<Task>) -> Self {
+        let mark = lease.watch();
+        if let Found::Entries(entries) = lease.after(snapshot.seq)
+            && let Some(first) = entries.first()
+            && matches!(&first.event, Event::Status(change) if !change.input.is_empty())
+        {
+            apply(&mut snapshot, &first.event);
+        }
+        Self {
+            store: engine.core.store.clone(),
+            context: snapshot.context.clone(),
+            cursor: snapshot.seq,
+            snapshot: Some(snapshot),
+            saw_end: false,
+            is_over: false,
+            mark,
+            stopping: engine.core.stopping.subscribe(),
+            lease,
+        }
+    }
+
+    pub fn task(&self) -> &TaskId {
+        &self.lease.key.task
+    }
+
+    pub fn context(&self) -> &ContextId {
+        &self.context
+    }
+
+    /// What comes next, when it comes; `None` at the end. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Result<Batch, Error>> {
+        if let Some(task) = self.snapshot.take() {
+            return Some(Ok(Batch::Snapshot(task)));
+        }
+        loop {
+            let mark = *self.mark.borrow_and_update();
+            match self.lease.after(self.cursor) {
+                Found::Entries(entries) => return self.hand_out(entries),
+                Found::Behind(no) => match self.store.events(no, self.cursor, PAGE).await {
+                    // The task has been deleted under the reader.
+                    Ok(recorded) if recorded.is_empty() => return None,
+                    Ok(recorded) => return self.hand_out(entries_of(recorded)),
+                    Err(_) if self.is_over => return None,
+                    Err(error) => {
+                        self.is_over = true;
+                        return Some(Err(told(error)));
+                    }
+                },
+                Found::Nothing => {}
+            }
+            let nobody_works = matches!(mark.rest, Rest::Waiting | Rest::Finished);
+            if mark.rest == Rest::Finished
+                || (self.saw_end && nobody_works)
+                || (*self.stopping.borrow() && nobody_works)
+            {
+                return None;
+            }
+            tokio::select! {
+                changed = self.mark.changed() => {
+                    if changed.is_err() {
+                        return None;
+                    }
+                }
+                _ = self.stopping.changed() => {}
+            }
+        }
+    }
+
+    fn hand_out(&mut self, entries: Vec<Arc<Entry>>) -> Option<Result<Batch, Error>> {
+        let last = entries.last()?;
+        self.cursor = last.seq;
+        self.saw_end = last.event.ends_turn();
+        Some(Ok(Batch::Events(entries)))
+    }
+}

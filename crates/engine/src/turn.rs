@@ -1,0 +1,164 @@
+//! The agent's side of a turn: what it is given, and how it speaks.
+//!
+//! Everything an agent says waits until there is room for it, so an agent that talks faster than the
+//! disk can write is slowed down and never buffered without bound.
+
+use std::sync::Arc;
+
+use sabir_model::{AgentId, Artifact, ArtifactId, ContextId, Json, Message, Owner, Part, State, Task, TaskId, Usage};
+use sabir_store::Store;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::AgentError;
+
+/// How many earlier tasks of a context an agent is shown.
+const CONVERSATION: usize = 100;
+
+pub struct Turn {
+    pub(crate) message: Message,
+    pub(crate) task: TaskId,
+    pub(crate) context: ContextId,
+    pub(crate) owner: Owner,
+    pub(crate) agent: AgentId,
+    pub(crate) metadata: Option<Json>,
+    pub(crate) said: mpsc::Sender<Said>,
+    pub(crate) stop: watch::Receiver<bool>,
+    pub(crate) store: Arc<dyn Store>,
+}
+
+/// What an agent says in mid-turn.
+pub enum Said {
+    Progress {
+        parts: Vec<Part>,
+        metadata: Option<Json>,
+    },
+    Chunk(Chunk),
+    Ask {
+        state: State,
+        parts: Vec<Part>,
+        answer: oneshot::Sender<Message>,
+    },
+    Usage(Usage),
+    /// What the agent wants to remember of the context.
+    Remember(Option<String>),
+}
+
+/// A piece of an artifact. The id is the agent's own name for it, the same for every piece.
+pub struct Chunk {
+    pub artifact: Artifact,
+    /// Goes behind what is there; the first piece of an artifact never does.
+    pub append: bool,
+    pub last: bool,
+}
+
+/// How an agent ends its turn. The parts become the status message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    Completed(Vec<Part>),
+    Failed(Vec<Part>),
+    Rejected(Vec<Part>),
+    Canceled,
+    InputRequired(Vec<Part>),
+    AuthRequired(Vec<Part>),
+}
+
+impl Turn {
+    /// What the caller said.
+    pub fn message(&self) -> &Message {
+        &self.message
+    }
+
+    pub fn task(&self) -> &TaskId {
+        &self.task
+    }
+
+    pub fn context(&self) -> &ContextId {
+        &self.context
+    }
+
+    /// Of the request that made the task.
+    pub fn metadata(&self) -> Option<&Json> {
+        self.metadata.as_ref()
+    }
+
+    /// Tells how it goes.
+    pub async fn progress(&self, text: impl Into<String>) {
+        self.say(Said::Progress { parts: vec![Part::text(text)], metadata: None }).await;
+    }
+
+    /// As `progress`, with anything in it; no parts at all is a mere sign of life.
+    pub async fn progress_with(&self, parts: Vec<Part>, metadata: Option<Json>) {
+        self.say(Said::Progress { parts, metadata }).await;
+    }
+
+    /// Hands over a whole artifact.
+    pub async fn artifact(&self, artifact: Artifact) {
+        self.say(Said::Chunk(Chunk { artifact, append: false, last: true })).await;
+    }
+
+    /// Hands over a piece of an artifact.
+    pub async fn chunk(&self, chunk: Chunk) {
+        self.say(Said::Chunk(chunk)).await;
+    }
+
+    /// What the turn has cost so far; the last word counts.
+    pub async fn usage(&self, usage: Usage) {
+        self.say(Said::Usage(usage)).await;
+    }
+
+    /// Asks the caller in mid-turn. The task waits, the stream stays open, and this returns the answer.
+    pub async fn ask(&self, state: State, parts: Vec<Part>) -> Result<Message, AgentError> {
+        let (answer, answered) = oneshot::channel();
+        self.say(Said::Ask { state, parts, answer }).await;
+        answered.await.map_err(|_| AgentError("the turn was stopped before it was answered".into()))
+    }
+
+    /// Resolves when the agent must stop.
+    pub async fn cancelled(&self) {
+        let mut stop = self.stop.clone();
+        // The driver is gone: nobody listens any more, which is as good as a stop.
+        let _ = stop.wait_for(|stop| *stop).await;
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        *self.stop.borrow()
+    }
+
+    /// Earlier tasks of this context, oldest first.
+    pub async fn conversation(&self) -> Result<Vec<Task>, AgentError> {
+        let tasks = self.store.conversation(&self.owner, &self.agent, &self.context, CONVERSATION).await?;
+        Ok(tasks.into_iter().filter(|task| task.id != self.task).collect())
+    }
+
+    /// The tasks that the message refers to, as far as its sender may see them.
+    pub async fn references(&self) -> Result<Vec<Task>, AgentError> {
+        let mut tasks = Vec::new();
+        for id in &self.message.references {
+            if let Some(row) = self.store.find(&self.owner, None, id).await? {
+                tasks.extend(self.store.load(row.no).await?);
+            }
+        }
+        Ok(tasks)
+    }
+
+    /// What this agent remembered of the context.
+    pub async fn memory(&self) -> Result<Option<String>, AgentError> {
+        Ok(self.store.agent_state(&self.owner, &self.agent, &self.context).await?)
+    }
+
+    /// Keeps a little text for the next turn in this context, such as a session id. It is stored with
+    /// what the agent says next.
+    pub async fn remember(&self, memory: Option<String>) {
+        self.say(Said::Remember(memory)).await;
+    }
+
+    /// An id for a new artifact.
+    pub fn new_artifact_id(&self) -> ArtifactId {
+        crate::engine::new_id(ArtifactId::parse)
+    }
+
+    async fn say(&self, said: Said) {
+        // A driver that is gone has been stopped; the agent will see that by `cancelled`.
+        let _ = self.said.send(said).await;
+    }
+}

@@ -1,0 +1,98 @@
+use std::sync::Arc;
+
+use sabir_model::{Delivery, IdempotencyKey, Message, MessageId, Part, Send, State};
+
+use crate::desk::{Desk, asking, at_once, drain, echo, endless, task_of, text, to};
+
+fn keyed(key: &str, send: Send) -> Send {
+    Send { idempotency: Some(IdempotencyKey::parse(key).unwrap()), ..send }
+}
+
+fn named(id: &str, send: Send) -> Send {
+    let message = Message { id: MessageId::parse(id).unwrap(), ..send.message };
+    Send { message, ..send }
+}
+
+#[tokio::test]
+async fn a_key_makes_one_task_whatever_the_body() {
+    let agent = echo();
+    let seen = agent.seen();
+    let desk = Desk::with(agent).await;
+    let first = desk.task(keyed("k", text("one"))).await;
+    let again = desk.task(keyed("k", text("something else"))).await;
+    assert_eq!(first, again);
+    let other = desk.task(keyed("k2", text("two"))).await;
+    assert_ne!(first.id, other.id);
+    assert_eq!(*seen.lock().unwrap(), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_repeated_stream_replays_and_closes() {
+    let desk = Desk::with(echo()).await;
+    let first = drain(&mut desk.stream(keyed("k", text("one"))).await).await;
+    let again = drain(&mut desk.stream(keyed("k", text("one"))).await).await;
+    assert_eq!(first, again);
+    let rest = drain(&mut desk.stream(Send { after: Some(2), ..keyed("k", text("one")) }).await).await;
+    assert_eq!(rest, first[2..]);
+}
+
+#[tokio::test]
+async fn many_sends_with_one_key_at_once_make_one_task() {
+    let agent = echo();
+    let seen = agent.seen();
+    let desk = Arc::new(Desk::with(agent).await);
+    let all: Vec<_> = (0..50)
+        .map(|_| {
+            let desk = desk.clone();
+            tokio::spawn(async move { desk.task(keyed("k", text("one"))).await.id })
+        })
+        .collect();
+    let mut ids = Vec::new();
+    for one in all {
+        ids.push(one.await.unwrap());
+    }
+    ids.dedup();
+    assert_eq!((ids.len(), seen.lock().unwrap().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn the_same_message_joins_while_the_first_is_under_way() {
+    let desk = Desk::with(endless()).await;
+    let first = desk.task(named("m", at_once("go"))).await;
+    let joined = desk.task(named("m", at_once("go"))).await;
+    assert_eq!(first.id, joined.id);
+    let other = desk.task(named("m", at_once("go elsewhere"))).await;
+    assert_ne!(first.id, other.id, "other words are another message");
+    let mut stream = desk.stream(named("m", text("go"))).await;
+    desk.cancel(&first.id).await.unwrap();
+    assert_eq!(drain(&mut stream).await.len(), 3, "a joining stream shows it all");
+    let fresh = desk.task(named("m", at_once("go"))).await;
+    assert_ne!(first.id, fresh.id, "the first is finished");
+}
+
+#[tokio::test]
+async fn messages_without_a_name_never_join() {
+    let desk = Desk::with(endless()).await;
+    let unnamed = || Send { is_unnamed: true, ..named("m", at_once("go")) };
+    let (a, b) = (desk.task(unnamed()).await, desk.task(unnamed()).await);
+    assert_ne!(a.id, b.id);
+    assert_ne!(a.history[0].id, b.history[0].id, "each gets a name of its own");
+}
+
+#[tokio::test]
+async fn a_repeated_answer_is_taken_once() {
+    let agent = asking();
+    let seen = agent.seen();
+    let desk = Arc::new(Desk::with(agent).await);
+    let waiting = desk.task(text("ask which?")).await;
+    let answer = |words: &str| named("answer", to(&waiting.id, text(words)));
+    let (a, b) = tokio::join!(desk.send(answer("friday")), desk.send(answer("friday")));
+    let (a, b) = (a.map(task_of), b.map(task_of));
+    // The second may come when the first is through; then the task is finished.
+    assert_eq!(a.unwrap().status.state, State::Completed);
+    if let Ok(b) = b {
+        assert_eq!(b.status.state, State::Completed);
+    }
+    assert_eq!(*seen.lock().unwrap(), ["ask which?", "friday"]);
+    let _ = (Delivery::Stream, Part::text(""));
+}

@@ -1,0 +1,15 @@
+//! The engine against the memory store, with agents that do what a test tells them.
+
+mod desk;
+
+mod cancelling;
+mod joining;
+mod listing;
+mod recovering;
+mod scheduling;
+mod sending;
+mod stopping;
+mod storing;
+mod streaming;
+mod timing;
+mod turns;

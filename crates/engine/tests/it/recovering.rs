@@ -1,0 +1,95 @@
+use std::sync::Arc;
+
+use sabir_engine::{Limits, Recovery, Settings};
+use sabir_model::{Part, State};
+use sabir_store::{MemoryStore, Store};
+use sabir_testkit::scripted::ScriptedAgent;
+
+use crate::desk::{Desk, asking, at_once, drain, echo, endless, text, to, within};
+
+/// Lives through a crash: `before` runs in a process that dies with everything in it but the store.
+fn crash<T: Send + 'static>(
+    store: Arc<dyn Store>,
+    agent: ScriptedAgent,
+    before: impl AsyncFnOnce(Desk) -> T + Send + 'static,
+) -> T {
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let limits = Limits { concurrent: 2, ..Limits::default() };
+        let result =
+            runtime.block_on(async { before(Desk::on(store, agent, limits, Settings::default()).await).await });
+        runtime.shutdown_background();
+        result
+    })
+    .join()
+    .unwrap()
+}
+
+#[tokio::test]
+async fn everybody_is_settled_by_policy() {
+    for (policy, expected) in [(Recovery::Fail, State::Failed), (Recovery::Requeue, State::Completed)] {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let (running, queued) = crash(store.clone(), endless(), async |desk: Desk| {
+            let running = desk.task(at_once("running")).await.id;
+            desk.task(at_once("running too")).await;
+            (running, desk.task(at_once("queued")).await.id)
+        });
+        let agent = echo();
+        let settings = Settings { recovery: policy, ..Settings::default() };
+        let desk = Desk::on(store, agent, Limits::default(), settings).await;
+        for (id, expected) in [(running, expected), (queued, State::Completed)] {
+            let mut stream = desk.subscribe(&id, Some(0)).await.unwrap();
+            let frames = drain(&mut stream).await;
+            assert_eq!(desk.get(&id).await.status.state, expected, "{frames:?}");
+            let numbers: Vec<u64> = frames.iter().map(|(seq, _)| *seq).collect();
+            assert_eq!(numbers, (1..=frames.len() as u64).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[tokio::test]
+async fn waiting_tasks_keep_waiting_and_unread_messages_are_read() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let waiting = crash(store.clone(), asking(), async |desk: Desk| desk.task(text("ask which?")).await.id);
+    let desk = Desk::on(store, asking(), Limits::default(), Settings::default()).await;
+    assert_eq!(desk.get(&waiting).await.status.state, State::InputRequired);
+    assert_eq!(desk.task(to(&waiting, text("friday"))).await.status.state, State::Completed);
+
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let busy = crash(store.clone(), endless(), async |desk: Desk| {
+        let busy = desk.task(at_once("one")).await.id;
+        desk.task(to(&busy, at_once("two"))).await;
+        busy
+    });
+    let agent = echo();
+    let seen = agent.seen();
+    let settings = Settings { recovery: Recovery::Requeue, ..Settings::default() };
+    let desk = Desk::on(store, agent, Limits::default(), settings).await;
+    drain(&mut desk.subscribe(&busy, Some(0)).await.unwrap()).await;
+    assert_eq!(*seen.lock().unwrap(), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_run_parked_in_mid_turn_waits_on_if_its_agent_can_resume() {
+    let approving = || {
+        ScriptedAgent::new(|turn: sabir_engine::Turn| async move {
+            if turn.message().text() == "go" {
+                turn.ask(State::InputRequired, vec![Part::text("may I?")]).await?;
+            }
+            Ok(sabir_engine::Ended::Completed(vec![Part::text(turn.message().text())]))
+        })
+    };
+    for (resumes, expected) in [(true, State::InputRequired), (false, State::Failed)] {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let parked = crash(store.clone(), approving(), async |desk: Desk| desk.task(text("go")).await.id);
+        let agent = if resumes { approving().resuming() } else { approving() };
+        let desk = Desk::on(store, agent, Limits::default(), Settings::default()).await;
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        assert_eq!(desk.get(&parked).await.status.state, expected);
+        if resumes {
+            let done = desk.task(to(&parked, text("yes"))).await;
+            assert_eq!(done.status.message.unwrap().text(), "yes");
+        }
+    }
+    let _ = within("c", text(""));
+}

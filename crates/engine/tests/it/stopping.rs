@@ -1,0 +1,52 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use sabir_engine::{AgentError, Ended, Health, Limits, Settings, Turn};
+use sabir_model::{Error, State};
+use sabir_store::MemoryStore;
+use sabir_testkit::scripted::ScriptedAgent;
+
+use crate::desk::{Desk, asking, at_once, drain, endless, text};
+
+fn slow(seconds: u64) -> ScriptedAgent {
+    ScriptedAgent::new(move |turn: Turn| async move {
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(seconds)) => Ok::<_, AgentError>(Ended::Completed(Vec::new())),
+            () = turn.cancelled() => Ok(Ended::Canceled),
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_may_finish_and_the_rest_is_settled() {
+    for (seconds, expected) in [(5, State::Completed), (60, State::Failed)] {
+        let desk = Desk::with(slow(seconds)).await;
+        let task = desk.task(at_once("go")).await;
+        let mut stream = desk.subscribe(&task.id, Some(0)).await.unwrap();
+        desk.engine.stop(Duration::from_secs(10)).await;
+        let frames = drain(&mut stream).await;
+        assert_eq!(desk.get(&task.id).await.status.state, expected, "{frames:?}");
+        assert!(matches!(desk.send(text("late")).await, Err(Error::Stopping)));
+        assert_eq!(desk.engine.health().await, Health::Stopping);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_waiting_tasks_or_queued_ones() {
+    let store = Arc::new(MemoryStore::new());
+    let limits = Limits { concurrent: 1, ..Limits::default() };
+    let desk = Desk::on(store.clone(), endless(), limits, Settings::default()).await;
+    desk.task(at_once("running")).await;
+    let queued = desk.task(at_once("queued")).await;
+    desk.engine.stop(Duration::from_millis(1)).await;
+    assert_eq!(desk.get(&queued.id).await.status.state, State::Submitted, "it runs after the next start");
+
+    let desk = Desk::with(asking()).await;
+    let waiting = desk.task(text("ask which?")).await;
+    let mut stream = desk.subscribe(&waiting.id, None).await.unwrap();
+    let start = tokio::time::Instant::now();
+    desk.engine.stop(Duration::from_secs(10)).await;
+    assert_eq!(drain(&mut stream).await.len(), 1, "the snapshot, and then the end");
+    assert!(start.elapsed() < Duration::from_secs(1));
+    assert_eq!(desk.get(&waiting.id).await.status.state, State::InputRequired);
+}

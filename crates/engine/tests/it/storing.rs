@@ -1,0 +1,88 @@
+//! What happens when the store is full for a while.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sabir_engine::Builder;
+use sabir_engine::{AgentError, Chunk, Ended, Health, Limits, RetentionPolicy, Settings, Turn};
+use sabir_model::{Artifact, Error, Part, State};
+use sabir_store::MemoryStore;
+use sabir_testkit::clock::ManualClock;
+use sabir_testkit::faulty::FaultyStore;
+use sabir_testkit::scripted::ScriptedAgent;
+
+use crate::desk::{Desk, asking, at_once, drain, echo, endless, hosted, text, to};
+
+#[tokio::test]
+async fn a_send_that_cannot_be_stored_is_refused_and_makes_no_task() {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let desk = Desk::on(store.clone(), echo(), Limits::default(), Settings::default()).await;
+    store.fill();
+    assert!(matches!(desk.send(text("x")).await, Err(Error::StoreFull)));
+    assert!(matches!(desk.send(at_once("x")).await, Err(Error::StoreFull)));
+    assert!(matches!(desk.engine.health().await, Health::StoreDown(_)));
+    store.make_room();
+    assert_eq!(desk.task(text("x")).await.status.state, State::Completed);
+    assert_eq!(desk.engine.health().await, Health::Ready);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_waits_for_room_and_loses_nothing() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        let id = turn.new_artifact_id();
+        for i in 0..3000u32 {
+            let artifact = Artifact::new(id.clone(), vec![Part::text(format!("{i} "))]);
+            turn.chunk(Chunk { artifact, append: i > 0, last: i == 2999 }).await;
+            if i % 500 == 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        Ok::<_, AgentError>(Ended::Completed(Vec::new()))
+    });
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let desk = Desk::on(store.clone(), agent, Limits::default(), Settings::default()).await;
+    let mut stream = desk.stream(text("go")).await;
+    tokio::time::sleep(Duration::from_millis(25)).await;
+    store.fill();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(desk.get(stream.task()).await.status.state, State::Working);
+    store.make_room();
+    let frames = drain(&mut stream).await;
+    assert_eq!(frames.len(), 3003);
+    assert_eq!(frames.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), (1..=3003).collect::<Vec<u64>>());
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_stored_is_not_acknowledged() {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let desk = Desk::on(store.clone(), endless(), Limits::default(), Settings::default()).await;
+    let task = desk.task(at_once("go")).await;
+    store.fill();
+    assert!(matches!(desk.send(to(&task.id, at_once("more"))).await, Err(Error::StoreFull)));
+    store.make_room();
+    desk.task(to(&task.id, at_once("once more"))).await;
+    let canceled = desk.cancel(&task.id).await.unwrap();
+    let history: Vec<String> = canceled.history.iter().map(sabir_model::Message::text).collect();
+    assert_eq!(history, ["go", "once more"]);
+}
+
+#[tokio::test]
+async fn retention_deletes_settled_tasks_by_age_and_by_number() {
+    let clock = Arc::new(ManualClock::at(1_000_000));
+    let store = Arc::new(MemoryStore::new());
+    let retention = RetentionPolicy { max_age: Some(Duration::from_secs(60)), max_tasks: Some(3) };
+    let settings = Settings { retention, ..Settings::default() };
+    let builder = Builder::new(store.clone()).clock(clock.clone()).settings(settings);
+    let desk =
+        Desk { engine: builder.agent(hosted("demo", asking(), Limits::default())).start().await.unwrap(), store };
+    let waiting = desk.task(text("ask which?")).await;
+    for i in 0..5 {
+        desk.task(text(&format!("{i}"))).await;
+    }
+    assert_eq!(desk.engine.sweep().await, 2, "three are kept");
+    clock.advance(Duration::from_secs(61));
+    let young = desk.task(text("young")).await;
+    assert_eq!(desk.engine.sweep().await, 3, "the old ones go");
+    assert_eq!(desk.get(&young.id).await.status.state, State::Completed);
+    assert_eq!(desk.get(&waiting.id).await.status.state, State::InputRequired, "unfinished tasks stay");
+}

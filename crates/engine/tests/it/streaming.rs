@@ -1,0 +1,161 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use sabir_engine::{AgentError, Chunk, Ended, Turn};
+use sabir_model::{Artifact, Call, Error, OnFinishedSubscribe, Part, State, Subscribe, TaskId};
+use sabir_testkit::scripted::ScriptedAgent;
+
+use crate::desk::{Desk, asking, at_once, drain, echo, stream_of, text, to};
+
+/// `stream N`: so many chunks, without a pause.
+fn streaming() -> ScriptedAgent {
+    ScriptedAgent::new(|turn: Turn| async move {
+        let count: u64 = turn.message().text().parse()?;
+        let id = turn.new_artifact_id();
+        for i in 1..=count {
+            let artifact = Artifact::new(id.clone(), vec![Part::text(format!("{i} "))]);
+            turn.chunk(Chunk { artifact, append: i > 1, last: i == count }).await;
+        }
+        Ok::<_, AgentError>(Ended::Completed(Vec::new()))
+    })
+}
+
+fn numbers(frames: &[(u64, String)]) -> Vec<u64> {
+    frames.iter().map(|(seq, _)| *seq).collect()
+}
+
+#[tokio::test]
+async fn a_stream_shows_every_event_once_in_order() {
+    let desk = Desk::with(streaming()).await;
+    let frames = drain(&mut desk.stream(text("3")).await).await;
+    let words: Vec<&str> = frames.iter().map(|(_, words)| words.as_str()).collect();
+    assert_eq!(words, ["created", "Working", "chunk 1 ", "chunk 2 ", "chunk 3 .", "Completed."]);
+    assert_eq!(numbers(&frames), [1, 2, 3, 4, 5, 6]);
+}
+
+#[tokio::test]
+async fn a_burst_from_an_agent_that_never_yields_arrives_whole() {
+    let desk = Desk::with(streaming()).await;
+    let frames = drain(&mut desk.stream(text("10000")).await).await;
+    assert_eq!(numbers(&frames), (1..=10_003).collect::<Vec<u64>>());
+    let task = desk.get(&desk_task(&desk).await).await;
+    let expected: String = (1..=10_000).map(|i| format!("{i} ")).collect();
+    assert_eq!(task.artifacts[0].parts, [Part::text(expected)]);
+}
+
+async fn desk_task(desk: &Desk) -> TaskId {
+    let query = sabir_store::Query {
+        owner: sabir_model::Owner::anonymous(),
+        agent: None,
+        context: None,
+        state: None,
+        since: None,
+        from: None,
+        limit: 1,
+    };
+    desk.store.list(query).await.unwrap().tasks[0].id.clone()
+}
+
+#[tokio::test]
+async fn a_reader_who_comes_back_gets_exactly_what_it_missed() {
+    let desk = Desk::with(streaming()).await;
+    let mut first = desk.stream(text("2000")).await;
+    let id = first.task().clone();
+    let all = drain(&mut first).await;
+    for after in [0, 1, 2, 777, 2002, 2003] {
+        let mut again = desk.subscribe(&id, Some(after)).await.unwrap();
+        assert_eq!(drain(&mut again).await, all[after as usize..], "after {after}");
+    }
+    let Err(Error::Invalid(_)) = desk.subscribe(&id, Some(2004)).await else { panic!("there is no such event") };
+}
+
+#[tokio::test]
+async fn two_hundred_readers_see_the_same() {
+    let desk = Arc::new(Desk::with(streaming()).await);
+    let mut first = desk.stream(text("3000")).await;
+    let readers: Vec<_> = (0..200)
+        .map(|i| {
+            let (desk, id) = (desk.clone(), first.task().clone());
+            tokio::spawn(async move {
+                let mut stream = desk.subscribe(&id, Some(0)).await.unwrap();
+                if i % 10 == 0 {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                drain(&mut stream).await
+            })
+        })
+        .collect();
+    let expected = drain(&mut first).await;
+    assert_eq!(expected.len(), 3003);
+    for reader in readers {
+        assert_eq!(reader.await.unwrap(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_without_a_cursor_starts_with_a_snapshot() {
+    let desk = Desk::with(asking()).await;
+    let waiting = desk.task(text("ask which?")).await;
+    let mut stream = desk.subscribe(&waiting.id, None).await.unwrap();
+    let task = waiting.id.clone();
+    let (frames, _) = tokio::join!(drain(&mut stream), async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        desk.task(to(&task, text("friday"))).await
+    });
+    let words: Vec<&str> = frames.iter().map(|(_, words)| words.as_str()).collect();
+    assert_eq!(words, ["snapshot InputRequired", "Working", "Completed friday."]);
+    assert_eq!(numbers(&frames), [3, 4, 5]);
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_a_turn_that_ends_by_asking() {
+    let desk = Desk::with(asking()).await;
+    let mut stream = desk.stream(text("ask which?")).await;
+    let id = stream.task().clone();
+    let frames = drain(&mut stream).await;
+    assert_eq!(frames.last().unwrap().1, "InputRequired which?.");
+    let mut continued = desk.stream(to(&id, text("friday"))).await;
+    let frames = drain(&mut continued).await;
+    assert_eq!(frames, [(4, "snapshot Working".into()), (5, "Completed friday.".into())]);
+    let mut replay = desk.subscribe(&id, Some(1)).await.unwrap();
+    let words: Vec<String> = drain(&mut replay).await.into_iter().map(|(_, words)| words).collect();
+    assert_eq!(words, ["Working", "InputRequired which?.", "Working", "Completed friday."]);
+}
+
+#[tokio::test]
+async fn a_finished_task_is_refused_or_shown_once_more() {
+    let desk = Desk::with(echo()).await;
+    let done = desk.task(text("x")).await;
+    assert!(matches!(desk.subscribe(&done.id, None).await, Err(Error::TaskFinished(_))));
+    let on_finished = OnFinishedSubscribe::ShowEnd;
+    let call = Call::Subscribe(Subscribe { agent: None, task: done.id.clone(), after: None, on_finished });
+    let frames = drain(&mut stream_of(desk.call(call).await.unwrap())).await;
+    assert_eq!(frames, [(3, "snapshot Completed".into()), (3, "Completed x.".into())]);
+}
+
+#[tokio::test]
+async fn who_hangs_up_changes_nothing() {
+    let desk = Desk::with(streaming()).await;
+    for reads in 0..4 {
+        let mut stream = desk.stream(text("500")).await;
+        let id = stream.task().clone();
+        for _ in 0..reads {
+            stream.next().await;
+        }
+        drop(stream);
+        let mut again = desk.subscribe(&id, Some(0)).await.unwrap();
+        assert_eq!(drain(&mut again).await.len(), 503);
+    }
+    let task = {
+        // A blocking sender that goes away before the answer.
+        tokio::select! {
+            biased;
+            _ = desk.send(text("500")) => panic!("nothing is stored that fast"),
+            () = std::future::ready(()) => {}
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        desk_task(&desk).await
+    };
+    assert_eq!(desk.get(&task).await.status.state, State::Completed);
+    let _ = at_once("");
+}

@@ -1,0 +1,68 @@
+use std::time::Duration;
+
+use sabir_engine::{AgentError, Ended, Limits, Settings, Turn};
+use sabir_model::{Part, State};
+use sabir_store::MemoryStore;
+use sabir_testkit::scripted::ScriptedAgent;
+
+use crate::desk::{Desk, endless, text, to};
+
+/// Says something every 3 seconds, ten times.
+fn chatty() -> ScriptedAgent {
+    ScriptedAgent::new(|turn: Turn| async move {
+        for i in 0..10 {
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_secs(3)) => turn.progress(format!("{i}")).await,
+                () = turn.cancelled() => return Ok(Ended::Canceled),
+            }
+        }
+        Ok::<_, AgentError>(Ended::Completed(Vec::new()))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_fail_the_task_and_say_which_one() {
+    let seconds = |n| Some(Duration::from_secs(n));
+    for (timeout, idle_timeout, expected) in [
+        (seconds(5), None, Some("timed out: the turn took longer than 5s")),
+        (None, seconds(2), Some("timed out: nothing was heard of the agent for 2s")),
+        (seconds(20), seconds(4), Some("timed out: the turn took longer than 20s")),
+        (None, seconds(4), None),
+        (seconds(40), seconds(4), None),
+    ] {
+        let desk = Desk::limited(chatty(), Limits { timeout, idle_timeout, ..Limits::default() }).await;
+        let task = desk.task(text("go")).await;
+        let reason = task.status.message.map(|message| message.text());
+        assert_eq!(reason.as_deref(), expected, "{timeout:?} {idle_timeout:?}");
+        let state = if expected.is_some() { State::Failed } else { State::Completed };
+        assert_eq!(task.status.state, state);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_in_which_the_caller_thinks_is_not_the_agents() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        let answer = turn.ask(State::InputRequired, vec![Part::text("may I?")]).await?;
+        Ok(Ended::Completed(vec![Part::text(answer.text())]))
+    });
+    let limits = Limits {
+        timeout: Some(Duration::from_secs(5)),
+        idle_timeout: Some(Duration::from_secs(2)),
+        ..Limits::default()
+    };
+    let desk = Desk::limited(agent, limits).await;
+    let parked = desk.task(text("go")).await;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(desk.get(&parked.id).await.status.state, State::InputRequired);
+    assert_eq!(desk.task(to(&parked.id, text("yes"))).await.status.state, State::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_callers_patience_does_not_change_the_task() {
+    let settings = Settings { max_wait: Some(Duration::from_secs(1)), ..Settings::default() };
+    let desk = Desk::on(std::sync::Arc::new(MemoryStore::new()), endless(), Limits::default(), settings).await;
+    let task = desk.task(text("go")).await;
+    assert_eq!(task.status.state, State::Working);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(desk.get(&task.id).await.status.state, State::Working);
+}

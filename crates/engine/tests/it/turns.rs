@@ -1,0 +1,133 @@
+use std::sync::Arc;
+
+use sabir_engine::{AgentError, Ended, Turn};
+use sabir_model::{Message, Part, State};
+use sabir_testkit::scripted::ScriptedAgent;
+use tokio::sync::Notify;
+
+use crate::desk::{Desk, asking, at_once, drain, text, to, within};
+
+fn history(task: &sabir_model::Task) -> Vec<String> {
+    task.history.iter().map(Message::text).collect()
+}
+
+#[tokio::test]
+async fn a_question_is_answered_on_the_same_task() {
+    let desk = Desk::with(asking()).await;
+    let waiting = desk.task(text("ask which?")).await;
+    assert_eq!(waiting.status.state, State::InputRequired);
+    let done = desk.task(to(&waiting.id, text("friday"))).await;
+    assert_eq!((done.id.clone(), done.status.state), (waiting.id, State::Completed));
+    assert_eq!(history(&done), ["ask which?", "which?", "friday"]);
+}
+
+#[tokio::test]
+async fn a_message_to_a_working_task_is_its_next_turn_and_nothing_settles_before() {
+    let go = Arc::new(Notify::new());
+    let gate = go.clone();
+    let agent = ScriptedAgent::new(move |turn: Turn| {
+        let gate = gate.clone();
+        async move {
+            gate.notified().await;
+            Ok::<_, AgentError>(Ended::Completed(vec![Part::text(turn.message().text())]))
+        }
+    });
+    let seen = agent.seen();
+    let desk = Desk::with(agent).await;
+    let task = desk.task(at_once("one")).await;
+    let mut stream = desk.subscribe(&task.id, Some(0)).await.unwrap();
+    desk.task(to(&task.id, at_once("two"))).await;
+    desk.task(to(&task.id, at_once("three"))).await;
+    for _ in 0..3 {
+        go.notify_one();
+        tokio::task::yield_now().await;
+    }
+    let frames = loop {
+        tokio::select! {
+            frames = drain(&mut stream) => break frames,
+            () = tokio::time::sleep(std::time::Duration::from_millis(5)) => go.notify_one(),
+        }
+    };
+    assert_eq!(*seen.lock().unwrap(), ["one", "two", "three"]);
+    let done = desk.get(&task.id).await;
+    assert_eq!(history(&done), ["one", "two", "three"]);
+    assert_eq!(done.status.message.unwrap().text(), "three");
+    assert_eq!(done.status.state, State::Completed);
+    assert!(frames.iter().filter(|(_, words)| words.ends_with('.')).count() <= 1, "{frames:?}");
+}
+
+/// Asks in mid-turn and completes with the answer.
+fn approving() -> ScriptedAgent {
+    ScriptedAgent::new(|turn: Turn| async move {
+        let answer = turn.ask(State::InputRequired, vec![Part::text("may I?")]).await?;
+        turn.progress(format!("heard {}", answer.text())).await;
+        Ok(Ended::Completed(vec![Part::text(answer.text())]))
+    })
+}
+
+#[tokio::test]
+async fn a_question_in_mid_turn_keeps_the_stream_open() {
+    let desk = Desk::with(approving()).await;
+    let parked = desk.task(text("go")).await;
+    assert_eq!((parked.status.state, parked.turn_over), (State::InputRequired, false));
+    let mut stream = desk.subscribe(&parked.id, Some(0)).await.unwrap();
+    let done = desk.task(to(&parked.id, text("yes"))).await;
+    assert_eq!(done.status.message.as_ref().unwrap().text(), "yes");
+    let frames: Vec<String> = drain(&mut stream).await.into_iter().map(|(_, words)| words).collect();
+    assert_eq!(
+        frames,
+        ["created", "Working", "InputRequired may I?", "Working", "Working heard yes", "Completed yes."]
+    );
+    assert_eq!(history(&done), ["go", "may I?", "yes"]);
+}
+
+#[tokio::test]
+async fn who_comes_behind_a_parked_run_is_told_what_it_waits_for() {
+    let desk = Desk::with(approving()).await;
+    let parked = desk.task(within("c1", text("go"))).await;
+    let behind = desk.task(within("c1", at_once("me too"))).await;
+    assert_eq!(behind.status.state, State::Submitted);
+    assert!(behind.status.message.unwrap().text().contains(parked.id.as_str()));
+    desk.task(to(&parked.id, text("yes"))).await;
+    let second = desk.task(to(&behind.id, text("also yes"))).await;
+    assert!(matches!(second.status.state, State::Completed | State::InputRequired), "{:?}", second.status);
+}
+
+#[tokio::test]
+async fn an_agent_that_fails_or_panics_fails_its_task() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        match turn.message().text().as_str() {
+            "panic" => panic!("as told"),
+            "error" => Err(AgentError("no network".into())),
+            _ => Ok(Ended::Completed(Vec::new())),
+        }
+    });
+    let desk = Desk::with(agent).await;
+    for (words, reason) in [("error", "no network"), ("panic", "the agent crashed")] {
+        let task = desk.task(text(words)).await;
+        assert_eq!(task.status.state, State::Failed);
+        assert_eq!(task.status.message.unwrap().text(), reason);
+    }
+    assert_eq!(desk.task(text("fine")).await.status.state, State::Completed);
+}
+
+#[tokio::test]
+async fn an_agent_sees_the_conversation_its_references_and_its_memory() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        let earlier = turn.conversation().await?;
+        let referred = turn.references().await?;
+        let memory = turn.memory().await?;
+        turn.remember(Some(format!("after {}", turn.message().text()))).await;
+        let text = format!("{} earlier, {} referred, {memory:?}", earlier.len(), referred.len());
+        Ok(Ended::Completed(vec![Part::text(text)]))
+    });
+    let desk = Desk::with(agent).await;
+    let first = desk.task(within("c1", text("one"))).await;
+    assert_eq!(first.status.message.unwrap().text(), "0 earlier, 0 referred, None");
+    let mut second = within("c1", text("two"));
+    second.message.references = vec![first.id, sabir_model::TaskId::parse("unknown").unwrap()];
+    let second = desk.task(second).await;
+    assert_eq!(second.status.message.unwrap().text(), "1 earlier, 1 referred, Some(\"after one\")");
+    let elsewhere = desk.task(within("c2", text("three"))).await;
+    assert_eq!(elsewhere.status.message.unwrap().text(), "0 earlier, 0 referred, None");
+}

@@ -1,0 +1,156 @@
+//! An append as the bytes that are stored.
+//!
+//! Made on the caller's thread, so that the one thread which writes only binds and inserts. The JSON
+//! of `model`'s own serde is the format of the log.
+
+use sabir_model::{AgentId, Birth, ContextId, Event, IdempotencyKey, Owner, Seq, State, TaskId, Timestamp};
+
+use crate::{Append, Beside, StoreError, Target, TaskNo};
+
+/// A fold of so many events is short enough to do without a stored snapshot.
+pub(crate) const SHORT_FOLD: Seq = 16;
+
+pub(crate) struct Encoded {
+    pub subject: Subject,
+    pub after: Seq,
+    pub events: Bodies,
+    pub snapshot: Option<Vec<u8>>,
+    pub beside: Vec<Extra>,
+}
+
+pub(crate) enum Subject {
+    New(Newborn),
+    /// With its new status, if one of the events changes it.
+    Known(TaskNo, Option<Latest>),
+}
+
+pub(crate) struct Newborn {
+    pub owner: Owner,
+    pub agent: AgentId,
+    pub task: TaskId,
+    pub context: ContextId,
+    pub born: Birth,
+    pub key: Option<IdempotencyKey>,
+    pub created: Timestamp,
+    pub latest: Latest,
+}
+
+/// What the last of several status events says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Latest {
+    pub state: State,
+    pub time: Timestamp,
+    pub turn_over: bool,
+}
+
+pub(crate) enum Extra {
+    InboxAdd(Vec<u8>),
+    InboxTake(usize),
+    AgentState(Option<String>),
+}
+
+impl Encoded {
+    pub fn new(append: &Append<'_>) -> Result<Self, StoreError> {
+        let last = append.after.saturating_add(append.events.len() as Seq);
+        // A snapshot of another moment than the last event would swallow events or repeat them.
+        let snapshot = append.snapshot.filter(|task| task.seq == last && last > SHORT_FOLD);
+        let mut events = Bodies::default();
+        for event in append.events {
+            events.push(event)?;
+        }
+        Ok(Self {
+            subject: subject(append)?,
+            after: append.after,
+            events,
+            snapshot: snapshot.map(serde_json::to_vec).transpose().map_err(failed)?,
+            beside: append.beside.iter().map(extra).collect::<Result<_, _>>()?,
+        })
+    }
+
+    pub fn last(&self) -> Seq {
+        self.after.saturating_add(self.events.len() as Seq)
+    }
+}
+
+fn subject(append: &Append<'_>) -> Result<Subject, StoreError> {
+    match (&append.target, append.events) {
+        (Target::New(new), [Event::Created(created), later @ ..]) if append.after == 0 => {
+            let submitted = Latest { state: State::Submitted, time: created.time, turn_over: false };
+            Ok(Subject::New(Newborn {
+                owner: new.owner.clone(),
+                agent: new.agent.clone(),
+                task: new.task.clone(),
+                context: new.context.clone(),
+                born: new.born,
+                key: new.key.cloned(),
+                created: created.time,
+                latest: latest(later)?.unwrap_or(submitted),
+            }))
+        }
+        (Target::New(_), _) => Err(misused("a new task begins with its creation")),
+        (Target::Known(no), events) => Ok(Subject::Known(*no, latest(events)?)),
+    }
+}
+
+fn latest(events: &[&Event]) -> Result<Option<Latest>, StoreError> {
+    let mut latest = None;
+    for event in events {
+        match event {
+            Event::Created(_) => return Err(misused("a task is created once, by its first event")),
+            Event::Status(change) => {
+                let (state, time) = (change.status.state, change.status.time);
+                latest = Some(Latest { state, time, turn_over: change.is_final });
+            }
+            Event::Artifact(_) => {}
+        }
+    }
+    Ok(latest)
+}
+
+fn extra(beside: &Beside) -> Result<Extra, StoreError> {
+    Ok(match beside {
+        Beside::InboxAdd(message) => Extra::InboxAdd(serde_json::to_vec(message).map_err(failed)?),
+        Beside::InboxTake(count) => Extra::InboxTake(*count),
+        Beside::AgentState(state) => Extra::AgentState(state.clone()),
+    })
+}
+
+/// Encoded events, one behind the other in one buffer.
+#[derive(Default)]
+pub(crate) struct Bodies {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Bodies {
+    fn push(&mut self, event: &Event) -> Result<(), StoreError> {
+        serde_json::to_writer(&mut self.bytes, event).map_err(failed)?;
+        self.ends.push(self.bytes.len());
+        Ok(())
+    }
+
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// All of them together, in bytes.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.ends.iter().scan(0, |start, end| {
+            let body = &self.bytes[*start..*end];
+            *start = *end;
+            Some(body)
+        })
+    }
+}
+
+fn failed(error: serde_json::Error) -> StoreError {
+    StoreError::Failed(error.into())
+}
+
+fn misused(rule: &'static str) -> StoreError {
+    StoreError::Failed(rule.into())
+}

@@ -1,0 +1,36 @@
+//! What can go wrong in a store, told so that the reader knows what to do next.
+
+use std::path::PathBuf;
+
+use sabir_model::{BoxError, TaskId};
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Somebody else has appended to the task, or it is gone.
+    #[error("the task has changed meanwhile")]
+    Conflict,
+    /// The id or the idempotency key is taken by this task.
+    #[error("task {0} exists already")]
+    Exists(TaskId),
+    #[error("the disk or the quota is full")]
+    Full,
+    #[error("the store is closed")]
+    Closed,
+    #[error("the store failed")]
+    Failed(#[source] BoxError),
+}
+
+/// Why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("{} is in use by another Sabir; stop it, or choose another file with --store", .0.display())]
+    InUse(PathBuf),
+    #[error("{} cannot be written; check its permissions and those of its folder, or choose another file with --store", .0.display())]
+    ReadOnly(PathBuf),
+    #[error("{} is not a Sabir database or is damaged: {reason}; move it away or restore a backup", .path.display())]
+    Damaged { path: PathBuf, reason: String },
+    #[error("{} was written by a newer Sabir (format {found}, this one knows {known}); run that version, or choose another file with --store", .path.display())]
+    Newer { path: PathBuf, found: i64, known: i64 },
+    #[error("{} cannot be opened: {reason}", .path.display())]
+    Other { path: PathBuf, reason: String },
+}

@@ -1,0 +1,21 @@
+//! The event log and its lookups.
+//!
+//! `Store` is the door; `sqlite` is what a laptop and a single server use, `memory` is its twin for
+//! tests and trials. One contract suite in `sabir-testkit` runs against every implementation.
+
+mod error;
+mod store;
+
+mod encode;
+mod fold;
+mod page;
+
+mod memory;
+mod sqlite;
+
+pub use error::{OpenError, StoreError};
+pub use memory::MemoryStore;
+pub use sqlite::{Durability, Settings, SqliteStore};
+pub use store::{
+    Append, Appended, Beside, Listing, NewTask, Pending, Query, Retention, Store, StoreFuture, Target, TaskNo, TaskRow,
+};

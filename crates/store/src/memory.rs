@@ -1,0 +1,289 @@
+//! The twin of the SQLite store, for tests and trials: the same answers, nothing on disk.
+//!
+//! It keeps the same encoded bytes, so that what a test stores has been through the log's format too.
+//! Lists look at every task; that is the plain meaning which the other stores are compared with.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::future::ready;
+use std::sync::{Mutex, MutexGuard};
+
+use sabir_model::{
+    AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, State, Task, TaskBirth, TaskId, Timestamp,
+};
+
+use crate::encode::{Encoded, Extra, Latest, Newborn, Subject};
+use crate::fold::{Fold, decode};
+use crate::page::{EVENT_BYTES, cut};
+use crate::{Append, Appended, Listing, Pending, Query, Retention, Store, StoreError, StoreFuture, TaskNo, TaskRow};
+
+/// A sweep takes at most so many tasks at a time.
+const SWEEP: usize = 256;
+
+#[derive(Default)]
+pub struct MemoryStore {
+    shelf: Mutex<Shelf>,
+}
+
+#[derive(Default)]
+struct Shelf {
+    last_no: u64,
+    tasks: BTreeMap<TaskNo, Entry>,
+    /// Tasks of one owner and id, one per agent, in order of creation.
+    ids: HashMap<(Owner, TaskId), Vec<TaskNo>>,
+    keys: HashMap<(Owner, AgentId, IdempotencyKey), TaskNo>,
+    agent_state: HashMap<(Owner, AgentId, ContextId), String>,
+}
+
+struct Entry {
+    row: TaskRow,
+    events: Vec<Box<[u8]>>,
+    inbox: VecDeque<Vec<u8>>,
+}
+
+impl MemoryStore {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().expect("nobody panics with the shelf in hand")
+    }
+}
+
+impl Store for MemoryStore {
+    fn append(&self, append: Append<'_>) -> StoreFuture<'static, Appended> {
+        answer(Encoded::new(&append).and_then(|encoded| self.shelf().append(encoded)))
+    }
+
+    fn find(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<TaskRow>> {
+        answer(Ok(self.shelf().find(owner, agent, task).map(|entry| entry.row.clone())))
+    }
+
+    fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>> {
+        let shelf = self.shelf();
+        answer(shelf.tasks.get(&task).map(Entry::fold).transpose())
+    }
+
+    fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>> {
+        let shelf = self.shelf();
+        answer(shelf.tasks.get(&task).map_or(Ok(Vec::new()), |entry| entry.events(after, limit)))
+    }
+
+    fn list(&self, query: Query) -> StoreFuture<'_, Listing> {
+        answer(self.shelf().list(&query))
+    }
+
+    fn waiting(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Vec<TaskRow>> {
+        let shelf = self.shelf();
+        let entries = shelf.tasks.values().filter(|entry| entry.is_of(owner, agent, context));
+        answer(Ok(entries.map(|entry| &entry.row).filter(|row| row.state.is_waiting()).cloned().collect()))
+    }
+
+    fn conversation(
+        &self,
+        owner: &Owner,
+        agent: &AgentId,
+        context: &ContextId,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<Task>> {
+        let shelf = self.shelf();
+        let mut entries: Vec<&Entry> =
+            shelf.tasks.values().filter(|entry| entry.is_of(owner, agent, context)).collect();
+        entries.sort_by_key(|entry| (entry.row.time, entry.row.no));
+        entries.drain(..entries.len().saturating_sub(limit));
+        entries.sort_by_key(|entry| entry.row.no);
+        answer(entries.into_iter().map(Entry::fold).collect())
+    }
+
+    fn keyed(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>> {
+        let shelf = self.shelf();
+        let no = shelf.keys.get(&(owner.clone(), agent.clone(), key.clone()));
+        answer(Ok(no.and_then(|no| shelf.tasks.get(no)).map(|entry| entry.row.clone())))
+    }
+
+    fn agent_state(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Option<String>> {
+        answer(Ok(self.shelf().agent_state.get(&(owner.clone(), agent.clone(), context.clone())).cloned()))
+    }
+
+    fn inbox(&self, task: TaskNo) -> StoreFuture<'_, Vec<Message>> {
+        let shelf = self.shelf();
+        answer(shelf.tasks.get(&task).map_or(Ok(Vec::new()), Entry::messages))
+    }
+
+    fn unfinished(&self) -> StoreFuture<'_, Vec<Pending>> {
+        let shelf = self.shelf();
+        let unsettled = shelf.tasks.values().filter(|entry| !entry.row.state.is_terminal());
+        answer(unsettled.map(|entry| Ok(Pending { row: entry.row.clone(), inbox: entry.messages()? })).collect())
+    }
+
+    fn sweep(&self, retention: Retention) -> StoreFuture<'_, u64> {
+        answer(Ok(self.shelf().sweep(retention)))
+    }
+
+    fn check(&self) -> StoreFuture<'_, ()> {
+        answer(Ok(()))
+    }
+}
+
+fn answer<T: Send + 'static>(answer: Result<T, StoreError>) -> StoreFuture<'static, T> {
+    Box::pin(ready(answer))
+}
+
+impl Shelf {
+    fn append(&mut self, append: Encoded) -> Result<Appended, StoreError> {
+        let no = match &append.subject {
+            Subject::New(newborn) => self.create(newborn)?,
+            Subject::Known(no, latest) => self.change(*no, append.after, *latest)?,
+        };
+        let last = append.last();
+        let entry = self.tasks.get_mut(&no).ok_or(StoreError::Conflict)?;
+        entry.events.extend(append.events.iter().map(Box::from));
+        entry.row.seq = last;
+        for extra in append.beside {
+            match extra {
+                Extra::InboxAdd(message) => entry.inbox.push_back(message),
+                Extra::InboxTake(count) => drop(entry.inbox.drain(..count.min(entry.inbox.len()))),
+                Extra::AgentState(state) => {
+                    let place = (entry.row.owner.clone(), entry.row.agent.clone(), entry.row.context.clone());
+                    match state {
+                        Some(state) => self.agent_state.insert(place, state),
+                        None => self.agent_state.remove(&place),
+                    };
+                }
+            }
+        }
+        Ok(Appended { task: no, last })
+    }
+
+    fn create(&mut self, new: &Newborn) -> Result<TaskNo, StoreError> {
+        let key = new.key.as_ref().map(|key| (new.owner.clone(), new.agent.clone(), key.clone()));
+        if let Some(entry) = key.as_ref().and_then(|key| self.keys.get(key)).and_then(|no| self.tasks.get(no)) {
+            return Err(StoreError::Exists(entry.row.task.clone()));
+        }
+        if self.find(&new.owner, Some(&new.agent), &new.task).is_some() {
+            return Err(StoreError::Exists(new.task.clone()));
+        }
+        self.last_no += 1;
+        let no = TaskNo(self.last_no);
+        let row = TaskRow {
+            no,
+            owner: new.owner.clone(),
+            agent: new.agent.clone(),
+            task: new.task.clone(),
+            context: new.context.clone(),
+            born: new.born,
+            state: new.latest.state,
+            time: new.latest.time,
+            turn_over: new.latest.turn_over,
+            created: new.created,
+            seq: 0,
+        };
+        self.tasks.insert(no, Entry { row, events: Vec::new(), inbox: VecDeque::new() });
+        self.ids.entry((new.owner.clone(), new.task.clone())).or_default().push(no);
+        self.keys.extend(key.map(|key| (key, no)));
+        Ok(no)
+    }
+
+    fn change(&mut self, no: TaskNo, after: Seq, latest: Option<Latest>) -> Result<TaskNo, StoreError> {
+        let entry = self.tasks.get_mut(&no).ok_or(StoreError::Conflict)?;
+        if entry.row.seq != after {
+            return Err(StoreError::Conflict);
+        }
+        if let Some(latest) = latest {
+            entry.row.state = latest.state;
+            entry.row.time = latest.time;
+            entry.row.turn_over = latest.turn_over;
+        }
+        Ok(no)
+    }
+
+    fn find(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> Option<&Entry> {
+        let numbers = self.ids.get(&(owner.clone(), task.clone()))?;
+        let mut newest_first = numbers.iter().rev().filter_map(|no| self.tasks.get(no));
+        newest_first.find(|entry| agent.is_none_or(|agent| entry.row.agent == *agent))
+    }
+
+    fn list(&self, query: &Query) -> Result<Listing, StoreError> {
+        let mut matching: Vec<&Entry> = self.tasks.values().filter(|entry| entry.matches(query)).collect();
+        let total = matching.len() as u64;
+        if let Some(from) = &query.from {
+            matching.retain(|entry| entry.place() < (from.time, &from.task));
+        }
+        matching.sort_by(|a, b| (b.place(), &b.row.agent).cmp(&(a.place(), &a.row.agent)));
+        let more = cut(&mut matching, query.limit, |entry| entry.place());
+        let tasks = matching.into_iter().map(Entry::fold).collect::<Result<_, _>>()?;
+        Ok(Listing { tasks, more, total })
+    }
+
+    fn sweep(&mut self, retention: Retention) -> u64 {
+        let mut settled: Vec<&TaskRow> =
+            self.tasks.values().map(|entry| &entry.row).filter(|row| row.state.is_terminal()).collect();
+        settled.sort_by_key(|row| (row.time, row.no));
+        let surplus = retention.keep.map_or(0, |keep| settled.len().saturating_sub(keep as usize));
+        let aged = |row: &TaskRow| retention.settled_before.is_some_and(|before| row.time < before);
+        let goes = settled.iter().enumerate().take_while(|(at, row)| *at < surplus || aged(row));
+        let numbers: Vec<TaskNo> = goes.take(SWEEP).map(|(_, row)| row.no).collect();
+        for no in &numbers {
+            self.remove(*no);
+        }
+        numbers.len() as u64
+    }
+
+    fn remove(&mut self, no: TaskNo) {
+        let Some(Entry { row, .. }) = self.tasks.remove(&no) else { return };
+        if let Some(numbers) = self.ids.get_mut(&(row.owner.clone(), row.task.clone())) {
+            numbers.retain(|other| *other != no);
+        }
+        self.keys.retain(|_, other| *other != no);
+        if !self.tasks.values().any(|entry| entry.is_of(&row.owner, &row.agent, &row.context)) {
+            self.agent_state.remove(&(row.owner, row.agent, row.context));
+        }
+    }
+}
+
+impl Entry {
+    fn fold(&self) -> Result<Task, StoreError> {
+        let row = self.row.clone();
+        let birth = TaskBirth { context: row.context, agent: row.agent, owner: row.owner, born: row.born };
+        let mut fold = Fold::new(row.task, birth);
+        for body in &self.events {
+            fold.take(body)?;
+        }
+        Ok(fold.finish().expect("a task begins with its creation"))
+    }
+
+    fn events(&self, after: Seq, limit: usize) -> Result<Vec<Recorded>, StoreError> {
+        let mut page = Vec::new();
+        let mut bytes = 0;
+        let skipped = usize::try_from(after).unwrap_or(usize::MAX);
+        for (seq, body) in (1..).zip(&self.events).skip(skipped).take(limit) {
+            page.push(Recorded { seq, event: decode(body)? });
+            bytes += body.len();
+            if bytes >= EVENT_BYTES {
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    fn messages(&self) -> Result<Vec<Message>, StoreError> {
+        self.inbox.iter().map(|body| decode(body)).collect()
+    }
+
+    fn is_of(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> bool {
+        self.row.owner == *owner && self.row.agent == *agent && self.row.context == *context
+    }
+
+    fn matches(&self, query: &Query) -> bool {
+        let row = &self.row;
+        row.owner == query.owner
+            && query.agent.as_ref().is_none_or(|agent| row.agent == *agent)
+            && query.context.as_ref().is_none_or(|context| row.context == *context)
+            && query.state.is_none_or(|state: State| row.state == state)
+            && query.since.is_none_or(|since| row.time >= since)
+    }
+
+    fn place(&self) -> (Timestamp, &TaskId) {
+        (self.row.time, &self.row.task)
+    }
+}

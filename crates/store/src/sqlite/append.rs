@@ -1,0 +1,202 @@
+//! One append, as rows of the transaction that is open.
+//!
+//! Whatever may refuse it is asked before its first row is written, so that a refused append leaves
+//! nothing behind in a transaction that it shares with others.
+
+use rusqlite::{Connection, Error, OptionalExtension, Result, Statement};
+use sabir_model::{AgentId, Owner, Seq, State, TaskId};
+
+use crate::encode::{Encoded, Extra, Latest, Newborn, SHORT_FOLD, Subject};
+use crate::{Appended, StoreError, TaskNo};
+
+use super::failure::is_duplicate;
+use super::key::{MAX_NO, MAX_SEQ, key, keys, seq};
+use super::rows::{self, code};
+use super::tallies::Tallies;
+
+pub(super) struct Appender<'c> {
+    conn: &'c Connection,
+    pub tallies: Tallies<'c>,
+    last_no: TaskNo,
+    last_event: Statement<'c>,
+    insert_event: Statement<'c>,
+    insert_task: Statement<'c>,
+    standing: Statement<'c>,
+    set_status: Statement<'c>,
+}
+
+/// Why an append is not stored.
+pub(super) enum Refused {
+    /// Nothing of it was written; its neighbours can be committed.
+    Cleanly(StoreError),
+    /// Something of it may be written already.
+    Midway(Error),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Refused::Midway(error)
+    }
+}
+
+impl<'c> Appender<'c> {
+    pub fn new(conn: &'c Connection, last_no: TaskNo) -> Result<Self> {
+        Ok(Self {
+            conn,
+            tallies: Tallies::new(conn)?,
+            last_no,
+            last_event: conn.prepare("SELECT key FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1")?,
+            insert_event: conn.prepare("INSERT INTO events (key, body) VALUES (?1, ?2)")?,
+            insert_task: conn.prepare(
+                "INSERT INTO tasks (no, owner, agent, id, context, born, state, time, turn_over, created)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            )?,
+            standing: conn.prepare("SELECT owner, agent, state FROM tasks WHERE no = ?1")?,
+            set_status: conn.prepare("UPDATE tasks SET state = ?2, time = ?3, turn_over = ?4 WHERE no = ?1")?,
+        })
+    }
+
+    pub fn append(&mut self, append: &Encoded) -> Result<Appended, Refused> {
+        let no = match &append.subject {
+            Subject::New(newborn) => self.create(newborn)?,
+            Subject::Known(no, latest) => {
+                self.agree(*no, append)?;
+                self.change(*no, *latest)?;
+                *no
+            }
+        };
+        for (seq, body) in (append.after + 1..).zip(append.events.iter()) {
+            self.insert_event.execute((key(no, seq), body))?;
+        }
+        if let Some(snapshot) = &append.snapshot {
+            self.keep_snapshot(no, append.last(), snapshot)?;
+        }
+        for extra in &append.beside {
+            self.put_beside(no, extra)?;
+        }
+        Ok(Appended { task: no, last: append.last() })
+    }
+
+    fn create(&mut self, new: &Newborn) -> Result<TaskNo, Refused> {
+        if let Some(made) = self.keyed(new)? {
+            return Err(Refused::Cleanly(StoreError::Exists(made)));
+        }
+        let no = TaskNo(self.last_no.0 + 1);
+        if no.0 >= MAX_NO {
+            return Err(Refused::Cleanly(StoreError::Failed("the task numbers are used up".into())));
+        }
+        let Latest { state, time, turn_over } = new.latest;
+        let (owner, agent) = (new.owner.as_key(), new.agent.as_str());
+        let (task, context, born) = (new.task.as_str(), new.context.as_str(), new.born.0);
+        let (time, created) = (time.as_millis(), new.created.as_millis());
+        let row = (no, owner, agent, task, context, born, code(state), time, turn_over, created);
+        match self.insert_task.execute(row) {
+            Ok(_) => {}
+            Err(error) if is_duplicate(&error) => {
+                return Err(Refused::Cleanly(StoreError::Exists(new.task.clone())));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.last_no = no;
+        if let Some(key) = &new.key {
+            let mut insert =
+                self.conn.prepare_cached("INSERT INTO keys (owner, agent, key, no) VALUES (?1, ?2, ?3, ?4)")?;
+            insert.execute((owner, agent, key.as_str(), no))?;
+        }
+        self.tallies.change(new.owner.clone(), new.agent.clone(), state, 1);
+        Ok(no)
+    }
+
+    /// The task that the same key has made before.
+    fn keyed(&self, new: &Newborn) -> Result<Option<TaskId>, Refused> {
+        let Some(key) = &new.key else { return Ok(None) };
+        let mut find = self.conn.prepare_cached(
+            "SELECT id FROM keys JOIN tasks USING (no) WHERE keys.owner = ?1 AND keys.agent = ?2 AND key = ?3",
+        )?;
+        let mut rows = find.query((new.owner.as_key(), new.agent.as_str(), key.as_str()))?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        rows::id(row, 0, |text| TaskId::parse(text)).map(Some).map_err(Refused::Cleanly)
+    }
+
+    /// The append begins where the task ends, and there is room behind.
+    fn agree(&mut self, no: TaskNo, append: &Encoded) -> Result<(), Refused> {
+        let (first, last) = keys(no).into_inner();
+        let found = self.last_event.query_row((first, last), |row| row.get(0)).optional()?;
+        if found.map(seq) != Some(append.after) {
+            return Err(Refused::Cleanly(StoreError::Conflict));
+        }
+        if append.last() > MAX_SEQ {
+            return Err(Refused::Cleanly(StoreError::Failed(format!("a task has at most {MAX_SEQ} events").into())));
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, no: TaskNo, latest: Option<Latest>) -> Result<(), Refused> {
+        let Some(latest) = latest else { return Ok(()) };
+        let (owner, agent, state) = self.standing(no).map_err(Refused::Cleanly)?;
+        if state != latest.state {
+            self.tallies.change(owner.clone(), agent.clone(), state, -1);
+            self.tallies.change(owner, agent, latest.state, 1);
+        }
+        self.set_status.execute((no, code(latest.state), latest.time.as_millis(), latest.turn_over))?;
+        Ok(())
+    }
+
+    fn standing(&mut self, no: TaskNo) -> Result<(Owner, AgentId, State), StoreError> {
+        let mut rows = self.standing.query((no,))?;
+        let row = rows.next()?.ok_or(StoreError::Conflict)?;
+        Ok((rows::owner(row, 0)?, rows::agent(row, 1)?, rows::state(row.get(2)?)?))
+    }
+
+    fn keep_snapshot(&self, no: TaskNo, last: Seq, snapshot: &[u8]) -> Result<()> {
+        let mut put = self.conn.prepare_cached(
+            "INSERT INTO snapshots (no, seq, body) VALUES (?1, ?2, ?3)
+             ON CONFLICT DO UPDATE SET seq = excluded.seq, body = excluded.body WHERE excluded.seq - seq > ?4",
+        )?;
+        put.execute((no, last as i64, snapshot, SHORT_FOLD as i64))?;
+        Ok(())
+    }
+
+    fn put_beside(&self, no: TaskNo, extra: &Extra) -> Result<()> {
+        match extra {
+            Extra::InboxAdd(message) => self.add_to_inbox(no, message),
+            Extra::InboxTake(count) => self.take_from_inbox(no, *count),
+            Extra::AgentState(Some(state)) => {
+                let mut put = self.conn.prepare_cached(
+                    "INSERT INTO agent_state (owner, agent, context, state)
+                     SELECT owner, agent, context, ?2 FROM tasks WHERE no = ?1
+                     ON CONFLICT DO UPDATE SET state = excluded.state",
+                )?;
+                put.execute((no, state)).map(drop)
+            }
+            Extra::AgentState(None) => {
+                let mut forget = self.conn.prepare_cached(
+                    "DELETE FROM agent_state
+                     WHERE (owner, agent, context) = (SELECT owner, agent, context FROM tasks WHERE no = ?1)",
+                )?;
+                forget.execute((no,)).map(drop)
+            }
+        }
+    }
+
+    fn add_to_inbox(&self, no: TaskNo, message: &[u8]) -> Result<()> {
+        let (first, last) = keys(no).into_inner();
+        let mut newest =
+            self.conn.prepare_cached("SELECT key FROM inbox WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1")?;
+        let newest: i64 = newest.query_row((first, last), |row| row.get(0)).optional()?.unwrap_or(first);
+        if newest == last {
+            return Err(Error::IntegralValueOutOfRange(0, newest));
+        }
+        self.conn.prepare_cached("INSERT INTO inbox (key, body) VALUES (?1, ?2)")?.execute((newest + 1, message))?;
+        Ok(())
+    }
+
+    fn take_from_inbox(&self, no: TaskNo, count: usize) -> Result<()> {
+        let (first, last) = keys(no).into_inner();
+        let mut take = self.conn.prepare_cached(
+            "DELETE FROM inbox WHERE key IN (SELECT key FROM inbox WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3)",
+        )?;
+        take.execute((first, last, i64::try_from(count).unwrap_or(i64::MAX)))?;
+        Ok(())
+    }
+}

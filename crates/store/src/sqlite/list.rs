@@ -1,0 +1,173 @@
+//! Lists: one page, and how many match in all.
+//!
+//! Every list walks an index that is in the list's order, so a page costs the same among ten tasks and
+//! a million. There is one walk for each agent that the owner has tasks with, and the pages are merged.
+//! Totals come from the tallies unless a filter asks for more than these know.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+use sabir_model::{AgentId, State};
+
+use crate::page::cut;
+use crate::{Listing, Query, StoreError};
+
+use super::reader::fold;
+use super::rows::{self, Found, code, found, found_columns};
+
+pub(super) fn list(conn: &mut Connection, query: &Query) -> Result<Listing, StoreError> {
+    // Total, page and folds are of one moment.
+    let moment = conn.transaction()?;
+    let agents = agents(&moment, query)?;
+    let walks: Vec<Walk> = match query.context {
+        Some(_) => vec![Walk::through_context(query)],
+        None => agents.iter().map(|agent| Walk::through_agent(query, agent, query.state)).collect(),
+    };
+    let mut page = Vec::new();
+    for walk in walks {
+        page.extend(walk.page(&moment, query)?);
+    }
+    page.sort_by(|a, b| (b.time, &b.id, &b.birth.agent).cmp(&(a.time, &a.id, &a.birth.agent)));
+    let more = cut(&mut page, query.limit, |task| (task.time, &task.id));
+    let total = total(&moment, query, &agents)?;
+    let tasks = page.into_iter().filter_map(|task| fold(&moment, task).transpose());
+    Ok(Listing { tasks: tasks.collect::<Result<_, _>>()?, more, total })
+}
+
+fn agents(conn: &Connection, query: &Query) -> Result<Vec<AgentId>, StoreError> {
+    if let Some(agent) = &query.agent {
+        return Ok(vec![agent.clone()]);
+    }
+    let mut select = conn.prepare_cached(AGENTS)?;
+    select.query_and_then((query.owner.as_key(),), |row| rows::agent(row, 0))?.collect()
+}
+
+pub(super) const AGENTS: &str = "SELECT DISTINCT agent FROM tallies WHERE owner = ?1 AND n > 0";
+
+fn total(conn: &Connection, query: &Query, agents: &[AgentId]) -> Result<u64, StoreError> {
+    if query.context.is_some() {
+        return Walk::through_context(query).count(conn);
+    }
+    if query.since.is_none() {
+        return tally(conn, query);
+    }
+    let count = |agent, state| Walk::through_agent(query, agent, state).count(conn);
+    let mut total = 0;
+    for agent in agents {
+        match query.state {
+            // No index has the completed ones alone, but all of the others.
+            Some(State::Completed) => {
+                total += count(agent, None)?;
+                for state in State::ALL.into_iter().filter(|state| *state != State::Completed) {
+                    total -= count(agent, Some(state))?;
+                }
+            }
+            state => total += count(agent, state)?,
+        }
+    }
+    Ok(total)
+}
+
+fn tally(conn: &Connection, query: &Query) -> Result<u64, StoreError> {
+    let mut sum = conn.prepare_cached(TALLY)?;
+    let state = query.state.map(code);
+    let agent = query.agent.as_ref().map(AgentId::as_str);
+    let sum: i64 = sum.query_row((query.owner.as_key(), agent, state), |row| row.get(0))?;
+    Ok(u64::try_from(sum).unwrap_or(0))
+}
+
+/// A few rows for each agent of the owner.
+pub(super) const TALLY: &str = "SELECT coalesce(sum(n), 0) FROM tallies
+    WHERE owner = ?1 AND (?2 IS NULL OR agent = ?2) AND (?3 IS NULL OR state = ?3)";
+
+/// One way through one index, with what filters it.
+struct Walk {
+    sql: String,
+    params: Vec<Value>,
+}
+
+impl Walk {
+    /// Contexts are small; other filters look at their rows.
+    fn through_context(query: &Query) -> Self {
+        let mut walk = Walk::new("INDEXED BY tasks_context WHERE owner = ?", query.owner.as_key());
+        if let Some(context) = &query.context {
+            walk.and("context = ?", context.as_str().to_owned());
+        }
+        if let Some(agent) = &query.agent {
+            walk.and("agent = ?", agent.as_str().to_owned());
+        }
+        if let Some(state) = query.state {
+            walk.and("state = ?", code(state));
+        }
+        walk.since(query)
+    }
+
+    fn through_agent(query: &Query, agent: &AgentId, state: Option<State>) -> Self {
+        let index = match state {
+            None | Some(State::Completed) => "INDEXED BY tasks_time WHERE owner = ?",
+            // The index has this condition too, and is used only where a query repeats it.
+            Some(_) => "INDEXED BY tasks_state WHERE state <> 4 AND owner = ?",
+        };
+        let mut walk = Walk::new(index, query.owner.as_key());
+        walk.and("agent = ?", agent.as_str().to_owned());
+        if let Some(state) = state {
+            walk.and("state = ?", code(state));
+        }
+        walk.since(query)
+    }
+
+    fn new(sql: &str, owner: &str) -> Self {
+        Self { sql: sql.into(), params: vec![owner.to_owned().into()] }
+    }
+
+    fn and(&mut self, condition: &str, value: impl Into<Value>) {
+        self.sql.push_str(" AND ");
+        self.sql.push_str(condition);
+        self.params.push(value.into());
+    }
+
+    fn since(mut self, query: &Query) -> Self {
+        if let Some(since) = query.since {
+            self.and("time >= ?", since.as_millis());
+        }
+        self
+    }
+
+    fn page(self, conn: &Connection, query: &Query) -> Result<Vec<Found>, StoreError> {
+        let Walk { sql, params } = self.selecting_page(query);
+        let mut select = conn.prepare_cached(&sql)?;
+        select.query_and_then(params_from_iter(params), found)?.collect()
+    }
+
+    fn count(self, conn: &Connection) -> Result<u64, StoreError> {
+        let Walk { sql, params } = self.selecting_count();
+        let mut select = conn.prepare_cached(&sql)?;
+        let count: i64 = select.query_row(params_from_iter(params), |row| row.get(0))?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    fn selecting_page(mut self, query: &Query) -> Self {
+        if let Some(from) = &query.from {
+            self.and("(time, id) < (?, ?)", from.time.as_millis());
+            self.params.push(from.task.as_str().to_owned().into());
+        }
+        // One more than asked for tells whether more follow.
+        self.params.push(i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1).into());
+        let (columns, walk) = (found_columns!(), self.sql);
+        let sql = format!("SELECT {columns} FROM tasks {walk} ORDER BY time DESC, id DESC, agent DESC LIMIT ?");
+        Self { sql, params: self.params }
+    }
+
+    fn selecting_count(self) -> Self {
+        Self { sql: format!("SELECT count(*) FROM tasks {}", self.sql), params: self.params }
+    }
+}
+
+/// Every statement that a list may run on the tasks, for a look at how it is done.
+#[cfg(test)]
+pub(super) fn sql(query: &Query, agent: &AgentId) -> [String; 2] {
+    let walk = || match query.context {
+        Some(_) => Walk::through_context(query),
+        None => Walk::through_agent(query, agent, query.state),
+    };
+    [walk().selecting_page(query).sql, walk().selecting_count().sql]
+}

@@ -1,0 +1,33 @@
+//! The log in one SQLite file.
+//!
+//! One thread writes: it commits everything that is queued in one transaction, so that many callers
+//! share one sync of the disk. Readers have connections of their own and never wait for it. A third
+//! thread moves the write-ahead log into the file, off the path of a commit.
+
+mod failure;
+mod key;
+mod rows;
+mod schema;
+
+mod connect;
+mod lock;
+mod open;
+
+mod append;
+mod checkpoint;
+mod queue;
+mod sweep;
+mod tallies;
+mod writer;
+
+mod list;
+mod pool;
+mod reader;
+
+mod store;
+
+#[cfg(test)]
+mod plans;
+
+pub use connect::{Durability, Settings};
+pub use store::SqliteStore;

@@ -1,0 +1,85 @@
+//! Lookups and lists must use their indexes: what is quick among ten tasks is quick among a million.
+
+use rusqlite::Connection;
+use sabir_model::{AgentId, ContextId, Cursor, Owner, State, TaskId, Timestamp};
+
+use crate::Query;
+
+use super::{list, reader, schema, sweep};
+
+const EVENTS_OF_A_TASK: &str = "SEARCH events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
+
+#[test]
+fn lookups_go_straight_to_their_rows() {
+    for (sql, expected) in [
+        (reader::FIND, "SEARCH tasks USING INDEX tasks_id (owner=? AND id=? AND agent=?)"),
+        // The sort is of the few agents that have a task of this id.
+        (reader::FIND_ANYWHERE, "SEARCH tasks USING INDEX tasks_id (owner=? AND id=?); USE TEMP B-TREE FOR ORDER BY"),
+        (
+            reader::KEYED,
+            "SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?); SEARCH keys USING PRIMARY KEY (owner=? AND agent=? AND key=?)",
+        ),
+        (reader::WAITING, "SEARCH tasks USING INDEX tasks_open (owner=? AND context=?)"),
+        (reader::CONVERSATION, "SEARCH tasks USING INDEX tasks_context (owner=? AND context=?)"),
+        // All of an index that holds unfinished tasks only.
+        (reader::UNFINISHED, "SCAN tasks USING INDEX tasks_open; USE TEMP B-TREE FOR ORDER BY"),
+        (reader::EVENTS, EVENTS_OF_A_TASK),
+        (list::AGENTS, "SEARCH tallies USING PRIMARY KEY (owner=?)"),
+        (list::TALLY, "SEARCH tallies USING PRIMARY KEY (owner=?)"),
+        // All of it, but in the order that is wanted and only as far as the limit.
+        (sweep::OLDEST, "SCAN tasks USING INDEX tasks_settled"),
+    ] {
+        let mut plan = plan(sql);
+        plan.retain(|step| !step.contains("SCALAR SUBQUERY"));
+        // What finds the number of a task's last event.
+        if sql != reader::EVENTS {
+            plan.retain(|step| step != EVENTS_OF_A_TASK);
+        }
+        assert_eq!(plan.join("; "), expected, "{sql}");
+    }
+}
+
+#[test]
+fn lists_walk_an_index_in_its_order() {
+    for state in [None, Some(State::Completed), Some(State::Working)] {
+        for context in [None, Some("c")] {
+            for since in [None, Some(1)] {
+                for from in [None, Some(1)] {
+                    let query = Query {
+                        owner: Owner::anonymous(),
+                        agent: None,
+                        context: context.map(|text| ContextId::parse(text).unwrap()),
+                        state,
+                        since: since.map(Timestamp::from_millis),
+                        from: from.map(|time| Cursor {
+                            time: Timestamp::from_millis(time),
+                            task: TaskId::parse("t").unwrap(),
+                        }),
+                        limit: 10,
+                    };
+                    for sql in list::sql(&query, &AgentId::parse("a").unwrap()) {
+                        check(&sql);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One search of one index, and at most a sort among equal times.
+fn check(sql: &str) {
+    let plan = plan(sql);
+    assert!(plan[0].starts_with("SEARCH tasks USING "), "{plan:?} for {sql}");
+    for step in &plan[1..] {
+        let sorts_ties = step.starts_with("USE TEMP B-TREE FOR LAST") && sql.contains("tasks_context");
+        assert!(sorts_ties, "{plan:?} for {sql}");
+    }
+}
+
+fn plan(sql: &str) -> Vec<String> {
+    let mut conn = Connection::open_in_memory().unwrap();
+    schema::migrate(&mut conn, 0).unwrap();
+    let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let steps = explain.raw_query().mapped(|row| row.get("detail")).collect::<Result<_, _>>();
+    steps.unwrap()
+}

@@ -1,0 +1,165 @@
+//! The door of the SQLite store: what goes to the writer and what to a reader.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId};
+use tokio::sync::oneshot;
+
+use crate::encode::Encoded;
+use crate::{
+    Append, Appended, Listing, OpenError, Pending, Query, Retention, Store, StoreError, StoreFuture, TaskNo, TaskRow,
+};
+
+use super::connect::{self, Durability, Settings};
+use super::lock::Lock;
+use super::pool::Pool;
+use super::queue::Queue;
+use super::writer::{self, Job, Reply};
+use super::{checkpoint, list, open, reader};
+
+pub struct SqliteStore {
+    queue: Arc<Queue<Job>>,
+    pool: Arc<Pool>,
+    commits: Arc<AtomicU64>,
+    running: Mutex<Option<Running>>,
+}
+
+/// What holds the file while the store is open.
+struct Running {
+    writer: JoinHandle<()>,
+    checkpointer: JoinHandle<()>,
+    lock: Lock,
+}
+
+impl SqliteStore {
+    /// Opens the file or creates it. Nobody else can open it until this store is closed.
+    pub fn open(path: &Path, durability: Durability) -> Result<Self, OpenError> {
+        Self::open_with(path, Settings { durability, ..Settings::default() })
+    }
+
+    pub fn open_with(path: &Path, settings: Settings) -> Result<Self, OpenError> {
+        let open::Opened { path, lock, conn, last_no } = open::open(path, &settings)?;
+        let beside = connect::checkpointer(&path, settings.durability).map_err(|error| open::describe(&path, error))?;
+        let (growth, checkpointer) = checkpoint::pair(beside);
+        let queue = Arc::new(Queue::new());
+        let commits = Arc::new(AtomicU64::new(0));
+        let (jobs, counter) = (queue.clone(), commits.clone());
+        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            let spawned = thread::Builder::new().name(name.into()).spawn(work);
+            spawned.map_err(|error| OpenError::Other { path: path.clone(), reason: error.to_string() })
+        };
+        // In this order: the checkpointer ends when no writer comes.
+        let checkpointer = spawn("store-checkpoint", Box::new(move || checkpointer.run()))?;
+        let writer = spawn("store-writer", Box::new(move || writer::run(&conn, last_no, &jobs, growth, counter)))?;
+        let running = Running { writer, checkpointer, lock };
+        Ok(Self { queue, pool: Arc::new(Pool::new(path)), commits, running: Mutex::new(Some(running)) })
+    }
+
+    /// Stores what is queued, refuses what comes later, and frees the file. Blocks until that is done.
+    pub fn close(&self) {
+        self.queue.close();
+        let running = self.running.lock().expect("nobody panics while closing").take();
+        let Some(Running { writer, checkpointer, lock }) = running else { return };
+        // A thread that panicked has told so; there is nothing left to wait for.
+        let _ = writer.join();
+        self.pool.close();
+        let _ = checkpointer.join();
+        drop(lock);
+    }
+
+    /// How many transactions have been committed since the store was opened.
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    fn ask_writer<T: Send + 'static>(&self, job: impl FnOnce(Reply<T>) -> Job) -> StoreFuture<'static, T> {
+        let (reply, answer) = oneshot::channel();
+        // Queued here and not when first polled, so that appends are stored in the order of the calls.
+        let queued = self.queue.push(job(reply)).is_ok();
+        Box::pin(async move {
+            if !queued {
+                return Err(StoreError::Closed);
+            }
+            answer.await.unwrap_or(Err(StoreError::Closed))
+        })
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Store for SqliteStore {
+    fn append(&self, append: Append<'_>) -> StoreFuture<'static, Appended> {
+        match Encoded::new(&append) {
+            Ok(encoded) => self.ask_writer(|reply| Job::Append(Box::new(encoded), reply)),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+
+    fn find(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<TaskRow>> {
+        let (owner, agent, task) = (owner.clone(), agent.cloned(), task.clone());
+        self.pool.read(move |conn| reader::find(conn, &owner, agent.as_ref(), &task))
+    }
+
+    fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>> {
+        self.pool.read(move |conn| reader::load(conn, task))
+    }
+
+    fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>> {
+        self.pool.read(move |conn| reader::events(conn, task, after, limit))
+    }
+
+    fn list(&self, query: Query) -> StoreFuture<'_, Listing> {
+        self.pool.read(move |conn| list::list(conn, &query))
+    }
+
+    fn waiting(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Vec<TaskRow>> {
+        let (owner, agent, context) = (owner.clone(), agent.clone(), context.clone());
+        self.pool.read(move |conn| reader::waiting(conn, &owner, &agent, &context))
+    }
+
+    fn conversation(
+        &self,
+        owner: &Owner,
+        agent: &AgentId,
+        context: &ContextId,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<Task>> {
+        let (owner, agent, context) = (owner.clone(), agent.clone(), context.clone());
+        self.pool.read(move |conn| reader::conversation(conn, &owner, &agent, &context, limit))
+    }
+
+    fn keyed(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>> {
+        let (owner, agent, key) = (owner.clone(), agent.clone(), key.clone());
+        self.pool.read(move |conn| reader::keyed(conn, &owner, &agent, &key))
+    }
+
+    fn agent_state(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Option<String>> {
+        let (owner, agent, context) = (owner.clone(), agent.clone(), context.clone());
+        self.pool.read(move |conn| reader::agent_state(conn, &owner, &agent, &context))
+    }
+
+    fn inbox(&self, task: TaskNo) -> StoreFuture<'_, Vec<Message>> {
+        self.pool.read(move |conn| reader::inbox(conn, task))
+    }
+
+    fn unfinished(&self) -> StoreFuture<'_, Vec<Pending>> {
+        self.pool.read(reader::unfinished)
+    }
+
+    fn sweep(&self, retention: Retention) -> StoreFuture<'_, u64> {
+        self.ask_writer(|reply| Job::Sweep(retention, reply))
+    }
+
+    fn check(&self) -> StoreFuture<'_, ()> {
+        let written = self.ask_writer(Job::Check);
+        let read = self.pool.read(|conn| Ok(conn.query_row("SELECT count(*) FROM probe", (), |_| Ok(()))?));
+        Box::pin(async move { written.await.and(read.await) })
+    }
+}

@@ -1,0 +1,190 @@
+//! The one thread that writes.
+//!
+//! It takes everything that is queued and commits it in one transaction, so that callers who come
+//! together pay for one sync. While it syncs, the next group gathers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rusqlite::{Connection, Error, Statement};
+use tokio::sync::oneshot;
+
+use crate::encode::Encoded;
+use crate::{Appended, Retention, StoreError, TaskNo};
+
+use super::append::{Appender, Refused};
+use super::checkpoint::Growth;
+use super::failure::{concerns_all, share};
+use super::queue::Queue;
+use super::sweep::sweep;
+
+pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+pub(super) enum Job {
+    Append(Box<Encoded>, Reply<Appended>),
+    Sweep(Retention, Reply<u64>),
+    /// Whether a row can be written and committed.
+    Check(Reply<()>),
+}
+
+type Group = Vec<(Box<Encoded>, Reply<Appended>)>;
+
+/// Works until the queue is closed and empty.
+pub(super) fn run(conn: &Connection, last_no: TaskNo, queue: &Queue<Job>, growth: Growth, commits: Arc<AtomicU64>) {
+    let _closing = Closing(queue);
+    let mut writer = match Writer::new(conn, last_no, growth, commits) {
+        Ok(writer) => writer,
+        Err(error) => return tracing::error!(%error, "the database cannot be written"),
+    };
+    loop {
+        let jobs = queue.drain();
+        if jobs.is_empty() {
+            return;
+        }
+        writer.work(jobs);
+    }
+}
+
+/// However the writer ends, nobody must wait for it in vain.
+struct Closing<'a>(&'a Queue<Job>);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+        self.0.drain();
+    }
+}
+
+struct Writer<'c> {
+    conn: &'c Connection,
+    begin: Statement<'c>,
+    commit: Statement<'c>,
+    appender: Appender<'c>,
+    growth: Growth,
+    commits: Arc<AtomicU64>,
+}
+
+impl<'c> Writer<'c> {
+    fn new(conn: &'c Connection, last_no: TaskNo, growth: Growth, commits: Arc<AtomicU64>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            conn,
+            begin: conn.prepare("BEGIN IMMEDIATE")?,
+            commit: conn.prepare("COMMIT")?,
+            appender: Appender::new(conn, last_no)?,
+            growth,
+            commits,
+        })
+    }
+
+    fn work(&mut self, jobs: Vec<Job>) {
+        let mut group = Group::with_capacity(jobs.len());
+        let mut others = Vec::new();
+        for job in jobs {
+            match job {
+                Job::Append(append, reply) => group.push((append, reply)),
+                other => others.push(other),
+            }
+        }
+        if !group.is_empty() {
+            self.append_group(group);
+        }
+        for job in others {
+            match job {
+                Job::Append(append, reply) => self.append_group(vec![(append, reply)]),
+                Job::Sweep(retention, reply) => {
+                    let conn = self.conn;
+                    answer(reply, self.transact(|appender| sweep(conn, &mut appender.tallies, retention)));
+                }
+                Job::Check(reply) => {
+                    let conn = self.conn;
+                    answer(reply, self.transact(|_| probe(conn).map_err(StoreError::from)));
+                }
+            }
+        }
+    }
+
+    fn append_group(&mut self, group: Group) {
+        match self.append_together(group.iter().map(|(append, _)| append.as_ref())) {
+            Ok(answers) => {
+                let bytes = group.iter().map(|(append, _)| append.events.size()).sum();
+                for ((_, reply), result) in group.into_iter().zip(answers) {
+                    answer(reply, result);
+                }
+                self.growth.grew(self.conn, bytes);
+            }
+            // One of them spoiled the transaction. Which one shows when each has its own.
+            Err(error) if group.len() > 1 && !concerns_all(&error) => {
+                for one in group {
+                    self.append_group(vec![one]);
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, appends = group.len(), "nothing of a group of appends is stored");
+                for (_, reply) in group {
+                    answer(reply, Err(share(&error)));
+                }
+            }
+        }
+    }
+
+    fn append_together<'a>(
+        &mut self,
+        appends: impl ExactSizeIterator<Item = &'a Encoded>,
+    ) -> Result<Vec<Result<Appended, StoreError>>, Error> {
+        self.transact(|appender| {
+            let mut answers = Vec::with_capacity(appends.len());
+            for append in appends {
+                match appender.append(append) {
+                    Ok(appended) => answers.push(Ok(appended)),
+                    Err(Refused::Cleanly(refusal)) => answers.push(Err(refusal)),
+                    Err(Refused::Midway(error)) => return Err(error),
+                }
+            }
+            Ok(answers)
+        })
+    }
+
+    fn transact<T, E: From<Error>>(&mut self, work: impl FnOnce(&mut Appender<'c>) -> Result<T, E>) -> Result<T, E> {
+        let done = self.commit_after(work);
+        match &done {
+            Ok(_) => drop(self.commits.fetch_add(1, Ordering::Relaxed)),
+            Err(_) => self.roll_back(),
+        }
+        done
+    }
+
+    fn commit_after<T, E: From<Error>>(
+        &mut self,
+        work: impl FnOnce(&mut Appender<'c>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.begin.execute(())?;
+        let done = work(&mut self.appender)?;
+        self.appender.tallies.write()?;
+        self.commit.execute(())?;
+        Ok(done)
+    }
+
+    fn roll_back(&mut self) {
+        self.appender.tallies.forget();
+        // A full disk makes SQLite roll back by itself.
+        if !self.conn.is_autocommit()
+            && let Err(error) = self.conn.execute_batch("ROLLBACK")
+        {
+            tracing::error!(%error, "a transaction cannot be rolled back");
+        }
+        // On a full disk the log may have room of its own, once it can begin anew.
+        self.growth.move_rest(self.conn);
+    }
+}
+
+/// Takes pages and gives them back, so that a file at its limit fails too.
+fn probe(conn: &Connection) -> rusqlite::Result<()> {
+    conn.prepare_cached("INSERT INTO probe (body) VALUES (zeroblob(16384))")?.execute(())?;
+    conn.prepare_cached("DELETE FROM probe")?.execute(())?;
+    Ok(())
+}
+
+/// A caller who went away does not need the answer.
+fn answer<T>(reply: Reply<T>, result: Result<T, StoreError>) {
+    let _ = reply.send(result);
+}

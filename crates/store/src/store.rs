@@ -1,0 +1,175 @@
+//! The door to the log, and what passes through it.
+//!
+//! Everything that must be true together is one `Append`, and is stored together or not at all. The
+//! future of an append resolves after the commit, so whoever shows an event awaits it first. Many
+//! appends may share one commit; one that fails does not take its neighbours with it.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use sabir_model::{
+    AgentId, Birth, ContextId, Cursor, Event, IdempotencyKey, Message, Owner, Recorded, Seq, State, Task, TaskId,
+    Timestamp,
+};
+
+use crate::StoreError;
+
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+pub trait Store: Send + Sync + 'static {
+    /// Stores all of it or nothing. What is borrowed is encoded before this returns, so the future
+    /// holds nothing of the caller's.
+    fn append(&self, append: Append<'_>) -> StoreFuture<'static, Appended>;
+
+    /// Finds a task of this owner. Without an agent, any agent's; where two agents have a task of the
+    /// same id (callers of v0.1 choose ids), the one that was made last.
+    fn find(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<TaskRow>>;
+
+    /// The task as of its last event.
+    fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>>;
+
+    /// Events after `after`, in order, at most `limit` of them and about a megabyte; empty at the end.
+    fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>>;
+
+    fn list(&self, query: Query) -> StoreFuture<'_, Listing>;
+
+    /// The tasks of a context that wait for their caller, oldest first.
+    fn waiting(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Vec<TaskRow>>;
+
+    /// The newest `limit` tasks of a context, folded, oldest first.
+    fn conversation(
+        &self,
+        owner: &Owner,
+        agent: &AgentId,
+        context: &ContextId,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<Task>>;
+
+    /// The task that this key made.
+    fn keyed(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>>;
+
+    /// What an agent wanted to remember of a context.
+    fn agent_state(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Option<String>>;
+
+    /// Messages that wait for a turn of this task, in order of arrival.
+    fn inbox(&self, task: TaskNo) -> StoreFuture<'_, Vec<Message>>;
+
+    /// Every task that is not settled, in order of creation: what a start must look at.
+    fn unfinished(&self) -> StoreFuture<'_, Vec<Pending>>;
+
+    /// Deletes settled tasks that retention does not keep, a bounded number at a time; says how many.
+    fn sweep(&self, retention: Retention) -> StoreFuture<'_, u64>;
+
+    /// Whether it can be read and written now.
+    fn check(&self) -> StoreFuture<'_, ()>;
+}
+
+/// The store's own name for a task. Opaque to everybody else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskNo(pub u64);
+
+/// Changes of one task that belong together.
+#[derive(Debug)]
+pub struct Append<'a> {
+    pub target: Target<'a>,
+    /// The first of them gets the number after the task's last, which is `after`.
+    pub events: &'a [&'a Event],
+    /// The last event before these (0 for a new task). Somebody else's append in between is a conflict.
+    pub after: Seq,
+    /// The task as of the last of these events, given when it settles or waits. A store may keep it to
+    /// spare readers the fold, and may leave it when the fold is short.
+    pub snapshot: Option<&'a Task>,
+    /// More rows for the same transaction.
+    pub beside: &'a [Beside],
+}
+
+#[derive(Debug)]
+pub enum Target<'a> {
+    New(NewTask<'a>),
+    Known(TaskNo),
+}
+
+#[derive(Debug)]
+pub struct NewTask<'a> {
+    pub owner: &'a Owner,
+    pub agent: &'a AgentId,
+    pub task: &'a TaskId,
+    pub context: &'a ContextId,
+    pub born: Birth,
+    pub key: Option<&'a IdempotencyKey>,
+}
+
+/// A row that is stored together with the events. Webhook deliveries will be another variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Beside {
+    /// A message that waits for the task's next turn.
+    InboxAdd(Message),
+    /// The oldest so many messages have been taken up.
+    InboxTake(usize),
+    /// What the agent wants to remember of the task's context; `None` forgets.
+    AgentState(Option<String>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    pub task: TaskNo,
+    pub last: Seq,
+}
+
+/// What lookups need of a task, without its events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskRow {
+    pub no: TaskNo,
+    pub owner: Owner,
+    pub agent: AgentId,
+    pub task: TaskId,
+    pub context: ContextId,
+    pub born: Birth,
+    pub state: State,
+    /// Of the last status.
+    pub time: Timestamp,
+    /// The last status ended its turn.
+    pub turn_over: bool,
+    pub created: Timestamp,
+    /// The number of the last event.
+    pub seq: Seq,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    pub row: TaskRow,
+    pub inbox: Vec<Message>,
+}
+
+/// Tasks by status time, newest first; equal times by id, descending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    pub owner: Owner,
+    pub agent: Option<AgentId>,
+    pub context: Option<ContextId>,
+    pub state: Option<State>,
+    /// Status time at or after this.
+    pub since: Option<Timestamp>,
+    /// Only what comes after this place.
+    pub from: Option<Cursor>,
+    pub limit: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// Folded, at most `limit`.
+    pub tasks: Vec<Task>,
+    /// Whether more follow.
+    pub more: bool,
+    /// Matches of the filters, whatever `from` and `limit` say.
+    pub total: u64,
+}
+
+/// Which settled tasks may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Retention {
+    /// Those settled before this.
+    pub settled_before: Option<Timestamp>,
+    /// All but the newest so many settled ones.
+    pub keep: Option<u64>,
+}

@@ -1,0 +1,70 @@
+//! Group commit: many appends share one transaction, and none of them pays for another.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+use sabir_model::State;
+use sabir_store::{Appended, Durability, SqliteStore, StoreFuture};
+use sabir_testkit::store_contract::desk::*;
+
+/// Holds the file as a backup would, so that everything which is asked for meanwhile gathers.
+fn gather<T>(path: &Path, ask: impl FnOnce() -> T) -> T {
+    let other = Connection::open(path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let asked = ask();
+    other.execute_batch("ROLLBACK").unwrap();
+    asked
+}
+
+async fn answers(appends: Vec<StoreFuture<'static, Appended>>) -> Vec<String> {
+    let mut answers = Vec::new();
+    for append in appends {
+        answers.push(say(append.await));
+    }
+    answers
+}
+
+#[tokio::test]
+async fn what_is_queued_is_committed_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sabir.db");
+    let store = SqliteStore::open(&path, Durability::PowerCut).unwrap();
+    let starts = gather(&path, || {
+        let start = |number| start(&store, ["ann", "echo", &format!("t{number}"), "c1"], None, number, &[]);
+        (0..200).map(start).collect()
+    });
+    assert!(answers(starts).await.iter().all(|answer| answer == "up to 1"));
+    // The writer may have taken up some of them before the others came.
+    assert!(store.commits() <= 2, "{} commits", store.commits());
+    assert_eq!(list(&store, all_of("ann")).await.total, 200);
+}
+
+#[tokio::test]
+async fn one_that_fails_midway_does_not_take_its_neighbours_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sabir.db");
+    drop(SqliteStore::open(&path, Durability::Process).unwrap());
+    let poison = "CREATE TRIGGER poison BEFORE INSERT ON events WHEN instr(NEW.body, 'poison')
+                  BEGIN SELECT RAISE(ABORT, 'poison'); END";
+    Connection::open(&path).unwrap().execute_batch(poison).unwrap();
+    let store = SqliteStore::open(&path, Durability::Process).unwrap();
+    let known = create(&store, ["ann", "echo", "known", "c1"], 0).await;
+    let asked = gather(&path, || {
+        let mut asked = Vec::new();
+        for number in 0..20 {
+            let (good, bad) = (format!("good{number}"), format!("bad{number}"));
+            let end = status(State::Completed, 10);
+            asked.push(start(&store, ["ann", "echo", &good, "c1"], Some(&good), 0, std::slice::from_ref(&end)));
+            asked.push(start(&store, ["ann", "echo", &bad, "c1"], Some(&bad), 0, &[chunk("poison"), end]));
+            asked.push(push(&store, known, 1, &[status(State::Failed, 20), chunk("poison")]));
+        }
+        asked
+    });
+    let expected: Vec<&str> = ["up to 2", "failed", "failed"].repeat(20);
+    assert_eq!(answers(asked).await, expected);
+    let listing = list(&store, all_of("ann")).await;
+    assert_eq!((listing.total, listing.tasks.len()), (21, 21));
+    assert_eq!(find(&store, "ann", None, "known").await.unwrap().seq, 1);
+    // The keys of those that failed are free.
+    assert_eq!(say(start(&store, ["ann", "echo", "bad3", "c1"], Some("bad3"), 0, &[]).await), "up to 1");
+}

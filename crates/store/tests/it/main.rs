@@ -1,0 +1,8 @@
+//! The stores from outside: the contract they share, and what a file adds to it.
+
+mod contract;
+mod files;
+mod full;
+mod groups;
+mod limits;
+mod twins;

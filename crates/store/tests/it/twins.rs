@@ -1,0 +1,272 @@
+//! Random lives of a store: SQLite must answer what its twin in memory answers, also after reopening.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use proptest::prelude::*;
+use sabir_model::{Cursor, Event, State, Task, apply};
+use sabir_store::{
+    Appended, Beside, Durability, MemoryStore, Query, Retention, SqliteStore, Store, StoreError, TaskNo, TaskRow,
+};
+use sabir_testkit::store_contract::desk::*;
+
+const OWNERS: [&str; 2] = ["ann", "bob"];
+const AGENTS: [&str; 3] = ["echo", "other", "third"];
+const TASKS: [&str; 6] = ["t0", "t1", "t2", "t3", "t4", "t5"];
+const CONTEXTS: [&str; 3] = ["c0", "c1", "c2"];
+const KEYS: [&str; 3] = ["k0", "k1", "k2"];
+
+#[derive(Debug, Clone)]
+enum Step {
+    Create {
+        owner: usize,
+        agent: usize,
+        task: usize,
+        context: usize,
+        key: Option<usize>,
+        time: i64,
+        rest: Vec<Said>,
+    },
+    /// To one of the tasks made so far; `stale` appends begin one event too early.
+    Append {
+        nth: usize,
+        stale: bool,
+        said: Vec<Said>,
+        beside: Vec<Beside>,
+    },
+    Sweep {
+        before: Option<i64>,
+        keep: Option<u64>,
+    },
+    Reopen,
+}
+
+#[derive(Debug, Clone)]
+enum Said {
+    Status(usize, i64),
+    Chunks(usize),
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    prop_oneof![
+        3 => (0..8usize, 0..40i64).prop_map(|(state, time)| Said::Status(state, time)),
+        2 => (1..12usize).prop_map(Said::Chunks),
+    ]
+}
+
+fn beside() -> impl Strategy<Value = Beside> {
+    prop_oneof![
+        (0..9usize).prop_map(|length| Beside::InboxAdd(message(&"x".repeat(length)))),
+        (0..3usize).prop_map(Beside::InboxTake),
+        proptest::option::of(0..9usize).prop_map(|length| Beside::AgentState(length.map(|length| "s".repeat(length)))),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let key = proptest::option::of(0..KEYS.len());
+    let rest = proptest::collection::vec(said(), 0..3);
+    let create = (0..OWNERS.len(), 0..AGENTS.len(), 0..TASKS.len(), 0..CONTEXTS.len(), key, 0..40i64, rest);
+    let append = (
+        0..100usize,
+        proptest::bool::weighted(0.1),
+        proptest::collection::vec(said(), 0..3),
+        proptest::collection::vec(beside(), 0..3),
+    );
+    let sweep = (proptest::option::of(0..40i64), proptest::option::of(0..10u64));
+    prop_oneof![
+        6 => create.prop_map(|(owner, agent, task, context, key, time, rest)| Step::Create {
+            owner, agent, task, context, key, time, rest,
+        }),
+        8 => append.prop_map(|(nth, stale, said, beside)| Step::Append { nth, stale, said, beside }),
+        1 => sweep.prop_map(|(before, keep)| Step::Sweep { before, keep }),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+fn events_of(said: &[Said]) -> Vec<Event> {
+    let mut events = Vec::new();
+    for said in said {
+        match said {
+            Said::Status(state, time) => events.push(status(State::ALL[*state], *time)),
+            Said::Chunks(count) => events.extend((0..*count).map(|number| chunk(&number.to_string()))),
+        }
+    }
+    events
+}
+
+/// Both stores, and the numbers that each has given to the tasks.
+struct Twins<'a> {
+    path: &'a Path,
+    memory: MemoryStore,
+    sqlite: SqliteStore,
+    made: Vec<(TaskNo, TaskNo)>,
+}
+
+impl<'a> Twins<'a> {
+    fn new(path: &'a Path) -> Self {
+        let sqlite = SqliteStore::open(path, Durability::Process).unwrap();
+        Self { path, memory: MemoryStore::new(), sqlite, made: Vec::new() }
+    }
+
+    async fn take(&mut self, step: &Step) {
+        match step {
+            Step::Create { owner, agent, task, context, key, time, rest } => {
+                let name = [OWNERS[*owner], AGENTS[*agent], TASKS[*task], CONTEXTS[*context]];
+                let (key, events) = (key.map(|key| KEYS[key]), events_of(rest));
+                let ours = start(&self.memory, name, key, *time, &events).await;
+                let theirs = start(&self.sqlite, name, key, *time, &events).await;
+                if let (Ok(ours), Ok(theirs)) = (&ours, &theirs) {
+                    self.made.push((ours.task, theirs.task));
+                }
+                assert_eq!(say(ours), say(theirs));
+            }
+            Step::Append { nth, stale, said, beside } => {
+                let Some((ours, theirs)) = self.made.get(nth % self.made.len().max(1)) else { return };
+                let events = events_of(said);
+                let ours = append(&self.memory, *ours, *stale, &events, beside).await;
+                let theirs = append(&self.sqlite, *theirs, *stale, &events, beside).await;
+                assert_eq!(say(ours), say(theirs));
+            }
+            Step::Sweep { before, keep } => {
+                let retention = Retention { settled_before: before.map(at), keep: *keep };
+                let ours = self.memory.sweep(retention).await.unwrap();
+                assert_eq!(ours, self.sqlite.sweep(retention).await.unwrap());
+            }
+            Step::Reopen => {
+                self.sqlite.close();
+                self.sqlite = SqliteStore::open(self.path, Durability::Process).unwrap();
+            }
+        }
+    }
+
+    /// Asks both for everything there is.
+    async fn compare(&self) {
+        let ours = Picture::of(&self.memory).await;
+        assert_eq!(ours, Picture::of(&self.sqlite).await);
+        assert_eq!(ours.total as usize, ours.rows.len());
+    }
+}
+
+async fn append(
+    store: &dyn Store,
+    no: TaskNo,
+    stale: bool,
+    events: &[Event],
+    beside: &[Beside],
+) -> Result<Appended, StoreError> {
+    let Some(mut task) = store.load(no).await.unwrap() else { return push(store, no, 1, events).await };
+    let after = task.seq - u64::from(stale);
+    for event in events {
+        apply(&mut task, event);
+    }
+    push_with(store, no, after, events, Some(&task), beside).await
+}
+
+/// All that a store answers, without its own numbers.
+#[derive(Debug, Default, PartialEq)]
+struct Picture {
+    rows: HashMap<String, (TaskRow, Task, Vec<Event>, usize)>,
+    anywhere: Vec<Option<TaskRow>>,
+    keyed: Vec<Option<TaskRow>>,
+    waiting: Vec<Vec<TaskRow>>,
+    conversations: Vec<Vec<Task>>,
+    remembered: Vec<Option<String>>,
+    unfinished: Vec<(TaskRow, usize)>,
+    pages: Vec<(Vec<Task>, bool, u64)>,
+    total: u64,
+}
+
+fn plain(mut row: TaskRow) -> TaskRow {
+    row.no = TaskNo(0);
+    row
+}
+
+impl Picture {
+    async fn of(store: &dyn Store) -> Self {
+        let mut picture = Self::default();
+        for of in OWNERS {
+            picture.look_at_tasks(store, of).await;
+            picture.look_at_contexts(store, of).await;
+            picture.look_at_lists(store, of).await;
+            picture.total += list(store, all_of(of)).await.total;
+        }
+        for pending in store.unfinished().await.unwrap() {
+            picture.unfinished.push((plain(pending.row), pending.inbox.len()));
+        }
+        picture
+    }
+
+    async fn look_at_tasks(&mut self, store: &dyn Store, of: &str) {
+        for id in TASKS {
+            self.anywhere.push(find(store, of, None, id).await.map(plain));
+            for by in AGENTS {
+                let Some(row) = find(store, of, Some(by), id).await else { continue };
+                let task = load(store, row.no).await;
+                assert_eq!(task, fold(store, &row).await);
+                assert_eq!((task.status.state, task.status.time, task.seq), (row.state, row.time, row.seq));
+                let inbox = store.inbox(row.no).await.unwrap().len();
+                let log = events(store, row.no).await;
+                self.rows.insert(format!("{of} {by} {id}"), (plain(row), task, log, inbox));
+            }
+        }
+    }
+
+    async fn look_at_contexts(&mut self, store: &dyn Store, of: &str) {
+        for by in AGENTS {
+            for name in KEYS {
+                let found = store.keyed(&owner(of), &agent(by), &key(name)).await.unwrap();
+                self.keyed.push(found.map(plain));
+            }
+            for place in CONTEXTS {
+                let (of, by, place) = (owner(of), agent(by), context(place));
+                let waiting = store.waiting(&of, &by, &place).await.unwrap();
+                self.waiting.push(waiting.into_iter().map(plain).collect());
+                self.conversations.push(store.conversation(&of, &by, &place, 2).await.unwrap());
+                self.remembered.push(store.agent_state(&of, &by, &place).await.unwrap());
+            }
+        }
+    }
+
+    async fn look_at_lists(&mut self, store: &dyn Store, of: &str) {
+        let from = Cursor { time: at(20), task: task("t3") };
+        for by in [None, Some("echo")] {
+            for place in [None, Some("c1")] {
+                for state in [None, Some(State::Completed), Some(State::Working), Some(State::Failed)] {
+                    for since in [None, Some(15)] {
+                        for from in [None, Some(&from)] {
+                            let query = Query {
+                                owner: owner(of),
+                                agent: by.map(agent),
+                                context: place.map(context),
+                                state,
+                                since: since.map(at),
+                                from: from.cloned(),
+                                limit: 2,
+                            };
+                            let page = list(store, query).await;
+                            self.pages.push((page.tasks, page.more, page.total));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn both_stores_tell_the_same_story(steps in proptest::collection::vec(step(), 1..60)) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sabir.db");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let mut twins = Twins::new(&path);
+            for step in &steps {
+                twins.take(step).await;
+            }
+            twins.compare().await;
+        });
+    }
+}

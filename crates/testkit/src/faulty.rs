@@ -1,0 +1,91 @@
+//! A store whose disk can be full.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId};
+use sabir_store::{
+    Append, Appended, Listing, Pending, Query, Retention, Store, StoreError, StoreFuture, TaskNo, TaskRow,
+};
+
+pub struct FaultyStore<S> {
+    store: S,
+    is_full: AtomicBool,
+}
+
+impl<S: Store> FaultyStore<S> {
+    pub fn new(store: S) -> Self {
+        Self { store, is_full: AtomicBool::new(false) }
+    }
+
+    pub fn fill(&self) {
+        self.is_full.store(true, Ordering::SeqCst);
+    }
+
+    pub fn make_room(&self) {
+        self.is_full.store(false, Ordering::SeqCst);
+    }
+
+    fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::SeqCst)
+    }
+}
+
+impl<S: Store> Store for FaultyStore<S> {
+    fn append(&self, append: Append<'_>) -> StoreFuture<'static, Appended> {
+        if self.is_full() { Box::pin(async { Err(StoreError::Full) }) } else { self.store.append(append) }
+    }
+
+    fn check(&self) -> StoreFuture<'_, ()> {
+        if self.is_full() { Box::pin(async { Err(StoreError::Full) }) } else { self.store.check() }
+    }
+
+    fn find(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<TaskRow>> {
+        self.store.find(owner, agent, task)
+    }
+
+    fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>> {
+        self.store.load(task)
+    }
+
+    fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>> {
+        self.store.events(task, after, limit)
+    }
+
+    fn list(&self, query: Query) -> StoreFuture<'_, Listing> {
+        self.store.list(query)
+    }
+
+    fn waiting(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Vec<TaskRow>> {
+        self.store.waiting(owner, agent, context)
+    }
+
+    fn conversation(
+        &self,
+        owner: &Owner,
+        agent: &AgentId,
+        context: &ContextId,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<Task>> {
+        self.store.conversation(owner, agent, context, limit)
+    }
+
+    fn keyed(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>> {
+        self.store.keyed(owner, agent, key)
+    }
+
+    fn agent_state(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Option<String>> {
+        self.store.agent_state(owner, agent, context)
+    }
+
+    fn inbox(&self, task: TaskNo) -> StoreFuture<'_, Vec<Message>> {
+        self.store.inbox(task)
+    }
+
+    fn unfinished(&self) -> StoreFuture<'_, Vec<Pending>> {
+        self.store.unfinished()
+    }
+
+    fn sweep(&self, retention: Retention) -> StoreFuture<'_, u64> {
+        self.store.sweep(retention)
+    }
+}

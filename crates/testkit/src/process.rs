@@ -1,0 +1,149 @@
+//! The real program as a child process.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::http::{Http, Reply};
+
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+pub struct Sabir {
+    child: Child,
+    pub address: SocketAddr,
+    /// The line that it printed when it was ready.
+    pub ready: Value,
+}
+
+pub struct Options {
+    pub binary: PathBuf,
+    pub store: String,
+    pub arguments: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    pub folder: PathBuf,
+}
+
+impl Options {
+    /// `sabir serve` on a free port, with its database in this folder.
+    pub fn new(binary: &str, folder: &Path) -> Self {
+        Self {
+            binary: binary.into(),
+            store: format!("sqlite:{}", folder.join("sabir.db").display()),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            folder: folder.to_owned(),
+        }
+    }
+
+    pub fn argument(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.to_owned());
+        self
+    }
+
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.binary);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--store", &self.store])
+            .args(&self.arguments)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        command
+    }
+
+    /// Starts it and waits until it is ready.
+    pub fn start(&self) -> Sabir {
+        let mut child = self.command().stderr(Stdio::inherit()).spawn().expect("the program starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("stdout is piped")).read_line(&mut line).expect("stdout is text");
+        let ready: Value = serde_json::from_str(&line).unwrap_or_else(|error| {
+            let _ = child.kill();
+            panic!("{error}: expected one line of JSON, got {line:?}")
+        });
+        let url = ready["url"].as_str().expect("the line has a url");
+        let address = url.trim_start_matches("http://").parse().expect("the url has an address");
+        Sabir { child, address, ready }
+    }
+}
+
+impl Sabir {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// `kill -9`, and waits until it is gone.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+    }
+
+    /// SIGTERM.
+    pub fn terminate(&self) {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill").args(["-TERM", &pid]).status().expect("kill is there");
+        assert!(status.success(), "cannot signal {pid}");
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self, limit: Duration) -> ExitStatus {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it can be waited for") {
+                return status;
+            }
+            assert!(start.elapsed() < limit, "it did not end within {limit:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub fn http(&self) -> Http {
+        Http::connect(self.address).expect("it accepts connections")
+    }
+
+    pub fn get(&self, path: &str) -> Reply {
+        self.http().exchange("GET", path, &[], b"").expect("it answers")
+    }
+
+    /// A JSON-RPC call of A2A 1.0; the whole answer.
+    pub fn rpc(&self, method: &str, params: Value) -> Value {
+        let request = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let body = request.to_string();
+        self.http().exchange("POST", "/", &[("A2A-Version", "1.0")], body.as_bytes()).expect("it answers").json()
+    }
+
+    /// Resident memory now, in bytes.
+    pub fn resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap_or_default();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or("VmRSS: 0 kB");
+        line.split_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse::<u64>().ok()).unwrap_or(0) * 1024
+    }
+
+    /// Waits until `check` gives something.
+    pub fn until<T>(&self, what: &str, mut check: impl FnMut(&Self) -> Option<T>) -> T {
+        let start = Instant::now();
+        loop {
+            if let Some(found) = check(self) {
+                return found;
+            }
+            assert!(start.elapsed() < START_LIMIT, "waited in vain: {what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Sabir {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

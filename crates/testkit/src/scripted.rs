@@ -1,0 +1,66 @@
+//! An agent that does what a test tells it, step by step.
+
+use std::sync::{Arc, Mutex};
+
+use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, Ended, Inputs, Turn};
+use sabir_model::{Message, Part};
+
+type Run = dyn Fn(Turn) -> futures_util::future::BoxFuture<'static, Result<Ended, AgentError>> + Send + Sync;
+
+/// Runs a closure for each turn and keeps what it was asked.
+pub struct ScriptedAgent {
+    run: Box<Run>,
+    seen: Arc<Mutex<Vec<String>>>,
+    resumes: bool,
+}
+
+impl ScriptedAgent {
+    pub fn new<F, T>(run: F) -> Self
+    where
+        F: Fn(Turn) -> T + Send + Sync + 'static,
+        T: Future<Output = Result<Ended, AgentError>> + Send + 'static,
+    {
+        Self { run: Box::new(move |turn| Box::pin(run(turn))), seen: Arc::default(), resumes: false }
+    }
+
+    pub fn resuming(mut self) -> Self {
+        self.resumes = true;
+        self
+    }
+
+    /// The texts of its turns so far, in order.
+    pub fn seen(&self) -> Arc<Mutex<Vec<String>>> {
+        self.seen.clone()
+    }
+}
+
+impl Agent for ScriptedAgent {
+    fn about(&self) -> About {
+        About {
+            name: "scripted".into(),
+            description: "does what a test tells it".into(),
+            version: "1".into(),
+            skills: Vec::new(),
+            input_modes: vec!["text/plain".into()],
+            output_modes: vec!["text/plain".into()],
+            extensions: Vec::new(),
+            takes: Inputs::Listed,
+        }
+    }
+
+    fn run(&self, turn: Turn) -> AgentFuture<'_> {
+        self.seen.lock().expect("no test panics while it holds this").push(turn.message().text());
+        (self.run)(turn)
+    }
+
+    fn admit(&self, message: &Message) -> Admission {
+        match message.text().strip_prefix("reply ") {
+            Some(text) => Admission::Reply(vec![Part::text(text)]),
+            None => Admission::Task,
+        }
+    }
+
+    fn resumes(&self) -> bool {
+        self.resumes
+    }
+}

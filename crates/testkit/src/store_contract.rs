@@ -1,0 +1,126 @@
+//! What every store must do, as small cases that know nothing of how it is done.
+//!
+//! An implementation runs them all in one line; each case gets an empty store in a folder of its own.
+//! Where a store can be opened again, it also runs the second list.
+
+mod appends;
+mod beside;
+pub mod desk;
+mod lists;
+mod lookups;
+mod neighbours;
+mod reopening;
+mod retention;
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::pin::Pin;
+
+use sabir_store::Store;
+
+type Running<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// Opens the store that lives in the case's folder.
+type Open<'a> = &'a dyn Fn() -> Box<dyn Store>;
+
+type Case = fn(&dyn Store) -> Running<'_>;
+type ReopeningCase = for<'a> fn(Open<'a>) -> Running<'a>;
+
+macro_rules! cases {
+    ($($module:ident: $($case:ident),+;)+) => {
+        &[$($((stringify!($case), |given| Box::pin($module::$case(given)))),+),+]
+    };
+}
+
+const CASES: &[(&str, Case)] = cases! {
+    appends:
+        a_new_task_is_there_with_its_events,
+        numbers_have_no_gaps,
+        events_come_in_pages,
+        a_page_of_events_is_about_a_megabyte,
+        the_row_follows_every_status_and_no_chunk,
+        a_wrong_number_conflicts_and_leaves_no_trace,
+        an_unknown_task_conflicts,
+        an_id_is_taken_once_for_an_owner_and_agent,
+        a_key_alone_decides,
+        a_new_task_begins_with_its_creation,
+        carried_json_stays_byte_exact;
+    neighbours:
+        a_refused_append_does_not_hurt_its_neighbours,
+        of_many_appends_at_one_place_one_wins,
+        appends_are_stored_in_the_order_of_the_calls,
+        an_append_that_nobody_waits_for_is_stored;
+    lookups:
+        a_load_is_the_fold_of_all_events,
+        a_snapshot_of_another_moment_does_no_harm,
+        one_id_at_two_agents,
+        nobody_sees_the_tasks_of_another_owner,
+        who_waits_in_a_context,
+        a_conversation_is_told_in_order,
+        what_is_not_settled,
+        a_check_succeeds;
+    lists:
+        the_newest_status_comes_first,
+        equal_times_are_ordered_by_id,
+        pages_make_up_the_whole,
+        a_cursor_stays_good_while_tasks_change,
+        equal_places_at_two_agents_are_not_skipped,
+        every_filter_gives_its_page_and_total,
+        totals_follow_the_states;
+    beside:
+        messages_wait_in_order_until_taken,
+        an_agent_remembers_and_forgets,
+        what_is_beside_a_refused_append_is_refused_too;
+    retention:
+        old_settled_tasks_go,
+        the_newest_settled_tasks_stay,
+        either_rule_lets_a_task_go,
+        nothing_goes_without_a_rule,
+        a_task_that_is_gone_leaves_nothing,
+        a_sweep_is_bounded;
+};
+
+const REOPENING: &[(&str, ReopeningCase)] = cases! {
+    reopening:
+        everything_is_there_again,
+        numbers_go_on,
+        no_number_is_given_twice,
+        totals_are_right_again,
+        a_thousand_tasks_made_at_once_are_there_again;
+};
+
+/// Runs every case against the stores that `open` makes in empty folders.
+pub fn check(open: impl Fn(&Path) -> Box<dyn Store>) {
+    report(CASES.iter().map(|(name, case)| {
+        let verdict = attempt(|folder| {
+            let store = open(folder);
+            block_on(case(store.as_ref()));
+        });
+        (*name, verdict)
+    }));
+}
+
+/// Runs the cases that close a store and open it again.
+pub fn check_reopening(open: impl Fn(&Path) -> Box<dyn Store>) {
+    report(REOPENING.iter().map(|(name, case)| {
+        let verdict = attempt(|folder| block_on(case(&|| open(folder))));
+        (*name, verdict)
+    }));
+}
+
+fn attempt(case: impl FnOnce(&Path)) -> Result<(), ()> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    catch_unwind(AssertUnwindSafe(|| case(folder.path()))).map_err(drop)
+}
+
+fn block_on(case: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build();
+    runtime.expect("a runtime").block_on(case);
+}
+
+/// Fails once, after all cases have run, with the names of those that failed.
+fn report(verdicts: impl Iterator<Item = (&'static str, Result<(), ()>)>) {
+    let failed: Vec<&str> = verdicts.filter(|(_, verdict)| verdict.is_err()).map(|(name, _)| name).collect();
+    assert!(failed.is_empty(), "failed cases: {}", failed.join(", "));
+}

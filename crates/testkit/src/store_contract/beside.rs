@@ -1,0 +1,66 @@
+//! Rows that are stored together with events: the inbox, and what agents remember.
+
+use sabir_model::{Message, State};
+use sabir_store::{Beside, Store};
+
+use super::desk::*;
+
+fn texts(messages: &[Message]) -> String {
+    let texts: Vec<String> = messages.iter().map(Message::text).collect();
+    texts.join(" ")
+}
+
+pub async fn messages_wait_in_order_until_taken(store: &dyn Store) {
+    let no = create(store, ["ann", "echo", "t1", "c1"], 0).await;
+    let neighbour = create(store, ["ann", "echo", "t2", "c1"], 0).await;
+    let add = |text: &str| Beside::InboxAdd(message(text));
+    push_with(store, neighbour, 1, &[], None, &[add("other")]).await.unwrap();
+    let steps: [(&[Beside], &str); 9] = [
+        (&[add("a")], "a"),
+        (&[add("b"), add("c")], "a b c"),
+        (&[Beside::InboxTake(1)], "b c"),
+        (&[Beside::InboxTake(0)], "b c"),
+        (&[add("d"), Beside::InboxTake(2), add("e")], "d e"),
+        (&[Beside::InboxTake(usize::MAX)], ""),
+        (&[Beside::InboxTake(1)], ""),
+        (&[add("f")], "f"),
+        (&[Beside::InboxTake(1), add("g"), add("h")], "g h"),
+    ];
+    for (last, (beside, expected)) in (1..).zip(steps) {
+        push_with(store, no, last, &[status(State::Working, 10)], None, beside).await.unwrap();
+        assert_eq!(texts(&store.inbox(no).await.unwrap()), expected, "{beside:?}");
+    }
+    assert_eq!(texts(&store.inbox(neighbour).await.unwrap()), "other");
+}
+
+pub async fn an_agent_remembers_and_forgets(store: &dyn Store) {
+    let first = create(store, ["ann", "echo", "t1", "c1"], 0).await;
+    let second = create(store, ["ann", "echo", "t2", "c1"], 0).await;
+    let elsewhere = create(store, ["ann", "echo", "t3", "c2"], 0).await;
+    let remembered = async |place: &str| {
+        let state = store.agent_state(&owner("ann"), &agent("echo"), &context(place)).await.unwrap();
+        state.unwrap_or_else(|| "nothing".into())
+    };
+    assert_eq!(remembered("c1").await, "nothing");
+    for (no, state, expected) in [
+        (first, Some("session 1"), ("session 1", "nothing")),
+        (elsewhere, Some("session 2"), ("session 1", "session 2")),
+        // A context's memory is shared by its tasks.
+        (second, Some("session 3"), ("session 3", "session 2")),
+        (first, Some(""), ("", "session 2")),
+        (first, None, ("nothing", "session 2")),
+        (first, None, ("nothing", "session 2")),
+    ] {
+        let beside = [Beside::AgentState(state.map(str::to_owned))];
+        push_with(store, no, 1, &[], None, &beside).await.unwrap();
+        assert_eq!((remembered("c1").await.as_str(), remembered("c2").await.as_str()), expected);
+    }
+}
+
+pub async fn what_is_beside_a_refused_append_is_refused_too(store: &dyn Store) {
+    let no = create(store, ["ann", "echo", "t1", "c1"], 0).await;
+    let beside = [Beside::InboxAdd(message("late")), Beside::AgentState(Some("late".into()))];
+    assert_eq!(say(push_with(store, no, 7, &[], None, &beside).await), "conflict");
+    assert_eq!(texts(&store.inbox(no).await.unwrap()), "");
+    assert_eq!(store.agent_state(&owner("ann"), &agent("echo"), &context("c1")).await.unwrap(), None);
+}

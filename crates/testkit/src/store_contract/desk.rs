@@ -1,0 +1,176 @@
+//! Short ways to write and read, so that the cases show only what they are about.
+
+use sabir_model::{
+    AgentId, Artifact, ArtifactId, Birth, Chunk, ContextId, Created, Event, IdempotencyKey, Message, MessageId, Owner,
+    Part, Role, State, Status, StatusChange, Task, TaskBirth, TaskId, Timestamp, apply,
+};
+use sabir_store::{
+    Append, Appended, Beside, Listing, NewTask, Query, Store, StoreError, StoreFuture, Target, TaskNo, TaskRow,
+};
+
+/// Owner, agent, task and context.
+pub type Name<'a> = [&'a str; 4];
+
+pub fn owner(name: &str) -> Owner {
+    Owner::new("acme", name)
+}
+
+pub fn agent(name: &str) -> AgentId {
+    AgentId::parse(name).expect("an id")
+}
+
+pub fn task(name: &str) -> TaskId {
+    TaskId::parse(name).expect("an id")
+}
+
+pub fn context(name: &str) -> ContextId {
+    ContextId::parse(name).expect("an id")
+}
+
+pub fn key(name: &str) -> IdempotencyKey {
+    IdempotencyKey::parse(name).expect("an id")
+}
+
+pub fn at(moment: i64) -> Timestamp {
+    Timestamp::from_millis(1_770_000_000_000 + moment)
+}
+
+pub fn message(text: &str) -> Message {
+    Message {
+        id: MessageId::parse(format!("message of {} bytes", text.len())).expect("an id"),
+        role: Role::User,
+        parts: vec![Part::text(text)],
+        task: None,
+        context: None,
+        references: Vec::new(),
+        extensions: Vec::new(),
+        metadata: None,
+    }
+}
+
+pub fn created(moment: i64) -> Event {
+    Event::Created(Created { message: message("hello"), metadata: None, note: None, time: at(moment) })
+}
+
+/// A status that ends its turn if it is the last one or a question.
+pub fn status(state: State, moment: i64) -> Event {
+    Event::Status(StatusChange {
+        status: Status { state, message: None, time: at(moment) },
+        is_final: state.is_terminal() || state.is_waiting(),
+        input: Vec::new(),
+        usage: None,
+    })
+}
+
+pub fn chunk(text: &str) -> Event {
+    let artifact = Artifact::new(ArtifactId::parse("answer").expect("an id"), vec![Part::text(text)]);
+    Event::Artifact(Chunk { index: 0, artifact, append: true, last: false })
+}
+
+/// Begins a new task; the events come after its creation.
+pub fn start(
+    store: &dyn Store,
+    [of, by, id, place]: Name<'_>,
+    with: Option<&str>,
+    moment: i64,
+    events: &[Event],
+) -> StoreFuture<'static, Appended> {
+    let (of, by, id, place, with) = (owner(of), agent(by), task(id), context(place), with.map(key));
+    let new = NewTask { owner: &of, agent: &by, task: &id, context: &place, born: Birth(3), key: with.as_ref() };
+    let creation = created(moment);
+    let events: Vec<&Event> = std::iter::once(&creation).chain(events).collect();
+    store.append(Append { target: Target::New(new), events: &events, after: 0, snapshot: None, beside: &[] })
+}
+
+pub async fn create(store: &dyn Store, name: Name<'_>, moment: i64) -> TaskNo {
+    start(store, name, None, moment, &[]).await.expect("a new task").task
+}
+
+/// A task that is in this state from the beginning.
+pub async fn create_in(store: &dyn Store, name: Name<'_>, state: State, moment: i64) -> TaskNo {
+    let events: &[Event] = if state == State::Submitted { &[] } else { &[status(state, moment)] };
+    start(store, name, None, moment, events).await.expect("a new task").task
+}
+
+pub fn push(store: &dyn Store, no: TaskNo, after: u64, events: &[Event]) -> StoreFuture<'static, Appended> {
+    push_with(store, no, after, events, None, &[])
+}
+
+pub fn push_with(
+    store: &dyn Store,
+    no: TaskNo,
+    after: u64,
+    events: &[Event],
+    snapshot: Option<&Task>,
+    beside: &[Beside],
+) -> StoreFuture<'static, Appended> {
+    let events: Vec<&Event> = events.iter().collect();
+    store.append(Append { target: Target::Known(no), events: &events, after, snapshot, beside })
+}
+
+pub async fn find(store: &dyn Store, of: &str, by: Option<&str>, id: &str) -> Option<TaskRow> {
+    store.find(&owner(of), by.map(agent).as_ref(), &task(id)).await.expect("a lookup")
+}
+
+/// The whole log of a task.
+pub async fn events(store: &dyn Store, no: TaskNo) -> Vec<Event> {
+    let mut all = Vec::new();
+    loop {
+        let page = store.events(no, all.len() as u64, 7).await.expect("events");
+        if page.is_empty() {
+            return all;
+        }
+        for recorded in page {
+            all.push(recorded.event);
+            assert_eq!(recorded.seq, all.len() as u64, "numbers have no gaps");
+        }
+    }
+}
+
+pub async fn load(store: &dyn Store, no: TaskNo) -> Task {
+    store.load(no).await.expect("a load").expect("the task is there")
+}
+
+/// What `load` must give: all events, folded one by one.
+pub async fn fold(store: &dyn Store, row: &TaskRow) -> Task {
+    let birth =
+        TaskBirth { context: row.context.clone(), agent: row.agent.clone(), owner: row.owner.clone(), born: row.born };
+    let events = events(store, row.no).await;
+    let Some((Event::Created(created), later)) = events.split_first() else { panic!("no creation in {events:?}") };
+    let mut folded = Task::create(row.task.clone(), birth, created);
+    for event in later {
+        apply(&mut folded, event);
+    }
+    folded
+}
+
+/// All tasks of an owner, in one page.
+pub fn all_of(of: &str) -> Query {
+    Query { owner: owner(of), agent: None, context: None, state: None, since: None, from: None, limit: 1000 }
+}
+
+pub async fn list(store: &dyn Store, query: Query) -> Listing {
+    store.list(query).await.expect("a list")
+}
+
+pub fn ids<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> String {
+    let ids: Vec<&str> = tasks.into_iter().map(|task| task.id.as_str()).collect();
+    ids.join(" ")
+}
+
+pub fn row_ids<'a>(rows: impl IntoIterator<Item = &'a TaskRow>) -> String {
+    let ids: Vec<&str> = rows.into_iter().map(|row| row.task.as_str()).collect();
+    ids.join(" ")
+}
+
+/// An answer in a word or two.
+pub fn say(answer: Result<Appended, StoreError>) -> String {
+    match answer {
+        Ok(appended) => format!("up to {}", appended.last),
+        Err(StoreError::Conflict) => "conflict".into(),
+        Err(StoreError::Exists(id)) => format!("exists: {id}"),
+        Err(StoreError::Full) => "full".into(),
+        Err(StoreError::Closed) => "closed".into(),
+        Err(StoreError::Failed(_)) => "failed".into(),
+    }
+}

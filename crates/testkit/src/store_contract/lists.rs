@@ -1,0 +1,164 @@
+//! Lists: their order, their pages and their totals.
+
+use sabir_model::{Cursor, State, Task};
+use sabir_store::{Query, Store};
+
+use super::desk::*;
+
+async fn listed(store: &dyn Store, query: Query) -> String {
+    ids(&list(store, query).await.tasks)
+}
+
+fn behind(last: &Task) -> Option<Cursor> {
+    Some(Cursor { time: last.status.time, task: last.id.clone() })
+}
+
+pub async fn the_newest_status_comes_first(store: &dyn Store) {
+    let first = create(store, ["ann", "echo", "t1", "c1"], 10).await;
+    create(store, ["ann", "other", "t2", "c2"], 20).await;
+    create(store, ["ann", "echo", "t3", "c1"], 15).await;
+    assert_eq!(listed(store, all_of("ann")).await, "t2 t3 t1");
+    push(store, first, 1, &[chunk("a")]).await.unwrap();
+    assert_eq!(listed(store, all_of("ann")).await, "t2 t3 t1");
+    push(store, first, 2, &[status(State::Working, 30)]).await.unwrap();
+    assert_eq!(listed(store, all_of("ann")).await, "t1 t2 t3");
+    // What is listed is the task as of its last event.
+    let tasks = list(store, all_of("ann")).await.tasks;
+    assert_eq!(tasks[0], load(store, first).await);
+    assert_eq!((tasks[0].seq, tasks[0].artifacts.len()), (3, 1));
+}
+
+pub async fn equal_times_are_ordered_by_id(store: &dyn Store) {
+    for (by, id) in [("echo", "b"), ("other", "c"), ("echo", "a"), ("echo", "é"), ("other", "B"), ("echo", "aa")] {
+        create(store, ["ann", by, id, "c1"], 10).await;
+    }
+    assert_eq!(listed(store, all_of("ann")).await, "é c b aa a B");
+    let query = Query { context: Some(context("c1")), ..all_of("ann") };
+    assert_eq!(listed(store, query).await, "é c b aa a B");
+    let from = Some(Cursor { time: at(10), task: task("b") });
+    assert_eq!(listed(store, Query { from, ..all_of("ann") }).await, "aa a B");
+}
+
+pub async fn pages_make_up_the_whole(store: &dyn Store) {
+    for number in 0..23 {
+        let (by, id) = (["echo", "other", "third"][number % 3], format!("t{number:02}"));
+        let state = State::ALL[number % 5];
+        create_in(store, ["ann", by, &id, "c1"], state, (number as i64 * 7) % 5).await;
+    }
+    let filters = [
+        all_of("ann"),
+        Query { agent: Some(agent("echo")), ..all_of("ann") },
+        Query { state: Some(State::Working), ..all_of("ann") },
+        Query { state: Some(State::Completed), ..all_of("ann") },
+        Query { context: Some(context("c1")), ..all_of("ann") },
+        Query { since: Some(at(2)), ..all_of("ann") },
+    ];
+    for query in filters {
+        let whole = list(store, query.clone()).await;
+        assert!(!whole.more && whole.total == whole.tasks.len() as u64);
+        for limit in [1, 2, 5, 22, 23, 24] {
+            let (mut pages, mut from) = (Vec::new(), None);
+            loop {
+                let page = list(store, Query { from, limit, ..query.clone() }).await;
+                assert!(page.tasks.len() <= limit && page.total == whole.total, "{query:?} by {limit}");
+                from = page.tasks.last().and_then(behind);
+                pages.extend(page.tasks);
+                if !page.more {
+                    break;
+                }
+            }
+            assert_eq!(ids(&pages), ids(&whole.tasks), "{query:?} by {limit}");
+        }
+    }
+}
+
+pub async fn a_cursor_stays_good_while_tasks_change(store: &dyn Store) {
+    for (id, moment) in [("t1", 10), ("t2", 20), ("t3", 30), ("t4", 40)] {
+        create(store, ["ann", "echo", id, "c1"], moment).await;
+    }
+    let page = list(store, Query { limit: 2, ..all_of("ann") }).await;
+    assert_eq!((ids(&page.tasks).as_str(), page.more, page.total), ("t4 t3", true, 4));
+    let from = behind(&page.tasks[1]);
+    // The task that the cursor names moves to the front, and another one is made.
+    let moved = find(store, "ann", None, "t3").await.unwrap();
+    push(store, moved.no, 1, &[status(State::Completed, 50)]).await.unwrap();
+    create(store, ["ann", "echo", "t5", "c1"], 60).await;
+    let page = list(store, Query { limit: 2, from, ..all_of("ann") }).await;
+    assert_eq!((ids(&page.tasks).as_str(), page.more, page.total), ("t2 t1", false, 5));
+}
+
+pub async fn equal_places_at_two_agents_are_not_skipped(store: &dyn Store) {
+    create(store, ["ann", "echo", "new", "c1"], 20).await;
+    create(store, ["ann", "echo", "same", "c1"], 10).await;
+    create(store, ["ann", "other", "same", "c1"], 10).await;
+    create(store, ["ann", "other", "old", "c1"], 0).await;
+    for context in [None, Some(context("c1"))] {
+        let first = list(store, Query { context: context.clone(), limit: 2, ..all_of("ann") }).await;
+        assert_eq!((ids(&first.tasks).as_str(), first.more), ("new", true));
+        let from = behind(&first.tasks[0]);
+        let second = list(store, Query { context: context.clone(), limit: 2, from, ..all_of("ann") }).await;
+        assert_eq!((ids(&second.tasks).as_str(), second.more), ("same same", true));
+        let from = behind(&second.tasks[1]);
+        assert_eq!(listed(store, Query { context, limit: 2, from, ..all_of("ann") }).await, "old");
+    }
+}
+
+pub async fn every_filter_gives_its_page_and_total(store: &dyn Store) {
+    for number in 0..96usize {
+        let (of, by) = (["ann", "bob"][number % 2], ["echo", "other"][number / 2 % 2]);
+        let (place, id) = (["c1", "c2", "c3"][number % 3], format!("t{number}"));
+        let (state, moment) = (State::ALL[number / 3 % 8], (number * 37 % 50) as i64);
+        create_in(store, [of, by, &id, place], state, moment).await;
+    }
+    let everything = list(store, all_of("ann")).await.tasks;
+    assert_eq!(everything.len(), 48);
+    let states = State::ALL.map(Some).into_iter().chain([None]);
+    for state in states {
+        for by in [None, Some("echo"), Some("other"), Some("nobody")] {
+            for place in [None, Some("c1"), Some("c3"), Some("c9")] {
+                for since in [None, Some(0), Some(25), Some(49), Some(99)] {
+                    let matches = |task: &&Task| {
+                        state.is_none_or(|state| task.status.state == state)
+                            && by.is_none_or(|by| task.agent == agent(by))
+                            && place.is_none_or(|place| task.context == context(place))
+                            && since.is_none_or(|since| task.status.time >= at(since))
+                    };
+                    let expected: Vec<&Task> = everything.iter().filter(matches).collect();
+                    let query = Query {
+                        agent: by.map(agent),
+                        context: place.map(context),
+                        state,
+                        since: since.map(at),
+                        limit: 3,
+                        ..all_of("ann")
+                    };
+                    let page = list(store, query.clone()).await;
+                    assert_eq!(page.total, expected.len() as u64, "{query:?}");
+                    assert_eq!(page.more, expected.len() > 3, "{query:?}");
+                    assert_eq!(ids(&page.tasks), ids(expected.into_iter().take(3)), "{query:?}");
+                }
+            }
+        }
+    }
+}
+
+pub async fn totals_follow_the_states(store: &dyn Store) {
+    let totals = async |states: &[State]| {
+        let mut totals = Vec::new();
+        for state in states {
+            totals.push(list(store, Query { state: Some(*state), ..all_of("ann") }).await.total);
+        }
+        totals
+    };
+    let states = [State::Submitted, State::Working, State::Completed];
+    let first = create(store, ["ann", "echo", "t1", "c1"], 0).await;
+    let second = create(store, ["ann", "other", "t2", "c1"], 0).await;
+    assert_eq!(totals(&states).await, [2, 0, 0]);
+    push(store, first, 1, &[status(State::Working, 1)]).await.unwrap();
+    assert_eq!(totals(&states).await, [1, 1, 0]);
+    push(store, first, 2, &[status(State::Working, 2), chunk("a")]).await.unwrap();
+    assert_eq!(totals(&states).await, [1, 1, 0]);
+    push(store, second, 1, &[status(State::Working, 3), status(State::Completed, 4)]).await.unwrap();
+    assert_eq!(totals(&states).await, [0, 1, 1]);
+    assert_eq!(list(store, all_of("ann")).await.total, 2);
+}

@@ -1,0 +1,148 @@
+//! Finding tasks again, one by one and by what they wait for.
+
+use sabir_model::{Event, State, Task, apply};
+use sabir_store::{Beside, Pending, Query, Store};
+
+use super::desk::*;
+
+pub async fn a_load_is_the_fold_of_all_events(store: &dyn Store) {
+    let no = create(store, ["ann", "echo", "t1", "c1"], 0).await;
+    let mut last = 1;
+    for round in 1..=30 {
+        let mut events = vec![status(State::Working, round * 10), chunk("more "), chunk("words ")];
+        if round % 4 == 0 {
+            events.push(status(State::InputRequired, round * 10 + 5));
+        }
+        let snapshot = after_these(load(store, no).await, &events);
+        let given = (round % 4 == 0).then_some(&snapshot);
+        last = push_with(store, no, last, &events, given, &[]).await.unwrap().last;
+        let row = find(store, "ann", None, "t1").await.unwrap();
+        assert_eq!(load(store, no).await, fold(store, &row).await, "round {round}");
+        assert_eq!(row.seq, last);
+    }
+}
+
+fn after_these(mut task: Task, events: &[Event]) -> Task {
+    for event in events {
+        apply(&mut task, event);
+    }
+    task
+}
+
+pub async fn a_snapshot_of_another_moment_does_no_harm(store: &dyn Store) {
+    let no = create(store, ["ann", "echo", "t1", "c1"], 0).await;
+    let stale = load(store, no).await;
+    let many: Vec<_> = (0..40).map(|number| chunk(&number.to_string())).collect();
+    push_with(store, no, 1, &many, Some(&stale), &[]).await.unwrap();
+    let row = find(store, "ann", None, "t1").await.unwrap();
+    assert_eq!(load(store, no).await, fold(store, &row).await);
+}
+
+pub async fn one_id_at_two_agents(store: &dyn Store) {
+    let first = create(store, ["ann", "echo", "t1", "c1"], 500).await;
+    let second = create(store, ["ann", "other", "t1", "c1"], 10).await;
+    for (by, expected) in [(Some("echo"), Some(first)), (Some("other"), Some(second)), (Some("third"), None)] {
+        assert_eq!(find(store, "ann", by, "t1").await.map(|row| row.no), expected, "{by:?}");
+    }
+    // The one that was made last, whatever its clock said and whatever happened since.
+    assert_eq!(find(store, "ann", None, "t1").await.unwrap().no, second);
+    push(store, first, 1, &[status(State::Working, 900)]).await.unwrap();
+    assert_eq!(find(store, "ann", None, "t1").await.unwrap().no, second);
+}
+
+pub async fn nobody_sees_the_tasks_of_another_owner(store: &dyn Store) {
+    start(store, ["ann", "echo", "t1", "c1"], Some("k"), 0, &[status(State::InputRequired, 1)]).await.unwrap();
+    let no = find(store, "ann", None, "t1").await.unwrap().no;
+    push_with(store, no, 2, &[], None, &[Beside::AgentState(Some("s".into()))]).await.unwrap();
+    let (echo, other, c1) = (agent("echo"), agent("other"), context("c1"));
+    for (of, by, expected) in [("ann", &echo, 1), ("bob", &echo, 0), ("ann", &other, 0), ("", &echo, 0)] {
+        let name = owner(of);
+        let found = find(store, of, Some(by.as_str()), "t1").await;
+        assert_eq!(found.iter().count(), expected, "find {of} {by}");
+        let listed = list(store, Query { agent: Some(by.clone()), ..all_of(of) }).await;
+        assert_eq!((listed.tasks.len(), listed.total), (expected, expected as u64), "list {of} {by}");
+        let keyed = store.keyed(&name, by, &key("k")).await.unwrap();
+        assert_eq!(keyed.iter().count(), expected, "keyed {of} {by}");
+        assert_eq!(store.waiting(&name, by, &c1).await.unwrap().len(), expected, "waiting {of} {by}");
+        assert_eq!(store.conversation(&name, by, &c1, 9).await.unwrap().len(), expected, "conversation {of} {by}");
+        let remembered = store.agent_state(&name, by, &c1).await.unwrap();
+        assert_eq!(remembered.iter().count(), expected, "agent state {of} {by}");
+    }
+    assert_eq!(find(store, "bob", None, "t1").await, None);
+    assert_eq!(list(store, all_of("bob")).await.total, 0);
+}
+
+pub async fn who_waits_in_a_context(store: &dyn Store) {
+    for (id, place, state) in [
+        ("t1", "c1", State::InputRequired),
+        ("t2", "c1", State::Completed),
+        ("t3", "c1", State::AuthRequired),
+        ("t4", "c1", State::Working),
+        ("t5", "c2", State::InputRequired),
+        ("t6", "c1", State::Submitted),
+        ("t0", "c1", State::InputRequired),
+    ] {
+        create_in(store, ["ann", "echo", id, place], state, 10).await;
+    }
+    let waiting = |place: &str| store.waiting(&owner("ann"), &agent("echo"), &context(place));
+    assert_eq!(row_ids(&waiting("c1").await.unwrap()), "t1 t3 t0");
+    assert_eq!(row_ids(&waiting("c2").await.unwrap()), "t5");
+    assert_eq!(row_ids(&waiting("c3").await.unwrap()), "");
+    // One that is taken up again and asks again keeps its place.
+    let first = find(store, "ann", None, "t1").await.unwrap();
+    push(store, first.no, first.seq, &[status(State::Working, 20)]).await.unwrap();
+    assert_eq!(row_ids(&waiting("c1").await.unwrap()), "t3 t0");
+    push(store, first.no, first.seq + 1, &[status(State::AuthRequired, 30)]).await.unwrap();
+    assert_eq!(row_ids(&waiting("c1").await.unwrap()), "t1 t3 t0");
+    assert_eq!(waiting("c1").await.unwrap()[0].seq, first.seq + 2);
+}
+
+pub async fn a_conversation_is_told_in_order(store: &dyn Store) {
+    for (by, id, place, moment) in [
+        ("echo", "t1", "c1", 10),
+        ("echo", "t2", "c1", 20),
+        ("other", "t3", "c1", 25),
+        ("echo", "t4", "c2", 26),
+        ("echo", "t5", "c1", 30),
+        ("echo", "t6", "c1", 30),
+    ] {
+        create_in(store, ["ann", by, id, place], State::Completed, moment).await;
+    }
+    let told = |limit| store.conversation(&owner("ann"), &agent("echo"), &context("c1"), limit);
+    for (limit, expected) in [(100, "t1 t2 t5 t6"), (3, "t2 t5 t6"), (1, "t6"), (0, ""), (usize::MAX, "t1 t2 t5 t6")] {
+        assert_eq!(ids(&told(limit).await.unwrap()), expected, "{limit}");
+    }
+    // The newest are those with the newest status; they are still told in order of creation.
+    let old = find(store, "ann", None, "t1").await.unwrap();
+    push(store, old.no, old.seq, &[status(State::Working, 40)]).await.unwrap();
+    assert_eq!(ids(&told(2).await.unwrap()), "t1 t6");
+    assert_eq!(told(2).await.unwrap()[0].status.state, State::Working);
+}
+
+pub async fn what_is_not_settled(store: &dyn Store) {
+    for (number, state) in State::ALL.into_iter().enumerate() {
+        let id = format!("t{number}");
+        create_in(store, ["ann", "echo", &id, "c1"], state, 100 - number as i64).await;
+    }
+    create(store, ["bob", "other", "b1", "c9"], 5).await;
+    let asked = find(store, "ann", None, "t2").await.unwrap();
+    let waits = [Beside::InboxAdd(message("one")), Beside::InboxAdd(message("two"))];
+    push_with(store, asked.no, asked.seq, &[], None, &waits).await.unwrap();
+
+    let pending = store.unfinished().await.unwrap();
+    assert_eq!(row_ids(pending.iter().map(|pending| &pending.row)), "t0 t1 t2 t3 b1");
+    let inboxes: Vec<usize> = pending.iter().map(|pending| pending.inbox.len()).collect();
+    assert_eq!(inboxes, [0, 0, 2, 0, 0]);
+    assert_eq!(Some(&pending[2].row), find(store, "ann", None, "t2").await.as_ref());
+
+    for Pending { row, .. } in pending {
+        push(store, row.no, row.seq, &[status(State::Canceled, 200)]).await.unwrap();
+    }
+    assert_eq!(store.unfinished().await.unwrap(), []);
+}
+
+pub async fn a_check_succeeds(store: &dyn Store) {
+    store.check().await.unwrap();
+    create(store, ["ann", "echo", "t1", "c1"], 0).await;
+    store.check().await.unwrap();
+}
