@@ -1,0 +1,166 @@
+//! The demo agent: it answers the text it got, unless a word of its own leads it.
+
+use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, Chunk, Ended, Inputs, Turn};
+use sabir_model::{Artifact, Base64, Content, Json, Message, Part, Skill, Task};
+
+use crate::words::Word;
+
+#[derive(Debug, Clone)]
+pub struct DemoAgent {
+    name: String,
+    description: String,
+    takes: Inputs,
+}
+
+impl DemoAgent {
+    pub fn new(takes: Inputs) -> Self {
+        Self {
+            name: "Sabir demo agent".into(),
+            description:
+                "Echoes what it is told; its first words (slow, stream, ask, fail, ...) show what a task can do".into(),
+            takes,
+        }
+    }
+
+    pub fn named(mut self, name: Option<String>, description: Option<String>) -> Self {
+        self.name = name.unwrap_or(self.name);
+        self.description = description.unwrap_or(self.description);
+        self
+    }
+}
+
+impl Agent for DemoAgent {
+    fn about(&self) -> About {
+        let modes = || vec!["text/plain".to_owned(), "application/json".to_owned()];
+        About {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            skills: vec![Skill {
+                id: "echo".into(),
+                name: "Echo".into(),
+                description: "Sends back what it gets, at once, slowly, in pieces, or as a question".into(),
+                tags: ["demo", "echo", "test"].map(String::from).to_vec(),
+                examples: ["hello", "slow 2 hello", "stream 5", "ask Which day?"].map(String::from).to_vec(),
+                input_modes: modes(),
+                output_modes: modes(),
+                security: Vec::new(),
+            }],
+            input_modes: modes(),
+            output_modes: modes(),
+            extensions: Vec::new(),
+            takes: self.takes,
+        }
+    }
+
+    fn run(&self, turn: Turn) -> AgentFuture<'_> {
+        Box::pin(async move { respond(&turn).await })
+    }
+
+    fn admit(&self, message: &Message) -> Admission {
+        match Word::of(message.text().trim()) {
+            Word::Message(text) => Admission::Reply(vec![Part::text(or(text, "hello"))]),
+            _ => Admission::Task,
+        }
+    }
+}
+
+/// A turn by the table of words.
+pub(crate) async fn respond(turn: &Turn) -> Result<Ended, AgentError> {
+    let text = turn.message().text();
+    let text = text.trim();
+    let mut words = text;
+    while let Word::Slow { pause, rest } = Word::of(words) {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = turn.cancelled() => return Ok(Ended::Canceled),
+        }
+        words = rest;
+    }
+    match Word::of(words) {
+        Word::Plain | Word::Slow { .. } => return echo(turn, text).await,
+        Word::Stream { chunks, pause } => {
+            let id = turn.new_artifact_id();
+            for i in 1..=chunks {
+                if i > 1 && !pause.is_zero() {
+                    tokio::select! {
+                        () = tokio::time::sleep(pause) => {}
+                        () = turn.cancelled() => return Ok(Ended::Canceled),
+                    }
+                }
+                if turn.is_cancelled() {
+                    return Ok(Ended::Canceled);
+                }
+                let mut artifact = Artifact::new(id.clone(), vec![Part::text(format!("chunk {i}\n"))]);
+                artifact.name = Some("result".into());
+                turn.chunk(Chunk { artifact, append: i > 1, last: i == chunks }).await;
+            }
+        }
+        Word::Fail(reason) => return Ok(Ended::Failed(vec![Part::text(or(reason, "failed"))])),
+        Word::Reject(reason) => return Ok(Ended::Rejected(vec![Part::text(or(reason, "rejected"))])),
+        Word::Ask(question) => return Ok(Ended::InputRequired(vec![Part::text(or(question, "input required"))])),
+        Word::Auth(wish) => return Ok(Ended::AuthRequired(vec![Part::text(or(wish, "auth required"))])),
+        // On a message that continues a task, the direct answer completes it.
+        Word::Message(reply) => return Ok(Ended::Completed(vec![Part::text(or(reply, "hello"))])),
+        Word::File => result(turn, vec![file_part()]).await,
+        Word::Url => result(turn, vec![url_part()]).await,
+        Word::Data => result(turn, vec![data_part()?]).await,
+        Word::Tool(name) => {
+            turn.progress(format!("Using tool: {name}")).await;
+            turn.progress(format!("Tool result: {name} is done")).await;
+            return echo(turn, text).await;
+        }
+        Word::Usage(usage) => {
+            turn.usage(usage).await;
+            return echo(turn, text).await;
+        }
+        Word::History => {
+            let lines: Vec<String> = turn.conversation().await?.iter().flat_map(exchange).collect();
+            result(turn, vec![Part::text(lines.join("\n"))]).await;
+        }
+    }
+    Ok(Ended::Completed(Vec::new()))
+}
+
+async fn echo(turn: &Turn, text: &str) -> Result<Ended, AgentError> {
+    let mut parts = Vec::new();
+    if !text.is_empty() {
+        parts.push(Part::text(format!("echo: {text}")));
+    }
+    parts.extend(turn.message().parts.iter().filter(|part| part.as_text().is_none()).cloned());
+    if !parts.is_empty() {
+        result(turn, parts).await;
+    }
+    Ok(Ended::Completed(Vec::new()))
+}
+
+pub(crate) async fn result(turn: &Turn, parts: Vec<Part>) {
+    let mut artifact = Artifact::new(turn.new_artifact_id(), parts);
+    artifact.name = Some("result".into());
+    turn.artifact(artifact).await;
+}
+
+pub(crate) fn file_part() -> Part {
+    let content = Content::Bytes(Base64::encode(b"Hello file"));
+    Part { filename: Some("output.txt".into()), media_type: Some("text/plain".into()), ..content.into() }
+}
+
+pub(crate) fn url_part() -> Part {
+    let content = Content::Url("https://example.com/output.txt".into());
+    Part { filename: Some("output.txt".into()), media_type: Some("text/plain".into()), ..content.into() }
+}
+
+pub(crate) fn data_part() -> Result<Part, AgentError> {
+    Ok(Content::Data(Json::parse(r#"{"key":"value","count":42}"#)?).into())
+}
+
+/// What was said in an earlier task: the caller's texts, then the answer's.
+fn exchange(task: &Task) -> Vec<String> {
+    let said = task.history.iter().map(Message::text);
+    let made = task.artifacts.iter().flat_map(|artifact| &artifact.parts).filter_map(Part::as_text).map(String::from);
+    said.chain(made).map(|text| text.trim_end().to_owned()).filter(|text| !text.is_empty()).collect()
+}
+
+fn or<'a>(text: &'a str, default: &'a str) -> &'a str {
+    if text.is_empty() { default } else { text }
+}
