@@ -1,0 +1,81 @@
+//! What the server knows, shared by all its connections.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sabir_engine::Engine;
+use sabir_model::AgentId;
+use sabir_wire::{Compat, KnownAgents};
+
+use crate::cards::Cards;
+use crate::request_id::RequestIds;
+
+/// Cheap to clone; all clones are the same server.
+#[derive(Clone)]
+pub struct App {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) engine: Engine,
+    pub(crate) agents: Agents,
+    pub(crate) cards: Cards,
+    pub(crate) settings: ServerSettings,
+    pub(crate) request_ids: RequestIds,
+}
+
+#[derive(Debug, Clone)]
+pub struct ServerSettings {
+    /// A larger body is refused.
+    pub body_limit: usize,
+    /// A stream that says nothing for so long gets a comment.
+    pub keep_alive: Duration,
+    pub compat: Compat,
+    pub cors: CorsSettings,
+    pub card: CardSettings,
+}
+
+/// Which pages of other origins may call.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CorsSettings {
+    /// `*` or `scheme://host[:port]`; empty: none.
+    pub origins: Vec<String>,
+}
+
+/// What the card of the server says beside what its agents say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CardSettings {
+    pub name: Option<String>,
+    pub description: Option<String>,
+    pub organization: Option<String>,
+    pub organization_url: Option<String>,
+    pub version: String,
+    pub documentation_url: Option<String>,
+    pub icon_url: Option<String>,
+    /// Where clients reach this server; `None`: where the request says that it came to.
+    pub base: Option<String>,
+    /// The members of one protocol version only.
+    pub pure: bool,
+    pub max_age: Duration,
+}
+
+impl App {
+    pub fn new(engine: Engine, settings: ServerSettings) -> Self {
+        let agents = Agents(engine.agents().map(|agent| agent.id.clone()).collect());
+        let cards = Cards::new(&engine, settings.card.clone());
+        Self { inner: Arc::new(Inner { engine, agents, cards, settings, request_ids: RequestIds::new() }) }
+    }
+}
+
+/// The ids of the agents, sorted.
+pub(crate) struct Agents(Vec<AgentId>);
+
+impl KnownAgents for Agents {
+    fn knows(&self, id: &str) -> bool {
+        self.0.binary_search_by(|agent| agent.as_str().cmp(id)).is_ok()
+    }
+
+    fn ids(&self) -> Vec<AgentId> {
+        self.0.clone()
+    }
+}

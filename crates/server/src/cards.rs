@@ -1,0 +1,146 @@
+//! Cards: what the server says of itself, from what it really does.
+
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use sabir_engine::{About, Engine};
+use sabir_model::{AgentId, Capabilities, Card, Interface, Provider};
+use sabir_wire::{CardSpelling, write_card};
+
+use crate::app::CardSettings;
+use crate::body::Body;
+
+pub(crate) struct Cards {
+    settings: CardSettings,
+    /// Sorted by id.
+    agents: Vec<(AgentId, About)>,
+}
+
+impl Cards {
+    pub(crate) fn new(engine: &Engine, settings: CardSettings) -> Self {
+        let agents = engine.agents().map(|agent| (agent.id.clone(), agent.agent.about())).collect();
+        Self { settings, agents }
+    }
+
+    /// The card of the server, or of one of its agents.
+    pub(crate) fn answer(&self, asked: CardSpelling, headers: &HeaderMap, agent: Option<&AgentId>) -> Response<Body> {
+        let spelling = match asked {
+            CardSpelling::Hybrid if self.settings.pure => CardSpelling::V1,
+            asked => asked,
+        };
+        let mut body = Vec::with_capacity(2048);
+        write_card(&self.card(&self.base(headers), agent), spelling, &mut body);
+        let etag = HeaderValue::try_from(format!("W/\"a2a-agents-{:016x}\"", fnv1a(&body))).ok();
+        let is_known = etag.as_ref().is_some_and(|etag| matches_etag(headers, etag));
+        let mut response = Response::new(if is_known { Body::empty() } else { Body::from(body) });
+        if is_known {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+        }
+        let max_age = self.settings.max_age.as_secs();
+        let headers = response.headers_mut();
+        if let Ok(caching) = HeaderValue::try_from(format!("public, max-age={max_age}, must-revalidate")) {
+            headers.insert(header::CACHE_CONTROL, caching);
+        }
+        headers.insert(header::VARY, HeaderValue::from_static("A2A-Version"));
+        if let Some(etag) = etag {
+            headers.insert(header::ETAG, etag);
+        }
+        if !is_known {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        response
+    }
+
+    /// Where the client reaches us.
+    fn base(&self, headers: &HeaderMap) -> String {
+        if let Some(base) = &self.settings.base {
+            return base.clone();
+        }
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+        format!("http://{host}")
+    }
+
+    fn card(&self, base: &str, agent: Option<&AgentId>) -> Card {
+        let settings = &self.settings;
+        let shown: Vec<&About> = self
+            .agents
+            .iter()
+            .filter(|(id, _)| agent.is_none_or(|agent| agent == id))
+            .map(|(_, about)| about)
+            .collect();
+        let place = agent.map_or_else(|| base.to_owned(), |agent| format!("{base}/agents/{agent}"));
+        // One agent speaks for itself; several are introduced by the server.
+        let only = match shown.as_slice() {
+            [about] => Some(*about),
+            _ => None,
+        };
+        let of_server = |configured: &Option<String>| configured.clone().filter(|_| agent.is_none());
+        Card {
+            name: of_server(&settings.name).or(only.map(|about| about.name.clone())).unwrap_or_else(|| "Sabir".into()),
+            description: of_server(&settings.description)
+                .or(only.map(|about| about.description.clone()))
+                .unwrap_or_else(|| "Agents behind one door, for every A2A client".into()),
+            version: settings.version.clone(),
+            provider: Some(Provider {
+                organization: settings.organization.clone().unwrap_or_else(|| "Sabir".into()),
+                url: settings.organization_url.clone().unwrap_or_else(|| base.to_owned()),
+            }),
+            documentation_url: settings.documentation_url.clone(),
+            icon_url: settings.icon_url.clone(),
+            interfaces: interfaces(&place),
+            capabilities: Capabilities {
+                streaming: Some(true),
+                push_notifications: Some(false),
+                extended_card: Some(false),
+                state_history: Some(true),
+                extensions: union(shown.iter().flat_map(|about| about.extensions.iter().cloned())),
+            },
+            security_schemes: Vec::new(),
+            security: Vec::new(),
+            input_modes: union(shown.iter().flat_map(|about| about.input_modes.iter().cloned())),
+            output_modes: union(shown.iter().flat_map(|about| about.output_modes.iter().cloned())),
+            skills: shown.iter().flat_map(|about| about.skills.iter().cloned()).collect(),
+            signatures: Vec::new(),
+        }
+    }
+}
+
+/// Clients take the first interface of a binding, so 1.0 comes before 0.3.
+fn interfaces(place: &str) -> Vec<Interface> {
+    let interface = |path: &str, binding: &str, version: &str| Interface {
+        url: format!("{place}{path}"),
+        binding: binding.into(),
+        version: version.into(),
+        tenant: None,
+    };
+    ["1.0", "0.3"]
+        .into_iter()
+        .flat_map(|version| {
+            [interface("/a2a/jsonrpc", "JSONRPC", version), interface("/a2a/rest", "HTTP+JSON", version)]
+        })
+        .collect()
+}
+
+fn union<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all = Vec::new();
+    for item in items {
+        if !all.contains(&item) {
+            all.push(item);
+        }
+    }
+    all
+}
+
+/// `*`, one tag or a list of them; weak comparison, as the method demands.
+fn matches_etag(headers: &HeaderMap, etag: &HeaderValue) -> bool {
+    let strong = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+    let ours = etag.to_str().map(strong).unwrap_or_default();
+    headers
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|tag| tag.trim() == "*" || strong(tag) == ours)
+}
+
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}

@@ -1,0 +1,17 @@
+//! All that dials Sabir: one port for every HTTP surface.
+//!
+//! A request is located, read, decoded, handed to the engine and answered; what any of that means is
+//! decided elsewhere. There is no rule, no SQL and no protocol version in this room.
+
+mod app;
+mod body;
+mod cards;
+mod cors;
+mod exchange;
+mod listen;
+mod operations;
+mod request_id;
+mod stream;
+
+pub use app::{App, CardSettings, CorsSettings, ServerSettings};
+pub use listen::{Bound, Listeners};
