@@ -1,0 +1,195 @@
+//! Environment names of other A2A servers, read so that a deployment can move here as it is.
+//!
+//! They are weaker than `SABIR_` names and never stop a start: people have `PORT` and `LOG_LEVEL` set for other
+//! programs. A value that cannot be used is a warning, and so is a name whose feature does not exist yet, since
+//! silence would look as if it worked.
+
+use super::addresses;
+use super::environment::Environment;
+use super::raw::Raw;
+use super::sections::DEFAULT_PORT;
+
+pub struct Borrowed {
+    pub name: &'static str,
+    pub meaning: Meaning,
+}
+
+pub enum Meaning {
+    /// A setting, and how the value is spelled for it.
+    Setting(&'static str, fn(&str) -> String),
+    /// Half of an address.
+    Host,
+    Port,
+    /// The kind of the one agent that runs when the file lists none.
+    Kind,
+    /// A time limit of that agent, in milliseconds; 0 switches it off.
+    AgentLimit(&'static str),
+    /// Known, and not possible yet.
+    Later,
+}
+
+/// Where several names mean the same setting, the one further down wins.
+pub static BORROWED: &[Borrowed] = &[
+    row("AGENTOS_HTTP_ADDR", Meaning::Setting("server.listen", as_it_is)),
+    row("A2A_HOST", Meaning::Host),
+    row("PORT", Meaning::Port),
+    row("A2A_PORT", Meaning::Port),
+    row("A2A_BASE_URL", Meaning::Setting("server.public_url", as_it_is)),
+    row("A2A_PUBLIC_URL", Meaning::Setting("server.public_url", as_it_is)),
+    row("A2A_ALLOWED_ORIGINS", Meaning::Setting("server.cors_origins", as_it_is)),
+    row("WORKER_SSE_KEEPALIVE", Meaning::Setting("server.keep_alive", as_it_is)),
+    row("AGENTOS_STORAGE_DIR", Meaning::Setting("store.url", file_in)),
+    row("A2A_DATABASE_URL", Meaning::Setting("store.url", as_it_is)),
+    row("A2A_AGENT_NAME", Meaning::Setting("card.name", as_it_is)),
+    row("A2A_AGENT_DESCRIPTION", Meaning::Setting("card.description", as_it_is)),
+    row("A2A_AGENT_ORG", Meaning::Setting("card.organization", as_it_is)),
+    row("A2A_AGENT_ORG_URL", Meaning::Setting("card.organization_url", as_it_is)),
+    row("LOG_FORMAT", Meaning::Setting("log.format", lower_case)),
+    row("LOG_LEVEL", Meaning::Setting("log.level", level)),
+    row("A2A_LOG_LEVEL", Meaning::Setting("log.level", level)),
+    row("AGENT_ADAPTER", Meaning::Kind),
+    row("AGENT_TIMEOUT_MS", Meaning::AgentLimit("timeout")),
+    row("AGENT_IDLE_EXIT_MS", Meaning::AgentLimit("idle_timeout")),
+    row("A2A_AUTH_ENABLED", Meaning::Later),
+    row("A2A_AUTH_TOKEN", Meaning::Later),
+    row("A2A_AUTH_TOKENS", Meaning::Later),
+    row("AGENTOS_CONFIG", Meaning::Later),
+    row("AGENT_ALLOWED_REPO_ROOTS", Meaning::Later),
+    row("AGENT_APPROVAL_PATTERN", Meaning::Later),
+    row("AGENT_APPROVAL_RESPONSE", Meaning::Later),
+    row("AGENT_ARGS", Meaning::Later),
+    row("AGENT_BINARY", Meaning::Later),
+    row("AGENT_FORCE", Meaning::Later),
+    row("AGENT_MODEL", Meaning::Later),
+    row("AGENT_REPO_PATH", Meaning::Later),
+    row("AUTH_ENABLED", Meaning::Later),
+    row("CLAUDE_CODE_PATH", Meaning::Later),
+    row("CODEX_BINARY_PATH", Meaning::Later),
+    row("CURSOR_AGENT_PATH", Meaning::Later),
+    row("OPENCODE_BINARY_PATH", Meaning::Later),
+    row("PUSH_NOTIFICATION_ALLOWED_CIDRS", Meaning::Later),
+    row("PUSH_NOTIFICATION_ALLOWED_HOSTS", Meaning::Later),
+    row("VIBE_BINARY_PATH", Meaning::Later),
+];
+
+/// What the borrowed names say, strongest last.
+#[derive(Default)]
+pub struct Said {
+    /// Key, names and value.
+    pub settings: Vec<(&'static str, String, Raw)>,
+    pub kind: Option<(&'static str, Raw)>,
+    /// Agent key, name and value.
+    pub limits: Vec<(&'static str, &'static str, Raw)>,
+    pub warnings: Vec<String>,
+}
+
+pub fn read(environment: &Environment) -> Said {
+    let mut said = Said::default();
+    let (mut host, mut port) = (None, None);
+    for Borrowed { name, meaning } in BORROWED {
+        let text = match environment.text(name) {
+            None => continue,
+            Some(Ok(text)) => text.trim(),
+            Some(Err(words)) => {
+                said.warnings.push(format!("{name} {words}; it is ignored"));
+                continue;
+            }
+        };
+        match meaning {
+            Meaning::Setting(key, spell) => {
+                said.settings.push((key, (*name).to_owned(), Raw::Word(spell(text))));
+            }
+            Meaning::Host if addresses::parse_host(text).is_some() => host = Some((*name, text)),
+            Meaning::Host => said.warnings.push(unusable(name, text, "an IP address or localhost")),
+            Meaning::Port if text.parse::<u16>().is_ok() => port = Some((*name, text)),
+            Meaning::Port => said.warnings.push(unusable(name, text, "a port number")),
+            Meaning::Kind => said.kind = Some((name, Raw::Word(kind(text)))),
+            Meaning::AgentLimit(key) => match milliseconds(text) {
+                Some(limit) => said.limits.push((key, name, Raw::Word(limit))),
+                None => said.warnings.push(unusable(name, text, "a number of milliseconds")),
+            },
+            Meaning::Later => {
+                said.warnings.push(format!("{name} has no effect yet in this version"));
+            }
+        }
+    }
+    said.settings.extend(listen(host, port));
+    said
+}
+
+/// One address from the two halves, either of which may be missing.
+fn listen(host: Option<(&str, &str)>, port: Option<(&str, &str)>) -> Option<(&'static str, String, Raw)> {
+    let names: Vec<&str> = [host, port].into_iter().flatten().map(|(name, _)| name).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let host = host.map_or("", |(_, host)| host);
+    // An IPv6 address stands in brackets before its port.
+    let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
+    let port = port.map_or(DEFAULT_PORT.to_string(), |(_, port)| port.to_owned());
+    Some(("server.listen", names.join(", "), Raw::Word(format!("{host}:{port}"))))
+}
+
+fn unusable(name: &str, text: &str, expected: &str) -> String {
+    format!("{name} is {}; expected {expected}; it is ignored", Raw::Word(text.to_owned()))
+}
+
+fn as_it_is(text: &str) -> String {
+    text.to_owned()
+}
+
+fn lower_case(text: &str) -> String {
+    text.to_ascii_lowercase()
+}
+
+fn file_in(directory: &str) -> String {
+    format!("sqlite:{}/sabir.db", directory.trim_end_matches('/'))
+}
+
+/// Some servers count in other words.
+fn level(text: &str) -> String {
+    match text.to_ascii_lowercase().as_str() {
+        "warning" => "warn".to_owned(),
+        "critical" | "fatal" => "error".to_owned(),
+        "silent" => "off".to_owned(),
+        _ => text.to_owned(),
+    }
+}
+
+fn kind(text: &str) -> String {
+    if text == "generic" { "command".to_owned() } else { text.to_owned() }
+}
+
+fn milliseconds(text: &str) -> Option<String> {
+    match text.parse::<u64>().ok()? {
+        0 => Some("off".to_owned()),
+        number => Some(format!("{number}ms")),
+    }
+}
+
+const fn row(name: &'static str, meaning: Meaning) -> Borrowed {
+    Borrowed { name, meaning }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_and_port_make_one_address() {
+        for (variables, expected) in [
+            (vec![("PORT", "8080")], "PORT: \":8080\""),
+            (vec![("PORT", "8080"), ("A2A_PORT", "8000")], "A2A_PORT: \":8000\""),
+            (vec![("A2A_HOST", "::1")], "A2A_HOST: \"[::1]:41242\""),
+            (vec![("A2A_HOST", "0.0.0.0"), ("A2A_PORT", "8000")], "A2A_HOST, A2A_PORT: \"0.0.0.0:8000\""),
+            (vec![("PORT", "tcp://10.0.0.1")], "PORT is \"tcp://10.0.0.1\"; expected a port number; it is ignored"),
+            (vec![("A2A_HOST", "box")], "A2A_HOST is \"box\"; expected an IP address or localhost; it is ignored"),
+            (vec![("AGENT_MODEL", "m")], "AGENT_MODEL has no effect yet in this version"),
+        ] {
+            let said = read(&Environment::new(variables.clone()));
+            let settings = said.settings.iter().map(|(_, names, raw)| format!("{names}: {raw}"));
+            let lines: Vec<String> = settings.chain(said.warnings).collect();
+            assert_eq!(lines.join("\n"), expected, "{variables:?}");
+        }
+    }
+}

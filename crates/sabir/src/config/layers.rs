@@ -1,0 +1,215 @@
+//! Defaults, file, environment, flags: each layer covers the one before, and each value remembers its layer.
+//!
+//! Every layer is read to its end before anything is refused, so that one start tells all that is wrong. A wrong
+//! value is reported also where a stronger layer covers it: it would bite on another day.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::cli::Options;
+
+use super::agents::{self, Described, Wishes};
+use super::borrowed::{self, Said};
+use super::environment::{self, Environment};
+use super::file::{self, File};
+use super::origin::{Origin, Problem};
+use super::raw::Raw;
+use super::sections::{Config, StoreUrl};
+use super::settings::{DATA_DIRECTORY, SETTINGS, Setting, setting};
+use super::{exposure, flags, store_url};
+
+/// The configuration in force.
+#[derive(Debug)]
+pub struct Loaded {
+    pub config: Config,
+    /// Every setting with its value and where it came from, in the order of the documentation.
+    pub values: Vec<Shown>,
+    /// What a person should know and what stops nothing.
+    pub warnings: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shown {
+    pub key: String,
+    pub value: Value,
+    pub origin: Origin,
+}
+
+impl Loaded {
+    /// Refuses to serve the world by accident. `sabir config` shows such a configuration; `serve` asks here first.
+    pub fn refuse_open_door(&self) -> Result<(), Problems> {
+        let Some(address) = exposure::exposed(&self.config.server) else {
+            return Ok(());
+        };
+        let listen = self.values.iter().find(|shown| shown.key == LISTEN);
+        let origin = &listen.expect("every setting has a value").origin;
+        Err(Problems(vec![exposure::refusal(address, origin)]))
+    }
+}
+
+/// Everything that is wrong with the configuration, one line each.
+#[derive(Debug)]
+pub struct Problems(pub Vec<String>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0.join("\n"))
+    }
+}
+
+impl std::error::Error for Problems {}
+
+/// The configuration that these flags and this environment make, with the file that they name or find.
+pub fn load<N: Into<OsString>, V: Into<OsString>>(
+    options: &Options,
+    environment: impl IntoIterator<Item = (N, V)>,
+) -> Result<Loaded, Problems> {
+    let environment = Environment::new(environment);
+    match file::find(options.config.as_deref(), &environment) {
+        Ok(Some((name, bytes))) => stack(options, &environment, &file::parse(&name, &bytes), vec![]),
+        Ok(None) => stack(options, &environment, &File::default(), vec![]),
+        Err(problem) => stack(options, &environment, &File::default(), vec![problem]),
+    }
+}
+
+const LISTEN: &str = "server.listen";
+
+/// Puts the layers on each other. `problems` are those that came up on the way here.
+pub(super) fn stack(
+    options: &Options,
+    environment: &Environment,
+    file: &File,
+    mut problems: Vec<Problem>,
+) -> Result<Loaded, Problems> {
+    let mut layers = Layers::defaults(environment);
+    let mut warnings = Vec::new();
+
+    for problem in &file.problems {
+        problems.push(Problem::in_file(&file.name, problem.line, &problem.words));
+    }
+    for entry in &file.entries {
+        let origin = Origin::File { name: file.name.clone(), line: entry.line };
+        problems.extend(layers.set(entry.setting, &entry.raw, origin).err());
+    }
+
+    let borrowed = borrowed::read(environment);
+    for (key, names, raw) in &borrowed.settings {
+        let origin = Origin::Borrowed(names.clone());
+        if let Err(problem) = layers.set(setting(key), raw, origin) {
+            warnings.push(problem.as_warning());
+        }
+    }
+    warnings.extend_from_slice(&borrowed.warnings);
+
+    let (named, unknown) = environment::read(environment);
+    for name in named {
+        let origin = Origin::Variable(name.variable);
+        match name.value {
+            Ok(raw) => problems.extend(layers.set(name.setting, &raw, origin).err()),
+            Err(words) => problems.push(Problem::of(&origin, name.setting.key, &words)),
+        }
+    }
+    warnings.extend(unknown);
+
+    for (key, flag, raw) in flags::read(options) {
+        problems.extend(layers.set(setting(key), &raw, Origin::Flag(flag)).err());
+    }
+
+    let agents = gather_agents(options, environment, file, &borrowed, &mut problems, &mut warnings);
+    for described in agents {
+        layers.add(described);
+    }
+
+    warnings.extend(layers.keep_borrowed_inside());
+    warnings.extend(exposure::advice(&layers.config.server));
+    problems.sort_by_key(|problem| problem.line);
+    if !problems.is_empty() {
+        return Err(Problems(problems.into_iter().map(|problem| problem.text).collect()));
+    }
+    Ok(Loaded { config: layers.config, values: layers.values, warnings })
+}
+
+fn gather_agents(
+    options: &Options,
+    environment: &Environment,
+    file: &File,
+    borrowed: &Said,
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<String>,
+) -> Vec<Described> {
+    let flag = options.agent.clone();
+    let mut wishes = Wishes { flag: flag.map(|kind| (Origin::Flag("--agent"), Raw::Word(kind))), variable: None };
+    let origin = Origin::Variable(environment::AGENT.to_owned());
+    match environment.text(environment::AGENT) {
+        Some(Ok(kind)) => wishes.variable = Some((origin, Raw::Word(kind.to_owned()))),
+        Some(Err(words)) => problems.push(Problem::of(&origin, "kind", &words)),
+        None => {}
+    }
+    agents::gather(file, wishes, borrowed, problems, warnings)
+}
+
+/// The configuration as far as it is known, and the layer of each value.
+struct Layers {
+    config: Config,
+    values: Vec<Shown>,
+}
+
+impl Layers {
+    fn defaults(environment: &Environment) -> Self {
+        let mut layers = Layers { config: Config::default(), values: Vec::new() };
+        for setting in SETTINGS {
+            let value = match setting.default {
+                "" => json!(null),
+                DATA_DIRECTORY => layers.place_store(&store_url::default_file(environment)),
+                text => setting
+                    .read(&mut layers.config, &Raw::Word(text.to_owned()))
+                    .expect("the defaults in the table fit"),
+            };
+            layers.values.push(Shown { key: setting.key.to_owned(), value, origin: Origin::Default });
+        }
+        layers
+    }
+
+    /// Not through text, since a home directory may have any name.
+    fn place_store(&mut self, path: &Path) -> Value {
+        self.config.store.url = StoreUrl::Sqlite(path.to_owned());
+        json!(format!("sqlite:{}", path.display()))
+    }
+
+    fn set(&mut self, setting: &Setting<Config>, raw: &Raw, origin: Origin) -> Result<(), Problem> {
+        let read = setting.read(&mut self.config, raw);
+        let value = read.map_err(|words| Problem::of(&origin, setting.key, &words))?;
+        let shown = self.values.iter_mut().find(|shown| shown.key == setting.key);
+        let shown = shown.expect("every setting has a value");
+        (shown.value, shown.origin) = (value, origin);
+        Ok(())
+    }
+
+    fn add(&mut self, described: Described) {
+        let id = &described.agent.id;
+        for (key, value, origin) in described.values {
+            let key = format!("agent.{id}.{key}");
+            self.values.push(Shown { key, value, origin });
+        }
+        self.config.agents.push(described.agent);
+    }
+
+    /// A borrowed name may neither stop the start nor open the door, so an address of its making stays on
+    /// loopback until somebody allows more.
+    fn keep_borrowed_inside(&mut self) -> Option<String> {
+        let address = exposure::exposed(&self.config.server)?;
+        let listen = self.values.iter().find(|shown| shown.key == LISTEN)?;
+        let Origin::Borrowed(_) = listen.origin else {
+            return None;
+        };
+        let origin = listen.origin.clone();
+        let inside = exposure::kept_inside(&self.config.server.listen);
+        let raw = Raw::Word(inside.join(","));
+        self.set(setting(LISTEN), &raw, origin.clone()).expect("loopback addresses are addresses");
+        let refusal = exposure::refusal(address, &origin);
+        Some(format!("{refusal}; listening on {} instead", inside.join(", ")))
+    }
+}

@@ -1,0 +1,214 @@
+//! The configuration as the rest of the program sees it: parsed, checked, every default filled in.
+//!
+//! One struct per section of `sabir.toml`, one field per key. `Default` holds the same values as the default
+//! column of the settings table; a test keeps the two together.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Everything `serve` needs to know.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Config {
+    pub server: Server,
+    pub store: Store,
+    pub agents: Vec<Agent>,
+    pub card: Card,
+    pub compat: Compat,
+    pub send: Send,
+    pub recovery: Recovery,
+    pub retention: Retention,
+    pub log: Log,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Server {
+    pub listen: Vec<SocketAddr>,
+    /// Absolute, without a slash at the end.
+    pub public_url: Option<String>,
+    pub body_limit: usize,
+    /// `*` or `scheme://host[:port]`; empty means that no browser page of another origin may call.
+    pub cors_origins: Vec<String>,
+    pub allow_open: bool,
+    pub grace: Duration,
+    pub keep_alive: Duration,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Server {
+            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT))],
+            public_url: None,
+            body_limit: 16 * 1024 * 1024,
+            cors_origins: Vec::new(),
+            allow_open: false,
+            grace: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}
+
+pub const DEFAULT_PORT: u16 = 41242;
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Store {
+    pub url: StoreUrl,
+    pub durability: Durability,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum StoreUrl {
+    /// A database file. Whoever opens it makes the directory.
+    Sqlite(PathBuf),
+    /// For trials: everything is gone when the server stops.
+    Memory,
+}
+
+impl Default for StoreUrl {
+    fn default() -> Self {
+        StoreUrl::Sqlite(PathBuf::from("sabir.db"))
+    }
+}
+
+/// What an acknowledged write survives.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Durability {
+    #[default]
+    PowerCut,
+    Process,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agent {
+    pub id: String,
+    pub kind: AgentKind,
+    pub name: Option<String>,
+    pub description: Option<String>,
+    pub default: bool,
+    pub max_concurrent: usize,
+    pub queue: usize,
+    pub timeout: Option<Duration>,
+    pub idle_timeout: Option<Duration>,
+}
+
+impl Agent {
+    /// An agent of this kind with the defaults of its kind.
+    pub fn new(id: &str, kind: AgentKind) -> Self {
+        Agent {
+            id: id.to_owned(),
+            kind,
+            name: None,
+            description: None,
+            default: false,
+            max_concurrent: 10_000,
+            queue: 10_000,
+            timeout: None,
+            idle_timeout: None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum AgentKind {
+    Demo,
+    Conformance,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Card {
+    pub name: Option<String>,
+    pub description: Option<String>,
+    pub organization: Option<String>,
+    pub organization_url: Option<String>,
+    pub version: Option<String>,
+    pub documentation_url: Option<String>,
+    pub icon_url: Option<String>,
+    /// One protocol version's keys only, not those of all.
+    pub pure: bool,
+    pub max_age: Duration,
+}
+
+impl Default for Card {
+    fn default() -> Self {
+        Card {
+            name: None,
+            description: None,
+            organization: None,
+            organization_url: None,
+            version: None,
+            documentation_url: None,
+            icon_url: None,
+            pure: false,
+            max_age: Duration::from_secs(30),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Compat {
+    pub strict: bool,
+    pub cancel_terminal: CancelTerminal,
+    pub terminal_message: TerminalMessage,
+}
+
+/// The answer to a cancel of a finished task.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum CancelTerminal {
+    /// What the mount and the spelling of the request promise.
+    #[default]
+    Auto,
+    Error,
+    Noop,
+}
+
+/// What a message to a finished task does.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum TerminalMessage {
+    #[default]
+    Error,
+    NewTask,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Send {
+    pub max_wait: Option<Duration>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Recovery {
+    pub running: RunningTasks,
+}
+
+/// What becomes of tasks that were running when the server stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum RunningTasks {
+    #[default]
+    Fail,
+    Requeue,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Retention {
+    pub max_age: Option<Duration>,
+    pub max_tasks: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Log {
+    /// `info`, or directives such as `info,sabir=debug`.
+    pub level: String,
+    pub format: LogFormat,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Log { level: "info".to_owned(), format: LogFormat::Text }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}

@@ -1,0 +1,306 @@
+//! The whole way from file, environment and flags to a `Config`, without touching a disk or a process.
+
+use super::borrowed::{BORROWED, Borrowed};
+use super::environment::Environment;
+use super::layers::{Loaded, Problems, stack};
+use super::origin::Origin;
+use super::sections::{Agent, AgentKind, Config};
+use super::settings::{AGENT_SETTINGS, SETTINGS, Setting};
+use super::{Audience, file, show};
+use crate::cli::Options;
+
+/// What is in force for `key`, or all problems.
+fn say(options: &Options, variables: &[(&str, &str)], file: &str, key: &str) -> String {
+    match load_text(options, variables, file) {
+        Err(problems) => problems.to_string(),
+        Ok(loaded) => {
+            let shown = loaded.values.iter().find(|shown| shown.key == key);
+            shown.map_or("nothing".to_owned(), |shown| format!("{} # {}", shown.value, shown.origin))
+        }
+    }
+}
+
+fn load_text(options: &Options, variables: &[(&str, &str)], file: &str) -> Result<Loaded, Problems> {
+    let environment = Environment::new(variables.iter().copied());
+    stack(options, &environment, &file::parse("sabir.toml", file.as_bytes()), vec![])
+}
+
+fn warnings(variables: &[(&str, &str)], file: &str) -> String {
+    load_text(&Options::default(), variables, file).unwrap().warnings.join("\n")
+}
+
+#[test]
+fn each_layer_covers_the_one_before() {
+    let flag = Options { listen: vec![":5".to_owned()], ..Options::default() };
+    let none = Options::default();
+    let file = "[server]\nlisten = \":2\"\n";
+    let borrowed = ("PORT", "3");
+    let variable = ("SABIR_LISTEN", ":4");
+    for (options, variables, file, expected) in [
+        (&none, &[][..], "", r#"["127.0.0.1:41242"] # default"#),
+        (&none, &[], file, r#"["127.0.0.1:2"] # sabir.toml:2"#),
+        (&none, &[borrowed], file, r#"["127.0.0.1:3"] # PORT"#),
+        (&none, &[borrowed, variable], file, r#"["127.0.0.1:4"] # SABIR_LISTEN"#),
+        (&flag, &[borrowed, variable], file, r#"["127.0.0.1:5"] # --listen"#),
+    ] {
+        assert_eq!(say(options, variables, file, "server.listen"), expected);
+    }
+}
+
+#[test]
+fn the_defaults_of_the_table_are_the_defaults_of_the_types() {
+    let loaded = load_text(&Options::default(), &[], "").unwrap();
+    let agents = vec![Agent::new("demo", AgentKind::Demo)];
+    let expected = Config { agents, ..Config::default() };
+    assert_eq!(loaded.config, expected);
+    assert_eq!(loaded.warnings, Vec::<String>::new());
+}
+
+#[test]
+fn every_problem_is_told_at_once_and_in_order() {
+    let options = Options { store: Some("mysql:x".to_owned()), agent: Some("codex".to_owned()), ..Options::default() };
+    let variables = [("SABIR_SERVER_GRACE", "soon"), ("SABIR_COMPAT_STRICT", "maybe")];
+    let file = "[[agent]]\nid = 'a2a'\nkind = 'demo'\n[server]\nlisen = 1\nbody_limit = 0\n[log]\nformat = 'xml'\n";
+    let expected = "\
+sabir.toml:2: id is \"a2a\", which is a path of the server; not allowed are a2a, v1, agents, console, tasks, message, metrics, healthz, readyz, openapi.json, agent, .well-known
+sabir.toml:5: unknown key \"lisen\" in [server]; did you mean \"listen\"?
+sabir.toml:6: server.body_limit is 0; expected a size from 1 byte, such as \"16MiB\", \"500kB\" or 65536 (bytes)
+sabir.toml:8: log.format is \"xml\"; expected text or json
+SABIR_SERVER_GRACE is \"soon\"; expected a duration such as \"20m\", \"1h30m\", \"500ms\" or 30 (seconds), at most 36500d
+SABIR_COMPAT_STRICT is \"maybe\"; expected true or false
+--store is \"mysql:x\"; expected \"sqlite:PATH\" or \"memory:\"
+--agent is \"codex\", which comes in a later version; this one has demo and conformance";
+    assert_eq!(say(&options, &variables, file, ""), expected);
+}
+
+#[test]
+fn agents_come_from_the_file_from_a_word_or_by_default() {
+    let list = "[[agent]]\nid = 'b'\nkind = 'demo'\ntimeout = '20m'\n[[agent]]\nid = 'a'\nkind = 'conformance'\n";
+    let wish = Options { agent: Some("conformance".to_owned()), ..Options::default() };
+    let none = Options::default();
+    for (options, variables, file, expected) in [
+        (&none, &[][..], "", "demo Demo None"),
+        (&none, &[], list, "b Demo Some(1200s), a Conformance None"),
+        (&wish, &[("SABIR_AGENT", "demo")], list, "conformance Conformance None"),
+        (&none, &[("SABIR_AGENT", "conformance")], list, "conformance Conformance None"),
+        (&none, &[("AGENT_ADAPTER", "conformance")], "", "conformance Conformance None"),
+        (&none, &[("AGENT_ADAPTER", "cursor"), ("AGENT_TIMEOUT_MS", "1500")], "", "demo Demo Some(1.5s)"),
+        (&none, &[("AGENT_TIMEOUT_MS", "0")], "", "demo Demo None"),
+        (
+            &none,
+            &[("AGENT_ADAPTER", "demo"), ("AGENT_TIMEOUT_MS", "9")],
+            list,
+            "b Demo Some(1200s), a Conformance None",
+        ),
+    ] {
+        let agents = load_text(options, variables, file).unwrap().config.agents;
+        let said = agents.iter().map(|agent| format!("{} {:?} {:?}", agent.id, agent.kind, agent.timeout));
+        assert_eq!(said.collect::<Vec<_>>().join(", "), expected, "{variables:?} {file:?}");
+    }
+}
+
+#[test]
+fn a_list_of_agents_must_make_sense() {
+    for (file, expected) in [
+        ("[[agent]]\nkind = 'demo'", "sabir.toml:1: this [[agent]] has no id"),
+        ("\n[[agent]]\nid = 'x'", "sabir.toml:2: this [[agent]] has no kind"),
+        (
+            "[[agent]]\nid = 'x'\nkind = 'demo'\n[[agent]]\nid = 'x'\nkind = 'demo'",
+            "sabir.toml:5: there are two agents with the id \"x\"",
+        ),
+        (
+            "[[agent]]\nid = 'x'\nkind = 'demo'\ndefault = true\n[[agent]]\nid = 'y'\nkind = 'demo'\ndefault = true",
+            "sabir.toml:8: there are two default agents; \"x\" is one",
+        ),
+        (
+            "[[agent]]\nid = 'x'\nkind = 'demo'\nmax_concurrent = 0",
+            "sabir.toml:4: max_concurrent is 0; expected a number from 1 to 1000000",
+        ),
+    ] {
+        assert_eq!(say(&Options::default(), &[], file, ""), expected, "{file:?}");
+    }
+}
+
+#[test]
+fn borrowed_names_never_stop_the_start() {
+    for Borrowed { name, .. } in BORROWED {
+        for value in ["0.0.0.0", "999999999999999999999999", "banana", "-1", " "] {
+            let loaded = load_text(&Options::default(), &[(name, value)], "").unwrap();
+            assert!(loaded.refuse_open_door().is_ok(), "{name}={value}");
+        }
+    }
+}
+
+#[test]
+fn a_borrowed_host_does_not_open_the_door() {
+    let host = ("A2A_HOST", "0.0.0.0");
+    for (variables, expected) in [
+        (&[host][..], r#"["127.0.0.1:41242"] # A2A_HOST"#),
+        (&[host, ("SABIR_ALLOW_OPEN", "1")], r#"["0.0.0.0:41242"] # A2A_HOST"#),
+    ] {
+        assert_eq!(say(&Options::default(), variables, "", "server.listen"), expected);
+    }
+    assert!(warnings(&[host], "").ends_with("; listening on 127.0.0.1:41242 instead"));
+}
+
+#[test]
+fn serving_the_world_needs_a_word() {
+    for (variables, expected) in [
+        (&[("SABIR_LISTEN", "127.0.0.1:1")][..], "ok"),
+        (&[("SABIR_LISTEN", "0.0.0.0:1"), ("SABIR_ALLOW_OPEN", "true")], "ok"),
+        (
+            &[("SABIR_LISTEN", "0.0.0.0:1")],
+            "SABIR_LISTEN: other machines can reach 0.0.0.0:1, and nothing asks callers for credentials; \
+             listen on 127.0.0.1, or allow it with --allow-open or server.allow_open",
+        ),
+    ] {
+        let loaded = load_text(&Options::default(), variables, "").unwrap();
+        let said = loaded.refuse_open_door().map_or_else(|problems| problems.to_string(), |()| "ok".to_owned());
+        assert_eq!(said, expected);
+    }
+}
+
+#[test]
+fn warnings_say_what_was_not_used() {
+    let list = "[[agent]]\nid = 'b'\nkind = 'demo'\n";
+    for (variables, file, expected) in [
+        (("AGENT_TIMEOUT_MS", "9"), list, "AGENT_TIMEOUT_MS is ignored, since sabir.toml lists the agents"),
+        (
+            ("AGENT_ADAPTER", "cursor"),
+            "",
+            "AGENT_ADAPTER is \"cursor\", which comes in a later version; this one has demo and conformance; it is ignored",
+        ),
+        (("LOG_LEVEL", "WARNING"), "", ""),
+        (("LOG_FORMAT", "pretty"), "", "LOG_FORMAT is \"pretty\"; expected text or json; it is ignored"),
+        (
+            ("SABIR_LISTEN", "0.0.0.0:80"),
+            "",
+            "0.0.0.0:80 has no host that clients could use, so the card repeats the Host of each request; \
+             server.public_url says what it should be",
+        ),
+    ] {
+        assert_eq!(warnings(&[variables], file), expected, "{variables:?}");
+    }
+}
+
+#[test]
+fn config_prints_lines_for_people_and_json_for_programs() {
+    let variables = [("SABIR_LOG_FORMAT", "json")];
+    let loaded = load_text(&Options::default(), &variables, "[server]\ngrace = 5\n").unwrap();
+    let table = show(&loaded, Audience::Person);
+    for (key, value, source) in [
+        ("server.grace", "\"5s\"", "sabir.toml:2"),
+        ("log.format", "\"json\"", "SABIR_LOG_FORMAT"),
+        ("card.name", "(not set)", "default"),
+        ("agent.demo.kind", "\"demo\"", "default"),
+    ] {
+        let line = table.lines().find(|line| line.starts_with(&format!("{key} = ")));
+        let (row, comment) = line.unwrap().split_once("   # ").unwrap();
+        assert_eq!((row.trim_end(), comment), (&*format!("{key} = {value}"), source));
+    }
+    let array: serde_json::Value = serde_json::from_str(&show(&loaded, Audience::Program)).unwrap();
+    let expected = serde_json::json!({"key": "server.grace", "value": "5s", "source": "sabir.toml:2"});
+    assert!(array.as_array().unwrap().contains(&expected));
+    assert_eq!(array.as_array().unwrap().len(), table.lines().count());
+}
+
+/// A missing row is printed as it should stand in the document.
+#[test]
+fn every_setting_is_documented() {
+    let rows = SETTINGS.iter().map(|setting| row(setting, &[setting.variable()], "server.listen"));
+    let agent_rows = AGENT_SETTINGS.iter().map(|setting| row(setting, &[], ""));
+    for row in rows.chain(agent_rows) {
+        assert!(DOCUMENT.contains(&row), "docs/configuration.md lacks\n{row}");
+    }
+    for Borrowed { name, .. } in BORROWED {
+        assert!(DOCUMENT.contains(&format!("`{name}`")), "docs/configuration.md lacks {name}");
+    }
+}
+
+fn row<T>(setting: &Setting<T>, variables: &[String], listen: &str) -> String {
+    let code = |text: &str| format!("`{text}`");
+    let default = if setting.default.is_empty() { String::new() } else { code(setting.default) };
+    let short = setting.short.map(code);
+    let variables =
+        short.into_iter().chain(variables.iter().filter(|name| setting.short != Some(name)).map(|name| code(name)));
+    let port = (setting.key == listen).then_some("--port");
+    let flags = setting.flag.into_iter().chain(port).map(code);
+    let cells = [
+        code(setting.key),
+        default,
+        variables.collect::<Vec<_>>().join(", "),
+        flags.collect::<Vec<_>>().join(", "),
+        setting.help.to_owned(),
+    ];
+    let cells = cells.into_iter().map(|cell| if cell.is_empty() { " ".to_owned() } else { format!(" {cell} ") });
+    format!("|{}|", cells.collect::<Vec<_>>().join("|"))
+}
+
+const DOCUMENT: &str = include_str!("../../../../docs/configuration.md");
+
+#[test]
+fn the_example_file_is_right_as_it_is_and_with_everything_switched_on() {
+    let loaded = load_text(&Options::default(), &[], EXAMPLE).unwrap();
+    assert_eq!(loaded.config.agents.len(), 1);
+
+    // `#key = value` is a setting to switch on, `# words` is a comment.
+    let lines = EXAMPLE.lines().map(|line| match line.strip_prefix('#') {
+        Some(setting) if !setting.starts_with(' ') => setting,
+        _ => line,
+    });
+    let everything = lines.collect::<Vec<_>>().join("\n");
+    let loaded = load_text(&Options::default(), &[], &everything).unwrap();
+    for shown in loaded.values {
+        assert_ne!(shown.origin, Origin::Default, "{} is not in the example", shown.key);
+    }
+}
+
+const EXAMPLE: &str = include_str!("../../../../sabir.example.toml");
+
+proptest::proptest! {
+    #[test]
+    fn no_file_panics(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..400)) {
+        let file = file::parse("sabir.toml", &bytes);
+        let _ = stack(&Options::default(), &Environment::new::<&str, &str>([]), &file, vec![]);
+    }
+
+    /// Random bytes seldom are TOML; these are near it.
+    #[test]
+    fn no_nearly_right_file_panics(
+        words in proptest::collection::vec(proptest::sample::select(PIECES), 0..40),
+    ) {
+        let file = file::parse("sabir.toml", words.concat().as_bytes());
+        let _ = stack(&Options::default(), &Environment::new::<&str, &str>([]), &file, vec![]);
+    }
+}
+
+const PIECES: &[&str] = &[
+    "[server]\n",
+    "[[agent]]\n",
+    "[agent]\n",
+    "[store]\n",
+    "[x.y]\n",
+    "listen",
+    "id",
+    "kind",
+    "url",
+    "grace",
+    "=",
+    " = ",
+    "\"sqlite:x\"",
+    "'demo'",
+    "'é'",
+    "[1, 'x']",
+    "{a = 1}",
+    "1979-05-27",
+    "nan",
+    "-0",
+    "99999999999999999999",
+    "\n",
+    "\r\n",
+    ".",
+    "#",
+    "\u{feff}",
+    "\"\\u0000\"",
+    "true",
+];

@@ -1,0 +1,224 @@
+//! `sabir serve`: puts the rooms together and runs them until it is told to stop.
+
+use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use sabir_agents::{ConformanceAgent, DemoAgent};
+use sabir_engine::{Agent, Builder, Hosted, Inputs, Limits, Recovery, RetentionPolicy, Settings};
+use sabir_model::AgentId;
+use sabir_server::{App, CardSettings, CorsSettings, Listeners, ServerSettings};
+use sabir_store::{Durability, MemoryStore, SqliteStore, Store};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{self, AgentKind, Config, LogFormat, StoreUrl};
+
+/// What the answers of settled runs may take on their way out.
+const LINGER: Duration = Duration::from_secs(2);
+
+pub fn run(config: Config, surroundings: Surroundings) -> anyhow::Result<()> {
+    start_logging(&config);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    runtime.block_on(serve(config, surroundings))
+}
+
+/// What agents need of the environment, which only `main` reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings {
+    /// `TCK_STREAMING_TIMEOUT`, for the conformance agent.
+    pub streaming_timeout: Duration,
+}
+
+async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()> {
+    let store = open_store(&config)?;
+    let listeners = Listeners::bind(&config.server.listen).await.map_err(|bound| {
+        anyhow!("cannot listen on {}: {}; stop what uses it, or choose another with --port", bound.address, bound.error)
+    })?;
+    let addresses = listeners.addresses();
+
+    let mut builder = Builder::new(store).settings(engine_settings(&config));
+    for agent in &config.agents {
+        builder = builder.agent(host(agent, &config, surroundings)?);
+    }
+    let engine = builder.start().await.context("cannot take up the tasks of the store")?;
+    let app = App::new(engine.clone(), server_settings(&config, &addresses));
+
+    let (closing, closed) = watch::channel(false);
+    let grace = config.server.grace;
+    let stopped = async move { engine.stop(grace).await };
+    let serving = tokio::spawn(listeners.serve(app, closed, stopped, LINGER));
+    announce(&config, &addresses)?;
+    told_to_stop().await?;
+    tracing::info!("stopping; runs have {grace:?} to finish");
+    closing.send_replace(true);
+    serving.await.context("the server broke off")?;
+    Ok(())
+}
+
+async fn told_to_stop() -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+    match &config.store.url {
+        StoreUrl::Memory => Ok(Arc::new(MemoryStore::new())),
+        StoreUrl::Sqlite(path) => {
+            make_folder_of(path)?;
+            let durability = match config.store.durability {
+                config::Durability::PowerCut => Durability::PowerCut,
+                config::Durability::Process => Durability::Process,
+            };
+            Ok(Arc::new(SqliteStore::open(path, durability)?))
+        }
+    }
+}
+
+fn make_folder_of(path: &Path) -> anyhow::Result<()> {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => std::fs::create_dir_all(folder).with_context(|| {
+            format!("cannot make the folder {}; choose another file with --store sqlite:PATH", folder.display())
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn host(agent: &config::Agent, config: &Config, surroundings: Surroundings) -> anyhow::Result<Hosted> {
+    let takes = if config.compat.strict { Inputs::Listed } else { Inputs::Anything };
+    let (name, description) = (agent.name.clone(), agent.description.clone());
+    let program: Arc<dyn Agent> = match agent.kind {
+        AgentKind::Demo => Arc::new(DemoAgent::new(takes).named(name, description)),
+        AgentKind::Conformance => {
+            Arc::new(ConformanceAgent::new(surroundings.streaming_timeout).named(name, description))
+        }
+    };
+    Ok(Hosted {
+        id: AgentId::parse(agent.id.as_str()).map_err(|why| anyhow!("the agent id {:?} {why}", agent.id))?,
+        agent: program,
+        limits: Limits {
+            concurrent: agent.max_concurrent,
+            queue: agent.queue,
+            timeout: agent.timeout,
+            idle_timeout: agent.idle_timeout,
+        },
+        is_default: agent.default,
+    })
+}
+
+fn engine_settings(config: &Config) -> Settings {
+    Settings {
+        max_wait: config.send.max_wait,
+        recovery: match config.recovery.running {
+            config::RunningTasks::Fail => Recovery::Fail,
+            config::RunningTasks::Requeue => Recovery::Requeue,
+        },
+        retention: RetentionPolicy { max_age: config.retention.max_age, max_tasks: config.retention.max_tasks },
+    }
+}
+
+fn server_settings(config: &Config, addresses: &[SocketAddr]) -> ServerSettings {
+    let card = &config.card;
+    ServerSettings {
+        body_limit: config.server.body_limit,
+        keep_alive: config.server.keep_alive,
+        compat: sabir_wire::Compat {
+            strict: config.compat.strict,
+            cancel_terminal: match config.compat.cancel_terminal {
+                config::CancelTerminal::Auto => sabir_wire::CancelTerminal::Auto,
+                config::CancelTerminal::Error => sabir_wire::CancelTerminal::Error,
+                config::CancelTerminal::Noop => sabir_wire::CancelTerminal::Noop,
+            },
+            terminal_message: match config.compat.terminal_message {
+                config::TerminalMessage::Error => sabir_wire::TerminalMessage::Error,
+                config::TerminalMessage::NewTask => sabir_wire::TerminalMessage::NewTask,
+            },
+        },
+        cors: CorsSettings { origins: config.server.cors_origins.clone() },
+        card: CardSettings {
+            name: card.name.clone(),
+            description: card.description.clone(),
+            organization: card.organization.clone(),
+            organization_url: card.organization_url.clone(),
+            version: card.version.clone().unwrap_or_else(|| env!("CARGO_PKG_VERSION").into()),
+            documentation_url: card.documentation_url.clone(),
+            icon_url: card.icon_url.clone(),
+            base: public_base(config, addresses),
+            pure: card.pure,
+            max_age: card.max_age,
+        },
+    }
+}
+
+/// Where clients reach the server. With a wildcard address only the client knows, so the request says.
+fn public_base(config: &Config, addresses: &[SocketAddr]) -> Option<String> {
+    let first = addresses.first().filter(|address| !address.ip().is_unspecified());
+    config.server.public_url.clone().or_else(|| first.map(|address| format!("http://{address}")))
+}
+
+/// Says where to go next: a few lines for a person, one line of JSON for a program.
+fn announce(config: &Config, addresses: &[SocketAddr]) -> anyhow::Result<()> {
+    let mut out = std::io::stdout();
+    let urls: Vec<String> = addresses.iter().map(|address| format!("http://{}", reachable(*address))).collect();
+    let Some(url) = urls.first() else { return Ok(()) };
+    let store = match &config.store.url {
+        StoreUrl::Memory => "memory: (gone when the server stops)".to_owned(),
+        StoreUrl::Sqlite(path) => path.display().to_string(),
+    };
+    let written = if out.is_terminal() {
+        let agents: Vec<String> = config.agents.iter().map(|agent| agent.id.clone()).collect();
+        writeln!(
+            out,
+            "Sabir {version} serves {agents} on {all}\n\
+             \n  card    {url}/.well-known/agent-card.json\n  tasks   {store}\n\
+             \nTry it:\n\n  curl -s {url}/message:send -H 'Content-Type: application/json' \\\n       -d '{{\"message\":{{\"parts\":[{{\"text\":\"hello\"}}]}}}}'\n\
+             \nCtrl-C stops it.",
+            version = env!("CARGO_PKG_VERSION"),
+            agents = agents.join(", "),
+            all = urls.join(", "),
+        )
+    } else {
+        let line = serde_json::json!({
+            "url": url,
+            "urls": urls,
+            "card": format!("{url}/.well-known/agent-card.json"),
+            "store": store,
+            "version": env!("CARGO_PKG_VERSION"),
+            "pid": std::process::id(),
+        });
+        writeln!(out, "{line}")
+    };
+    match written.and_then(|()| out.flush()) {
+        // Nobody reads it; the server is there all the same.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot say where the server is"),
+    }
+}
+
+/// A wildcard address is no place to connect to.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], v4.port())),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, v6.port())),
+        address => address,
+    }
+}
+
+fn start_logging(config: &Config) {
+    let filter = EnvFilter::try_new(&config.log.level).unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second start in one process keeps the first logger; there is nothing to say about it.
+    let _ = match config.log.format {
+        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).with_target(false).try_init(),
+        LogFormat::Json => builder.json().try_init(),
+    };
+}

@@ -1,0 +1,93 @@
+//! `sabir config`, and what `sabir serve` says of a configuration that it cannot use.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// Exit code, output and errors of one call in this directory, with no environment but the given one.
+fn sabir(directory: &Path, arguments: &str, variables: &[(&str, &str)]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_sabir"))
+        .args(arguments.split_whitespace())
+        .current_dir(directory)
+        .env_clear()
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// The source of one setting in the JSON that `sabir config` prints.
+fn source(output: &str, key: &str) -> String {
+    let settings: serde_json::Value = serde_json::from_str(output).unwrap();
+    let all = settings.as_array().unwrap();
+    let setting = all.iter().find(|setting| setting["key"] == key).unwrap();
+    format!("{} {}", setting["value"], setting["source"].as_str().unwrap())
+}
+
+#[test]
+fn config_works_without_any_file_and_names_the_layers() {
+    let directory = TempDir::new().unwrap();
+    let (code, output, errors) = sabir(directory.path(), "config", &[("HOME", "/h")]);
+    assert_eq!((code, errors.as_str()), (0, ""));
+    assert_eq!(source(&output, "server.listen"), r#"["127.0.0.1:41242"] default"#);
+
+    fs::write(directory.path().join("sabir.toml"), "[log]\nlevel = 'debug'\n").unwrap();
+    let variables = [("SABIR_STORE", "memory:")];
+    let (_, output, _) = sabir(directory.path(), "config --port 7870", &variables);
+    assert_eq!(source(&output, "server.listen"), r#"["127.0.0.1:7870"] --port"#);
+    assert_eq!(source(&output, "store.url"), r#""memory:" SABIR_STORE"#);
+    assert_eq!(source(&output, "log.level"), r#""debug" sabir.toml:2"#);
+}
+
+#[test]
+fn configuration_errors_exit_with_2_and_one_line_each() {
+    let directory = TempDir::new().unwrap();
+    fs::write(directory.path().join("bad.toml"), "[server]\n\nlisen = 1\ngrace = true\n").unwrap();
+    let typo = "sabir: bad.toml:3: unknown key \"lisen\" in [server]; did you mean \"listen\"?\n";
+    for (arguments, variables, expected) in [
+        ("serve --config bad.toml", &[][..], typo),
+        ("config --config bad.toml", &[], typo),
+        ("serve", &[("SABIR_CONFIG", "bad.toml")], typo),
+        ("serve --config none.toml", &[], "sabir: none.toml: cannot read the configuration file from --config: "),
+        ("serve", &[("SABIR_STORE", "x")], "sabir: SABIR_STORE is \"x\"; expected "),
+        ("serve --listen 0.0.0.0:0", &[], "sabir: --listen: other machines can reach 0.0.0.0:0, "),
+        ("serve --agent codex", &[], "sabir: --agent is \"codex\", which comes in a later version"),
+    ] {
+        let (code, output, errors) = sabir(directory.path(), arguments, variables);
+        let last = errors.lines().last().unwrap_or_default();
+        assert_eq!((code, output.as_str()), (2, ""), "{arguments}");
+        assert!(errors.contains(expected), "{arguments}: {errors}");
+        assert!(last.starts_with("sabir: "), "{arguments}: {errors}");
+    }
+}
+
+#[test]
+fn names_of_other_servers_are_warnings_at_most() {
+    let directory = TempDir::new().unwrap();
+    let variables = [("PORT", "banana"), ("AGENT_ADAPTER", "cursor"), ("A2A_HOST", "0.0.0.0")];
+    let (code, output, errors) = sabir(directory.path(), "config", &variables);
+    assert_eq!(code, 0);
+    assert_eq!(source(&output, "server.listen"), r#"["127.0.0.1:41242"] A2A_HOST"#);
+    assert_eq!(errors.lines().filter(|line| line.starts_with("sabir: warning: ")).count(), 3);
+}
+
+#[test]
+fn version_and_help_answer() {
+    let directory = TempDir::new().unwrap();
+    for (arguments, expected) in [
+        ("--version", concat!("sabir ", env!("CARGO_PKG_VERSION"))),
+        ("--help", "Examples:"),
+        ("serve --help", "--public-url <URL>"),
+        ("config --help", "Examples:"),
+    ] {
+        let (code, output, _) = sabir(directory.path(), arguments, &[]);
+        assert_eq!(code, 0, "{arguments}");
+        assert!(output.contains(expected), "{arguments}: {output}");
+    }
+    let (code, ..) = sabir(directory.path(), "serve --banana", &[]);
+    assert_eq!(code, 2);
+}

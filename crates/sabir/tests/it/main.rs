@@ -1,0 +1,12 @@
+//! The real program, driven from outside.
+
+mod configuration;
+mod crashing;
+mod fuzzing;
+mod reading_slowly;
+mod serving;
+mod starting;
+mod stopping;
+
+/// The program under test.
+const SABIR: &str = env!("CARGO_BIN_EXE_sabir");

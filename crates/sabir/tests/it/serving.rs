@@ -1,0 +1,267 @@
+//! The surfaces of the real program, over HTTP as it is.
+
+use sabir_testkit::http::Reply;
+use sabir_testkit::process::{Options, Sabir};
+use sabir_testkit::sse;
+use serde_json::{Value, json};
+
+use crate::SABIR;
+
+const V1: (&str, &str) = ("A2A-Version", "1.0");
+
+struct Desk {
+    server: Sabir,
+    _folder: tempfile::TempDir,
+}
+
+impl Desk {
+    fn new() -> Self {
+        Self::with(|options| options)
+    }
+
+    fn with(change: impl FnOnce(Options) -> Options) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let server = change(Options::new(SABIR, folder.path())).start();
+        Self { server, _folder: folder }
+    }
+
+    fn ask(&self, verb: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.server.http().exchange(verb, path, headers, body.as_bytes()).expect("it answers")
+    }
+
+    fn rpc(&self, path: &str, method: &str, params: Value) -> Value {
+        let body = json!({"jsonrpc": "2.0", "id": "r", "method": method, "params": params});
+        self.ask("POST", path, &[], &body).json()
+    }
+
+    fn stream(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Vec<sse::Frame> {
+        let opened = sse::open(self.server.address, "POST", path, headers, body.to_string().as_bytes()).unwrap();
+        opened.unwrap_or_else(|reply| panic!("{}", reply.text())).rest().unwrap()
+    }
+}
+
+fn v1_message(text: &str) -> Value {
+    json!({"message": {"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}]}})
+}
+
+fn v03_message(text: &str) -> Value {
+    json!({"message": {"kind": "message", "messageId": text, "role": "user", "parts": [{"kind": "text", "text": text}]}})
+}
+
+#[test]
+fn one_task_is_known_in_every_dialect_and_binding() {
+    let desk = Desk::new();
+    let made = desk.rpc("/", "message/send", v03_message("ask Which day?"));
+    assert_eq!(made["result"]["status"]["state"], "input-required");
+    let id = made["result"]["id"].as_str().unwrap();
+    let read = desk.rpc("/", "GetTask", json!({"id": id}));
+    assert_eq!(read["result"]["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    let read = desk.ask("GET", &format!("/a2a/rest/v1/tasks/{id}"), &[], &Value::Null).json();
+    assert_eq!(read["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    assert_eq!(read["status"]["message"]["content"][0]["text"], "Which day?");
+    let canceled = desk.ask("POST", &format!("/tasks/{id}:cancel"), &[V1], &Value::Null);
+    assert_eq!((canceled.status, &canceled.json()["status"]["state"]), (200, &json!("TASK_STATE_CANCELED")));
+    assert_eq!(canceled.header("content-type"), Some("application/a2a+json"));
+    let again = desk.rpc("/", "tasks/cancel", json!({"id": id}));
+    assert_eq!(again["error"]["code"], -32002);
+    for (path, headers, status) in [
+        (format!("/tasks/{id}:cancel"), &[V1][..], 400),
+        (format!("/a2a/rest/tasks/{id}:cancel"), &[], 409),
+        (format!("/a2a/rest/v1/tasks/{id}:cancel"), &[], 409),
+    ] {
+        assert_eq!(desk.ask("POST", &path, headers, &Value::Null).status, status, "{path}");
+    }
+}
+
+#[test]
+fn streams_have_numbers_and_the_right_headers() {
+    let desk = Desk::new();
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": "message/stream", "params": v03_message("stream 3 1")});
+    let frames = desk.stream("/a2a/jsonrpc", &[], &body);
+    assert_eq!(frames.iter().filter_map(|frame| frame.id).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    let kinds: Vec<Value> = frames.iter().map(|frame| frame.payload()["kind"].clone()).collect();
+    assert_eq!(
+        kinds,
+        ["task", "status-update", "artifact-update", "artifact-update", "artifact-update", "status-update"]
+    );
+    assert!(frames.iter().all(|frame| frame.json()["id"] == 7 && frame.json()["jsonrpc"] == "2.0"));
+    assert_eq!(frames[5].payload()["final"], true);
+
+    let bare = desk.stream("/a2a/rest/message:stream", &[], &v1_message("stream 1 1"));
+    assert!(bare[0].json()["task"].is_object(), "HTTP+JSON frames have no envelope");
+    let mut http = desk.server.http();
+    let body = v1_message("stream 1 1").to_string();
+    http.send("POST", "/message:stream", &[V1], body.as_bytes()).unwrap();
+    let (status, headers) = http.receive_head().unwrap();
+    let header = |name: &str| headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+    assert_eq!(status, 200);
+    assert_eq!(header("content-type"), Some("text/event-stream"));
+    assert_eq!(header("cache-control"), Some("no-cache"));
+    assert_eq!(header("x-accel-buffering"), Some("no"));
+}
+
+#[test]
+fn a_silent_stream_is_kept_alive() {
+    let desk = Desk::with(|options| options.variable("SABIR_SERVER_KEEP_ALIVE", "1s"));
+    let mut http = desk.server.http();
+    let body = v1_message("slow 2.5 hello").to_string();
+    http.send("POST", "/message:stream", &[V1], body.as_bytes()).unwrap();
+    http.receive_head().unwrap();
+    let mut text = String::new();
+    while let Some(chunk) = http.receive_chunk().unwrap() {
+        text.push_str(&String::from_utf8(chunk).unwrap());
+    }
+    assert_eq!(text.matches(": keep-alive\n\n").count(), 2, "{text}");
+    assert!(text.contains("TASK_STATE_COMPLETED"));
+}
+
+#[test]
+fn what_is_too_large_or_no_json_is_refused_in_the_callers_dialect() {
+    let desk = Desk::with(|options| options.variable("SABIR_SERVER_BODY_LIMIT", "1000"));
+    let large = "x".repeat(2000);
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": v03_message(&large)});
+    let refused = desk.ask("POST", "/", &[], &body);
+    assert_eq!(refused.status, 413);
+    assert!(refused.json()["error"]["code"].is_i64(), "{}", refused.text());
+    let refused = desk.ask("POST", "/message:send", &[V1], &v1_message(&large));
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (413, &json!(413)));
+    let refused = desk.ask("POST", "/v1/message:send", &[], &v1_message(&large));
+    assert_eq!(refused.status, 413);
+    assert!(refused.json()["code"].is_i64(), "{}", refused.text());
+    let refused = desk.ask("POST", "/message:send", &[], &v1_message(&large));
+    assert_eq!((refused.status, refused.header("content-type")), (413, Some("application/problem+json")));
+
+    for (name, value) in [("Content-Type", "text/plain"), ("Content-Encoding", "gzip")] {
+        let refused = desk.ask("POST", "/", &[(name, value)], &json!({}));
+        assert_eq!(refused.status, 415, "{name}: {value}");
+        assert!(refused.json()["error"].is_object());
+    }
+    // Chunked, so that the size is not announced.
+    let mut http = desk.server.http();
+    http.send("POST", "/", &[("Transfer-Encoding", "chunked"), ("Content-Type", "application/json")], b"").unwrap();
+    http.write_raw(format!("7d0\r\n{large}\r\n0\r\n\r\n").as_bytes()).unwrap();
+    assert_eq!(http.receive().unwrap().status, 413);
+    assert_eq!(desk.rpc("/", "message/send", v03_message("small"))["result"]["status"]["state"], "completed");
+}
+
+#[test]
+fn pages_of_other_origins_are_refused_unless_named() {
+    let desk = Desk::new();
+    let origin = ("Origin", "https://app.example");
+    assert_eq!(desk.ask("POST", "/message:send", &[origin], &v1_message("x")).status, 403);
+    assert_eq!(
+        desk.ask("GET", "/.well-known/agent-card.json", &[], &Value::Null).header("access-control-allow-origin"),
+        None
+    );
+    let desk = Desk::with(|options| options.variable("SABIR_SERVER_CORS_ORIGINS", "https://app.example"));
+    let allowed = desk.ask("POST", "/message:send", &[origin], &v1_message("x"));
+    assert_eq!((allowed.status, allowed.header("access-control-allow-origin")), (200, Some("https://app.example")));
+    let asked = desk.ask("OPTIONS", "/", &[origin, ("Access-Control-Request-Method", "POST")], &Value::Null);
+    assert_eq!((asked.status, asked.header("access-control-allow-origin")), (204, Some("https://app.example")));
+    let other = ("Origin", "https://evil.example");
+    assert_eq!(desk.ask("POST", "/message:send", &[other], &v1_message("x")).status, 403);
+}
+
+#[test]
+fn cards_are_cached_by_tag_and_can_be_pure() {
+    let desk = Desk::new();
+    let card = desk.ask("GET", "/.well-known/agent-card.json", &[], &Value::Null);
+    assert_eq!(card.header("cache-control"), Some("public, max-age=30, must-revalidate"));
+    let etag = card.header("etag").unwrap().to_owned();
+    assert!(etag.starts_with("W/\"a2a-agents-"), "{etag}");
+    assert_eq!(desk.ask("GET", "/.well-known/agent.json", &[], &Value::Null).body, card.body);
+    for (tags, status) in [(etag.as_str(), 304), ("*", 304), (&format!("\"other\", {etag}"), 304), ("\"other\"", 200)] {
+        let reply = desk.ask("GET", "/.well-known/agent-card.json", &[("If-None-Match", tags)], &Value::Null);
+        assert_eq!((reply.status, reply.body.is_empty()), (status, status == 304), "{tags}");
+        assert!(reply.header("etag").is_some() && reply.header("cache-control").is_some());
+    }
+    let superset = card.json();
+    assert!(superset["supportedInterfaces"].is_array() && superset["url"].is_string());
+    let pure = desk.ask("GET", "/.well-known/agent-card.json", &[V1], &Value::Null).json();
+    assert!(pure["supportedInterfaces"].is_array() && pure.get("url").is_none(), "{pure}");
+    let old = desk.ask("GET", "/.well-known/agent-card.json", &[("A2A-Version", "0.3")], &Value::Null).json();
+    assert!(old.get("supportedInterfaces").is_none() && old["protocolVersion"] == "0.3.0", "{old}");
+    for interface in superset["supportedInterfaces"].as_array().unwrap() {
+        let url = interface["url"].as_str().unwrap();
+        let path = url.split_once(&desk.server.address.to_string()).unwrap().1;
+        let works =
+            match (interface["protocolBinding"].as_str().unwrap(), interface["protocolVersion"].as_str().unwrap()) {
+                ("JSONRPC", "1.0") => desk.rpc(path, "SendMessage", v1_message("hi"))["result"]["task"].is_object(),
+                ("JSONRPC", "0.3") => desk.rpc(path, "message/send", v03_message("hi"))["result"]["kind"] == "task",
+                ("HTTP+JSON", "1.0") => {
+                    desk.ask("POST", &format!("{path}/message:send"), &[V1], &v1_message("hi")).status == 200
+                }
+                ("HTTP+JSON", "0.3") => {
+                    let message =
+                        json!({"message": {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]}});
+                    desk.ask("POST", &format!("{path}/v1/message:send"), &[], &message).status == 200
+                }
+                other => panic!("unknown interface {other:?}"),
+            };
+        assert!(works, "{interface} is advertised and works");
+    }
+}
+
+#[test]
+fn an_agent_has_mounts_and_a_card_of_its_own() {
+    let desk = Desk::new();
+    let sent = desk.rpc("/agents/demo/", "SendMessage", v1_message("hi"));
+    assert_eq!(sent["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{sent}");
+    let card = desk.ask("GET", "/agents/demo/.well-known/agent-card.json", &[], &Value::Null).json();
+    assert_eq!(card["url"], format!("http://{}/agents/demo/a2a/jsonrpc", desk.server.address));
+    let tenant = desk.ask("POST", "/demo/message:send", &[V1], &v1_message("hi"));
+    assert_eq!(tenant.status, 200, "{}", tenant.text());
+    let unknown = desk.ask("POST", "/agents/ghost/a2a", &[], &json!({}));
+    assert_eq!(unknown.status, 404);
+    assert!(unknown.text().contains("demo"), "{}", unknown.text());
+    let unknown = desk.rpc("/", "SendMessage", json!({"tenant": "ghost", "message": v1_message("x")["message"]}));
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+}
+
+#[test]
+fn strict_mounts_want_the_dialects_own_spelling() {
+    let desk = Desk::new();
+    let sloppy = json!({"message": {"parts": [{"type": "text", "content": "hi"}]}});
+    for (path, method, code) in [
+        ("/", "message/send", None),
+        ("/a2a", "SendMessage", None),
+        ("/a2a/v0.3", "message/send", Some(-32602)),
+        ("/a2a/v1", "SendMessage", Some(-32602)),
+        ("/a2a/v1", "message/send", Some(-32601)),
+    ] {
+        let answer = desk.rpc(path, method, sloppy.clone());
+        assert_eq!(answer["error"]["code"].as_i64(), code, "{path} {method}: {answer}");
+    }
+}
+
+#[test]
+fn a_repeated_send_with_a_key_makes_one_task() {
+    let desk = Desk::new();
+    let key = [V1, ("Idempotency-Key", "k1")];
+    let first = desk.ask("POST", "/message:send", &key, &v1_message("one")).json();
+    let again = desk.ask("POST", "/message:send", &key, &v1_message("two")).json();
+    assert_eq!(first, again);
+    let frames = desk.stream("/message:stream", &key, &v1_message("three"));
+    assert_eq!(frames.len(), 4, "a repeated stream replays and closes");
+    let rest = desk.stream("/message:stream", &[key[0], key[1], ("Last-Event-ID", "2")], &v1_message("four"));
+    assert_eq!(rest, frames[2..]);
+}
+
+#[test]
+fn carried_json_comes_back_byte_for_byte_also_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options::new(SABIR, folder.path());
+    let server = options.start();
+    let data = r#"{"b":12345678901234567,"a":1e3,"c":5,"d":5.0,"dup":1,"dup":2}"#;
+    let body = format!(
+        r#"{{"message":{{"messageId":"m","role":"ROLE_USER","parts":[{{"data":{data}}}],"metadata":{data}}},"metadata":{data}}}"#
+    );
+    let made = server.http().exchange("POST", "/message:send", &[V1], body.as_bytes()).unwrap();
+    assert_eq!(made.text().matches(data).count(), 4, "{}", made.text());
+    let id = made.json()["task"]["id"].as_str().unwrap().to_owned();
+    server.kill();
+    let server = options.start();
+    let read = server.http().exchange("GET", &format!("/tasks/{id}"), &[V1], b"").unwrap();
+    assert_eq!(format!(r#"{{"task":{}}}"#, read.text()), made.text());
+}

@@ -1,0 +1,72 @@
+//! How it starts, and what it says when it cannot.
+
+use std::process::{Command, Output, Stdio};
+
+use sabir_testkit::process::Options;
+use serde_json::Value;
+
+use crate::SABIR;
+
+/// Runs `sabir serve` with these flags; it is expected to end by itself.
+fn serve(folder: &std::path::Path, arguments: &[&str]) -> Output {
+    Command::new(SABIR)
+        .arg("serve")
+        .args(arguments)
+        .current_dir(folder)
+        .env_clear()
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program runs")
+}
+
+#[test]
+fn in_a_pipe_it_prints_one_line_of_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Options::new(SABIR, folder.path()).start();
+    let card = server.ready["card"].as_str().expect("it says where the card is");
+    assert_eq!(card, format!("http://{}/.well-known/agent-card.json", server.address));
+    let card: Value = server.get("/.well-known/agent-card.json").json();
+    assert_eq!(card["url"], format!("http://{}/a2a/jsonrpc", server.address));
+    assert_eq!(server.get("/healthz").status, 200);
+    assert_eq!(server.get("/readyz").status, 200);
+}
+
+#[test]
+fn a_store_that_cannot_be_used_is_named_with_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(at("text.db"), "this is not a database, however long one looks at it").unwrap();
+    std::fs::create_dir(at("folder.db")).unwrap();
+    let held = Options { store: format!("sqlite:{}", at("held.db")), ..Options::new(SABIR, folder.path()) }.start();
+    for (file, expected) in [
+        ("text.db", "is not a Sabir database or is damaged"),
+        ("folder.db", "folder.db"),
+        ("held.db", "is in use by another Sabir"),
+    ] {
+        let output = serve(folder.path(), &["--port", "0", "--store", &format!("sqlite:{}", at(file))]);
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{file}: {complaint}");
+        assert_eq!(complaint.lines().count(), 1, "{complaint}");
+        assert!(complaint.contains(expected) && complaint.contains(file), "{complaint}");
+        assert!(output.stdout.is_empty());
+    }
+    drop(held);
+}
+
+#[test]
+fn an_address_that_is_taken_or_open_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Options::new(SABIR, folder.path()).start();
+    let taken = server.address.to_string();
+    for (arguments, code, expected) in [
+        (vec!["--listen", taken.as_str(), "--store", "memory:"], 1, "cannot listen on"),
+        (vec!["--listen", "0.0.0.0:0", "--store", "memory:"], 2, "--allow-open"),
+        (vec!["--agent", "nonsense", "--store", "memory:"], 2, "nonsense"),
+        (vec!["--agent", "claude-code", "--store", "memory:"], 2, "claude-code"),
+    ] {
+        let output = serve(folder.path(), &arguments);
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {complaint}");
+        assert!(complaint.contains(expected), "{arguments:?}: {complaint}");
+    }
+}
