@@ -1,0 +1,249 @@
+// SDK 1.3.0 (A2A 1.0) behind the plain nouns that the cases speak.
+//
+// A case says `client.send('hello')` and reads `task.state === 'completed'`; here that becomes the
+// SDK's requests with their `$case` unions and numeric enums, and back. Nothing is repaired on the
+// way: an enum that the SDK does not recognise throws.
+//
+// Plain nouns: a part is `{text}`, `{bytes, name, type}` (base64), `{url, name, type}` or `{data}`,
+// each with `metadata` if there is any. A stream frame has a `kind`: task, message, status, artifact.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { Role, TaskState, roleToJSON, taskStateFromJSON, taskStateToJSON } from '@a2a-js/sdk';
+import { ClientFactory, ClientFactoryOptions, DefaultAgentCardResolver } from '@a2a-js/sdk/client';
+import {
+  A2AError,
+  PushNotificationNotSupportedError,
+  RequestMalformedError,
+  TaskNotCancelableError,
+  TaskNotFoundError,
+  UnsupportedOperationError,
+} from '@a2a-js/sdk/errors';
+
+export const PROTOCOL_NAMES = { jsonrpc: 'JSONRPC', http_json: 'HTTP+JSON' };
+
+const REFUSALS = {
+  TaskNotFound: { type: TaskNotFoundError, code: -32001, status: 404 },
+  TaskNotCancelable: { type: TaskNotCancelableError, code: -32002, status: 400 },
+  PushNotificationNotSupported: { type: PushNotificationNotSupportedError, code: -32003, status: 400 },
+  UnsupportedOperation: { type: UnsupportedOperationError, code: -32004, status: 400 },
+  InvalidParams: { type: RequestMalformedError, code: -32602, status: 400 },
+};
+
+/** Resolves the card as a user of the SDK does, and builds the client that prefers the binding. */
+export async function connect(url, binding) {
+  const card = await new DefaultAgentCardResolver().resolve(url);
+  const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
+    preferredTransports: [PROTOCOL_NAMES[binding]],
+  });
+  const sdk = await new ClientFactory(options).createFromAgentCard(card);
+  return new PlainClient(sdk, card, binding);
+}
+
+class PlainClient {
+  constructor(sdk, card, binding) {
+    this.sdk = sdk;
+    this.card = card;
+    this.binding = binding;
+    // What the SDK hides from its user: nothing in 1.0.
+    this.visible = (part) => part;
+    this.showsAppend = true;
+    this.showsErrorData = true;
+  }
+
+  /** Sends and waits, or with `immediately` does not. Answers a plain task or message. */
+  async send(content, { taskId, contextId, messageId, immediately, historyLength, metadata } = {}) {
+    return plainReply(
+      await this.sdk.sendMessage({
+        tenant: '',
+        message: message(content, { taskId, contextId, messageId, metadata }),
+        configuration: {
+          acceptedOutputModes: [],
+          taskPushNotificationConfig: undefined,
+          historyLength,
+          returnImmediately: immediately ?? false,
+        },
+        metadata: undefined,
+      }),
+    );
+  }
+
+  async *stream(content, { taskId, contextId, signal } = {}) {
+    const request = {
+      tenant: '',
+      message: message(content, { taskId, contextId }),
+      configuration: undefined,
+      metadata: undefined,
+    };
+    for await (const event of this.sdk.sendMessageStream(request, { signal })) {
+      yield plainFrame(event);
+    }
+  }
+
+  async *subscribe(id, { signal } = {}) {
+    for await (const event of this.sdk.resubscribeTask({ tenant: '', id }, { signal })) {
+      yield plainFrame(event);
+    }
+  }
+
+  async get(id, { historyLength } = {}) {
+    return plainTask(await this.sdk.getTask({ tenant: '', id, historyLength }));
+  }
+
+  async cancel(id) {
+    return plainTask(await this.sdk.cancelTask({ tenant: '', id, metadata: undefined }));
+  }
+
+  async list({ status, ...filters } = {}) {
+    const state = status ? taskStateFromJSON(`TASK_STATE_${status.toUpperCase().replace('-', '_')}`) : 0;
+    const page = await this.sdk.listTasks({
+      tenant: '',
+      contextId: '',
+      pageToken: '',
+      status: state,
+      ...filters,
+    });
+    return { ...page, tasks: page.tasks.map(plainTask) };
+  }
+
+  // The SDK's client asks the card first and never sends these four while it says no push, so the
+  // transport is asked directly: the server has to say it too.
+  push(taskId) {
+    const config = { tenant: '', taskId, id: 'hook', url: 'https://example.com/hook', token: '' };
+    const transport = this.sdk.transport;
+    const options = { serviceParameters: { 'A2A-Version': this.sdk.protocolVersion } };
+    return {
+      set: () => transport.createTaskPushNotificationConfig(config, options),
+      get: () => transport.getTaskPushNotificationConfig({ tenant: '', taskId, id: 'hook' }, options),
+      list: () => transport.listTaskPushNotificationConfig({ tenant: '', taskId, pageSize: 0, pageToken: '' }, options),
+      delete: () => transport.deleteTaskPushNotificationConfig({ tenant: '', taskId, id: 'hook' }, options),
+    };
+  }
+
+  // By the transport for the same reason: the client returns the public card unasked.
+  extendedCard() {
+    const options = { serviceParameters: { 'A2A-Version': this.sdk.protocolVersion } };
+    return this.sdk.transport.getExtendedAgentCard({ tenant: '' }, options);
+  }
+
+  /** Insists that `error` is the SDK's own error of that name, with the code or status it exposes. */
+  assertRefusal(error, name) {
+    const expected = REFUSALS[name];
+    if (this.binding === 'jsonrpc') {
+      assert.ok(error instanceof expected.type, `expected ${name}, got ${say(error)}`);
+      assert.equal(error.envelopeCode, expected.code, `the code of ${say(error)}`);
+      return;
+    }
+    // Over HTTP+JSON the SDK names an error by its ErrorInfo reason. Bad parameters are described by
+    // a BadRequest, which needs no ErrorInfo beside it; the SDK then throws its base class.
+    const isBare = name === 'InvalidParams' && error instanceof A2AError && error.name === 'A2AError';
+    assert.ok(isBare || error instanceof expected.type, `expected ${name}, got ${say(error)}`);
+    assert.equal(error.statusCode, expected.status, `the status of ${say(error)}`);
+  }
+
+  /** The task id that an error names, as each binding exposes it. */
+  taskNamedBy(error) {
+    return this.binding === 'jsonrpc' ? error.data?.[0]?.metadata?.taskId : error.metadata?.taskId;
+  }
+}
+
+function message(content, { taskId, contextId, messageId, metadata }) {
+  const parts = typeof content === 'string' ? [{ text: content }] : content;
+  return {
+    messageId: messageId ?? randomUUID(),
+    taskId: taskId ?? '',
+    contextId: contextId ?? '',
+    role: Role.ROLE_USER,
+    parts: parts.map(sdkPart),
+    metadata,
+    extensions: [],
+    referenceTaskIds: [],
+  };
+}
+
+function sdkPart({ text, bytes, url, data, name, type, metadata }) {
+  const content =
+    text !== undefined ? { $case: 'text', value: text }
+    : bytes !== undefined ? { $case: 'raw', value: Buffer.from(bytes, 'base64') }
+    : url !== undefined ? { $case: 'url', value: url }
+    : { $case: 'data', value: data };
+  return { content, filename: name ?? '', mediaType: type ?? '', metadata };
+}
+
+function plainPart({ content, filename, mediaType, metadata }) {
+  const file = { ...(filename && { name: filename }), ...(mediaType && { type: mediaType }) };
+  const plain = {
+    text: () => ({ text: content.value }),
+    raw: () => ({ bytes: content.value.toString('base64'), ...file }),
+    url: () => ({ url: content.value, ...file }),
+    data: () => ({ data: content.value }),
+  }[content?.$case];
+  assert.ok(plain, 'a part without content');
+  return metadata ? { ...plain(), metadata } : plain();
+}
+
+function plainReply(reply) {
+  return 'messageId' in reply ? plainMessage(reply) : plainTask(reply);
+}
+
+function plainTask(task) {
+  return {
+    kind: 'task',
+    id: task.id,
+    contextId: task.contextId,
+    ...plainStatus(task.status),
+    artifacts: task.artifacts.map(plainArtifact),
+    history: task.history.map(plainMessage),
+  };
+}
+
+function plainStatus(status) {
+  assert.notEqual(status.state, TaskState.UNRECOGNIZED, 'a state that the SDK does not know');
+  const state = taskStateToJSON(status.state).replace('TASK_STATE_', '').replace('_', '-').toLowerCase();
+  return { state, message: status.message && plainMessage(status.message), timestamp: status.timestamp };
+}
+
+function plainMessage(message) {
+  assert.notEqual(message.role, Role.UNRECOGNIZED, 'a role that the SDK does not know');
+  return {
+    kind: 'message',
+    id: message.messageId,
+    role: roleToJSON(message.role).replace('ROLE_', '').toLowerCase(),
+    taskId: message.taskId || undefined,
+    contextId: message.contextId || undefined,
+    parts: message.parts.map(plainPart),
+    metadata: message.metadata,
+  };
+}
+
+function plainArtifact(artifact) {
+  return { id: artifact.artifactId, name: artifact.name || undefined, parts: artifact.parts.map(plainPart) };
+}
+
+function plainFrame({ payload }) {
+  const { $case, value } = payload ?? {};
+  switch ($case) {
+    case 'task':
+      return plainTask(value);
+    case 'message':
+      return plainMessage(value);
+    case 'statusUpdate':
+      return { kind: 'status', taskId: value.taskId, contextId: value.contextId, ...plainStatus(value.status) };
+    case 'artifactUpdate':
+      return {
+        kind: 'artifact',
+        taskId: value.taskId,
+        contextId: value.contextId,
+        artifact: plainArtifact(value.artifact),
+        append: value.append,
+        last: value.lastChunk,
+      };
+    default:
+      throw new Error('a stream frame that holds nothing the SDK knows');
+  }
+}
+
+function say(error) {
+  const code = error?.envelopeCode ?? error?.statusCode ?? 'no code';
+  return `${error?.name ?? typeof error} (${code}): ${error?.message}`;
+}

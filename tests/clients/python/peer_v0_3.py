@@ -1,0 +1,255 @@
+"""A2A 0.3 through the official SDK 0.3.26, read into plain values."""
+
+import base64
+import binascii
+import contextlib
+import uuid
+
+import httpx
+
+from a2a import types
+from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from a2a.client.errors import A2AClientHTTPError, A2AClientJSONRPCError
+from a2a.client.transports.jsonrpc import JsonRpcTransport
+from a2a.client.transports.rest import RestTransport
+
+import plain
+
+BINDINGS = {'jsonrpc': types.TransportProtocol.jsonrpc, 'http_json': types.TransportProtocol.http_json}
+TRANSPORTS = {'jsonrpc': JsonRpcTransport, 'http_json': RestTransport}
+
+
+class Peer:
+    sdk = 'python 0.3.26'
+    version = '0.3'
+
+    def __init__(self, http, resolver, card, binding):
+        self.http = http
+        self.card_at = resolver.get_agent_card
+        self.sdk_card = card
+        self.binding = binding
+        self.wire_binding = BINDINGS[binding].value
+        self.client = self._client(card, streaming=False)
+        self.streaming_client = self._client(card, streaming=True)
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def connect(cls, url, binding):
+        # The SDK's own time limit of 5 s is for the whole wait of a blocking send; the runner's limit is enough.
+        async with httpx.AsyncClient(timeout=None) as http:
+            resolver = A2ACardResolver(http, url)
+            yield cls(http, resolver, await resolver.get_agent_card(), binding)
+
+    def card(self):
+        card = self.sdk_card
+        version = '.'.join(card.protocol_version.split('.')[:2])
+        others = [(each.transport, version) for each in card.additional_interfaces or []]
+        return plain.Card(
+            name=card.name,
+            version=card.version,
+            streaming=card.capabilities.streaming,
+            push=card.capabilities.push_notifications,
+            skills=[skill.id for skill in card.skills],
+            interfaces=[(card.preferred_transport, version), *others],
+        )
+
+    def uses_its_own_version(self):
+        return type(self.client._transport) is TRANSPORTS[self.binding]
+
+    async def send(self, content, **options):
+        """A blocking send; options are those of `_send`."""
+        frames = [frame async for frame in self._send(self.client, content, **options)]
+        plain.equal('answers to one send', len(frames), 1)
+        return frames[0]
+
+    async def start(self, content, **options):
+        """A send that does not wait for the task."""
+        return await self.send(content, blocking=False, **options)
+
+    async def stream(self, content, **options):
+        async for frame in self._send(self.streaming_client, content, **options):
+            yield frame
+
+    async def get(self, task, history=None):
+        return self._read(await self.client.get_task(types.TaskQueryParams(id=task, history_length=history)))
+
+    async def cancel(self, task):
+        return self._read(await self.client.cancel_task(types.TaskIdParams(id=task)))
+
+    async def subscribe(self, task):
+        async for frame in self._reading(self.streaming_client.resubscribe(types.TaskIdParams(id=task))):
+            yield frame
+
+    async def set_push(self, task):
+        config = types.PushNotificationConfig(id='hook', url='https://example.com/hook')
+        await self.client.set_task_callback(
+            types.TaskPushNotificationConfig(task_id=task, push_notification_config=config)
+        )
+
+    async def get_push(self, task):
+        await self.client.get_task_callback(
+            types.GetTaskPushNotificationConfigParams(id=task, push_notification_config_id='hook')
+        )
+
+    async def list_push(self, task):
+        request = types.ListTaskPushNotificationConfigRequest(
+            id='1', params=types.ListTaskPushNotificationConfigParams(id=task)
+        )
+        await self._call(request, 'GET', f'/v1/tasks/{task}/pushNotificationConfigs')
+
+    async def delete_push(self, task):
+        request = types.DeleteTaskPushNotificationConfigRequest(
+            id='1', params=types.DeleteTaskPushNotificationConfigParams(id=task, push_notification_config_id='hook')
+        )
+        await self._call(request, 'DELETE', f'/v1/tasks/{task}/pushNotificationConfigs/hook')
+
+    async def extended_card(self):
+        # The SDK asks only if the card promises an extended one, so this client is given a card that does.
+        card = self.sdk_card.model_copy(update={'supports_authenticated_extended_card': True})
+        await self._client(card, streaming=False).get_card()
+
+    async def refused(self, refusal, call):
+        """The call must fail with exactly this error; returns the message and the data that came with it."""
+        try:
+            answer = await call
+        except A2AClientJSONRPCError as error:
+            plain.holds('wanted an HTTP error', self.binding == 'jsonrpc', error)
+            plain.equal(f'the code ({error})', error.error.code, refusal.code)
+            return error.error.message, error.error.data
+        except A2AClientHTTPError as error:
+            plain.holds('wanted a JSON-RPC error', self.binding == 'http_json', error)
+            plain.equal(f'the HTTP status ({error})', error.status_code, refusal.http)
+            return self._http_refusal(refusal, error)
+        raise AssertionError(f'wanted {refusal.code}, got an answer: {answer!r}')
+
+    def _http_refusal(self, refusal, error):
+        """The SDK keeps only the status, but the body is still in the exception behind it, unless it was a stream's."""
+        try:
+            body = error.__cause__.response.json()
+        except (AttributeError, httpx.ResponseNotRead):
+            return None, None
+        plain.equal(f'the code in {body}', body.get('code'), refusal.code)
+        return body.get('message'), body.get('data')
+
+    async def _send(self, client, content, task=None, context=None, history=None, blocking=True):
+        parts = [plain.text(content)] if isinstance(content, str) else content
+        message = types.Message(
+            message_id=str(uuid.uuid4()),
+            role=types.Role.user,
+            parts=[write_part(part) for part in parts],
+            task_id=task,
+            context_id=context,
+        )
+        configuration = types.MessageSendConfiguration(blocking=blocking, history_length=history)
+        async for frame in self._reading(client.send_message(message, configuration=configuration)):
+            yield frame
+
+    async def _call(self, request, verb, path):
+        """The SDK's client has no call for this method, so the request goes out by hand, in the SDK's own spelling."""
+        transport = self.client._transport
+        if self.binding == 'jsonrpc':
+            answer = await self.http.post(transport.url, json=request.model_dump(mode='json', exclude_none=True))
+            response = types.JSONRPCErrorResponse.model_validate(answer.raise_for_status().json())
+            raise A2AClientJSONRPCError(response)
+        try:
+            (await self.http.request(verb, transport.url + path)).raise_for_status()
+        except httpx.HTTPStatusError as error:
+            raise A2AClientHTTPError(error.response.status_code, str(error)) from error
+
+    def _client(self, card, streaming):
+        config = ClientConfig(
+            streaming=streaming, httpx_client=self.http, supported_transports=[BINDINGS[self.binding]]
+        )
+        return ClientFactory(config).create(card)
+
+    async def _reading(self, events):
+        async with contextlib.aclosing(events):
+            async for event in events:
+                if isinstance(event, tuple):
+                    task, update = event
+                    # The SDK folds every later event into this very task, so it is read before the next one comes.
+                    event = task if update is None else update
+                yield self._read(event)
+
+    def _read(self, event):
+        return read(event, self.binding)
+
+
+def read(event, binding):
+    if isinstance(event, types.Task):
+        return plain.Task(
+            event.id,
+            event.context_id,
+            event.status.state.value,
+            read_says(event.status),
+            [read_artifact(artifact, binding) for artifact in event.artifacts or []],
+            [read(message, binding) for message in event.history or []],
+        )
+    if isinstance(event, types.Message):
+        return plain.Message(
+            event.message_id,
+            event.role.value,
+            [read_part(part, binding) for part in event.parts],
+            event.task_id,
+            event.context_id,
+        )
+    if isinstance(event, types.TaskStatusUpdateEvent):
+        return plain.Status(
+            event.task_id, event.context_id, event.status.state.value, read_says(event.status), event.final
+        )
+    return plain.Chunk(
+        event.task_id,
+        event.context_id,
+        read_artifact(event.artifact, binding),
+        bool(event.append),
+        bool(event.last_chunk),
+    )
+
+
+def read_says(status):
+    # Over HTTP+JSON the SDK makes an empty message where there is none.
+    if status.message is None or not status.message.parts:
+        return None
+    return ''.join(part.root.text for part in status.message.parts)
+
+
+def read_artifact(artifact, binding):
+    return plain.Artifact(
+        artifact.artifact_id, artifact.name or None, [read_part(part, binding) for part in artifact.parts]
+    )
+
+
+def read_part(part, binding):
+    part = part.root
+    metadata = part.metadata or {}
+    if isinstance(part, types.TextPart):
+        return plain.Part('text', part.text, metadata=metadata)
+    if isinstance(part, types.DataPart):
+        return plain.Part('data', part.data, metadata=metadata)
+    file = part.file
+    if isinstance(file, types.FileWithUri):
+        return plain.Part('url', file.uri, file.name, file.mime_type, metadata)
+    return plain.Part('raw', read_bytes(file.bytes, binding), file.name, file.mime_type, metadata)
+
+
+def read_bytes(text, binding):
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        # The SDK's HTTP+JSON transport wraps base64 in base64 on its way out and takes off one layer on its way in:
+        # what this client sent comes back as base64, what anybody else made comes as the bytes themselves.
+        if binding == 'http_json':
+            return text.encode()
+        raise
+
+
+def write_part(part):
+    if part.kind == 'text':
+        return types.Part(root=types.TextPart(text=part.value, metadata=part.metadata or None))
+    if part.kind == 'data':
+        return types.Part(root=types.DataPart(data=part.value, metadata=part.metadata or None))
+    if part.kind == 'url':
+        file = types.FileWithUri(uri=part.value, name=part.name, mime_type=part.media)
+    else:
+        file = types.FileWithBytes(bytes=base64.b64encode(part.value).decode(), name=part.name, mime_type=part.media)
+    return types.Part(root=types.FilePart(file=file, metadata=part.metadata or None))

@@ -1,0 +1,12 @@
+"""A2A 0.3, as the official Python SDK 0.3.26 speaks it: `v0_3.py --url URL --binding jsonrpc|http_json`."""
+
+import sys
+
+# The cases live in the source tree; running them leaves nothing behind.
+sys.dont_write_bytecode = True
+
+import report
+from cases import cancel, card, context, push, refusals, send, stream, subscribe, turns, v0_3_only
+from peer_v0_3 import Peer
+
+report.main(Peer, card, send, stream, subscribe, turns, cancel, context, push, refusals, v0_3_only)

@@ -1,0 +1,12 @@
+"""A2A 1.0, as the official Python SDK 1.3.0 speaks it: `v1.py --url URL --binding jsonrpc|http_json`."""
+
+import sys
+
+# The cases live in the source tree; running them leaves nothing behind.
+sys.dont_write_bytecode = True
+
+import report
+from cases import cancel, card, context, push, refusals, send, stream, subscribe, turns, v1_compat, v1_list, v1_only
+from peer_v1 import Peer
+
+report.main(Peer, card, send, stream, subscribe, turns, cancel, context, push, refusals, v1_list, v1_only, v1_compat)

@@ -1,0 +1,76 @@
+//! What can be run, by name, and which command runs what.
+
+use crate::clients::{CLIENTS, Client};
+
+#[derive(Clone, Copy)]
+pub enum Job {
+    Format,
+    Lints,
+    Arrows,
+    Workspace,
+    /// A client suite, through one binding.
+    Client(&'static Client, &'static str),
+}
+
+impl Job {
+    pub fn name(&self) -> String {
+        match self {
+            Job::Format => "format".to_owned(),
+            Job::Lints => "lints".to_owned(),
+            Job::Arrows => "arrows".to_owned(),
+            Job::Workspace => "workspace".to_owned(),
+            Job::Client(client, binding) => format!("{}-{binding}", client.name),
+        }
+    }
+}
+
+pub fn check() -> Vec<Job> {
+    vec![Job::Format, Job::Lints, Job::Arrows]
+}
+
+pub fn test() -> Vec<Job> {
+    let clients =
+        CLIENTS.iter().flat_map(|client| client.bindings.iter().map(move |binding| Job::Client(client, binding)));
+    [Job::Arrows, Job::Workspace].into_iter().chain(clients).collect()
+}
+
+pub fn ci() -> Vec<Job> {
+    let rest = test().into_iter().filter(|job| !matches!(job, Job::Arrows));
+    check().into_iter().chain(rest).collect()
+}
+
+/// The jobs whose name contains one of the words; without words, all of them.
+pub fn named(jobs: Vec<Job>, words: &[&str]) -> Vec<Job> {
+    let is_meant = |job: &Job| words.is_empty() || words.iter().any(|word| job.name().contains(word));
+    jobs.into_iter().filter(is_meant).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_choose_jobs() {
+        for (words, expected) in [
+            (&["arrows"][..], "arrows"),
+            (&["python-1.3.0"], "python-1.3.0-jsonrpc python-1.3.0-http_json"),
+            (&["js-0.3.13-json", "workspace"], "workspace js-0.3.13-jsonrpc"),
+            (&["no such"], ""),
+        ] {
+            assert_eq!(names(named(test(), words)), expected, "{words:?}");
+        }
+        assert_eq!(names(named(test(), &[])), names(test()));
+    }
+
+    #[test]
+    fn ci_runs_everything_once() {
+        let names = names(ci());
+        for job in check().iter().chain(&test()) {
+            assert_eq!(names.split(' ').filter(|name| *name == job.name()).count(), 1, "{}", job.name());
+        }
+    }
+
+    fn names(jobs: Vec<Job>) -> String {
+        jobs.iter().map(Job::name).collect::<Vec<_>>().join(" ")
+    }
+}

@@ -1,0 +1,33 @@
+//! Format and lints, with the two tools installed where rustup can do it.
+
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::command;
+use crate::workspace::Workspace;
+
+pub fn format(workspace: &Workspace) -> Result<()> {
+    install(workspace, "fmt", "rustfmt")?;
+    command::shown(workspace.cargo().args(["fmt", "--all", "--check"]))
+}
+
+pub fn clippy(workspace: &Workspace) -> Result<()> {
+    install(workspace, "clippy", "clippy")?;
+    command::shown(workspace.cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+fn install(workspace: &Workspace, subcommand: &str, component: &str) -> Result<()> {
+    if command::works(workspace.cargo().args([subcommand, "--version"])) {
+        return Ok(());
+    }
+    if !command::works(Command::new("rustup").arg("--version")) {
+        bail!(
+            "{component} is missing and there is no rustup to add it\nWhat to do: install {component}, then run again"
+        );
+    }
+    let mut add = Command::new("rustup");
+    add.args(["component", "add", component]).current_dir(&workspace.root);
+    command::step(&mut add, Duration::from_secs(600), "check the network connection, then run again")
+}

@@ -1,0 +1,78 @@
+//! `cargo xtask`: the checks and suites of the workspace, with everything they need set up on the way.
+//!
+//! A fresh machine with a Rust toolchain is enough. The exit code is 0 when all is well, 1 when something failed
+//! and 2 when the command line makes no sense.
+
+mod jobs;
+mod run;
+mod tally;
+
+mod arrows;
+mod lints;
+mod workspace_tests;
+
+mod client;
+mod clients;
+mod server;
+
+mod setup;
+mod setup_node;
+mod setup_python;
+
+mod apt;
+mod command;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::jobs::Job;
+
+const HELP: &str = "\
+The checks and suites of Sabir.
+
+  cargo xtask check           format, lints, and who may know whom
+  cargo xtask test            every suite against real parts; sets up what is missing
+  cargo xtask test NAME...    only the suites whose name contains one of the words
+  cargo xtask ci              check, then test, in one count
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let jobs = match words.as_slice() {
+        [] | ["help" | "--help" | "-h"] => {
+            println!("{}", help());
+            return ExitCode::SUCCESS;
+        }
+        ["check"] => jobs::check(),
+        ["test", names @ ..] => jobs::named(jobs::test(), names),
+        ["ci"] => jobs::ci(),
+        _ => vec![],
+    };
+    if jobs.is_empty() {
+        eprintln!("`cargo xtask {}` names nothing that could run\n\n{}", words.join(" "), help());
+        return ExitCode::from(2);
+    }
+    match all(&jobs) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            println!("0 passed, 1 failed");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn all(jobs: &[Job]) -> Result<ExitCode> {
+    let workspace = workspace::Workspace::load()?;
+    let total = run::all(&workspace, jobs);
+    println!("{total}");
+    Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn help() -> String {
+    let names: Vec<String> = jobs::test().iter().map(Job::name).collect();
+    format!("{HELP}\nSuites: {}", names.join(", "))
+}

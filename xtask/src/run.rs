@@ -1,0 +1,85 @@
+//! Runs jobs one after the other, says what runs now and how long it took, and adds it all up.
+//!
+//! Whatever cannot be set up has failed, and the rest still runs.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+
+use crate::clients::Client;
+use crate::command::{self, seconds};
+use crate::jobs::Job;
+use crate::tally::Tally;
+use crate::workspace::Workspace;
+use crate::{arrows, client, lints, setup, workspace_tests};
+
+pub fn all(workspace: &Workspace, jobs: &[Job]) -> Tally {
+    let mut kept = Kept::default();
+    let mut results: Vec<(String, Tally, Duration)> = vec![];
+    for job in jobs {
+        println!("==> {}", job.name());
+        let started = Instant::now();
+        let tally = one(workspace, &mut kept, job).unwrap_or_else(|error| {
+            println!("    FAILED: {error:#}");
+            Tally::FAILED
+        });
+        let time = started.elapsed();
+        println!("<== {}: {tally}, in {}\n", job.name(), seconds(time));
+        results.push((job.name(), tally, time));
+    }
+    let mut total = Tally::default();
+    for (name, tally, time) in results {
+        let mark = if tally.failed > 0 { "FAILED" } else { "ok" };
+        println!("{mark:<7} {name:<24} {:<24} {:>9}", tally.to_string(), seconds(time));
+        total += tally;
+    }
+    total
+}
+
+fn one(workspace: &Workspace, kept: &mut Kept, job: &Job) -> Result<Tally> {
+    match job {
+        Job::Format => lints::format(workspace).map(|()| Tally::PASSED),
+        Job::Lints => lints::clippy(workspace).map(|()| Tally::PASSED),
+        Job::Arrows => {
+            let broken = arrows::broken(workspace)?;
+            for sentence in &broken {
+                println!("    FAILED: {sentence}");
+            }
+            Ok(if broken.is_empty() { Tally::PASSED } else { Tally::FAILED })
+        }
+        Job::Workspace => workspace_tests::run(workspace),
+        Job::Client(client, binding) => {
+            let binary = kept.server(workspace)?;
+            kept.set_up(workspace, client)?;
+            let log = workspace.clients().join(format!("{}.log", job.name()));
+            client::run(setup::command(workspace, client), binding, &binary, &log)
+        }
+    }
+}
+
+/// What is made once and used by several jobs; a failure is made once too.
+#[derive(Default)]
+struct Kept {
+    server: Option<Result<PathBuf, String>>,
+    clients: HashMap<&'static str, Result<(), String>>,
+}
+
+impl Kept {
+    fn server(&mut self, workspace: &Workspace) -> Result<PathBuf> {
+        let build = || build_server(workspace).map_err(|error| format!("{error:#}"));
+        self.server.get_or_insert_with(build).clone().map_err(|error| anyhow!(error))
+    }
+
+    fn set_up(&mut self, workspace: &Workspace, client: &Client) -> Result<()> {
+        let set_up = || setup::ready(workspace, client).map_err(|error| format!("{error:#}"));
+        self.clients.entry(client.name).or_insert_with(set_up).clone().map_err(|error| anyhow!(error))
+    }
+}
+
+fn build_server(workspace: &Workspace) -> Result<PathBuf> {
+    println!("    building the server");
+    command::shown(workspace.cargo().args(["build", "--release", "--package", "sabir"]))?;
+    Ok(workspace.target.join("release").join("sabir"))
+}

@@ -1,0 +1,120 @@
+//! A real `sabir serve` on a free port, with an empty store: started, awaited, stopped, and judged by how it ends.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::Value;
+
+use crate::command;
+
+const START_LIMIT: Duration = Duration::from_secs(20);
+const STOP_LIMIT: Duration = Duration::from_secs(20);
+
+/// What the server may see of our environment. The rest could configure it.
+const ENVIRONMENT: [&str; 5] = ["PATH", "HOME", "TMPDIR", "RUST_LOG", "RUST_BACKTRACE"];
+
+pub struct Server {
+    pub url: String,
+    child: Child,
+    stdout: Receiver<String>,
+    /// Store and working directory; gone when the server is.
+    folder: PathBuf,
+}
+
+impl Server {
+    /// Starts the server and waits until it is ready; its log goes to the file.
+    pub fn start(binary: &Path, log: &Path) -> Result<Server> {
+        let folder = fresh_folder()?;
+        let mut serve = Command::new(binary);
+        serve.args(["serve", "--listen", "127.0.0.1:0", "--store"]);
+        serve.arg(format!("sqlite:{}", folder.join("sabir.db").display()));
+        serve.env_clear().envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        serve.current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(log)?);
+        let mut child = serve.spawn().with_context(|| format!("`{}` cannot be started", binary.display()))?;
+        let (sender, stdout) = mpsc::channel();
+        command::send_lines(child.stdout.take().expect("stdout is piped"), sender);
+        let mut server = Server { url: String::new(), child, stdout, folder };
+        server.url = server.ready().map_err(|error| {
+            let end = command::last_lines(log);
+            anyhow!("the server did not start: {error:#}\n    the end of its log, {}:{end}", log.display())
+        })?;
+        Ok(server)
+    }
+
+    /// Asks the server to end, and says what is wrong with the way it does.
+    pub fn stop(mut self) -> Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("the server ended by itself while the suite ran: {status}");
+        }
+        // A shell has `kill` built in; a small machine may have no program of that name.
+        command::output(Command::new("sh").args(["-c", &format!("kill -TERM {}", self.child.id())]))?;
+        match command::wait(&mut self.child, Instant::now() + STOP_LIMIT)? {
+            None => bail!("the server still ran {} s after SIGTERM", STOP_LIMIT.as_secs()),
+            Some(status) if !status.success() => bail!("the server ended badly after SIGTERM: {status}"),
+            Some(_) => {}
+        }
+        match self.stdout.recv_timeout(STOP_LIMIT) {
+            Ok(line) => bail!("in a pipe the server prints one line, the address; it also printed: {line}"),
+            Err(RecvTimeoutError::Timeout) => bail!("a child of the server outlived it, and holds its output open"),
+            Err(RecvTimeoutError::Disconnected) => Ok(()),
+        }
+    }
+
+    fn ready(&mut self) -> Result<String> {
+        match self.stdout.recv_timeout(START_LIMIT) {
+            Ok(line) => address(&line),
+            Err(RecvTimeoutError::Timeout) => bail!("it did not print its address within {} s", START_LIMIT.as_secs()),
+            Err(RecvTimeoutError::Disconnected) => match command::wait(&mut self.child, Instant::now() + STOP_LIMIT)? {
+                Some(status) => bail!("it ended before it was ready: {status}"),
+                None => bail!("it closed its output before it was ready"),
+            },
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both may be gone already, and that is as good.
+        let _ = command::kill(&mut self.child);
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The address in the one line that a server prints into a pipe.
+fn address(line: &str) -> Result<String> {
+    let ready: Option<Value> = serde_json::from_str(line).ok();
+    let url = ready.as_ref().and_then(|ready| ready["url"].as_str());
+    url.map(str::to_owned).with_context(|| format!("its first line is no JSON object with a `url`: {line}"))
+}
+
+fn fresh_folder() -> Result<PathBuf> {
+    let name = format!("sabir-xtask-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_in_one_json_line() {
+        for (line, expected) in [
+            (r#"{"url":"http://127.0.0.1:39201","pid":7}"#, "http://127.0.0.1:39201"),
+            (
+                r#"{"address":"127.0.0.1:1"}"#,
+                "its first line is no JSON object with a `url`: {\"address\":\"127.0.0.1:1\"}",
+            ),
+            ("Sabir is ready", "its first line is no JSON object with a `url`: Sabir is ready"),
+        ] {
+            let said = address(line).unwrap_or_else(|error| error.to_string());
+            assert_eq!(said, expected, "{line}");
+        }
+    }
+}

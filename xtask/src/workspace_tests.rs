@@ -1,0 +1,28 @@
+//! `cargo test --workspace`, passed through line by line and counted on the way.
+
+use std::process::Stdio;
+
+use anyhow::Result;
+
+use crate::command;
+use crate::tally::Tally;
+use crate::workspace::Workspace;
+
+pub fn run(workspace: &Workspace) -> Result<Tally> {
+    let mut test = workspace.cargo();
+    // One broken crate must not hide the results of the others.
+    test.args(["test", "--workspace", "--no-fail-fast"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = test.spawn()?;
+    let mut tally = Tally::default();
+    for line in command::lines(child.stdout.take().expect("stdout is piped")) {
+        println!("{line}");
+        tally += Tally::parse_test_result(&line).unwrap_or_default();
+    }
+    let status = child.wait()?;
+    // A crate that does not compile and a test that takes its process down print no result.
+    if !status.success() && tally.failed == 0 {
+        println!("    FAILED: `cargo test --workspace` ended with {status} and no failed test; its output is above");
+        tally += Tally::FAILED;
+    }
+    Ok(tally)
+}
