@@ -17,14 +17,21 @@ mod topic;
 mod drive;
 mod flight;
 
-mod cancel;
 mod engine;
+
+mod deliver;
+mod join;
+mod media;
+mod send;
+mod sent;
+
+mod cancel;
 mod read;
+mod subscribe;
+
 mod recover;
 mod retain;
-mod send;
 mod stop;
-mod subscribe;
 
 pub use agent::{About, Admission, Agent, AgentError, AgentFuture, Hosted, Inputs, Limits};
 pub use clock::{Clock, SystemClock};

@@ -7,7 +7,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use sabir_model::{AgentId, Event, Message, Owner, Recorded, Seq, State, Task, TaskBirth, TaskId, apply};
+use sabir_model::{
+    AgentId, Event, IdempotencyKey, Message, Owner, Recorded, Seq, State, Task, TaskBirth, TaskId, apply,
+};
 use sabir_store::{Store, TaskNo};
 use tokio::sync::{OnceCell, mpsc, oneshot, watch};
 
@@ -65,6 +67,7 @@ pub(crate) enum Rest {
 pub(crate) enum Control {
     Deliver {
         message: Message,
+        key: Option<IdempotencyKey>,
         done: oneshot::Sender<Result<(), sabir_model::Error>>,
     },
     Cancel {

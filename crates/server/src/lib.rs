@@ -14,4 +14,4 @@ mod request_id;
 mod stream;
 
 pub use app::{App, CardSettings, CorsSettings, ServerSettings};
-pub use listen::{Bound, Listeners};
+pub use listen::{Listeners, Unavailable};

@@ -25,21 +25,21 @@ pub struct Listeners {
     listeners: Vec<TcpListener>,
 }
 
-/// An address that could not be bound.
+/// An address that cannot be listened on.
 #[derive(Debug)]
-pub struct Bound {
+pub struct Unavailable {
     pub address: SocketAddr,
     pub error: io::Error,
 }
 
 impl Listeners {
     /// Binds all of them, or says which one could not be bound.
-    pub async fn bind(addresses: &[SocketAddr]) -> Result<Self, Bound> {
+    pub async fn bind(addresses: &[SocketAddr]) -> Result<Self, Unavailable> {
         let mut listeners = Vec::new();
         for address in addresses {
             match TcpListener::bind(address).await {
                 Ok(listener) => listeners.push(listener),
-                Err(error) => return Err(Bound { address: *address, error }),
+                Err(error) => return Err(Unavailable { address: *address, error }),
             }
         }
         Ok(Self { listeners })

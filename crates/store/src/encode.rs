@@ -47,6 +47,7 @@ pub(crate) enum Extra {
     InboxAdd(Vec<u8>),
     InboxTake(usize),
     AgentState(Option<String>),
+    Key(IdempotencyKey),
 }
 
 impl Encoded {
@@ -112,6 +113,7 @@ fn extra(beside: &Beside) -> Result<Extra, StoreError> {
         Beside::InboxAdd(message) => Extra::InboxAdd(serde_json::to_vec(message).map_err(failed)?),
         Beside::InboxTake(count) => Extra::InboxTake(*count),
         Beside::AgentState(state) => Extra::AgentState(state.clone()),
+        Beside::Key(key) => Extra::Key(key.clone()),
     })
 }
 

@@ -143,6 +143,10 @@ impl Shelf {
             match extra {
                 Extra::InboxAdd(message) => entry.inbox.push_back(message),
                 Extra::InboxTake(count) => drop(entry.inbox.drain(..count.min(entry.inbox.len()))),
+                Extra::Key(key) => {
+                    let place = (entry.row.owner.clone(), entry.row.agent.clone(), key);
+                    self.keys.entry(place).or_insert(no);
+                }
                 Extra::AgentState(state) => {
                     let place = (entry.row.owner.clone(), entry.row.agent.clone(), entry.row.context.clone());
                     match state {

@@ -108,6 +108,9 @@ pub enum Beside {
     InboxTake(usize),
     /// What the agent wants to remember of the task's context; `None` forgets.
     AgentState(Option<String>),
+    /// A later message of the task had this key: who repeats it finds the task. A key that is known
+    /// already keeps its task.
+    Key(IdempotencyKey),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

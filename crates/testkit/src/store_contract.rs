@@ -71,6 +71,7 @@ const CASES: &[(&str, Case)] = cases! {
     beside:
         messages_wait_in_order_until_taken,
         an_agent_remembers_and_forgets,
+        a_key_of_a_later_message_leads_to_its_task,
         what_is_beside_a_refused_append_is_refused_too;
     retention:
         old_settled_tasks_go,

@@ -65,7 +65,7 @@ pub(crate) enum Start {
     /// A task that does not exist yet.
     Create { created: Created, context: ContextId, born: Birth, key: Option<IdempotencyKey> },
     /// A message for a task at rest.
-    Deliver { task: Box<Task>, message: Message },
+    Deliver { task: Box<Task>, message: Message, key: Option<IdempotencyKey> },
     /// A task that was left behind: its messages, those of them that are in the store's inbox, and
     /// whether the first one is in the history already.
     Again { task: Box<Task>, first: Option<Message>, inbox: Vec<Message> },
@@ -130,7 +130,7 @@ pub(crate) fn start(core: &Arc<Core>, agency: &Arc<Agency>, assignment: Assignme
         is_lost: false,
     };
     let first = driver.begin_with(start, matches!(room, Some(Room::Now(_))));
-    driver.batch.acks.extend(done.map(|done| Ack { done, inbox: None }));
+    driver.batch.acks.extend(done.map(Ack::plain));
     let running = core.running.enter();
     tokio::spawn(async move {
         driver.drive(first, room).await;
@@ -147,7 +147,8 @@ impl Driver {
                 self.record(Event::Created(created));
                 First::InHistory(message)
             }
-            Start::Deliver { message, .. } => {
+            Start::Deliver { message, key, .. } => {
+                self.batch.beside.extend(key.map(Beside::Key));
                 if !has_room {
                     self.batch.beside.push(Beside::InboxAdd(message.clone()));
                 }

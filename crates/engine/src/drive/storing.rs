@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use sabir_model::{Error, MessageId, Task, apply};
+use sabir_model::{Error, IdempotencyKey, MessageId, Task, apply};
 use sabir_store::{Append, Appended, Beside, NewTask, StoreError, StoreFuture, Target};
 use tokio::time::Sleep;
 
@@ -33,8 +33,19 @@ pub(super) struct Batch {
 /// Somebody who waits until the batch is stored.
 pub(super) struct Ack {
     pub(super) done: Done,
-    /// The message that only waits in the inbox: it can be refused when the store is full.
-    pub(super) inbox: Option<MessageId>,
+    /// The rows of a message that only waits in the inbox: it can be refused when the store is full.
+    pub(super) waiting: Option<Waiting>,
+}
+
+pub(super) struct Waiting {
+    pub(super) message: MessageId,
+    pub(super) key: Option<IdempotencyKey>,
+}
+
+impl Ack {
+    pub(super) fn plain(done: Done) -> Self {
+        Self { done, waiting: None }
+    }
 }
 
 /// An append under way.
@@ -176,13 +187,17 @@ impl Driver {
     }
 
     fn refuse_waiting_messages(&mut self, batch: &mut Batch) {
-        let (refused, kept) = std::mem::take(&mut batch.acks).into_iter().partition(|ack| ack.inbox.is_some());
-        batch.acks = kept;
-        for ack in Vec::<Ack>::from_iter(refused) {
-            batch
-                .beside
-                .retain(|row| !matches!(row, Beside::InboxAdd(message) if Some(&message.id) == ack.inbox.as_ref()));
-            self.inbox.retain(|unread| Some(&unread.message.id) != ack.inbox.as_ref());
+        for ack in std::mem::take(&mut batch.acks) {
+            let Some(waiting) = &ack.waiting else {
+                batch.acks.push(ack);
+                continue;
+            };
+            batch.beside.retain(|row| match row {
+                Beside::InboxAdd(message) => message.id != waiting.message,
+                Beside::Key(key) => Some(key) != waiting.key.as_ref(),
+                Beside::InboxTake(_) | Beside::AgentState(_) => true,
+            });
+            self.inbox.retain(|unread| unread.message.id != waiting.message);
             let _ = ack.done.send(Err(Error::StoreFull));
         }
     }

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, Sleep};
 
 use super::storing::Ack;
-use super::{Done, Driver, Unread};
+use super::{Done, Driver};
 use crate::engine::Recovery;
 use crate::schedule::Permit;
 use crate::topic::Control;
@@ -156,7 +156,7 @@ impl Driver {
                 // A message that came before the question answers it.
                 if let Some((message, _)) = self.next_message() {
                     let actions = self.decide(Command::Deliver(message));
-                    going.answer(actions);
+                    going.answer(&actions);
                 }
             }
         }
@@ -164,29 +164,18 @@ impl Driver {
 
     fn take_control(&mut self, control: Control, going: &mut Going<'_>) {
         match control {
-            Control::Deliver { message, done } => {
-                let id = message.id.clone();
+            Control::Deliver { message, key, done } => {
                 let decided = sabir_model::decide(&self.standing, Command::Deliver(message), self.core.clock.now());
-                let decision = match decided {
-                    Ok(decision) => decision,
-                    Err(refusal) => {
-                        let _ = done.send(Err(refusal));
-                        return;
+                match decided {
+                    Ok(decision) => {
+                        for event in decision.events {
+                            self.record(event);
+                        }
+                        going.answer(&decision.actions);
+                        self.take_in(decision.actions, key, done);
                     }
-                };
-                let mut inbox = None;
-                for event in decision.events {
-                    self.record(event);
+                    Err(refusal) => drop(done.send(Err(refusal))),
                 }
-                for action in &decision.actions {
-                    if let Action::Enqueue(message) | Action::StartRun(message) = action {
-                        self.batch.beside.push(Beside::InboxAdd(message.clone()));
-                        self.inbox.push_back(Unread { message: message.clone(), is_stored: true });
-                        inbox = Some(id.clone());
-                    }
-                }
-                going.answer(decision.actions);
-                self.batch.acks.push(Ack { done, inbox });
             }
             Control::Cancel { done } => {
                 if self.standing.state.is_terminal() {
@@ -247,7 +236,7 @@ impl Driver {
             (None, None) => self.failure("the agent stopped without an answer".into()),
         };
         for done in going.cancels {
-            self.batch.acks.push(Ack { done, inbox: None });
+            self.batch.acks.push(Ack::plain(done));
         }
         // A task is not settled before its inbox is empty; a failure settles it whatever waits.
         let goes_on = !self.inbox.is_empty();
@@ -263,7 +252,7 @@ impl Driver {
 }
 
 impl Going<'_> {
-    fn answer(&mut self, actions: Vec<Action>) {
+    fn answer(&mut self, actions: &[Action]) {
         for action in actions {
             if let Action::AnswerRun(message) = action {
                 self.permit.park(None);
@@ -273,7 +262,7 @@ impl Going<'_> {
                 }
                 self.heard = Instant::now();
                 if let Some(answer) = self.asked.take() {
-                    let _ = answer.send(message);
+                    let _ = answer.send(message.clone());
                 }
             }
         }

@@ -3,12 +3,12 @@
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-use sabir_model::{Action, Command};
+use sabir_model::{Action, Command, IdempotencyKey};
 use sabir_store::Beside;
 use tokio::sync::oneshot;
 
-use super::storing::Ack;
-use super::{Driver, Unread};
+use super::storing::{Ack, Waiting};
+use super::{Done, Driver, Unread};
 use crate::schedule::Permit;
 use crate::topic::Control;
 
@@ -58,23 +58,12 @@ impl Driver {
     /// What a caller wants while no turn is running.
     fn answer(&mut self, control: Control) {
         match control {
-            Control::Deliver { message, done } => {
-                let decision = sabir_model::decide(&self.standing, Command::Deliver(message), self.core.clock.now());
-                let actions = match decision {
-                    Ok(decision) => decision.actions,
-                    Err(refusal) => {
-                        let _ = done.send(Err(refusal));
-                        return;
-                    }
-                };
-                for action in actions {
-                    if let Action::StartRun(message) | Action::Enqueue(message) | Action::AnswerRun(message) = action {
-                        self.batch.beside.push(Beside::InboxAdd(message.clone()));
-                        self.inbox.push_back(Unread { message, is_stored: true });
-                    }
+            Control::Deliver { message, key, done } => {
+                let decided = sabir_model::decide(&self.standing, Command::Deliver(message), self.core.clock.now());
+                match decided {
+                    Ok(decision) => self.take_in(decision.actions, key, done),
+                    Err(refusal) => drop(done.send(Err(refusal))),
                 }
-                let inbox = self.inbox.back().map(|unread| unread.message.id.clone());
-                self.batch.acks.push(Ack { done, inbox });
             }
             Control::Cancel { done } => {
                 if self.standing.state.is_terminal() {
@@ -83,9 +72,23 @@ impl Driver {
                 }
                 let unread = self.take_inbox();
                 self.decide(Command::Cancel { unread });
-                self.batch.acks.push(Ack { done, inbox: None });
+                self.batch.acks.push(Ack::plain(done));
             }
             Control::Settle => {}
         }
+    }
+
+    /// Puts a message into the inbox, and acknowledges it when that is stored.
+    pub(super) fn take_in(&mut self, actions: Vec<Action>, key: Option<IdempotencyKey>, done: Done) {
+        let mut waiting = None;
+        self.batch.beside.extend(key.clone().map(Beside::Key));
+        for action in actions {
+            if let Action::StartRun(message) | Action::Enqueue(message) = action {
+                waiting = Some(Waiting { message: message.id.clone(), key: key.clone() });
+                self.batch.beside.push(Beside::InboxAdd(message.clone()));
+                self.inbox.push_back(Unread { message, is_stored: true });
+            }
+        }
+        self.batch.acks.push(Ack { done, waiting });
     }
 }

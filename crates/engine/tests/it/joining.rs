@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use sabir_model::{Delivery, IdempotencyKey, Message, MessageId, Part, Send, State};
+use sabir_model::{IdempotencyKey, Message, MessageId, Send, State};
 
 use crate::desk::{Desk, asking, at_once, drain, echo, endless, task_of, text, to};
 
@@ -94,5 +94,20 @@ async fn a_repeated_answer_is_taken_once() {
         assert_eq!(b.status.state, State::Completed);
     }
     assert_eq!(*seen.lock().unwrap(), ["ask which?", "friday"]);
-    let _ = (Delivery::Stream, Part::text(""));
+}
+
+#[tokio::test]
+async fn an_answer_with_a_key_is_taken_once_also_when_it_is_repeated_late() {
+    let agent = asking();
+    let seen = agent.seen();
+    let desk = Desk::with(agent).await;
+    let waiting = desk.task(text("ask which?")).await;
+    let answer = |words: &str| keyed("k", to(&waiting.id, text(words)));
+    let first = desk.task(answer("ask which month?")).await;
+    let again = desk.task(answer("ask which month?")).await;
+    assert_eq!((first.seq, again.seq), (5, 5), "the task waits again, and the repeated answer changes nothing");
+    desk.task(to(&waiting.id, text("may"))).await;
+    let late = desk.task(answer("ask which month?")).await;
+    assert_eq!(late.status.state, State::Completed, "the task is finished, and the sender is told how it ended");
+    assert_eq!(*seen.lock().unwrap(), ["ask which?", "ask which month?", "may"]);
 }

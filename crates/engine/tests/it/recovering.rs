@@ -5,7 +5,7 @@ use sabir_model::{Part, State};
 use sabir_store::{MemoryStore, Store};
 use sabir_testkit::scripted::ScriptedAgent;
 
-use crate::desk::{Desk, asking, at_once, drain, echo, endless, text, to, within};
+use crate::desk::{Desk, asking, at_once, drain, echo, endless, text, to};
 
 /// Lives through a crash: `before` runs in a process that dies with everything in it but the store.
 fn crash<T: Send + 'static>(
@@ -91,5 +91,4 @@ async fn a_run_parked_in_mid_turn_waits_on_if_its_agent_can_resume() {
             assert_eq!(done.status.message.unwrap().text(), "yes");
         }
     }
-    let _ = within("c", text(""));
 }

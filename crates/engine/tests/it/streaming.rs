@@ -5,7 +5,7 @@ use sabir_engine::{AgentError, Chunk, Ended, Turn};
 use sabir_model::{Artifact, Call, Error, OnFinishedSubscribe, Part, State, Subscribe, TaskId};
 use sabir_testkit::scripted::ScriptedAgent;
 
-use crate::desk::{Desk, asking, at_once, drain, echo, stream_of, text, to};
+use crate::desk::{Desk, asking, drain, echo, stream_of, text, to};
 
 /// `stream N`: so many chunks, without a pause.
 fn streaming() -> ScriptedAgent {
@@ -157,5 +157,4 @@ async fn who_hangs_up_changes_nothing() {
         desk_task(&desk).await
     };
     assert_eq!(desk.get(&task).await.status.state, State::Completed);
-    let _ = at_once("");
 }

@@ -161,6 +161,13 @@ impl<'c> Appender<'c> {
         match extra {
             Extra::InboxAdd(message) => self.add_to_inbox(no, message),
             Extra::InboxTake(count) => self.take_from_inbox(no, *count),
+            Extra::Key(key) => {
+                let mut put = self.conn.prepare_cached(
+                    "INSERT INTO keys (owner, agent, key, no) SELECT owner, agent, ?2, no FROM tasks WHERE no = ?1
+                     ON CONFLICT DO NOTHING",
+                )?;
+                put.execute((no, key.as_str())).map(drop)
+            }
             Extra::AgentState(Some(state)) => {
                 let mut put = self.conn.prepare_cached(
                     "INSERT INTO agent_state (owner, agent, context, state)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use proptest::prelude::*;
-use sabir_model::{Cursor, Event, State, Task, apply};
+use sabir_model::{Cursor, Event, IdempotencyKey, State, Task, apply};
 use sabir_store::{
     Appended, Beside, Durability, MemoryStore, Query, Retention, SqliteStore, Store, StoreError, TaskNo, TaskRow,
 };
@@ -58,6 +58,7 @@ fn beside() -> impl Strategy<Value = Beside> {
     prop_oneof![
         (0..9usize).prop_map(|length| Beside::InboxAdd(message(&"x".repeat(length)))),
         (0..3usize).prop_map(Beside::InboxTake),
+        (0..4usize).prop_map(|n| Beside::Key(IdempotencyKey::parse(format!("k{n}")).unwrap())),
         proptest::option::of(0..9usize).prop_map(|length| Beside::AgentState(length.map(|length| "s".repeat(length)))),
     ]
 }

@@ -1,6 +1,6 @@
-//! Rows that are stored together with events: the inbox, and what agents remember.
+//! Rows that are stored together with events: the inbox, what agents remember, keys of later messages.
 
-use sabir_model::{Message, State};
+use sabir_model::{IdempotencyKey, Message, State};
 use sabir_store::{Beside, Store};
 
 use super::desk::*;
@@ -55,6 +55,20 @@ pub async fn an_agent_remembers_and_forgets(store: &dyn Store) {
         push_with(store, no, 1, &[], None, &beside).await.unwrap();
         assert_eq!((remembered("c1").await.as_str(), remembered("c2").await.as_str()), expected);
     }
+}
+
+pub async fn a_key_of_a_later_message_leads_to_its_task(store: &dyn Store) {
+    let first = create(store, ["ann", "echo", "t1", "c1"], 0).await;
+    let second = create(store, ["ann", "echo", "t2", "c1"], 0).await;
+    let key = |text: &str| IdempotencyKey::parse(text).unwrap();
+    let found = async |who: &str, text: &str| {
+        let row = store.keyed(&owner(who), &agent("echo"), &key(text)).await.unwrap();
+        row.map(|row| row.task.to_string()).unwrap_or_default()
+    };
+    push_with(store, first, 1, &[], None, &[Beside::Key(key("k1"))]).await.unwrap();
+    assert_eq!((found("ann", "k1").await.as_str(), found("bob", "k1").await.as_str()), ("t1", ""));
+    push_with(store, second, 1, &[], None, &[Beside::Key(key("k1")), Beside::Key(key("k2"))]).await.unwrap();
+    assert_eq!((found("ann", "k1").await.as_str(), found("ann", "k2").await.as_str()), ("t1", "t2"));
 }
 
 pub async fn what_is_beside_a_refused_append_is_refused_too(store: &dyn Store) {

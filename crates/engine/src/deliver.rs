@@ -1,0 +1,76 @@
+//! Handing a message to a task that exists, whoever has it at the moment.
+
+use std::sync::Arc;
+
+use sabir_model::{Error, Message};
+use tokio::sync::oneshot;
+
+use crate::drive::{self, Assignment, Start, told};
+use crate::engine::{Agency, Engine};
+use crate::flight::Ticket;
+use crate::schedule::Room;
+use crate::sent::Sent;
+use crate::topic::{Control, TopicKey};
+
+impl Engine {
+    /// Hands a message to a task; returns when that is stored.
+    pub(crate) async fn deliver(
+        &self,
+        agency: &Arc<Agency>,
+        key: TopicKey,
+        send: &sabir_model::Send,
+        mut tickets: Vec<Ticket>,
+    ) -> Result<Sent, Error> {
+        loop {
+            let lease = self.core.feed.open(key.clone());
+            if !lease.load(&*self.core.store).await.map_err(told)? {
+                return Err(Error::TaskNotFound(key.task));
+            }
+            let Some(before) = lease.task() else { return Err(Error::TaskNotFound(key.task)) };
+            let message = Message {
+                task: Some(before.id.clone()),
+                context: Some(before.context.clone()),
+                ..send.message.clone()
+            };
+            let (done, stored) = oneshot::channel();
+            let keep = self.core.feed.open(key.clone());
+            match lease.take() {
+                Err(driver) => {
+                    if driver.send(Control::Deliver { message, key: send.idempotency.clone(), done }).is_err() {
+                        continue;
+                    }
+                }
+                // Nobody else can move the task from here on, but somebody may have before.
+                Ok(_) if lease.look(|task| task.seq) != Some(before.seq) => {
+                    lease.release();
+                    continue;
+                }
+                Ok(control) => {
+                    if before.status.state.is_terminal() {
+                        lease.release();
+                        return Err(Error::TaskFinished(before.id));
+                    }
+                    let room = agency.schedule.enter((key.owner.clone(), before.context.clone()));
+                    if matches!(room, Room::None) {
+                        lease.release();
+                        return Err(Error::Busy(agency.hosted.id.clone()));
+                    }
+                    lease.expect_more();
+                    let key = send.idempotency.clone();
+                    let start = Start::Deliver { task: Box::new(before.clone()), message, key };
+                    let tickets = std::mem::take(&mut tickets);
+                    let assignment = Assignment { lease, control, start, room: Some(room), tickets, done: Some(done) };
+                    drive::start(&self.core, agency, assignment);
+                }
+            }
+            // A driver that let go before it heard us drops the question; then we ask again.
+            if let Ok(stored) = stored.await {
+                stored?;
+                for ticket in &tickets {
+                    ticket.land(&key);
+                }
+                return Ok(Sent { lease: keep, created: None, before: Some(Box::new(before)) });
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! A send that was made before joins what the first one made.
+
+use sabir_model::{AgentId, Caller, Error};
+use tokio::sync::watch;
+
+use crate::drive::told;
+use crate::engine::Engine;
+use crate::flight::{Boarding, Ticket};
+use crate::sent::Sent;
+use crate::topic::TopicKey;
+
+impl Engine {
+    /// A send that was made before: by its key, or the same message while the first is under way.
+    pub(crate) async fn join(
+        &self,
+        caller: &Caller,
+        agent: &AgentId,
+        send: &sabir_model::Send,
+        tickets: &mut Vec<Ticket>,
+    ) -> Result<Option<Sent>, Error> {
+        if let Some(key) = &send.idempotency {
+            match self.core.flights.by_key(&caller.owner, agent, key, &send.message) {
+                Boarding::First(ticket) => tickets.push(ticket),
+                Boarding::Joined(landed) => return self.join_flight(landed).await,
+                Boarding::Taken => {}
+            }
+            if let Some(row) = self.core.store.keyed(&caller.owner, agent, key).await.map_err(told)? {
+                let lease = self.core.feed.open(TopicKey { owner: row.owner, agent: row.agent, task: row.task });
+                lease.load(&*self.core.store).await.map_err(told)?;
+                return Ok(Some(Sent { lease, created: None, before: None }));
+            }
+        }
+        match self.core.flights.by_message(&caller.owner, agent, &send.message) {
+            Boarding::First(ticket) => tickets.push(ticket),
+            Boarding::Joined(landed) => return self.join_flight(landed).await,
+            Boarding::Taken => {}
+        }
+        Ok(None)
+    }
+
+    async fn join_flight(&self, mut landed: watch::Receiver<Option<Option<TopicKey>>>) -> Result<Option<Sent>, Error> {
+        let landed = landed.wait_for(Option::is_some).await.ok().and_then(|landed| landed.clone()).flatten();
+        // The first came to nothing (or was a direct reply): this one goes its own way.
+        let Some(key) = landed else { return Ok(None) };
+        let lease = self.core.feed.open(key);
+        let is_there = lease.load(&*self.core.store).await.map_err(told)?;
+        Ok(is_there.then_some(Sent { lease, created: None, before: None }))
+    }
+}

@@ -1,0 +1,63 @@
+//! Which parts an agent takes.
+
+use sabir_model::{Content, Error, Message};
+
+use crate::Inputs;
+use crate::engine::Agency;
+
+pub(crate) fn check_media_types(agency: &Agency, message: &Message) -> Result<(), Error> {
+    let about = &agency.about;
+    if about.takes == Inputs::Anything {
+        return Ok(());
+    }
+    let accepted = || about.input_modes.iter().chain(about.skills.iter().flat_map(|skill| &skill.input_modes));
+    for part in &message.parts {
+        let media_type = match (&part.media_type, &part.content) {
+            (Some(media_type), _) => media_type.as_str(),
+            (None, Content::Text(_)) => "text/plain",
+            (None, Content::Data(_)) => "application/json",
+            (None, Content::Bytes(_) | Content::Url(_)) => continue,
+        };
+        if !accepted().any(|mode| matches(mode, media_type)) {
+            return Err(Error::ContentType(media_type.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a mode of a card covers a media type; v0.1's words `text`, `data` and `file` do too.
+fn matches(mode: &str, media_type: &str) -> bool {
+    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    match mode {
+        "*/*" | "file" => true,
+        "text" => essence.starts_with("text/"),
+        "data" => essence.eq_ignore_ascii_case("application/json"),
+        mode => match mode.strip_suffix("/*") {
+            Some(family) => essence.split('/').next().is_some_and(|first| first.eq_ignore_ascii_case(family)),
+            None => mode.eq_ignore_ascii_case(essence),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_cover_media_types() {
+        for (mode, media_type, expected) in [
+            ("text/plain", "text/plain", true),
+            ("text/plain", "text/plain; charset=utf-8", true),
+            ("text/plain", "TEXT/PLAIN", true),
+            ("text/*", "text/markdown", true),
+            ("*/*", "video/mp4", true),
+            ("text", "text/markdown", true),
+            ("data", "application/json", true),
+            ("file", "video/mp4", true),
+            ("text/plain", "video/mp4", false),
+            ("image/*", "video/mp4", false),
+        ] {
+            assert_eq!(matches(mode, media_type), expected, "{mode} covers {media_type}");
+        }
+    }
+}
