@@ -9,7 +9,7 @@ use crate::drive::{self, Assignment, Start, told};
 use crate::engine::{Agency, Engine};
 use crate::flight::Ticket;
 use crate::schedule::Room;
-use crate::sent::Sent;
+use crate::sent::{Entrance, Sent};
 use crate::topic::{Control, TopicKey};
 
 impl Engine {
@@ -69,7 +69,7 @@ impl Engine {
                 for ticket in &tickets {
                     ticket.land(&key);
                 }
-                return Ok(Sent { lease: keep, created: None, before: Some(Box::new(before)) });
+                return Ok(Sent { lease: keep, entrance: Entrance::Continued(Box::new(before)) });
             }
         }
     }

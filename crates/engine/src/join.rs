@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use crate::drive::told;
 use crate::engine::Engine;
 use crate::flight::{Boarding, Ticket};
-use crate::sent::Sent;
+use crate::sent::{Entrance, Sent};
 use crate::topic::TopicKey;
 
 impl Engine {
@@ -27,7 +27,7 @@ impl Engine {
             if let Some(row) = self.core.store.keyed(&caller.owner, agent, key).await.map_err(told)? {
                 let lease = self.core.feed.open(TopicKey { owner: row.owner, agent: row.agent, task: row.task });
                 lease.load(&*self.core.store).await.map_err(told)?;
-                return Ok(Some(Sent { lease, created: None, before: None }));
+                return Ok(Some(Sent { lease, entrance: Entrance::Joined }));
             }
         }
         match self.core.flights.by_message(&caller.owner, agent, &send.message) {
@@ -44,6 +44,6 @@ impl Engine {
         let Some(key) = landed else { return Ok(None) };
         let lease = self.core.feed.open(key);
         let is_there = lease.load(&*self.core.store).await.map_err(told)?;
-        Ok(is_there.then_some(Sent { lease, created: None, before: None }))
+        Ok(is_there.then_some(Sent { lease, entrance: Entrance::Joined }))
     }
 }

@@ -46,14 +46,14 @@ impl Engine {
         let place = self.place(caller, &send).await?;
         let mut tickets = Vec::new();
         if let Some(joined) = self.join(caller, &place.agent, &send, &mut tickets).await? {
-            return joined.answer(self, &send, Entrance::Joined).await;
+            return joined.answer(self, &send).await;
         }
         let agency = self.agency(Some(&place.agent))?.clone();
         check_media_types(&agency, &send.message)?;
         match self.destination(caller, &send, place).await? {
             Destination::Task(key) => {
                 let sent = self.deliver(&agency, key, &send, tickets).await?;
-                sent.answer(self, &send, Entrance::Continued).await
+                sent.answer(self, &send).await
             }
             Destination::New(context) => {
                 let context = context.unwrap_or_else(|| new_id(ContextId::parse));
@@ -63,7 +63,7 @@ impl Engine {
                     return Ok(Answer::Message(Box::new(reply(parts, context))));
                 }
                 let sent = self.create(caller, &agency, &send, context, tickets).await?;
-                sent.answer(self, &send, Entrance::Created).await
+                sent.answer(self, &send).await
             }
         }
     }
@@ -148,7 +148,7 @@ impl Engine {
         let assignment = Assignment { lease, control, start, room: Some(room), tickets, done: Some(done) };
         drive::start(&self.core, agency, assignment);
         stored.await.map_err(|_| Error::internal("the driver of a new task is gone"))??;
-        Ok(Sent { lease: keep, created: Some(created), before: None })
+        Ok(Sent { lease: keep, entrance: Entrance::Created(created) })
     }
 }
 

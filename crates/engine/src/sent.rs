@@ -11,28 +11,23 @@ use crate::topic::Rest;
 /// A message that is stored, on the way to its answer.
 pub(crate) struct Sent {
     pub(crate) lease: Lease,
-    /// The first event of a task that this send has made.
-    pub(crate) created: Option<Created>,
-    /// The task as it was when this send came to it.
-    pub(crate) before: Option<Box<Task>>,
+    pub(crate) entrance: Entrance,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// How a message came to its task.
 pub(crate) enum Entrance {
-    Created,
-    Continued,
+    /// It made the task, by this event.
+    Created(Created),
+    /// It found the task like this.
+    Continued(Box<Task>),
+    /// It had come before.
     Joined,
 }
 
 impl Sent {
-    pub(crate) async fn answer(
-        self,
-        engine: &Engine,
-        send: &sabir_model::Send,
-        entrance: Entrance,
-    ) -> Result<Answer, Error> {
+    pub(crate) async fn answer(self, engine: &Engine, send: &sabir_model::Send) -> Result<Answer, Error> {
         match send.delivery {
-            Delivery::Stream => self.stream(engine, send.after, entrance),
+            Delivery::Stream => self.stream(engine, send.after).map(Answer::Stream),
             Delivery::Immediately => self.at_once(send.history),
             Delivery::WhenSettled => {
                 self.until_settled(engine).await;
@@ -41,22 +36,18 @@ impl Sent {
         }
     }
 
-    fn stream(self, engine: &Engine, after: Option<Seq>, entrance: Entrance) -> Result<Answer, Error> {
-        let cursor = match (entrance, self.before) {
-            (Entrance::Created, _) => 0,
-            (Entrance::Joined, _) => after.unwrap_or(0),
+    fn stream(self, engine: &Engine, after: Option<Seq>) -> Result<Subscription, Error> {
+        match self.entrance {
+            Entrance::Created(_) => Subscription::start(engine, self.lease, Some(0)),
+            Entrance::Joined => Subscription::start(engine, self.lease, Some(after.unwrap_or(0))),
             // What the turn has done meanwhile must be seen as it happened, not in the snapshot.
-            (Entrance::Continued, Some(before)) => {
-                return Ok(Answer::Stream(Subscription::start_with(engine, self.lease, before)));
-            }
-            (Entrance::Continued, None) => return Subscription::start(engine, self.lease, None).map(Answer::Stream),
-        };
-        Subscription::start(engine, self.lease, Some(cursor)).map(Answer::Stream)
+            Entrance::Continued(before) => Ok(Subscription::start_with(engine, self.lease, before)),
+        }
     }
 
     /// The task as it was made, or as it is when it was there before.
     fn at_once(self, history: Option<u32>) -> Result<Answer, Error> {
-        let Some(created) = &self.created else { return self.now(history) };
+        let Entrance::Created(created) = &self.entrance else { return self.now(history) };
         let key = &self.lease.key;
         let birth = self.lease.look(|task| sabir_model::TaskBirth {
             context: task.context.clone(),
