@@ -11,6 +11,8 @@ use crate::topic::Control;
 impl Engine {
     pub(crate) async fn cancel(&self, caller: &Caller, cancel: Cancel) -> Result<Answer, Error> {
         let found = self.locate(caller, cancel.agent.as_ref(), &cancel.task).await?;
+        // A task can be ended without its agent, which may be no longer configured.
+        let agency = self.agency(Some(&found.key.agent)).or_else(|_| self.agency(None))?.clone();
         let refused = loop {
             let lease = self.core.feed.open(found.key.clone());
             if !lease.load(&*self.core.store).await.map_err(told)? {
@@ -20,6 +22,7 @@ impl Engine {
             match lease.take() {
                 Err(driver) => {
                     if driver.send(Control::Cancel { done }).is_err() {
+                        tokio::task::yield_now().await;
                         continue;
                     }
                 }
@@ -29,7 +32,6 @@ impl Engine {
                         lease.release();
                         break Err(Error::NotCancelable(task.id));
                     }
-                    let agency = self.agency(Some(&found.key.agent))?.clone();
                     let keep = self.core.feed.open(found.key.clone());
                     let start = Start::End { task: Box::new(task), ending: Ending::Cancel, inbox: Vec::new() };
                     let (room, tickets, done) = (None, Vec::new(), Some(done));

@@ -10,6 +10,7 @@ use crate::engine::{Agency, Engine};
 use crate::flight::Ticket;
 use crate::schedule::Room;
 use crate::sent::{Entrance, Sent};
+use crate::subscribe::beyond;
 use crate::topic::{Control, TopicKey};
 
 impl Engine {
@@ -22,11 +23,17 @@ impl Engine {
         mut tickets: Vec<Ticket>,
     ) -> Result<Sent, Error> {
         loop {
+            if *self.core.stopping.borrow() {
+                return Err(Error::Stopping);
+            }
             let lease = self.core.feed.open(key.clone());
             if !lease.load(&*self.core.store).await.map_err(told)? {
                 return Err(Error::TaskNotFound(key.task));
             }
             let Some(before) = lease.task() else { return Err(Error::TaskNotFound(key.task)) };
+            if send.after.is_some_and(|after| after > before.seq) {
+                return Err(beyond(before.seq));
+            }
             let message = Message {
                 task: Some(before.id.clone()),
                 context: Some(before.context.clone()),
@@ -36,7 +43,13 @@ impl Engine {
             let keep = self.core.feed.open(key.clone());
             match lease.take() {
                 Err(driver) => {
-                    if driver.send(Control::Deliver { message, key: send.idempotency.clone(), done }).is_err() {
+                    let key = send.idempotency.clone();
+                    let control = Control::Deliver { message, key, tickets: std::mem::take(&mut tickets), done };
+                    if let Err(unsent) = driver.send(control) {
+                        if let Control::Deliver { tickets: unused, .. } = unsent.0 {
+                            tickets = unused;
+                        }
+                        tokio::task::yield_now().await;
                         continue;
                     }
                 }
@@ -66,9 +79,6 @@ impl Engine {
             // A driver that let go before it heard us drops the question; then we ask again.
             if let Ok(stored) = stored.await {
                 stored?;
-                for ticket in &tickets {
-                    ticket.land(&key);
-                }
                 return Ok(Sent { lease: keep, entrance: Entrance::Continued(Box::new(before)) });
             }
         }

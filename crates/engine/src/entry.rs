@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use bytes::Bytes;
-use sabir_model::{Event, Seq};
+use sabir_model::{Content, Event, Message, Part, Seq};
 
 use crate::sharded::lock;
 
@@ -32,20 +32,26 @@ impl Entry {
 
     /// About how much memory it holds.
     pub(crate) fn weight(&self) -> usize {
-        let parts = |parts: &[sabir_model::Part]| -> usize {
-            parts
-                .iter()
-                .map(|part| match &part.content {
-                    sabir_model::Content::Text(text) | sabir_model::Content::Url(text) => text.len(),
-                    sabir_model::Content::Bytes(bytes) => bytes.as_str().len(),
-                    sabir_model::Content::Data(data) => data.as_str().len(),
-                })
-                .sum()
-        };
         256 + match &self.event {
-            Event::Created(created) => parts(&created.message.parts),
-            Event::Status(change) => change.status.message.as_ref().map_or(0, |message| parts(&message.parts)),
-            Event::Artifact(chunk) => parts(&chunk.artifact.parts),
+            Event::Created(created) => weight_of(&created.message),
+            Event::Status(change) => change.status.message.iter().chain(&change.input).map(weight_of).sum(),
+            Event::Artifact(chunk) => {
+                parts_weight(&chunk.artifact.parts)
+                    + chunk.artifact.metadata.as_ref().map_or(0, |json| json.as_str().len())
+            }
         }
     }
+}
+
+fn weight_of(message: &Message) -> usize {
+    parts_weight(&message.parts) + message.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len())
+}
+
+fn parts_weight(parts: &[Part]) -> usize {
+    let content = |part: &Part| match &part.content {
+        Content::Text(text) | Content::Url(text) => text.len(),
+        Content::Bytes(bytes) => bytes.as_str().len(),
+        Content::Data(data) => data.as_str().len(),
+    };
+    parts.iter().map(|part| content(part) + part.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len())).sum()
 }

@@ -18,29 +18,40 @@ impl Engine {
         send: &sabir_model::Send,
         tickets: &mut Vec<Ticket>,
     ) -> Result<Option<Sent>, Error> {
-        if let Some(key) = &send.idempotency {
-            match self.core.flights.by_key(&caller.owner, agent, key, &send.message) {
+        let (owner, flights) = (&caller.owner, &self.core.flights);
+        // Where the first comes to nothing, the next one is the first, and the others join that.
+        loop {
+            tickets.clear();
+            if let Some(key) = &send.idempotency {
+                match flights.by_key(owner, agent, key, &send.message) {
+                    Boarding::First(ticket) => tickets.push(ticket),
+                    Boarding::Joined(landed) => match self.join_flight(landed).await? {
+                        Some(sent) => return Ok(Some(sent)),
+                        None => continue,
+                    },
+                    Boarding::Taken => {}
+                }
+                if let Some(row) = self.core.store.keyed(owner, agent, key).await.map_err(told)? {
+                    let lease = self.core.feed.open(TopicKey { owner: row.owner, agent: row.agent, task: row.task });
+                    lease.load(&*self.core.store).await.map_err(told)?;
+                    return Ok(Some(Sent { lease, entrance: Entrance::Joined }));
+                }
+            }
+            match flights.by_message(owner, agent, &send.message) {
                 Boarding::First(ticket) => tickets.push(ticket),
-                Boarding::Joined(landed) => return self.join_flight(landed).await,
+                Boarding::Joined(landed) => match self.join_flight(landed).await? {
+                    Some(sent) => return Ok(Some(sent)),
+                    None => continue,
+                },
                 Boarding::Taken => {}
             }
-            if let Some(row) = self.core.store.keyed(&caller.owner, agent, key).await.map_err(told)? {
-                let lease = self.core.feed.open(TopicKey { owner: row.owner, agent: row.agent, task: row.task });
-                lease.load(&*self.core.store).await.map_err(told)?;
-                return Ok(Some(Sent { lease, entrance: Entrance::Joined }));
-            }
+            return Ok(None);
         }
-        match self.core.flights.by_message(&caller.owner, agent, &send.message) {
-            Boarding::First(ticket) => tickets.push(ticket),
-            Boarding::Joined(landed) => return self.join_flight(landed).await,
-            Boarding::Taken => {}
-        }
-        Ok(None)
     }
 
     async fn join_flight(&self, mut landed: watch::Receiver<Option<Option<TopicKey>>>) -> Result<Option<Sent>, Error> {
         let landed = landed.wait_for(Option::is_some).await.ok().and_then(|landed| landed.clone()).flatten();
-        // The first came to nothing (or was a direct reply): this one goes its own way.
+        // The first came to nothing, or was a direct reply.
         let Some(key) = landed else { return Ok(None) };
         let lease = self.core.feed.open(key);
         let is_there = lease.load(&*self.core.store).await.map_err(told)?;

@@ -3,13 +3,15 @@
 //! Queued tasks run, waiting ones keep waiting, and what was running when the last process died fails
 //! with a reason or runs again, as the settings say.
 
-use sabir_model::{Error, Message, State, Task};
-use sabir_store::Pending;
+use sabir_model::{Error, Event, Message, State, Task};
+use sabir_store::{Pending, TaskNo};
 
 use crate::drive::{self, Assignment, Ending, Start, told};
 use crate::engine::{Engine, Recovery};
-use crate::schedule::Room;
 use crate::topic::TopicKey;
+
+/// Events that are looked at together.
+const PAGE: usize = 256;
 
 impl Engine {
     pub(crate) async fn recover(&self) -> Result<(), Error> {
@@ -17,7 +19,8 @@ impl Engine {
         let (mut failed, mut queued, mut waiting) = (0, 0, 0);
         for Pending { row, inbox } in pending {
             let Some(task) = self.core.store.load(row.no).await.map_err(told)? else { continue };
-            match self.plan(task, inbox) {
+            let first = self.turn_message(row.no, &task).await?;
+            match self.plan(task, first, inbox) {
                 None => waiting += 1,
                 Some(start) => {
                     if matches!(start, Start::End { .. }) {
@@ -35,7 +38,7 @@ impl Engine {
         Ok(())
     }
 
-    fn plan(&self, task: Task, inbox: Vec<Message>) -> Option<Start> {
+    fn plan(&self, task: Task, first: Option<Message>, inbox: Vec<Message>) -> Option<Start> {
         let task = Box::new(task);
         let Ok(agency) = self.agency(Some(&task.agent)) else {
             let reason = format!("interrupted: agent {} is no longer configured", task.agent);
@@ -43,7 +46,6 @@ impl Engine {
             let keeps_waiting = task.status.state.is_waiting() && inbox.is_empty();
             return (!keeps_waiting).then_some(Start::End { task, ending: Ending::Fail(reason), inbox });
         };
-        let first = task.history.last().cloned();
         match task.status.state {
             State::Submitted => Some(Start::Again { task, first, inbox }),
             State::Working if self.core.settings.recovery == Recovery::Requeue => {
@@ -63,6 +65,33 @@ impl Engine {
         }
     }
 
+    /// The message that began the present turn. An agent that resumes goes on with the newest one; any
+    /// other begins the turn again, and an answer in the middle of it is not its beginning.
+    async fn turn_message(&self, no: TaskNo, task: &Task) -> Result<Option<Message>, Error> {
+        let resumes = self.agency(Some(&task.agent)).is_ok_and(|agency| agency.hosted.agent.resumes());
+        if task.status.state != State::Working || resumes || self.core.settings.recovery == Recovery::Fail {
+            return Ok(task.history.last().cloned());
+        }
+        let (mut first, mut is_parked, mut cursor) = (None, false, 0);
+        loop {
+            let events = self.core.store.events(no, cursor, PAGE).await.map_err(told)?;
+            let Some(last) = events.last() else { return Ok(first) };
+            cursor = last.seq;
+            for recorded in events {
+                match recorded.event {
+                    Event::Created(created) => first = Some(created.message),
+                    Event::Status(change) => {
+                        if !is_parked && let Some(message) = change.input.into_iter().next() {
+                            first = Some(message);
+                        }
+                        is_parked = change.status.state.is_waiting() && !change.is_final;
+                    }
+                    Event::Artifact(_) => {}
+                }
+            }
+        }
+    }
+
     async fn take_up(&self, key: TopicKey, start: Start) -> Result<(), Error> {
         let lease = self.core.feed.open(key.clone());
         lease.load(&*self.core.store).await.map_err(told)?;
@@ -77,13 +106,8 @@ impl Engine {
             Start::End { .. } => None,
             Start::Create { .. } | Start::Deliver { .. } | Start::Again { .. } => {
                 let context = lease.look(|task| task.context.clone()).ok_or(Error::TaskNotFound(key.task))?;
-                let room = agency.schedule.enter((key.owner, context));
-                if matches!(room, Room::None) {
-                    // More are left over than the queue holds: they stay submitted until the next start.
-                    tracing::warn!(agent = %key.agent, "the queue is too short for the tasks of an earlier run");
-                    lease.release();
-                    return Ok(());
-                }
+                // They were let in before: the bound of the queue is for newcomers.
+                let room = agency.schedule.enter_again((key.owner, context));
                 Some(room)
             }
         };

@@ -63,14 +63,26 @@ impl Schedule {
     }
 
     pub(crate) fn enter(self: &Arc<Self>, place: Place) -> Room {
+        self.enter_within(place, self.queue)
+    }
+
+    /// For those who have been let in before: the bound of the queue is for newcomers.
+    pub(crate) fn enter_again(self: &Arc<Self>, place: Place) -> Room {
+        self.enter_within(place, usize::MAX)
+    }
+
+    fn enter_within(self: &Arc<Self>, place: Place, queue: usize) -> Room {
         let mut state = lock(&self.state);
+        if state.waiting >= queue {
+            state.forget_who_left();
+        }
         let is_busy = state.contexts.contains_key(&place);
         if !is_busy && state.running < self.limit && state.ready.is_empty() {
             state.contexts.insert(place.clone(), Line::default());
             state.running += 1;
             return Room::Now(self.permit(place));
         }
-        if state.waiting >= self.queue {
+        if state.waiting >= queue {
             return Room::None;
         }
         state.waiting += 1;
@@ -91,27 +103,59 @@ impl Schedule {
     }
 
     fn leave(self: &Arc<Self>, place: Place) {
-        let mut started = Vec::new();
-        {
-            let mut state = lock(&self.state);
-            state.running -= 1;
-            match state.contexts.get_mut(&place).and_then(|line| line.waiters.pop_front()) {
-                Some(next) => state.ready.push_back(next),
-                None => {
-                    state.contexts.remove(&place);
+        let mut left = vec![place];
+        // One who has gone meanwhile gives the permit back at once, and so may thousands in a row.
+        while let Some(place) = left.pop() {
+            let started = lock(&self.state).let_in(place, self.limit);
+            for waiter in started {
+                if let Err(mut permit) = waiter.start.send(self.permit(waiter.place)) {
+                    left.extend(permit.place.take());
                 }
             }
-            while state.running < self.limit
-                && let Some(waiter) = state.ready.pop_front()
-            {
-                state.running += 1;
-                state.waiting -= 1;
-                started.push(waiter);
+        }
+    }
+}
+
+impl State {
+    /// A place is free: who may run now?
+    fn let_in(&mut self, free: Place, limit: usize) -> Vec<Waiter> {
+        self.running -= 1;
+        self.advance(free);
+        let mut started = Vec::new();
+        while self.running < limit
+            && let Some(waiter) = self.ready.pop_front()
+        {
+            self.running += 1;
+            self.waiting -= 1;
+            started.push(waiter);
+        }
+        started
+    }
+
+    /// The next one in line of a context that is free.
+    fn advance(&mut self, place: Place) {
+        match self.contexts.get_mut(&place).and_then(|line| line.waiters.pop_front()) {
+            Some(next) => self.ready.push_back(next),
+            None => {
+                self.contexts.remove(&place);
             }
         }
-        for waiter in started {
-            // One who has gone meanwhile gives the permit back by dropping it.
-            let _ = waiter.start.send(self.permit(waiter.place));
+    }
+
+    /// Those who were canceled in the queue hold no place in it.
+    fn forget_who_left(&mut self) {
+        for line in self.contexts.values_mut() {
+            let before = line.waiters.len();
+            line.waiters.retain(|waiter| !waiter.start.is_closed());
+            self.waiting -= before - line.waiters.len();
+        }
+        for waiter in std::mem::take(&mut self.ready) {
+            if waiter.start.is_closed() {
+                self.waiting -= 1;
+                self.advance(waiter.place);
+            } else {
+                self.ready.push_back(waiter);
+            }
         }
     }
 }
@@ -190,6 +234,29 @@ mod tests {
         assert!(started(&mut third).is_some());
         assert_eq!(lock(&schedule.state).running, 0);
         assert!(lock(&schedule.state).contexts.is_empty());
+    }
+
+    #[test]
+    fn who_left_makes_room_in_the_queue() {
+        let schedule = Schedule::new(1, 3);
+        let _running = schedule.enter(place("a"));
+        let gone: Vec<Room> = ["a", "b", "c"].into_iter().map(|c| schedule.enter(place(c))).collect();
+        assert_eq!(say(&schedule.enter(place("d"))), "full");
+        drop(gone);
+        let rooms: Vec<Room> = ["a", "b", "c", "d"].into_iter().map(|c| schedule.enter(place(c))).collect();
+        assert_eq!(rooms.iter().map(say).collect::<Vec<_>>(), ["later", "later", "later", "full"]);
+        assert_eq!(say(&schedule.enter_again(place("d"))), "later");
+    }
+
+    #[test]
+    fn thousands_who_left_are_passed_over_in_one_go() {
+        let schedule = Schedule::new(1, 100_000);
+        let running = schedule.enter(place("a"));
+        let gone: Vec<Room> = (0..100_000).map(|i| schedule.enter(place(&format!("c{i}")))).collect();
+        drop(gone);
+        drop(running);
+        let state = lock(&schedule.state);
+        assert_eq!((state.running, state.waiting, state.contexts.len()), (0, 0, 0));
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl Engine {
         let assignment = Assignment { lease, control, start, room: Some(room), tickets, done: Some(done) };
         drive::start(&self.core, agency, assignment);
         stored.await.map_err(|_| Error::internal("the driver of a new task is gone"))??;
-        Ok(Sent { lease: keep, entrance: Entrance::Created(created) })
+        Ok(Sent { lease: keep, entrance: Entrance::Created(Box::new(created)) })
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct Sent {
 /// How a message came to its task.
 pub(crate) enum Entrance {
     /// It made the task, by this event.
-    Created(Created),
+    Created(Box<Created>),
     /// It found the task like this.
     Continued(Box<Task>),
     /// It had come before.
@@ -41,7 +41,8 @@ impl Sent {
             Entrance::Created(_) => Subscription::start(engine, self.lease, Some(0)),
             Entrance::Joined => Subscription::start(engine, self.lease, Some(after.unwrap_or(0))),
             // What the turn has done meanwhile must be seen as it happened, not in the snapshot.
-            Entrance::Continued(before) => Ok(Subscription::start_with(engine, self.lease, before)),
+            Entrance::Continued(before) if after.is_none() => Ok(Subscription::start_with(engine, self.lease, before)),
+            Entrance::Continued(_) => Subscription::start(engine, self.lease, after),
         }
     }
 

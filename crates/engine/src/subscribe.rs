@@ -7,11 +7,10 @@
 use std::sync::Arc;
 
 use sabir_model::{Caller, ContextId, Error, Event, OnFinishedSubscribe, Seq, Subscribe, Task, TaskId, apply};
-use sabir_store::Store;
 use tokio::sync::watch;
 
 use crate::drive::told;
-use crate::engine::Engine;
+use crate::engine::{Core, Engine};
 use crate::feed::Lease;
 use crate::topic::{Found, Mark, Rest, entries_of};
 use crate::{Answer, Entry};
@@ -21,7 +20,8 @@ const PAGE: usize = 256;
 
 pub struct Subscription {
     lease: Lease,
-    store: Arc<dyn Store>,
+    /// Kept, so that the engine cannot end before its readers.
+    core: Arc<Core>,
     context: ContextId,
     cursor: Seq,
     /// To be shown before anything else.
@@ -69,7 +69,7 @@ impl Subscription {
         let (context, last) = lease.look(|task| (task.context.clone(), task.seq)).ok_or_else(missing)?;
         let (cursor, snapshot) = match after {
             Some(after) if after > last => {
-                return Err(Error::invalid("Last-Event-ID", format!("is beyond the last event, which is {last}")));
+                return Err(beyond(last));
             }
             Some(after) => (after, None),
             None => {
@@ -78,7 +78,7 @@ impl Subscription {
             }
         };
         Ok(Self {
-            store: engine.core.store.clone(),
+            core: engine.core.clone(),
             context,
             cursor,
             snapshot,
@@ -101,7 +101,7 @@ impl Subscription {
             apply(&mut snapshot, &first.event);
         }
         Self {
-            store: engine.core.store.clone(),
+            core: engine.core.clone(),
             context: snapshot.context.clone(),
             cursor: snapshot.seq,
             snapshot: Some(snapshot),
@@ -130,8 +130,12 @@ impl Subscription {
             let mark = *self.mark.borrow_and_update();
             match self.lease.after(self.cursor) {
                 Found::Entries(entries) => return self.hand_out(entries),
-                Found::Behind(no) => match self.store.events(no, self.cursor, PAGE).await {
-                    // The task has been deleted under the reader.
+                Found::Behind(no) => match self.core.store.events(no, self.cursor, PAGE).await {
+                    // The task has been deleted under the reader, who must not take this for its end.
+                    Ok(recorded) if recorded.is_empty() && !self.is_over => {
+                        self.is_over = true;
+                        return Some(Err(Error::TaskNotFound(self.lease.key.task.clone())));
+                    }
                     Ok(recorded) if recorded.is_empty() => return None,
                     Ok(recorded) => return self.hand_out(entries_of(recorded)),
                     Err(_) if self.is_over => return None,
@@ -166,4 +170,9 @@ impl Subscription {
         self.saw_end = last.event.ends_turn();
         Some(Ok(Batch::Events(entries)))
     }
+}
+
+/// A cursor that no event of this task can have given.
+pub(crate) fn beyond(last: Seq) -> Error {
+    Error::invalid("Last-Event-ID", format!("is beyond the last event, which is {last}"))
 }

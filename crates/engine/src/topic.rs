@@ -14,6 +14,7 @@ use sabir_store::{Store, TaskNo};
 use tokio::sync::{OnceCell, mpsc, oneshot, watch};
 
 use crate::Entry;
+use crate::flight::Ticket;
 use crate::sharded::lock;
 
 const TAIL_ENTRIES: usize = 512;
@@ -68,6 +69,7 @@ pub(crate) enum Control {
     Deliver {
         message: Message,
         key: Option<IdempotencyKey>,
+        tickets: Vec<Ticket>,
         done: oneshot::Sender<Result<(), sabir_model::Error>>,
     },
     Cancel {
@@ -193,6 +195,13 @@ impl Topic {
     pub(crate) fn abandon(&self) {
         self.release();
         self.mark.send_modify(|mark| mark.rest = Rest::Finished);
+    }
+
+    /// What was expected does not come: the task is as it was.
+    pub(crate) fn rest_on(&self) {
+        if let Some(rest) = self.look(|task| rest_of(task, false)) {
+            self.mark.send_modify(|mark| mark.rest = rest);
+        }
     }
 
     pub(crate) fn after(&self, cursor: Seq) -> Found {

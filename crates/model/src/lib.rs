@@ -38,7 +38,7 @@ pub use error::{BoxError, Error, Violation};
 pub use event::{Chunk, Created, Event, Recorded, Seq, StatusChange, Usage};
 pub use id::{AgentId, ArtifactId, ContextId, IdempotencyKey, InvalidId, MessageId, PushConfigId, TaskId};
 pub use json::{Json, MAX_DEPTH};
-pub use lifecycle::{Action, Command, Decision, OpenArtifact, Outcome, Run, Standing, TaskBirth, apply, decide};
+pub use lifecycle::{Action, Command, Decision, Outcome, Run, Standing, TaskBirth, apply, decide};
 pub use message::{Content, Message, Part, Role};
 pub use owner::{Caller, Owner};
 pub use push::{PushAuthentication, PushConfig};

@@ -4,6 +4,8 @@
 //! clock, awaits or locks, so replaying the log rebuilds the task exactly and a test can live through
 //! a week of it at once.
 
+use std::collections::HashMap;
+
 use crate::{
     Artifact, ArtifactId, Chunk, Created, Error, Event, Message, Part, Seq, State, Status, StatusChange, Task, TaskId,
     Timestamp, Usage,
@@ -16,7 +18,9 @@ pub struct Standing {
     pub state: State,
     pub run: Run,
     pub seq: Seq,
-    pub artifacts: Vec<OpenArtifact>,
+    artifacts: Vec<OpenArtifact>,
+    /// Where each is in that list: a task may have thousands.
+    places: HashMap<ArtifactId, u32>,
 }
 
 /// Whether somebody works on the task.
@@ -32,10 +36,10 @@ pub enum Run {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenArtifact {
-    pub id: ArtifactId,
+struct OpenArtifact {
+    id: ArtifactId,
     /// No last chunk has been seen yet.
-    pub is_open: bool,
+    is_open: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +58,8 @@ pub enum Command {
     Ask { state: State, question: Message },
     /// The turn is over. Messages that nobody will take up any more go into the history.
     Finish { outcome: Outcome, usage: Option<Usage>, unread: Vec<Message> },
+    /// The turn ended by asking, and a message that came before is the answer: another turn follows.
+    AskedAndAnswered { state: State, question: Option<Message> },
 }
 
 /// How a turn ends.
@@ -115,6 +121,8 @@ pub fn decide(task: &Standing, command: Command, now: Timestamp) -> Result<Decis
         (Command::Say(message), _) => Ok(says(change(State::Working, message, now, Vec::new()))),
         (Command::Make { artifact, append, last }, _) => Ok(says(task.chunk(artifact, append, last))),
         (Command::Ask { state, question }, _) => Ok(says(change(state, Some(question), now, Vec::new()))),
+        // Whoever reads along must not take this for the end.
+        (Command::AskedAndAnswered { state, question }, _) => Ok(says(change(state, question, now, Vec::new()))),
         (Command::Finish { outcome, usage, unread }, _) => {
             Ok(Decision { events: task.finish(outcome, usage, unread, now), actions: Vec::new() })
         }
@@ -138,7 +146,7 @@ pub fn apply(task: &mut Task, event: &Event) {
                 task.usage = Some(usage);
             }
         }
-        Event::Artifact(chunk) => match task.artifacts.iter_mut().find(|known| known.id == chunk.artifact.id) {
+        Event::Artifact(chunk) => match task.artifacts.get_mut(chunk.index as usize) {
             Some(known) if chunk.append => known.extend(&chunk.artifact),
             Some(known) => *known = chunk.artifact.clone(),
             None => task.artifacts.push(chunk.artifact.clone()),
@@ -173,8 +181,11 @@ impl Task {
             _ if self.turn_over => Run::None,
             _ => Run::Parked,
         };
-        let artifacts = self.artifacts.iter().map(|a| OpenArtifact { id: a.id.clone(), is_open: false }).collect();
-        Standing { task: self.id.clone(), state: self.status.state, run, seq: self.seq, artifacts }
+        let mut standing = Standing { state: self.status.state, run, seq: self.seq, ..Standing::new(self.id.clone()) };
+        for artifact in &self.artifacts {
+            standing.know(&artifact.id, true);
+        }
+        standing
     }
 }
 
@@ -188,9 +199,15 @@ pub struct TaskBirth {
 }
 
 impl Standing {
-    /// A task that has just been created.
+    /// A task before its first event.
     pub fn new(task: TaskId) -> Self {
-        Self { task, state: State::Submitted, run: Run::Queued, seq: 1, artifacts: Vec::new() }
+        let (state, run) = (State::Submitted, Run::Queued);
+        Self { task, state, run, seq: 0, artifacts: Vec::new(), places: HashMap::new() }
+    }
+
+    fn know(&mut self, id: &ArtifactId, is_whole: bool) {
+        self.places.insert(id.clone(), self.artifacts.len() as u32);
+        self.artifacts.push(OpenArtifact { id: id.clone(), is_open: !is_whole });
     }
 
     /// Keeps up with an event, as `apply` does for the whole task.
@@ -209,14 +226,14 @@ impl Standing {
             }
             Event::Artifact(chunk) => match self.artifacts.get_mut(chunk.index as usize) {
                 Some(known) => known.is_open = !chunk.last,
-                None => self.artifacts.push(OpenArtifact { id: chunk.artifact.id.clone(), is_open: !chunk.last }),
+                None => self.know(&chunk.artifact.id, chunk.last),
             },
         }
     }
 
     fn chunk(&self, artifact: Artifact, append: bool, last: bool) -> Event {
-        let known = self.artifacts.iter().position(|known| known.id == artifact.id);
-        let index = known.unwrap_or(self.artifacts.len()) as u32;
+        let known = self.places.get(&artifact.id).copied();
+        let index = known.unwrap_or(self.artifacts.len() as u32);
         // There is nothing to append to before the first chunk.
         Event::Artifact(Chunk { index, artifact, append: append && known.is_some(), last })
     }

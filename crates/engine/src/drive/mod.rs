@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 use sabir_model::{
     Action, Birth, Command, ContextId, Created, Decision, Error, Event, IdempotencyKey, Message, Outcome, Part, Role,
-    Run, Standing, Task, TaskBirth,
+    Run, Seq, Standing, State, Task, TaskBirth,
 };
 use sabir_store::{Beside, TaskNo};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::engine::{Agency, Core, new_id};
+use crate::engine::{Agency, Core, Recovery, new_id};
 use crate::feed::Lease;
 use crate::flight::Ticket;
 use crate::schedule::Room;
@@ -34,9 +34,11 @@ pub(crate) struct Driver {
     lease: Lease,
     context: ContextId,
     standing: Standing,
-    /// How the task is born, until that is stored.
-    birth: Option<NewBirth>,
+    /// What this driver begins with, until that is stored.
+    fresh: Fresh,
     no: Option<TaskNo>,
+    /// The last event that is stored.
+    stored: Seq,
     control: mpsc::UnboundedReceiver<Control>,
     batch: Batch,
     storing: Option<Storing>,
@@ -44,8 +46,20 @@ pub(crate) struct Driver {
     usage: Option<sabir_model::Usage>,
     metadata: Option<sabir_model::Json>,
     tickets: Vec<Ticket>,
+    /// How the last turn ended, where messages still wait that may change it.
+    withheld: Option<Outcome>,
+    /// The server stops: no more turns.
+    is_settling: bool,
     /// The log is not ours any more, or never came to be: stop without a word.
     is_lost: bool,
+}
+
+/// A beginning that can still be taken back: nobody has been told of it.
+enum Fresh {
+    Birth(NewBirth),
+    /// A message wakes a task at rest.
+    Wake,
+    No,
 }
 
 struct NewBirth {
@@ -97,16 +111,17 @@ pub(crate) struct Assignment {
 pub(crate) fn start(core: &Arc<Core>, agency: &Arc<Agency>, assignment: Assignment) {
     let Assignment { lease, control, start, room, tickets, done } = assignment;
     let key = lease.key.clone();
-    let (context, metadata, mut standing, birth) = match &start {
+    let (context, metadata, mut standing, fresh) = match &start {
         Start::Create { created, context, born, key: idempotency } => {
             let birth =
                 TaskBirth { context: context.clone(), agent: key.agent.clone(), owner: key.owner.clone(), born: *born };
-            let standing = Standing { seq: 0, ..Standing::new(key.task.clone()) };
+            let standing = Standing::new(key.task.clone());
             let birth = NewBirth { birth, key: idempotency.clone() };
-            (context.clone(), created.metadata.clone(), standing, Some(birth))
+            (context.clone(), created.metadata.clone(), standing, Fresh::Birth(birth))
         }
-        Start::Deliver { task, .. } | Start::Again { task, .. } | Start::End { task, .. } => {
-            (task.context.clone(), task.metadata.clone(), task.standing(), None)
+        Start::Deliver { task, .. } => (task.context.clone(), task.metadata.clone(), task.standing(), Fresh::Wake),
+        Start::Again { task, .. } | Start::End { task, .. } => {
+            (task.context.clone(), task.metadata.clone(), task.standing(), Fresh::No)
         }
     };
     if standing.state.is_waiting() && !matches!(start, Start::End { .. }) {
@@ -118,8 +133,9 @@ pub(crate) fn start(core: &Arc<Core>, agency: &Arc<Agency>, assignment: Assignme
         no: lease.no(),
         lease,
         context,
+        stored: standing.seq,
         standing,
-        birth,
+        fresh,
         control,
         batch: Batch::default(),
         storing: None,
@@ -127,6 +143,8 @@ pub(crate) fn start(core: &Arc<Core>, agency: &Arc<Agency>, assignment: Assignme
         usage: None,
         metadata,
         tickets,
+        withheld: None,
+        is_settling: false,
         is_lost: false,
     };
     let first = driver.begin_with(start, matches!(room, Some(Room::Now(_))));
@@ -184,21 +202,50 @@ impl Driver {
             (_, Some(Room::Later { permit, .. })) => self.wait_for_room(permit).await,
             (_, Some(Room::None)) => None,
         };
-        if let Some(permit) = &permit {
-            let mut next = match first {
-                First::InHistory(message) => Some((message, Vec::new())),
-                First::InInbox | First::Nothing => self.next_message(),
-            };
-            while let Some((message, input)) = next {
+        let mut next = match first {
+            First::InHistory(message) => Some((message, Vec::new())),
+            First::InInbox if permit.is_some() => self.next_message(),
+            First::InInbox | First::Nothing => None,
+        };
+        loop {
+            if let (Some((message, input)), Some(permit)) = (next.take(), &permit) {
                 self.decide(Command::Begin { input });
                 self.turn(message, permit).await;
-                self.flush().await;
+            }
+            self.flush().await;
+            // From here to the release nothing is awaited: a caller who comes too late finds nobody and asks again.
+            if permit.is_some() && !self.is_settling {
                 next = self.next_message();
             }
+            if next.is_none() && !self.settle_what_was_withheld() {
+                break;
+            }
         }
-        self.flush().await;
-        self.lease.release();
         drop(permit);
+    }
+
+    /// The last turn left its outcome open for messages that are not there any more, or that nobody will
+    /// read. `false`: there is nothing to settle.
+    fn settle_what_was_withheld(&mut self) -> bool {
+        let Some(outcome) = self.withheld.take().filter(|_| !self.is_lost) else { return false };
+        if self.inbox.is_empty() {
+            self.finish(outcome);
+        } else {
+            self.interrupt();
+        }
+        true
+    }
+
+    /// The server stops before the task is through.
+    fn interrupt(&mut self) {
+        match self.core.settings.recovery {
+            // The next start finds it working and runs it again.
+            Recovery::Requeue => self.is_lost = true,
+            Recovery::Fail => {
+                let reason = vec![Part::text("interrupted: the server was stopped")];
+                self.finish(Outcome::Failed(Some(self.speak(reason, None))));
+            }
+        }
     }
 
     /// The next message that waits, and what must go into the history with it.
@@ -207,6 +254,18 @@ impl Driver {
             return None;
         }
         let unread = self.inbox.pop_front()?;
+        match self.withheld.take() {
+            // What the last turn had to say is not its end any more.
+            Some(Outcome::Completed(Some(said))) => drop(self.decide(Command::Say(Some(said)))),
+            Some(Outcome::InputRequired(question)) => {
+                self.decide(Command::AskedAndAnswered { state: State::InputRequired, question });
+            }
+            Some(Outcome::AuthRequired(question)) => {
+                self.decide(Command::AskedAndAnswered { state: State::AuthRequired, question });
+            }
+            Some(Outcome::Completed(None) | Outcome::Failed(_) | Outcome::Rejected(_) | Outcome::Canceled(_))
+            | None => {}
+        }
         if unread.is_stored {
             self.batch.beside.push(Beside::InboxTake(1));
         }
@@ -277,6 +336,16 @@ impl Driver {
             Ended::InputRequired(parts) => Outcome::InputRequired(self.speak_if_any(parts)),
             Ended::AuthRequired(parts) => Outcome::AuthRequired(self.speak_if_any(parts)),
         }
+    }
+}
+
+/// Also when it panics: whoever comes next must not find a driver that is none.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.lease.abandon();
+        }
+        self.lease.release();
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a driver stores what it has decided, and shows it after.
 //!
-//! The first append of a task may fail: then the task never existed and its sender is told. Any later
-//! one is tried again until the store takes it, since the agent has already said what is in it; new
+//! The first append of a driver may fail: then the task never existed, or rests on, and the sender is told.
+//! Any later one is tried again until the store takes it, since the agent has already said what is in it; new
 //! messages from callers are refused meanwhile, so nothing is acknowledged that is not stored.
 
 use std::pin::Pin;
@@ -13,9 +13,9 @@ use sabir_model::{Error, IdempotencyKey, MessageId, Task, apply};
 use sabir_store::{Append, Appended, Beside, NewTask, StoreError, StoreFuture, Target};
 use tokio::time::Sleep;
 
-use super::{Done, Driver};
+use super::{Done, Driver, Fresh};
 use crate::Entry;
-use crate::topic::{Rest, rest_of};
+use crate::topic::rest_of;
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(5);
@@ -67,6 +67,14 @@ impl Batch {
 }
 
 impl Driver {
+    /// Whether this message has its row: one that has not can still be refused.
+    pub(super) fn is_stored(&self, message: &MessageId) -> bool {
+        let adds = |batch: &Batch| {
+            batch.beside.iter().any(|row| matches!(row, Beside::InboxAdd(added) if added.id == *message))
+        };
+        !adds(&self.batch) && !self.storing.as_ref().is_some_and(|storing| adds(&storing.batch))
+    }
+
     /// Keeps the store busy: ends what is under way, begins what has gathered. Ready when there is
     /// nothing left to store.
     pub(super) fn poll_store(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -86,7 +94,12 @@ impl Driver {
                     self.stored(result);
                 }
                 Attempt::Pausing(pause) => {
-                    std::task::ready!(pause.as_mut().poll(cx));
+                    let pause = pause.as_mut().poll(cx);
+                    // What only waits in the inbox need not wait for the disk too.
+                    let mut gathered = std::mem::take(&mut self.batch);
+                    self.refuse_waiting_messages(&mut gathered);
+                    self.batch = gathered;
+                    std::task::ready!(pause);
                     let Some(Storing { batch, pause, .. }) = self.storing.take() else { continue };
                     let attempt = Attempt::Running(self.append(&batch));
                     self.storing = Some(Storing { batch, attempt, pause: (pause * 2).min(LAST_RETRY) });
@@ -97,10 +110,10 @@ impl Driver {
 
     fn append(&self, batch: &Batch) -> StoreFuture<'static, Appended> {
         let events: Vec<&sabir_model::Event> = batch.entries.iter().map(|entry| &entry.event).collect();
-        let after = batch.entries.first().map_or(self.standing.seq, |entry| entry.seq - 1);
+        let after = self.stored;
         let key = &self.lease.key;
-        let target = match (&self.birth, self.no) {
-            (Some(new), _) => Target::New(NewTask {
+        let target = match (&self.fresh, self.no) {
+            (Fresh::Birth(new), _) => Target::New(NewTask {
                 owner: &key.owner,
                 agent: &key.agent,
                 task: &key.task,
@@ -108,8 +121,8 @@ impl Driver {
                 born: new.birth.born,
                 key: new.key.as_ref(),
             }),
-            (None, Some(no)) => Target::Known(no),
-            (None, None) => return Box::pin(async { Err(StoreError::Conflict) }),
+            (Fresh::Wake | Fresh::No, Some(no)) => Target::Known(no),
+            (Fresh::Wake | Fresh::No, None) => return Box::pin(async { Err(StoreError::Conflict) }),
         };
         let snapshot = self.snapshot(batch);
         self.core.store.append(Append {
@@ -124,7 +137,7 @@ impl Driver {
     /// The task as it will be, when it settles or waits with this batch and its fold is long.
     fn snapshot(&self, batch: &Batch) -> Option<Task> {
         let comes_to_rest = batch.entries.last()?.event.ends_turn();
-        if !comes_to_rest || self.standing.seq <= SNAPSHOT_AFTER || self.birth.is_some() {
+        if !comes_to_rest || self.standing.seq <= SNAPSHOT_AFTER || matches!(self.fresh, Fresh::Birth(_)) {
             return None;
         }
         let mut task = self.lease.task()?;
@@ -138,10 +151,12 @@ impl Driver {
         let Some(mut storing) = self.storing.take() else { return };
         match result {
             Ok(appended) => self.show(appended, storing.batch),
-            Err(error) if self.birth.is_some() => self.stillborn(error, storing.batch),
+            Err(error) if !matches!(self.fresh, Fresh::No) => self.take_back(error, storing.batch),
             Err(error @ (StoreError::Conflict | StoreError::Exists(_) | StoreError::Closed)) => {
                 tracing::error!(task = %self.lease.key.task, %error, "the run has lost its task and stops");
                 self.is_lost = true;
+                // Whoever waits for this run waits in vain.
+                self.lease.abandon();
                 for ack in storing.batch.acks {
                     let _ = ack.done.send(Err(Error::internal("the task was taken over")));
                 }
@@ -159,15 +174,14 @@ impl Driver {
 
     fn show(&mut self, appended: Appended, batch: Batch) {
         self.no = Some(appended.task);
-        let birth = self.birth.take();
+        self.stored = appended.last;
+        let birth = match std::mem::replace(&mut self.fresh, Fresh::No) {
+            Fresh::Birth(new) => Some(new.birth),
+            Fresh::Wake | Fresh::No => None,
+        };
         let goes_on = !self.inbox.is_empty() || !self.batch.entries.is_empty();
         // The rest is judged on what is stored with this batch, not on what is decided since.
-        self.lease.show(appended.task, birth.as_ref().map(|new| &new.birth), &batch.entries, |task| {
-            match rest_of(task, goes_on) {
-                Rest::Waiting if goes_on => Rest::Busy,
-                rest => rest,
-            }
-        });
+        self.lease.show(appended.task, birth.as_ref(), &batch.entries, |task| rest_of(task, goes_on));
         for ticket in &self.tickets {
             ticket.land(&self.lease.key);
         }
@@ -176,12 +190,15 @@ impl Driver {
         }
     }
 
-    /// The task never came to be.
-    fn stillborn(&mut self, error: StoreError, batch: Batch) {
+    /// What this driver began with cannot be stored: the task never came to be, or rests on.
+    fn take_back(&mut self, error: StoreError, batch: Batch) {
         self.is_lost = true;
-        self.lease.abandon();
+        match self.fresh {
+            Fresh::Birth(_) => self.lease.abandon(),
+            Fresh::Wake | Fresh::No => self.lease.rest_on(),
+        }
         let mut told = Some(told(error));
-        for ack in batch.acks {
+        for ack in batch.acks.into_iter().chain(std::mem::take(&mut self.batch.acks)) {
             let _ = ack.done.send(Err(told.take().unwrap_or(Error::StoreFull)));
         }
     }
@@ -197,7 +214,10 @@ impl Driver {
                 Beside::Key(key) => Some(key) != waiting.key.as_ref(),
                 Beside::InboxTake(_) | Beside::AgentState(_) => true,
             });
-            self.inbox.retain(|unread| unread.message.id != waiting.message);
+            // The newest of that id: clients reuse them, and an older one may be stored.
+            if let Some(at) = self.inbox.iter().rposition(|unread| unread.message.id == waiting.message) {
+                self.inbox.remove(at);
+            }
             let _ = ack.done.send(Err(Error::StoreFull));
         }
     }

@@ -14,7 +14,6 @@ use tokio::time::{Instant, Sleep};
 
 use super::storing::Ack;
 use super::{Done, Driver};
-use crate::engine::Recovery;
 use crate::schedule::Permit;
 use crate::topic::Control;
 use crate::{AgentError, Ended, Said, Turn};
@@ -82,7 +81,9 @@ impl Driver {
         going.set_timer(limits.idle_timeout);
         let agency = self.agency.clone();
         let worked = {
-            let mut work = pin!(AssertUnwindSafe(agency.hosted.agent.run(turn)).catch_unwind());
+            // Also an agent that panics before it has a future to give.
+            let work = async { agency.hosted.agent.run(turn).await };
+            let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
             poll_fn(|cx| self.poll_turn(cx, &mut going, work.as_mut())).await
         };
         permit.park(None);
@@ -104,33 +105,62 @@ impl Driver {
             self.take_control(control, going);
         }
         loop {
-            if self.batch.entries.len() < BATCH_ENTRIES {
+            if self.has_room() {
                 let worked = work.as_mut().poll(cx);
-                while let Ok(said) = going.hears.try_recv() {
-                    self.hear(said, going);
-                }
                 if let Poll::Ready(worked) = worked {
+                    going.hears.close();
+                    while let Ok(said) = going.hears.try_recv() {
+                        self.hear(said, going);
+                    }
                     return Poll::Ready(Some(worked));
                 }
-                // Nothing is there now; this asks to be woken for what its helpers say later.
-                while let Poll::Ready(Some(said)) = going.hears.poll_recv(cx) {
+                while self.has_room()
+                    && let Ok(said) = going.hears.try_recv()
+                {
                     self.hear(said, going);
                 }
+                // Nothing is there now; this asks to be woken for what its helpers say later.
+                while self.has_room()
+                    && let Poll::Ready(Some(said)) = going.hears.poll_recv(cx)
+                {
+                    self.hear(said, going);
+                }
+            }
+            if !self.has_room() {
+                // The agent waits for us, so its silence does not count.
+                going.heard = Instant::now();
             }
             if self.timed_out(cx, going) {
                 return Poll::Ready(None);
             }
-            let was_full = self.batch.entries.len() >= BATCH_ENTRIES;
+            let was_full = !self.has_room();
             let _ = self.poll_store(cx);
             if self.is_lost {
                 going.stop.send_replace(true);
                 return Poll::Ready(None);
             }
-            let has_room_again = was_full && self.batch.entries.len() < BATCH_ENTRIES;
-            if !has_room_again {
+            let was_answered = self.answer_from_inbox(going);
+            let has_room_again = was_full && self.has_room();
+            if !has_room_again && !was_answered {
                 return Poll::Pending;
             }
         }
+    }
+
+    /// A batch that is full waits for the one that is being stored, and the agent waits for both.
+    fn has_room(&self) -> bool {
+        self.batch.entries.len() + self.batch.beside.len() < BATCH_ENTRIES
+    }
+
+    /// A message that came before a question answers it, once it is safe that it came.
+    fn answer_from_inbox(&mut self, going: &mut Going<'_>) -> bool {
+        let is_ready = going.asked.is_some()
+            && self.inbox.front().is_some_and(|unread| !unread.is_stored || self.is_stored(&unread.message.id));
+        if is_ready && let Some((message, _)) = self.next_message() {
+            let actions = self.decide(Command::Deliver(message));
+            going.answer(&actions);
+        }
+        is_ready
     }
 
     fn hear(&mut self, said: Said, going: &mut Going<'_>) {
@@ -153,18 +183,19 @@ impl Driver {
                 going.asked = Some(answer);
                 going.parked = Some(Instant::now());
                 going.permit.park(Some(self.lease.key.task.clone()));
-                // A message that came before the question answers it.
-                if let Some((message, _)) = self.next_message() {
-                    let actions = self.decide(Command::Deliver(message));
-                    going.answer(&actions);
-                }
+                self.answer_from_inbox(going);
             }
         }
     }
 
     fn take_control(&mut self, control: Control, going: &mut Going<'_>) {
         match control {
-            Control::Deliver { message, key, done } => {
+            Control::Deliver { message, key, tickets, done } => {
+                if self.is_inbox_full() {
+                    let _ = done.send(Err(Error::Busy(self.lease.key.agent.clone())));
+                    return;
+                }
+                self.tickets.extend(tickets);
                 let decided = sabir_model::decide(&self.standing, Command::Deliver(message), self.core.clock.now());
                 match decided {
                     Ok(decision) => {
@@ -221,12 +252,12 @@ impl Driver {
         let outcome = match (going.fate, worked) {
             (Some(Fate::Canceled), _) => Outcome::Canceled(None),
             (Some(Fate::TimedOut(reason)), _) => self.failure(reason),
-            (Some(Fate::Interrupted), _) if self.core.settings.recovery == Recovery::Requeue => {
-                // The next start finds it working and runs it again.
+            // It waits for its caller's answer, and can take it in another life.
+            (Some(Fate::Interrupted), _) if going.parked.is_some() && self.agency.hosted.agent.resumes() => {
                 self.is_lost = true;
                 return;
             }
-            (Some(Fate::Interrupted), _) => self.failure("interrupted: the server was stopped".into()),
+            (Some(Fate::Interrupted), _) => return self.interrupt(),
             (None, Some(Ok(Ok(ended)))) => self.outcome(ended),
             (None, Some(Ok(Err(AgentError(reason))))) => self.failure(reason),
             (None, Some(Err(_))) => {
@@ -239,11 +270,12 @@ impl Driver {
             self.batch.acks.push(Ack::plain(done));
         }
         // A task is not settled before its inbox is empty; a failure settles it whatever waits.
-        let goes_on = !self.inbox.is_empty();
-        if goes_on && matches!(outcome, Outcome::Completed(_)) {
-            return;
+        let may_go_on = matches!(outcome, Outcome::Completed(_) | Outcome::InputRequired(_) | Outcome::AuthRequired(_));
+        if may_go_on && !self.inbox.is_empty() {
+            self.withheld = Some(outcome);
+        } else {
+            self.finish(outcome);
         }
-        self.finish(outcome);
     }
 
     fn failure(&self, reason: String) -> Outcome {

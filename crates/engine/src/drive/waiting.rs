@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-use sabir_model::{Action, Command, IdempotencyKey};
+use sabir_model::{Action, Command, Error, IdempotencyKey, Run};
 use sabir_store::Beside;
 use tokio::sync::oneshot;
 
@@ -58,7 +58,12 @@ impl Driver {
     /// What a caller wants while no turn is running.
     fn answer(&mut self, control: Control) {
         match control {
-            Control::Deliver { message, key, done } => {
+            Control::Deliver { message, key, tickets, done } => {
+                if self.is_inbox_full() {
+                    let _ = done.send(Err(Error::Busy(self.lease.key.agent.clone())));
+                    return;
+                }
+                self.tickets.extend(tickets);
                 let decided = sabir_model::decide(&self.standing, Command::Deliver(message), self.core.clock.now());
                 match decided {
                     Ok(decision) => self.take_in(decision.actions, key, done),
@@ -67,15 +72,23 @@ impl Driver {
             }
             Control::Cancel { done } => {
                 if self.standing.state.is_terminal() {
-                    let _ = done.send(Err(sabir_model::Error::NotCancelable(self.standing.task.clone())));
+                    let _ = done.send(Err(Error::NotCancelable(self.standing.task.clone())));
                     return;
                 }
                 let unread = self.take_inbox();
+                self.withheld = None;
+                // No turn is running, so there is nobody to stop.
+                self.standing.run = Run::None;
                 self.decide(Command::Cancel { unread });
                 self.batch.acks.push(Ack::plain(done));
             }
-            Control::Settle => {}
+            Control::Settle => self.is_settling = true,
         }
+    }
+
+    /// What waits for one task counts like what waits for its agent.
+    pub(super) fn is_inbox_full(&self) -> bool {
+        self.inbox.len() >= self.agency.hosted.limits.queue.max(1)
     }
 
     /// Puts a message into the inbox, and acknowledges it when that is stored.

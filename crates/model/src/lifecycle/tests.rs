@@ -22,9 +22,11 @@ fn now() -> Timestamp {
 
 /// A task as it stands; `open` names an artifact whose last chunk is still to come.
 fn standing(state: State, run: Run, open: Option<&str>) -> Standing {
-    let artifacts =
-        open.map(|id| OpenArtifact { id: ArtifactId::parse(id).unwrap(), is_open: true }).into_iter().collect();
-    Standing { task: TaskId::parse("t1").unwrap(), state, run, seq: 7, artifacts }
+    let mut standing = Standing { state, run, seq: 7, ..Standing::new(TaskId::parse("t1").unwrap()) };
+    if let Some(id) = open {
+        standing.know(&ArtifactId::parse(id).unwrap(), false);
+    }
+    standing
 }
 
 fn say(decision: Result<Decision, Error>) -> String {
@@ -109,7 +111,7 @@ fn cancel_in_every_state() {
 
 #[test]
 fn a_run_that_lost_the_race_with_a_cancel_is_not_heard() {
-    let words: [fn() -> (Command, &'static str); 6] = [
+    let words: [fn() -> (Command, &'static str); 7] = [
         || (Command::Begin { input: vec![message("hi")] }, "Working <- hi"),
         || (Command::Say(Some(message("so far"))), "Working \"so far\""),
         || (Command::Say(None), "Working"),
@@ -118,6 +120,7 @@ fn a_run_that_lost_the_race_with_a_cancel_is_not_heard() {
             (Command::Make { artifact, append: true, last: false }, "artifact 0 a")
         },
         || (Command::Ask { state: State::InputRequired, question: message("which?") }, "InputRequired \"which?\""),
+        || (Command::AskedAndAnswered { state: State::AuthRequired, question: None }, "AuthRequired"),
         || {
             let outcome = Outcome::Completed(None);
             (Command::Finish { outcome, usage: None, unread: Vec::new() }, "Completed.")
