@@ -1,12 +1,14 @@
 //! One process per file.
 //!
-//! The lock is the operating system's, on a file beside the database, so it ends with the process
-//! however that ends. The file itself stays: deleting it would race with the next one who locks it.
+//! The lock is the operating system's, on the database file itself, so it ends with the process however
+//! that ends, whatever name leads to the file, and there is no lock file that somebody could tidy away.
+//! SQLite's own locks are of another kind and do not meet it; but closing any descriptor of the file would
+//! drop those, so this one is closed after the last connection.
 
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use crate::OpenError;
 
@@ -17,10 +19,11 @@ pub(super) struct Lock {
 impl Lock {
     /// Takes the lock or says at once why not.
     pub fn take(path: &Path) -> Result<Self, OpenError> {
-        let opened = OpenOptions::new().create(true).write(true).truncate(false).open(beside(path));
+        // It will hold what callers said to each other: nobody else's business.
+        let opened = OpenOptions::new().create(true).read(true).write(true).truncate(false).mode(0o600).open(path);
         let file = opened.map_err(|error| match error.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => OpenError::ReadOnly(path.into()),
-            _ => OpenError::Other { path: path.into(), reason: format!("its lock file: {error}") },
+            _ => OpenError::Other { path: path.into(), reason: error.to_string() },
         })?;
         match file.try_lock() {
             Ok(()) => Ok(Self { file }),
@@ -37,10 +40,4 @@ impl Drop for Lock {
         // Closing does it too, but not while a child process that was just started still holds a copy.
         let _ = self.file.unlock();
     }
-}
-
-fn beside(path: &Path) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(".lock");
-    name.into()
 }

@@ -62,6 +62,8 @@ struct Writer<'c> {
     appender: Appender<'c>,
     growth: Growth,
     commits: Arc<AtomicU64>,
+    /// The last group could not be stored, and that has been said.
+    is_failing: bool,
 }
 
 impl<'c> Writer<'c> {
@@ -73,6 +75,7 @@ impl<'c> Writer<'c> {
             appender: Appender::new(conn, last_no)?,
             growth,
             commits,
+            is_failing: false,
         })
     }
 
@@ -106,6 +109,9 @@ impl<'c> Writer<'c> {
     fn append_group(&mut self, group: Group) {
         match self.append_together(group.iter().map(|(append, _)| append.as_ref())) {
             Ok(answers) => {
+                if std::mem::take(&mut self.is_failing) {
+                    tracing::info!(file = self.conn.path(), "storing works again");
+                }
                 let bytes = group.iter().map(|(append, _)| append.events.size()).sum();
                 for ((_, reply), result) in group.into_iter().zip(answers) {
                     answer(reply, result);
@@ -119,7 +125,9 @@ impl<'c> Writer<'c> {
                 }
             }
             Err(error) => {
-                tracing::error!(%error, appends = group.len(), "nothing of a group of appends is stored");
+                if !std::mem::replace(&mut self.is_failing, true) {
+                    tracing::error!(%error, file = self.conn.path(), "cannot store anything; will say so when it works again");
+                }
                 for (_, reply) in group {
                     answer(reply, Err(share(&error)));
                 }

@@ -58,7 +58,7 @@ async fn nothing_is_left_beside_a_closed_file() {
     file_with_tasks(&folder.path().join("sabir.db"), 50).await;
     let mut names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["sabir.db", "sabir.db.lock"]);
+    assert_eq!(names, ["sabir.db"]);
 }
 
 #[tokio::test]
