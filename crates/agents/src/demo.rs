@@ -116,7 +116,9 @@ pub(crate) async fn respond(turn: &Turn) -> Result<Ended, AgentError> {
         }
         Word::History => {
             let lines: Vec<String> = turn.conversation().await?.iter().flat_map(exchange).collect();
-            result(turn, vec![Part::text(lines.join("\n"))]).await;
+            if !lines.is_empty() {
+                result(turn, vec![Part::text(lines.join("\n"))]).await;
+            }
         }
     }
     Ok(Ended::Completed(Vec::new()))

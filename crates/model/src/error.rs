@@ -51,6 +51,8 @@ pub enum Error {
     Stopping,
     #[error("the store cannot take anything now; try again later")]
     StoreFull,
+    #[error("{0}")]
+    Forbidden(String),
     #[error("the body is larger than {limit} bytes")]
     TooLarge { limit: usize },
     #[error("{0}")]

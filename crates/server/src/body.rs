@@ -3,11 +3,13 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::Stream;
-use http::{HeaderMap, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http::request::Parts;
+use http::{HeaderMap, Version, header};
+use http_body_util::BodyExt;
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use sabir_model::Error;
 
@@ -53,21 +55,71 @@ impl hyper::body::Body for Body {
     }
 }
 
+/// A body that stops coming for so long is given up.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What is still taken of a body that is too large, so that its sender gets to read the answer.
+const DRAINED: usize = 64 * 1024 * 1024;
+const DRAINED_FOR: Duration = Duration::from_secs(5);
+
 /// Reads a body that must be JSON, or nothing.
-pub(crate) async fn read(headers: &HeaderMap, body: Incoming, limit: usize) -> Result<Bytes, Error> {
+pub(crate) async fn read(parts: &Parts, mut body: Incoming, limit: usize) -> Result<Bytes, Error> {
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    check_type(headers)?;
-    // An announced size is refused before anything is read.
+    check_type(&parts.headers)?;
+    // An announced size is refused before anything is read. Over HTTP/2 the sender would see its stream
+    // reset before it sees the answer, so there the body is let pass.
     if body.size_hint().lower() > limit as u64 {
+        if parts.version == Version::HTTP_2 {
+            drain(body).await;
+        }
         return Err(Error::TooLarge { limit });
     }
-    match Limited::new(body, limit).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Error::TooLarge { limit }),
-        Err(error) => Err(Error::BrokenBody(format!("the body broke off: {error}"))),
+    let Some(first) = next(&mut body).await? else { return Ok(Bytes::new()) };
+    if first.len() > limit {
+        drain(body).await;
+        return Err(Error::TooLarge { limit });
     }
+    // Most bodies come in one piece and need no copy.
+    if body.is_end_stream() {
+        return Ok(first);
+    }
+    let mut whole = Vec::from(first);
+    while let Some(more) = next(&mut body).await? {
+        if whole.len() + more.len() > limit {
+            drain(body).await;
+            return Err(Error::TooLarge { limit });
+        }
+        whole.extend_from_slice(&more);
+    }
+    Ok(Bytes::from(whole))
+}
+
+async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Error> {
+    loop {
+        let frame = match tokio::time::timeout(PATIENCE, body.frame()).await {
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(error))) => return Err(Error::BrokenBody(format!("the body broke off: {error}"))),
+            Ok(None) => return Ok(None),
+            Err(_) => return Err(Error::BrokenBody(format!("the body stopped coming for {PATIENCE:?}"))),
+        };
+        if let Ok(data) = frame.into_data() {
+            return Ok(Some(data));
+        }
+    }
+}
+
+async fn drain(mut body: Incoming) {
+    let all = async {
+        let mut seen = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            seen += frame.data_ref().map_or(0, Bytes::len);
+            if seen > DRAINED {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(DRAINED_FOR, all).await;
 }
 
 fn check_type(headers: &HeaderMap) -> Result<(), Error> {

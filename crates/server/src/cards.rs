@@ -1,5 +1,7 @@
 //! Cards: what the server says of itself, from what it really does.
 
+use http::request::Parts;
+use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sabir_engine::{About, Engine};
 use sabir_model::{AgentId, Capabilities, Card, Interface, Provider};
@@ -21,15 +23,21 @@ impl Cards {
     }
 
     /// The card of the server, or of one of its agents.
-    pub(crate) fn answer(&self, asked: CardSpelling, headers: &HeaderMap, agent: Option<&AgentId>) -> Response<Body> {
+    pub(crate) fn answer(
+        &self,
+        asked: CardSpelling,
+        parts: &Parts,
+        host: Option<&str>,
+        agent: Option<&AgentId>,
+    ) -> Response<Body> {
         let spelling = match asked {
             CardSpelling::Hybrid if self.settings.pure => CardSpelling::V1,
             asked => asked,
         };
         let mut body = Vec::with_capacity(2048);
-        write_card(&self.card(&self.base(headers), agent), spelling, &mut body);
+        write_card(&self.card(&self.base(host), agent), spelling, &mut body);
         let etag = HeaderValue::try_from(format!("W/\"a2a-agents-{:016x}\"", fnv1a(&body))).ok();
-        let is_known = etag.as_ref().is_some_and(|etag| matches_etag(headers, etag));
+        let is_known = etag.as_ref().is_some_and(|etag| matches_etag(&parts.headers, etag));
         let mut response = Response::new(if is_known { Body::empty() } else { Body::from(body) });
         if is_known {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -50,12 +58,12 @@ impl Cards {
     }
 
     /// Where the client reaches us.
-    fn base(&self, headers: &HeaderMap) -> String {
+    fn base(&self, host: Option<&str>) -> String {
         if let Some(base) = &self.settings.base {
             return base.clone();
         }
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
-        format!("http://{host}")
+        let host = host.and_then(|host| host.parse::<Authority>().ok());
+        format!("http://{}", host.as_ref().map_or("localhost", Authority::as_str))
     }
 
     fn card(&self, base: &str, agent: Option<&AgentId>) -> Card {
@@ -97,7 +105,7 @@ impl Cards {
             security: Vec::new(),
             input_modes: union(shown.iter().flat_map(|about| about.input_modes.iter().cloned())),
             output_modes: union(shown.iter().flat_map(|about| about.output_modes.iter().cloned())),
-            skills: shown.iter().flat_map(|about| about.skills.iter().cloned()).collect(),
+            skills: union(shown.iter().flat_map(|about| about.skills.iter().cloned())),
             signatures: Vec::new(),
         }
     }

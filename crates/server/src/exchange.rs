@@ -1,6 +1,7 @@
 //! One request and its answer: locate, read, decode, call, encode.
 
-use bytes::Bytes;
+use std::time::Instant;
+
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -16,47 +17,55 @@ use crate::{operations, stream};
 
 impl App {
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let started = Instant::now();
         let (parts, body) = request.into_parts();
-        match self.inner.settings.cors.judge(&parts.headers) {
-            Origin::Own => self.exchange(&parts, body).await,
-            Origin::Allowed(origin) => {
-                let mut response = match cors::preflight(&parts.method, &parts.headers) {
-                    Some(response) => response,
-                    None => self.exchange(&parts, body).await,
-                };
-                cors::allow(origin, &mut response);
-                response
-            }
-            Origin::Refused => refuse_origin(),
-        }
-    }
-
-    async fn exchange(&self, parts: &Parts, body: Incoming) -> Response<Body> {
-        let head = head_of(parts);
-        let app = &*self.inner;
-        let surface = locate(&head, &app.agents);
-        let mut response = match &surface {
-            Surface::Card { agent, spelling } => app.cards.answer(*spelling, &parts.headers, agent.as_ref()),
-            Surface::Health => operations::alive(),
-            Surface::Ready => operations::ready(&app.engine).await,
-            Surface::Refused(refused) => response_of(refused.reply()),
-            Surface::JsonRpc(mount) => match body::read(&parts.headers, body, app.settings.body_limit).await {
-                Ok(body) => self.call(parts, mount.decode(&head, &body, app.settings.compat, &app.agents)).await,
-                Err(error) => self.refuse(parts, &surface.voice(&head), &error),
-            },
-            Surface::HttpJson(route) => match body::read(&parts.headers, body, app.settings.body_limit).await {
-                Ok(body) => self.call(parts, route.decode(&head, &body, app.settings.compat, &app.agents)).await,
-                Err(error) => self.refuse(parts, &surface.voice(&head), &error),
-            },
+        let origin = self.inner.settings.cors.judge(&parts.headers, host_of(&parts));
+        let mut response = match (&origin, cors::preflight(&parts.method, &parts.headers)) {
+            (Origin::Allowed(_), Some(response)) => response,
+            _ => self.exchange(&parts, body, &origin).await,
         };
+        if let Origin::Allowed(origin) = origin {
+            cors::allow(origin, &mut response);
+        }
         if let Some(id) = request_id::given(&parts.headers) {
             response.headers_mut().entry(X_REQUEST_ID).or_insert_with(|| id.clone());
         }
         if tracing::enabled!(tracing::Level::DEBUG) {
-            let id = app.request_ids.name(&parts.headers);
-            tracing::debug!(request = ?id, method = %parts.method, path = parts.uri.path(), status = response.status().as_u16());
+            let id = self.inner.request_ids.name(&parts.headers);
+            tracing::debug!(
+                request = id.to_str().unwrap_or_default(),
+                method = %parts.method,
+                path = parts.uri.path(),
+                status = response.status().as_u16(),
+                micros = started.elapsed().as_micros() as u64,
+                "answered"
+            );
         }
         response
+    }
+
+    async fn exchange(&self, parts: &Parts, body: Incoming, origin: &Origin) -> Response<Body> {
+        let head = head_of(parts);
+        let app = &*self.inner;
+        let surface = locate(&head, &app.agents);
+        match &surface {
+            Surface::Card { agent, spelling } => app.cards.answer(*spelling, parts, host_of(parts), agent.as_ref()),
+            Surface::Health => operations::alive(),
+            Surface::Ready => operations::ready(&app.engine).await,
+            Surface::Refused(refused) => response_of(refused.reply()),
+            Surface::JsonRpc(_) | Surface::HttpJson(_) if matches!(origin, Origin::Refused) => {
+                let why = "pages of this origin may not call; allow it with server.cors_origins";
+                self.refuse(parts, &surface.voice(&head), &Error::Forbidden(why.into()))
+            }
+            Surface::JsonRpc(mount) => match body::read(parts, body, app.settings.body_limit).await {
+                Ok(body) => self.call(parts, mount.decode(&head, &body, app.settings.compat, &app.agents)).await,
+                Err(error) => self.refuse(parts, &surface.voice(&head), &error),
+            },
+            Surface::HttpJson(route) => match body::read(parts, body, app.settings.body_limit).await {
+                Ok(body) => self.call(parts, route.decode(&head, &body, app.settings.compat, &app.agents)).await,
+                Err(error) => self.refuse(parts, &surface.voice(&head), &error),
+            },
+        }
     }
 
     async fn call(&self, parts: &Parts, Decoded { call, voice }: Decoded<'_>) -> Response<Body> {
@@ -79,7 +88,8 @@ impl App {
         let mut response = response_of(voice.error(error));
         if let Error::Internal(source) = error {
             let id = self.inner.request_ids.name(&parts.headers);
-            tracing::error!(request = ?id, path = parts.uri.path(), error = %source, "internal error");
+            let request = id.to_str().unwrap_or_default();
+            tracing::error!(request, path = parts.uri.path(), error = causes(&**source), "internal error");
             response.headers_mut().insert(X_REQUEST_ID, id);
         }
         response
@@ -98,21 +108,33 @@ fn head_of(parts: &Parts) -> Head<'_> {
     }
 }
 
-/// A header that is no text is as wrong as any other value that cannot be used, not absent.
+/// A header that is no text is not absent, but a value that nobody can use.
 fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name).map(|value| std::str::from_utf8(value.as_bytes()).unwrap_or("\u{fffd}"))
+    headers.get(name).map(|value| std::str::from_utf8(value.as_bytes()).unwrap_or("\0"))
+}
+
+/// What the request says that it came to; HTTP/2 says it elsewhere.
+fn host_of(parts: &Parts) -> Option<&str> {
+    let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    named.or_else(|| parts.uri.authority().map(http::uri::Authority::as_str))
+}
+
+/// An error with all that led to it, for the log.
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let chain = std::iter::successors(Some(error), |error| error.source());
+    chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 pub(crate) fn response_of(reply: Reply) -> Response<Body> {
-    if reply.content_type == EVENT_STREAM {
-        let mut response = event_stream(Body::from(reply.body));
-        *response.status_mut() = status_of(reply.status);
-        return response;
-    }
-    let mut response = Response::new(Body::from(reply.body));
+    let mut response = if reply.content_type == EVENT_STREAM {
+        event_stream(Body::from(reply.body))
+    } else {
+        let mut response = Response::new(Body::from(reply.body));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
+        response
+    };
     *response.status_mut() = status_of(reply.status);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
     if let Some(seconds) = reply.retry_after {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
@@ -133,13 +155,5 @@ fn event_stream(body: Body) -> Response<Body> {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     // Proxies would hold events back to fill their buffers.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
-}
-
-fn refuse_origin() -> Response<Body> {
-    let text = r#"{"type":"about:blank","title":"Forbidden","status":403,"detail":"pages of this origin may not call; allow it with server.cors_origins"}"#;
-    let mut response = Response::new(Body::Whole(Some(Bytes::from_static(text.as_bytes()))));
-    *response.status_mut() = StatusCode::FORBIDDEN;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     response
 }

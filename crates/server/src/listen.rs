@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -19,6 +19,8 @@ use crate::App;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// After an accept that failed (too many open files), others may close meanwhile.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// One line of log says as much as twenty a second.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
 
 /// Addresses that are bound and not served yet.
 pub struct Listeners {
@@ -75,6 +77,7 @@ impl Listeners {
 
 async fn accept(listener: TcpListener, app: App, closing: watch::Receiver<bool>, open: watch::Sender<()>) {
     let mut closes = pin!(until_true(closing.clone()));
+    let mut complained: Option<Instant> = None;
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -82,7 +85,10 @@ async fn accept(listener: TcpListener, app: App, closing: watch::Receiver<bool>,
                     tokio::spawn(connect(stream, app.clone(), closing.clone(), open.clone()));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    if complained.is_none_or(|at| at.elapsed() > COMPLAIN_EVERY) {
+                        tracing::warn!(%error, "cannot accept connections");
+                        complained = Some(Instant::now());
+                    }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
@@ -97,15 +103,25 @@ async fn connect(stream: TcpStream, app: App, closing: watch::Receiver<bool>, op
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).pipeline_flush(true);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(Some(HEAD_TIMEOUT));
+    let (spoke, mut speaks) = watch::channel(false);
     let service = service_fn(move |request| {
         let app = app.clone();
+        spoke.send_if_modified(|spoke| !std::mem::replace(spoke, true));
         async move { Ok::<_, Infallible>(app.answer(request).await) }
     });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    // hyper counts from the first byte; who sends none at all would never be dropped.
+    let is_mute = async { tokio::time::timeout(HEAD_TIMEOUT, speaks.wait_for(|spoke| *spoke)).await.is_err() };
+    let mute = async {
+        if !is_mute.await {
+            std::future::pending::<()>().await;
+        }
+    };
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
+        () = mute => return,
         () = until_true(closing) => {
             connection.as_mut().graceful_shutdown();
             connection.await

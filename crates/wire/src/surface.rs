@@ -163,7 +163,16 @@ fn only_reading<'a>(head: &Head<'_>, surface: Surface<'a>) -> Surface<'a> {
 }
 
 fn nothing_at<'a>(head: &Head<'_>) -> Surface<'a> {
-    refuse(Error::PathNotFound(head.path.to_owned()), unplaced(&Version::of(head)))
+    let version = Version::of(head);
+    // Below `/v1/a2a` is not 0.3's.
+    let is_v0_3 =
+        ["/v1/", "/a2a/rest/v1/"].iter().any(|base| head.path.starts_with(base)) && !head.path.starts_with("/v1/a2a");
+    let voice = if is_v0_3 && version.release != Release::V1_0 {
+        Voice::http_json(Form::V0_3, None)
+    } else {
+        unplaced(&version)
+    };
+    refuse(Error::PathNotFound(head.path.to_owned()), voice)
 }
 
 fn wrong_verb<'a>(head: &Head<'_>, voice: Voice<'static>, allow: &'static str) -> Surface<'a> {

@@ -19,6 +19,7 @@ const CONTENT_TYPE: Code = (-32005, "Incompatible content types");
 const AGENT_RESPONSE: Code = (-32006, "Invalid agent response");
 const VERSION: Code = (-32009, "Version not supported");
 const UNAVAILABLE: Code = (-32007, "Agent unavailable");
+const FORBIDDEN: Code = (-32009, "Authorization failed");
 
 pub(super) fn v1(error: &Error) -> Code {
     match error {
@@ -41,6 +42,7 @@ pub(super) fn v1(error: &Error) -> Code {
         Error::Busy(_) => INTERNAL,
         Error::Stopping => INTERNAL,
         Error::StoreFull => INTERNAL,
+        Error::Forbidden(_) => REQUEST,
         Error::TooLarge { .. } => REQUEST,
         Error::UnsupportedMediaType(_) => REQUEST,
         Error::BrokenBody(_) => REQUEST,
@@ -72,6 +74,7 @@ pub(super) fn v0(error: &Error, operation: Option<Operation>) -> Code {
         Error::Busy(_) => unavailable(operation),
         Error::Stopping => unavailable(operation),
         Error::StoreFull => unavailable(operation),
+        Error::Forbidden(_) => FORBIDDEN,
         Error::TooLarge { .. } => REQUEST,
         Error::UnsupportedMediaType(_) => REQUEST,
         Error::BrokenBody(_) => REQUEST,
@@ -94,6 +97,7 @@ pub(super) fn v0_name(error: &Error, operation: Option<Operation>) -> Option<&'s
     match v0(error, operation) {
         VERSION => Some("VersionNotSupported"),
         UNAVAILABLE => Some("AgentUnavailable"),
+        FORBIDDEN => Some("AuthorizationFailed"),
         _ => None,
     }
 }
@@ -120,11 +124,12 @@ pub(super) fn reason(error: &Error) -> &'static str {
         Error::Busy(_) => "RESOURCE_EXHAUSTED",
         Error::Stopping => "UNAVAILABLE",
         Error::StoreFull => "UNAVAILABLE",
+        Error::Forbidden(_) => "PERMISSION_DENIED",
         Error::TooLarge { .. } => "INVALID_REQUEST",
         Error::UnsupportedMediaType(_) => "INVALID_REQUEST",
         Error::BrokenBody(_) => "INVALID_REQUEST",
         Error::PathNotFound(_) => "METHOD_NOT_FOUND",
-        Error::VerbNotAllowed(_) => "METHOD_NOT_FOUND",
+        Error::VerbNotAllowed(_) => "INVALID_REQUEST",
         Error::Internal(_) => "INTERNAL_ERROR",
     }
 }

@@ -49,6 +49,7 @@ pub(super) fn facts(error: &Error) -> Facts<'_> {
         Error::Busy(_) => vec![detail(error)],
         Error::Stopping => vec![detail(error)],
         Error::StoreFull => vec![detail(error)],
+        Error::Forbidden(_) => vec![detail(error)],
         Error::TooLarge { .. } => vec![detail(error)],
         Error::UnsupportedMediaType(_) => vec![detail(error)],
         Error::BrokenBody(_) => vec![detail(error)],
@@ -69,6 +70,9 @@ pub(super) fn sentence(error: &Error) -> String {
         Error::PathNotFound(path) => {
             let short = Error::PathNotFound(cut(path).into_owned());
             format!("{short}; {PATHS}")
+        }
+        Error::Version(requested) => {
+            format!("{}; supported: {SUPPORTED}", Error::Version(cut(requested).into_owned()))
         }
         Error::Invalid(violations) => {
             let each: Vec<String> = listed(violations).iter().map(|(field, what)| format!("{field} {what}")).collect();

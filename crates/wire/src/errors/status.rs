@@ -34,6 +34,7 @@ fn row(error: &Error) -> (u16, &'static str) {
         Error::Busy(_) => (503, "RESOURCE_EXHAUSTED"),
         Error::Stopping => (503, "UNAVAILABLE"),
         Error::StoreFull => (503, "UNAVAILABLE"),
+        Error::Forbidden(_) => (403, "PERMISSION_DENIED"),
         Error::TooLarge { .. } => (413, "INVALID_ARGUMENT"),
         Error::UnsupportedMediaType(_) => (415, "INVALID_ARGUMENT"),
         Error::BrokenBody(_) => (400, "INVALID_ARGUMENT"),
@@ -66,6 +67,7 @@ pub(crate) fn rpc_status(error: &Error) -> u16 {
         Error::Busy(_)
         | Error::Stopping
         | Error::StoreFull
+        | Error::Forbidden(_)
         | Error::TooLarge { .. }
         | Error::UnsupportedMediaType(_)
         | Error::BrokenBody(_)
@@ -84,6 +86,7 @@ pub(super) fn heading(error: &Error) -> &'static str {
     match error {
         Error::AgentNotFound { .. } => "Agent not found",
         Error::Busy(_) | Error::Stopping | Error::StoreFull => "Agent unavailable",
+        Error::Forbidden(_) => "Forbidden",
         Error::TooLarge { .. } => "Content too large",
         Error::UnsupportedMediaType(_) => "Unsupported media type",
         Error::BrokenBody(_) => "Broken body",

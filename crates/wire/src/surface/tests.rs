@@ -120,7 +120,7 @@ fn where_requests_belong() {
         ("POST", "/agents/alpha/v1/message:stream", "0.2", "V0_3 Stream of alpha"),
         ("GET", "/v1/tasks/t:subscribe", "", "V0_3 Subscribe [t]"),
         ("GET", "/v1/card", "", "V0_3 ExtendedCard"),
-        ("GET", "/v1/tasks", "", "404 problem PathNotFound"),
+        ("GET", "/v1/tasks", "", "404 code PathNotFound"),
         ("GET", "/v1/message:send", "", "405 code VerbNotAllowed (POST)"),
         ("POST", "/v1/message:send", "1.0", "404 status AgentNotFound"),
         ("POST", "/v1/message:send", "2.0", "400 code Version"),
