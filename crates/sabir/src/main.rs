@@ -38,7 +38,15 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             loaded.refuse_open_door()?;
             serve::run(loaded.config, surroundings())
         }
-        Command::Config(options) => print_config(&load(&options)?),
+        Command::Config(options) => {
+            let loaded = load(&options)?;
+            if let Err(Problems(problems)) = loaded.refuse_open_door() {
+                for problem in problems {
+                    eprintln!("sabir: warning: serve would refuse this: {problem}");
+                }
+            }
+            print_config(&loaded)
+        }
     }
 }
 

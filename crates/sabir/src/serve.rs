@@ -1,6 +1,6 @@
 //! `sabir serve`: puts the rooms together and runs them until it is told to stop.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use sabir_agents::{ConformanceAgent, DemoAgent};
-use sabir_engine::{Agent, Builder, Hosted, Inputs, Limits, Recovery, RetentionPolicy, Settings};
+use sabir_engine::{Agent, Builder, Engine, Hosted, Inputs, Limits, Recovery, RetentionPolicy, Settings};
 use sabir_model::AgentId;
 use sabir_server::{App, CardSettings, CorsSettings, Listeners, ServerSettings};
 use sabir_store::{Durability, MemoryStore, SqliteStore, Store};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
@@ -36,8 +36,14 @@ pub struct Surroundings {
 
 async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()> {
     let store = open_store(&config)?;
-    let listeners = Listeners::bind(&config.server.listen).await.map_err(|bound| {
-        anyhow!("cannot listen on {}: {}; stop what uses it, or choose another with --port", bound.address, bound.error)
+    let listeners = Listeners::bind(&config.server.listen).await.map_err(|unavailable| {
+        let remedy = match unavailable.error.kind() {
+            ErrorKind::AddrInUse => "; stop what uses it, or choose another with --port",
+            ErrorKind::AddrNotAvailable => "; choose an address of this machine with --listen",
+            ErrorKind::PermissionDenied => "; choose a port above 1023 with --port",
+            _ => "",
+        };
+        anyhow!("cannot listen on {}: {}{remedy}", unavailable.address, unavailable.error)
     })?;
     let addresses = listeners.addresses();
 
@@ -50,24 +56,55 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()>
 
     let (closing, closed) = watch::channel(false);
     let grace = config.server.grace;
-    let stopped = async move { engine.stop(grace).await };
-    let serving = tokio::spawn(listeners.serve(app, closed, stopped, LINGER));
+    let (hurry, hurried) = watch::channel(false);
+    let stopped = stop(engine, grace, hurried);
+    let mut serving = tokio::spawn(listeners.serve(app, closed, stopped, LINGER));
+    let mut signals = Signals::new()?;
     announce(&config, &addresses)?;
-    told_to_stop().await?;
-    tracing::info!("stopping; runs have {grace:?} to finish");
+    signals.next().await;
+    tracing::info!("stopping; runs have {grace:?} to finish; a second signal ends them now");
     closing.send_replace(true);
-    serving.await.context("the server broke off")?;
+    let ended = tokio::select! {
+        ended = &mut serving => ended,
+        () = signals.next() => {
+            hurry.send_replace(true);
+            serving.await
+        }
+    };
+    ended.context("the server broke off")?;
+    tracing::info!("stopped");
     Ok(())
 }
 
-async fn told_to_stop() -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
+/// Lets runs finish for a while, or settles them at once when somebody is in a hurry.
+async fn stop(engine: Engine, grace: Duration, mut hurried: watch::Receiver<bool>) {
+    let hurry = async { drop(hurried.wait_for(|hurry| *hurry).await) };
     tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+        () = engine.stop(grace) => {}
+        () = hurry => engine.stop(Duration::ZERO).await,
     }
-    Ok(())
+}
+
+/// What asks a server to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> anyhow::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?,
+            interrupt: signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }
 
 fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
@@ -172,7 +209,7 @@ fn announce(config: &Config, addresses: &[SocketAddr]) -> anyhow::Result<()> {
     let Some(url) = urls.first() else { return Ok(()) };
     let store = match &config.store.url {
         StoreUrl::Memory => "memory: (gone when the server stops)".to_owned(),
-        StoreUrl::Sqlite(path) => path.display().to_string(),
+        StoreUrl::Sqlite(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string(),
     };
     let written = if out.is_terminal() {
         let agents: Vec<String> = config.agents.iter().map(|agent| agent.id.clone()).collect();
@@ -180,7 +217,7 @@ fn announce(config: &Config, addresses: &[SocketAddr]) -> anyhow::Result<()> {
             out,
             "Sabir {version} serves {agents} on {all}\n\
              \n  card    {url}/.well-known/agent-card.json\n  tasks   {store}\n\
-             \nTry it:\n\n  curl -s {url}/message:send -H 'Content-Type: application/json' \\\n       -d '{{\"message\":{{\"parts\":[{{\"text\":\"hello\"}}]}}}}'\n\
+             \nTry it:\n\n  curl -s {url}/message:send -H 'Content-Type: application/json' \\\n       -d '{{\"message\":{{\"messageId\":\"1\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":\"hello\"}}]}}}}'\n\
              \nCtrl-C stops it.",
             version = env!("CARGO_PKG_VERSION"),
             agents = agents.join(", "),
@@ -215,7 +252,11 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 
 fn start_logging(config: &Config) {
     let filter = EnvFilter::try_new(&config.log.level).unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        // A line that cannot be written is lost; to complain about that on the same stream would panic.
+        .log_internal_errors(false);
     // A second start in one process keeps the first logger; there is nothing to say about it.
     let _ = match config.log.format {
         LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).with_target(false).try_init(),

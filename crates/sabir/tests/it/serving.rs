@@ -150,6 +150,14 @@ fn pages_of_other_origins_are_refused_unless_named() {
     let desk = Desk::new();
     let origin = ("Origin", "https://app.example");
     assert_eq!(desk.ask("POST", "/message:send", &[origin], &v1_message("x")).status, 403);
+    let refused =
+        desk.ask("POST", "/a2a/v0.3", &[origin], &json!({"jsonrpc": "2.0", "id": 1, "method": "message/send"}));
+    assert_eq!((refused.status, &refused.json()["error"]["data"]["name"]), (403, &json!("AuthorizationFailed")));
+    assert_eq!(
+        desk.ask("GET", "/.well-known/agent-card.json", &[origin], &Value::Null).status,
+        200,
+        "the card is public"
+    );
     assert_eq!(
         desk.ask("GET", "/.well-known/agent-card.json", &[], &Value::Null).header("access-control-allow-origin"),
         None
@@ -264,4 +272,36 @@ fn carried_json_comes_back_byte_for_byte_also_after_a_restart() {
     let server = options.start();
     let read = server.http().exchange("GET", &format!("/tasks/{id}"), &[V1], b"").unwrap();
     assert_eq!(format!(r#"{{"task":{}}}"#, read.text()), made.text());
+}
+
+#[test]
+fn what_stands_behind_a_body_does_not_hold_the_answer_back() {
+    let desk = Desk::new();
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "x"}}).to_string();
+    for behind in ["\r\n", "\r\n\r\n", "POST / HT"] {
+        let mut http = desk.server.http();
+        http.send("POST", "/", &[V1], body.as_bytes()).unwrap();
+        http.write_raw(behind.as_bytes()).unwrap();
+        assert_eq!(http.receive().unwrap().json()["error"]["code"], -32001, "{behind:?}");
+    }
+}
+
+#[test]
+fn a_key_that_is_no_text_is_refused_and_a_cursor_is_honoured_on_every_stream() {
+    let desk = Desk::new();
+    let mut http = desk.server.http();
+    let body = v1_message("x").to_string();
+    let head =
+        format!("POST /message:send HTTP/1.1\r\nHost: x\r\nA2A-Version: 1.0\r\nContent-Length: {}\r\n", body.len());
+    http.write_raw(&[head.as_bytes(), b"Idempotency-Key: k\xe9y\r\n\r\n", body.as_bytes()].concat()).unwrap();
+    assert_eq!(http.receive().unwrap().status, 400);
+
+    let asked = desk.ask("POST", "/message:send", &[V1], &v1_message("ask which?")).json();
+    let id = asked["task"]["id"].as_str().unwrap();
+    let answer =
+        json!({"message": {"messageId": "a", "taskId": id, "role": "ROLE_USER", "parts": [{"text": "friday"}]}});
+    let refused = desk.ask("POST", "/message:stream", &[V1, ("Last-Event-ID", "99")], &answer);
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    let frames = desk.stream("/message:stream", &[V1, ("Last-Event-ID", "1")], &answer);
+    assert_eq!(frames.iter().filter_map(|frame| frame.id).collect::<Vec<_>>(), [2, 3, 4, 5, 6]);
 }

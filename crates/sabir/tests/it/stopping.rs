@@ -78,3 +78,20 @@ fn an_idle_server_stops_at_once() {
     assert!(start.elapsed() < Duration::from_secs(2));
     drop(idle);
 }
+
+#[test]
+fn a_second_signal_ends_it_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options::new(SABIR, folder.path());
+    let mut server = options.start();
+    let mut blocking = server.http();
+    blocking.send("POST", "/", &[V1], send("slow 60 hello", "SendMessage").as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let start = Instant::now();
+    server.terminate();
+    std::thread::sleep(Duration::from_millis(300));
+    server.terminate();
+    assert_eq!(blocking.receive().unwrap().json()["result"]["task"]["status"]["state"], "TASK_STATE_FAILED");
+    assert_eq!(server.wait(Duration::from_secs(5)).code(), Some(0));
+    assert!(start.elapsed() < Duration::from_secs(4), "it took {:?}", start.elapsed());
+}
