@@ -96,7 +96,7 @@ pub static SETTINGS: &[Setting<Config>] = &[
         "server.cors_origins",
         "",
         "Web origins whose pages may call from a browser, such as `https://app.example.com`, or `*` for all. \
-         Empty switches CORS off.",
+         Empty switches CORS off; calls from pages of other origins are refused with 403.",
         |config, raw| put(&mut config.server.cors_origins, origins(raw)?),
     ),
     global(
