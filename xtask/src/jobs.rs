@@ -34,11 +34,6 @@ pub fn test() -> Vec<Job> {
     [Job::Arrows, Job::Workspace].into_iter().chain(clients).collect()
 }
 
-pub fn ci() -> Vec<Job> {
-    let rest = test().into_iter().filter(|job| !matches!(job, Job::Arrows));
-    check().into_iter().chain(rest).collect()
-}
-
 /// The jobs whose name contains one of the words; without words, all of them.
 pub fn named(jobs: Vec<Job>, words: &[&str]) -> Vec<Job> {
     let is_meant = |job: &Job| words.is_empty() || words.iter().any(|word| job.name().contains(word));
@@ -60,14 +55,6 @@ mod tests {
             assert_eq!(names(named(test(), words)), expected, "{words:?}");
         }
         assert_eq!(names(named(test(), &[])), names(test()));
-    }
-
-    #[test]
-    fn ci_runs_everything_once() {
-        let names = names(ci());
-        for job in check().iter().chain(&test()) {
-            assert_eq!(names.split(' ').filter(|name| *name == job.name()).count(), 1, "{}", job.name());
-        }
     }
 
     fn names(jobs: Vec<Job>) -> String {

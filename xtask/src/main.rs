@@ -35,7 +35,6 @@ The checks and suites of Sabir.
   cargo xtask check           format, lints, and who may know whom
   cargo xtask test            every suite against real parts; sets up what is missing
   cargo xtask test NAME...    only the suites whose name contains one of the words
-  cargo xtask ci              check, then test, in one count
 ";
 
 fn main() -> ExitCode {
@@ -48,7 +47,6 @@ fn main() -> ExitCode {
         }
         ["check"] => jobs::check(),
         ["test", names @ ..] => jobs::named(jobs::test(), names),
-        ["ci"] => jobs::ci(),
         _ => vec![],
     };
     if jobs.is_empty() {
