@@ -1,20 +1,33 @@
-//! A store whose disk can be full.
+//! A store whose disk can be full, or slow.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId};
 use sabir_store::{
     Append, Appended, Listing, Pending, Query, Retention, Store, StoreError, StoreFuture, TaskNo, TaskRow,
 };
 
+type Then = Box<dyn FnOnce() + Send>;
+
 pub struct FaultyStore<S> {
     store: S,
     is_full: AtomicBool,
+    pace: Mutex<Duration>,
+    largest: AtomicUsize,
+    then: Arc<Mutex<Option<Then>>>,
 }
 
 impl<S: Store> FaultyStore<S> {
     pub fn new(store: S) -> Self {
-        Self { store, is_full: AtomicBool::new(false) }
+        Self {
+            store,
+            is_full: AtomicBool::new(false),
+            pace: Mutex::default(),
+            largest: AtomicUsize::new(0),
+            then: Arc::default(),
+        }
     }
 
     pub fn fill(&self) {
@@ -25,6 +38,21 @@ impl<S: Store> FaultyStore<S> {
         self.is_full.store(false, Ordering::SeqCst);
     }
 
+    /// From now on every append takes so long.
+    pub fn slow_down(&self, pace: Duration) {
+        *self.pace.lock().expect("nobody panics while he holds this") = pace;
+    }
+
+    /// Does this when the next append is through, before the one who waits for it is told.
+    pub fn after_next_append(&self, then: impl FnOnce() + Send + 'static) {
+        *self.then.lock().expect("nobody panics while he holds this") = Some(Box::new(then));
+    }
+
+    /// The most events that came in one append.
+    pub fn largest_append(&self) -> usize {
+        self.largest.load(Ordering::SeqCst)
+    }
+
     fn is_full(&self) -> bool {
         self.is_full.load(Ordering::SeqCst)
     }
@@ -32,7 +60,22 @@ impl<S: Store> FaultyStore<S> {
 
 impl<S: Store> Store for FaultyStore<S> {
     fn append(&self, append: Append<'_>) -> StoreFuture<'static, Appended> {
-        if self.is_full() { Box::pin(async { Err(StoreError::Full) }) } else { self.store.append(append) }
+        self.largest.fetch_max(append.events.len(), Ordering::SeqCst);
+        let pace = *self.pace.lock().expect("nobody panics while he holds this");
+        let then = self.then.clone();
+        let appending: StoreFuture<'static, Appended> =
+            if self.is_full() { Box::pin(async { Err(StoreError::Full) }) } else { self.store.append(append) };
+        Box::pin(async move {
+            if !pace.is_zero() {
+                tokio::time::sleep(pace).await;
+            }
+            let appended = appending.await;
+            let then = then.lock().expect("nobody panics while he holds this").take();
+            if let Some(then) = then {
+                then();
+            }
+            appended
+        })
     }
 
     fn check(&self) -> StoreFuture<'_, ()> {

@@ -1,8 +1,13 @@
-use sabir_engine::{AgentError, Ended, Limits, Turn};
-use sabir_model::{Call, Cancel, Error, OnFinishedCancel, State, TaskId};
-use sabir_testkit::scripted::ScriptedAgent;
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::desk::{Desk, asking, at_once, drain, echo, endless, task_of, text, within};
+use sabir_engine::{AgentError, Builder, Ended, Limits, Settings, Turn};
+use sabir_model::{Call, Cancel, Error, OnFinishedCancel, State, TaskId};
+use sabir_store::{MemoryStore, Store};
+use sabir_testkit::scripted::ScriptedAgent;
+use tokio::time::timeout;
+
+use crate::desk::{Desk, asking, at_once, drain, echo, endless, hosted, task_of, text, within};
 
 #[tokio::test]
 async fn a_running_task_is_stopped() {
@@ -80,4 +85,33 @@ async fn many_cancels_of_one_task_are_all_answered() {
         }
     }
     assert!(canceled >= 1);
+}
+
+#[tokio::test]
+async fn a_waiting_task_can_be_canceled_when_its_agent_is_gone() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let desk = Desk::on(store.clone(), asking(), Limits::default(), Settings::default()).await;
+    let waiting = desk.task(text("ask which?")).await.id;
+    drop(desk);
+    let builder = Builder::new(store.clone()).agent(hosted("other", echo(), Limits::default()));
+    let desk = Desk { engine: builder.start().await.unwrap(), store };
+    let mut watcher = desk.subscribe(&waiting, None).await.unwrap();
+    let patience = Duration::from_secs(5);
+    let canceled = timeout(patience, desk.cancel(&waiting)).await.expect("nobody spins").unwrap();
+    assert_eq!(canceled.status.state, State::Canceled);
+    let again = timeout(patience, desk.cancel(&waiting)).await.expect("nobody spins");
+    assert!(matches!(again, Err(Error::NotCancelable(_))));
+    let frames = timeout(patience, drain(&mut watcher)).await.expect("the stream ends");
+    assert_eq!(frames.last().unwrap().1, "Canceled.");
+}
+
+#[tokio::test]
+async fn canceled_tasks_leave_the_queue() {
+    let desk = Desk::limited(endless(), Limits { concurrent: 1, queue: 10, ..Limits::default() }).await;
+    desk.task(at_once("runs")).await;
+    for i in 0..25 {
+        let context = if i % 2 == 0 { "even" } else { "odd" };
+        let queued = desk.task(within(context, at_once("waits"))).await;
+        assert_eq!(desk.cancel(&queued.id).await.unwrap().status.state, State::Canceled);
+    }
 }

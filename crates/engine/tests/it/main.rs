@@ -2,7 +2,9 @@
 
 mod desk;
 
+mod between_turns;
 mod cancelling;
+mod full_store;
 mod joining;
 mod listing;
 mod recovering;
@@ -11,5 +13,6 @@ mod sending;
 mod stopping;
 mod storing;
 mod streaming;
+mod stress;
 mod timing;
 mod turns;

@@ -1,9 +1,11 @@
 use std::sync::Arc;
+use std::time::Duration;
 
-use sabir_engine::{Limits, Recovery, Settings};
+use sabir_engine::{Ended, Limits, Recovery, Settings, Turn};
 use sabir_model::{Part, State};
 use sabir_store::{MemoryStore, Store};
 use sabir_testkit::scripted::ScriptedAgent;
+use tokio::time::timeout;
 
 use crate::desk::{Desk, asking, at_once, drain, echo, endless, text, to};
 
@@ -69,14 +71,14 @@ async fn waiting_tasks_keep_waiting_and_unread_messages_are_read() {
     assert_eq!(*seen.lock().unwrap(), ["one", "two"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_run_parked_in_mid_turn_waits_on_if_its_agent_can_resume() {
     let approving = || {
-        ScriptedAgent::new(|turn: sabir_engine::Turn| async move {
+        ScriptedAgent::new(|turn: Turn| async move {
             if turn.message().text() == "go" {
                 turn.ask(State::InputRequired, vec![Part::text("may I?")]).await?;
             }
-            Ok(sabir_engine::Ended::Completed(vec![Part::text(turn.message().text())]))
+            Ok(Ended::Completed(vec![Part::text(turn.message().text())]))
         })
     };
     for (resumes, expected) in [(true, State::InputRequired), (false, State::Failed)] {
@@ -84,11 +86,74 @@ async fn a_run_parked_in_mid_turn_waits_on_if_its_agent_can_resume() {
         let parked = crash(store.clone(), approving(), async |desk: Desk| desk.task(text("go")).await.id);
         let agent = if resumes { approving().resuming() } else { approving() };
         let desk = Desk::on(store, agent, Limits::default(), Settings::default()).await;
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
         assert_eq!(desk.get(&parked).await.status.state, expected);
         if resumes {
             let done = desk.task(to(&parked, text("yes"))).await;
             assert_eq!(done.status.message.unwrap().text(), "yes");
         }
     }
+}
+
+#[tokio::test]
+async fn an_interrupted_turn_begins_again_or_goes_on_where_its_agent_can_resume() {
+    for (agent, expected) in [(echo(), "go"), (echo().resuming(), "yes")] {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let approving = ScriptedAgent::new(|turn: Turn| async move {
+            turn.ask(State::InputRequired, vec![Part::text("may I?")]).await?;
+            turn.cancelled().await;
+            Ok(Ended::Canceled)
+        });
+        let answered = crash(store.clone(), approving, async |desk: Desk| {
+            let parked = desk.task(text("go")).await.id;
+            desk.task(to(&parked, at_once("yes"))).await;
+            parked
+        });
+        let seen = agent.seen();
+        let settings = Settings { recovery: Recovery::Requeue, ..Settings::default() };
+        let desk = Desk::on(store, agent, Limits::default(), settings).await;
+        drain(&mut desk.subscribe(&answered, Some(0)).await.unwrap()).await;
+        assert_eq!(*seen.lock().unwrap(), [expected]);
+        assert_eq!(desk.get(&answered).await.status.state, State::Completed);
+    }
+}
+
+#[tokio::test]
+async fn all_are_taken_up_by_a_queue_that_is_shorter_now() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let tasks = crash(store.clone(), endless(), async |desk: Desk| {
+        let mut tasks = Vec::new();
+        for i in 0..6 {
+            tasks.push(desk.task(at_once(&format!("{i}"))).await.id);
+        }
+        desk.task(to(&tasks[5], at_once("acknowledged"))).await;
+        tasks
+    });
+    let agent = echo();
+    let seen = agent.seen();
+    let limits = Limits { concurrent: 1, queue: 2, ..Limits::default() };
+    let settings = Settings { recovery: Recovery::Requeue, ..Settings::default() };
+    let desk = Desk::on(store, agent, limits, settings).await;
+    for task in &tasks {
+        drain(&mut desk.subscribe(task, Some(0)).await.unwrap()).await;
+        assert_eq!(desk.get(task).await.status.state, State::Completed);
+    }
+    assert_eq!(*seen.lock().unwrap(), ["0", "1", "2", "3", "4", "5", "acknowledged"]);
+}
+
+#[tokio::test]
+async fn a_task_that_waits_again_for_its_place_can_be_canceled() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let tasks = crash(store.clone(), endless(), async |desk: Desk| {
+        [desk.task(at_once("a")).await.id, desk.task(at_once("b")).await.id]
+    });
+    let agent = endless();
+    let seen = agent.seen();
+    let settings = Settings { recovery: Recovery::Requeue, ..Settings::default() };
+    let desk = Desk::on(store, agent, Limits { concurrent: 1, ..Limits::default() }, settings).await;
+    for task in tasks.iter().rev() {
+        let canceled = timeout(Duration::from_secs(4), desk.cancel(task)).await.expect("it is canceled at once");
+        assert_eq!(canceled.unwrap().status.state, State::Canceled);
+    }
+    assert!(!seen.lock().unwrap().contains(&"b".into()), "it never had its place");
 }

@@ -2,11 +2,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_engine::{AgentError, Ended, Health, Limits, Settings, Turn};
-use sabir_model::{Error, State};
+use sabir_model::{Error, Part, State};
 use sabir_store::MemoryStore;
 use sabir_testkit::scripted::ScriptedAgent;
 
-use crate::desk::{Desk, asking, at_once, drain, endless, text};
+use crate::desk::{Desk, asking, at_once, drain, endless, text, to};
 
 fn slow(seconds: u64) -> ScriptedAgent {
     ScriptedAgent::new(move |turn: Turn| async move {
@@ -49,4 +49,32 @@ async fn nobody_waits_for_waiting_tasks_or_queued_ones() {
     assert_eq!(drain(&mut stream).await.len(), 1, "the snapshot, and then the end");
     assert!(start.elapsed() < Duration::from_secs(1));
     assert_eq!(desk.get(&waiting.id).await.status.state, State::InputRequired);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_parked_in_mid_turn_waits_on_if_its_agent_can_resume() {
+    let approving = |resumes: bool| {
+        let agent = ScriptedAgent::new(|turn: Turn| async move {
+            if turn.message().text() == "go" {
+                turn.ask(State::InputRequired, vec![Part::text("may I?")]).await?;
+            }
+            Ok(Ended::Completed(vec![Part::text(turn.message().text())]))
+        });
+        if resumes { agent.resuming() } else { agent }
+    };
+    for (resumes, expected) in [(true, State::InputRequired), (false, State::Failed)] {
+        let store = Arc::new(MemoryStore::new());
+        let desk = Desk::on(store.clone(), approving(resumes), Limits::default(), Settings::default()).await;
+        let parked = desk.task(text("go")).await;
+        let start = tokio::time::Instant::now();
+        desk.engine.stop(Duration::from_secs(10)).await;
+        assert!(start.elapsed() < Duration::from_secs(1), "nobody waits for an answer");
+        assert_eq!(desk.get(&parked.id).await.status.state, expected);
+        let desk = Desk::on(store, approving(resumes), Limits::default(), Settings::default()).await;
+        assert_eq!(desk.get(&parked.id).await.status.state, expected);
+        if resumes {
+            let done = desk.task(to(&parked.id, text("yes"))).await;
+            assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "yes".into()));
+        }
+    }
 }

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Chunk, Ended, Turn};
+use sabir_engine::{AgentError, Batch, Chunk, Ended, Limits, RetentionPolicy, Settings, Turn};
 use sabir_model::{Artifact, Call, Error, OnFinishedSubscribe, Part, State, Subscribe, TaskId};
+use sabir_store::MemoryStore;
 use sabir_testkit::scripted::ScriptedAgent;
 
 use crate::desk::{Desk, asking, drain, echo, stream_of, text, to};
@@ -133,7 +134,7 @@ async fn a_finished_task_is_refused_or_shown_once_more() {
     assert_eq!(frames, [(3, "snapshot Completed".into()), (3, "Completed x.".into())]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn who_hangs_up_changes_nothing() {
     let desk = Desk::with(streaming()).await;
     for reads in 0..4 {
@@ -157,4 +158,27 @@ async fn who_hangs_up_changes_nothing() {
         desk_task(&desk).await
     };
     assert_eq!(desk.get(&task).await.status.state, State::Completed);
+}
+
+#[tokio::test]
+async fn a_reader_whose_task_is_swept_is_told() {
+    let retention = RetentionPolicy { max_age: None, max_tasks: Some(0) };
+    let settings = Settings { retention, ..Settings::default() };
+    let desk = Desk::on(Arc::new(MemoryStore::new()), streaming(), Limits::default(), settings).await;
+    let mut slow = desk.stream(text("5000")).await;
+    let Some(Ok(Batch::Events(first))) = slow.next().await else { panic!("it begins") };
+    let mut quick = desk.subscribe(slow.task(), Some(0)).await.unwrap();
+    drain(&mut quick).await;
+    drop(quick);
+    assert_eq!(desk.engine.sweep().await, 1);
+    let mut last = first.last().unwrap().seq;
+    let end = loop {
+        match slow.next().await {
+            Some(Ok(Batch::Events(entries))) => last = entries.last().unwrap().seq,
+            Some(Ok(Batch::Snapshot(_))) => panic!("it began with events"),
+            end => break end,
+        }
+    };
+    assert!(matches!(end, Some(Err(Error::TaskNotFound(_)))), "not a silent end after event {last}");
+    assert!(slow.next().await.is_none());
 }

@@ -1,9 +1,11 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use sabir_engine::{AgentError, Ended, Turn};
-use sabir_model::{Message, Part, State};
+use sabir_model::{Error, Message, Part, State};
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use crate::desk::{Desk, asking, at_once, drain, text, to, within};
 
@@ -45,7 +47,7 @@ async fn a_message_to_a_working_task_is_its_next_turn_and_nothing_settles_before
     let frames = loop {
         tokio::select! {
             frames = drain(&mut stream) => break frames,
-            () = tokio::time::sleep(std::time::Duration::from_millis(5)) => go.notify_one(),
+            () = tokio::time::sleep(Duration::from_millis(5)) => go.notify_one(),
         }
     };
     assert_eq!(*seen.lock().unwrap(), ["one", "two", "three"]);
@@ -130,4 +132,29 @@ async fn an_agent_sees_the_conversation_its_references_and_its_memory() {
     assert_eq!(second.status.message.unwrap().text(), "1 earlier, 1 referred, Some(\"after one\")");
     let elsewhere = desk.task(within("c2", text("three"))).await;
     assert_eq!(elsewhere.status.message.unwrap().text(), "0 earlier, 0 referred, None");
+}
+
+#[tokio::test]
+async fn an_agent_that_panics_before_it_works_fails_its_task_and_harms_nobody() {
+    let agent = ScriptedAgent::new(|turn: Turn| {
+        let text = turn.message().text();
+        assert_ne!(text, "panic", "as it was told");
+        async move {
+            Ok::<_, AgentError>(match text.strip_prefix("ask ") {
+                Some(question) => Ended::InputRequired(vec![Part::text(question)]),
+                None => Ended::Completed(Vec::new()),
+            })
+        }
+    });
+    let desk = Desk::with(agent).await;
+    let waiting = desk.task(within("c1", text("ask which?"))).await;
+    for send in [text("panic"), to(&waiting.id, text("panic")), within("c1", text("panic"))] {
+        let failed = timeout(Duration::from_secs(5), desk.task(send)).await.expect("the sender is answered");
+        assert_eq!(failed.status.state, State::Failed);
+        assert_eq!(failed.status.message.unwrap().text(), "the agent crashed");
+        assert!(matches!(desk.cancel(&failed.id).await, Err(Error::NotCancelable(_))));
+    }
+    let next =
+        timeout(Duration::from_secs(5), desk.task(within("c1", text("fine")))).await.expect("its context is free");
+    assert_eq!(next.status.state, State::Completed);
 }

@@ -1,0 +1,229 @@
+//! A store that is full, or slow, while a task runs: nothing acknowledged is lost, and nobody hangs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sabir_engine::{AgentError, Answer, Ended, Limits, Settings, Turn};
+use sabir_model::{Error, Message, MessageId, Part, Send, State, Task, TaskId};
+use sabir_store::MemoryStore;
+use sabir_testkit::faulty::FaultyStore;
+use sabir_testkit::scripted::ScriptedAgent;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+use crate::desk::{Desk, asking, at_once, drain, endless, task_of, text, to};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+async fn desk(agent: ScriptedAgent, limits: Limits) -> (Desk, Arc<FaultyStore<MemoryStore>>) {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    (Desk::on(store.clone(), agent, limits, Settings::default()).await, store)
+}
+
+/// The task when its stream has ended.
+async fn settled(desk: &Desk, task: &TaskId) -> Task {
+    let mut stream = desk.subscribe(task, Some(0)).await.unwrap();
+    timeout(HOUR, drain(&mut stream)).await.expect("the task settles");
+    desk.get(task).await
+}
+
+/// Sends while the store is full, and expects to hear of it soon.
+async fn refused(desk: &Desk, send: Send) {
+    match timeout(Duration::from_secs(1), desk.send(send)).await {
+        Ok(Err(Error::StoreFull)) => {}
+        Ok(Err(error)) => panic!("{error}"),
+        Ok(Ok(_)) => panic!("it is not stored"),
+        Err(_) => panic!("the sender waits for the disk"),
+    }
+}
+
+fn history(task: &Task) -> Vec<String> {
+    task.history.iter().map(Message::text).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_completes_with_a_message_waiting_settles() {
+    let go = Arc::new(Notify::new());
+    let gate = go.clone();
+    let agent = ScriptedAgent::new(move |turn: Turn| {
+        let gate = gate.clone();
+        async move {
+            gate.notified().await;
+            Ok::<_, AgentError>(Ended::Completed(vec![Part::text(turn.message().text())]))
+        }
+    });
+    let (desk, store) = desk(agent, Limits::default()).await;
+    let task = desk.task(at_once("one")).await;
+    store.fill();
+    tokio::join!(refused(&desk, to(&task.id, at_once("two"))), async { go.notify_one() });
+    store.make_room();
+    let done = settled(&desk, &task.id).await;
+    assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "one".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_agent_remembers_meanwhile_does_not_lose_its_task() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        turn.progress("a").await;
+        sleep(Duration::from_millis(100)).await;
+        turn.remember(Some("session".into())).await;
+        sleep(Duration::from_millis(10)).await;
+        turn.progress("b").await;
+        sleep(Duration::from_secs(1)).await;
+        Ok::<_, AgentError>(Ended::Completed(vec![Part::text(turn.memory().await?.unwrap_or_default())]))
+    });
+    let (desk, store) = desk(agent, Limits::default()).await;
+    let task = desk.task(at_once("go")).await;
+    sleep(Duration::from_millis(50)).await;
+    store.fill();
+    sleep(Duration::from_millis(80)).await;
+    store.make_room();
+    let done = settled(&desk, &task.id).await;
+    assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "session".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_to_a_running_task_are_refused_soon() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        while !turn.is_cancelled() {
+            sleep(Duration::from_millis(100)).await;
+            turn.progress("x").await;
+        }
+        Ok::<_, AgentError>(Ended::Canceled)
+    });
+    let (desk, store) = desk(agent, Limits::default()).await;
+    let task = desk.task(at_once("one")).await;
+    store.fill();
+    for pause in [0, 1, 60] {
+        sleep(Duration::from_secs(pause)).await;
+        refused(&desk, to(&task.id, at_once("two"))).await;
+    }
+    store.make_room();
+    sleep(Duration::from_secs(10)).await;
+    desk.task(to(&task.id, at_once("three"))).await;
+    assert_eq!(history(&desk.cancel(&task.id).await.unwrap()).last().unwrap(), "three");
+    let kept = desk.get(&task.id).await;
+    assert!(!history(&kept).contains(&"two".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_answer_is_refused_waits_on() {
+    let agent = asking();
+    let seen = agent.seen();
+    let (desk, store) = desk(agent, Limits::default()).await;
+    let waiting = desk.task(text("ask which?")).await;
+    store.fill();
+    for _ in 0..3 {
+        refused(&desk, to(&waiting.id, text("friday"))).await;
+    }
+    assert_eq!(desk.get(&waiting.id).await, waiting);
+    store.make_room();
+    let done = timeout(HOUR, desk.task(to(&waiting.id, text("monday")))).await.unwrap();
+    assert_eq!(done.status.state, State::Completed);
+    assert_eq!(history(&done), ["ask which?", "which?", "monday"]);
+    assert_eq!(seen.lock().unwrap().last().unwrap(), "monday");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_refused_answers_no_question() {
+    let go = Arc::new(Notify::new());
+    let gate = go.clone();
+    let agent = ScriptedAgent::new(move |turn: Turn| {
+        let gate = gate.clone();
+        async move {
+            gate.notified().await;
+            let answer = turn.ask(State::InputRequired, vec![Part::text("may I?")]).await?;
+            Ok::<_, AgentError>(Ended::Completed(vec![Part::text(answer.text())]))
+        }
+    });
+    let (desk, store) = desk(agent, Limits::default()).await;
+    let task = desk.task(at_once("go")).await;
+    sleep(Duration::from_millis(1)).await;
+    store.slow_down(Duration::from_millis(100));
+    store.fill();
+    // The question comes while the message is on its way to the disk that will not take it.
+    tokio::join!(refused(&desk, to(&task.id, at_once("yes"))), async {
+        sleep(Duration::from_millis(30)).await;
+        go.notify_one();
+    });
+    store.make_room();
+    sleep(Duration::from_secs(60)).await;
+    let parked = desk.get(&task.id).await;
+    assert_eq!(parked.status.state, State::InputRequired);
+    assert!(!history(&parked).contains(&"yes".into()), "{:?}", history(&parked));
+    let done = timeout(HOUR, desk.task(to(&task.id, text("no")))).await.unwrap();
+    assert_eq!(done.status.message.unwrap().text(), "no");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_is_not_called_silent_because_of_the_disk() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        for _ in 0..5000 {
+            turn.progress("x").await;
+            sleep(Duration::from_millis(1)).await;
+        }
+        Ok::<_, AgentError>(Ended::Completed(Vec::new()))
+    });
+    let limits = Limits { idle_timeout: Some(Duration::from_secs(30)), ..Limits::default() };
+    let (desk, store) = desk(agent, limits).await;
+    let task = desk.task(at_once("go")).await;
+    sleep(Duration::from_millis(50)).await;
+    store.fill();
+    sleep(Duration::from_secs(60)).await;
+    store.make_room();
+    let done = settled(&desk, &task.id).await;
+    assert_eq!(done.status.state, State::Completed, "{:?}", done.status.message.map(|message| message.text()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_joined_a_send_that_failed_make_one_task() {
+    let (desk, store) = desk(endless(), Limits::default()).await;
+    let desk = Arc::new(desk);
+    store.slow_down(Duration::from_millis(50));
+    store.fill();
+    let mut senders = Vec::new();
+    for _ in 0..5 {
+        let (desk, send) = (desk.clone(), at_once("go"));
+        let send = Send { message: Message { id: MessageId::parse("same").unwrap(), ..send.message }, ..send };
+        senders.push(tokio::spawn(async move { desk.send(send).await }));
+        sleep(Duration::from_millis(5)).await;
+    }
+    store.make_room();
+    let mut answers: Vec<Result<Answer, Error>> = Vec::new();
+    for sender in senders {
+        answers.push(timeout(HOUR, sender).await.unwrap().unwrap());
+    }
+    let (made, failed): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    assert!(matches!(failed[..], [Err(Error::StoreFull)]), "only the first came to a full store");
+    let mut tasks: Vec<TaskId> = made.into_iter().flatten().map(|answer| task_of(answer).id).collect();
+    tasks.dedup();
+    assert_eq!(tasks.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn helpers_on_other_threads_wait_for_the_disk_too() {
+    const EACH: usize = 10_000;
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        let turn = Arc::new(turn);
+        let helpers: Vec<_> = (0..3)
+            .map(|_| {
+                let turn = turn.clone();
+                tokio::spawn(async move {
+                    for _ in 0..EACH {
+                        turn.progress_with(Vec::new(), None).await;
+                    }
+                })
+            })
+            .collect();
+        for helper in helpers {
+            helper.await?;
+        }
+        Ok::<_, AgentError>(Ended::Completed(Vec::new()))
+    });
+    let (desk, store) = desk(agent, Limits::default()).await;
+    store.slow_down(Duration::from_millis(5));
+    let done = desk.task(text("go")).await;
+    assert_eq!(done.seq as usize, 3 * EACH + 3);
+    let largest = store.largest_append();
+    assert!(largest <= 1024 + 256 + 2, "a full batch and what was said ahead, but it was {largest}");
+}
