@@ -57,7 +57,7 @@ pub(crate) struct Driver {
 /// A beginning that can still be taken back: nobody has been told of it.
 enum Fresh {
     Birth(NewBirth),
-    /// A message wakes a task at rest.
+    /// A message or a cancel comes to a task at rest.
     Wake,
     No,
 }
@@ -119,8 +119,10 @@ pub(crate) fn start(core: &Arc<Core>, agency: &Arc<Agency>, assignment: Assignme
             let birth = NewBirth { birth, key: idempotency.clone() };
             (context.clone(), created.metadata.clone(), standing, Fresh::Birth(birth))
         }
-        Start::Deliver { task, .. } => (task.context.clone(), task.metadata.clone(), task.standing(), Fresh::Wake),
-        Start::Again { task, .. } | Start::End { task, .. } => {
+        Start::Deliver { task, .. } | Start::End { task, ending: Ending::Cancel, .. } => {
+            (task.context.clone(), task.metadata.clone(), task.standing(), Fresh::Wake)
+        }
+        Start::Again { task, .. } | Start::End { task, ending: Ending::Fail(_), .. } => {
             (task.context.clone(), task.metadata.clone(), task.standing(), Fresh::No)
         }
     };

@@ -227,3 +227,15 @@ async fn helpers_on_other_threads_wait_for_the_disk_too() {
     let largest = store.largest_append();
     assert!(largest <= 1024 + 256 + 2, "a full batch and what was said ahead, but it was {largest}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_of_a_waiting_task_is_refused_soon_and_the_task_waits_on() {
+    let (desk, store) = desk(asking(), Limits::default()).await;
+    let waiting = desk.task(text("ask which?")).await;
+    store.fill();
+    let canceled = timeout(Duration::from_secs(1), desk.cancel(&waiting.id)).await.expect("an answer comes soon");
+    assert!(matches!(canceled, Err(Error::StoreFull)));
+    assert_eq!(desk.get(&waiting.id).await.status.state, State::InputRequired);
+    store.make_room();
+    assert_eq!(desk.cancel(&waiting.id).await.unwrap().status.state, State::Canceled);
+}
