@@ -89,6 +89,8 @@ async fn stop(engine: Engine, grace: Duration, mut hurried: watch::Receiver<bool
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    /// The terminal it was started from has closed.
+    hangup: Signal,
 }
 
 impl Signals {
@@ -96,6 +98,7 @@ impl Signals {
         Ok(Self {
             terminate: signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?,
             interrupt: signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?,
+            hangup: signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?,
         })
     }
 
@@ -103,6 +106,7 @@ impl Signals {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+            _ = self.hangup.recv() => {}
         }
     }
 }
