@@ -21,9 +21,6 @@ pub trait Dialect: Sync {
     fn encode(&self, shown: Shown<'_>, out: &mut Vec<u8>);
 }
 
-/// How many dialects spell events of their own: the size of a table of shared spellings.
-pub const SLOTS: usize = 8;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     Send,

@@ -33,10 +33,10 @@ mod voice;
 #[cfg(test)]
 mod fixture;
 
-pub use card::{card_superset, card_v1, card_v03, read as read_card};
+pub use card::{card_superset, card_v1, card_v03, read as read_card, write_card};
 pub use compat::{CancelTerminal, Compat, TerminalMessage};
 pub use decoded::Decoded;
-pub use dialect::{Dialect, Operation, Reading, SLOTS, Shown};
+pub use dialect::{Dialect, Operation, Reading, Shown};
 pub use head::Head;
 pub use heard::Heard;
 pub use surface::{CardSpelling, KnownAgents, Refused, Surface, locate};
@@ -44,12 +44,3 @@ pub use v1::V1;
 pub use v03::{V03, V03Proto};
 pub use version::Spoken;
 pub use voice::{EVENT_STREAM, KEEP_ALIVE, Reply, Voice};
-
-/// Writes a card as its reader wants it.
-pub fn write_card(card: &sabir_model::Card, spelling: CardSpelling, out: &mut Vec<u8>) {
-    match spelling {
-        CardSpelling::Hybrid => card_superset(card, out),
-        CardSpelling::V1 => card_v1(card, out),
-        CardSpelling::V0_3 => card_v03(card, out),
-    }
-}

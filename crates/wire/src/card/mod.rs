@@ -13,7 +13,7 @@ mod skill;
 mod write;
 
 pub use read::read;
-pub use write::{card_superset, card_v1, card_v03};
+pub use write::{card_superset, card_v1, card_v03, write_card};
 
 /// Which generations a card is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

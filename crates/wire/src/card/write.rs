@@ -8,8 +8,17 @@ use super::entry::{Authentication, Capabilities, Card, Extension, Interface, Pro
 use super::requirement;
 use super::security::SecurityScheme;
 use super::skill::Skill;
-use crate::json;
 use crate::spelling::{Carried, Entries, Text};
+use crate::{CardSpelling, json};
+
+/// Writes a card as its reader wants it.
+pub fn write_card(card: &model::Card, spelling: CardSpelling, out: &mut Vec<u8>) {
+    match spelling {
+        CardSpelling::Hybrid => card_superset(card, out),
+        CardSpelling::V1 => card_v1(card, out),
+        CardSpelling::V0_3 => card_v03(card, out),
+    }
+}
 
 /// Appends the card as 1.0 has it.
 pub fn card_v1(card: &model::Card, out: &mut Vec<u8>) {
