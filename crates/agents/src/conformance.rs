@@ -71,11 +71,6 @@ impl ConformanceAgent {
     pub fn new(streaming_timeout: Duration) -> Self {
         Self { demo: DemoAgent::new(Inputs::Anything), streaming_timeout }
     }
-
-    pub fn named(mut self, name: Option<String>, description: Option<String>) -> Self {
-        self.demo = self.demo.named(name, description);
-        self
-    }
 }
 
 impl Agent for ConformanceAgent {
@@ -121,7 +116,7 @@ impl ConformanceAgent {
                 let until = tokio::time::Instant::now() + self.streaming_timeout * 2 + Duration::from_secs(1);
                 while tokio::time::Instant::now() < until {
                     tokio::select! {
-                        () = tokio::time::sleep(Duration::from_millis(500)) => turn.progress_with(Vec::new(), None).await,
+                        () = tokio::time::sleep(Duration::from_millis(500)) => turn.still_working().await,
                         () = turn.cancelled() => return Ok(Ended::Canceled),
                     }
                 }

@@ -1,31 +1,21 @@
 //! The demo agent: it answers the text it got, unless a word of its own leads it.
 
-use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, Chunk, Ended, Inputs, Turn};
-use sabir_model::{Artifact, Base64, Content, Json, Message, Part, Skill, Task};
+use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, Chunk, Ended, Inputs, Streaming, Turn};
+use sabir_model::{
+    Artifact, Base64, Content, Json, Message, Part, Skill, Task, ToolCall, ToolPhase, Usage, cost_extension,
+    tool_call_extension,
+};
 
 use crate::words::Word;
 
 #[derive(Debug, Clone)]
 pub struct DemoAgent {
-    name: String,
-    description: String,
     takes: Inputs,
 }
 
 impl DemoAgent {
     pub fn new(takes: Inputs) -> Self {
-        Self {
-            name: "Sabir demo agent".into(),
-            description:
-                "Echoes what it is told; its first words (slow, stream, ask, fail, ...) show what a task can do".into(),
-            takes,
-        }
-    }
-
-    pub fn named(mut self, name: Option<String>, description: Option<String>) -> Self {
-        self.name = name.unwrap_or(self.name);
-        self.description = description.unwrap_or(self.description);
-        self
+        Self { takes }
     }
 }
 
@@ -33,8 +23,9 @@ impl Agent for DemoAgent {
     fn about(&self) -> About {
         let modes = || vec!["text/plain".to_owned(), "application/json".to_owned()];
         About {
-            name: self.name.clone(),
-            description: self.description.clone(),
+            name: "Sabir demo agent".into(),
+            description:
+                "Echoes what it is told; its first words (slow, stream, ask, fail, ...) show what a task can do".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             skills: vec![Skill {
                 id: "echo".into(),
@@ -48,8 +39,9 @@ impl Agent for DemoAgent {
             }],
             input_modes: modes(),
             output_modes: modes(),
-            extensions: Vec::new(),
+            extensions: vec![cost_extension(), tool_call_extension()],
             takes: self.takes,
+            streaming: Streaming::Offered,
         }
     }
 
@@ -78,7 +70,7 @@ pub(crate) async fn respond(turn: &Turn) -> Result<Ended, AgentError> {
         words = rest;
     }
     match Word::of(words) {
-        Word::Plain | Word::Slow { .. } => return echo(turn, text).await,
+        Word::Plain | Word::Slow { .. } => echo(turn, text, None).await,
         Word::Stream { chunks, pause } => {
             let id = turn.new_artifact_id();
             for i in 1..=chunks {
@@ -106,13 +98,23 @@ pub(crate) async fn respond(turn: &Turn) -> Result<Ended, AgentError> {
         Word::Url => result(turn, vec![url_part()]).await,
         Word::Data => result(turn, vec![data_part()?]).await,
         Word::Tool(name) => {
-            turn.progress(format!("Using tool: {name}")).await;
-            turn.progress(format!("Tool result: {name} is done")).await;
-            return echo(turn, text).await;
+            let id = turn.new_artifact_id().to_string();
+            let call = ToolCall {
+                id,
+                name: name.to_owned(),
+                phase: ToolPhase::Started,
+                args: None,
+                result: None,
+                error: None,
+            };
+            turn.tool(call.clone()).await;
+            let result = Some(format!("{name} is done"));
+            turn.tool(ToolCall { phase: ToolPhase::Completed, result, ..call }).await;
+            echo(turn, text, None).await;
         }
         Word::Usage(usage) => {
             turn.usage(usage).await;
-            return echo(turn, text).await;
+            echo(turn, text, Some(usage)).await;
         }
         Word::History => {
             let lines: Vec<String> = turn.conversation().await?.iter().flat_map(exchange).collect();
@@ -124,22 +126,30 @@ pub(crate) async fn respond(turn: &Turn) -> Result<Ended, AgentError> {
     Ok(Ended::Completed(Vec::new()))
 }
 
-async fn echo(turn: &Turn, text: &str) -> Result<Ended, AgentError> {
+async fn echo(turn: &Turn, text: &str, usage: Option<Usage>) {
     let mut parts = Vec::new();
     if !text.is_empty() {
         parts.push(Part::text(format!("echo: {text}")));
     }
     parts.extend(turn.message().parts.iter().filter(|part| part.as_text().is_none()).cloned());
-    if !parts.is_empty() {
-        result(turn, parts).await;
+    if parts.is_empty() {
+        return;
     }
-    Ok(Ended::Completed(Vec::new()))
+    let mut artifact = named_result(turn, parts);
+    if let Some(usage) = usage {
+        turn.cost(usage).note_on(&mut artifact);
+    }
+    turn.artifact(artifact).await;
 }
 
 pub(crate) async fn result(turn: &Turn, parts: Vec<Part>) {
+    turn.artifact(named_result(turn, parts)).await;
+}
+
+fn named_result(turn: &Turn, parts: Vec<Part>) -> Artifact {
     let mut artifact = Artifact::new(turn.new_artifact_id(), parts);
     artifact.name = Some("result".into());
-    turn.artifact(artifact).await;
+    artifact
 }
 
 pub(crate) fn file_part() -> Part {

@@ -58,6 +58,15 @@ pub struct About {
     pub output_modes: Vec<String>,
     pub extensions: Vec<Extension>,
     pub takes: Inputs,
+    pub streaming: Streaming,
+}
+
+/// Whether callers may watch an agent's tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Streaming {
+    Offered,
+    /// Streaming calls are refused, and the card says so.
+    Refused,
 }
 
 /// Which media types an agent really takes.
@@ -90,6 +99,15 @@ impl Default for Limits {
 pub struct Hosted {
     pub id: AgentId,
     pub agent: Arc<dyn Agent>,
+    /// What the agent says of itself, and what whoever hosts it says instead. Cards and checks both come from it, so
+    /// the card cannot promise what a call is refused.
+    pub about: About,
     pub limits: Limits,
     pub is_default: bool,
+}
+
+impl Hosted {
+    pub fn new(id: AgentId, agent: Arc<dyn Agent>) -> Self {
+        Self { about: agent.about(), id, agent, limits: Limits::default(), is_default: false }
+    }
 }

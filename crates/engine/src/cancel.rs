@@ -51,8 +51,9 @@ impl Engine {
         match refused {
             Ok(Some(task)) => Ok(Answer::Task(Box::new(task))),
             Ok(None) => Err(Error::TaskNotFound(cancel.task)),
-            Err(Error::NotCancelable(_)) if cancel.on_finished == OnFinishedCancel::Leave => {
-                self.task(caller, Some(&found.key.agent), &cancel.task).await.map(|task| Answer::Task(Box::new(task)))
+            Err(error @ Error::NotCancelable(_)) if cancel.on_finished != OnFinishedCancel::Refuse => {
+                let task = self.task(caller, Some(&found.key.agent), &cancel.task).await?;
+                if cancel.on_finished.leaves(task.born) { Ok(Answer::Task(Box::new(task))) } else { Err(error) }
             }
             Err(error) => Err(error),
         }

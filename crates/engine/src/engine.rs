@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::feed::Feed;
 use crate::flight::Flights;
 use crate::schedule::Schedule;
-use crate::{About, Answer, Clock, Hosted, SystemClock};
+use crate::{Answer, Clock, Hosted, Streaming, SystemClock};
 
 /// Cheap to clone; all clones are the same engine.
 #[derive(Clone)]
@@ -35,8 +35,19 @@ pub(crate) struct Core {
 /// An agent and its places.
 pub(crate) struct Agency {
     pub(crate) hosted: Hosted,
-    pub(crate) about: About,
     pub(crate) schedule: Arc<Schedule>,
+}
+
+impl Agency {
+    pub(crate) fn check_streaming(&self) -> Result<(), Error> {
+        match self.hosted.about.streaming {
+            Streaming::Offered => Ok(()),
+            Streaming::Refused => {
+                let id = &self.hosted.id;
+                Err(Error::Unsupported(format!("agent {id} offers no streaming; send without it and get the task")))
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -109,7 +120,7 @@ impl Builder {
             .into_iter()
             .map(|hosted| {
                 let schedule = Schedule::new(hosted.limits.concurrent, hosted.limits.queue);
-                Arc::new(Agency { about: hosted.agent.about(), hosted, schedule })
+                Arc::new(Agency { hosted, schedule })
             })
             .collect();
         let core = Core {

@@ -33,7 +33,7 @@ mod recover;
 mod retain;
 mod stop;
 
-pub use agent::{About, Admission, Agent, AgentError, AgentFuture, Hosted, Inputs, Limits};
+pub use agent::{About, Admission, Agent, AgentError, AgentFuture, Hosted, Inputs, Limits, Streaming};
 pub use clock::{Clock, SystemClock};
 pub use engine::{Builder, Engine, Health, Recovery, RetentionPolicy, Settings};
 pub use entry::Entry;

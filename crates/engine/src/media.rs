@@ -6,7 +6,7 @@ use crate::Inputs;
 use crate::engine::Agency;
 
 pub(crate) fn check_media_types(agency: &Agency, message: &Message) -> Result<(), Error> {
-    let about = &agency.about;
+    let about = &agency.hosted.about;
     if about.takes == Inputs::Anything {
         return Ok(());
     }

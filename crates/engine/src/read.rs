@@ -8,6 +8,9 @@ use crate::drive::told;
 use crate::engine::Engine;
 use crate::topic::TopicKey;
 
+/// How many earlier tasks of a context are told.
+pub(crate) const CONVERSATION: usize = 100;
+
 /// A task that the caller may see.
 pub(crate) struct Located {
     pub(crate) key: TopicKey,
@@ -19,8 +22,20 @@ impl Engine {
     pub(crate) async fn get(&self, caller: &Caller, get: Get) -> Result<Answer, Error> {
         self.check_agent(get.agent.as_ref())?;
         let mut task = self.task(caller, get.agent.as_ref(), &get.task).await?;
+        if get.earlier == Wanted::Yes {
+            let earlier = self.earlier(&task).await?;
+            return Ok(Answer::Conversation(Box::new(task), earlier));
+        }
         task.trim_history(get.history);
         Ok(Answer::Task(Box::new(task)))
+    }
+
+    /// The tasks of its context that came before this one, oldest first.
+    async fn earlier(&self, task: &Task) -> Result<Vec<Task>, Error> {
+        let tasks = self.core.store.conversation(&task.owner, &task.agent, &task.context, CONVERSATION).await;
+        let mut tasks = tasks.map_err(told)?;
+        tasks.retain(|other| other.id != task.id && other.created <= task.created);
+        Ok(tasks)
     }
 
     pub(crate) async fn list(&self, caller: &Caller, list: List) -> Result<Answer, Error> {

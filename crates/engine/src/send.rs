@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use sabir_model::{
-    AgentId, Caller, ContextAlone, ContextId, Created, Direct, Error, Message, MessageId, OnFinished, Part, Role,
-    TaskId,
+    Addressee, AgentId, Caller, ContextAlone, ContextId, Created, Delivery, Direct, Error, Message, MessageId,
+    OnFinished, OnUnknown, Part, Role, TaskId,
 };
 use tokio::sync::oneshot;
 
@@ -21,15 +21,33 @@ use crate::{Admission, Answer};
 /// What a message names.
 struct Place {
     agent: AgentId,
-    task: Option<Located>,
+    task: Named,
+}
+
+enum Named {
+    Nothing,
+    Known(Located),
+    /// The caller names the task that is to be made.
+    New(TaskId),
 }
 
 /// Where a message belongs.
 enum Destination {
     /// A task that exists.
     Task(TopicKey),
-    /// A new task, in this context or in a fresh one.
-    New(Option<ContextId>),
+    New(Fresh),
+}
+
+/// A task that is to be made. What its caller does not name is minted.
+struct Fresh {
+    task: Option<TaskId>,
+    context: Option<ContextId>,
+}
+
+enum Creation {
+    Made(Sent),
+    /// Somebody else made a task of this name in the meantime.
+    Taken,
 }
 
 impl Engine {
@@ -43,58 +61,78 @@ impl Engine {
         if send.is_unnamed {
             send.message.id = new_id(MessageId::parse);
         }
-        let place = self.place(caller, &send).await?;
-        let mut tickets = Vec::new();
-        if let Some(joined) = self.join(caller, &place.agent, &send, &mut tickets).await? {
-            return joined.answer(self, &send).await;
-        }
-        let agency = self.agency(Some(&place.agent))?.clone();
-        check_media_types(&agency, &send.message)?;
-        match self.destination(caller, &send, place).await? {
-            Destination::Task(key) => {
-                let sent = self.deliver(&agency, key, &send, tickets).await?;
-                sent.answer(self, &send).await
+        loop {
+            let place = self.place(caller, &send).await?;
+            let mut tickets = Vec::new();
+            if let Some(joined) = self.join(caller, &place.agent, &send, &mut tickets).await? {
+                return joined.answer(self, &send).await;
             }
-            Destination::New(context) => {
-                let context = context.unwrap_or_else(|| new_id(ContextId::parse));
-                if send.direct == Direct::Message
-                    && let Admission::Reply(parts) = agency.hosted.agent.admit(&send.message)
-                {
-                    return Ok(Answer::Message(Box::new(reply(parts, context))));
+            let agency = self.agency(Some(&place.agent))?.clone();
+            check_offer(&agency, &send)?;
+            check_media_types(&agency, &send.message)?;
+            let fresh = match self.destination(caller, &send, place).await? {
+                Destination::Task(key) => {
+                    let sent = self.deliver(&agency, key, &send, tickets).await?;
+                    return sent.answer(self, &send).await;
                 }
-                let sent = self.create(caller, &agency, &send, context, tickets).await?;
-                sent.answer(self, &send).await
+                Destination::New(fresh) => fresh,
+            };
+            let context = fresh.context.unwrap_or_else(|| new_id(ContextId::parse));
+            if send.direct == Direct::Message
+                && let Admission::Reply(parts) = agency.hosted.agent.admit(&send.message)
+            {
+                return Ok(Answer::Message(Box::new(reply(parts, context))));
+            }
+            match self.create(caller, &agency, &send, fresh.task, context, tickets).await? {
+                Creation::Made(sent) => return sent.answer(self, &send).await,
+                // Then the message is for the task that is there now.
+                Creation::Taken => {}
             }
         }
     }
 
     /// The agent that a message is for, and the task that it names.
     async fn place(&self, caller: &Caller, send: &sabir_model::Send) -> Result<Place, Error> {
-        match &send.message.task {
-            None => Ok(Place { agent: self.agency(send.agent.as_ref())?.hosted.id.clone(), task: None }),
-            Some(task) => {
-                let found = self.locate(caller, send.agent.as_ref(), task).await?;
-                Ok(Place { agent: found.key.agent.clone(), task: Some(found) })
+        let Some(task) = &send.message.task else {
+            return Ok(Place { agent: self.agency(send.agent.as_ref())?.hosted.id.clone(), task: Named::Nothing });
+        };
+        // Who names tasks does so for each agent anew, so the same name elsewhere is another task.
+        let agent = match send.on_unknown {
+            OnUnknown::Refuse => send.agent.clone(),
+            OnUnknown::Create => Some(self.agency(send.agent.as_ref())?.hosted.id.clone()),
+        };
+        match (self.locate(caller, agent.as_ref(), task).await, agent, send.on_unknown) {
+            (Ok(found), ..) => Ok(Place { agent: found.key.agent.clone(), task: Named::Known(found) }),
+            (Err(Error::TaskNotFound(task)), Some(agent), OnUnknown::Create) => {
+                Ok(Place { agent, task: Named::New(task) })
             }
+            (Err(error), ..) => Err(error),
         }
     }
 
     async fn destination(&self, caller: &Caller, send: &sabir_model::Send, place: Place) -> Result<Destination, Error> {
         let context = &send.message.context;
-        let Some(task) = place.task else {
-            return match context {
-                Some(context) if send.context_alone == ContextAlone::AnswersWaiting => {
-                    self.waiting_in(caller, &place.agent, context).await
-                }
-                context => Ok(Destination::New(context.clone())),
-            };
+        let task = match place.task {
+            Named::Known(task) => task,
+            Named::New(task) => return Ok(Destination::New(Fresh { task: Some(task), context: context.clone() })),
+            Named::Nothing => {
+                return match context {
+                    Some(context) if send.context_alone == ContextAlone::AnswersWaiting => {
+                        self.waiting_in(caller, &place.agent, context).await
+                    }
+                    context => Ok(Destination::New(Fresh { task: None, context: context.clone() })),
+                };
+            }
         };
         if context.as_ref().is_some_and(|named| *named != task.context) {
             return Err(Error::invalid("message.contextId", "does not match the task"));
         }
+        if send.addressee == Addressee::Waiting && !task.state.is_waiting() {
+            return Err(Error::NotWaiting(task.key.task));
+        }
         match (task.state.is_terminal(), send.on_finished) {
             (true, OnFinished::Refuse) => Err(Error::TaskFinished(task.key.task)),
-            (true, OnFinished::StartTask) => Ok(Destination::New(Some(task.context))),
+            (true, OnFinished::StartTask) => Ok(Destination::New(Fresh { task: None, context: Some(task.context) })),
             (false, _) => Ok(Destination::Task(task.key)),
         }
     }
@@ -103,7 +141,7 @@ impl Engine {
     async fn waiting_in(&self, caller: &Caller, agent: &AgentId, context: &ContextId) -> Result<Destination, Error> {
         let waiting = self.core.store.waiting(&caller.owner, agent, context).await.map_err(told)?;
         match waiting.as_slice() {
-            [] => Ok(Destination::New(Some(context.clone()))),
+            [] => Ok(Destination::New(Fresh { task: None, context: Some(context.clone()) })),
             [row] => Ok(Destination::Task(TopicKey {
                 owner: row.owner.clone(),
                 agent: row.agent.clone(),
@@ -124,31 +162,64 @@ impl Engine {
         caller: &Caller,
         agency: &Arc<Agency>,
         send: &sabir_model::Send,
+        named: Option<TaskId>,
         context: ContextId,
         tickets: Vec<Ticket>,
-    ) -> Result<Sent, Error> {
+    ) -> Result<Creation, Error> {
+        let is_named = named.is_some();
+        let task = named.unwrap_or_else(|| new_id(TaskId::parse));
+        let key = TopicKey { owner: caller.owner.clone(), agent: agency.hosted.id.clone(), task: task.clone() };
+        let lease = self.core.feed.open(key.clone());
+        if is_named && lease.load(&*self.core.store).await.map_err(told)? {
+            return Ok(Creation::Taken);
+        }
+        let control = match lease.take() {
+            Ok(control) => control,
+            Err(_) => {
+                lease.until_stored().await;
+                return Ok(Creation::Taken);
+            }
+        };
+        // Nobody else can make it from here on, but somebody may have before.
+        if lease.look(|_| ()).is_some() {
+            lease.release();
+            return Ok(Creation::Taken);
+        }
+        lease.expect_more();
         let room = agency.schedule.enter((caller.owner.clone(), context.clone()));
         let note = match &room {
-            Room::None => return Err(Error::Busy(agency.hosted.id.clone())),
+            Room::None => {
+                lease.release();
+                return Err(Error::Busy(agency.hosted.id.clone()));
+            }
             Room::Later { behind: Some(task), .. } => Some(reply(
                 vec![Part::text(format!("waiting for task {task} of this context, which needs an answer"))],
                 context.clone(),
             )),
             Room::Now(_) | Room::Later { behind: None, .. } => None,
         };
-        let task = new_id(TaskId::parse);
         let message = Message { task: Some(task.clone()), context: Some(context.clone()), ..send.message.clone() };
         let created = Created { message, metadata: send.metadata.clone(), note, time: self.core.clock.now() };
-        let key = TopicKey { owner: caller.owner.clone(), agent: agency.hosted.id.clone(), task };
-        let lease = self.core.feed.open(key.clone());
-        let control = lease.take().map_err(|_| Error::internal("a new task has a driver already"))?;
         let (done, stored) = oneshot::channel();
         let keep = self.core.feed.open(key);
         let start = Start::Create { created: created.clone(), context, born: send.born, key: send.idempotency.clone() };
         let assignment = Assignment { lease, control, start, room: Some(room), tickets, done: Some(done) };
         drive::start(&self.core, agency, assignment);
         stored.await.map_err(|_| Error::internal("the driver of a new task is gone"))??;
-        Ok(Sent { lease: keep, entrance: Entrance::Created(Box::new(created)) })
+        Ok(Creation::Made(Sent { lease: keep, entrance: Entrance::Created(Box::new(created)) }))
+    }
+}
+
+/// What the card says is what the server does.
+fn check_offer(agency: &Agency, send: &sabir_model::Send) -> Result<(), Error> {
+    let about = &agency.hosted.about;
+    if send.delivery == Delivery::Stream {
+        agency.check_streaming()?;
+    }
+    let is_active = |uri: &String| send.extensions.contains(uri) || send.message.extensions.contains(uri);
+    match about.extensions.iter().find(|extension| extension.required && !is_active(&extension.uri)) {
+        Some(missing) => Err(Error::ExtensionRequired(missing.uri.clone())),
+        None => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use sabir_model::{Caller, ContextId, Error, Event, OnFinishedSubscribe, Seq, Subscribe, Task, TaskId, apply};
+use sabir_model::{Birth, Caller, ContextId, Error, Event, OnFinishedSubscribe, Seq, Subscribe, Task, TaskId, apply};
 use tokio::sync::watch;
 
 use crate::drive::told;
@@ -23,6 +23,7 @@ pub struct Subscription {
     /// Kept, so that the engine cannot end before its readers.
     core: Arc<Core>,
     context: ContextId,
+    born: Birth,
     cursor: Seq,
     /// To be shown before anything else.
     snapshot: Option<Box<Task>>,
@@ -43,6 +44,10 @@ pub enum Batch {
 impl Engine {
     pub(crate) async fn subscribe(&self, caller: &Caller, subscribe: Subscribe) -> Result<Answer, Error> {
         let found = self.locate(caller, subscribe.agent.as_ref(), &subscribe.task).await?;
+        // A task can be watched without its agent, which may be no longer configured.
+        if let Ok(agency) = self.agency(Some(&found.key.agent)) {
+            agency.check_streaming()?;
+        }
         let lease = self.core.feed.open(found.key);
         if !lease.load(&*self.core.store).await.map_err(told)? {
             return Err(Error::TaskNotFound(subscribe.task));
@@ -66,7 +71,8 @@ impl Subscription {
         let missing = || Error::TaskNotFound(lease.key.task.clone());
         // The mark is taken before the task is looked at, so no later event can be missed.
         let mark = lease.watch();
-        let (context, last) = lease.look(|task| (task.context.clone(), task.seq)).ok_or_else(missing)?;
+        let (context, born, last) =
+            lease.look(|task| (task.context.clone(), task.born, task.seq)).ok_or_else(missing)?;
         let (cursor, snapshot) = match after {
             Some(after) if after > last => {
                 return Err(beyond(last));
@@ -80,6 +86,7 @@ impl Subscription {
         Ok(Self {
             core: engine.core.clone(),
             context,
+            born,
             cursor,
             snapshot,
             saw_end: false,
@@ -103,6 +110,7 @@ impl Subscription {
         Self {
             core: engine.core.clone(),
             context: snapshot.context.clone(),
+            born: snapshot.born,
             cursor: snapshot.seq,
             snapshot: Some(snapshot),
             saw_end: false,
@@ -119,6 +127,16 @@ impl Subscription {
 
     pub fn context(&self) -> &ContextId {
         &self.context
+    }
+
+    /// The dialect that the task was born in.
+    pub fn born(&self) -> Birth {
+        self.born
+    }
+
+    /// The whole task, which is at least as far as what has been read.
+    pub fn whole(&self) -> Option<Task> {
+        self.lease.task()
     }
 
     /// What comes next, when it comes; `None` at the end. Dropping the future loses nothing.

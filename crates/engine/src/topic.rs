@@ -163,6 +163,12 @@ impl Topic {
         }
     }
 
+    /// Waits until the first event is stored, or will not be.
+    pub(crate) async fn until_stored(&self) {
+        // The sender is in `self`, so the wait cannot end otherwise.
+        let _ = self.mark.subscribe().wait_for(|mark| mark.seq > 0 || mark.rest == Rest::Finished).await;
+    }
+
     /// Says that a run is due, before anything of it is stored.
     pub(crate) fn expect_more(&self) {
         self.mark.send_modify(|mark| mark.rest = Rest::Busy);

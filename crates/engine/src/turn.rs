@@ -5,14 +5,15 @@
 
 use std::sync::Arc;
 
-use sabir_model::{AgentId, Artifact, ArtifactId, ContextId, Json, Message, Owner, Part, State, Task, TaskId, Usage};
+use sabir_model::{
+    AgentId, Artifact, ArtifactId, ContextId, Cost, Json, Message, Owner, Part, State, Task, TaskId, ToolCall, Usage,
+};
 use sabir_store::Store;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
 
 use crate::AgentError;
-
-/// How many earlier tasks of a context an agent is shown.
-const CONVERSATION: usize = 100;
+use crate::read::CONVERSATION;
 
 pub struct Turn {
     pub(crate) message: Message,
@@ -21,6 +22,7 @@ pub struct Turn {
     pub(crate) owner: Owner,
     pub(crate) agent: AgentId,
     pub(crate) metadata: Option<Json>,
+    pub(crate) began: Instant,
     pub(crate) said: mpsc::Sender<Said>,
     pub(crate) stop: watch::Receiver<bool>,
     pub(crate) store: Arc<dyn Store>,
@@ -28,10 +30,9 @@ pub struct Turn {
 
 /// What an agent says in mid-turn.
 pub enum Said {
-    Progress {
-        parts: Vec<Part>,
-        metadata: Option<Json>,
-    },
+    /// No parts at all is a mere sign of life.
+    Progress(Vec<Part>),
+    Tool(ToolCall),
     Chunk(Chunk),
     Ask {
         state: State,
@@ -83,12 +84,17 @@ impl Turn {
 
     /// Tells how it goes.
     pub async fn progress(&self, text: impl Into<String>) {
-        self.say(Said::Progress { parts: vec![Part::text(text)], metadata: None }).await;
+        self.say(Said::Progress(vec![Part::text(text)])).await;
     }
 
-    /// As `progress`, with anything in it; no parts at all is a mere sign of life.
-    pub async fn progress_with(&self, parts: Vec<Part>, metadata: Option<Json>) {
-        self.say(Said::Progress { parts, metadata }).await;
+    /// A sign of life, without words.
+    pub async fn still_working(&self) {
+        self.say(Said::Progress(Vec::new())).await;
+    }
+
+    /// Tells of a tool: that it is used, and how that ended.
+    pub async fn tool(&self, call: ToolCall) {
+        self.say(Said::Tool(call)).await;
     }
 
     /// Hands over a whole artifact.
@@ -104,6 +110,11 @@ impl Turn {
     /// What the turn has cost so far; the last word counts.
     pub async fn usage(&self, usage: Usage) {
         self.say(Said::Usage(usage)).await;
+    }
+
+    /// What the turn has cost by now, to be noted on what it made.
+    pub fn cost(&self, usage: Usage) -> Cost {
+        Cost { usage, duration_ms: self.began.elapsed().as_millis() as u64, is_success: true }
     }
 
     /// Asks the caller in mid-turn. The task waits, the stream stays open, and this returns the answer.

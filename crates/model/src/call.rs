@@ -32,14 +32,44 @@ pub struct Send {
     /// At most so many messages of history in the answer.
     pub history: Option<u32>,
     pub accepted_output: Vec<String>,
+    /// The extensions that the caller wants to be active.
+    pub extensions: Vec<String>,
     pub push: Option<PushConfig>,
     pub idempotency: Option<IdempotencyKey>,
     /// `Last-Event-ID`: honoured when the send joins a task that exists.
     pub after: Option<Seq>,
     pub born: Birth,
+    pub on_unknown: OnUnknown,
     pub on_finished: OnFinished,
+    pub addressee: Addressee,
     pub context_alone: ContextAlone,
     pub direct: Direct,
+}
+
+impl Send {
+    /// A message as most dialects mean it: to the default agent, about a task that must exist if it is named, and
+    /// answered when the task settles.
+    pub fn new(message: Message, born: Birth) -> Self {
+        Self {
+            agent: None,
+            message,
+            is_unnamed: false,
+            metadata: None,
+            delivery: Delivery::WhenSettled,
+            history: None,
+            accepted_output: Vec::new(),
+            extensions: Vec::new(),
+            push: None,
+            idempotency: None,
+            after: None,
+            born,
+            on_unknown: OnUnknown::Refuse,
+            on_finished: OnFinished::Refuse,
+            addressee: Addressee::Any,
+            context_alone: ContextAlone::StartsTask,
+            direct: Direct::Message,
+        }
+    }
 }
 
 /// When a send is answered.
@@ -51,6 +81,22 @@ pub enum Delivery {
     WhenSettled,
     /// At once; the client will ask again.
     Immediately,
+}
+
+/// What a message to a task that nobody knows means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnUnknown {
+    Refuse,
+    /// The caller names its tasks itself: this one is new.
+    Create,
+}
+
+/// In which standing a task must be to take the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Addressee {
+    Any,
+    /// The message is an answer, so there must be a question.
+    Waiting,
 }
 
 /// What a message to a finished task means.
@@ -83,6 +129,8 @@ pub struct Get {
     pub agent: Option<AgentId>,
     pub task: TaskId,
     pub history: Option<u32>,
+    /// Also the tasks of its context that came before it.
+    pub earlier: Wanted,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,6 +165,19 @@ pub enum OnFinishedCancel {
     Refuse,
     /// Answer with the task as it is.
     Leave,
+    /// The same, but refuse where the task was born in this dialect.
+    LeaveUnlessBorn(Birth),
+}
+
+impl OnFinishedCancel {
+    /// Whether a finished task that was born there is answered as it is.
+    pub fn leaves(self, born: Birth) -> bool {
+        match self {
+            OnFinishedCancel::Refuse => false,
+            OnFinishedCancel::Leave => true,
+            OnFinishedCancel::LeaveUnlessBorn(other) => born != other,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,6 +209,8 @@ pub enum PushCall {
 #[derive(Debug)]
 pub enum Answer<S> {
     Task(Box<Task>),
+    /// A task and those of its context that came before it, oldest first.
+    Conversation(Box<Task>, Vec<Task>),
     /// A direct message; there is no task.
     Message(Box<Message>),
     Page(Box<Page>),

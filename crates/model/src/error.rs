@@ -15,6 +15,9 @@ pub enum Error {
     NotCancelable(TaskId),
     #[error("the task is finished")]
     TaskFinished(TaskId),
+    /// An answer for a task that did not ask.
+    #[error("task is not active: {0} does not wait for an answer")]
+    NotWaiting(TaskId),
     #[error("push notifications are not supported")]
     PushNotSupported,
     #[error("{0}")]

@@ -25,6 +25,15 @@ impl Json {
         serde_json::value::to_raw_value(value).map(Self)
     }
 
+    /// An object with one member more, which comes first; what is no object makes way for one.
+    pub fn with_member(object: Option<&Json>, name: &str, value: &Json) -> Self {
+        let rest = object.filter(|json| json.is_object()).map_or("}", |json| json.as_str()[1..].trim_start());
+        let name = serde_json::to_string(name).expect("text is JSON");
+        let comma = if rest.starts_with('}') { "" } else { "," };
+        let text = format!("{{{name}:{}{comma}{rest}", value.as_str());
+        RawValue::from_string(text).map(Self).expect("a member was put into an object")
+    }
+
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
@@ -68,6 +77,21 @@ impl fmt::Debug for Json {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_member_goes_in_before_the_others() {
+        let value = Json::parse("5.0").unwrap();
+        for (object, expected) in [
+            (None, r#"{"a\"":5.0}"#),
+            (Some("{}"), r#"{"a\"":5.0}"#),
+            (Some("{ }"), r#"{"a\"":5.0}"#),
+            (Some("[1]"), r#"{"a\"":5.0}"#),
+            (Some(r#"{ "b":1e3}"#), r#"{"a\"":5.0,"b":1e3}"#),
+        ] {
+            let object = object.map(|text| Json::parse(text).unwrap());
+            assert_eq!(Json::with_member(object.as_ref(), "a\"", &value).as_str(), expected);
+        }
+    }
 
     #[test]
     fn carried_json_stays_byte_exact() {

@@ -22,12 +22,13 @@ mod call;
 mod card;
 mod cursor;
 mod error;
+mod extension;
 
 pub use artifact::Artifact;
 pub use base64::Base64;
 pub use call::{
-    Answer, Call, Cancel, ContextAlone, Delivery, Direct, Get, List, OnFinished, OnFinishedCancel, OnFinishedSubscribe,
-    Page, PushCall, Send, Subscribe, Wanted,
+    Addressee, Answer, Call, Cancel, ContextAlone, Delivery, Direct, Get, List, OnFinished, OnFinishedCancel,
+    OnFinishedSubscribe, OnUnknown, Page, PushCall, Send, Subscribe, Wanted,
 };
 pub use card::{
     Capabilities, Card, Extension, Flow, Interface, Provider, Requirement, SecurityKind, SecurityScheme, Signature,
@@ -36,6 +37,7 @@ pub use card::{
 pub use cursor::Cursor;
 pub use error::{BoxError, Error, Violation};
 pub use event::{Chunk, Created, Event, Recorded, Seq, StatusChange, Usage};
+pub use extension::{COST, Cost, TOOL_CALL, ToolCall, ToolPhase, cost_extension, tool_call_extension};
 pub use id::{AgentId, ArtifactId, ContextId, IdempotencyKey, InvalidId, MessageId, PushConfigId, TaskId};
 pub use json::{Json, MAX_DEPTH};
 pub use lifecycle::{Action, Command, Decision, Outcome, Run, Standing, TaskBirth, apply, decide};

@@ -136,24 +136,23 @@ fn make_folder_of(path: &Path) -> anyhow::Result<()> {
 
 fn host(agent: &config::Agent, config: &Config, surroundings: Surroundings) -> anyhow::Result<Hosted> {
     let takes = if config.compat.strict { Inputs::Listed } else { Inputs::Anything };
-    let (name, description) = (agent.name.clone(), agent.description.clone());
     let program: Arc<dyn Agent> = match agent.kind {
-        AgentKind::Demo => Arc::new(DemoAgent::new(takes).named(name, description)),
-        AgentKind::Conformance => {
-            Arc::new(ConformanceAgent::new(surroundings.streaming_timeout).named(name, description))
-        }
+        AgentKind::Demo => Arc::new(DemoAgent::new(takes)),
+        AgentKind::Conformance => Arc::new(ConformanceAgent::new(surroundings.streaming_timeout)),
     };
-    Ok(Hosted {
-        id: AgentId::parse(agent.id.as_str()).map_err(|why| anyhow!("the agent id {:?} {why}", agent.id))?,
-        agent: program,
-        limits: Limits {
-            concurrent: agent.max_concurrent,
-            queue: agent.queue,
-            timeout: agent.timeout,
-            idle_timeout: agent.idle_timeout,
-        },
-        is_default: agent.default,
-    })
+    let id = AgentId::parse(agent.id.as_str()).map_err(|why| anyhow!("the agent id {:?} {why}", agent.id))?;
+    let mut hosted = Hosted::new(id, program);
+    hosted.limits = Limits {
+        concurrent: agent.max_concurrent,
+        queue: agent.queue,
+        timeout: agent.timeout,
+        idle_timeout: agent.idle_timeout,
+    };
+    hosted.is_default = agent.default;
+    let about = &mut hosted.about;
+    about.name = agent.name.clone().unwrap_or_else(|| std::mem::take(&mut about.name));
+    about.description = agent.description.clone().unwrap_or_else(|| std::mem::take(&mut about.description));
+    Ok(hosted)
 }
 
 fn engine_settings(config: &Config) -> Settings {

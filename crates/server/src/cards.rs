@@ -18,7 +18,7 @@ pub(crate) struct Cards {
 
 impl Cards {
     pub(crate) fn new(engine: &Engine, settings: CardSettings) -> Self {
-        let agents = engine.agents().map(|agent| (agent.id.clone(), agent.agent.about())).collect();
+        let agents = engine.agents().map(|agent| (agent.id.clone(), agent.about.clone())).collect();
         Self { settings, agents }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, Ended, Inputs, Turn};
+use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, Ended, Inputs, Streaming, Turn};
 use sabir_model::{Message, Part};
 
 type Run = dyn Fn(Turn) -> futures_util::future::BoxFuture<'static, Result<Ended, AgentError>> + Send + Sync;
@@ -45,6 +45,7 @@ impl Agent for ScriptedAgent {
             output_modes: vec!["text/plain".into()],
             extensions: Vec::new(),
             takes: Inputs::Listed,
+            streaming: Streaming::Offered,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What get, cancel and subscribe say: which task, and little else. Every dialect has its own spelling of it.
 
-use sabir_model::{AgentId, Call, Cancel, Get, Json, OnFinishedCancel, OnFinishedSubscribe, Subscribe, TaskId};
+use sabir_model::{AgentId, Call, Cancel, Get, Json, OnFinishedCancel, OnFinishedSubscribe, Subscribe, TaskId, Wanted};
 
 pub(crate) struct Asked {
     pub(crate) agent: Option<AgentId>,
@@ -11,7 +11,7 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub(crate) fn get(self) -> Call {
-        Call::Get(Get { agent: self.agent, task: self.task, history: self.history })
+        Call::Get(Get { agent: self.agent, task: self.task, history: self.history, earlier: Wanted::No })
     }
 
     pub(crate) fn cancel(self) -> Call {

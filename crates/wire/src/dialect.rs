@@ -17,6 +17,11 @@ pub trait Dialect: Sync {
     /// and is filled in by the binding.
     fn decode(&self, operation: Operation, params: &str, reading: Reading) -> Result<Call, Error>;
 
+    /// The last frame of a stream needs the whole task.
+    fn ends_with_task(&self) -> bool {
+        false
+    }
+
     /// Writes one JSON value.
     fn encode(&self, shown: Shown<'_>, out: &mut Vec<u8>);
 }
@@ -67,6 +72,11 @@ pub enum Shown<'a> {
     Event {
         task: &'a TaskId,
         context: &'a ContextId,
+        event: &'a Event,
+    },
+    /// The last frame of a stream, in a dialect that shows with it what the task has made.
+    End {
+        task: &'a Task,
         event: &'a Event,
     },
     PushConfig(&'a PushConfig),

@@ -99,6 +99,8 @@ impl<'a> Voice<'a> {
             Answer::Message(message) if streams => return self.only_frame(|out| self.reply_frame(message, out)),
             Answer::Task(task) if self.operation == Some(Operation::Send) => (self.dialect, Shown::Sent(task)),
             Answer::Task(task) => (self.spelling(task), Shown::Task(task)),
+            // Only the gateway asks for the conversation.
+            Answer::Conversation(task, _) => (self.spelling(task), Shown::Task(task)),
             Answer::Message(message) => (self.dialect, Shown::Reply(message)),
             Answer::Page(page) => (self.dialect, Shown::Page(page)),
             Answer::PushConfig(Some(config)) => (self.dialect, Shown::PushConfig(config)),

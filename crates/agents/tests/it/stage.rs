@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use sabir_engine::{Agent, Answer, Batch, Builder, Engine, Hosted, Limits};
+use sabir_engine::{Agent, Answer, Batch, Builder, Engine, Hosted};
 use sabir_model::{
-    AgentId, Birth, Call, Caller, Content, ContextAlone, ContextId, Delivery, Direct, Event, Message, MessageId,
-    OnFinished, Part, Role, Send, TaskId,
+    AgentId, Birth, Call, Caller, Content, ContextId, Delivery, Event, Message, MessageId, Part, Role, Send, TaskId,
 };
 use sabir_store::MemoryStore;
 
 pub async fn engine(agent: impl Agent) -> Engine {
     let id = AgentId::parse("demo").unwrap();
-    let hosted = Hosted { id, agent: Arc::new(agent), limits: Limits::default(), is_default: true };
+    let hosted = Hosted::new(id, Arc::new(agent));
     Builder::new(Arc::new(MemoryStore::new())).agent(hosted).start().await.unwrap()
 }
 
@@ -31,22 +30,7 @@ pub fn message(id: &str, parts: Vec<Part>) -> Message {
 /// Plays a message to its end. Frames are told as `Working`, `Failed(boom)`, `result[text "a"]`; `+` is appended
 /// and `.` is the last chunk. A direct reply is `reply(...)`.
 pub async fn play(engine: &Engine, message: Message) -> (Option<TaskId>, String) {
-    let send = Send {
-        agent: None,
-        message,
-        is_unnamed: false,
-        metadata: None,
-        delivery: Delivery::Stream,
-        history: None,
-        accepted_output: Vec::new(),
-        push: None,
-        idempotency: None,
-        after: None,
-        born: Birth(10),
-        on_finished: OnFinished::Refuse,
-        context_alone: ContextAlone::StartsTask,
-        direct: Direct::Message,
-    };
+    let send = Send { delivery: Delivery::Stream, ..Send::new(message, Birth(10)) };
     let mut stream = match engine.call(&Caller::anonymous(), Call::Send(Box::new(send))).await.unwrap() {
         Answer::Stream(stream) => stream,
         Answer::Message(message) => {

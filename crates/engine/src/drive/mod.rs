@@ -13,11 +13,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sabir_model::{
-    Action, Birth, Command, ContextId, Created, Decision, Error, Event, IdempotencyKey, Message, Outcome, Part, Role,
-    Run, Seq, Standing, State, Task, TaskBirth,
+    Action, Birth, Command, ContextId, Cost, Created, Decision, Error, Event, IdempotencyKey, Message, Outcome, Part,
+    Role, Run, Seq, Standing, State, Task, TaskBirth,
 };
 use sabir_store::{Beside, TaskNo};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use crate::engine::{Agency, Core, Recovery, new_id};
 use crate::feed::Lease;
@@ -44,6 +45,8 @@ pub(crate) struct Driver {
     storing: Option<Storing>,
     inbox: VecDeque<Unread>,
     usage: Option<sabir_model::Usage>,
+    /// When the last turn began.
+    began: Instant,
     metadata: Option<sabir_model::Json>,
     tickets: Vec<Ticket>,
     /// How the last turn ended, where messages still wait that may change it.
@@ -143,6 +146,7 @@ pub(crate) fn start(core: &Arc<Core>, agency: &Arc<Agency>, assignment: Assignme
         storing: None,
         inbox: VecDeque::new(),
         usage: None,
+        began: Instant::now(),
         metadata,
         tickets,
         withheld: None,
@@ -188,9 +192,7 @@ impl Driver {
                         self.standing.run = Run::None;
                         self.decide(Command::Cancel { unread });
                     }
-                    Ending::Fail(reason) => {
-                        self.finish(Outcome::Failed(Some(self.speak(vec![Part::text(reason)], None))))
-                    }
+                    Ending::Fail(reason) => self.finish(Outcome::Failed(Some(self.speak(vec![Part::text(reason)])))),
                 }
                 First::Nothing
             }
@@ -245,7 +247,7 @@ impl Driver {
             Recovery::Requeue => self.is_lost = true,
             Recovery::Fail => {
                 let reason = vec![Part::text("interrupted: the server was stopped")];
-                self.finish(Outcome::Failed(Some(self.speak(reason, None))));
+                self.finish(Outcome::Failed(Some(self.speak(reason))));
             }
         }
     }
@@ -302,7 +304,14 @@ impl Driver {
         self.batch.entries.push(Arc::new(Entry::new(self.standing.seq, event)));
     }
 
-    fn finish(&mut self, outcome: Outcome) {
+    fn finish(&mut self, mut outcome: Outcome) {
+        // Where a turn came to nothing, its cost is told with the reason; else it is on what the turn made.
+        if let (Some(usage), Outcome::Failed(Some(reason)) | Outcome::Rejected(Some(reason))) =
+            (self.usage, &mut outcome)
+        {
+            let duration_ms = self.began.elapsed().as_millis() as u64;
+            Cost { usage, duration_ms, is_success: false }.note_on_message(reason);
+        }
         let unread = match outcome {
             Outcome::Completed(_) | Outcome::InputRequired(_) | Outcome::AuthRequired(_) => Vec::new(),
             Outcome::Failed(_) | Outcome::Rejected(_) | Outcome::Canceled(_) => self.take_inbox(),
@@ -312,7 +321,7 @@ impl Driver {
     }
 
     /// A message of the agent's, for a status.
-    fn speak(&self, parts: Vec<Part>, metadata: Option<sabir_model::Json>) -> Message {
+    fn speak(&self, parts: Vec<Part>) -> Message {
         Message {
             id: new_id(sabir_model::MessageId::parse),
             role: Role::Agent,
@@ -321,12 +330,12 @@ impl Driver {
             context: Some(self.context.clone()),
             references: Vec::new(),
             extensions: Vec::new(),
-            metadata,
+            metadata: None,
         }
     }
 
     fn speak_if_any(&self, parts: Vec<Part>) -> Option<Message> {
-        (!parts.is_empty()).then(|| self.speak(parts, None))
+        (!parts.is_empty()).then(|| self.speak(parts))
     }
 
     fn outcome(&self, ended: Ended) -> Outcome {

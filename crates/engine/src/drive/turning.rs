@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use sabir_model::{Action, Command, Error, Message, Outcome, Part};
+use sabir_model::{Action, Command, Error, Message, Outcome, Part, ToolCall, ToolPhase};
 use sabir_store::Beside;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, Sleep};
@@ -53,6 +53,8 @@ impl Driver {
     pub(super) async fn turn(&mut self, message: Message, permit: &Permit) {
         let (said, hears) = mpsc::channel(SAID_AHEAD);
         let (stop, stopped) = watch::channel(false);
+        let now = Instant::now();
+        self.began = now;
         let turn = Turn {
             message,
             task: self.lease.key.task.clone(),
@@ -60,11 +62,11 @@ impl Driver {
             owner: self.lease.key.owner.clone(),
             agent: self.lease.key.agent.clone(),
             metadata: self.metadata.clone(),
+            began: now,
             said,
             stop: stopped,
             store: self.core.store.clone(),
         };
-        let now = Instant::now();
         let limits = self.agency.hosted.limits;
         let mut going = Going {
             permit,
@@ -166,9 +168,14 @@ impl Driver {
     fn hear(&mut self, said: Said, going: &mut Going<'_>) {
         going.heard = Instant::now();
         match said {
-            Said::Progress { parts, metadata } => {
-                let message = (!parts.is_empty()).then(|| self.speak(parts, metadata));
+            Said::Progress(parts) => {
+                let message = self.speak_if_any(parts);
                 self.decide(Command::Say(message));
+            }
+            Said::Tool(call) => {
+                let mut message = self.speak(vec![Part::text(words_on(&call))]);
+                call.note_on(&mut message);
+                self.decide(Command::Say(Some(message)));
             }
             Said::Chunk(chunk) => {
                 self.decide(Command::Make { artifact: chunk.artifact, append: chunk.append, last: chunk.last });
@@ -178,7 +185,7 @@ impl Driver {
             // Who is told to stop gets no answers any more.
             Said::Ask { answer, .. } if going.fate.is_some() => drop(answer),
             Said::Ask { state, parts, answer } => {
-                let question = self.speak(parts, None);
+                let question = self.speak(parts);
                 self.decide(Command::Ask { state, question });
                 going.asked = Some(answer);
                 going.parked = Some(Instant::now());
@@ -279,7 +286,26 @@ impl Driver {
     }
 
     fn failure(&self, reason: String) -> Outcome {
-        Outcome::Failed(Some(self.speak(vec![Part::text(reason)], None)))
+        Outcome::Failed(Some(self.speak(vec![Part::text(reason)])))
+    }
+}
+
+/// What people read of a tool call; the whole of it is in the metadata.
+fn words_on(call: &ToolCall) -> String {
+    let outcome = |text: &Option<String>| cut(text.as_deref().unwrap_or("done"));
+    match call.phase {
+        ToolPhase::Started => format!("Using tool: {}", call.name),
+        ToolPhase::Completed => format!("Tool result: {}", outcome(&call.result)),
+        ToolPhase::Failed => format!("Tool failed: {}", outcome(&call.error)),
+    }
+}
+
+/// Tools print pages; a status is one line or two.
+fn cut(text: &str) -> String {
+    const LONGEST: usize = 200;
+    match text.char_indices().nth(LONGEST) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
     }
 }
 

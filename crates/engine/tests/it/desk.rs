@@ -6,8 +6,8 @@ use sabir_engine::{
     Agent, AgentError, Answer, Batch, Builder, Ended, Engine, Entry, Hosted, Limits, Settings, Subscription, Turn,
 };
 use sabir_model::{
-    AgentId, Birth, Call, Caller, Cancel, ContextAlone, ContextId, Delivery, Direct, Error, Event, Get, Message,
-    MessageId, OnFinished, OnFinishedCancel, OnFinishedSubscribe, Part, Role, Send, Seq, Subscribe, Task, TaskId,
+    AgentId, Birth, Call, Caller, Cancel, ContextId, Delivery, Error, Event, Get, Message, MessageId, OnFinishedCancel,
+    OnFinishedSubscribe, Part, Role, Send, Seq, Subscribe, Task, TaskId, Wanted,
 };
 use sabir_store::{MemoryStore, Store};
 use sabir_testkit::scripted::ScriptedAgent;
@@ -18,7 +18,7 @@ pub struct Desk {
 }
 
 pub fn hosted(id: &str, agent: impl Agent, limits: Limits) -> Hosted {
-    Hosted { id: AgentId::parse(id).unwrap(), agent: Arc::new(agent), limits, is_default: false }
+    Hosted { limits, ..Hosted::new(AgentId::parse(id).unwrap(), Arc::new(agent)) }
 }
 
 impl Desk {
@@ -53,7 +53,7 @@ impl Desk {
     }
 
     pub async fn get(&self, task: &TaskId) -> Task {
-        let get = Get { agent: None, task: task.clone(), history: None };
+        let get = Get { agent: None, task: task.clone(), history: None, earlier: Wanted::No };
         task_of(self.call(Call::Get(get)).await.unwrap())
     }
 
@@ -74,31 +74,17 @@ impl Desk {
 pub fn text(text: &str) -> Send {
     static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    Send {
-        agent: None,
-        message: Message {
-            id: MessageId::parse(format!("m{count}")).unwrap(),
-            role: Role::User,
-            parts: vec![Part::text(text)],
-            task: None,
-            context: None,
-            references: Vec::new(),
-            extensions: Vec::new(),
-            metadata: None,
-        },
-        is_unnamed: false,
+    let message = Message {
+        id: MessageId::parse(format!("m{count}")).unwrap(),
+        role: Role::User,
+        parts: vec![Part::text(text)],
+        task: None,
+        context: None,
+        references: Vec::new(),
+        extensions: Vec::new(),
         metadata: None,
-        delivery: Delivery::WhenSettled,
-        history: None,
-        accepted_output: Vec::new(),
-        push: None,
-        idempotency: None,
-        after: None,
-        born: Birth(10),
-        on_finished: OnFinished::Refuse,
-        context_alone: ContextAlone::StartsTask,
-        direct: Direct::Message,
-    }
+    };
+    Send::new(message, Birth(10))
 }
 
 pub fn at_once(words: &str) -> Send {

@@ -210,7 +210,7 @@ async fn helpers_on_other_threads_wait_for_the_disk_too() {
                 let turn = turn.clone();
                 tokio::spawn(async move {
                     for _ in 0..EACH {
-                        turn.progress_with(Vec::new(), None).await;
+                        turn.still_working().await;
                     }
                 })
             })

@@ -76,7 +76,8 @@ async fn owners_and_agents_are_kept_apart() {
     let at = |agent: &str| Some(AgentId::parse(agent).unwrap());
     let send = Send { agent: at("b"), ..text("secret") };
     let Answer::Task(task) = engine.call(&alice, Call::Send(Box::new(send))).await.unwrap() else { panic!() };
-    let get = |agent: Option<AgentId>| Call::Get(Get { agent, task: task.id.clone(), history: None });
+    let get =
+        |agent: Option<AgentId>| Call::Get(Get { agent, task: task.id.clone(), history: None, earlier: Wanted::No });
     for (caller, agent, expected) in [
         (&alice, None, true),
         (&alice, at("b"), true),

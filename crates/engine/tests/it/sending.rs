@@ -28,7 +28,8 @@ async fn history_is_cut_to_what_was_asked_for() {
     let task = desk.task(text("ask which?")).await;
     desk.task(to(&task.id, text("friday"))).await;
     for (length, expected) in [(None, 3), (Some(0), 0), (Some(2), 2), (Some(9), 3)] {
-        let get = sabir_model::Get { agent: None, task: task.id.clone(), history: length };
+        let get =
+            sabir_model::Get { agent: None, task: task.id.clone(), history: length, earlier: sabir_model::Wanted::No };
         let found = task_of(desk.call(sabir_model::Call::Get(get)).await.unwrap());
         assert_eq!(found.history.len(), expected, "{length:?}");
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_agents::DemoAgent;
-use sabir_engine::{Builder, Hosted, Inputs, Limits};
+use sabir_engine::{Builder, Hosted, Inputs};
 use sabir_model::AgentId;
 use sabir_server::{App, CardSettings, CorsSettings, Listeners, ServerSettings};
 use sabir_store::MemoryStore;
@@ -16,12 +16,8 @@ use tokio::sync::watch;
 
 /// Serves until the returned sender is dropped.
 async fn serve() -> (SocketAddr, watch::Sender<bool>) {
-    let agent = Hosted {
-        id: AgentId::parse("demo").unwrap(),
-        agent: Arc::new(DemoAgent::new(Inputs::Anything)),
-        limits: Limits::default(),
-        is_default: true,
-    };
+    let id = AgentId::parse("demo").unwrap();
+    let agent = Hosted::new(id, Arc::new(DemoAgent::new(Inputs::Anything)));
     let engine = Builder::new(Arc::new(MemoryStore::new())).agent(agent).start().await.unwrap();
     let card = CardSettings {
         name: None,

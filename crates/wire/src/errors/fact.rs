@@ -31,6 +31,7 @@ pub(super) fn facts(error: &Error) -> Facts<'_> {
         Error::TaskNotFound(task) => vec![task_id(task)],
         Error::NotCancelable(task) => vec![task_id(task)],
         Error::TaskFinished(task) => vec![task_id(task), detail(error)],
+        Error::NotWaiting(task) => vec![task_id(task), detail(error)],
         Error::PushNotSupported => vec![],
         Error::Unsupported(_) => vec![detail(error)],
         Error::ContentType(media_type) => vec![("mediaType", cut(media_type))],
@@ -85,7 +86,10 @@ pub(super) fn sentence(error: &Error) -> String {
 /// The task that an error is about.
 pub(super) fn task_of(error: &Error) -> Option<&TaskId> {
     match error {
-        Error::TaskNotFound(task) | Error::NotCancelable(task) | Error::TaskFinished(task) => Some(task),
+        Error::TaskNotFound(task)
+        | Error::NotCancelable(task)
+        | Error::TaskFinished(task)
+        | Error::NotWaiting(task) => Some(task),
         _ => None,
     }
 }

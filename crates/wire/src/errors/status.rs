@@ -18,6 +18,7 @@ fn row(error: &Error) -> (u16, &'static str) {
         Error::TaskNotFound(_) => (404, "NOT_FOUND"),
         Error::NotCancelable(_) => (400, "FAILED_PRECONDITION"),
         Error::TaskFinished(_) => (400, "FAILED_PRECONDITION"),
+        Error::NotWaiting(_) => (400, "FAILED_PRECONDITION"),
         Error::PushNotSupported => (400, "FAILED_PRECONDITION"),
         Error::Unsupported(_) => (400, "FAILED_PRECONDITION"),
         Error::ContentType(_) => (400, "INVALID_ARGUMENT"),
@@ -50,6 +51,7 @@ pub(crate) fn rpc_status(error: &Error) -> u16 {
         Error::TaskNotFound(_)
         | Error::NotCancelable(_)
         | Error::TaskFinished(_)
+        | Error::NotWaiting(_)
         | Error::PushNotSupported
         | Error::Unsupported(_)
         | Error::ContentType(_)
@@ -95,6 +97,7 @@ pub(super) fn heading(error: &Error) -> &'static str {
         Error::TaskNotFound(_)
         | Error::NotCancelable(_)
         | Error::TaskFinished(_)
+        | Error::NotWaiting(_)
         | Error::PushNotSupported
         | Error::Unsupported(_)
         | Error::ContentType(_)

@@ -48,6 +48,7 @@ impl Dialect for V03 {
             Shown::Reply(message) => json::write(&Message::from(message), out),
             Shown::Page(page) => json::write(&Several::<Task, _>::Ours(&page.tasks), out),
             Shown::Event { task, context, event } => write_event(task, context, event, out),
+            Shown::End { task, event } => write_event(&task.id, &task.context, event, out),
             Shown::PushConfig(config) => json::write(&TaskPushConfig::from(config), out),
             Shown::PushConfigs(configs) => json::write(&Several::<TaskPushConfig, _>::Ours(configs), out),
             Shown::Card(card) => card_v03(card, out),

@@ -1,7 +1,7 @@
 //! The params of a send in 0.3, with either reading of its message.
 
 use sabir_model as model;
-use sabir_model::{ContextAlone, Delivery, Direct, OnFinished};
+use sabir_model::{ContextAlone, Delivery};
 use serde::Deserialize;
 
 use super::push::PushConfig;
@@ -70,20 +70,14 @@ impl<M> SendParams<'_, M> {
         let accepted_output = configuration.accepted_output_modes.into_read();
         problems.or(said.map(|Said { message, is_unnamed }| {
             Box::new(model::Send {
-                agent: None,
-                message,
                 is_unnamed,
                 metadata,
                 delivery,
                 history,
                 accepted_output: accepted_output.into_iter().map(Text::into_string).collect(),
                 push,
-                idempotency: None,
-                after: None,
-                born: super::dialect::BIRTH,
-                on_finished: OnFinished::Refuse,
                 context_alone: ContextAlone::AnswersWaiting,
-                direct: Direct::Message,
+                ..model::Send::new(message, super::dialect::BIRTH)
             })
         }))
     }

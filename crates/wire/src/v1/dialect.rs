@@ -51,6 +51,7 @@ impl Dialect for V1 {
             Shown::Reply(message) => json::write(&Frame::message(message), out),
             Shown::Page(page) => json::write(&Page::from(page), out),
             Shown::Event { task, context, event } => json::write(&Frame::event(task, context, event), out),
+            Shown::End { task, event } => json::write(&Frame::event(&task.id, &task.context, event), out),
             Shown::PushConfig(config) => json::write(&PushConfig::from(config), out),
             Shown::PushConfigs(configs) => json::write(&PushConfigs { configs: Several::Ours(configs) }, out),
             Shown::Card(card) => card_v1(card, out),

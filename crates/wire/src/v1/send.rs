@@ -1,7 +1,7 @@
 //! The params of a send, with either reading of its message.
 
 use sabir_model as model;
-use sabir_model::{AgentId, Call, ContextAlone, Delivery, Direct, OnFinished};
+use sabir_model::{AgentId, Call, Delivery};
 use serde::Deserialize;
 
 use super::push::PushConfig;
@@ -59,19 +59,13 @@ impl<M> SendParams<'_, M> {
         problems.or(said.map(|Said { message, is_unnamed }| {
             Call::Send(Box::new(model::Send {
                 agent,
-                message,
                 is_unnamed,
                 metadata,
                 delivery,
                 history,
                 accepted_output: accepted_output.into_iter().map(Text::into_string).collect(),
                 push,
-                idempotency: None,
-                after: None,
-                born: super::dialect::BIRTH,
-                on_finished: OnFinished::Refuse,
-                context_alone: ContextAlone::StartsTask,
-                direct: Direct::Message,
+                ..model::Send::new(message, super::dialect::BIRTH)
             }))
         }))
     }

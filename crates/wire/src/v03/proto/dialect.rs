@@ -52,6 +52,7 @@ impl Dialect for V03Proto {
             Shown::Reply(message) => json::write(&Frame::message(message), out),
             Shown::Page(page) => json::write(&Several::<Task, _>::Ours(&page.tasks), out),
             Shown::Event { task, context, event } => json::write(&Frame::event(task, context, event), out),
+            Shown::End { task, event } => json::write(&Frame::event(&task.id, &task.context, event), out),
             Shown::PushConfig(config) => json::write(&TaskPushConfig::from(config), out),
             Shown::PushConfigs(configs) => json::write(&PushConfigs { configs: Several::Ours(configs) }, out),
             Shown::Card(card) => card_v03(card, out),
