@@ -23,7 +23,8 @@ impl Cursor {
 
     pub fn parse(token: &str) -> Option<Self> {
         let (time, task) = token.split_once('.')?;
-        let time = Timestamp::from_millis(i64::from_str_radix(time, 16).ok()?);
+        // Written as its bits, so that a moment before 1970 comes back too.
+        let time = Timestamp::from_millis(u64::from_str_radix(time, 16).ok()?.cast_signed());
         if task.len() % 2 != 0 || !task.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return None;
         }
