@@ -42,6 +42,14 @@ enum Destination {
 struct Fresh {
     task: Option<TaskId>,
     context: Option<ContextId>,
+    /// The finished task that it goes on from.
+    parent: Option<TaskId>,
+}
+
+impl Fresh {
+    fn in_context(context: Option<ContextId>) -> Self {
+        Self { task: None, context, parent: None }
+    }
 }
 
 enum Creation {
@@ -83,6 +91,11 @@ impl Engine {
             {
                 return Ok(Answer::Message(Box::new(reply(parts, context))));
             }
+            if let Some(parent) = fresh.parent
+                && !send.message.references.contains(&parent)
+            {
+                send.message.references.push(parent);
+            }
             match self.create(caller, &agency, &send, fresh.task, context, tickets).await? {
                 Creation::Made(sent) => return sent.answer(self, &send).await,
                 // Then the message is for the task that is there now.
@@ -114,13 +127,15 @@ impl Engine {
         let context = &send.message.context;
         let task = match place.task {
             Named::Known(task) => task,
-            Named::New(task) => return Ok(Destination::New(Fresh { task: Some(task), context: context.clone() })),
+            Named::New(task) => {
+                return Ok(Destination::New(Fresh { task: Some(task), ..Fresh::in_context(context.clone()) }));
+            }
             Named::Nothing => {
                 return match context {
                     Some(context) if send.context_alone == ContextAlone::AnswersWaiting => {
                         self.waiting_in(caller, &place.agent, context).await
                     }
-                    context => Ok(Destination::New(Fresh { task: None, context: context.clone() })),
+                    context => Ok(Destination::New(Fresh::in_context(context.clone()))),
                 };
             }
         };
@@ -132,7 +147,10 @@ impl Engine {
         }
         match (task.state.is_terminal(), send.on_finished) {
             (true, OnFinished::Refuse) => Err(Error::TaskFinished(task.key.task)),
-            (true, OnFinished::StartTask) => Ok(Destination::New(Fresh { task: None, context: Some(task.context) })),
+            (true, OnFinished::StartTask) => {
+                let parent = Some(task.key.task);
+                Ok(Destination::New(Fresh { parent, ..Fresh::in_context(Some(task.context)) }))
+            }
             (false, _) => Ok(Destination::Task(task.key)),
         }
     }
@@ -141,7 +159,7 @@ impl Engine {
     async fn waiting_in(&self, caller: &Caller, agent: &AgentId, context: &ContextId) -> Result<Destination, Error> {
         let waiting = self.core.store.waiting(&caller.owner, agent, context).await.map_err(told)?;
         match waiting.as_slice() {
-            [] => Ok(Destination::New(Fresh { task: None, context: Some(context.clone()) })),
+            [] => Ok(Destination::New(Fresh::in_context(Some(context.clone())))),
             [row] => Ok(Destination::Task(TopicKey {
                 owner: row.owner.clone(),
                 agent: row.agent.clone(),

@@ -22,6 +22,16 @@ pub struct Card {
     pub output_modes: Vec<String>,
     pub skills: Vec<Skill>,
     pub signatures: Vec<Signature>,
+    pub gateway: Option<Gateway>,
+}
+
+/// How the agents behind a card are reached without A2A.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gateway {
+    /// Where messages go, or where the agents are listed when there are several.
+    pub url: String,
+    /// Their ids, sorted.
+    pub agents: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -31,8 +31,8 @@ pub use call::{
     OnFinishedSubscribe, OnUnknown, Page, PushCall, Send, Subscribe, Wanted,
 };
 pub use card::{
-    Capabilities, Card, Extension, Flow, Interface, Provider, Requirement, SecurityKind, SecurityScheme, Signature,
-    Skill,
+    Capabilities, Card, Extension, Flow, Gateway, Interface, Provider, Requirement, SecurityKind, SecurityScheme,
+    Signature, Skill,
 };
 pub use cursor::Cursor;
 pub use error::{BoxError, Error, Violation};

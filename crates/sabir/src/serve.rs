@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use sabir_agents::{ConformanceAgent, DemoAgent};
 use sabir_engine::{Agent, Builder, Engine, Hosted, Inputs, Limits, Recovery, RetentionPolicy, Settings};
 use sabir_model::AgentId;
-use sabir_server::{App, CardSettings, CorsSettings, Listeners, ServerSettings};
+use sabir_server::{App, CardProfile, CardSettings, CorsSettings, Listeners, ServerSettings};
 use sabir_store::{Durability, MemoryStore, SqliteStore, Store};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -194,6 +194,7 @@ fn server_settings(config: &Config, addresses: &[SocketAddr]) -> ServerSettings 
             icon_url: card.icon_url.clone(),
             base: public_base(config, addresses),
             pure: card.pure,
+            profile: CardProfile::A2a,
             max_age: card.max_age,
         },
     }

@@ -56,7 +56,17 @@ pub struct CardSettings {
     pub base: Option<String>,
     /// The members of one protocol version only.
     pub pure: bool,
+    pub profile: CardProfile,
     pub max_age: Duration,
+}
+
+/// Whose clients the card of the server is for, where the client does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CardProfile {
+    #[default]
+    A2a,
+    /// `url` leads to the gateway.
+    Gateway,
 }
 
 impl App {

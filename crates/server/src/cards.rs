@@ -3,11 +3,12 @@
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use sabir_engine::{About, Engine};
-use sabir_model::{AgentId, Capabilities, Card, Interface, Provider};
+use sabir_engine::{About, Engine, Streaming};
+use sabir_model::{AgentId, Capabilities, Card, Gateway, Interface, Provider};
+use sabir_wire::gateway::{self, message_send_path, write_agent_list};
 use sabir_wire::{CardSpelling, write_card};
 
-use crate::app::CardSettings;
+use crate::app::{CardProfile, CardSettings};
 use crate::body::Body;
 
 pub(crate) struct Cards {
@@ -30,12 +31,25 @@ impl Cards {
         host: Option<&str>,
         agent: Option<&AgentId>,
     ) -> Response<Body> {
-        let spelling = match asked {
-            CardSpelling::Hybrid if self.settings.pure => CardSpelling::V1,
-            asked => asked,
+        let spelling = match (asked, self.settings.profile) {
+            (CardSpelling::Hybrid, CardProfile::Gateway) => CardSpelling::Gateway,
+            (CardSpelling::Hybrid, CardProfile::A2a) if self.settings.pure => CardSpelling::V1,
+            (asked, _) => asked,
         };
         let mut body = Vec::with_capacity(2048);
         write_card(&self.card(&self.base(host), agent), spelling, &mut body);
+        self.cached(parts, body)
+    }
+
+    /// The agents behind the gateway.
+    pub(crate) fn agent_list(&self, parts: &Parts) -> Response<Body> {
+        let mut body = Vec::with_capacity(512);
+        write_agent_list(self.agents.iter().map(|(id, _)| id), &mut body);
+        self.cached(parts, body)
+    }
+
+    /// An answer that the client may keep for a while, or has kept.
+    fn cached(&self, parts: &Parts, body: Vec<u8>) -> Response<Body> {
         let etag = HeaderValue::try_from(format!("W/\"a2a-agents-{:016x}\"", fnv1a(&body))).ok();
         let is_known = etag.as_ref().is_some_and(|etag| matches_etag(&parts.headers, etag));
         let mut response = Response::new(if is_known { Body::empty() } else { Body::from(body) });
@@ -68,16 +82,12 @@ impl Cards {
 
     fn card(&self, base: &str, agent: Option<&AgentId>) -> Card {
         let settings = &self.settings;
-        let shown: Vec<&About> = self
-            .agents
-            .iter()
-            .filter(|(id, _)| agent.is_none_or(|agent| agent == id))
-            .map(|(_, about)| about)
-            .collect();
+        let shown: Vec<&(AgentId, About)> =
+            self.agents.iter().filter(|(id, _)| agent.is_none_or(|agent| agent == id)).collect();
         let place = agent.map_or_else(|| base.to_owned(), |agent| format!("{base}/agents/{agent}"));
         // One agent speaks for itself; several are introduced by the server.
         let only = match shown.as_slice() {
-            [about] => Some(*about),
+            [(_, about)] => Some(about),
             _ => None,
         };
         let of_server = |configured: &Option<String>| configured.clone().filter(|_| agent.is_none());
@@ -95,23 +105,31 @@ impl Cards {
             icon_url: settings.icon_url.clone(),
             interfaces: interfaces(&place),
             capabilities: Capabilities {
-                streaming: Some(true),
+                streaming: Some(shown.iter().any(|(_, about)| about.streaming == Streaming::Offered)),
                 push_notifications: Some(false),
                 extended_card: Some(false),
                 state_history: Some(true),
-                extensions: union(shown.iter().flat_map(|about| about.extensions.iter().cloned())),
+                extensions: union(shown.iter().flat_map(|(_, about)| about.extensions.iter().cloned())),
             },
             security_schemes: Vec::new(),
             security: Vec::new(),
-            input_modes: union(shown.iter().flat_map(|about| about.input_modes.iter().cloned())),
-            output_modes: union(shown.iter().flat_map(|about| about.output_modes.iter().cloned())),
-            skills: union(shown.iter().flat_map(|about| about.skills.iter().cloned())),
+            input_modes: union(shown.iter().flat_map(|(_, about)| about.input_modes.iter().cloned())),
+            output_modes: union(shown.iter().flat_map(|(_, about)| about.output_modes.iter().cloned())),
+            skills: union(shown.iter().flat_map(|(_, about)| about.skills.iter().cloned())),
             signatures: Vec::new(),
+            gateway: Some(Gateway {
+                url: match shown.as_slice() {
+                    [(id, _)] => message_send_path(id),
+                    _ => gateway::BASE.into(),
+                },
+                agents: shown.iter().map(|(id, _)| id.to_string()).collect(),
+            }),
         }
     }
 }
 
-/// Clients take the first interface of a binding, so 1.0 comes before 0.3.
+/// Clients take the first interface of a binding, so 1.0 comes before 0.3, and the address that the card calls its own
+/// before others that do the same.
 fn interfaces(place: &str) -> Vec<Interface> {
     let interface = |path: &str, binding: &str, version: &str| Interface {
         url: format!("{place}{path}"),
@@ -119,12 +137,14 @@ fn interfaces(place: &str) -> Vec<Interface> {
         version: version.into(),
         tenant: None,
     };
-    ["1.0", "0.3"]
-        .into_iter()
-        .flat_map(|version| {
-            [interface("/a2a/jsonrpc", "JSONRPC", version), interface("/a2a/rest", "HTTP+JSON", version)]
-        })
-        .collect()
+    vec![
+        interface("/a2a/jsonrpc", "JSONRPC", "1.0"),
+        interface("/a2a/rest", "HTTP+JSON", "1.0"),
+        interface("/a2a/jsonrpc", "JSONRPC", "0.3"),
+        interface("/a2a/rest", "HTTP+JSON", "0.3"),
+        interface("/a2a", "JSONRPC", "0.3"),
+        interface("/", "JSONRPC", "0.3"),
+    ]
 }
 
 fn union<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {

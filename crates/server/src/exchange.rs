@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use sabir_engine::Answer;
 use sabir_model::{Caller, Error};
-use sabir_wire::{Decoded, EVENT_STREAM, Head, Reply, Surface, Voice, locate};
+use sabir_wire::{CardSpelling, Decoded, EVENT_STREAM, Head, Reply, Surface, Voice, locate};
 
 use crate::app::App;
 use crate::body::{self, Body};
@@ -50,10 +50,12 @@ impl App {
         let surface = locate(&head, &app.agents);
         match &surface {
             Surface::Card { agent, spelling } => app.cards.answer(*spelling, parts, host_of(parts), agent.as_ref()),
+            Surface::GatewayCard(agent) => app.cards.answer(CardSpelling::Gateway, parts, host_of(parts), Some(agent)),
+            Surface::AgentList => app.cards.agent_list(parts),
             Surface::Health => operations::alive(),
             Surface::Ready => operations::ready(&app.engine).await,
             Surface::Refused(refused) => response_of(refused.reply()),
-            Surface::JsonRpc(_) | Surface::HttpJson(_) if matches!(origin, Origin::Refused) => {
+            Surface::JsonRpc(_) | Surface::HttpJson(_) | Surface::Gateway(_) if matches!(origin, Origin::Refused) => {
                 let why = "pages of this origin may not call; allow it with server.cors_origins";
                 self.refuse(parts, &surface.voice(&head), &Error::Forbidden(why.into()))
             }
@@ -63,6 +65,10 @@ impl App {
             },
             Surface::HttpJson(route) => match body::read(parts, body, app.settings.body_limit).await {
                 Ok(body) => self.call(parts, route.decode(&head, &body, app.settings.compat, &app.agents)).await,
+                Err(error) => self.refuse(parts, &surface.voice(&head), &error),
+            },
+            Surface::Gateway(route) => match body::read(parts, body, app.settings.body_limit).await {
+                Ok(body) => self.call(parts, route.decode(&head, &body, &app.agents)).await,
                 Err(error) => self.refuse(parts, &surface.voice(&head), &error),
             },
         }

@@ -13,5 +13,5 @@ mod operations;
 mod request_id;
 mod stream;
 
-pub use app::{App, CardSettings, CorsSettings, ServerSettings};
+pub use app::{App, CardProfile, CardSettings, CorsSettings, ServerSettings};
 pub use listen::{Listeners, Unavailable};

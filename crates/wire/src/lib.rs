@@ -24,6 +24,7 @@ mod version;
 
 mod beside;
 mod decoded;
+pub mod gateway;
 pub mod http_json;
 pub mod jsonrpc;
 

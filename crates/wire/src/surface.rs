@@ -5,6 +5,7 @@
 
 use sabir_model::{AgentId, Error};
 
+use crate::gateway::{self, Asked, Named, Thing};
 use crate::http_json::{self, Form, Found, Route};
 use crate::jsonrpc::{Mount, Place};
 use crate::version::{Release, Spoken, Version};
@@ -25,6 +26,11 @@ pub enum Surface<'a> {
     },
     JsonRpc(Mount),
     HttpJson(Route<'a>),
+    Gateway(gateway::Route),
+    /// The agents behind the gateway.
+    AgentList,
+    /// The gateway's card of one agent.
+    GatewayCard(AgentId),
     Health,
     Ready,
     Refused(Refused),
@@ -39,6 +45,8 @@ pub enum CardSpelling {
     V1,
     /// The caller says that it speaks 0.3, or 0.2, whose card is the same.
     V0_3,
+    /// The caller comes by the gateway.
+    Gateway,
 }
 
 /// Nothing to be had here, or not like this.
@@ -66,6 +74,8 @@ impl Surface<'_> {
         match self {
             Surface::JsonRpc(mount) => mount.voice(head),
             Surface::HttpJson(route) => route.voice(),
+            Surface::Gateway(route) => route.voice(),
+            Surface::AgentList | Surface::GatewayCard(_) => Voice::gateway(Asked::Send),
             Surface::Refused(refused) => refused.voice.clone(),
             Surface::Card { .. } | Surface::Health | Surface::Ready => unplaced(&Version::of(head)),
         }
@@ -73,6 +83,11 @@ impl Surface<'_> {
 }
 
 pub fn locate<'a>(head: &Head<'a>, agents: &dyn KnownAgents) -> Surface<'a> {
+    if let Some(below) = head.path.strip_prefix(gateway::BASE)
+        && (below.is_empty() || below.starts_with('/'))
+    {
+        return at_gateway(head, below.strip_suffix('/').unwrap_or(below), agents);
+    }
     let Some(below) = head.path.strip_prefix("/agents/") else {
         return at(head, head.path, None, agents);
     };
@@ -91,6 +106,26 @@ pub fn locate<'a>(head: &Head<'a>, agents: &dyn KnownAgents) -> Surface<'a> {
     }
 }
 
+/// `below` is what follows the gateway's base.
+fn at_gateway<'a>(head: &Head<'a>, below: &'a str, agents: &dyn KnownAgents) -> Surface<'a> {
+    let voice = || Voice::gateway(Asked::Send);
+    let (agent, thing) = match gateway::find(head.verb, below) {
+        None => return refuse(Error::PathNotFound(head.path.to_owned()), voice()),
+        Some(Err(Error::VerbNotAllowed(_))) => {
+            let allow = if below.ends_with("/message:send") { "POST" } else { "GET, HEAD" };
+            return wrong_verb(head, voice(), allow);
+        }
+        Some(Err(error)) => return refuse(error, voice()),
+        Some(Ok(Named::List)) => return Surface::AgentList,
+        Some(Ok(Named::Of { agent, thing })) => (agent, thing),
+    };
+    match (AgentId::parse(&*agent), thing) {
+        (Ok(id), Thing::Card) if agents.knows(&agent) => Surface::GatewayCard(id),
+        (Ok(id), Thing::Call(asked)) if agents.knows(&agent) => Surface::Gateway(gateway::Route { agent: id, asked }),
+        _ => refuse(Error::AgentNotFound { named: agent.into_owned(), known: agents.ids() }, voice()),
+    }
+}
+
 /// `path` is what follows the agent.
 fn at<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, agents: &dyn KnownAgents) -> Surface<'a> {
     let reads = matches!(head.verb, "GET" | "HEAD");
@@ -99,7 +134,6 @@ fn at<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, agents: &dyn K
         "" => Place::Root,
         "/a2a" => Place::A2a,
         "/a2a/jsonrpc" => Place::JsonRpc,
-        // What lies below it is the gateway's, which is not served yet.
         "/v1/a2a" => Place::V1A2a,
         "/a2a/v1" => Place::Forced(Spoken::V1),
         "/a2a/v0.3" => Place::Forced(Spoken::V0_3),

@@ -12,7 +12,8 @@ use sabir_model::{Answer, Error, Task};
 pub(crate) use frame::Frames;
 pub use frame::{EVENT_STREAM, KEEP_ALIVE};
 
-use crate::errors::{self, RpcError};
+use crate::errors::{self, GatewayError, RpcError};
+use crate::gateway;
 use crate::http_json::Form;
 use crate::version::Family;
 use crate::{Dialect, Operation, Shown, json, v1::V1, v03::V03};
@@ -45,6 +46,7 @@ enum Manner<'a> {
         frames: Frames,
     },
     HttpJson(Form),
+    Gateway(gateway::Asked),
 }
 
 impl<'a> Voice<'a> {
@@ -59,6 +61,15 @@ impl<'a> Voice<'a> {
 
     pub(crate) fn http_json(form: Form, operation: Option<Operation>) -> Self {
         Self { dialect: form.dialect(), manner: Manner::HttpJson(form), operation }
+    }
+
+    pub(crate) fn gateway(asked: gateway::Asked) -> Self {
+        let operation = match asked {
+            gateway::Asked::Send | gateway::Asked::Decide => Operation::Send,
+            gateway::Asked::Task(_) => Operation::Get,
+            gateway::Asked::Cancel(_) => Operation::Cancel,
+        };
+        Self { dialect: &V1, manner: Manner::Gateway(asked), operation: Some(operation) }
     }
 
     /// To this request.
@@ -87,12 +98,16 @@ impl<'a> Voice<'a> {
                 Manner::JsonRpc { id: Cow::Owned(id.into_owned()), family, frames }
             }
             Manner::HttpJson(form) => Manner::HttpJson(form),
+            Manner::Gateway(asked) => Manner::Gateway(asked),
         };
         Voice { dialect: self.dialect, manner, operation: self.operation }
     }
 
     /// An answer that is complete. A method that streams gives it as the one frame of its stream.
     pub fn answer<S>(&self, answer: &Answer<S>) -> Reply {
+        if let Manner::Gateway(asked) = &self.manner {
+            return self.gateway_answer(asked, answer);
+        }
         let streams = self.operation.is_some_and(Operation::is_streaming);
         let (dialect, shown) = match answer {
             Answer::Task(task) if streams => return self.only_frame(|out| self.snapshot(task, out)),
@@ -115,6 +130,14 @@ impl<'a> Voice<'a> {
         self.fine(body)
     }
 
+    fn gateway_answer<S>(&self, asked: &gateway::Asked, answer: &Answer<S>) -> Reply {
+        let mut body = Vec::with_capacity(512);
+        match gateway::write_answer(asked, answer, &mut body) {
+            Ok(status) => Reply { status, ..self.fine(body) },
+            Err(error) => self.error(&error),
+        }
+    }
+
     /// An error instead of an answer. In 0.x the clients of streaming methods can read nothing but a stream.
     pub fn error(&self, error: &Error) -> Reply {
         let mut body = Vec::with_capacity(256);
@@ -130,6 +153,10 @@ impl<'a> Voice<'a> {
             Manner::HttpJson(form) => {
                 self.error_body(error, Frames::Enveloped, &mut body);
                 (form.status(error), form.error_content_type())
+            }
+            Manner::Gateway(_) => {
+                self.error_body(error, Frames::Enveloped, &mut body);
+                (errors::http_status(error), "application/json")
             }
         };
         Reply { status, content_type, retry_after: errors::retry_after(error), allow: None, body }
@@ -152,14 +179,14 @@ impl<'a> Voice<'a> {
                 body
             }
             // An empty body would break clients that decode every answer.
-            Manner::HttpJson(_) => b"{}".to_vec(),
+            Manner::HttpJson(_) | Manner::Gateway(_) => b"{}".to_vec(),
         };
         self.fine(body)
     }
 
     fn fine(&self, body: Vec<u8>) -> Reply {
         let content_type = match &self.manner {
-            Manner::JsonRpc { .. } => "application/json",
+            Manner::JsonRpc { .. } | Manner::Gateway(_) => "application/json",
             Manner::HttpJson(form) => form.content_type(),
         };
         Reply { status: 200, content_type, retry_after: None, allow: None, body }
@@ -180,6 +207,7 @@ impl<'a> Voice<'a> {
                 out.push(b'}');
             }
             Manner::HttpJson(form) => form.write_error(error, self.operation, out),
+            Manner::Gateway(_) => json::write(&GatewayError(error), out),
         }
     }
 

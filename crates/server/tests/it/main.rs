@@ -9,7 +9,7 @@ use std::time::Duration;
 use sabir_agents::DemoAgent;
 use sabir_engine::{Builder, Hosted, Inputs};
 use sabir_model::AgentId;
-use sabir_server::{App, CardSettings, CorsSettings, Listeners, ServerSettings};
+use sabir_server::{App, CardProfile, CardSettings, CorsSettings, Listeners, ServerSettings};
 use sabir_store::MemoryStore;
 use sabir_wire::Compat;
 use tokio::sync::watch;
@@ -29,6 +29,7 @@ async fn serve() -> (SocketAddr, watch::Sender<bool>) {
         icon_url: None,
         base: None,
         pure: false,
+        profile: CardProfile::A2a,
         max_age: Duration::from_secs(30),
     };
     let settings = ServerSettings {

@@ -88,6 +88,15 @@ pub(super) struct Capabilities<'a> {
     pub(super) extensions: Option<Vec<Extension<'a>>>,
     #[serde(alias = "extended_agent_card", skip_serializing_if = "Option::is_none")]
     pub(super) extended_agent_card: Option<bool>,
+    /// These four are the gateway's.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub(super) task_management: Option<bool>,
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub(super) agent_discovery: Option<bool>,
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub(super) agent_count: Option<usize>,
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub(super) agents: Option<Vec<Text<'a>>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

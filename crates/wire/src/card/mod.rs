@@ -22,6 +22,8 @@ enum Profile {
     V03,
     /// 1.0 and 0.3 side by side, and what 0.1 knows of security.
     Superset,
+    /// 1.0, and a `url` that is the gateway's. The members of 0.3 would call that one a JSON-RPC address.
+    Gateway,
 }
 
 impl Profile {
@@ -30,6 +32,10 @@ impl Profile {
     }
 
     fn has_v03(self) -> bool {
-        self != Profile::V1
+        matches!(self, Profile::V03 | Profile::Superset)
+    }
+
+    fn has_gateway(self) -> bool {
+        matches!(self, Profile::Superset | Profile::Gateway)
     }
 }

@@ -48,6 +48,7 @@ impl TryFrom<Card<'_>> for model::Card {
             output_modes: texts(card.default_output_modes),
             skills: skills.read_each("skills", &mut problems, TryInto::try_into),
             signatures: signatures.read_each("signatures", &mut problems, TryInto::try_into),
+            gateway: None,
         };
         problems.or(Some(card))
     }

@@ -17,6 +17,7 @@ pub fn write_card(card: &model::Card, spelling: CardSpelling, out: &mut Vec<u8>)
         CardSpelling::Hybrid => card_superset(card, out),
         CardSpelling::V1 => card_v1(card, out),
         CardSpelling::V0_3 => card_v03(card, out),
+        CardSpelling::Gateway => json::write(&Card::spell(card, Profile::Gateway), out),
     }
 }
 
@@ -49,7 +50,7 @@ impl<'a> Card<'a> {
             version: Some((&card.version).into()),
             documentation_url: card.documentation_url.as_ref().map(Text::from),
             icon_url: card.icon_url.as_ref().map(Text::from),
-            capabilities: Some(Capabilities::spell(&card.capabilities, profile)),
+            capabilities: Some(Capabilities::spell(card, profile)),
             security_schemes: Entries(
                 schemes.map(|(name, scheme)| (name.into(), SecurityScheme::spell(scheme, profile))).collect(),
             ),
@@ -68,6 +69,9 @@ impl<'a> Card<'a> {
             spelled.security = requirement::spell_v03(&card.security);
             spelled.supports_authenticated_extended_card = card.capabilities.extended_card;
         }
+        if profile == Profile::Gateway {
+            spelled.url = card.gateway.as_ref().map(|gateway| (&gateway.url).into());
+        }
         if profile == Profile::Superset && !card.security.is_empty() {
             spelled.authentication = Some(Authentication { schemes: schemes_of_v01(card) });
         }
@@ -79,7 +83,7 @@ impl<'a> Card<'a> {
     fn spell_interfaces_v03(&mut self, card: &'a model::Card, profile: Profile) {
         let is_old = |interface: &&model::Interface| interface.version.starts_with("0.");
         let main = match profile {
-            Profile::Superset | Profile::V1 => card.interfaces.iter().find(is_old),
+            Profile::Superset | Profile::V1 | Profile::Gateway => card.interfaces.iter().find(is_old),
             Profile::V03 => card.interfaces.iter().find(is_old).or(card.interfaces.first()),
         };
         let Some(main) = main else { return };
@@ -110,7 +114,9 @@ fn interface_v03(interface: &model::Interface) -> Interface<'_> {
 }
 
 impl<'a> Capabilities<'a> {
-    fn spell(capabilities: &'a model::Capabilities, profile: Profile) -> Self {
+    fn spell(card: &'a model::Card, profile: Profile) -> Self {
+        let capabilities = &card.capabilities;
+        let gateway = card.gateway.as_ref().filter(|_| profile.has_gateway());
         let extensions = capabilities.extensions.iter().map(|extension| Extension {
             uri: Some((&extension.uri).into()),
             description: extension.description.as_ref().map(Text::from),
@@ -123,6 +129,10 @@ impl<'a> Capabilities<'a> {
             state_transition_history: capabilities.state_history.filter(|_| profile.has_v03()),
             extensions: (!capabilities.extensions.is_empty()).then(|| extensions.collect()),
             extended_agent_card: capabilities.extended_card.filter(|_| profile.has_v1()),
+            task_management: gateway.map(|_| true),
+            agent_discovery: gateway.map(|_| true),
+            agent_count: gateway.map(|gateway| gateway.agents.len()),
+            agents: gateway.map(|gateway| gateway.agents.iter().map(Text::from).collect()),
         }
     }
 }

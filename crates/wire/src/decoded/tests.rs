@@ -37,6 +37,7 @@ fn segment() -> impl Strategy<Value = String> {
         "%ff",
         "%00",
         "healthz",
+        "agent-card",
     ]);
     prop_oneof![4 => known.prop_map(str::to_owned), 1 => ".{0,8}"]
 }
@@ -94,8 +95,20 @@ fn body() -> impl Strategy<Value = String> {
 }
 
 fn params_alone() -> impl Strategy<Value = String> {
-    select(vec!["{}", "null", "[{}]", "{\"metadata\":{}}", "{\"message\":{}}", "{\"url\":\"https://a.b\"}", "{"])
-        .prop_map(str::to_owned)
+    select(vec![
+        r#"{"input":"x"}"#,
+        r#"{"taskId":"t","task_id":"u","input":"x"}"#,
+        r#"{"taskId":"t","decisions":[{"target_id":"c","action":"resume"}]}"#,
+        r#"{"decisions":[5]}"#,
+        "{}",
+        "null",
+        "[{}]",
+        "{\"metadata\":{}}",
+        "{\"message\":{}}",
+        "{\"url\":\"https://a.b\"}",
+        "{",
+    ])
+    .prop_map(str::to_owned)
 }
 
 /// What every answer must be, whatever was asked.
@@ -119,7 +132,10 @@ fn check(reply: &Reply, id: Option<&str>) -> Result<(), TestCaseError> {
                 let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":"#);
                 prop_assert!(data.starts_with(&start), "{} does not start {}", data, start);
             }
-            None => prop_assert!(value["code"].is_i64() || value["error"]["code"].is_i64()),
+            None => {
+                let is_gateway = value["error"].is_string() && value.as_object().is_some_and(|body| body.len() == 1);
+                prop_assert!(value["code"].is_i64() || value["error"]["code"].is_i64() || is_gateway);
+            }
         },
         other => prop_assert!(false, "{}", other),
     }
@@ -145,8 +161,10 @@ proptest! {
         key in prop::option::of(select(vec!["", "k", "\n"])),
         body in body(),
         strict: bool,
+        by_gateway: bool,
     ) {
-        let path = format!("/{}", segments.join("/"));
+        let base = if by_gateway { "/v1/a2a/agents" } else { "" };
+        let path = format!("{base}/{}", segments.join("/"));
         let head = Head {
             verb,
             path: &path,
@@ -167,11 +185,19 @@ proptest! {
                 let decoded = route.decode(&head, body.as_bytes(), compat, &Known);
                 (decoded.call, decoded.voice, None)
             }
+            Surface::Gateway(route) => {
+                let decoded = route.decode(&head, body.as_bytes(), &Known);
+                (decoded.call, decoded.voice, None)
+            }
             Surface::Refused(refused) => {
                 prop_assert!(refused.reply().status >= 400);
                 return check(&refused.reply(), None);
             }
-            Surface::Card { .. } | Surface::Health | Surface::Ready => return Ok(()),
+            Surface::Card { .. }
+            | Surface::AgentList
+            | Surface::GatewayCard(_)
+            | Surface::Health
+            | Surface::Ready => return Ok(()),
         };
         let error = call.err().unwrap_or_else(|| Error::TaskNotFound(TaskId::parse("t").unwrap()));
         check(&voice.error(&error), id)?;
@@ -180,7 +206,7 @@ proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(path in ".{0,40}", query in ".{0,40}", body: Vec<u8>, post: bool) {
         let verb = if post { "POST" } else { "GET" };
-        let heads = [path.as_str(), "/", "/tasks/t:cancel", "/v1/message:send", "/message:send", "/tasks"];
+        let heads = [path.as_str(), "/", "/tasks/t:cancel", "/v1/message:send", "/message:send", "/tasks", "/v1/a2a/agents/alpha/message:send"];
         for path in heads {
             let head = Head { verb, path, query: Some(&query), ..Head::default() };
             let (call, voice) = match locate(&head, &Known) {
@@ -190,6 +216,10 @@ proptest! {
                 }
                 Surface::HttpJson(route) => {
                     let decoded = route.decode(&head, &body, Compat::default(), &Known);
+                    (decoded.call, decoded.voice)
+                }
+                Surface::Gateway(route) => {
+                    let decoded = route.decode(&head, &body, &Known);
                     (decoded.call, decoded.voice)
                 }
                 _ => continue,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use sabir_model::Error;
+use sabir_model::{AgentId, Error};
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 
 use super::code;
@@ -113,6 +113,49 @@ impl Serialize for Problem<'_> {
         if let Some(task) = fact::task_of(self.error) {
             body.serialize_entry("task_id", &fact::cut(task.as_str()))?;
         }
+        body.end()
+    }
+}
+
+/// `{"error": text}`, the text beginning with what kind of error it is.
+pub(crate) struct GatewayError<'e>(pub &'e Error);
+
+impl Serialize for GatewayError<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let sentence = fact::sentence(self.0);
+        let text = match self.0 {
+            Error::AgentNotFound { named, known } => {
+                let known: Vec<&str> = known.iter().map(AgentId::as_str).collect();
+                format!("agent not found: {}; known: {}", fact::cut(named), known.join(", "))
+            }
+            Error::TaskNotFound(task) => format!("run not found: {}", fact::cut(task.as_str())),
+            Error::PathNotFound(_) => format!("not found: {sentence}"),
+            // Both say that nothing runs which could be stopped or answered.
+            Error::NotCancelable(_) | Error::NotWaiting(_) | Error::TaskFinished(_) => {
+                "bad request: task is not active".to_owned()
+            }
+            Error::Busy(_) | Error::Stopping | Error::StoreFull => format!("unavailable: {sentence}"),
+            Error::Forbidden(_) => format!("forbidden: {sentence}"),
+            Error::Internal(_) => sentence,
+            Error::PushNotSupported
+            | Error::Unsupported(_)
+            | Error::ContentType(_)
+            | Error::InvalidAgentResponse
+            | Error::ExtendedCardNotConfigured
+            | Error::ExtendedCardNotOffered
+            | Error::ExtensionRequired(_)
+            | Error::Version(_)
+            | Error::Invalid(_)
+            | Error::InvalidRequest(_)
+            | Error::MethodNotFound(_)
+            | Error::NotJson(_)
+            | Error::TooLarge { .. }
+            | Error::UnsupportedMediaType(_)
+            | Error::BrokenBody(_)
+            | Error::VerbNotAllowed(_) => format!("bad request: {sentence}"),
+        };
+        let mut body = serializer.serialize_map(Some(1))?;
+        body.serialize_entry("error", &text)?;
         body.end()
     }
 }

@@ -120,7 +120,9 @@ fn every_request_is_taken_for_what_it_is() {
                 let Surface::Refused(refused) = surface else { unreachable!() };
                 (Some(refused.error), voice)
             }
-            Surface::Health | Surface::Ready => panic!("{name}"),
+            Surface::Gateway(_) | Surface::AgentList | Surface::GatewayCard(_) | Surface::Health | Surface::Ready => {
+                panic!("{name}")
+            }
         };
         let reply = error.as_ref().map(|error| voice.error(error));
         let code = reply.as_ref().map(|reply| fixture::json(&reply.body)["error"]["code"].clone());

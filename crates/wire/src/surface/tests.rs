@@ -18,6 +18,9 @@ fn say(verb: &str, target: &str, version: &str) -> String {
                 ids.into_iter().flatten().collect::<String>()
             )
         }
+        Surface::Gateway(route) => format!("gateway {:?} of {}", route.asked, route.agent),
+        Surface::AgentList => "agents".to_owned(),
+        Surface::GatewayCard(agent) => format!("gateway card of {agent}"),
         Surface::Health => "health".to_owned(),
         Surface::Ready => "ready".to_owned(),
         Surface::Refused(refused) => {
@@ -27,6 +30,7 @@ fn say(verb: &str, target: &str, version: &str) -> String {
                 "application/problem+json" => "problem",
                 "application/a2a+json" => "status",
                 _ if body.get("jsonrpc").is_some() => "rpc",
+                _ if body["error"].is_string() => "gateway",
                 _ => "code",
             };
             let error = format!("{:?}", refused.error);
@@ -58,6 +62,27 @@ fn where_requests_belong() {
         ("GET", "/agents/b%202/.well-known/agent.json", "1.0", "card V1 of b 2"),
         ("POST", "/.well-known/agent-card.json", "", "405 problem VerbNotAllowed (GET, HEAD)"),
         ("GET", "/agents/ghost/.well-known/agent-card.json", "", "404 problem AgentNotFound"),
+        // The gateway.
+        ("GET", "/v1/a2a/agents", "", "agents"),
+        ("GET", "/v1/a2a/agents/", "", "agents"),
+        ("POST", "/v1/a2a/agents", "", "405 gateway VerbNotAllowed (GET, HEAD)"),
+        ("GET", "/v1/a2a/agents/alpha/agent-card", "", "gateway card of alpha"),
+        ("GET", "/v1/a2a/agents/ghost/agent-card", "", "404 gateway AgentNotFound"),
+        ("POST", "/v1/a2a/agents/alpha/message:send", "", "gateway Send of alpha"),
+        ("POST", "/v1/a2a/agents/b%202/message%3Asend", "", "gateway Send of b 2"),
+        ("GET", "/v1/a2a/agents/alpha/message:send", "", "405 gateway VerbNotAllowed (POST)"),
+        ("POST", "/v1/a2a/agents/ghost/message:send", "", "404 gateway AgentNotFound"),
+        ("POST", "/v1/a2a/agents/ghost/message:foo", "", "400 gateway InvalidRequest"),
+        ("POST", "/v1/a2a/agents/alpha/agent", "", "400 gateway InvalidRequest"),
+        ("GET", "/v1/a2a/agents/alpha/tasks/t:1", "", "gateway Task(\"t:1\") of alpha"),
+        ("POST", "/v1/a2a/agents/alpha/tasks/t:1:cancel", "", "gateway Cancel(\"t:1\") of alpha"),
+        ("GET", "/v1/a2a/agents/alpha/tasks/t:cancel", "", "400 gateway InvalidRequest"),
+        ("POST", "/v1/a2a/agents/alpha/tasks/t", "", "400 gateway InvalidRequest"),
+        ("POST", "/v1/a2a/agents/alpha/tasks/:cancel", "", "400 gateway InvalidRequest"),
+        ("DELETE", "/v1/a2a/agents/alpha/tasks/t", "", "405 gateway VerbNotAllowed (GET, HEAD)"),
+        ("GET", "/v1/a2a/agents/alpha", "", "404 gateway PathNotFound"),
+        ("GET", "/v1/a2a/agents/alpha/tasks/t/more", "", "404 gateway PathNotFound"),
+        ("GET", "/v1/a2a/agentsx", "", "404 problem PathNotFound"),
         // JSON-RPC.
         ("POST", "/", "", "rpc Root"),
         ("POST", "", "", "rpc Root"),
@@ -143,7 +168,6 @@ fn where_requests_belong() {
         ("GET", "/tasks/%", "", "404 problem PathNotFound"),
         ("GET", "//tasks", "", "404 problem PathNotFound"),
         ("GET", "/1/2/3/4/5/6/7/8", "", "404 problem PathNotFound"),
-        ("POST", "/v1/a2a/agents/alpha/message:send", "", "404 problem PathNotFound"),
         ("GET", "*", "", "404 problem PathNotFound"),
     ] {
         assert_eq!(say(verb, target, version), expected, "{verb} {target} {version}");

@@ -86,7 +86,7 @@ impl Voice<'_> {
     pub(super) fn frames(&self) -> Frames {
         match &self.manner {
             Manner::JsonRpc { frames, .. } => *frames,
-            Manner::HttpJson(_) => Frames::Bare,
+            Manner::HttpJson(_) | Manner::Gateway(_) => Frames::Bare,
         }
     }
 

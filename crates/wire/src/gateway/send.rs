@@ -1,0 +1,205 @@
+//! What is submitted: a text, a message, decisions, or just a place to go on.
+
+use sabir_model::{
+    Addressee, Content, ContextId, Delivery, Direct, Error, IdempotencyKey, Json, Message, MessageId, OnFinished, Part,
+    Role, Send, TaskId,
+};
+use serde::Deserialize;
+
+use super::BIRTH;
+use crate::json;
+use crate::spelling::{Carried, Problems, Text, object};
+
+pub(super) struct Submission {
+    pub(super) send: Box<Send>,
+    /// Decisions and no text: they answer the run that waits.
+    pub(super) is_decision: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+struct Body<'a> {
+    #[serde(borrow)]
+    context_id: Option<Text<'a>>,
+    #[serde(rename = "context_id")]
+    snake_context_id: Option<Text<'a>>,
+    task_id: Option<Text<'a>>,
+    #[serde(rename = "task_id")]
+    snake_task_id: Option<Text<'a>>,
+    input: Option<Text<'a>>,
+    message: Option<Said<'a>>,
+    decisions: Option<Vec<Carried<'a>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+struct Said<'a> {
+    #[serde(borrow)]
+    role: Option<Text<'a>>,
+    content: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(remote = "Self")]
+struct Decision<'a> {
+    #[serde(borrow, alias = "targetId")]
+    target_id: Option<Text<'a>>,
+    #[serde(alias = "decisionId")]
+    decision_id: Option<Text<'a>>,
+    action: Option<Text<'a>>,
+    result: Option<Carried<'a>>,
+}
+
+object! { read Body<'a>; read Said<'a>; read Decision<'a> }
+
+pub(super) fn read(text: &str) -> Result<Submission, Error> {
+    let body: Body<'_> = json::read(text)?;
+    let mut problems = Problems::default();
+    let context = one_id("contextId", [body.context_id, body.snake_context_id], ContextId::parse, &mut problems);
+    let task = one_id("taskId", [body.task_id, body.snake_task_id], TaskId::parse, &mut problems);
+    let mut parts: Vec<Part> = body.input.map(|input| Part::text(input.into_string())).into_iter().collect();
+    let mut role = Spoken::User;
+    if let Some(said) = body.message {
+        role = Spoken::of(said.role.as_ref());
+        match said.content {
+            Some(content) => parts.push(Part::text(content.into_string())),
+            None => problems.add("message.content", "is required"),
+        }
+    }
+    let verdicts = read_decisions(body.decisions.as_deref().unwrap_or_default(), &mut problems);
+    problems.or(Some(()))?;
+
+    let is_decision = parts.is_empty() && !verdicts.is_empty();
+    if is_decision && task.is_none() {
+        return Err(Error::InvalidRequest("decisions need the taskId of the run that waits for them".to_owned()));
+    }
+    if parts.is_empty() && verdicts.is_empty() && context.is_none() && task.is_none() {
+        let wanted = "give at least one of input, message, decisions, contextId and taskId";
+        return Err(Error::InvalidRequest(wanted.to_owned()));
+    }
+    if is_decision {
+        // What an agent that reads text understands; the decisions themselves are beside it.
+        let is_yes = verdicts.iter().all(|verdict| verdict.is_yes);
+        parts.push(Part::text(if is_yes { "yes" } else { "no" }));
+    }
+    let idempotency = task.as_ref().and_then(|task| key_of(task, &verdicts));
+    parts.extend(verdicts.into_iter().map(|verdict| Content::Data(verdict.decision).into()));
+    let message = Message {
+        id: MessageId::parse("unnamed").expect("a word is an id"),
+        role: role.role(),
+        parts,
+        task,
+        context,
+        references: Vec::new(),
+        extensions: Vec::new(),
+        metadata: role.metadata(),
+    };
+    let send = Send {
+        is_unnamed: true,
+        delivery: Delivery::Immediately,
+        idempotency,
+        on_finished: OnFinished::StartTask,
+        addressee: if is_decision { Addressee::Waiting } else { Addressee::Any },
+        direct: Direct::StoredTask,
+        ..Send::new(message, BIRTH)
+    };
+    Ok(Submission { send: Box::new(send), is_decision })
+}
+
+/// Two names of the same thing. Blanks around an id do not count, and a blank id is none.
+fn one_id<T>(
+    name: &str,
+    spellings: [Option<Text<'_>>; 2],
+    parse: impl FnOnce(String) -> Result<T, sabir_model::InvalidId>,
+    problems: &mut Problems,
+) -> Option<T> {
+    let mut given = spellings.iter().flatten().map(|text| text.as_str().trim()).filter(|text| !text.is_empty());
+    let (first, second) = (given.next()?, given.next());
+    if second.is_some_and(|second| second != first) {
+        problems.add(name, "is given twice, with different values");
+        return None;
+    }
+    parse(first.to_owned()).map_err(|why| problems.add(name, &why.to_string())).ok()
+}
+
+/// Who is said to speak. The model has users and agents; a system's word is a user's with a note on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spoken {
+    User,
+    Assistant,
+    System,
+}
+
+/// Where the note is kept.
+pub(super) const SYSTEM_NOTE: &str = r#"{"role":"system"}"#;
+
+impl Spoken {
+    fn of(role: Option<&Text<'_>>) -> Self {
+        match role.map(|role| role.as_str().trim()) {
+            Some("assistant") => Spoken::Assistant,
+            Some("system") => Spoken::System,
+            _ => Spoken::User,
+        }
+    }
+
+    fn role(self) -> Role {
+        match self {
+            Spoken::Assistant => Role::Agent,
+            Spoken::User | Spoken::System => Role::User,
+        }
+    }
+
+    fn metadata(self) -> Option<Json> {
+        match self {
+            Spoken::System => Some(Json::parse(SYSTEM_NOTE).expect("it is JSON")),
+            Spoken::User | Spoken::Assistant => None,
+        }
+    }
+}
+
+struct Verdict {
+    id: Option<String>,
+    is_yes: bool,
+    /// As it was sent.
+    decision: Json,
+}
+
+fn read_decisions(decisions: &[Carried<'_>], problems: &mut Problems) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for (at, carried) in decisions.iter().enumerate() {
+        let place = format!("decisions[{at}]");
+        let Ok(decision) = serde_json::from_str::<Decision<'_>>(carried.as_str()) else {
+            problems.add(&place, "must be an object with target_id, decision_id, action and result");
+            continue;
+        };
+        if decision.target_id.is_none_or(|target| target.as_str().trim().is_empty()) {
+            problems.add(&format!("{place}.target_id"), "is required");
+        }
+        let is_yes = match decision.action.as_ref().map(Text::as_str) {
+            Some("resume") => !decision.result.is_some_and(|result| refuses(result.as_str())),
+            Some("cancel") => false,
+            _ => {
+                problems.add(&format!("{place}.action"), "must be resume or cancel");
+                continue;
+            }
+        };
+        let id = decision.decision_id.map(Text::into_string).filter(|id| !id.is_empty());
+        verdicts.push(Verdict { id, is_yes, decision: Json::parse(carried.as_str()).expect("it was read as JSON") });
+    }
+    verdicts
+}
+
+/// `false` and `{"approved":false}` are a no, whatever the action says.
+fn refuses(result: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Approval {
+        approved: Option<bool>,
+    }
+    result == "false" || serde_json::from_str::<Approval>(result).is_ok_and(|approval| approval.approved == Some(false))
+}
+
+/// A decision that is sent again is the same decision.
+fn key_of(task: &TaskId, verdicts: &[Verdict]) -> Option<IdempotencyKey> {
+    let [Verdict { id: Some(id), .. }] = verdicts else { return None };
+    IdempotencyKey::parse(format!("decision {task} {id}")).ok()
+}

@@ -1,0 +1,116 @@
+//! A task as the gateway shows it: one text in, one text out, and the conversation around them.
+
+use sabir_model::{Artifact, Content, Json, Message, Role, State, Task};
+use serde::Serialize;
+
+use super::send::SYSTEM_NOTE;
+use crate::json;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Run<'a> {
+    task_id: &'a str,
+    context_id: &'a str,
+    status: &'static str,
+    origin: &'static str,
+    termination_code: Option<&'static str>,
+    termination_detail: Option<String>,
+    created_at: i64,
+    updated_at: i64,
+    message: Option<Line>,
+    artifacts: Vec<Text>,
+    history: Vec<Line>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    role: &'static str,
+    content: String,
+}
+
+#[derive(Serialize)]
+struct Text {
+    content: String,
+}
+
+/// Appends the task; `earlier` are those of its context that came before it.
+pub(super) fn write_task(task: &Task, earlier: &[Task], out: &mut Vec<u8>) {
+    let made = output(task);
+    let answer = (!made.is_empty()).then(|| Line { role: "assistant", content: made.join("\n\n") });
+    let mut history: Vec<Line> = earlier.iter().flat_map(exchange).collect();
+    history.extend(exchange(task));
+    let status_text = task.status.message.as_ref().map(Message::text).filter(|text| !text.is_empty());
+    let (termination_code, termination_detail) = match task.status.state {
+        State::Failed => (Some("error"), status_text),
+        State::Rejected => (Some("rejected"), status_text),
+        State::Canceled => (Some("cancelled"), status_text),
+        State::Submitted | State::Working | State::InputRequired | State::AuthRequired | State::Completed => {
+            (None, None)
+        }
+    };
+    let run = Run {
+        task_id: task.id.as_str(),
+        context_id: task.context.as_str(),
+        status: status(task.status.state),
+        origin: "a2a",
+        termination_code,
+        termination_detail,
+        created_at: task.created.as_millis(),
+        updated_at: task.status.time.as_millis(),
+        message: answer,
+        artifacts: made.into_iter().map(|content| Text { content }).collect(),
+        history,
+    };
+    json::write(&run, out);
+}
+
+fn status(state: State) -> &'static str {
+    match state {
+        State::Submitted => "queued",
+        State::Working => "running",
+        State::InputRequired | State::AuthRequired => "waiting",
+        State::Completed | State::Failed | State::Rejected => "done",
+        State::Canceled => "cancelled",
+    }
+}
+
+/// What was said in a task, by both sides. Progress of the agent's is its own business and not part of it.
+fn exchange(task: &Task) -> Vec<Line> {
+    let said = task.history.iter().filter_map(|message| {
+        let content = message.text();
+        (!content.is_empty()).then_some(Line { role: role(message), content })
+    });
+    let made = output(task).into_iter().map(|content| Line { role: "assistant", content });
+    said.chain(made).collect()
+}
+
+fn role(message: &Message) -> &'static str {
+    match message.role {
+        Role::Agent => "assistant",
+        Role::User if message.metadata.as_ref().map(Json::as_str) == Some(SYSTEM_NOTE) => "system",
+        Role::User => "user",
+    }
+}
+
+/// What the agent has made as text, one for each artifact; where it made nothing, its last words.
+fn output(task: &Task) -> Vec<String> {
+    let made: Vec<String> = task.artifacts.iter().map(text_of).filter(|text| !text.is_empty()).collect();
+    if !made.is_empty() {
+        return made;
+    }
+    match task.status.state {
+        State::Completed | State::InputRequired | State::AuthRequired => {
+            task.status.message.as_ref().map(Message::text).filter(|text| !text.is_empty()).into_iter().collect()
+        }
+        State::Submitted | State::Working | State::Failed | State::Canceled | State::Rejected => Vec::new(),
+    }
+}
+
+fn text_of(artifact: &Artifact) -> String {
+    let texts = artifact.parts.iter().map(|part| match &part.content {
+        Content::Text(text) | Content::Url(text) => text.as_str(),
+        Content::Data(data) => data.as_str(),
+        Content::Bytes(_) => part.filename.as_deref().unwrap_or_default(),
+    });
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+}

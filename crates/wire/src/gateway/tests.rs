@@ -1,0 +1,190 @@
+use sabir_model::{
+    Addressee, Artifact, ArtifactId, Call, ContextId, Json, Message, MessageId, Part, Role, State, Status, Task,
+    Timestamp,
+};
+use serde_json::{Value, json};
+
+use super::Route;
+use super::route::Asked;
+use super::task::write_task;
+use crate::Head;
+use crate::fixture::{self, Known};
+
+fn submit(body: &str) -> String {
+    let route = Route { agent: sabir_model::AgentId::parse("alpha").unwrap(), asked: Asked::Send };
+    let decoded = route.decode(&Head { verb: "POST", ..Head::default() }, body.as_bytes(), &Known);
+    match decoded.call {
+        Ok(Call::Send(send)) => {
+            let message = &send.message;
+            let parts: Vec<String> = message
+                .parts
+                .iter()
+                .map(|part| match &part.content {
+                    sabir_model::Content::Text(text) => format!("{text:?}"),
+                    other => format!("{other:?}"),
+                })
+                .collect();
+            let task = message.task.as_ref().map(|task| format!(" to {task}")).unwrap_or_default();
+            let context = message.context.as_ref().map(|context| format!(" in {context}")).unwrap_or_default();
+            let answers = if send.addressee == Addressee::Waiting { " as an answer" } else { "" };
+            let key = send.idempotency.as_ref().map(|key| format!(" once as {key}")).unwrap_or_default();
+            format!("{:?} {}{task}{context}{answers}{key}", message.role, parts.join(" "))
+        }
+        Ok(other) => panic!("{other:?}"),
+        Err(error) => {
+            let reply = decoded.voice.error(&error);
+            format!("{} {}", reply.status, fixture::json(&reply.body)["error"].as_str().unwrap())
+        }
+    }
+}
+
+#[test]
+fn what_can_be_submitted() {
+    for (body, expected) in [
+        (r#"{"input":"hello"}"#, r#"User "hello""#),
+        (r#"{"message":{"content":"hi"}}"#, r#"User "hi""#),
+        (r#"{"message":{"role":"assistant","content":"hi"}}"#, r#"Agent "hi""#),
+        (r#"{"message":{"role":"wizard","content":"hi"}}"#, r#"User "hi""#),
+        (r#"{"input":"a","message":{"content":"b"}}"#, r#"User "a" "b""#),
+        (r#"{"context_id":"c1","input":"x"}"#, r#"User "x" in c1"#),
+        (r#"{"contextId":" c1 ","context_id":"c1","input":"x"}"#, r#"User "x" in c1"#),
+        (r#"{"contextId":"c1"}"#, "User  in c1"),
+        (r#"{"task_id":"t","input":"go on"}"#, r#"User "go on" to t"#),
+        (
+            r#"{"taskId":"t","decisions":[{"target_id":"c","decision_id":"d1","action":"resume","result":{"approved":true}}]}"#,
+            r#"User "yes" Data({"target_id":"c","decision_id":"d1","action":"resume","result":{"approved":true}}) to t as an answer once as decision t d1"#,
+        ),
+        (
+            r#"{"taskId":"t","decisions":[{"target_id":"c","action":"resume","result":{"approved":false}}]}"#,
+            r#"User "no" Data({"target_id":"c","action":"resume","result":{"approved":false}}) to t as an answer"#,
+        ),
+        (
+            r#"{"taskId":"t","decisions":[{"target_id":"c","action":"cancel"}],"input":"x"}"#,
+            r#"User "x" Data({"target_id":"c","action":"cancel"}) to t"#,
+        ),
+        ("{}", "400 bad request: give at least one of input, message, decisions, contextId and taskId"),
+        (
+            r#"{"contextId":"  "}"#,
+            "400 bad request: give at least one of input, message, decisions, contextId and taskId",
+        ),
+        (
+            r#"{"decisions":[{"target_id":"c","action":"cancel"}]}"#,
+            "400 bad request: decisions need the taskId of the run that waits for them",
+        ),
+        (
+            r#"{"taskId":"t","task_id":"u","input":"x"}"#,
+            "400 bad request: taskId is given twice, with different values",
+        ),
+        (
+            r#"{"taskId":"t","decisions":[{"target_id":"c","action":"maybe"},7]}"#,
+            "400 bad request: decisions[0].action must be resume or cancel; \
+             decisions[1] must be an object with target_id, decision_id, action and result",
+        ),
+        (r#"{"message":{"role":"user"}}"#, "400 bad request: message.content is required"),
+        ("{not json", "400 bad request: the body is not JSON: key must be a string"),
+    ] {
+        assert_eq!(submit(body), expected, "{body}");
+    }
+}
+
+#[test]
+fn a_version_of_a2a_is_not_the_gateways() {
+    let route = Route { agent: sabir_model::AgentId::parse("alpha").unwrap(), asked: Asked::Send };
+    let head = Head { verb: "POST", version: Some("1.0"), ..Head::default() };
+    let decoded = route.decode(&head, br#"{"input":"x"}"#, &Known);
+    let reply = decoded.voice.error(&decoded.call.unwrap_err());
+    assert_eq!(reply.status, 400);
+}
+
+fn message(role: Role, text: &str, metadata: Option<&str>) -> Message {
+    Message {
+        id: MessageId::parse("m").unwrap(),
+        role,
+        parts: vec![Part::text(text)],
+        task: None,
+        context: None,
+        references: Vec::new(),
+        extensions: Vec::new(),
+        metadata: metadata.map(|text| Json::parse(text).unwrap()),
+    }
+}
+
+fn task(state: State, said: Option<&str>, made: &[&str]) -> Task {
+    let time = Timestamp::from_millis(2_000);
+    Task {
+        id: sabir_model::TaskId::parse("t").unwrap(),
+        context: ContextId::parse("c").unwrap(),
+        agent: sabir_model::AgentId::parse("alpha").unwrap(),
+        owner: sabir_model::Owner::anonymous(),
+        born: super::BIRTH,
+        created: Timestamp::from_millis(1_000),
+        status: Status { state, message: said.map(|text| message(Role::Agent, text, None)), time },
+        turn_over: true,
+        artifacts: made
+            .iter()
+            .enumerate()
+            .map(|(at, text)| Artifact::new(ArtifactId::parse(format!("a{at}")).unwrap(), vec![Part::text(*text)]))
+            .collect(),
+        history: vec![message(Role::User, "hello", None)],
+        metadata: None,
+        usage: None,
+        seq: 4,
+    }
+}
+
+fn shown(task: &Task, earlier: &[Task]) -> Value {
+    let mut out = Vec::new();
+    write_task(task, earlier, &mut out);
+    fixture::json(&out)
+}
+
+#[test]
+fn a_finished_run_is_shown_whole() {
+    assert_eq!(
+        shown(&task(State::Completed, None, &["final"]), &[]),
+        json!({
+            "taskId": "t", "contextId": "c", "status": "done", "origin": "a2a",
+            "terminationCode": null, "terminationDetail": null, "createdAt": 1000, "updatedAt": 2000,
+            "message": {"role": "assistant", "content": "final"},
+            "artifacts": [{"content": "final"}],
+            "history": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "final"}],
+        })
+    );
+}
+
+#[test]
+fn how_runs_stand() {
+    for (state, said, made, expected) in [
+        (State::Submitted, None, &[][..], json!(["queued", null, null, null])),
+        (State::Working, Some("Using tool: x"), &[], json!(["running", null, null, null])),
+        (State::InputRequired, Some("Which?"), &[], json!(["waiting", null, null, "Which?"])),
+        (State::AuthRequired, Some("Who?"), &[], json!(["waiting", null, null, "Who?"])),
+        (State::Completed, Some("hi"), &[], json!(["done", null, null, "hi"])),
+        (State::Completed, Some("hi"), &["a", "b"], json!(["done", null, null, "a\n\nb"])),
+        (State::Failed, Some("boom"), &[], json!(["done", "error", "boom", null])),
+        (State::Rejected, Some("no"), &[], json!(["done", "rejected", "no", null])),
+        (State::Canceled, None, &["half"], json!(["cancelled", "cancelled", null, "half"])),
+    ] {
+        let run = shown(&task(state, said, made), &[]);
+        let told = json!([run["status"], run["terminationCode"], run["terminationDetail"], run["message"]["content"]]);
+        assert_eq!(told, expected, "{state:?}");
+    }
+}
+
+#[test]
+fn the_history_is_the_conversation() {
+    let mut second = task(State::Working, None, &[]);
+    second.history = vec![
+        message(Role::User, "be brief", Some(super::send::SYSTEM_NOTE)),
+        message(Role::Agent, "Which day?", None),
+        message(Role::User, "Monday", None),
+    ];
+    let run = shown(&second, &[task(State::Completed, None, &["first"])]);
+    let lines: Vec<String> = run["history"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| format!("{}: {}", line["role"].as_str().unwrap(), line["content"].as_str().unwrap()))
+        .collect();
+    assert_eq!(lines, ["user: hello", "assistant: first", "system: be brief", "assistant: Which day?", "user: Monday"]);
+}
