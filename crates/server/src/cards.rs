@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sabir_engine::{About, Engine, Streaming};
 use sabir_model::{AgentId, Capabilities, Card, Gateway, Interface, Provider};
 use sabir_wire::gateway::{self, message_send_path, write_agent_list};
-use sabir_wire::{CardSpelling, write_card};
+use sabir_wire::{CardSpelling, Surface, write_card};
 
 use crate::app::{CardProfile, CardSettings};
 use crate::body::Body;
@@ -39,6 +39,19 @@ impl Cards {
         let mut body = Vec::with_capacity(2048);
         write_card(&self.card(&self.base(host), agent), spelling, &mut body);
         self.cached(parts, body)
+    }
+
+    /// Whether an agent behind a surface says that it knows this extension.
+    pub(crate) fn declares(&self, surface: &Surface<'_>, uri: &str) -> bool {
+        let agent = match surface {
+            Surface::JsonRpc(mount) => mount.agent.as_ref(),
+            Surface::HttpJson(route) => route.agent.as_ref(),
+            Surface::Gateway(route) => Some(&route.agent),
+            // Nobody is called there.
+            _ => return false,
+        };
+        let called = self.agents.iter().filter(|(id, _)| agent.is_none_or(|agent| agent == id));
+        called.flat_map(|(_, about)| &about.extensions).any(|extension| extension.uri == uri)
     }
 
     /// The agents behind the gateway.

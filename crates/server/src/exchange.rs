@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::body::{self, Body};
 use crate::cors::{self, Origin};
 use crate::request_id::{self, X_REQUEST_ID};
-use crate::{operations, stream};
+use crate::{extensions, operations, stream};
 
 impl App {
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
@@ -45,10 +45,30 @@ impl App {
     }
 
     async fn exchange(&self, parts: &Parts, body: Incoming, origin: &Origin) -> Response<Body> {
-        let head = head_of(parts);
+        let asked = extensions::asked(&parts.headers);
+        let head = Head { extensions: asked.as_deref(), ..head_of(parts) };
         let app = &*self.inner;
         let surface = locate(&head, &app.agents);
-        match &surface {
+        let mut response = self.serve(parts, &head, body, origin, &surface).await;
+        if let Some(asked) = &asked
+            && response.status().is_success()
+        {
+            let declares = |uri: &str| app.cards.declares(&surface, uri);
+            extensions::tell(asked, declares, &parts.headers, response.headers_mut());
+        }
+        response
+    }
+
+    async fn serve(
+        &self,
+        parts: &Parts,
+        head: &Head<'_>,
+        body: Incoming,
+        origin: &Origin,
+        surface: &Surface<'_>,
+    ) -> Response<Body> {
+        let app = &*self.inner;
+        match surface {
             Surface::Card { agent, spelling } => app.cards.answer(*spelling, parts, host_of(parts), agent.as_ref()),
             Surface::GatewayCard(agent) => app.cards.answer(CardSpelling::Gateway, parts, host_of(parts), Some(agent)),
             Surface::AgentList => app.cards.agent_list(parts),
@@ -57,19 +77,19 @@ impl App {
             Surface::Refused(refused) => response_of(refused.reply()),
             Surface::JsonRpc(_) | Surface::HttpJson(_) | Surface::Gateway(_) if matches!(origin, Origin::Refused) => {
                 let why = "pages of this origin may not call; allow it with server.cors_origins";
-                self.refuse(parts, &surface.voice(&head), &Error::Forbidden(why.into()))
+                self.refuse(parts, &surface.voice(head), &Error::Forbidden(why.into()))
             }
             Surface::JsonRpc(mount) => match body::read(parts, body, app.settings.body_limit).await {
-                Ok(body) => self.call(parts, mount.decode(&head, &body, app.settings.compat, &app.agents)).await,
-                Err(error) => self.refuse(parts, &surface.voice(&head), &error),
+                Ok(body) => self.call(parts, mount.decode(head, &body, app.settings.compat, &app.agents)).await,
+                Err(error) => self.refuse(parts, &surface.voice(head), &error),
             },
             Surface::HttpJson(route) => match body::read(parts, body, app.settings.body_limit).await {
-                Ok(body) => self.call(parts, route.decode(&head, &body, app.settings.compat, &app.agents)).await,
-                Err(error) => self.refuse(parts, &surface.voice(&head), &error),
+                Ok(body) => self.call(parts, route.decode(head, &body, app.settings.compat, &app.agents)).await,
+                Err(error) => self.refuse(parts, &surface.voice(head), &error),
             },
             Surface::Gateway(route) => match body::read(parts, body, app.settings.body_limit).await {
-                Ok(body) => self.call(parts, route.decode(&head, &body, &app.agents)).await,
-                Err(error) => self.refuse(parts, &surface.voice(&head), &error),
+                Ok(body) => self.call(parts, route.decode(head, &body, &app.agents)).await,
+                Err(error) => self.refuse(parts, &surface.voice(head), &error),
             },
         }
     }
@@ -111,6 +131,7 @@ fn head_of(parts: &Parts) -> Head<'_> {
         version: text("a2a-version"),
         last_event_id: text("last-event-id"),
         idempotency_key: text("idempotency-key"),
+        extensions: None,
     }
 }
 

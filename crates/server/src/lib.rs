@@ -8,6 +8,7 @@ mod body;
 mod cards;
 mod cors;
 mod exchange;
+mod extensions;
 mod listen;
 mod operations;
 mod request_id;

@@ -34,6 +34,8 @@ pub(crate) fn complete(
                 send.after = last_event_id(head)?;
             }
             send.idempotency = idempotency_key(head)?;
+            let uris = head.extensions.into_iter().flat_map(|list| list.split(',')).map(str::trim);
+            send.extensions = uris.filter(|uri| !uri.is_empty()).map(str::to_owned).collect();
             if behaviour.finished_send == TerminalMessage::NewTask {
                 send.on_finished = OnFinished::StartTask;
             }

@@ -13,4 +13,6 @@ pub struct Head<'a> {
     pub last_event_id: Option<&'a str>,
     /// `Idempotency-Key`.
     pub idempotency_key: Option<&'a str>,
+    /// `A2A-Extensions`: URIs with commas between them.
+    pub extensions: Option<&'a str>,
 }

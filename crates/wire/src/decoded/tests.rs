@@ -172,6 +172,7 @@ proptest! {
             version,
             last_event_id: last,
             idempotency_key: key,
+            extensions: Some(&query),
         };
         let compat = Compat { strict, ..Compat::default() };
         let surface = locate(&head, &Known);

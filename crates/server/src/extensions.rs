@@ -1,0 +1,63 @@
+//! Which extensions a caller wants, and which of them it gets.
+
+use std::borrow::Cow;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// 1.0's name for the header, and 0.x's.
+const NAMES: [&str; 2] = ["a2a-extensions", "x-a2a-extensions"];
+
+/// What is asked for, as one list. The header may come under both names and several times.
+pub(crate) fn asked(headers: &HeaderMap) -> Option<Cow<'_, str>> {
+    let mut lists = NAMES.iter().flat_map(|name| headers.get_all(*name)).filter_map(|value| value.to_str().ok());
+    let first = lists.next()?;
+    Some(lists.fold(Cow::Borrowed(first), |all, more| Cow::Owned(format!("{all},{more}"))))
+}
+
+/// Tells the caller what is active, under the names by which it asked.
+pub(crate) fn tell(asked: &str, is_declared: impl Fn(&str) -> bool, request: &HeaderMap, response: &mut HeaderMap) {
+    let mut active: Vec<&str> = Vec::new();
+    for uri in asked.split(',').map(str::trim) {
+        if is_declared(uri) && !active.contains(&uri) {
+            active.push(uri);
+        }
+    }
+    let Ok(list) = HeaderValue::try_from(active.join(", ")) else { return };
+    if active.is_empty() {
+        return;
+    }
+    for name in NAMES.iter().filter(|name| request.contains_key(**name)) {
+        response.insert(HeaderName::from_static(name), list.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_and_declared_is_active() {
+        for (headers, expected) in [
+            (vec![], vec![]),
+            (vec![("a2a-extensions", "urn:c")], vec![]),
+            (vec![("a2a-extensions", "urn:b, urn:c,urn:b")], vec![("a2a-extensions", "urn:b")]),
+            (vec![("x-a2a-extensions", "urn:a")], vec![("x-a2a-extensions", "urn:a")]),
+            (
+                vec![("a2a-extensions", "urn:b"), ("a2a-extensions", "urn:a"), ("x-a2a-extensions", "urn:a")],
+                vec![("a2a-extensions", "urn:b, urn:a"), ("x-a2a-extensions", "urn:b, urn:a")],
+            ),
+        ] {
+            let mut request = HeaderMap::new();
+            for (name, value) in &headers {
+                request.append(*name, HeaderValue::from_static(value));
+            }
+            let mut response = HeaderMap::new();
+            if let Some(asked) = asked(&request) {
+                tell(&asked, |uri| matches!(uri, "urn:a" | "urn:b"), &request, &mut response);
+            }
+            let told: Vec<(&str, &str)> =
+                response.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+            assert_eq!(told, expected, "{headers:?}");
+        }
+    }
+}
