@@ -7,6 +7,7 @@ pub enum Job {
     Format,
     Lints,
     Arrows,
+    Compatibility,
     Workspace,
     /// A client suite, through one binding.
     Client(&'static Client, &'static str),
@@ -18,6 +19,7 @@ impl Job {
             Job::Format => "format".to_owned(),
             Job::Lints => "lints".to_owned(),
             Job::Arrows => "arrows".to_owned(),
+            Job::Compatibility => "compatibility".to_owned(),
             Job::Workspace => "workspace".to_owned(),
             Job::Client(client, binding) => format!("{}-{binding}", client.name),
         }
@@ -25,13 +27,13 @@ impl Job {
 }
 
 pub fn check() -> Vec<Job> {
-    vec![Job::Format, Job::Lints, Job::Arrows]
+    vec![Job::Format, Job::Lints, Job::Arrows, Job::Compatibility]
 }
 
 pub fn test() -> Vec<Job> {
     let clients =
         CLIENTS.iter().flat_map(|client| client.bindings.iter().map(move |binding| Job::Client(client, binding)));
-    [Job::Arrows, Job::Workspace].into_iter().chain(clients).collect()
+    [Job::Arrows, Job::Compatibility, Job::Workspace].into_iter().chain(clients).collect()
 }
 
 /// The jobs whose name contains one of the words; without words, all of them.

@@ -8,6 +8,7 @@ mod run;
 mod tally;
 
 mod arrows;
+mod compatibility;
 mod lints;
 mod workspace_tests;
 
@@ -32,7 +33,8 @@ use crate::jobs::Job;
 const HELP: &str = "\
 The checks and suites of Sabir.
 
-  cargo xtask check           format, lints, and who may know whom
+  cargo xtask check           format, lints, who may know whom, and the promises
+  cargo xtask compatibility   write docs/compatibility.md from the tests
   cargo xtask test            every suite against real parts; sets up what is missing
   cargo xtask test NAME...    only the suites whose name contains one of the words
 ";
@@ -44,6 +46,9 @@ fn main() -> ExitCode {
         [] | ["help" | "--help" | "-h"] => {
             println!("{}", help());
             return ExitCode::SUCCESS;
+        }
+        ["compatibility"] => {
+            return done(workspace::Workspace::load().and_then(|workspace| compatibility::write(&workspace)));
         }
         ["check"] => jobs::check(),
         ["test", names @ ..] => jobs::named(jobs::test(), names),
@@ -68,6 +73,16 @@ fn all(jobs: &[Job]) -> Result<ExitCode> {
     let total = run::all(&workspace, jobs);
     println!("{total}");
     Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn done(result: Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn help() -> String {

@@ -13,7 +13,7 @@ use crate::command::{self, seconds};
 use crate::jobs::Job;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{arrows, client, lints, setup, workspace_tests};
+use crate::{arrows, client, compatibility, lints, setup, workspace_tests};
 
 pub fn all(workspace: &Workspace, jobs: &[Job]) -> Tally {
     let mut kept = Kept::default();
@@ -42,13 +42,8 @@ fn one(workspace: &Workspace, kept: &mut Kept, job: &Job) -> Result<Tally> {
     match job {
         Job::Format => lints::format(workspace).map(|()| Tally::PASSED),
         Job::Lints => lints::clippy(workspace).map(|()| Tally::PASSED),
-        Job::Arrows => {
-            let broken = arrows::broken(workspace)?;
-            for sentence in &broken {
-                println!("    FAILED: {sentence}");
-            }
-            Ok(if broken.is_empty() { Tally::PASSED } else { Tally::FAILED })
-        }
+        Job::Arrows => Ok(told(&arrows::broken(workspace)?)),
+        Job::Compatibility => Ok(told(&compatibility::faults(workspace)?)),
         Job::Workspace => workspace_tests::run(workspace),
         Job::Client(client, binding) => {
             let binary = kept.server(workspace)?;
@@ -57,6 +52,14 @@ fn one(workspace: &Workspace, kept: &mut Kept, job: &Job) -> Result<Tally> {
             client::run(setup::command(workspace, client), binding, &binary, &log)
         }
     }
+}
+
+/// A check that gives a sentence for each thing that is wrong.
+fn told(faults: &[String]) -> Tally {
+    for sentence in faults {
+        println!("    FAILED: {sentence}");
+    }
+    if faults.is_empty() { Tally::PASSED } else { Tally::FAILED }
 }
 
 /// What is made once and used by several jobs; a failure is made once too.

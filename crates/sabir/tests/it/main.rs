@@ -2,7 +2,9 @@
 
 mod configuration;
 mod crashing;
+mod desk;
 mod fuzzing;
+mod promises;
 mod reading_slowly;
 mod serving;
 mod starting;

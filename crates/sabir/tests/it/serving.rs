@@ -1,53 +1,12 @@
 //! The surfaces of the real program, over HTTP as it is.
 
-use sabir_testkit::http::Reply;
-use sabir_testkit::process::{Options, Sabir};
-use sabir_testkit::sse;
+use sabir_testkit::process::Options;
 use serde_json::{Value, json};
 
 use crate::SABIR;
+use crate::desk::{Desk, v1_message, v03_message};
 
 const V1: (&str, &str) = ("A2A-Version", "1.0");
-
-struct Desk {
-    server: Sabir,
-    _folder: tempfile::TempDir,
-}
-
-impl Desk {
-    fn new() -> Self {
-        Self::with(|options| options)
-    }
-
-    fn with(change: impl FnOnce(Options) -> Options) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let server = change(Options::new(SABIR, folder.path())).start();
-        Self { server, _folder: folder }
-    }
-
-    fn ask(&self, verb: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        self.server.http().exchange(verb, path, headers, body.as_bytes()).expect("it answers")
-    }
-
-    fn rpc(&self, path: &str, method: &str, params: Value) -> Value {
-        let body = json!({"jsonrpc": "2.0", "id": "r", "method": method, "params": params});
-        self.ask("POST", path, &[], &body).json()
-    }
-
-    fn stream(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Vec<sse::Frame> {
-        let opened = sse::open(self.server.address, "POST", path, headers, body.to_string().as_bytes()).unwrap();
-        opened.unwrap_or_else(|reply| panic!("{}", reply.text())).rest().unwrap()
-    }
-}
-
-fn v1_message(text: &str) -> Value {
-    json!({"message": {"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}]}})
-}
-
-fn v03_message(text: &str) -> Value {
-    json!({"message": {"kind": "message", "messageId": text, "role": "user", "parts": [{"kind": "text", "text": text}]}})
-}
 
 #[test]
 fn one_task_is_known_in_every_dialect_and_binding() {

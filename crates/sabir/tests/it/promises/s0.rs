@@ -1,0 +1,1 @@
+//! The promises of coding-agent-a2a.

@@ -1,0 +1,1 @@
+//! The promises of a tutorial of protocol v0.1.
