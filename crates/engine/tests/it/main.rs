@@ -7,6 +7,7 @@ mod cancelling;
 mod full_store;
 mod joining;
 mod listing;
+mod naming;
 mod recovering;
 mod scheduling;
 mod sending;
