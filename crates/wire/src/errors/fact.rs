@@ -14,9 +14,10 @@ const LONGEST: usize = 200;
 /// More of them help nobody, and a caller could make us write without end.
 const MOST_VIOLATIONS: usize = 20;
 
-const PATHS: &str = "POST JSON-RPC to /, /a2a, /a2a/jsonrpc or /v1/a2a (one version only: /a2a/v1, /a2a/v0.3); \
-    HTTP+JSON is at /message:send, /tasks and so on, also below /a2a/rest (0.3: below /v1 there); \
-    one agent of several is below /agents/{id}; the card is at /.well-known/agent-card.json; \
+const PATHS: &str = "POST JSON-RPC to /, /a2a, /a2a/jsonrpc or /v1/a2a (one version only: /a2a/v1, /a2a/v0.3, \
+    /a2a/v0.1); HTTP+JSON is at /message:send, /tasks and so on, also below /a2a/rest (0.3: below /v1 there); \
+    the gateway is below /v1/a2a/agents; one agent of several is below /agents/{id}; \
+    the card is at /.well-known/agent-card.json; \
     versions: 0.1,0.2,0.3,1.0";
 
 pub(super) type Fact<'e> = (&'static str, Cow<'e, str>);

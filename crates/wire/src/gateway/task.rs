@@ -1,6 +1,6 @@
 //! A task as the gateway shows it: one text in, one text out, and the conversation around them.
 
-use sabir_model::{Artifact, Content, Json, Message, Role, State, Task};
+use sabir_model::{Artifact, Content, Json, Message, Part, Role, State, Task};
 use serde::Serialize;
 
 use super::send::SYSTEM_NOTE;
@@ -106,11 +106,16 @@ fn output(task: &Task) -> Vec<String> {
     }
 }
 
+/// Its texts; what has none is told by its data, its address or its name.
 fn text_of(artifact: &Artifact) -> String {
-    let texts = artifact.parts.iter().map(|part| match &part.content {
+    let texts: Vec<&str> = artifact.parts.iter().filter_map(Part::as_text).filter(|text| !text.is_empty()).collect();
+    if !texts.is_empty() {
+        return texts.join("\n");
+    }
+    let others = artifact.parts.iter().map(|part| match &part.content {
         Content::Text(text) | Content::Url(text) => text.as_str(),
         Content::Data(data) => data.as_str(),
         Content::Bytes(_) => part.filename.as_deref().unwrap_or_default(),
     });
-    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+    others.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }
