@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use toml::de::DeValue;
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum Raw {
     /// From the environment, the command line or the table of defaults, where all is text.
@@ -17,11 +19,28 @@ pub enum Raw {
     Other(String),
 }
 
+impl From<&DeValue<'_>> for Raw {
+    fn from(value: &DeValue) -> Self {
+        match value {
+            DeValue::String(text) => Raw::Text(text.to_string()),
+            DeValue::Boolean(value) => Raw::Boolean(*value),
+            DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+                Ok(number) => Raw::Integer(number),
+                Err(_) => Raw::Other(format!("the number {}", short(number.as_str()))),
+            },
+            DeValue::Float(number) => Raw::Other(format!("the number {}", short(number.as_str()))),
+            DeValue::Datetime(date) => Raw::Other(format!("the date {date}")),
+            DeValue::Array(list) => Raw::List(list.iter().map(|value| Raw::from(value.get_ref())).collect()),
+            DeValue::Table(_) => Raw::Other("a table".to_owned()),
+        }
+    }
+}
+
 impl fmt::Display for Raw {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Raw::Word(text) | Raw::Text(text) => {
-                let shown: String = text.chars().take(LONGEST).collect();
+                let shown = short(text);
                 let more = if shown.len() < text.len() { "..." } else { "" };
                 write!(out, "{shown:?}{more}")
             }
@@ -35,3 +54,7 @@ impl fmt::Display for Raw {
 
 /// An error message is one line for a person; nobody reads the rest of a long value.
 const LONGEST: usize = 80;
+
+fn short(text: &str) -> String {
+    text.chars().take(LONGEST).collect()
+}

@@ -1,70 +1,18 @@
-//! The one table of everything that can be set.
+//! The one table of everything that the sections of the file can set.
 //!
-//! A row names the key, its default as a person would write it, where else it can be set, a sentence for the
-//! documentation, and how it is read into its field. A key that has no row here does not exist.
+//! A key that has no row here does not exist.
 
 use serde_json::Value;
 
 use super::kinds::*;
 use super::raw::Raw;
 use super::sections::*;
+use super::setting::{Setting, put};
 use super::store_url::store_url;
-
-/// One row. `T` is what it is a setting of: the whole `Config`, or one `Agent`.
-pub struct Setting<T: 'static> {
-    /// `section.key`; for agents the key alone.
-    pub key: &'static str,
-    /// As text; empty means that it is not set.
-    pub default: &'static str,
-    #[allow(dead_code, reason = "the documentation is held against it by a test")]
-    pub help: &'static str,
-    /// A shorter environment name than the one made from the key.
-    pub short: Option<&'static str>,
-    #[allow(dead_code, reason = "the documentation is held against it by a test")]
-    pub flag: Option<&'static str>,
-    read: fn(&mut T, &Raw) -> Result<Value, String>,
-}
-
-impl<T> Setting<T> {
-    /// Reads `raw` into its field. Answers with the value as `sabir config` shows it, or says what is wrong
-    /// in words that follow the name of the setting: `is "soon"; expected a duration ...`.
-    pub fn read(&self, target: &mut T, raw: &Raw) -> Result<Value, String> {
-        (self.read)(target, raw)
-    }
-
-    const fn short(self, name: &'static str) -> Self {
-        Setting { short: Some(name), ..self }
-    }
-
-    const fn flag(self, name: &'static str) -> Self {
-        Setting { flag: Some(name), ..self }
-    }
-}
-
-impl Setting<Config> {
-    pub fn section(&self) -> &'static str {
-        self.key.split_once('.').map_or("", |(section, _)| section)
-    }
-
-    pub fn leaf(&self) -> &'static str {
-        self.key.split_once('.').map_or(self.key, |(_, leaf)| leaf)
-    }
-
-    /// `server.listen` is `SABIR_SERVER_LISTEN`.
-    pub fn variable(&self) -> String {
-        format!("SABIR_{}", self.key.replace('.', "_").to_uppercase())
-    }
-}
 
 /// The setting of this key; the key is one of ours.
 pub fn setting(key: &str) -> &'static Setting<Config> {
     let found = SETTINGS.iter().find(|setting| setting.key == key);
-    found.expect("keys inside the program are keys of the table")
-}
-
-/// The agent setting of this key; the key is one of ours.
-pub fn agent_setting(key: &str) -> &'static Setting<Agent> {
-    let found = AGENT_SETTINGS.iter().find(|setting| setting.key == key);
     found.expect("keys inside the program are keys of the table")
 }
 
@@ -239,41 +187,6 @@ pub static SETTINGS: &[Setting<Config>] = &[
     .flag("--log-format"),
 ];
 
-/// The keys of an `[[agent]]` table. `id` and `kind` must be there.
-pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
-    agent(
-        "id",
-        "",
-        "Its name in paths, and its tenant in 1.0: 1 to 64 letters, digits, dots, dashes and underscores.",
-        |agent, raw| put(&mut agent.id, agent_id(raw)?),
-    ),
-    agent("kind", "", "What does the work: `demo` or `conformance`.", |agent, raw| {
-        put(&mut agent.kind, agent_kind(raw)?)
-    })
-    .short("SABIR_AGENT")
-    .flag("--agent"),
-    agent("name", "", "Its name on cards. Without it the kind's own name.", |agent, raw| {
-        put(&mut agent.name, text(raw)?)
-    }),
-    agent("description", "", "What cards say about it.", |agent, raw| put(&mut agent.description, text(raw)?)),
-    agent(
-        "default",
-        "false",
-        "Messages that name no agent go to this one. Without any such agent they go to the first by id.",
-        |agent, raw| put(&mut agent.default, switch(raw)?),
-    ),
-    agent("max_concurrent", "10000", "How many of its tasks run at the same time.", |agent, raw| {
-        put(&mut agent.max_concurrent, count(raw, 1..=1_000_000)?)
-    }),
-    agent("queue", "10000", "How many tasks may wait for their turn; further ones are refused.", |agent, raw| {
-        put(&mut agent.queue, count(raw, 0..=1_000_000)?)
-    }),
-    agent("timeout", "off", "A run that takes longer fails.", |agent, raw| put(&mut agent.timeout, limit(raw)?)),
-    agent("idle_timeout", "off", "A run that is silent for this long fails.", |agent, raw| {
-        put(&mut agent.idle_timeout, limit(raw)?)
-    }),
-];
-
 /// A row of a section.
 const fn global(
     key: &'static str,
@@ -281,29 +194,5 @@ const fn global(
     help: &'static str,
     read: fn(&mut Config, &Raw) -> Result<Value, String>,
 ) -> Setting<Config> {
-    row(key, default, help, read)
-}
-
-/// A row of an `[[agent]]` table.
-const fn agent(
-    key: &'static str,
-    default: &'static str,
-    help: &'static str,
-    read: fn(&mut Agent, &Raw) -> Result<Value, String>,
-) -> Setting<Agent> {
-    row(key, default, help, read)
-}
-
-const fn row<T>(
-    key: &'static str,
-    default: &'static str,
-    help: &'static str,
-    read: fn(&mut T, &Raw) -> Result<Value, String>,
-) -> Setting<T> {
-    Setting { key, default, help, short: None, flag: None, read }
-}
-
-fn put<V>(field: &mut V, (value, shown): (V, Value)) -> Result<Value, String> {
-    *field = value;
-    Ok(shown)
+    Setting::new(key, default, help, read)
 }

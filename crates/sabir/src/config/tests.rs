@@ -1,11 +1,13 @@
 //! The whole way from file, environment and flags to a `Config`, without touching a disk or a process.
 
+use super::agent_settings::AGENT_SETTINGS;
 use super::borrowed::{BORROWED, Borrowed};
 use super::environment::Environment;
 use super::layers::{Loaded, Problems, stack};
 use super::origin::Origin;
 use super::sections::{Agent, AgentKind, Config};
-use super::settings::{AGENT_SETTINGS, SETTINGS, Setting};
+use super::setting::Setting;
+use super::settings::SETTINGS;
 use super::{Audience, file, show};
 use crate::cli::Options;
 

@@ -1,0 +1,61 @@
+//! The tables of everything that can be set of an agent.
+
+use serde_json::Value;
+
+use super::kinds::*;
+use super::raw::Raw;
+use super::sections::Agent;
+use super::setting::{Setting, put};
+
+/// The agent setting of this key; the key is one of ours.
+pub fn agent_setting(key: &str) -> &'static Setting<Agent> {
+    let found = AGENT_SETTINGS.iter().find(|setting| setting.key == key);
+    found.expect("keys inside the program are keys of the table")
+}
+
+/// The keys of an `[[agent]]` table.
+pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
+    agent(
+        "id",
+        "",
+        "Its name in paths, and its tenant in 1.0: 1 to 64 letters, digits, dots, dashes and underscores.",
+        |agent, raw| put(&mut agent.id, agent_id(raw)?),
+    )
+    .required(),
+    agent("kind", "", "What does the work: `demo` or `conformance`.", |agent, raw| {
+        put(&mut agent.kind, agent_kind(raw)?)
+    })
+    .required()
+    .short("SABIR_AGENT")
+    .flag("--agent"),
+    agent("name", "", "Its name on cards. Without it the kind's own name.", |agent, raw| {
+        put(&mut agent.name, text(raw)?)
+    }),
+    agent("description", "", "What cards say about it.", |agent, raw| put(&mut agent.description, text(raw)?)),
+    agent(
+        "default",
+        "false",
+        "Messages that name no agent go to this one. Without any such agent they go to the first by id.",
+        |agent, raw| put(&mut agent.default, switch(raw)?),
+    ),
+    agent("max_concurrent", "10000", "How many of its tasks run at the same time.", |agent, raw| {
+        put(&mut agent.max_concurrent, count(raw, 1..=1_000_000)?)
+    }),
+    agent("queue", "10000", "How many tasks may wait for their turn; further ones are refused.", |agent, raw| {
+        put(&mut agent.queue, count(raw, 0..=1_000_000)?)
+    }),
+    agent("timeout", "off", "A run that takes longer fails.", |agent, raw| put(&mut agent.timeout, limit(raw)?)),
+    agent("idle_timeout", "off", "A run that is silent for this long fails.", |agent, raw| {
+        put(&mut agent.idle_timeout, limit(raw)?)
+    }),
+];
+
+/// A row of an `[[agent]]` table.
+const fn agent(
+    key: &'static str,
+    default: &'static str,
+    help: &'static str,
+    read: fn(&mut Agent, &Raw) -> Result<Value, String>,
+) -> Setting<Agent> {
+    Setting::new(key, default, help, read)
+}
