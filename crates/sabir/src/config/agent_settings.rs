@@ -1,5 +1,6 @@
 //! The tables of everything that can be set of an agent.
 
+use sabir_model::Skill;
 use serde_json::Value;
 
 use super::kinds::*;
@@ -29,9 +30,19 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
     .short("SABIR_AGENT")
     .flag("--agent"),
     agent("name", "", "Its name on cards. Without it the kind's own name.", |agent, raw| {
-        put(&mut agent.name, text(raw)?)
+        put(&mut agent.name, optional_text(raw)?)
     }),
-    agent("description", "", "What cards say about it.", |agent, raw| put(&mut agent.description, text(raw)?)),
+    agent("description", "", "What cards say about it.", |agent, raw| put(&mut agent.description, optional_text(raw)?)),
+    agent(
+        "input_modes",
+        "",
+        "The media types that it takes, as the default modes of its card; parts of other types are refused. Without \
+         it those of its skills, if all of them list some, or else the kind's own.",
+        |agent, raw| put(&mut agent.input_modes, modes(raw)?),
+    ),
+    agent("output_modes", "", "The media types that it gives, in the same way.", |agent, raw| {
+        put(&mut agent.output_modes, modes(raw)?)
+    }),
     agent(
         "default",
         "false",
@@ -50,6 +61,31 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
     }),
 ];
 
+/// The keys of an `[[agent.skill]]` table.
+pub static SKILL_SETTINGS: &[Setting<Skill>] = &[
+    skill("id", "", "Its name for programs, which no other skill of the agent has.", |skill, raw| {
+        put(&mut skill.id, text(raw)?)
+    })
+    .required(),
+    skill("name", "", "Its name for people.", |skill, raw| put(&mut skill.name, text(raw)?)).required(),
+    skill("description", "", "What it does, for those who choose.", |skill, raw| {
+        put(&mut skill.description, text(raw)?)
+    })
+    .required(),
+    skill("tags", "", "Words to find it by.", |skill, raw| put(&mut skill.tags, texts(raw)?)),
+    skill("examples", "", "Messages that it can answer.", |skill, raw| put(&mut skill.examples, texts(raw)?)),
+    skill(
+        "input_modes",
+        "",
+        "The media types that it takes. Without it those of the agent. A part that neither the agent nor any of its \
+         skills lists is refused.",
+        |skill, raw| put(&mut skill.input_modes, modes(raw)?),
+    ),
+    skill("output_modes", "", "The media types that it gives. Without it those of the agent.", |skill, raw| {
+        put(&mut skill.output_modes, modes(raw)?)
+    }),
+];
+
 /// A row of an `[[agent]]` table.
 const fn agent(
     key: &'static str,
@@ -57,5 +93,14 @@ const fn agent(
     help: &'static str,
     read: fn(&mut Agent, &Raw) -> Result<Value, String>,
 ) -> Setting<Agent> {
+    Setting::new(key, default, help, read)
+}
+
+const fn skill(
+    key: &'static str,
+    default: &'static str,
+    help: &'static str,
+    read: fn(&mut Skill, &Raw) -> Result<Value, String>,
+) -> Setting<Skill> {
     Setting::new(key, default, help, read)
 }

@@ -2,12 +2,13 @@
 //!
 //! An id becomes a path segment and a tenant, so it must not look like a path that the server has already.
 
+use sabir_model::Skill;
 use serde_json::json;
 
-use super::agent_settings::{AGENT_SETTINGS, agent_setting};
+use super::agent_settings::{AGENT_SETTINGS, SKILL_SETTINGS, agent_setting};
 use super::borrowed::Said;
-use super::described::{Described, repeated};
-use super::file::File;
+use super::described::{Described, repeated, segment};
+use super::file::{AgentTable, File};
 use super::kinds::{Read, choice, said, wrong};
 use super::nearest::nearest;
 use super::origin::{Origin, Problem};
@@ -131,7 +132,7 @@ fn blank() -> Agent {
 fn read_tables(file: &File, problems: &mut Vec<Problem>) -> Vec<Described<Agent>> {
     let mut agents: Vec<Described<Agent>> = Vec::new();
     for table in &file.agents {
-        let new = Described::read(blank(), AGENT_SETTINGS, &file.name, table, problems);
+        let new = read_table(file, table, problems);
         problems.extend(repeated(&file.name, "agents", "id", &agents, &new));
         let is_default = |old: &&Described<Agent>| old.subject.default && new.subject.default;
         if let (Some(line), Some(old)) = (new.line("default"), agents.iter().find(is_default)) {
@@ -141,6 +142,22 @@ fn read_tables(file: &File, problems: &mut Vec<Problem>) -> Vec<Described<Agent>
         agents.push(new);
     }
     agents
+}
+
+fn read_table(file: &File, table: &AgentTable, problems: &mut Vec<Problem>) -> Described<Agent> {
+    let mut agent = Described::read(blank(), AGENT_SETTINGS, &file.name, &table.agent, problems);
+    let mut skills: Vec<Described<Skill>> = Vec::new();
+    for table in &table.skills {
+        let new = Described::read(Skill::default(), SKILL_SETTINGS, &file.name, table, problems);
+        problems.extend(repeated(&file.name, "skills", "id", &skills, &new));
+        skills.push(new);
+    }
+    for skill in skills {
+        let name = format!("skill.{}", segment(&skill.subject.id));
+        let skill = agent.absorb(&name, skill);
+        agent.subject.skills.push(skill);
+    }
+    agent
 }
 
 #[cfg(test)]

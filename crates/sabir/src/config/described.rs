@@ -102,3 +102,9 @@ pub fn repeated<T>(file: &str, what: &str, key: &str, earlier: &[Described<T>], 
     let words = format!("there are two {what} with the {key} {value}");
     earlier.iter().any(is_same).then(|| Problem::in_file(file, line, &words))
 }
+
+/// A name as a part of a key: in quotes where TOML would want them.
+pub fn segment(name: &str) -> String {
+    let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    if !name.is_empty() && name.bytes().all(is_bare) { name.to_owned() } else { json!(name).to_string() }
+}

@@ -6,10 +6,11 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use sabir_model::Skill;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::agent_settings::AGENT_SETTINGS;
+use super::agent_settings::{AGENT_SETTINGS, SKILL_SETTINGS};
 use super::environment::{self, Environment};
 use super::origin::Problem;
 use super::raw::Raw;
@@ -26,7 +27,7 @@ const USUAL: &str = "sabir.toml";
 pub struct File {
     pub name: String,
     pub entries: Vec<Entry<Config>>,
-    pub agents: Vec<Table<Agent>>,
+    pub agents: Vec<AgentTable>,
     pub problems: Vec<Misfit>,
 }
 
@@ -43,6 +44,12 @@ pub struct Table<T: 'static> {
     /// Where the header is.
     pub line: usize,
     pub entries: Vec<Entry<T>>,
+}
+
+/// An `[[agent]]` table and the tables below it.
+pub struct AgentTable {
+    pub agent: Table<Agent>,
+    pub skills: Vec<Table<Skill>>,
 }
 
 /// Something that does not belong.
@@ -122,7 +129,10 @@ impl Reader<'_> {
                     self.complain(line, words);
                 }
                 (None, value) if name == "agent" => {
-                    self.file.agents = self.take_list("agent", AGENT_SETTINGS, line, value);
+                    for (line, table) in self.tables("agent", line, value) {
+                        let agent = self.take_agent(line, table);
+                        self.file.agents.push(agent);
+                    }
                 }
                 (None, value) => self.complain(line, unknown(&place, name, value)),
             }
@@ -136,6 +146,22 @@ impl Reader<'_> {
             let entry = self.take_entry(&place, &settings, key, value);
             self.file.entries.extend(entry);
         }
+    }
+
+    fn take_agent(&mut self, line: usize, table: &DeTable) -> AgentTable {
+        let settings: Vec<_> = AGENT_SETTINGS.iter().collect();
+        let mut place = place("[[agent]]".to_owned(), &settings);
+        place.tables = vec!["[[agent.skill]]".to_owned()];
+        let agent = Table { header: place.header.clone(), line, entries: Vec::new() };
+        let mut taken = AgentTable { agent, skills: Vec::new() };
+        for (key, value) in table {
+            let line = self.lines.of(key);
+            match key.get_ref().as_ref() {
+                "skill" => taken.skills = self.take_list("agent.skill", SKILL_SETTINGS, line, value.get_ref()),
+                _ => taken.agent.entries.extend(self.take_entry(&place, &settings, key, value)),
+            }
+        }
+        taken
     }
 
     /// The tables of a list, which has this path in the file.

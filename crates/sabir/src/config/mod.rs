@@ -30,6 +30,7 @@ mod raw;
 mod addresses;
 mod duration;
 mod log_filter;
+mod media_type;
 mod nearest;
 mod size;
 mod store_url;

@@ -7,6 +7,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sabir_model::Skill;
+
 /// Everything `serve` needs to know.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config {
@@ -84,6 +86,10 @@ pub struct Agent {
     pub kind: AgentKind,
     pub name: Option<String>,
     pub description: Option<String>,
+    /// Empty: nothing is said, so the kind's own hold. The same for the modes.
+    pub skills: Vec<Skill>,
+    pub input_modes: Vec<String>,
+    pub output_modes: Vec<String>,
     pub default: bool,
     pub max_concurrent: usize,
     pub queue: usize,
@@ -99,6 +105,9 @@ impl Agent {
             kind,
             name: None,
             description: None,
+            skills: Vec::new(),
+            input_modes: Vec::new(),
+            output_modes: Vec::new(),
             default: false,
             max_concurrent: 10_000,
             queue: 10_000,

@@ -89,16 +89,16 @@ pub static SETTINGS: &[Setting<Config>] = &[
         "card.name",
         "",
         "The server's name on its card. Without it a single agent's name is used.",
-        |config, raw| put(&mut config.card.name, text(raw)?),
+        |config, raw| put(&mut config.card.name, optional_text(raw)?),
     ),
     global("card.description", "", "What the card says about the server.", |config, raw| {
-        put(&mut config.card.description, text(raw)?)
+        put(&mut config.card.description, optional_text(raw)?)
     }),
     global(
         "card.organization",
         "",
         "Who runs the server, as the card's provider. Without it `Sabir`.",
-        |config, raw| put(&mut config.card.organization, text(raw)?),
+        |config, raw| put(&mut config.card.organization, optional_text(raw)?),
     ),
     global(
         "card.organization_url",
@@ -107,7 +107,7 @@ pub static SETTINGS: &[Setting<Config>] = &[
         |config, raw| put(&mut config.card.organization_url, web_url(raw)?),
     ),
     global("card.version", "", "The version on the card. Without it the version of this program.", |config, raw| {
-        put(&mut config.card.version, text(raw)?)
+        put(&mut config.card.version, optional_text(raw)?)
     }),
     global("card.documentation_url", "", "A page for the people who write clients.", |config, raw| {
         put(&mut config.card.documentation_url, web_url(raw)?)

@@ -2,6 +2,7 @@
 
 mod configuration;
 mod crashing;
+mod describing;
 mod fuzzing;
 mod reading_slowly;
 mod serving;
