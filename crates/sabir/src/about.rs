@@ -2,8 +2,8 @@
 //!
 //! Cards and checks both come from the result, so what is configured here is shown and enforced alike.
 
-use sabir_engine::{About, Inputs};
-use sabir_model::Skill;
+use sabir_engine::{About, Inputs, Streaming};
+use sabir_model::{Extension, Skill};
 
 use crate::config::Agent;
 
@@ -17,6 +17,8 @@ pub fn describe(own: About, agent: &Agent) -> About {
         skills: skills(own.skills, agent),
         input_modes: modes(own.input_modes, &agent.input_modes, agent, |skill| &skill.input_modes),
         output_modes: modes(own.output_modes, &agent.output_modes, agent, |skill| &skill.output_modes),
+        extensions: extensions(own.extensions, &agent.extensions),
+        streaming: if agent.streaming { own.streaming } else { Streaming::Refused },
         takes: if lists_inputs { Inputs::Listed } else { own.takes },
         ..own
     }
@@ -51,6 +53,18 @@ fn modes(own: Vec<String>, configured: &[String], agent: &Agent, of: fn(&Skill) 
     for mode in agent.skills.iter().flat_map(of) {
         if !all.contains(mode) {
             all.push(mode.clone());
+        }
+    }
+    all
+}
+
+/// The kind's own and the configured ones, which stand for those of the same URI.
+fn extensions(own: Vec<Extension>, configured: &[Extension]) -> Vec<Extension> {
+    let mut all = own;
+    for extension in configured {
+        match all.iter_mut().find(|known| known.uri == extension.uri) {
+            Some(known) => *known = extension.clone(),
+            None => all.push(extension.clone()),
         }
     }
     all
@@ -93,5 +107,14 @@ mod tests {
         ] {
             assert_eq!(say(skills, modes), expected, "{skills:?} {modes:?}");
         }
+    }
+
+    #[test]
+    fn a_configured_extension_stands_for_the_one_of_the_same_uri() {
+        let extension =
+            |uri: &str, required| Extension { uri: uri.to_owned(), description: None, required, params: None };
+        let own = vec![extension("urn:a", false), extension("urn:b", false)];
+        let all = extensions(own, &[extension("urn:c", false), extension("urn:a", true)]);
+        assert_eq!(all, [extension("urn:a", true), extension("urn:b", false), extension("urn:c", false)]);
     }
 }

@@ -1,6 +1,6 @@
 //! The tables of everything that can be set of an agent.
 
-use sabir_model::Skill;
+use sabir_model::{Extension, Skill};
 use serde_json::Value;
 
 use super::kinds::*;
@@ -44,6 +44,12 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
         put(&mut agent.output_modes, modes(raw)?)
     }),
     agent(
+        "streaming",
+        "true",
+        "Whether callers may watch its tasks. With `false` streaming calls are refused, and its card says so.",
+        |agent, raw| put(&mut agent.streaming, switch(raw)?),
+    ),
+    agent(
         "default",
         "false",
         "Messages that name no agent go to this one. Without any such agent they go to the first by id.",
@@ -86,6 +92,23 @@ pub static SKILL_SETTINGS: &[Setting<Skill>] = &[
     }),
 ];
 
+/// The keys of an `[[agent.extension]]` table.
+pub static EXTENSION_SETTINGS: &[Setting<Extension>] = &[
+    extension("uri", "", "Its name, which callers put into `A2A-Extensions` to activate it.", |extension, raw| {
+        put(&mut extension.uri, uri(raw)?)
+    })
+    .required(),
+    extension("description", "", "What the agent does with it.", |extension, raw| {
+        put(&mut extension.description, optional_text(raw)?)
+    }),
+    extension("required", "false", "Refuse messages that do not activate it.", |extension, raw| {
+        put(&mut extension.required, switch(raw)?)
+    }),
+    extension("params", "", "Any table; the card shows it as JSON.", |extension, raw| {
+        put(&mut extension.params, table(raw)?)
+    }),
+];
+
 /// A row of an `[[agent]]` table.
 const fn agent(
     key: &'static str,
@@ -102,5 +125,14 @@ const fn skill(
     help: &'static str,
     read: fn(&mut Skill, &Raw) -> Result<Value, String>,
 ) -> Setting<Skill> {
+    Setting::new(key, default, help, read)
+}
+
+const fn extension(
+    key: &'static str,
+    default: &'static str,
+    help: &'static str,
+    read: fn(&mut Extension, &Raw) -> Result<Value, String>,
+) -> Setting<Extension> {
     Setting::new(key, default, help, read)
 }

@@ -2,10 +2,10 @@
 //!
 //! An id becomes a path segment and a tenant, so it must not look like a path that the server has already.
 
-use sabir_model::Skill;
+use sabir_model::{Extension, Skill};
 use serde_json::json;
 
-use super::agent_settings::{AGENT_SETTINGS, SKILL_SETTINGS, agent_setting};
+use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS, agent_setting};
 use super::borrowed::Said;
 use super::described::{Described, repeated, segment};
 use super::file::{AgentTable, File};
@@ -146,6 +146,7 @@ fn read_tables(file: &File, problems: &mut Vec<Problem>) -> Vec<Described<Agent>
 
 fn read_table(file: &File, table: &AgentTable, problems: &mut Vec<Problem>) -> Described<Agent> {
     let mut agent = Described::read(blank(), AGENT_SETTINGS, &file.name, &table.agent, problems);
+
     let mut skills: Vec<Described<Skill>> = Vec::new();
     for table in &table.skills {
         let new = Described::read(Skill::default(), SKILL_SETTINGS, &file.name, table, problems);
@@ -156,6 +157,19 @@ fn read_table(file: &File, table: &AgentTable, problems: &mut Vec<Problem>) -> D
         let name = format!("skill.{}", segment(&skill.subject.id));
         let skill = agent.absorb(&name, skill);
         agent.subject.skills.push(skill);
+    }
+
+    let mut extensions: Vec<Described<Extension>> = Vec::new();
+    for table in &table.extensions {
+        let blank = Extension { uri: String::new(), description: None, required: false, params: None };
+        let new = Described::read(blank, EXTENSION_SETTINGS, &file.name, table, problems);
+        problems.extend(repeated(&file.name, "extensions", "uri", &extensions, &new));
+        extensions.push(new);
+    }
+    for extension in extensions {
+        let name = format!("extension.{}", segment(&extension.subject.uri));
+        let extension = agent.absorb(&name, extension);
+        agent.subject.extensions.push(extension);
     }
     agent
 }

@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use sabir_model::Skill;
+use sabir_model::{Extension, Skill};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::agent_settings::{AGENT_SETTINGS, SKILL_SETTINGS};
+use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS};
 use super::environment::{self, Environment};
 use super::origin::Problem;
 use super::raw::Raw;
@@ -50,6 +50,7 @@ pub struct Table<T: 'static> {
 pub struct AgentTable {
     pub agent: Table<Agent>,
     pub skills: Vec<Table<Skill>>,
+    pub extensions: Vec<Table<Extension>>,
 }
 
 /// Something that does not belong.
@@ -151,13 +152,14 @@ impl Reader<'_> {
     fn take_agent(&mut self, line: usize, table: &DeTable) -> AgentTable {
         let settings: Vec<_> = AGENT_SETTINGS.iter().collect();
         let mut place = place("[[agent]]".to_owned(), &settings);
-        place.tables = vec!["[[agent.skill]]".to_owned()];
+        place.tables = vec!["[[agent.skill]]".to_owned(), "[[agent.extension]]".to_owned()];
         let agent = Table { header: place.header.clone(), line, entries: Vec::new() };
-        let mut taken = AgentTable { agent, skills: Vec::new() };
+        let mut taken = AgentTable { agent, skills: Vec::new(), extensions: Vec::new() };
         for (key, value) in table {
-            let line = self.lines.of(key);
+            let (line, list) = (self.lines.of(key), value.get_ref());
             match key.get_ref().as_ref() {
-                "skill" => taken.skills = self.take_list("agent.skill", SKILL_SETTINGS, line, value.get_ref()),
+                "skill" => taken.skills = self.take_list("agent.skill", SKILL_SETTINGS, line, list),
+                "extension" => taken.extensions = self.take_list("agent.extension", EXTENSION_SETTINGS, line, list),
                 _ => taken.agent.entries.extend(self.take_entry(&place, &settings, key, value)),
             }
         }

@@ -13,6 +13,7 @@ use super::raw::Raw;
 use super::{addresses as address, duration as time, log_filter, media_type, nearest, size as bytes, web_url as web};
 
 pub use super::agents::{agent_id, agent_kind};
+pub use super::carried::table;
 
 pub type Read<V> = Result<(V, Value), String>;
 
@@ -74,6 +75,13 @@ pub fn web_url(raw: &Raw) -> Read<Option<String>> {
         wrong(raw, expected)
     })?;
     Ok((Some(url.clone()), json!(url)))
+}
+
+/// The name of something by an address that need not lead anywhere.
+pub fn uri(raw: &Raw) -> Read<String> {
+    let uri = said(raw).and_then(web::parse_uri);
+    let uri = uri.ok_or_else(|| wrong(raw, "a URI without commas, such as \"https://example.com/ext/v1\""))?;
+    Ok((uri.clone(), json!(uri)))
 }
 
 pub fn addresses(raw: &Raw) -> Read<Vec<SocketAddr>> {

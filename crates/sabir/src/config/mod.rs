@@ -28,6 +28,7 @@ mod kinds;
 mod raw;
 
 mod addresses;
+mod carried;
 mod duration;
 mod log_filter;
 mod media_type;

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sabir_model::Skill;
+use sabir_model::{Extension, Skill};
 
 /// Everything `serve` needs to know.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -90,6 +90,9 @@ pub struct Agent {
     pub skills: Vec<Skill>,
     pub input_modes: Vec<String>,
     pub output_modes: Vec<String>,
+    /// Beside the kind's own.
+    pub extensions: Vec<Extension>,
+    pub streaming: bool,
     pub default: bool,
     pub max_concurrent: usize,
     pub queue: usize,
@@ -108,6 +111,8 @@ impl Agent {
             skills: Vec::new(),
             input_modes: Vec::new(),
             output_modes: Vec::new(),
+            extensions: Vec::new(),
+            streaming: true,
             default: false,
             max_concurrent: 10_000,
             queue: 10_000,

@@ -1,6 +1,6 @@
 //! The whole way from file, environment and flags to a `Config`, without touching a disk or a process.
 
-use super::agent_settings::{AGENT_SETTINGS, SKILL_SETTINGS};
+use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS};
 use super::borrowed::{BORROWED, Borrowed};
 use super::environment::Environment;
 use super::layers::{Loaded, Problems, stack};
@@ -177,6 +177,53 @@ fn a_list_of_skills_must_make_sense() {
 }
 
 #[test]
+fn extensions_carry_their_params() {
+    let file = "[[agent]]\nid = 'a'\nkind = 'demo'\n[[agent.extension]]\nuri = 'urn:x:1'\nrequired = true\n\
+                params.limits = {size = 5, ratio = 0.5}\n[agent.extension.params.more]\nsince = 2024-05-01\n";
+    let extension = &load_text(&Options::default(), &[], file).unwrap().config.agents[0].extensions[0];
+    let params = r#"{"limits":{"ratio":0.5,"size":5},"more":{"since":"2024-05-01"}}"#;
+    assert_eq!((extension.uri.as_str(), extension.required), ("urn:x:1", true));
+    assert_eq!(extension.params.as_ref().unwrap().as_str(), params);
+    for (key, expected) in [
+        ("agent.a.extension.\"urn:x:1\".params", format!("{params} # sabir.toml:7")),
+        ("agent.a.extension.\"urn:x:1\".required", "true # sabir.toml:6".to_owned()),
+        ("agent.a.extension.\"urn:x:1\".description", "null # default".to_owned()),
+    ] {
+        assert_eq!(say(&Options::default(), &[], file, key), expected);
+    }
+}
+
+#[test]
+fn a_list_of_extensions_must_make_sense() {
+    let extension = "[[agent.extension]]\nuri = 'urn:x'\n";
+    for (rest, expected) in [
+        ("[[agent.extension]]", "sabir.toml:4: this [[agent.extension]] has no uri"),
+        (&format!("{extension}{extension}"), "sabir.toml:7: there are two extensions with the uri \"urn:x\""),
+        (
+            &format!("{extension}url = 'x'"),
+            "sabir.toml:6: unknown key \"url\" in [[agent.extension]]; did you mean \"uri\"?",
+        ),
+        (
+            &format!("{extension}[agent.extension.parms]\na = 1"),
+            "sabir.toml:6: unknown key \"parms\" in [[agent.extension]]; did you mean \"params\"?",
+        ),
+        (&format!("{extension}params = 'x'"), "sabir.toml:6: params is \"x\"; expected a table"),
+        (
+            &format!("{extension}params.a = nan"),
+            "sabir.toml:6: params holds the number NaN, which does not fit into JSON",
+        ),
+        (
+            "[[agent.extension]]\nuri = 'x'",
+            "sabir.toml:5: uri is \"x\"; expected a URI without commas, such as \"https://example.com/ext/v1\"",
+        ),
+        ("[agent.extension]", "sabir.toml:4: extensions are a list; write [[agent.extension]] for each"),
+    ] {
+        let file = format!("[[agent]]\nid = 'a'\nkind = 'demo'\n{rest}");
+        assert_eq!(say(&Options::default(), &[], &file, ""), expected, "{rest:?}");
+    }
+}
+
+#[test]
 fn borrowed_names_never_stop_the_start() {
     for Borrowed { name, .. } in BORROWED {
         for value in ["0.0.0.0", "999999999999999999999999", "banana", "-1", " "] {
@@ -268,6 +315,7 @@ fn every_setting_is_documented_and_nothing_else() {
     }
     rows.extend(AGENT_SETTINGS.iter().map(|setting| ("[[agent]]".to_owned(), row(setting, &[]))));
     rows.extend(SKILL_SETTINGS.iter().map(|setting| ("[[agent.skill]]".to_owned(), short_row(setting))));
+    rows.extend(EXTENSION_SETTINGS.iter().map(|setting| ("[[agent.extension]]".to_owned(), short_row(setting))));
     for (header, row) in &rows {
         assert!(chapter(header).contains(&row.as_str()), "docs/configuration.md lacks in {header}\n{row}");
     }
@@ -339,7 +387,8 @@ fn the_example_file_is_right_as_it_is_and_with_everything_switched_on() {
     });
     let everything = lines.collect::<Vec<_>>().join("\n");
     let loaded = load_text(&Options::default(), &[], &everything).unwrap();
-    assert_eq!(loaded.config.agents[0].skills.len(), 1);
+    let agent = &loaded.config.agents[0];
+    assert_eq!((agent.skills.len(), agent.extensions.len()), (1, 1));
     for shown in loaded.values {
         assert_ne!(shown.origin, Origin::Default, "{} is not in the example", shown.key);
     }
@@ -368,6 +417,8 @@ const PIECES: &[&str] = &[
     "[server]\n",
     "[[agent]]\n",
     "[[agent.skill]]\n",
+    "[[agent.extension]]\n",
+    "params",
     "[agent]\n",
     "[store]\n",
     "[x.y]\n",

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use crate::SABIR;
 
+const V1: (&str, &str) = ("A2A-Version", "1.0");
+
 /// The program with this `sabir.toml`, as long as the folder lives.
 fn serve(file: &str) -> (Sabir, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
@@ -70,5 +72,64 @@ fn a_card_shows_the_skills_of_the_file_and_other_media_types_are_refused() {
     ] {
         let answer = server.rpc("SendMessage", message(&part));
         assert_eq!(answer["error"]["code"].as_i64(), code, "{part}: {answer}");
+    }
+}
+
+#[test]
+fn a_card_shows_the_extensions_of_the_file_and_required_ones_must_be_activated() {
+    let (server, _folder) = serve(
+        r#"
+        [[agent]]
+        id = "writer"
+        kind = "demo"
+        [[agent.extension]]
+        uri = "https://example.com/receipts/v1"
+        description = "Adds a receipt"
+        required = true
+        params = { currency = "EUR", digits = 2 }
+        [[agent.extension]]
+        uri = "urn:example:plain"
+        "#,
+    );
+    let card = server.http().exchange("GET", "/.well-known/agent-card.json", &[V1], b"").unwrap().json();
+    let receipts = json!({
+        "uri": "https://example.com/receipts/v1",
+        "description": "Adds a receipt",
+        "required": true,
+        "params": {"currency": "EUR", "digits": 2},
+    });
+    let extensions = card["capabilities"]["extensions"].as_array().unwrap();
+    assert!(extensions.contains(&receipts), "{extensions:?}");
+    assert!(extensions.contains(&json!({"uri": "urn:example:plain"})), "{extensions:?}");
+    assert_eq!(extensions.len(), 4, "the kind's own are there too: {extensions:?}");
+
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": message(&json!({"text": "hi"}))});
+    for (header, code) in [
+        (None, Some(-32008)),
+        (Some("urn:example:plain"), Some(-32008)),
+        (Some("https://example.com/receipts/v1"), None),
+        (Some("urn:example:plain, https://example.com/receipts/v1"), None),
+    ] {
+        let mut headers = vec![V1];
+        headers.extend(header.map(|list| ("A2A-Extensions", list)));
+        let answer = server.http().exchange("POST", "/", &headers, body.to_string().as_bytes()).unwrap().json();
+        assert_eq!(answer["error"]["code"].as_i64(), code, "{header:?}: {answer}");
+    }
+}
+
+#[test]
+fn an_agent_that_offers_no_streaming_refuses_it() {
+    let (server, _folder) = serve("[[agent]]\nid = 'writer'\nkind = 'demo'\nstreaming = false\n");
+    let card = server.get("/.well-known/agent-card.json").json();
+    assert_eq!(card["capabilities"]["streaming"], false);
+    assert!(server.rpc("SendMessage", message(&json!({"text": "hi"})))["result"]["task"].is_object());
+
+    let old = json!({"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "hi"}]});
+    for (method, params) in
+        [("message/stream", json!({"message": old})), ("SendStreamingMessage", message(&json!({"text": "again"})))]
+    {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let refused = server.http().exchange("POST", "/", &[], body.as_bytes()).unwrap();
+        assert!(refused.text().contains("-32004"), "{method}: {}", refused.text());
     }
 }
