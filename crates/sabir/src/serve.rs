@@ -193,7 +193,10 @@ fn server_settings(config: &Config, addresses: &[SocketAddr]) -> ServerSettings 
             icon_url: card.icon_url.clone(),
             base: public_base(config, addresses),
             pure: card.pure,
-            profile: CardProfile::A2a,
+            profile: match card.profile {
+                config::CardProfile::A2a => CardProfile::A2a,
+                config::CardProfile::Gateway => CardProfile::Gateway,
+            },
             max_age: card.max_age,
         },
     }

@@ -18,6 +18,7 @@ pub struct Config {
     pub card: Card,
     pub compat: Compat,
     pub send: Send,
+    pub push: Push,
     pub recovery: Recovery,
     pub retention: Retention,
     pub log: Log,
@@ -137,6 +138,7 @@ pub struct Card {
     pub version: Option<String>,
     pub documentation_url: Option<String>,
     pub icon_url: Option<String>,
+    pub profile: CardProfile,
     /// One protocol version's keys only, not those of all.
     pub pure: bool,
     pub max_age: Duration,
@@ -152,10 +154,19 @@ impl Default for Card {
             version: None,
             documentation_url: None,
             icon_url: None,
+            profile: CardProfile::A2a,
             pure: false,
             max_age: Duration::from_secs(30),
         }
     }
+}
+
+/// Whose clients find their way by the card's `url`.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum CardProfile {
+    #[default]
+    A2a,
+    Gateway,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -186,6 +197,17 @@ pub enum TerminalMessage {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Send {
     pub max_wait: Option<Duration>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Push {
+    pub enabled: bool,
+}
+
+impl Default for Push {
+    fn default() -> Self {
+        Push { enabled: true }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]

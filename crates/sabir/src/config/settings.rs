@@ -114,6 +114,16 @@ pub static SETTINGS: &[Setting<Config>] = &[
     }),
     global("card.icon_url", "", "A picture for the card.", |config, raw| put(&mut config.card.icon_url, web_url(raw)?)),
     global(
+        "card.profile",
+        "a2a",
+        "Whose clients the card is for, where the request names no version: `a2a`, whose `url` takes JSON-RPC, or \
+         `gateway`, whose `url` is the path of the gateway: `message:send` of a single agent, or the list of agents.",
+        |config, raw| {
+            let words = [("a2a", CardProfile::A2a), ("gateway", CardProfile::Gateway)];
+            put(&mut config.card.profile, choice(raw, &words)?)
+        },
+    ),
+    global(
         "card.pure",
         "false",
         "Keep the card to the keys of one protocol version. Otherwise it holds those of all versions, so that \
@@ -154,6 +164,12 @@ pub static SETTINGS: &[Setting<Config>] = &[
         "off",
         "The longest that a blocking send waits; then it answers with the task as it is. The task goes on.",
         |config, raw| put(&mut config.send.max_wait, limit(raw)?),
+    ),
+    global(
+        "push.enabled",
+        "true",
+        "Whether callers may have webhooks. Webhooks come in a later version; `false` keeps them off then too.",
+        |config, raw| put(&mut config.push.enabled, switch(raw)?),
     ),
     global(
         "recovery.running",

@@ -133,3 +133,19 @@ fn an_agent_that_offers_no_streaming_refuses_it() {
         assert!(refused.text().contains("-32004"), "{method}: {}", refused.text());
     }
 }
+
+#[test]
+fn the_url_of_the_card_is_for_the_clients_of_its_profile() {
+    let agents = "[[agent]]\nid = 'a'\nkind = 'demo'\n[[agent]]\nid = 'b'\nkind = 'demo'\n";
+    for (file, expected) in [
+        ("", "http://{}/a2a/jsonrpc"),
+        ("[card]\nprofile = 'a2a'\n", "http://{}/a2a/jsonrpc"),
+        ("[card]\nprofile = 'gateway'\n", "/v1/a2a/agents/demo/message:send"),
+        (&format!("{agents}[card]\nprofile = 'gateway'\n"), "/v1/a2a/agents"),
+    ] {
+        let (server, _folder) = serve(file);
+        let card = server.get("/.well-known/agent-card.json").json();
+        let expected = expected.replace("{}", &server.address.to_string());
+        assert_eq!(card["url"], expected, "{file:?}");
+    }
+}
