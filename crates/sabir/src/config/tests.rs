@@ -273,6 +273,7 @@ fn warnings_say_what_was_not_used() {
             "AGENT_ADAPTER is \"cursor\", which comes in a later version; this one has demo and conformance; it is ignored",
         ),
         (("LOG_LEVEL", "WARNING"), "", ""),
+        (("DATABASE_URL", "postgres://user:secret@db/app"), "", "DATABASE_URL has no effect yet in this version"),
         (("LOG_FORMAT", "pretty"), "", "LOG_FORMAT is \"pretty\"; expected text or json; it is ignored"),
         (
             ("SABIR_LISTEN", "0.0.0.0:80"),
