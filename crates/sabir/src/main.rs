@@ -3,6 +3,7 @@
 //! Nothing else reads the process environment. Errors are lines on stderr that begin with `sabir:`; the exit code
 //! is 2 when the command line or the configuration is wrong and 1 for everything else.
 
+mod about;
 mod cli;
 mod config;
 mod serve;

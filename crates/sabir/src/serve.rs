@@ -16,6 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
+use crate::about::describe;
 use crate::config::{self, AgentKind, Config, LogFormat, StoreUrl};
 
 /// What the answers of settled runs may take on their way out.
@@ -149,9 +150,7 @@ fn host(agent: &config::Agent, config: &Config, surroundings: Surroundings) -> a
         idle_timeout: agent.idle_timeout,
     };
     hosted.is_default = agent.default;
-    let about = &mut hosted.about;
-    about.name = agent.name.clone().unwrap_or_else(|| std::mem::take(&mut about.name));
-    about.description = agent.description.clone().unwrap_or_else(|| std::mem::take(&mut about.description));
+    hosted.about = describe(hosted.about, agent);
     Ok(hosted)
 }
 
@@ -194,7 +193,10 @@ fn server_settings(config: &Config, addresses: &[SocketAddr]) -> ServerSettings 
             icon_url: card.icon_url.clone(),
             base: public_base(config, addresses),
             pure: card.pure,
-            profile: CardProfile::A2a,
+            profile: match card.profile {
+                config::CardProfile::A2a => CardProfile::A2a,
+                config::CardProfile::Gateway => CardProfile::Gateway,
+            },
             max_age: card.max_age,
         },
     }

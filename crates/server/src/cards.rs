@@ -4,7 +4,7 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sabir_engine::{About, Engine, Streaming};
-use sabir_model::{AgentId, Capabilities, Card, Gateway, Interface, Provider};
+use sabir_model::{AgentId, Capabilities, Card, Extension, Gateway, Interface, Provider};
 use sabir_wire::gateway::{self, message_send_path, write_agent_list};
 use sabir_wire::{CardSpelling, Surface, write_card};
 
@@ -122,7 +122,7 @@ impl Cards {
                 push_notifications: Some(false),
                 extended_card: Some(false),
                 state_history: Some(true),
-                extensions: union(shown.iter().flat_map(|(_, about)| about.extensions.iter().cloned())),
+                extensions: extensions(shown.iter().flat_map(|(_, about)| &about.extensions)),
             },
             security_schemes: Vec::new(),
             security: Vec::new(),
@@ -158,6 +158,18 @@ fn interfaces(place: &str) -> Vec<Interface> {
         interface("/a2a", "JSONRPC", "0.3"),
         interface("/", "JSONRPC", "0.3"),
     ]
+}
+
+/// Each once. One that any agent requires is required: whoever activates it can call them all.
+fn extensions<'a>(declared: impl Iterator<Item = &'a Extension>) -> Vec<Extension> {
+    let mut all: Vec<Extension> = Vec::new();
+    for extension in declared {
+        match all.iter_mut().find(|known| known.uri == extension.uri) {
+            Some(known) => known.required |= extension.required,
+            None => all.push(extension.clone()),
+        }
+    }
+    all
 }
 
 fn union<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {

@@ -2,53 +2,18 @@
 //!
 //! An id becomes a path segment and a tenant, so it must not look like a path that the server has already.
 
-use serde_json::{Value, json};
+use sabir_model::{Extension, Skill};
+use serde_json::json;
 
+use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS, agent_setting};
 use super::borrowed::Said;
+use super::described::{Described, repeated, segment};
 use super::file::{AgentTable, File};
 use super::kinds::{Read, choice, said, wrong};
 use super::nearest::nearest;
 use super::origin::{Origin, Problem};
 use super::raw::Raw;
 use super::sections::{Agent, AgentKind};
-use super::settings::{AGENT_SETTINGS, Setting, agent_setting};
-
-/// One agent and where each of its values came from, in the order of the table.
-pub struct Described {
-    pub agent: Agent,
-    pub values: Vec<(&'static str, Value, Origin)>,
-}
-
-impl Described {
-    fn new() -> Self {
-        let mut described = Described { agent: Agent::new("demo", AgentKind::Demo), values: Vec::new() };
-        for setting in AGENT_SETTINGS {
-            let value = match setting.default {
-                "" => Value::Null,
-                text => setting
-                    .read(&mut described.agent, &Raw::Word(text.to_owned()))
-                    .expect("the defaults in the table fit"),
-            };
-            described.values.push((setting.key, value, Origin::Default));
-        }
-        described
-    }
-
-    /// The line of the file that a value came from, if it fits and came from there.
-    fn line(&self, wanted: &str) -> Option<usize> {
-        match self.values.iter().find(|(key, ..)| *key == wanted) {
-            Some((_, _, Origin::File { line, .. })) => Some(*line),
-            _ => None,
-        }
-    }
-
-    fn set(&mut self, setting: &Setting<Agent>, raw: &Raw, origin: Origin) -> Result<(), Problem> {
-        let shown = setting.read(&mut self.agent, raw).map_err(|words| Problem::of(&origin, setting.key, &words))?;
-        let value = self.values.iter_mut().find(|(key, ..)| *key == setting.key);
-        *value.expect("every key of the table has a value") = (setting.key, shown, origin);
-        Ok(())
-    }
-}
 
 /// Agents that one word names, strongest first.
 pub struct Wishes {
@@ -64,7 +29,7 @@ pub fn gather(
     borrowed: &Said,
     problems: &mut Vec<Problem>,
     warnings: &mut Vec<String>,
-) -> Vec<Described> {
+) -> Vec<Described<Agent>> {
     let listed = read_tables(file, problems);
     let mut wished = Vec::new();
     for (origin, raw) in [wishes.flag, wishes.variable].into_iter().flatten() {
@@ -148,30 +113,30 @@ const LATER_KINDS: [&str; 9] =
     ["claude-code", "codex", "gemini", "cursor", "opencode", "vibe", "command", "acp", "a2a"];
 
 /// One agent of a kind, with the kind as its id.
-fn single(kind: &Raw, origin: Origin) -> Result<Described, Problem> {
-    let mut agent = Described::new();
+fn single(kind: &Raw, origin: Origin) -> Result<Described<Agent>, Problem> {
+    let mut agent = Described::new(blank(), AGENT_SETTINGS);
     agent.set(agent_setting("kind"), kind, origin.clone())?;
     agent.set(agent_setting("id"), kind, origin)?;
     Ok(agent)
 }
 
-fn default_agent() -> Described {
+fn default_agent() -> Described<Agent> {
     single(&Raw::Word("demo".to_owned()), Origin::Default).expect("demo is a kind and an id")
 }
 
-fn read_tables(file: &File, problems: &mut Vec<Problem>) -> Vec<Described> {
-    let mut agents: Vec<Described> = Vec::new();
+/// What an agent is before anything is said of it.
+fn blank() -> Agent {
+    Agent::new("demo", AgentKind::Demo)
+}
+
+fn read_tables(file: &File, problems: &mut Vec<Problem>) -> Vec<Described<Agent>> {
+    let mut agents: Vec<Described<Agent>> = Vec::new();
     for table in &file.agents {
         let new = read_table(file, table, problems);
-        // An id that did not fit leaves the one that every agent begins with.
-        let same_id = |old: &&Described| old.line("id").is_some() && old.agent.id == new.agent.id;
-        if let (Some(line), Some(old)) = (new.line("id"), agents.iter().find(same_id)) {
-            let words = format!("there are two agents with the id \"{}\"", old.agent.id);
-            problems.push(Problem::in_file(&file.name, line, &words));
-        }
-        let is_default = |old: &&Described| old.agent.default && new.agent.default;
+        problems.extend(repeated(&file.name, "agents", "id", &agents, &new));
+        let is_default = |old: &&Described<Agent>| old.subject.default && new.subject.default;
         if let (Some(line), Some(old)) = (new.line("default"), agents.iter().find(is_default)) {
-            let words = format!("there are two default agents; \"{}\" is one", old.agent.id);
+            let words = format!("there are two default agents; \"{}\" is one", old.subject.id);
             problems.push(Problem::in_file(&file.name, line, &words));
         }
         agents.push(new);
@@ -179,19 +144,32 @@ fn read_tables(file: &File, problems: &mut Vec<Problem>) -> Vec<Described> {
     agents
 }
 
-fn read_table(file: &File, table: &AgentTable, problems: &mut Vec<Problem>) -> Described {
-    let mut agent = Described::new();
-    for entry in &table.entries {
-        let origin = Origin::File { name: file.name.clone(), line: entry.line };
-        if let Err(problem) = agent.set(entry.setting, &entry.raw, origin) {
-            problems.push(problem);
-        }
+fn read_table(file: &File, table: &AgentTable, problems: &mut Vec<Problem>) -> Described<Agent> {
+    let mut agent = Described::read(blank(), AGENT_SETTINGS, &file.name, &table.agent, problems);
+
+    let mut skills: Vec<Described<Skill>> = Vec::new();
+    for table in &table.skills {
+        let new = Described::read(Skill::default(), SKILL_SETTINGS, &file.name, table, problems);
+        problems.extend(repeated(&file.name, "skills", "id", &skills, &new));
+        skills.push(new);
     }
-    for key in ["id", "kind"] {
-        if !table.entries.iter().any(|entry| entry.setting.key == key) {
-            let words = format!("this [[agent]] has no {key}");
-            problems.push(Problem::in_file(&file.name, table.line, &words));
-        }
+    for skill in skills {
+        let name = format!("skill.{}", segment(&skill.subject.id));
+        let skill = agent.absorb(&name, skill);
+        agent.subject.skills.push(skill);
+    }
+
+    let mut extensions: Vec<Described<Extension>> = Vec::new();
+    for table in &table.extensions {
+        let blank = Extension { uri: String::new(), description: None, required: false, params: None };
+        let new = Described::read(blank, EXTENSION_SETTINGS, &file.name, table, problems);
+        problems.extend(repeated(&file.name, "extensions", "uri", &extensions, &new));
+        extensions.push(new);
+    }
+    for extension in extensions {
+        let name = format!("extension.{}", segment(&extension.subject.uri));
+        let extension = agent.absorb(&name, extension);
+        agent.subject.extensions.push(extension);
     }
     agent
 }

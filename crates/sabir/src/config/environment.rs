@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use super::nearest::nearest;
 use super::raw::Raw;
 use super::sections::Config;
-use super::settings::{SETTINGS, Setting};
+use super::setting::Setting;
+use super::settings::SETTINGS;
 
 pub const FILE: &str = "SABIR_CONFIG";
 pub const AGENT: &str = "SABIR_AGENT";

@@ -3,17 +3,21 @@
 //! This knows which keys exist and nothing about their values. Unknown keys are errors: a misspelt setting that
 //! is silently skipped is worse than a server that does not start.
 
+use std::borrow::Cow;
 use std::path::Path;
 
+use sabir_model::{Extension, Skill};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS};
 use super::environment::{self, Environment};
-use super::nearest::nearest;
 use super::origin::Problem;
 use super::raw::Raw;
 use super::sections::{Agent, Config};
-use super::settings::{AGENT_SETTINGS, SETTINGS, Setting};
+use super::setting::Setting;
+use super::settings::SETTINGS;
+use super::unknown::{Place, unknown};
 
 /// The file that is read when nobody names one, if it is there.
 const USUAL: &str = "sabir.toml";
@@ -33,10 +37,20 @@ pub struct Entry<T: 'static> {
     pub raw: Raw,
 }
 
-pub struct AgentTable {
-    /// The line of its `[[agent]]`.
+/// One table of a list.
+pub struct Table<T: 'static> {
+    /// Such as `[[agent]]`.
+    pub header: String,
+    /// Where the header is.
     pub line: usize,
-    pub entries: Vec<Entry<Agent>>,
+    pub entries: Vec<Entry<T>>,
+}
+
+/// An `[[agent]]` table and the tables below it.
+pub struct AgentTable {
+    pub agent: Table<Agent>,
+    pub skills: Vec<Table<Skill>>,
+    pub extensions: Vec<Table<Extension>>,
 }
 
 /// Something that does not belong.
@@ -65,163 +79,162 @@ pub fn find(flag: Option<&Path>, environment: &Environment) -> Result<Option<(St
 }
 
 pub fn parse(name: &str, bytes: &[u8]) -> File {
-    let mut file = File { name: name.to_owned(), ..File::default() };
+    let file = File { name: name.to_owned(), ..File::default() };
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
             let good = bytes[..error.valid_up_to()].iter();
             let line = 1 + good.filter(|byte| **byte == b'\n').count();
-            file.complain(line, "the file is not UTF-8 text".to_owned());
-            return file;
+            let words = "the file is not UTF-8 text".to_owned();
+            return File { problems: vec![Misfit { line, words }], ..file };
         }
     };
     let (table, errors) = DeTable::parse_recoverable(text);
-    let lines = Lines { text };
+    let mut reader = Reader { lines: Lines { text }, file };
     for error in &errors {
-        let line = lines.at(error.span().map_or(0, |span| span.start));
+        let line = reader.lines.at(error.span().map_or(0, |span| span.start));
         // One slip often gives several errors; the first of a line is the one to read.
-        if !file.problems.iter().any(|problem| problem.line == line) {
-            file.complain(line, error.message().replace('\n', " "));
+        if !reader.file.problems.iter().any(|problem| problem.line == line) {
+            reader.complain(line, error.message().replace('\n', " "));
         }
     }
     if errors.is_empty() {
-        file.take(&lines, table.get_ref());
+        reader.take(table.get_ref());
     }
-    file.problems.sort_by_key(|problem| problem.line);
-    file
+    reader.file.problems.sort_by_key(|problem| problem.line);
+    reader.file
 }
 
-impl File {
+/// Takes the text apart.
+struct Reader<'a> {
+    lines: Lines<'a>,
+    file: File,
+}
+
+type Key<'a> = Spanned<Cow<'a, str>>;
+
+impl Reader<'_> {
     fn complain(&mut self, line: usize, words: String) {
-        self.problems.push(Misfit { line, words });
+        self.file.problems.push(Misfit { line, words });
     }
 
-    fn take(&mut self, lines: &Lines, table: &DeTable) {
+    fn take(&mut self, table: &DeTable) {
+        let place = top();
         for (key, value) in table {
-            let (name, line) = (key.get_ref().as_ref(), lines.of(key));
+            let (name, line) = (key.get_ref().as_ref(), self.lines.of(key));
             let section = SETTINGS.iter().find(|setting| setting.section() == name);
-            match (name, section, value.get_ref()) {
-                (_, Some(section), DeValue::Table(table)) => self.take_section(lines, section.section(), table),
-                (_, Some(_), value) => {
-                    let words = format!("{name} is {}; expected a section [{name}]", raw(value));
+            match (section, value.get_ref()) {
+                (Some(first), DeValue::Table(table)) => self.take_section(first.section(), table),
+                (Some(_), value) => {
+                    let words = format!("{name} is {}; expected a section [{name}]", Raw::from(value));
                     self.complain(line, words);
                 }
-                ("agent", _, DeValue::Array(agents)) => self.take_agents(lines, agents),
-                ("agent", _, DeValue::Table(_)) => {
-                    self.complain(line, "agents are a list; write [[agent]] for each".to_owned());
+                (None, value) if name == "agent" => {
+                    for (line, table) in self.tables("agent", line, value) {
+                        let agent = self.take_agent(line, table);
+                        self.file.agents.push(agent);
+                    }
                 }
-                ("agent", _, value) => {
-                    let words = format!("agent is {}; expected [[agent]] tables", raw(value));
-                    self.complain(line, words);
-                }
-                (_, None, value) => self.complain(line, unknown_at_top(name, value)),
+                (None, value) => self.complain(line, unknown(&place, name, value)),
             }
         }
     }
 
-    fn take_section(&mut self, lines: &Lines, section: &'static str, table: &DeTable) {
+    fn take_section(&mut self, section: &str, table: &DeTable) {
+        let settings: Vec<_> = SETTINGS.iter().filter(|setting| setting.section() == section).collect();
+        let place = place(format!("[{section}]"), &settings);
         for (key, value) in table {
-            let (name, line) = (key.get_ref().as_ref(), lines.of(key));
-            let mut known = SETTINGS.iter().filter(|setting| setting.section() == section);
-            match known.clone().find(|setting| setting.leaf() == name) {
-                Some(setting) => {
-                    let raw = raw(value.get_ref());
-                    self.entries.push(Entry { setting, line, raw });
-                }
-                None => {
-                    let known: Vec<&str> = known.by_ref().map(Setting::leaf).collect();
-                    self.complain(line, unknown_key(name, &format!("in [{section}]"), &known));
-                }
-            }
+            let entry = self.take_entry(&place, &settings, key, value);
+            self.file.entries.extend(entry);
         }
     }
 
-    fn take_agents(&mut self, lines: &Lines, agents: &[Spanned<DeValue>]) {
-        for value in agents {
-            let line = lines.at(value.span().start);
-            let DeValue::Table(table) = value.get_ref() else {
-                let words = format!("agent holds {}; expected [[agent]] tables", raw(value.get_ref()));
-                self.complain(line, words);
-                continue;
-            };
-            let entries = self.take_agent(lines, table);
-            self.agents.push(AgentTable { line, entries });
-        }
-    }
-
-    fn take_agent(&mut self, lines: &Lines, table: &DeTable) -> Vec<Entry<Agent>> {
-        let mut entries = Vec::new();
+    fn take_agent(&mut self, line: usize, table: &DeTable) -> AgentTable {
+        let settings: Vec<_> = AGENT_SETTINGS.iter().collect();
+        let mut place = place("[[agent]]".to_owned(), &settings);
+        place.tables = vec!["[[agent.skill]]".to_owned(), "[[agent.extension]]".to_owned()];
+        let agent = Table { header: place.header.clone(), line, entries: Vec::new() };
+        let mut taken = AgentTable { agent, skills: Vec::new(), extensions: Vec::new() };
         for (key, value) in table {
-            let (name, line) = (key.get_ref().as_ref(), lines.of(key));
-            match AGENT_SETTINGS.iter().find(|setting| setting.key == name) {
-                Some(setting) => {
-                    let raw = raw(value.get_ref());
-                    entries.push(Entry { setting, line, raw });
-                }
-                None => {
-                    let known: Vec<&str> = AGENT_SETTINGS.iter().map(|setting| setting.key).collect();
-                    self.complain(line, unknown_key(name, "in [[agent]]", &known));
-                }
+            let (line, list) = (self.lines.of(key), value.get_ref());
+            match key.get_ref().as_ref() {
+                "skill" => taken.skills = self.take_list("agent.skill", SKILL_SETTINGS, line, list),
+                "extension" => taken.extensions = self.take_list("agent.extension", EXTENSION_SETTINGS, line, list),
+                _ => taken.agent.entries.extend(self.take_entry(&place, &settings, key, value)),
             }
         }
-        entries
+        taken
     }
-}
 
-fn unknown_at_top(name: &str, value: &DeValue) -> String {
-    let mut sections: Vec<&str> = SETTINGS.iter().map(Setting::section).collect();
-    sections.dedup();
-    sections.push("agent");
-    let is_list_of_tables =
-        |list: &[Spanned<DeValue>]| list.first().is_some_and(|first| matches!(first.get_ref(), DeValue::Table(_)));
-    let section = match value {
-        DeValue::Table(_) => format!("[{}]", short(name)),
-        DeValue::Array(list) if is_list_of_tables(list) => format!("[[{}]]", short(name)),
-        _ => return unknown_key(name, "at the top level", &sections),
-    };
-    let spell = |section: &str| match section {
-        "agent" => "[[agent]]".to_owned(),
-        other => format!("[{other}]"),
-    };
-    match nearest(name, sections.iter().copied()) {
-        Some(near) => format!("unknown section {section}; did you mean {}?", spell(near)),
-        None => {
-            let sections: Vec<String> = sections.into_iter().map(spell).collect();
-            format!("unknown section {section}; known sections: {}", sections.join(", "))
+    /// The tables of a list, which has this path in the file.
+    fn take_list<T>(
+        &mut self,
+        path: &str,
+        settings: &'static [Setting<T>],
+        line: usize,
+        value: &DeValue,
+    ) -> Vec<Table<T>> {
+        let settings: Vec<_> = settings.iter().collect();
+        let place = place(format!("[[{path}]]"), &settings);
+        let mut list = Vec::new();
+        for (line, table) in self.tables(path, line, value) {
+            let mut entries = Vec::new();
+            for (key, value) in table {
+                entries.extend(self.take_entry(&place, &settings, key, value));
+            }
+            list.push(Table { header: place.header.clone(), line, entries });
         }
+        list
+    }
+
+    fn take_entry<T>(
+        &mut self,
+        place: &Place,
+        settings: &[&'static Setting<T>],
+        key: &Key,
+        value: &Spanned<DeValue>,
+    ) -> Option<Entry<T>> {
+        let (name, line) = (key.get_ref().as_ref(), self.lines.of(key));
+        let setting = settings.iter().find(|setting| setting.leaf() == name);
+        if setting.is_none() {
+            self.complain(line, unknown(place, name, value.get_ref()));
+        }
+        Some(Entry { setting: setting?, line, raw: Raw::from(value.get_ref()) })
+    }
+
+    /// Each table of a list with its line.
+    fn tables<'t>(&mut self, path: &str, line: usize, value: &'t DeValue<'t>) -> Vec<(usize, &'t DeTable<'t>)> {
+        let name = path.rsplit('.').next().unwrap_or_default();
+        let mut tables = Vec::new();
+        match value {
+            DeValue::Array(list) => {
+                for value in list {
+                    let line = self.lines.of(value);
+                    match value.get_ref() {
+                        DeValue::Table(table) => tables.push((line, table)),
+                        other => {
+                            let words = format!("{name} holds {}; expected [[{path}]] tables", Raw::from(other));
+                            self.complain(line, words);
+                        }
+                    }
+                }
+            }
+            DeValue::Table(_) => self.complain(line, format!("{name}s are a list; write [[{path}]] for each")),
+            other => self.complain(line, format!("{name} is {}; expected [[{path}]] tables", Raw::from(other))),
+        }
+        tables
     }
 }
 
-fn unknown_key(name: &str, place: &str, known: &[&str]) -> String {
-    let unknown = format!("unknown key {} {place}", Raw::Text(name.to_owned()));
-    if let Some(near) = nearest(name, known.iter().copied()) {
-        return format!("{unknown}; did you mean \"{near}\"?");
-    }
-    // A key that is right and stands in the wrong place.
-    if let Some(setting) = SETTINGS.iter().find(|setting| setting.leaf() == name) {
-        return format!("{unknown}; did you mean \"{name}\" in [{}]?", setting.section());
-    }
-    format!("{unknown}; known keys: {}", known.join(", "))
+fn top() -> Place {
+    let mut tables: Vec<String> = SETTINGS.iter().map(|setting| format!("[{}]", setting.section())).collect();
+    tables.dedup();
+    tables.push("[[agent]]".to_owned());
+    Place { header: String::new(), keys: Vec::new(), tables }
 }
 
-/// A key in a message, kept to one short line.
-fn short(name: &str) -> String {
-    name.chars().take(80).map(|letter| if letter.is_control() { '?' } else { letter }).collect()
-}
-
-fn raw(value: &DeValue) -> Raw {
-    match value {
-        DeValue::String(text) => Raw::Text(text.to_string()),
-        DeValue::Boolean(value) => Raw::Boolean(*value),
-        DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
-            Ok(number) => Raw::Integer(number),
-            Err(_) => Raw::Other(format!("the number {}", short(number.as_str()))),
-        },
-        DeValue::Float(number) => Raw::Other(format!("the number {}", short(number.as_str()))),
-        DeValue::Datetime(date) => Raw::Other(format!("the date {date}")),
-        DeValue::Array(list) => Raw::List(list.iter().map(|value| raw(value.get_ref())).collect()),
-        DeValue::Table(_) => Raw::Other("a table".to_owned()),
-    }
+fn place<T>(header: String, settings: &[&'static Setting<T>]) -> Place {
+    Place { header, keys: settings.iter().map(|setting| setting.leaf()).collect(), tables: Vec::new() }
 }
 
 /// Turns places in the text into line numbers.

@@ -43,7 +43,8 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Command};
-    use crate::config::settings::{AGENT_SETTINGS, SETTINGS};
+    use crate::config::agent_settings::AGENT_SETTINGS;
+    use crate::config::settings::SETTINGS;
 
     #[test]
     fn every_flag_of_the_table_exists_and_sets_its_key() {

@@ -10,9 +10,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::raw::Raw;
-use super::{addresses as address, duration as time, log_filter, nearest, size as bytes, web_url as web};
+use super::{addresses as address, duration as time, log_filter, media_type, nearest, size as bytes, web_url as web};
 
 pub use super::agents::{agent_id, agent_kind};
+pub use super::carried::table;
 
 pub type Read<V> = Result<(V, Value), String>;
 
@@ -31,11 +32,40 @@ pub fn switch(raw: &Raw) -> Read<bool> {
 }
 
 /// Any text but an empty one; who wants none leaves the key out.
-pub fn text(raw: &Raw) -> Read<Option<String>> {
+pub fn text(raw: &Raw) -> Read<String> {
     match said(raw) {
-        Some(text) if !text.trim().is_empty() => Ok((Some(text.to_owned()), json!(text))),
-        _ => Err(wrong(raw, "a text that is not empty")),
+        Some(text) if !text.is_empty() => Ok((text.to_owned(), json!(text))),
+        _ => Err(wrong(raw, TEXT)),
     }
+}
+
+pub fn optional_text(raw: &Raw) -> Read<Option<String>> {
+    text(raw).map(|(text, shown)| (Some(text), shown))
+}
+
+pub fn texts(raw: &Raw) -> Read<Vec<String>> {
+    let mut texts = Vec::new();
+    for part in parts(raw) {
+        let (text, _) = text(&part).map_err(|_| misfit(raw, &part, TEXT))?;
+        texts.push(text);
+    }
+    Ok((texts.clone(), json!(texts)))
+}
+
+/// Media types. A list of none would say that nothing is taken; who means the usual ones leaves the key out.
+pub fn modes(raw: &Raw) -> Read<Vec<String>> {
+    let mut modes = Vec::new();
+    for part in parts(raw) {
+        let mode = said(&part).and_then(media_type::parse);
+        let mode = mode.ok_or_else(|| misfit(raw, &part, media_type::EXPECTED))?;
+        if !modes.contains(&mode) {
+            modes.push(mode);
+        }
+    }
+    if modes.is_empty() {
+        return Err(format!("is empty; expected {}", media_type::EXPECTED));
+    }
+    Ok((modes.clone(), json!(modes)))
 }
 
 pub fn web_url(raw: &Raw) -> Read<Option<String>> {
@@ -45,6 +75,13 @@ pub fn web_url(raw: &Raw) -> Read<Option<String>> {
         wrong(raw, expected)
     })?;
     Ok((Some(url.clone()), json!(url)))
+}
+
+/// The name of something by an address that need not lead anywhere.
+pub fn uri(raw: &Raw) -> Read<String> {
+    let uri = said(raw).and_then(web::parse_uri);
+    let uri = uri.ok_or_else(|| wrong(raw, "a URI without commas, such as \"https://example.com/ext/v1\""))?;
+    Ok((uri.clone(), json!(uri)))
 }
 
 pub fn addresses(raw: &Raw) -> Read<Vec<SocketAddr>> {
@@ -154,6 +191,8 @@ pub fn log_level(raw: &Raw) -> Read<String> {
     Ok((level.clone(), json!(level)))
 }
 
+const TEXT: &str = "a text that is not empty";
+
 /// What the value says as text, if it is text.
 pub fn said(raw: &Raw) -> Option<&str> {
     match raw {
@@ -257,6 +296,23 @@ mod tests {
             (Raw::List(vec![]), &format!("is empty; expected {}", address::EXPECTED)),
         ] {
             assert_eq!(say(addresses(&raw)), expected, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn lists_name_the_part_that_does_not_fit() {
+        let list = |texts: &[&str]| Raw::List(texts.iter().map(|text| text_value(text)).collect());
+        for (read, expected) in [
+            (texts(&list(&["a", "b, c"])), r#"["a","b, c"]"#),
+            (texts(&text_value("a")), r#"["a"]"#),
+            (texts(&list(&[])), "[]"),
+            (texts(&list(&["a", " "])), "holds \" \"; expected a text that is not empty"),
+            (texts(&Raw::List(vec![Raw::Integer(1)])), "holds 1; expected a text that is not empty"),
+            (modes(&list(&["text/plain", "image/*", "text/plain"])), r#"["text/plain","image/*"]"#),
+            (modes(&list(&["text"])), &format!("holds \"text\"; expected {}", media_type::EXPECTED)),
+            (modes(&list(&[])), &format!("is empty; expected {}", media_type::EXPECTED)),
+        ] {
+            assert_eq!(say(read), expected);
         }
     }
 

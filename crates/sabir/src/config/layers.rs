@@ -7,18 +7,19 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::Options;
 
-use super::agents::{self, Described, Wishes};
+use super::agents::{self, Wishes};
 use super::borrowed::{self, Said};
+use super::described::{Described, Shown};
 use super::environment::{self, Environment};
 use super::file::{self, File};
 use super::origin::{Origin, Problem};
 use super::raw::Raw;
-use super::sections::{Config, StoreUrl};
-use super::settings::{DATA_DIRECTORY, SETTINGS, Setting, setting};
+use super::sections::{Agent, Config, StoreUrl};
+use super::settings::{SETTINGS, setting};
 use super::{exposure, flags, store_url};
 
 /// The configuration in force.
@@ -29,13 +30,6 @@ pub struct Loaded {
     pub values: Vec<Shown>,
     /// What a person should know and what stops nothing.
     pub warnings: Vec<String>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct Shown {
-    pub key: String,
-    pub value: Value,
-    pub origin: Origin,
 }
 
 impl Loaded {
@@ -76,6 +70,7 @@ pub fn load<N: Into<OsString>, V: Into<OsString>>(
 }
 
 const LISTEN: &str = "server.listen";
+const STORE: &str = "store.url";
 
 /// Puts the layers on each other. `problems` are those that came up on the way here.
 pub(super) fn stack(
@@ -124,12 +119,12 @@ pub(super) fn stack(
     }
 
     warnings.extend(layers.keep_borrowed_inside());
-    warnings.extend(exposure::advice(&layers.config.server));
+    warnings.extend(exposure::advice(&layers.subject.server));
     problems.sort_by_key(|problem| problem.line);
     if !problems.is_empty() {
         return Err(Problems(problems.into_iter().map(|problem| problem.text).collect()));
     }
-    Ok(Loaded { config: layers.config, values: layers.values, warnings })
+    Ok(Loaded { config: layers.subject, values: layers.values, warnings })
 }
 
 fn gather_agents(
@@ -139,7 +134,7 @@ fn gather_agents(
     borrowed: &Said,
     problems: &mut Vec<Problem>,
     warnings: &mut Vec<String>,
-) -> Vec<Described> {
+) -> Vec<Described<Agent>> {
     let flag = options.agent.clone();
     let mut wishes = Wishes { flag: flag.map(|kind| (Origin::Flag("--agent"), Raw::Word(kind))), variable: None };
     let origin = Origin::Variable(environment::AGENT.to_owned());
@@ -152,61 +147,37 @@ fn gather_agents(
 }
 
 /// The configuration as far as it is known, and the layer of each value.
-struct Layers {
-    config: Config,
-    values: Vec<Shown>,
-}
+type Layers = Described<Config>;
 
 impl Layers {
     fn defaults(environment: &Environment) -> Self {
-        let mut layers = Layers { config: Config::default(), values: Vec::new() };
-        for setting in SETTINGS {
-            let value = match setting.default {
-                "" => json!(null),
-                DATA_DIRECTORY => layers.place_store(&store_url::default_file(environment)),
-                text => setting
-                    .read(&mut layers.config, &Raw::Word(text.to_owned()))
-                    .expect("the defaults in the table fit"),
-            };
-            layers.values.push(Shown { key: setting.key.to_owned(), value, origin: Origin::Default });
-        }
+        let mut layers = Described::new(Config::default(), SETTINGS);
+        layers.place_store(&store_url::default_file(environment));
         layers
     }
 
-    /// Not through text, since a home directory may have any name.
-    fn place_store(&mut self, path: &Path) -> Value {
-        self.config.store.url = StoreUrl::Sqlite(path.to_owned());
-        json!(format!("sqlite:{}", path.display()))
+    /// The table can only name the place; and not through text, since a home directory may have any name.
+    fn place_store(&mut self, path: &Path) {
+        self.subject.store.url = StoreUrl::Sqlite(path.to_owned());
+        let shown = self.values.iter_mut().find(|shown| shown.key == STORE).expect("every setting has a value");
+        shown.value = json!(format!("sqlite:{}", path.display()));
     }
 
-    fn set(&mut self, setting: &Setting<Config>, raw: &Raw, origin: Origin) -> Result<(), Problem> {
-        let read = setting.read(&mut self.config, raw);
-        let value = read.map_err(|words| Problem::of(&origin, setting.key, &words))?;
-        let shown = self.values.iter_mut().find(|shown| shown.key == setting.key);
-        let shown = shown.expect("every setting has a value");
-        (shown.value, shown.origin) = (value, origin);
-        Ok(())
-    }
-
-    fn add(&mut self, described: Described) {
-        let id = &described.agent.id;
-        for (key, value, origin) in described.values {
-            let key = format!("agent.{id}.{key}");
-            self.values.push(Shown { key, value, origin });
-        }
-        self.config.agents.push(described.agent);
+    fn add(&mut self, described: Described<Agent>) {
+        let name = format!("agent.{}", described.subject.id);
+        let agent = self.absorb(&name, described);
+        self.subject.agents.push(agent);
     }
 
     /// A borrowed name may neither stop the start nor open the door, so an address of its making stays on
     /// loopback until somebody allows more.
     fn keep_borrowed_inside(&mut self) -> Option<String> {
-        let address = exposure::exposed(&self.config.server)?;
-        let listen = self.values.iter().find(|shown| shown.key == LISTEN)?;
-        let Origin::Borrowed(_) = listen.origin else {
+        let address = exposure::exposed(&self.subject.server)?;
+        let origin = self.shown(LISTEN).origin.clone();
+        let Origin::Borrowed(_) = origin else {
             return None;
         };
-        let origin = listen.origin.clone();
-        let inside = exposure::kept_inside(&self.config.server.listen);
+        let inside = exposure::kept_inside(&self.subject.server.listen);
         let raw = Raw::Word(inside.join(","));
         self.set(setting(LISTEN), &raw, origin.clone()).expect("loopback addresses are addresses");
         let refusal = exposure::refusal(address, &origin);

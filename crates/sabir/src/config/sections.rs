@@ -7,6 +7,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sabir_model::{Extension, Skill};
+
 /// Everything `serve` needs to know.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config {
@@ -16,6 +18,7 @@ pub struct Config {
     pub card: Card,
     pub compat: Compat,
     pub send: Send,
+    pub push: Push,
     pub recovery: Recovery,
     pub retention: Retention,
     pub log: Log,
@@ -84,6 +87,13 @@ pub struct Agent {
     pub kind: AgentKind,
     pub name: Option<String>,
     pub description: Option<String>,
+    /// Empty: nothing is said, so the kind's own hold. The same for the modes.
+    pub skills: Vec<Skill>,
+    pub input_modes: Vec<String>,
+    pub output_modes: Vec<String>,
+    /// Beside the kind's own.
+    pub extensions: Vec<Extension>,
+    pub streaming: bool,
     pub default: bool,
     pub max_concurrent: usize,
     pub queue: usize,
@@ -99,6 +109,11 @@ impl Agent {
             kind,
             name: None,
             description: None,
+            skills: Vec::new(),
+            input_modes: Vec::new(),
+            output_modes: Vec::new(),
+            extensions: Vec::new(),
+            streaming: true,
             default: false,
             max_concurrent: 10_000,
             queue: 10_000,
@@ -123,6 +138,7 @@ pub struct Card {
     pub version: Option<String>,
     pub documentation_url: Option<String>,
     pub icon_url: Option<String>,
+    pub profile: CardProfile,
     /// One protocol version's keys only, not those of all.
     pub pure: bool,
     pub max_age: Duration,
@@ -138,10 +154,19 @@ impl Default for Card {
             version: None,
             documentation_url: None,
             icon_url: None,
+            profile: CardProfile::A2a,
             pure: false,
             max_age: Duration::from_secs(30),
         }
     }
+}
+
+/// Whose clients find their way by the card's `url`.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum CardProfile {
+    #[default]
+    A2a,
+    Gateway,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -172,6 +197,17 @@ pub enum TerminalMessage {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Send {
     pub max_wait: Option<Duration>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Push {
+    pub enabled: bool,
+}
+
+impl Default for Push {
+    fn default() -> Self {
+        Push { enabled: true }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]

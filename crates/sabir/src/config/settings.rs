@@ -1,70 +1,18 @@
-//! The one table of everything that can be set.
+//! The one table of everything that the sections of the file can set.
 //!
-//! A row names the key, its default as a person would write it, where else it can be set, a sentence for the
-//! documentation, and how it is read into its field. A key that has no row here does not exist.
+//! A key that has no row here does not exist.
 
 use serde_json::Value;
 
 use super::kinds::*;
 use super::raw::Raw;
 use super::sections::*;
+use super::setting::{Setting, put};
 use super::store_url::store_url;
-
-/// One row. `T` is what it is a setting of: the whole `Config`, or one `Agent`.
-pub struct Setting<T: 'static> {
-    /// `section.key`; for agents the key alone.
-    pub key: &'static str,
-    /// As text; empty means that it is not set.
-    pub default: &'static str,
-    #[allow(dead_code, reason = "the documentation is held against it by a test")]
-    pub help: &'static str,
-    /// A shorter environment name than the one made from the key.
-    pub short: Option<&'static str>,
-    #[allow(dead_code, reason = "the documentation is held against it by a test")]
-    pub flag: Option<&'static str>,
-    read: fn(&mut T, &Raw) -> Result<Value, String>,
-}
-
-impl<T> Setting<T> {
-    /// Reads `raw` into its field. Answers with the value as `sabir config` shows it, or says what is wrong
-    /// in words that follow the name of the setting: `is "soon"; expected a duration ...`.
-    pub fn read(&self, target: &mut T, raw: &Raw) -> Result<Value, String> {
-        (self.read)(target, raw)
-    }
-
-    const fn short(self, name: &'static str) -> Self {
-        Setting { short: Some(name), ..self }
-    }
-
-    const fn flag(self, name: &'static str) -> Self {
-        Setting { flag: Some(name), ..self }
-    }
-}
-
-impl Setting<Config> {
-    pub fn section(&self) -> &'static str {
-        self.key.split_once('.').map_or("", |(section, _)| section)
-    }
-
-    pub fn leaf(&self) -> &'static str {
-        self.key.split_once('.').map_or(self.key, |(_, leaf)| leaf)
-    }
-
-    /// `server.listen` is `SABIR_SERVER_LISTEN`.
-    pub fn variable(&self) -> String {
-        format!("SABIR_{}", self.key.replace('.', "_").to_uppercase())
-    }
-}
 
 /// The setting of this key; the key is one of ours.
 pub fn setting(key: &str) -> &'static Setting<Config> {
     let found = SETTINGS.iter().find(|setting| setting.key == key);
-    found.expect("keys inside the program are keys of the table")
-}
-
-/// The agent setting of this key; the key is one of ours.
-pub fn agent_setting(key: &str) -> &'static Setting<Agent> {
-    let found = AGENT_SETTINGS.iter().find(|setting| setting.key == key);
     found.expect("keys inside the program are keys of the table")
 }
 
@@ -141,16 +89,16 @@ pub static SETTINGS: &[Setting<Config>] = &[
         "card.name",
         "",
         "The server's name on its card. Without it a single agent's name is used.",
-        |config, raw| put(&mut config.card.name, text(raw)?),
+        |config, raw| put(&mut config.card.name, optional_text(raw)?),
     ),
     global("card.description", "", "What the card says about the server.", |config, raw| {
-        put(&mut config.card.description, text(raw)?)
+        put(&mut config.card.description, optional_text(raw)?)
     }),
     global(
         "card.organization",
         "",
         "Who runs the server, as the card's provider. Without it `Sabir`.",
-        |config, raw| put(&mut config.card.organization, text(raw)?),
+        |config, raw| put(&mut config.card.organization, optional_text(raw)?),
     ),
     global(
         "card.organization_url",
@@ -159,12 +107,22 @@ pub static SETTINGS: &[Setting<Config>] = &[
         |config, raw| put(&mut config.card.organization_url, web_url(raw)?),
     ),
     global("card.version", "", "The version on the card. Without it the version of this program.", |config, raw| {
-        put(&mut config.card.version, text(raw)?)
+        put(&mut config.card.version, optional_text(raw)?)
     }),
     global("card.documentation_url", "", "A page for the people who write clients.", |config, raw| {
         put(&mut config.card.documentation_url, web_url(raw)?)
     }),
     global("card.icon_url", "", "A picture for the card.", |config, raw| put(&mut config.card.icon_url, web_url(raw)?)),
+    global(
+        "card.profile",
+        "a2a",
+        "Whose clients the card is for, where the request names no version: `a2a`, whose `url` takes JSON-RPC, or \
+         `gateway`, whose `url` is the path of the gateway: `message:send` of a single agent, or the list of agents.",
+        |config, raw| {
+            let words = [("a2a", CardProfile::A2a), ("gateway", CardProfile::Gateway)];
+            put(&mut config.card.profile, choice(raw, &words)?)
+        },
+    ),
     global(
         "card.pure",
         "false",
@@ -208,6 +166,12 @@ pub static SETTINGS: &[Setting<Config>] = &[
         |config, raw| put(&mut config.send.max_wait, limit(raw)?),
     ),
     global(
+        "push.enabled",
+        "true",
+        "Whether callers may have webhooks. Webhooks come in a later version; `false` keeps them off then too.",
+        |config, raw| put(&mut config.push.enabled, switch(raw)?),
+    ),
+    global(
         "recovery.running",
         "fail",
         "What becomes of tasks that were running when the server stopped: `fail` or `requeue`.",
@@ -239,41 +203,6 @@ pub static SETTINGS: &[Setting<Config>] = &[
     .flag("--log-format"),
 ];
 
-/// The keys of an `[[agent]]` table. `id` and `kind` must be there.
-pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
-    agent(
-        "id",
-        "",
-        "Its name in paths, and its tenant in 1.0: 1 to 64 letters, digits, dots, dashes and underscores.",
-        |agent, raw| put(&mut agent.id, agent_id(raw)?),
-    ),
-    agent("kind", "", "What does the work: `demo` or `conformance`.", |agent, raw| {
-        put(&mut agent.kind, agent_kind(raw)?)
-    })
-    .short("SABIR_AGENT")
-    .flag("--agent"),
-    agent("name", "", "Its name on cards. Without it the kind's own name.", |agent, raw| {
-        put(&mut agent.name, text(raw)?)
-    }),
-    agent("description", "", "What cards say about it.", |agent, raw| put(&mut agent.description, text(raw)?)),
-    agent(
-        "default",
-        "false",
-        "Messages that name no agent go to this one. Without any such agent they go to the first by id.",
-        |agent, raw| put(&mut agent.default, switch(raw)?),
-    ),
-    agent("max_concurrent", "10000", "How many of its tasks run at the same time.", |agent, raw| {
-        put(&mut agent.max_concurrent, count(raw, 1..=1_000_000)?)
-    }),
-    agent("queue", "10000", "How many tasks may wait for their turn; further ones are refused.", |agent, raw| {
-        put(&mut agent.queue, count(raw, 0..=1_000_000)?)
-    }),
-    agent("timeout", "off", "A run that takes longer fails.", |agent, raw| put(&mut agent.timeout, limit(raw)?)),
-    agent("idle_timeout", "off", "A run that is silent for this long fails.", |agent, raw| {
-        put(&mut agent.idle_timeout, limit(raw)?)
-    }),
-];
-
 /// A row of a section.
 const fn global(
     key: &'static str,
@@ -281,29 +210,5 @@ const fn global(
     help: &'static str,
     read: fn(&mut Config, &Raw) -> Result<Value, String>,
 ) -> Setting<Config> {
-    row(key, default, help, read)
-}
-
-/// A row of an `[[agent]]` table.
-const fn agent(
-    key: &'static str,
-    default: &'static str,
-    help: &'static str,
-    read: fn(&mut Agent, &Raw) -> Result<Value, String>,
-) -> Setting<Agent> {
-    row(key, default, help, read)
-}
-
-const fn row<T>(
-    key: &'static str,
-    default: &'static str,
-    help: &'static str,
-    read: fn(&mut T, &Raw) -> Result<Value, String>,
-) -> Setting<T> {
-    Setting { key, default, help, short: None, flag: None, read }
-}
-
-fn put<V>(field: &mut V, (value, shown): (V, Value)) -> Result<Value, String> {
-    *field = value;
-    Ok(shown)
+    Setting::new(key, default, help, read)
 }

@@ -41,7 +41,7 @@ fn array(loaded: &Loaded) -> String {
     format!("[\n{}\n]\n", objects.collect::<Vec<_>>().join(",\n"))
 }
 
-/// As in `sabir.toml`, whose texts, numbers and lists look like JSON.
+/// As in `sabir.toml`, whose texts, numbers and lists look like JSON; tables are shown as the card shows them.
 fn spell(value: &Value) -> String {
     match value {
         Value::Null => "(not set)".to_owned(),

@@ -1,11 +1,13 @@
 //! The whole way from file, environment and flags to a `Config`, without touching a disk or a process.
 
+use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS};
 use super::borrowed::{BORROWED, Borrowed};
 use super::environment::Environment;
 use super::layers::{Loaded, Problems, stack};
 use super::origin::Origin;
 use super::sections::{Agent, AgentKind, Config};
-use super::settings::{AGENT_SETTINGS, SETTINGS, Setting};
+use super::setting::{Need, Setting};
+use super::settings::SETTINGS;
 use super::{Audience, file, show};
 use crate::cli::Options;
 
@@ -122,6 +124,106 @@ fn a_list_of_agents_must_make_sense() {
 }
 
 #[test]
+fn skills_belong_to_the_agent_above() {
+    let agent = "[[agent]]\nid = 'a'\nkind = 'demo'\n";
+    let skill = "[[agent.skill]]\nid = 'x'\nname = 'X'\ndescription = 'does x'\n";
+    let other = agent.replace("'a'", "'b'");
+    let file = format!("{agent}{skill}tags = ['one', 'two']\n{other}{}", skill.replace("'x'", "'y z'"));
+    let agents = load_text(&Options::default(), &[], &file).unwrap().config.agents;
+    let said = agents.iter().map(|agent| {
+        let skills = agent.skills.iter().map(|skill| format!("{} {} {:?}", skill.id, skill.name, skill.tags));
+        format!("{}: {}", agent.id, skills.collect::<Vec<_>>().join(", "))
+    });
+    assert_eq!(said.collect::<Vec<_>>(), [r#"a: x X ["one", "two"]"#, "b: y z X []"]);
+
+    for (key, expected) in [
+        ("agent.a.skill.x.tags", r#"["one","two"] # sabir.toml:8"#),
+        ("agent.b.skill.\"y z\".name", "\"X\" # sabir.toml:14"),
+        ("agent.b.skill.\"y z\".examples", "null # default"),
+    ] {
+        assert_eq!(say(&Options::default(), &[], &file, key), expected);
+    }
+}
+
+#[test]
+fn a_list_of_skills_must_make_sense() {
+    let skill = "[[agent.skill]]\nid = 'x'\nname = 'X'\ndescription = 'does x'\n";
+    for (rest, expected) in [
+        ("[[agent.skill]]\nid = 'x'\nname = 'X'", "sabir.toml:4: this [[agent.skill]] has no description"),
+        (&format!("{skill}{skill}"), "sabir.toml:9: there are two skills with the id \"x\""),
+        (&format!("{skill}[[agent]]\nid = 'b'\nkind = 'demo'\n{skill}"), "nothing"),
+        (
+            &format!("{skill}exampels = []"),
+            "sabir.toml:8: unknown key \"exampels\" in [[agent.skill]]; did you mean \"examples\"?",
+        ),
+        (
+            &format!("{skill}timeout = 3"),
+            "sabir.toml:8: unknown key \"timeout\" in [[agent.skill]]; did you mean \"timeout\" in [[agent]]?",
+        ),
+        (&format!("{skill}tags = [1]"), "sabir.toml:8: tags holds 1; expected a text that is not empty"),
+        (
+            &format!("{skill}input_modes = ['text']"),
+            "sabir.toml:8: input_modes holds \"text\"; \
+             expected a media type such as \"text/plain\", \"image/*\" or \"*/*\"",
+        ),
+        ("[agent.skill]\nid = 'x'", "sabir.toml:4: skills are a list; write [[agent.skill]] for each"),
+        ("skill = ['x']", "sabir.toml:4: skill holds \"x\"; expected [[agent.skill]] tables"),
+        ("skills = ['x']", "sabir.toml:4: unknown key \"skills\" in [[agent]]; did you mean [[agent.skill]]?"),
+        ("[[agent.skil]]", "sabir.toml:4: unknown section [[agent.skil]]; did you mean [[agent.skill]]?"),
+    ] {
+        let file = format!("[[agent]]\nid = 'a'\nkind = 'demo'\n{rest}");
+        assert_eq!(say(&Options::default(), &[], &file, ""), expected, "{rest:?}");
+    }
+}
+
+#[test]
+fn extensions_carry_their_params() {
+    let file = "[[agent]]\nid = 'a'\nkind = 'demo'\n[[agent.extension]]\nuri = 'urn:x:1'\nrequired = true\n\
+                params.limits = {size = 5, ratio = 0.5}\n[agent.extension.params.more]\nsince = 2024-05-01\n";
+    let extension = &load_text(&Options::default(), &[], file).unwrap().config.agents[0].extensions[0];
+    let params = r#"{"limits":{"ratio":0.5,"size":5},"more":{"since":"2024-05-01"}}"#;
+    assert_eq!((extension.uri.as_str(), extension.required), ("urn:x:1", true));
+    assert_eq!(extension.params.as_ref().unwrap().as_str(), params);
+    for (key, expected) in [
+        ("agent.a.extension.\"urn:x:1\".params", format!("{params} # sabir.toml:7")),
+        ("agent.a.extension.\"urn:x:1\".required", "true # sabir.toml:6".to_owned()),
+        ("agent.a.extension.\"urn:x:1\".description", "null # default".to_owned()),
+    ] {
+        assert_eq!(say(&Options::default(), &[], file, key), expected);
+    }
+}
+
+#[test]
+fn a_list_of_extensions_must_make_sense() {
+    let extension = "[[agent.extension]]\nuri = 'urn:x'\n";
+    for (rest, expected) in [
+        ("[[agent.extension]]", "sabir.toml:4: this [[agent.extension]] has no uri"),
+        (&format!("{extension}{extension}"), "sabir.toml:7: there are two extensions with the uri \"urn:x\""),
+        (
+            &format!("{extension}url = 'x'"),
+            "sabir.toml:6: unknown key \"url\" in [[agent.extension]]; did you mean \"uri\"?",
+        ),
+        (
+            &format!("{extension}[agent.extension.parms]\na = 1"),
+            "sabir.toml:6: unknown key \"parms\" in [[agent.extension]]; did you mean \"params\"?",
+        ),
+        (&format!("{extension}params = 'x'"), "sabir.toml:6: params is \"x\"; expected a table"),
+        (
+            &format!("{extension}params.a = nan"),
+            "sabir.toml:6: params holds the number NaN, which does not fit into JSON",
+        ),
+        (
+            "[[agent.extension]]\nuri = 'x'",
+            "sabir.toml:5: uri is \"x\"; expected a URI without commas, such as \"https://example.com/ext/v1\"",
+        ),
+        ("[agent.extension]", "sabir.toml:4: extensions are a list; write [[agent.extension]] for each"),
+    ] {
+        let file = format!("[[agent]]\nid = 'a'\nkind = 'demo'\n{rest}");
+        assert_eq!(say(&Options::default(), &[], &file, ""), expected, "{rest:?}");
+    }
+}
+
+#[test]
 fn borrowed_names_never_stop_the_start() {
     for Borrowed { name, .. } in BORROWED {
         for value in ["0.0.0.0", "999999999999999999999999", "banana", "-1", " "] {
@@ -171,6 +273,7 @@ fn warnings_say_what_was_not_used() {
             "AGENT_ADAPTER is \"cursor\", which comes in a later version; this one has demo and conformance; it is ignored",
         ),
         (("LOG_LEVEL", "WARNING"), "", ""),
+        (("DATABASE_URL", "postgres://user:secret@db/app"), "", "DATABASE_URL has no effect yet in this version"),
         (("LOG_FORMAT", "pretty"), "", "LOG_FORMAT is \"pretty\"; expected text or json; it is ignored"),
         (
             ("SABIR_LISTEN", "0.0.0.0:80"),
@@ -206,33 +309,68 @@ fn config_prints_lines_for_people_and_json_for_programs() {
 
 /// A missing row is printed as it should stand in the document.
 #[test]
-fn every_setting_is_documented() {
-    let rows = SETTINGS.iter().map(|setting| row(setting, &[setting.variable()], "server.listen"));
-    let agent_rows = AGENT_SETTINGS.iter().map(|setting| row(setting, &[], ""));
-    for row in rows.chain(agent_rows) {
-        assert!(DOCUMENT.contains(&row), "docs/configuration.md lacks\n{row}");
+fn every_setting_is_documented_and_nothing_else() {
+    let mut rows: Vec<(String, String)> = Vec::new();
+    for setting in SETTINGS {
+        rows.push((format!("[{}]", setting.section()), row(setting, &[setting.variable()])));
+    }
+    rows.extend(AGENT_SETTINGS.iter().map(|setting| ("[[agent]]".to_owned(), row(setting, &[]))));
+    rows.extend(SKILL_SETTINGS.iter().map(|setting| ("[[agent.skill]]".to_owned(), short_row(setting))));
+    rows.extend(EXTENSION_SETTINGS.iter().map(|setting| ("[[agent.extension]]".to_owned(), short_row(setting))));
+    for (header, row) in &rows {
+        assert!(chapter(header).contains(&row.as_str()), "docs/configuration.md lacks in {header}\n{row}");
+    }
+    for (header, _) in &rows {
+        let expected = rows.iter().filter(|(known, _)| known == header).count();
+        let found = chapter(header).into_iter().filter(|line| line.starts_with("| `")).count();
+        assert_eq!(found, expected, "docs/configuration.md has a row too much in {header}");
     }
     for Borrowed { name, .. } in BORROWED {
         assert!(DOCUMENT.contains(&format!("`{name}`")), "docs/configuration.md lacks {name}");
     }
 }
 
-fn row<T>(setting: &Setting<T>, variables: &[String], listen: &str) -> String {
-    let code = |text: &str| format!("`{text}`");
-    let default = if setting.default.is_empty() { String::new() } else { code(setting.default) };
+/// The lines of the document below this header.
+fn chapter(header: &str) -> Vec<&'static str> {
+    let title = format!("## `{header}`");
+    let below = DOCUMENT.lines().skip_while(|line| *line != title).skip(1);
+    below.take_while(|line| !line.starts_with("## ")).collect()
+}
+
+fn row<T>(setting: &Setting<T>, variables: &[String]) -> String {
     let short = setting.short.map(code);
     let variables =
         short.into_iter().chain(variables.iter().filter(|name| setting.short != Some(name)).map(|name| code(name)));
-    let port = (setting.key == listen).then_some("--port");
+    let port = (setting.key == "server.listen").then_some("--port");
     let flags = setting.flag.into_iter().chain(port).map(code);
-    let cells = [
+    cells(&[
         code(setting.key),
-        default,
+        default(setting),
         variables.collect::<Vec<_>>().join(", "),
         flags.collect::<Vec<_>>().join(", "),
         setting.help.to_owned(),
-    ];
-    let cells = cells.into_iter().map(|cell| if cell.is_empty() { " ".to_owned() } else { format!(" {cell} ") });
+    ])
+}
+
+/// Of a table that nothing but the file can set.
+fn short_row<T>(setting: &Setting<T>) -> String {
+    cells(&[code(setting.key), default(setting), setting.help.to_owned()])
+}
+
+fn default<T>(setting: &Setting<T>) -> String {
+    match (setting.need, setting.default) {
+        (Need::Required, _) => "required".to_owned(),
+        (Need::Optional, "") => String::new(),
+        (Need::Optional, text) => code(text),
+    }
+}
+
+fn code(text: &str) -> String {
+    format!("`{text}`")
+}
+
+fn cells(cells: &[String]) -> String {
+    let cells = cells.iter().map(|cell| if cell.is_empty() { " ".to_owned() } else { format!(" {cell} ") });
     format!("|{}|", cells.collect::<Vec<_>>().join("|"))
 }
 
@@ -250,6 +388,8 @@ fn the_example_file_is_right_as_it_is_and_with_everything_switched_on() {
     });
     let everything = lines.collect::<Vec<_>>().join("\n");
     let loaded = load_text(&Options::default(), &[], &everything).unwrap();
+    let agent = &loaded.config.agents[0];
+    assert_eq!((agent.skills.len(), agent.extensions.len()), (1, 1));
     for shown in loaded.values {
         assert_ne!(shown.origin, Origin::Default, "{} is not in the example", shown.key);
     }
@@ -277,6 +417,9 @@ proptest::proptest! {
 const PIECES: &[&str] = &[
     "[server]\n",
     "[[agent]]\n",
+    "[[agent.skill]]\n",
+    "[[agent.extension]]\n",
+    "params",
     "[agent]\n",
     "[store]\n",
     "[x.y]\n",

@@ -1,4 +1,4 @@
-//! Web addresses that the card shows, and origins of web pages.
+//! Web addresses and other URIs that the card shows, and origins of web pages.
 //!
 //! Nothing here dials them, so this only keeps out what could never be right: relative addresses, other
 //! schemes, and passwords that everybody could read on the card.
@@ -18,10 +18,20 @@ pub fn parse_origin(text: &str) -> Option<String> {
     }
     let origin = text.strip_suffix('/').unwrap_or(text).to_ascii_lowercase();
     let (scheme, host) = origin.split_once("://")?;
-    let is_scheme_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
-    let scheme_fits = !scheme.is_empty() && scheme.bytes().all(is_scheme_letter);
     let plain = !host.contains(['/', '?', '#', '\\', '*', ',']) && is_visible(&origin);
-    (scheme_fits && plain && is_host(host)).then_some(origin)
+    (is_scheme(scheme) && plain && is_host(host)).then_some(origin)
+}
+
+/// Any absolute URI that can stand in a list with commas.
+pub fn parse_uri(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once(':')?;
+    let plain = !rest.is_empty() && !text.contains(',') && is_visible(text);
+    (plain && is_scheme(scheme)).then(|| text.to_owned())
+}
+
+fn is_scheme(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    text.starts_with(|first: char| first.is_ascii_alphabetic()) && text.bytes().all(is_letter)
 }
 
 fn is_visible(text: &str) -> bool {
@@ -87,6 +97,16 @@ mod tests {
             ("null", None),
         ] {
             assert_eq!(parse_origin(text).as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn uris_that_can_stand_in_a_list() {
+        for text in ["https://example.com/ext/v1", "urn:example:ext", "x-ours+1:a?b#c"] {
+            assert_eq!(parse_uri(text).as_deref(), Some(text));
+        }
+        for text in ["", "ext", ":ext", "https:", "1x:ext", "urn:a,urn:b", "urn:a b", "urn:é"] {
+            assert_eq!(parse_uri(text), None, "{text:?}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod configuration;
 mod crashing;
+mod describing;
 mod desk;
 mod fuzzing;
 mod promises;

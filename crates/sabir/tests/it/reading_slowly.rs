@@ -126,7 +126,14 @@ fn a_client_that_hangs_up_at_any_point_changes_nothing() {
     let message = json!({"messageId": "gone", "role": "ROLE_USER", "parts": [{"text": "slow 0.2 gone"}]});
     let request =
         json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}).to_string();
-    server.http().send("POST", "/", &[V1], request.as_bytes()).unwrap();
+    let mut impatient = server.http();
+    impatient.send("POST", "/", &[V1], request.as_bytes()).unwrap();
+    // What is not yet stored may go with its caller.
+    server.until("the task is made", |server| {
+        let answer = server.rpc("ListTasks", json!({"pageSize": 1, "historyLength": 1}));
+        (answer["result"]["tasks"][0]["history"][0]["messageId"] == "gone").then_some(())
+    });
+    drop(impatient);
     server.http().write_raw(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"json").unwrap();
     server.until("the task of the one who went completes", |server| {
         let answer = server.rpc("ListTasks", json!({"includeArtifacts": true, "pageSize": 1}));
