@@ -20,6 +20,7 @@ pub enum Kit {
 }
 
 const BOTH: &[&str] = &["jsonrpc", "http_json"];
+const JSON_RPC: &[&str] = &["jsonrpc"];
 
 pub const CLIENTS: &[Client] = &[
     Client {
@@ -34,6 +35,18 @@ pub const CLIENTS: &[Client] = &[
         script: "v0_3.py",
         bindings: BOTH,
     },
+    Client {
+        name: "python-0.2.16",
+        kit: Kit::Python { requirements: "requirements-0.2.16.txt" },
+        script: "v0_2.py",
+        bindings: JSON_RPC,
+    },
     Client { name: "js-1.3.0", kit: Kit::Node { package: "package-1.3.0.json" }, script: "v1.mjs", bindings: BOTH },
     Client { name: "js-0.3.13", kit: Kit::Node { package: "package-0.3.13.json" }, script: "v0_3.mjs", bindings: BOTH },
+    Client {
+        name: "js-0.2.5",
+        kit: Kit::Node { package: "package-0.2.5.json" },
+        script: "v0_2.mjs",
+        bindings: JSON_RPC,
+    },
 ];

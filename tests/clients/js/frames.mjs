@@ -21,7 +21,7 @@ export async function firstChunks(open, chunks) {
       break;
     }
   }
-  // Leaving the loop is not enough: SDK 0.3.13 then keeps the connection open, unread.
+  // Leaving the loop is not enough: the SDKs 0.2.5 and 0.3.13 then keep the connection open, unread.
   connection.abort();
   return frames;
 }

@@ -1,9 +1,6 @@
 """A2A 0.3 through the official SDK 0.3.26, read into plain values."""
 
-import base64
-import binascii
 import contextlib
-import uuid
 
 import httpx
 
@@ -14,6 +11,8 @@ from a2a.client.transports.jsonrpc import JsonRpcTransport
 from a2a.client.transports.rest import RestTransport
 
 import plain
+
+from kind_json import read, write_message
 
 BINDINGS = {'jsonrpc': types.TransportProtocol.jsonrpc, 'http_json': types.TransportProtocol.http_json}
 TRANSPORTS = {'jsonrpc': JsonRpcTransport, 'http_json': RestTransport}
@@ -132,14 +131,7 @@ class Peer:
         return body.get('message'), body.get('data')
 
     async def _send(self, client, content, task=None, context=None, history=None, blocking=True):
-        parts = [plain.text(content)] if isinstance(content, str) else content
-        message = types.Message(
-            message_id=str(uuid.uuid4()),
-            role=types.Role.user,
-            parts=[write_part(part) for part in parts],
-            task_id=task,
-            context_id=context,
-        )
+        message = write_message(content, task, context)
         configuration = types.MessageSendConfiguration(blocking=blocking, history_length=history)
         async for frame in self._reading(client.send_message(message, configuration=configuration)):
             yield frame
@@ -173,83 +165,3 @@ class Peer:
 
     def _read(self, event):
         return read(event, self.binding)
-
-
-def read(event, binding):
-    if isinstance(event, types.Task):
-        return plain.Task(
-            event.id,
-            event.context_id,
-            event.status.state.value,
-            read_says(event.status),
-            [read_artifact(artifact, binding) for artifact in event.artifacts or []],
-            [read(message, binding) for message in event.history or []],
-        )
-    if isinstance(event, types.Message):
-        return plain.Message(
-            event.message_id,
-            event.role.value,
-            [read_part(part, binding) for part in event.parts],
-            event.task_id,
-            event.context_id,
-        )
-    if isinstance(event, types.TaskStatusUpdateEvent):
-        return plain.Status(
-            event.task_id, event.context_id, event.status.state.value, read_says(event.status), event.final
-        )
-    return plain.Chunk(
-        event.task_id,
-        event.context_id,
-        read_artifact(event.artifact, binding),
-        bool(event.append),
-        bool(event.last_chunk),
-    )
-
-
-def read_says(status):
-    # Over HTTP+JSON the SDK makes an empty message where there is none.
-    if status.message is None or not status.message.parts:
-        return None
-    return ''.join(part.root.text for part in status.message.parts)
-
-
-def read_artifact(artifact, binding):
-    return plain.Artifact(
-        artifact.artifact_id, artifact.name or None, [read_part(part, binding) for part in artifact.parts]
-    )
-
-
-def read_part(part, binding):
-    part = part.root
-    metadata = part.metadata or {}
-    if isinstance(part, types.TextPart):
-        return plain.Part('text', part.text, metadata=metadata)
-    if isinstance(part, types.DataPart):
-        return plain.Part('data', part.data, metadata=metadata)
-    file = part.file
-    if isinstance(file, types.FileWithUri):
-        return plain.Part('url', file.uri, file.name, file.mime_type, metadata)
-    return plain.Part('raw', read_bytes(file.bytes, binding), file.name, file.mime_type, metadata)
-
-
-def read_bytes(text, binding):
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error:
-        # The SDK's HTTP+JSON transport wraps base64 in base64 on its way out and takes off one layer on its way in:
-        # what this client sent comes back as base64, what anybody else made comes as the bytes themselves.
-        if binding == 'http_json':
-            return text.encode()
-        raise
-
-
-def write_part(part):
-    if part.kind == 'text':
-        return types.Part(root=types.TextPart(text=part.value, metadata=part.metadata or None))
-    if part.kind == 'data':
-        return types.Part(root=types.DataPart(data=part.value, metadata=part.metadata or None))
-    if part.kind == 'url':
-        file = types.FileWithUri(uri=part.value, name=part.name, mime_type=part.media)
-    else:
-        file = types.FileWithBytes(bytes=base64.b64encode(part.value).decode(), name=part.name, mime_type=part.media)
-    return types.Part(root=types.FilePart(file=file, metadata=part.metadata or None))

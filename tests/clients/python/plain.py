@@ -78,14 +78,14 @@ class Card:
     streaming: bool
     push: bool
     skills: list[str]
-    interfaces: list[tuple[str, str]]  # binding and version, in the card's order
+    interfaces: list[tuple[str, str]] | None  # binding and version, in the card's order; 0.2 knows one address
 
 
 class Refusal(NamedTuple):
     """One error, in the three ways the SDKs show it."""
 
     error: str  # the class that 1.3.0 raises
-    code: int  # what 0.3.26 hands over from JSON-RPC
+    code: int  # what the SDKs of 0.x hand over from JSON-RPC
     http: int  # all that 0.3.26 tells of an HTTP+JSON error
 
 

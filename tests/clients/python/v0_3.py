@@ -6,7 +6,7 @@ import sys
 sys.dont_write_bytecode = True
 
 import report
-from cases import cancel, card, context, push, refusals, send, stream, subscribe, turns, v0_3_only
+from cases import cancel, card, context, interfaces, push, refusals, send, stream, subscribe, turns, v0_3_only, v0_x
 from peer_v0_3 import Peer
 
-report.main(Peer, card, send, stream, subscribe, turns, cancel, context, push, refusals, v0_3_only)
+report.main(Peer, card, interfaces, send, stream, subscribe, turns, cancel, context, push, refusals, v0_x, v0_3_only)

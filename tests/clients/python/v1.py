@@ -6,7 +6,10 @@ import sys
 sys.dont_write_bytecode = True
 
 import report
-from cases import cancel, card, context, push, refusals, send, stream, subscribe, turns, v1_compat, v1_list, v1_only
+from cases import cancel, card, context, interfaces, push, refusals, send, stream, subscribe, turns
+from cases import v1_compat, v1_list, v1_only
 from peer_v1 import Peer
 
-report.main(Peer, card, send, stream, subscribe, turns, cancel, context, push, refusals, v1_list, v1_only, v1_compat)
+SHARED = card, interfaces, send, stream, subscribe, turns, cancel, context, push, refusals
+
+report.main(Peer, *SHARED, v1_list, v1_only, v1_compat)

@@ -1,32 +1,10 @@
-"""What 0.3 says otherwise than 1.0."""
+"""What 0.3 alone says, or says otherwise than both 0.2 and 1.0."""
 
-from plain import NO_EXTENDED_CARD, Part, Status, Task, equal
-
-
-async def watching_a_finished_task_shows_it_and_ends(peer):
-    task = await peer.send('hello')
-    frames = [frame async for frame in peer.subscribe(task.id)]
-    equal('frames', [type(frame) for frame in frames], [Task, Status])
-    equal('snapshot', frames[0], task)
-    equal('end', (frames[1].state, frames[1].final), ('completed', True))
+from plain import NO_EXTENDED_CARD, equal
 
 
 async def the_extended_card_is_refused(peer):
     await peer.refused(NO_EXTENDED_CARD, peer.extended_card())
-
-
-async def history_length_zero_means_none_in_json_rpc_and_unset_in_http_json(peer):
-    # HTTP+JSON is ProtoJSON here, where zero and nothing are the same.
-    task = await peer.send('hello')
-    wanted = {'jsonrpc': [], 'http_json': ['hello']}[peer.binding]
-    equal('history', [each.text for each in (await peer.get(task.id, history=0)).history], wanted)
-
-
-async def long_numbers_are_carried_as_they_are(peer):
-    # Over HTTP+JSON the SDK itself makes doubles of them.
-    number = 12345678901234567 if peer.binding == 'jsonrpc' else 9007199254740991
-    part = Part('data', {'serial': number})
-    equal('parts', (await peer.send([part])).artifacts[0].parts, [part])
 
 
 async def the_card_is_also_where_older_versions_had_it(peer):
