@@ -73,6 +73,33 @@ impl Desk {
         let body = json!({"jsonrpc": "2.0", "id": "r", "method": method, "params": params});
         self.stream(path, &[], &body).iter().map(sse::Frame::payload).collect()
     }
+
+    /// A body as it is, JSON or not.
+    pub fn post_text(&self, path: &str, body: &str) -> Reply {
+        self.server.http().exchange("POST", path, &[], body.as_bytes()).expect("it answers")
+    }
+
+    /// What is sent with this text and ends, waits or is answered: the result of a 0.3 send.
+    pub fn send(&self, text: &str) -> Value {
+        self.rpc("/a2a/jsonrpc", "message/send", v03_message(text))["result"].take()
+    }
+
+    /// A task that is working now, and its stream after the frame that said so.
+    pub fn working(&self, text: &str) -> (String, sse::Events) {
+        let body = json!({"jsonrpc": "2.0", "id": "r", "method": "message/stream", "params": v03_message(text)});
+        let mut events = self.open("/a2a/jsonrpc", &[], &body);
+        loop {
+            let event = events.next_frame().unwrap().expect("it begins to work").payload();
+            if event["status"]["state"] == "working" {
+                return (event["taskId"].as_str().unwrap().to_owned(), events);
+            }
+        }
+    }
+
+    /// The task as 0.3 shows it now.
+    pub fn task(&self, id: &str) -> Value {
+        self.rpc("/a2a/jsonrpc", "tasks/get", json!({"id": id}))["result"].take()
+    }
 }
 
 pub fn v1_message(text: &str) -> Value {
