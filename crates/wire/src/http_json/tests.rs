@@ -179,12 +179,19 @@ fn a_body_that_is_no_object() {
 
 #[test]
 fn who_is_read_strictly() {
-    let lenient = r#"{"message":{"parts":[{"text":"x"}]}}"#;
-    assert!(call("POST", "/message:send", "", lenient).is_ok());
-    assert!(call("POST", "/a2a/rest/message:send", "", lenient).is_ok());
-    assert!(call("POST", "/message:send", "1.0", lenient).is_err());
-    let head = Head { verb: "POST", path: "/message:send", ..Head::default() };
-    let Surface::HttpJson(route) = locate(&head, &Known) else { panic!("no route") };
-    let strict = Compat { strict: true, ..Compat::default() };
-    assert!(route.decode(&head, lenient.as_bytes(), strict, &Known).call.is_err());
+    let bare = r#"{"message":{"parts":[{"text":"x"}]}}"#;
+    let foreign = r#"{"message":{"message_id":"m","role":"user","parts":[{"kind":"text","content":"x"}]}}"#;
+    assert!(call("POST", "/message:send", "", bare).is_ok());
+    assert!(call("POST", "/a2a/rest/message:send", "", bare).is_ok());
+    let error = call("POST", "/message:send", "1.0", bare).unwrap_err().to_string();
+    assert_eq!(error, "invalid parameters: message.messageId is required; message.role is required");
+    assert!(call("POST", "/message:send", "1.0", foreign).is_ok());
+    for version in ["", "1.0"] {
+        let head = Head { verb: "POST", path: "/message:send", version: Some(version), ..Head::default() };
+        let Surface::HttpJson(route) = locate(&head, &Known) else { panic!("no route") };
+        let strict = Compat { strict: true, ..Compat::default() };
+        for body in [bare, foreign] {
+            assert!(route.decode(&head, body.as_bytes(), strict, &Known).call.is_err(), "{version} {body}");
+        }
+    }
 }

@@ -235,21 +235,33 @@ fn forced_mounts_take_their_own_methods_only() {
 
 #[test]
 fn who_is_read_strictly() {
-    let lenient = r#"{"message":{"parts":[{"text":"x"}]}}"#;
+    let bare = r#"{"message":{"parts":[{"text":"x"}]}}"#;
+    let foreign = r#"{"message":{"message_id":"m","role":"user","parts":[{"type":"text","content":"x"}]}}"#;
     let strict = Compat { strict: true, ..Compat::default() };
-    for (place, method, version, compat, accepted) in [
-        (Place::Root, "message/send", "", Compat::default(), true),
-        (Place::A2a, "message/send", "0.3", Compat::default(), true),
-        (Place::JsonRpc, "SendMessage", "", Compat::default(), true),
-        (Place::V1A2a, "message/send", "", Compat::default(), true),
-        (Place::Root, "SendMessage", "1.0", Compat::default(), false),
-        (Place::Forced(Spoken::V1), "SendMessage", "", Compat::default(), false),
-        (Place::Forced(Spoken::V0_3), "message/send", "", Compat::default(), false),
-        (Place::Root, "message/send", "", strict, false),
+    for (place, method, version, compat, takes_bare, takes_foreign) in [
+        (Place::Root, "message/send", "", Compat::default(), true, true),
+        (Place::A2a, "message/send", "0.3", Compat::default(), true, true),
+        (Place::JsonRpc, "SendMessage", "", Compat::default(), true, true),
+        (Place::V1A2a, "message/send", "", Compat::default(), true, true),
+        (Place::Root, "SendMessage", "1.0", Compat::default(), false, true),
+        (Place::Root, "SendMessage", "1.0", strict, false, false),
+        (Place::Forced(Spoken::V1), "SendMessage", "", Compat::default(), false, false),
+        (Place::Forced(Spoken::V1), "SendMessage", "1.0", Compat::default(), false, false),
+        (Place::Forced(Spoken::V0_3), "message/send", "", Compat::default(), false, false),
+        (Place::Root, "message/send", "", strict, false, false),
     ] {
         let head = Head { version: Some(version), ..Head::default() };
-        let call = mount(place).decode(&head, body(method, lenient).as_bytes(), compat, &Known).call;
-        assert_eq!(call.is_ok(), accepted, "{place:?} {method} {version}: {call:?}");
+        for (params, accepted) in [(bare, takes_bare), (foreign, takes_foreign)] {
+            let call = mount(place).decode(&head, body(method, params).as_bytes(), compat, &Known).call;
+            assert_eq!(call.is_ok(), accepted, "{place:?} {method} {version} {params}: {call:?}");
+        }
+    }
+    // A task under any of its names, wherever reading is not strict.
+    for (place, accepted) in [(Place::Root, true), (Place::Forced(Spoken::V1), false)] {
+        let head = Head { version: Some("1.0"), ..Head::default() };
+        let text = body("GetTask", r#"{"taskId":"t"}"#);
+        let call = mount(place).decode(&head, text.as_bytes(), Compat::default(), &Known).call;
+        assert_eq!(call.is_ok(), accepted, "{place:?}: {call:?}");
     }
 }
 

@@ -70,7 +70,7 @@ impl<'a> PushParams<'a> {
         let config = config.and_then(|config| problems.keep("pushNotificationConfig", config.try_into()));
         let task = match reading {
             Reading::Strict => problems.required_id("taskId", self.task_id, TaskId::parse),
-            Reading::Lenient => {
+            Reading::Complete | Reading::Lenient => {
                 let names =
                     [("taskId", self.task_id), ("id", self.id), ("task_id", self.snake_task_id), ("name", self.name)];
                 any_task_id(names, &mut problems)
@@ -104,7 +104,7 @@ impl<'a> PushParams<'a> {
         let mut problems = Problems::default();
         let task = match reading {
             Reading::Strict => problems.required_id("id", self.id, TaskId::parse),
-            Reading::Lenient => {
+            Reading::Complete | Reading::Lenient => {
                 let names =
                     [("id", self.id), ("taskId", self.task_id), ("task_id", self.snake_task_id), ("name", self.name)];
                 any_task_id(names, &mut problems)

@@ -3,7 +3,7 @@
 use sabir_model::Call;
 use sabir_wire::{Operation, Reading, Shown};
 
-use super::Tongue;
+use super::{READINGS, Tongue};
 
 #[test]
 fn carried_json_stays_byte_exact() {
@@ -28,7 +28,7 @@ fn carried_json_stays_byte_exact() {
             };
             let message = format!(r#"{{"messageId":"m","role":"{role}","{parts}":[{part}],"metadata":{text}}}"#);
             let params = format!(r#"{{"message":{message},"metadata":{text}}}"#);
-            for reading in [Reading::Strict, Reading::Lenient] {
+            for reading in READINGS {
                 let Ok(Call::Send(send)) = tongue.decode(Operation::Send, &params, reading) else {
                     panic!("{tongue:?} {params}");
                 };

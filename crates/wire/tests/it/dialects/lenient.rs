@@ -6,8 +6,12 @@ use super::Tongue;
 use super::say::say;
 
 fn send(tongue: Tongue, message: &str) -> String {
+    send_as(tongue, message, Reading::Lenient)
+}
+
+fn send_as(tongue: Tongue, message: &str, reading: Reading) -> String {
     let params = format!(r#"{{"message":{message}}}"#);
-    let said = say(&tongue.decode(Operation::Send, &params, Reading::Lenient));
+    let said = say(&tongue.decode(Operation::Send, &params, reading));
     let mut said = said.strip_prefix("send, ").unwrap_or(&said).to_owned();
     if let Some(end) = said.rfind(", born") {
         said.truncate(end);
@@ -103,6 +107,31 @@ fn a_missing_message_id_is_left_to_be_made() {
     ] {
         for tongue in Tongue::ALL {
             assert_eq!(send(tongue, message), expected, "{tongue:?} {message}");
+        }
+    }
+}
+
+#[test]
+fn a_complete_message_has_its_id_and_its_role() {
+    for (message, expected) in [
+        (r#"{"message_id":"m","role":"user","content":[{"type":"text","content":"hi"}]}"#, r#"m user ["hi"]"#),
+        (r#"{"messageId":"m","role":2,"parts":[{"kind":"text","text":"hi"}]}"#, r#"m agent ["hi"]"#),
+        (
+            r#"{"parts":[{"text":"hi"}]}"#,
+            "refused: invalid parameters: message.messageId is required; message.role is required",
+        ),
+        (
+            r#"{"messageId":"","role":"ROLE_UNSPECIFIED","parts":[]}"#,
+            "refused: invalid parameters: message.messageId is required; message.role is required; \
+             message.parts at least one part is required",
+        ),
+        (
+            r#"{"messageId":"m","role":"boss","parts":[{"text":"hi"}]}"#,
+            "refused: invalid parameters: message.role is no role of the protocol",
+        ),
+    ] {
+        for tongue in Tongue::ALL {
+            assert_eq!(send_as(tongue, message, Reading::Complete), expected, "{tongue:?} {message}");
         }
     }
 }

@@ -25,6 +25,8 @@ pub(crate) const OPERATIONS: [Operation; 11] = [
     Operation::ExtendedCard,
 ];
 
+pub(crate) const READINGS: [Reading; 3] = [Reading::Strict, Reading::Complete, Reading::Lenient];
+
 /// A dialect in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tongue {

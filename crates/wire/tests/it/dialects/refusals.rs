@@ -6,7 +6,7 @@ use sabir_model::Error;
 use sabir_wire::{Operation, Reading, json};
 
 use super::say::say;
-use super::{OPERATIONS, Tongue, golden};
+use super::{OPERATIONS, READINGS, Tongue, golden};
 
 fn check(tongue: Tongue, rows: &[(Operation, &str, &str)]) {
     for (operation, params, expected) in rows {
@@ -210,7 +210,7 @@ fn v03_proto_has_its_own_shapes() {
 fn check_any(text: &str) -> Result<(), TestCaseError> {
     for tongue in Tongue::ALL {
         for operation in OPERATIONS {
-            for reading in [Reading::Strict, Reading::Lenient] {
+            for reading in READINGS {
                 if let Err(error) = tongue.decode(operation, text, reading) {
                     let told = matches!(error, Error::Invalid(_) | Error::NotJson(_) | Error::InvalidRequest(_));
                     let no_list = operation == Operation::List && matches!(error, Error::MethodNotFound(_));
@@ -351,7 +351,7 @@ fn damaged_golden_bodies_are_read_or_refused() {
 fn a_million_mistakes_are_not_all_told() {
     let parts = vec!["{}"; 1_000_000].join(",");
     let params = format!(r#"{{"message":{{"messageId":"m","role":"ROLE_USER","parts":[{parts}]}}}}"#);
-    for reading in [Reading::Strict, Reading::Lenient] {
+    for reading in READINGS {
         let Err(Error::Invalid(violations)) = Tongue::V1.decode(Operation::Send, &params, reading) else {
             panic!("it was not refused");
         };
