@@ -44,7 +44,7 @@ impl Route<'_> {
         let reading = match self.form {
             _ if compat.strict => Reading::Strict,
             Form::V1 => Reading::Complete,
-            Form::Unversioned | Form::V0_3 | Form::Alias => Reading::Lenient,
+            Form::Unversioned | Form::V0_3 | Form::V0_2 | Form::Alias => Reading::Lenient,
         };
         let mut call = match self.operation {
             Operation::Send | Operation::Stream => {

@@ -48,6 +48,7 @@ fn every_golden_request_is_read() {
         ("v0.3/rest/push_config_list", "Push(List"),
         ("v0.3/rest/push_config_delete", "Push(Delete"),
         ("v0.3/rest/card", "ExtendedCard"),
+        ("v0.2/rest/extended_card", "ExtendedCard"),
     ] {
         let request = &golden(&format!("{case}.http.json"))["request"];
         let body = request.get("body").map(Value::to_string).unwrap_or_default();
@@ -174,6 +175,18 @@ fn a_body_that_is_no_object() {
         ("/v1/message:send", "{", "the body is not JSON: EOF while parsing an object at line 1 column 1"),
     ] {
         assert_eq!(call("POST", path, "", body).unwrap_err().to_string(), expected, "{path} {body}");
+    }
+}
+
+#[test]
+fn an_extended_card_of_0_2_that_is_not_there() {
+    for path in ["/agent/authenticatedExtendedCard", "/a2a/agent/authenticatedExtendedCard"] {
+        let decoded = decode(&json!({"method": "GET", "path": path, "headers": {}}), b"");
+        assert_eq!(decoded.call.unwrap(), Call::ExtendedCard { agent: None });
+        let reply = decoded.voice.error(&Error::ExtendedCardNotOffered);
+        assert_eq!((reply.status, reply.content_type), (404, "application/problem+json"));
+        let detail = "this server has no extended card; the public card is at /.well-known/agent-card.json";
+        assert_eq!(fixture::json(&reply.body)["detail"], detail);
     }
 }
 

@@ -29,6 +29,22 @@ fn golden_cards_come_back_as_they_were() {
     }
 }
 
+/// 0.2 has the card of 0.3, but for how it tells version and transports.
+#[test]
+fn golden_cards_of_0_2_are_read() {
+    for path in ["v0.2/agent_card_0.2.0.json", "v0.2/agent_card_0.2.6.json"] {
+        let mut golden = golden::card(path);
+        let card = read(&golden);
+        assert_eq!((card.interfaces[0].binding.as_str(), card.interfaces[0].version.as_str()), ("JSONRPC", "0.2"));
+        let mut written = written(&card, card_v03);
+        for member in ["protocolVersion", "preferredTransport", "additionalInterfaces"] {
+            golden.as_object_mut().unwrap().remove(member);
+            written.as_object_mut().unwrap().remove(member);
+        }
+        assert_eq!(written, golden, "{path}");
+    }
+}
+
 #[test]
 fn a_card_of_one_generation_is_a_part_of_the_superset() {
     let card = read(&golden::card("hybrid/agent_card.json"));
