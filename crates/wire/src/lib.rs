@@ -33,7 +33,7 @@ mod voice;
 #[cfg(test)]
 mod fixture;
 
-pub use card::{card_superset, card_v1, card_v03, read as read_card, write_card};
+pub use card::{card_superset, card_v01, card_v1, card_v03, read as read_card, write_card};
 pub use compat::{CancelTerminal, Compat, TerminalMessage};
 pub use decoded::Decoded;
 pub use dialect::{Dialect, Operation, Reading, Shown};

@@ -39,6 +39,8 @@ pub enum CardSpelling {
     V1,
     /// The caller says that it speaks 0.3, or 0.2, whose card is the same.
     V0_3,
+    /// The caller says that it speaks 0.1.
+    V0_1,
 }
 
 /// Nothing to be had here, or not like this.
@@ -113,7 +115,8 @@ fn at<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, agents: &dyn K
             let spelling = match Version::of(head).release {
                 Release::V1_0 => CardSpelling::V1,
                 Release::V0_3 | Release::V0_2 => CardSpelling::V0_3,
-                Release::Unsaid | Release::V0_1 | Release::Unknown => CardSpelling::Hybrid,
+                Release::V0_1 => CardSpelling::V0_1,
+                Release::Unsaid | Release::Unknown => CardSpelling::Hybrid,
             };
             return only_reading(head, Surface::Card { agent, spelling });
         }
