@@ -14,6 +14,7 @@ mod spelling;
 
 mod card;
 mod lenient;
+mod v01;
 mod v03;
 mod v1;
 
@@ -40,6 +41,7 @@ pub use dialect::{Dialect, Operation, Reading, Shown};
 pub use head::Head;
 pub use heard::Heard;
 pub use surface::{CardSpelling, KnownAgents, Refused, Surface, locate};
+pub use v01::V01;
 pub use v1::V1;
 pub use v03::{V03, V03Proto};
 pub use version::Spoken;

@@ -30,8 +30,11 @@ pub(crate) struct Message<'a> {
 
 object! { read Message<'a> }
 
-/// A message, and whether its sender gave it an id. A missing one is not for wire to make, which has neither a clock
-/// nor chance; until somebody does, a word stands in its place.
+/// What stands in the place of an id that a message does not have. To make one is not for wire, which has neither a
+/// clock nor chance.
+pub(crate) const UNNAMED: &str = "unnamed";
+
+/// A message, and whether its sender gave it an id.
 pub(crate) struct Said {
     pub(crate) message: model::Message,
     pub(crate) is_unnamed: bool,
@@ -40,6 +43,10 @@ pub(crate) struct Said {
 impl Said {
     pub(crate) fn named(message: model::Message) -> Self {
         Self { message, is_unnamed: false }
+    }
+
+    pub(crate) fn unnamed(message: model::Message) -> Self {
+        Self { message, is_unnamed: true }
     }
 }
 
@@ -52,7 +59,7 @@ impl Message<'_> {
         if is_unnamed && reading != Reading::Lenient {
             problems.add("messageId", "is required");
         }
-        let message_id = message_id.unwrap_or_else(|| "unnamed".into());
+        let message_id = message_id.unwrap_or_else(|| UNNAMED.into());
         let id = problems.id("messageId", Some(message_id), MessageId::parse);
         let context = problems.id("contextId", self.context_id, ContextId::parse);
         let task = problems.id("taskId", self.task_id, TaskId::parse);

@@ -12,7 +12,7 @@ use crate::spelling::{Problems, Several, Text, given, object};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-pub(super) struct PushConfig<'a> {
+pub(crate) struct PushConfig<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,6 +112,13 @@ impl<'a> PushParams<'a> {
         };
         let config = problems.id("pushNotificationConfigId", self.push_notification_config_id, PushConfigId::parse);
         problems.or(task.map(|task| call(task, config)))
+    }
+}
+
+impl PushConfig<'_> {
+    /// As 0.1 has it.
+    pub(crate) fn without_id(self) -> Self {
+        Self { id: None, ..self }
     }
 }
 
