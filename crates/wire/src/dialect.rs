@@ -52,7 +52,9 @@ impl Operation {
 pub enum Reading {
     /// As the dialect says it.
     Strict,
-    /// Any known spelling of ids, parts and roles; a missing messageId is minted, a missing role is user.
+    /// Any known spelling of ids, parts and roles, but a message must have its id and its role.
+    Complete,
+    /// Any known spelling; a missing messageId is minted, a missing role is user.
     Lenient,
 }
 

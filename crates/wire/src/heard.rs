@@ -19,6 +19,11 @@ pub enum Heard {
         context: ContextId,
         event: Box<Event>,
     },
+    /// The last frame of a stream that shows with it what the task has made; of the rest the task knows nothing.
+    End {
+        task: Box<sabir_model::Task>,
+        event: Box<Event>,
+    },
     /// A peer's token for the next page is its own: only one that is ours is also in `page.next`.
     Page {
         page: Box<Page>,

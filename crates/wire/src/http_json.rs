@@ -41,8 +41,11 @@ impl Route<'_> {
     }
 
     fn read(&self, head: &Head<'_>, body: &[u8], compat: Compat, agents: &dyn KnownAgents) -> Result<Call, Error> {
-        let strict = compat.strict || self.form == Form::V1;
-        let reading = if strict { Reading::Strict } else { Reading::Lenient };
+        let reading = match self.form {
+            _ if compat.strict => Reading::Strict,
+            Form::V1 => Reading::Complete,
+            Form::Unversioned | Form::V0_3 | Form::V0_2 | Form::Alias => Reading::Lenient,
+        };
         let mut call = match self.operation {
             Operation::Send | Operation::Stream => {
                 let text = json::check_text(body)?;

@@ -94,8 +94,11 @@ impl Mount {
         let dialect = spoken.dialect().filter(|_| spoken.has(generation)).ok_or_else(not_found)?;
         voice.speaking(dialect);
 
-        let strict = forced.is_some() || compat.strict || version.release == Release::V1_0;
-        let reading = if strict { Reading::Strict } else { Reading::Lenient };
+        let reading = match version.release {
+            _ if forced.is_some() || compat.strict => Reading::Strict,
+            Release::V1_0 => Reading::Complete,
+            _ => Reading::Lenient,
+        };
         let params = request.params()?;
         let mut call = dialect.decode(operation, params, reading)?;
         let behaviour = Behaviour {

@@ -14,6 +14,7 @@ mod spelling;
 
 mod card;
 mod lenient;
+mod v01;
 mod v03;
 mod v1;
 
@@ -34,13 +35,14 @@ mod voice;
 #[cfg(test)]
 mod fixture;
 
-pub use card::{card_superset, card_v1, card_v03, read as read_card, write_card};
+pub use card::{card_superset, card_v01, card_v1, card_v03, read as read_card, write_card};
 pub use compat::{CancelTerminal, Compat, TerminalMessage};
 pub use decoded::Decoded;
 pub use dialect::{Dialect, Operation, Reading, Shown};
 pub use head::Head;
 pub use heard::Heard;
 pub use surface::{CardSpelling, KnownAgents, Refused, Surface, locate};
+pub use v01::V01;
 pub use v1::V1;
 pub use v03::{V03, V03Proto};
 pub use version::Spoken;

@@ -47,6 +47,8 @@ pub enum CardSpelling {
     V0_3,
     /// The caller comes by the gateway.
     Gateway,
+    /// The caller says that it speaks 0.1.
+    V0_1,
 }
 
 /// Nothing to be had here, or not like this.
@@ -147,7 +149,8 @@ fn at<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, agents: &dyn K
             let spelling = match Version::of(head).release {
                 Release::V1_0 => CardSpelling::V1,
                 Release::V0_3 | Release::V0_2 => CardSpelling::V0_3,
-                Release::Unsaid | Release::V0_1 | Release::Unknown => CardSpelling::Hybrid,
+                Release::V0_1 => CardSpelling::V0_1,
+                Release::Unsaid | Release::Unknown => CardSpelling::Hybrid,
             };
             return only_reading(head, Surface::Card { agent, spelling });
         }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::authentication::{Authentication, read_if_known};
 use super::requirement::{Requirement, Scopes};
 use super::security::SecurityScheme;
 use super::skill::Skill;
@@ -46,7 +47,7 @@ pub(super) struct Card<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) signatures: Option<Vec<Signature<'a>>>,
     /// Of 0.1.
-    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "read_if_known", skip_serializing_if = "Option::is_none")]
     pub(super) authentication: Option<Authentication<'a>>,
 }
 
@@ -120,11 +121,6 @@ pub(super) struct Signature<'a> {
     pub(super) signature: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) header: Option<Carried<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Authentication<'a> {
-    pub(super) schemes: Vec<Text<'a>>,
 }
 
 object! {

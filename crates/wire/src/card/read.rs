@@ -25,6 +25,10 @@ impl TryFrom<Card<'_>> for model::Card {
                 security_schemes.push((name.into_string(), scheme));
             }
         }
+        let mut security = requirement::read(card.security_requirements, card.security);
+        if security_schemes.is_empty() && security.is_empty() {
+            (security_schemes, security) = card.authentication.unwrap_or_default().read();
+        }
         let capabilities = card.capabilities.unwrap_or_default();
         let capabilities = problems.keep("capabilities", capabilities.try_into());
         let mut capabilities: model::Capabilities = capabilities.unwrap_or_default();
@@ -43,7 +47,7 @@ impl TryFrom<Card<'_>> for model::Card {
             interfaces,
             capabilities,
             security_schemes,
-            security: requirement::read(card.security_requirements, card.security),
+            security,
             input_modes: texts(card.default_input_modes),
             output_modes: texts(card.default_output_modes),
             skills: skills.read_each("skills", &mut problems, TryInto::try_into),

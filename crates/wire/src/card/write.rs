@@ -1,10 +1,10 @@
 //! Writing a card for one generation, or for all of them at once.
 
 use sabir_model as model;
-use sabir_model::SecurityKind;
 
 use super::Profile;
-use super::entry::{Authentication, Capabilities, Card, Extension, Interface, Provider, Signature};
+use super::authentication::Authentication;
+use super::entry::{Capabilities, Card, Extension, Interface, Provider, Signature};
 use super::requirement;
 use super::security::SecurityScheme;
 use super::skill::Skill;
@@ -18,6 +18,7 @@ pub fn write_card(card: &model::Card, spelling: CardSpelling, out: &mut Vec<u8>)
         CardSpelling::V1 => card_v1(card, out),
         CardSpelling::V0_3 => card_v03(card, out),
         CardSpelling::Gateway => json::write(&Card::spell(card, Profile::Gateway), out),
+        CardSpelling::V0_1 => card_v01(card, out),
     }
 }
 
@@ -31,6 +32,11 @@ pub fn card_v03(card: &model::Card, out: &mut Vec<u8>) {
     json::write(&Card::spell(card, Profile::V03), out);
 }
 
+/// Appends the card as 0.1 has it.
+pub fn card_v01(card: &model::Card, out: &mut Vec<u8>) {
+    json::write(&Card::spell(card, Profile::V01), out);
+}
+
 /// Appends the card that clients of 1.0, 0.3, 0.2 and 0.1 can all read.
 pub fn card_superset(card: &model::Card, out: &mut Vec<u8>) {
     json::write(&Card::spell(card, Profile::Superset), out);
@@ -39,7 +45,8 @@ pub fn card_superset(card: &model::Card, out: &mut Vec<u8>) {
 impl<'a> Card<'a> {
     fn spell(card: &'a model::Card, profile: Profile) -> Self {
         let texts = |list: &'a [String]| Some(list.iter().map(Text::from).collect());
-        let schemes = card.security_schemes.iter();
+        let is_later = profile != Profile::V01;
+        let schemes = card.security_schemes.iter().filter(|_| is_later);
         let mut spelled = Card {
             name: Some((&card.name).into()),
             description: Some((&card.description).into()),
@@ -49,7 +56,7 @@ impl<'a> Card<'a> {
             }),
             version: Some((&card.version).into()),
             documentation_url: card.documentation_url.as_ref().map(Text::from),
-            icon_url: card.icon_url.as_ref().map(Text::from),
+            icon_url: card.icon_url.as_ref().filter(|_| is_later).map(Text::from),
             capabilities: Some(Capabilities::spell(card, profile)),
             security_schemes: Entries(
                 schemes.map(|(name, scheme)| (name.into(), SecurityScheme::spell(scheme, profile))).collect(),
@@ -57,7 +64,7 @@ impl<'a> Card<'a> {
             default_input_modes: texts(&card.input_modes),
             default_output_modes: texts(&card.output_modes),
             skills: Some(card.skills.iter().map(|skill| Skill::spell(skill, profile)).collect()),
-            signatures: spell_signatures(&card.signatures),
+            signatures: spell_signatures(&card.signatures).filter(|_| is_later),
             ..Card::default()
         };
         if profile.has_v1() {
@@ -72,8 +79,11 @@ impl<'a> Card<'a> {
         if profile == Profile::Gateway {
             spelled.url = card.gateway.as_ref().map(|gateway| (&gateway.url).into());
         }
-        if profile == Profile::Superset && !card.security.is_empty() {
-            spelled.authentication = Some(Authentication { schemes: schemes_of_v01(card) });
+        if profile.has_v01() {
+            spelled.authentication = Authentication::of(card);
+        }
+        if profile == Profile::V01 {
+            spelled.url = main_of_v01(card).map(|interface| (&interface.url).into());
         }
         spelled
     }
@@ -83,7 +93,7 @@ impl<'a> Card<'a> {
     fn spell_interfaces_v03(&mut self, card: &'a model::Card, profile: Profile) {
         let is_old = |interface: &&model::Interface| interface.version.starts_with("0.");
         let main = match profile {
-            Profile::Superset | Profile::V1 | Profile::Gateway => card.interfaces.iter().find(is_old),
+            Profile::Superset | Profile::V1 | Profile::V01 | Profile::Gateway => card.interfaces.iter().find(is_old),
             Profile::V03 => card.interfaces.iter().find(is_old).or(card.interfaces.first()),
         };
         let Some(main) = main else { return };
@@ -93,6 +103,14 @@ impl<'a> Card<'a> {
         let listed: Vec<_> = card.interfaces.iter().filter(is_old).map(interface_v03).collect();
         self.additional_interfaces = (!listed.is_empty()).then_some(listed);
     }
+}
+
+/// 0.1 speaks JSON-RPC only; old versions are more likely to have its methods.
+fn main_of_v01(card: &model::Card) -> Option<&model::Interface> {
+    let speaks = |interface: &&model::Interface| interface.binding == "JSONRPC";
+    let is_old = |interface: &&model::Interface| speaks(interface) && interface.version.starts_with("0.");
+    let mut interfaces = card.interfaces.iter();
+    interfaces.clone().find(is_old).or(interfaces.clone().find(speaks)).or(interfaces.next())
 }
 
 fn interface_v1(interface: &model::Interface) -> Interface<'_> {
@@ -126,8 +144,8 @@ impl<'a> Capabilities<'a> {
         Capabilities {
             streaming: capabilities.streaming,
             push_notifications: capabilities.push_notifications,
-            state_transition_history: capabilities.state_history.filter(|_| profile.has_v03()),
-            extensions: (!capabilities.extensions.is_empty()).then(|| extensions.collect()),
+            state_transition_history: capabilities.state_history.filter(|_| profile.has_v03() || profile.has_v01()),
+            extensions: (!capabilities.extensions.is_empty() && profile != Profile::V01).then(|| extensions.collect()),
             extended_agent_card: capabilities.extended_card.filter(|_| profile.has_v1()),
             task_management: gateway.map(|_| true),
             agent_discovery: gateway.map(|_| true),
@@ -144,24 +162,4 @@ fn spell_signatures(signatures: &[model::Signature]) -> Option<Vec<Signature<'_>
         header: signature.header.as_ref().map(Carried::from),
     });
     (!signatures.is_empty()).then(|| each.collect())
-}
-
-/// 0.1 has names only. Its clients can fill in an HTTP header, so other schemes are named only where there is no
-/// HTTP scheme to choose.
-fn schemes_of_v01(card: &model::Card) -> Vec<Text<'_>> {
-    let (mut http, mut others) = (Vec::new(), Vec::new());
-    for (name, _) in card.security.iter().flat_map(|requirement| &requirement.schemes) {
-        let Some((_, scheme)) = card.security_schemes.iter().find(|(known, _)| known == name) else { continue };
-        let (list, name): (&mut Vec<Text<'_>>, Text<'_>) = match &scheme.kind {
-            SecurityKind::Http { scheme, .. } => (&mut http, scheme.into()),
-            SecurityKind::ApiKey { .. } => (&mut others, "ApiKey".into()),
-            SecurityKind::OAuth2 { .. } => (&mut others, "OAuth2".into()),
-            SecurityKind::OpenIdConnect { .. } => (&mut others, "OpenIdConnect".into()),
-            SecurityKind::MutualTls => (&mut others, "MutualTLS".into()),
-        };
-        if !list.contains(&name) {
-            list.push(name);
-        }
-    }
-    if http.is_empty() { others } else { http }
 }

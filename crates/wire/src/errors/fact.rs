@@ -73,6 +73,7 @@ pub(super) fn sentence(error: &Error) -> String {
             let short = Error::PathNotFound(cut(path).into_owned());
             format!("{short}; {PATHS}")
         }
+        Error::ExtendedCardNotOffered => format!("{error}; the public card is at /.well-known/agent-card.json"),
         Error::Version(requested) => {
             format!("{}; supported: {SUPPORTED}", Error::Version(cut(requested).into_owned()))
         }

@@ -1,4 +1,4 @@
-//! The four ways in which HTTP+JSON is spoken here.
+//! The ways in which HTTP+JSON is spoken here.
 
 use sabir_model::Error;
 
@@ -14,6 +14,8 @@ pub(crate) enum Form {
     Unversioned,
     /// Below `/v1`: 0.3 as its SDKs speak it, which is ProtoJSON.
     V0_3,
+    /// The extended card of 0.2, which is no call but a page: told by its status, errors as problems.
+    V0_2,
     /// `/a2a/tasks`: answers as `tasks/get` has them over JSON-RPC, errors as problems.
     Alias,
 }
@@ -23,7 +25,7 @@ impl Form {
         match self {
             Form::V1 | Form::Unversioned => &V1,
             Form::V0_3 => &V03Proto,
-            Form::Alias => &V03,
+            Form::V0_2 | Form::Alias => &V03,
         }
     }
 
@@ -32,6 +34,7 @@ impl Form {
         match self {
             Form::V1 => version.release == Release::V1_0,
             Form::Unversioned => version.release == Release::Unsaid,
+            Form::V0_2 => true,
             Form::V0_3 | Form::Alias => version.release == Release::Unsaid || version.is_0_x(),
         }
     }
@@ -39,7 +42,7 @@ impl Form {
     pub fn content_type(self) -> &'static str {
         match self {
             Form::V1 | Form::Unversioned => "application/a2a+json",
-            Form::V0_3 | Form::Alias => "application/json",
+            Form::V0_3 | Form::V0_2 | Form::Alias => "application/json",
         }
     }
 
@@ -47,7 +50,7 @@ impl Form {
         match self {
             Form::V1 => "application/a2a+json",
             Form::V0_3 => "application/json",
-            Form::Unversioned | Form::Alias => "application/problem+json",
+            Form::Unversioned | Form::V0_2 | Form::Alias => "application/problem+json",
         }
     }
 
@@ -55,6 +58,7 @@ impl Form {
     pub fn status(self, error: &Error) -> u16 {
         match (self, error) {
             (Form::Unversioned | Form::V0_3 | Form::Alias, Error::NotCancelable(_)) => 409,
+            (Form::V0_2, Error::ExtendedCardNotOffered | Error::ExtendedCardNotConfigured) => 404,
             _ => errors::http_status(error),
         }
     }
@@ -65,7 +69,7 @@ impl Form {
             Form::V1 => json::write(&Status(error), out),
             Form::Unversioned => json::write(&Problem { error, family: Family::V1, status }, out),
             Form::V0_3 => json::write(&RpcError { error, family: Family::V0, operation }, out),
-            Form::Alias => json::write(&Problem { error, family: Family::V0, status }, out),
+            Form::V0_2 | Form::Alias => json::write(&Problem { error, family: Family::V0, status }, out),
         }
     }
 }

@@ -55,6 +55,11 @@ pub(crate) fn find<'a>(path: &'a str, version: &Version<'_>) -> Option<Found<'a>
         length += 1;
     }
     match &segments[..length] {
+        // Relative to the card's URL, which is below `/a2a`; its SDKs also ask at the root.
+        ["agent", "authenticatedExtendedCard"] | ["a2a", "agent", "authenticatedExtendedCard"] => {
+            let resource = Resource { takes: CARD, task: None, config: None };
+            Some(Found { tenant: None, form: Form::V0_2, resource })
+        }
         ["a2a", "rest", rest @ ..] => below_base(rest, version),
         ["a2a", rest @ ..] => Some(Found { tenant: None, form: Form::Alias, resource: alias(rest)? }),
         rest => below_base(rest, version),

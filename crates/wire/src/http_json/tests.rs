@@ -48,6 +48,7 @@ fn every_golden_request_is_read() {
         ("v0.3/rest/push_config_list", "Push(List"),
         ("v0.3/rest/push_config_delete", "Push(Delete"),
         ("v0.3/rest/card", "ExtendedCard"),
+        ("v0.2/rest/extended_card", "ExtendedCard"),
     ] {
         let request = &golden(&format!("{case}.http.json"))["request"];
         let body = request.get("body").map(Value::to_string).unwrap_or_default();
@@ -178,13 +179,32 @@ fn a_body_that_is_no_object() {
 }
 
 #[test]
+fn an_extended_card_of_0_2_that_is_not_there() {
+    for path in ["/agent/authenticatedExtendedCard", "/a2a/agent/authenticatedExtendedCard"] {
+        let decoded = decode(&json!({"method": "GET", "path": path, "headers": {}}), b"");
+        assert_eq!(decoded.call.unwrap(), Call::ExtendedCard { agent: None });
+        let reply = decoded.voice.error(&Error::ExtendedCardNotOffered);
+        assert_eq!((reply.status, reply.content_type), (404, "application/problem+json"));
+        let detail = "this server has no extended card; the public card is at /.well-known/agent-card.json";
+        assert_eq!(fixture::json(&reply.body)["detail"], detail);
+    }
+}
+
+#[test]
 fn who_is_read_strictly() {
-    let lenient = r#"{"message":{"parts":[{"text":"x"}]}}"#;
-    assert!(call("POST", "/message:send", "", lenient).is_ok());
-    assert!(call("POST", "/a2a/rest/message:send", "", lenient).is_ok());
-    assert!(call("POST", "/message:send", "1.0", lenient).is_err());
-    let head = Head { verb: "POST", path: "/message:send", ..Head::default() };
-    let Surface::HttpJson(route) = locate(&head, &Known) else { panic!("no route") };
-    let strict = Compat { strict: true, ..Compat::default() };
-    assert!(route.decode(&head, lenient.as_bytes(), strict, &Known).call.is_err());
+    let bare = r#"{"message":{"parts":[{"text":"x"}]}}"#;
+    let foreign = r#"{"message":{"message_id":"m","role":"user","parts":[{"kind":"text","content":"x"}]}}"#;
+    assert!(call("POST", "/message:send", "", bare).is_ok());
+    assert!(call("POST", "/a2a/rest/message:send", "", bare).is_ok());
+    let error = call("POST", "/message:send", "1.0", bare).unwrap_err().to_string();
+    assert_eq!(error, "invalid parameters: message.messageId is required; message.role is required");
+    assert!(call("POST", "/message:send", "1.0", foreign).is_ok());
+    for version in ["", "1.0"] {
+        let head = Head { verb: "POST", path: "/message:send", version: Some(version), ..Head::default() };
+        let Surface::HttpJson(route) = locate(&head, &Known) else { panic!("no route") };
+        let strict = Compat { strict: true, ..Compat::default() };
+        for body in [bare, foreign] {
+            assert!(route.decode(&head, body.as_bytes(), strict, &Known).call.is_err(), "{version} {body}");
+        }
+    }
 }

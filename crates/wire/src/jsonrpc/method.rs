@@ -25,7 +25,8 @@ impl Method {
             "DeleteTaskPushNotificationConfig" => (V1, Operation::PushDelete),
             "GetExtendedAgentCard" => (V1, Operation::ExtendedCard),
             "message/send" => (V0_3, Operation::Send),
-            "message/stream" => (V0_3, Operation::Stream),
+            // The second is what some clients of early days call it.
+            "message/stream" | "message/sendStream" => (V0_3, Operation::Stream),
             "tasks/pushNotificationConfig/set" => (V0_3, Operation::PushSet),
             "tasks/pushNotificationConfig/get" => (V0_3, Operation::PushGet),
             "tasks/pushNotificationConfig/list" => (V0_3, Operation::PushList),

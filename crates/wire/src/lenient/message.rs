@@ -5,6 +5,7 @@ use sabir_model::{ContextId, MessageId, Role, TaskId};
 use serde::Deserialize;
 
 use super::part::{DataForm, Part};
+use crate::Reading;
 use crate::spelling::{Carried, Name, Problems, Several, Text, object};
 use crate::v1::read_role;
 
@@ -29,8 +30,11 @@ pub(crate) struct Message<'a> {
 
 object! { read Message<'a> }
 
-/// A message, and whether its sender gave it an id. A missing one is not for wire to make, which has neither a clock
-/// nor chance; until somebody does, a word stands in its place.
+/// What stands in the place of an id that a message does not have. To make one is not for wire, which has neither a
+/// clock nor chance.
+pub(crate) const UNNAMED: &str = "unnamed";
+
+/// A message, and whether its sender gave it an id.
 pub(crate) struct Said {
     pub(crate) message: model::Message,
     pub(crate) is_unnamed: bool,
@@ -40,18 +44,30 @@ impl Said {
     pub(crate) fn named(message: model::Message) -> Self {
         Self { message, is_unnamed: false }
     }
+
+    pub(crate) fn unnamed(message: model::Message) -> Self {
+        Self { message, is_unnamed: true }
+    }
 }
 
 impl Message<'_> {
-    pub(crate) fn read(self, form: DataForm) -> Result<Said, Problems> {
+    /// Only a lenient reading fills in what is missing.
+    pub(crate) fn read(self, form: DataForm, reading: Reading) -> Result<Said, Problems> {
         let mut problems = Problems::default();
         let message_id = self.message_id.filter(|id| !id.as_str().is_empty());
         let is_unnamed = message_id.is_none();
-        let message_id = message_id.unwrap_or_else(|| "unnamed".into());
+        if is_unnamed && reading != Reading::Lenient {
+            problems.add("messageId", "is required");
+        }
+        let message_id = message_id.unwrap_or_else(|| UNNAMED.into());
         let id = problems.id("messageId", Some(message_id), MessageId::parse);
         let context = problems.id("contextId", self.context_id, ContextId::parse);
         let task = problems.id("taskId", self.task_id, TaskId::parse);
-        let role = problems.keep("role", read_any_role(self.role)).unwrap_or(Role::User);
+        let role = match reading {
+            Reading::Lenient => problems.keep("role", read_any_role(self.role)).flatten(),
+            Reading::Complete | Reading::Strict => problems.keep_required("role", read_any_role(self.role)),
+        };
+        let role = role.unwrap_or(Role::User);
         if self.parts.is_empty() {
             problems.add("parts", "at least one part is required");
         }
@@ -64,10 +80,10 @@ impl Message<'_> {
     }
 }
 
-fn read_any_role(name: Option<Name<'_>>) -> Result<Role, Problems> {
+fn read_any_role(name: Option<Name<'_>>) -> Result<Option<Role>, Problems> {
     match name {
-        Some(Name::Text(name)) if name.as_str() == "user" => Ok(Role::User),
-        Some(Name::Text(name)) if name.as_str() == "agent" => Ok(Role::Agent),
-        name => read_role(name).map(|role| role.unwrap_or(Role::User)),
+        Some(Name::Text(name)) if name.as_str() == "user" => Ok(Some(Role::User)),
+        Some(Name::Text(name)) if name.as_str() == "agent" => Ok(Some(Role::Agent)),
+        name => read_role(name),
     }
 }

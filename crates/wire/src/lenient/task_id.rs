@@ -1,6 +1,6 @@
-//! A task's id under any of its names: `id`, `taskId`, `task_id`, or `name` with `tasks/` before it.
+//! A task's id under any of its names: `id`, `taskId`, `task_id`, or `name` with `tasks/` before it; a context's likewise.
 
-use sabir_model::{AgentId, TaskId};
+use sabir_model::{AgentId, ContextId, TaskId};
 use serde::Deserialize;
 
 use crate::asked::Asked;
@@ -44,6 +44,25 @@ pub(crate) fn any_task_id<const N: usize>(
     problems: &mut Problems,
 ) -> Option<TaskId> {
     let wanted = names[0].0;
+    let found = agreed(names, problems)?;
+    let Some((name, text)) = found else { return problems.required(wanted, None) };
+    TaskId::parse(bare(name, &text)).map_err(|reason| problems.add(name, &reason.to_string())).ok()
+}
+
+/// The same for a context, which need not be named at all.
+pub(crate) fn any_context_id<const N: usize>(
+    names: [(&str, Option<Text<'_>>); N],
+    problems: &mut Problems,
+) -> Option<ContextId> {
+    let (name, text) = agreed(names, problems)??;
+    problems.id(name, Some(text), ContextId::parse)
+}
+
+/// What all of the names say that are there; `None` if they differ.
+fn agreed<'n, 't, const N: usize>(
+    names: [(&'n str, Option<Text<'t>>); N],
+    problems: &mut Problems,
+) -> Option<Option<(&'n str, Text<'t>)>> {
     let mut found: Option<(&str, Text<'_>)> = None;
     for (name, text) in names {
         let Some(text) = text.filter(|text| !text.as_str().is_empty()) else { continue };
@@ -56,8 +75,7 @@ pub(crate) fn any_task_id<const N: usize>(
             Some(_) => {}
         }
     }
-    let Some((name, text)) = found else { return problems.required(wanted, None) };
-    TaskId::parse(bare(name, &text)).map_err(|reason| problems.add(name, &reason.to_string())).ok()
+    Some(found)
 }
 
 fn bare<'t>(name: &str, text: &'t Text<'_>) -> &'t str {

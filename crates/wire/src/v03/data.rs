@@ -14,7 +14,7 @@ use crate::spelling::Carried;
 const FLAG: &str = r#""data_part_compat""#;
 
 #[derive(Debug)]
-pub(super) enum Data<'a> {
+pub(crate) enum Data<'a> {
     Bare(Carried<'a>),
     /// Written as `{"value":...}`.
     Wrapped(Carried<'a>),
@@ -22,14 +22,14 @@ pub(super) enum Data<'a> {
 
 impl<'a> Data<'a> {
     /// How data is written, and the metadata that goes with it.
-    pub(super) fn spell(data: &'a Json, metadata: Option<&'a Json>) -> (Self, Option<Carried<'a>>) {
+    pub(crate) fn spell(data: &'a Json, metadata: Option<&'a Json>) -> (Self, Option<Carried<'a>>) {
         if data.is_object() {
             return (Data::Bare(data.into()), metadata.map(Carried::from));
         }
         (Data::Wrapped(data.into()), Some(flagged(metadata).into()))
     }
 
-    pub(super) fn into_read(self) -> Carried<'a> {
+    pub(crate) fn into_read(self) -> Carried<'a> {
         match self {
             Data::Bare(carried) | Data::Wrapped(carried) => carried,
         }

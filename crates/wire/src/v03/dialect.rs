@@ -83,9 +83,9 @@ fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Cal
     let send = match reading {
         Reading::Strict => json::read::<SendParams<Message>>(params)?
             .into_send(operation, Unsaid::IsOpen, |message| message.try_into().map(Said::named)),
-        Reading::Lenient => {
+        Reading::Complete | Reading::Lenient => {
             json::read::<SendParams<lenient::Message>>(params)?
-                .into_send(operation, Unsaid::IsOpen, |message| message.read(DataForm::Object))
+                .into_send(operation, Unsaid::IsOpen, |message| message.read(DataForm::Object, reading))
         }
     };
     Ok(Call::Send(send?))
@@ -95,7 +95,7 @@ fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Cal
 fn read_asked(params: &str, reading: Reading) -> Result<Asked, Error> {
     let asked: Asked = match reading {
         Reading::Strict => json::read::<v1::TaskParams>(params)?.try_into()?,
-        Reading::Lenient => json::read::<lenient::TaskParams>(params)?.try_into()?,
+        Reading::Complete | Reading::Lenient => json::read::<lenient::TaskParams>(params)?.try_into()?,
     };
     Ok(Asked { agent: None, ..asked })
 }

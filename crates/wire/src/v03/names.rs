@@ -4,7 +4,7 @@ use sabir_model::{Role, State};
 
 use crate::spelling::{Problems, Text};
 
-pub(super) fn state_name(state: State) -> &'static str {
+pub(crate) fn state_name(state: State) -> &'static str {
     match state {
         State::Submitted => "submitted",
         State::Working => "working",
@@ -18,7 +18,7 @@ pub(super) fn state_name(state: State) -> &'static str {
 }
 
 /// Some peers write `cancelled`. `unknown` says nothing that could be kept, so it is refused like any other word.
-pub(super) fn read_state(name: Option<Text<'_>>) -> Result<Option<State>, Problems> {
+pub(crate) fn read_state(name: Option<Text<'_>>) -> Result<Option<State>, Problems> {
     let Some(name) = name else { return Ok(None) };
     if name.as_str() == "cancelled" {
         return Ok(Some(State::Canceled));
@@ -27,14 +27,14 @@ pub(super) fn read_state(name: Option<Text<'_>>) -> Result<Option<State>, Proble
     state.map(Some).ok_or_else(|| Problems::one("", "is no state of the protocol"))
 }
 
-pub(super) fn role_name(role: Role) -> &'static str {
+pub(crate) fn role_name(role: Role) -> &'static str {
     match role {
         Role::User => "user",
         Role::Agent => "agent",
     }
 }
 
-pub(super) fn read_role(name: Option<Text<'_>>) -> Result<Option<Role>, Problems> {
+pub(crate) fn read_role(name: Option<Text<'_>>) -> Result<Option<Role>, Problems> {
     match name.as_ref().map(Text::as_str) {
         None | Some("") => Ok(None),
         Some("user") => Ok(Some(Role::User)),

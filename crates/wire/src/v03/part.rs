@@ -13,17 +13,17 @@ use crate::v1::read_base64;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-pub(super) struct Part<'a> {
+pub(crate) struct Part<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    kind: Option<Text<'a>>,
+    pub(crate) kind: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<Text<'a>>,
+    pub(crate) text: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<File<'a>>,
+    pub(crate) file: Option<File<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<Data<'a>>,
+    pub(crate) data: Option<Data<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
+    pub(crate) metadata: Option<Carried<'a>>,
 }
 
 /// One of `bytes` and `uri`. The names that ProtoJSON has for them are also found in kind-JSON, so they are read.

@@ -12,7 +12,7 @@ use crate::spelling::{Problems, Several, Text, given, object};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-pub(super) struct PushConfig<'a> {
+pub(crate) struct PushConfig<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ impl<'a> PushParams<'a> {
         let config = config.and_then(|config| problems.keep("pushNotificationConfig", config.try_into()));
         let task = match reading {
             Reading::Strict => problems.required_id("taskId", self.task_id, TaskId::parse),
-            Reading::Lenient => {
+            Reading::Complete | Reading::Lenient => {
                 let names =
                     [("taskId", self.task_id), ("id", self.id), ("task_id", self.snake_task_id), ("name", self.name)];
                 any_task_id(names, &mut problems)
@@ -104,7 +104,7 @@ impl<'a> PushParams<'a> {
         let mut problems = Problems::default();
         let task = match reading {
             Reading::Strict => problems.required_id("id", self.id, TaskId::parse),
-            Reading::Lenient => {
+            Reading::Complete | Reading::Lenient => {
                 let names =
                     [("id", self.id), ("taskId", self.task_id), ("task_id", self.snake_task_id), ("name", self.name)];
                 any_task_id(names, &mut problems)
@@ -112,6 +112,13 @@ impl<'a> PushParams<'a> {
         };
         let config = problems.id("pushNotificationConfigId", self.push_notification_config_id, PushConfigId::parse);
         problems.or(task.map(|task| call(task, config)))
+    }
+}
+
+impl PushConfig<'_> {
+    /// As 0.1 has it.
+    pub(crate) fn without_id(self) -> Self {
+        Self { id: None, ..self }
     }
 }
 

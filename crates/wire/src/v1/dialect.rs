@@ -85,8 +85,8 @@ fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Cal
     let call = match reading {
         Reading::Strict => json::read::<SendParams<Message>>(params)?
             .into_call(operation, |message| message.try_into().map(Said::named)),
-        Reading::Lenient => json::read::<SendParams<lenient::Message>>(params)?
-            .into_call(operation, |message| message.read(DataForm::Any)),
+        Reading::Complete | Reading::Lenient => json::read::<SendParams<lenient::Message>>(params)?
+            .into_call(operation, |message| message.read(DataForm::Any, reading)),
     };
     Ok(call?)
 }
@@ -94,6 +94,6 @@ fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Cal
 fn read_asked(params: &str, reading: Reading) -> Result<Asked, Error> {
     Ok(match reading {
         Reading::Strict => json::read::<TaskParams>(params)?.try_into()?,
-        Reading::Lenient => json::read::<lenient::TaskParams>(params)?.try_into()?,
+        Reading::Complete | Reading::Lenient => json::read::<lenient::TaskParams>(params)?.try_into()?,
     })
 }

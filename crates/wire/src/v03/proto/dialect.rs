@@ -88,9 +88,9 @@ fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Cal
             json::read::<SendParams<Message>>(params)?
                 .into_send(operation, Unsaid::MeansFalse, |message| message.try_into().map(Said::named))
         }
-        Reading::Lenient => {
+        Reading::Complete | Reading::Lenient => {
             json::read::<SendParams<lenient::Message>>(params)?
-                .into_send(operation, Unsaid::MeansFalse, |message| message.read(DataForm::Nested))
+                .into_send(operation, Unsaid::MeansFalse, |message| message.read(DataForm::Nested, reading))
         }
     };
     let mut send = send?;
@@ -101,7 +101,7 @@ fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Cal
 fn read_asked(params: &str, reading: Reading) -> Result<Asked, Error> {
     let asked: Asked = match reading {
         Reading::Strict => json::read::<TaskParams>(params)?.try_into()?,
-        Reading::Lenient => json::read::<lenient::TaskParams>(params)?.try_into()?,
+        Reading::Complete | Reading::Lenient => json::read::<lenient::TaskParams>(params)?.try_into()?,
     };
     Ok(Asked { agent: None, history: limit(asked.history), ..asked })
 }

@@ -1,7 +1,7 @@
 //! Cards: each generation read and written again, and one card that speaks to all.
 
 use sabir_model::Card;
-use sabir_wire::{card_superset, card_v1, card_v03, read_card};
+use sabir_wire::{card_superset, card_v01, card_v1, card_v03, read_card};
 use serde_json::{Value, json};
 
 use super::golden;
@@ -22,6 +22,7 @@ fn golden_cards_come_back_as_they_were() {
         ("v1.0/agent_card.json", card_v1 as fn(&Card, &mut Vec<u8>)),
         ("v1.0/signing/agent_card.signed.json", card_v1),
         ("v0.3/agent_card.json", card_v03),
+        ("v0.1/agent_card.json", card_v01),
         ("hybrid/agent_card.json", card_superset),
     ] {
         let golden = golden::card(path);
@@ -29,11 +30,27 @@ fn golden_cards_come_back_as_they_were() {
     }
 }
 
+/// 0.2 has the card of 0.3, but for how it tells version and transports.
+#[test]
+fn golden_cards_of_0_2_are_read() {
+    for path in ["v0.2/agent_card_0.2.0.json", "v0.2/agent_card_0.2.6.json"] {
+        let mut golden = golden::card(path);
+        let card = read(&golden);
+        assert_eq!((card.interfaces[0].binding.as_str(), card.interfaces[0].version.as_str()), ("JSONRPC", "0.2"));
+        let mut written = written(&card, card_v03);
+        for member in ["protocolVersion", "preferredTransport", "additionalInterfaces"] {
+            golden.as_object_mut().unwrap().remove(member);
+            written.as_object_mut().unwrap().remove(member);
+        }
+        assert_eq!(written, golden, "{path}");
+    }
+}
+
 #[test]
 fn a_card_of_one_generation_is_a_part_of_the_superset() {
     let card = read(&golden::card("hybrid/agent_card.json"));
     let whole = written(&card, card_superset);
-    for write in [card_v1 as fn(&Card, &mut Vec<u8>), card_v03] {
+    for write in [card_v1 as fn(&Card, &mut Vec<u8>), card_v03, card_v01] {
         for (name, value) in written(&card, write).as_object().unwrap() {
             // These hold members of both generations.
             if !["capabilities", "securitySchemes", "skills"].contains(&name.as_str()) {
@@ -49,14 +66,72 @@ fn what_0_1_is_told_of_security() {
         "basic": {"type": "http", "scheme": "Basic"},
         "key": {"type": "apiKey", "in": "header", "name": "X"},
         "oauth": {"type": "oauth2", "flows": {}},
+        "known": {"type": "oauth2", "flows": {}, "oauth2MetadataUrl": "https://id.example/.well-known/x"},
+        "open": {"type": "openIdConnect", "openIdConnectUrl": "https://id.example/.well-known/y"},
     });
     for (security, expected) in [
         (json!([]), Value::Null),
-        (json!([{"key": []}, {"oauth": []}, {"key": []}]), json!({"schemes": ["ApiKey", "OAuth2"]})),
+        (json!([{"key": []}, {"oauth": []}, {"key": []}]), json!({"schemes": ["ApiKey", "oauth2"]})),
+        (json!([{"known": []}]), json!({"schemes": ["oauth2"], "credentials": "https://id.example/.well-known/x"})),
+        (
+            json!([{"key": []}, {"open": []}, {"known": []}]),
+            json!({"schemes": ["ApiKey", "OpenIdConnect", "oauth2"], "credentials": "https://id.example/.well-known/y"}),
+        ),
+        (json!([{"known": []}, {"basic": []}]), json!({"schemes": ["Basic"]})),
         (json!([{"key": [], "basic": []}]), json!({"schemes": ["Basic"]})),
     ] {
         let card = json!({"name": "x", "url": "http://x", "securitySchemes": schemes, "security": security});
-        assert_eq!(written(&read(&card), card_superset)["authentication"], expected, "{security}");
+        for write in [card_superset as fn(&Card, &mut Vec<u8>), card_v01] {
+            assert_eq!(written(&read(&card), write)["authentication"], expected, "{security}");
+        }
+    }
+}
+
+#[test]
+fn what_0_1_tells_of_security() {
+    let url = "https://id.example/.well-known/x";
+    for (authentication, expected) in [
+        (json!({"schemes": ["Basic", "bearer", "Basic"]}), json!({"schemes": ["Basic", "bearer"]})),
+        (json!({"schemes": ["OAuth2"], "credentials": url}), json!({"schemes": ["oauth2"], "credentials": url})),
+        (json!({"schemes": ["oauth2"]}), json!({"schemes": ["oauth2"]})),
+        (
+            json!({"schemes": ["openIdConnect"], "credentials": url}),
+            json!({"schemes": ["OpenIdConnect"], "credentials": url}),
+        ),
+        // It does not say which header, where to ask, or nothing that anybody knows.
+        (json!({"schemes": ["ApiKey", "openIdConnect", "telepathy"]}), Value::Null),
+        (json!([{"scheme": "bearer"}]), Value::Null),
+        (json!("bearer"), Value::Null),
+        (json!(null), Value::Null),
+    ] {
+        let card = read(&json!({"name": "x", "url": "http://x", "authentication": authentication}));
+        assert_eq!(written(&card, card_v01)["authentication"], expected, "{authentication}");
+        assert_eq!(card.security.len(), card.security_schemes.len());
+    }
+    // What later versions say is more exact.
+    let card = json!({"name": "x", "url": "u", "authentication": {"schemes": ["Basic"]},
+        "securitySchemes": {"b": {"type": "http", "scheme": "Bearer"}}, "security": [{"b": []}]});
+    assert_eq!(written(&read(&card), card_v01)["authentication"], json!({"schemes": ["Bearer"]}));
+}
+
+#[test]
+fn a_card_of_0_1_has_the_address_of_json_rpc() {
+    let interface = |url: &str, binding: &str, version: &str| json!({"url": url, "protocolBinding": binding, "protocolVersion": version});
+    for (interfaces, expected) in [
+        (
+            json!([
+                interface("a", "JSONRPC", "1.0"),
+                interface("b", "HTTP+JSON", "0.3"),
+                interface("c", "JSONRPC", "0.3")
+            ]),
+            "c",
+        ),
+        (json!([interface("a", "HTTP+JSON", "1.0"), interface("b", "JSONRPC", "1.0")]), "b"),
+        (json!([interface("a", "HTTP+JSON", "1.0")]), "a"),
+    ] {
+        let card = written(&read(&json!({"name": "x", "supportedInterfaces": interfaces})), card_v01);
+        assert_eq!(card["url"], expected, "{card}");
+        assert!(card.get("supportedInterfaces").is_none() && card.get("additionalInterfaces").is_none());
     }
 }
 

@@ -3,7 +3,7 @@
 use sabir_model::Call;
 use sabir_wire::{Operation, Reading, Shown};
 
-use super::Tongue;
+use super::{READINGS, Tongue};
 
 #[test]
 fn carried_json_stays_byte_exact() {
@@ -20,15 +20,16 @@ fn carried_json_stays_byte_exact() {
                 Tongue::V1 => format!(r#"{{"data":{text},"metadata":{text}}}"#),
                 Tongue::V03 => format!(r#"{{"kind":"data","data":{text},"metadata":{text}}}"#),
                 Tongue::V03Proto => format!(r#"{{"data":{{"data":{text}}},"metadata":{text}}}"#),
+                Tongue::V01 => format!(r#"{{"type":"data","data":{text},"metadata":{text}}}"#),
             };
             let (role, parts) = match tongue {
                 Tongue::V1 => ("ROLE_USER", "parts"),
-                Tongue::V03 => ("user", "parts"),
+                Tongue::V03 | Tongue::V01 => ("user", "parts"),
                 Tongue::V03Proto => ("ROLE_USER", "content"),
             };
             let message = format!(r#"{{"messageId":"m","role":"{role}","{parts}":[{part}],"metadata":{text}}}"#);
-            let params = format!(r#"{{"message":{message},"metadata":{text}}}"#);
-            for reading in [Reading::Strict, Reading::Lenient] {
+            let params = format!(r#"{{"id":"t","message":{message},"metadata":{text}}}"#);
+            for reading in READINGS {
                 let Ok(Call::Send(send)) = tongue.decode(Operation::Send, &params, reading) else {
                     panic!("{tongue:?} {params}");
                 };
@@ -43,7 +44,7 @@ fn carried_json_stays_byte_exact() {
 }
 
 #[test]
-fn what_is_no_object_travels_through_0_3_in_one() {
+fn what_is_no_object_travels_through_0_x_in_one() {
     for data in ["null", "5", "12345678901234567", r#""text""#, "[1, 2]", "1e3"] {
         for metadata in ["", r#","metadata":{ "b" : 1 , "a":2 }"#] {
             let part = format!(r#"{{"data":{data}{metadata}}}"#);
@@ -51,10 +52,21 @@ fn what_is_no_object_travels_through_0_3_in_one() {
             let Ok(Call::Send(send)) = Tongue::V1.decode(Operation::Send, &params, Reading::Strict) else {
                 panic!("{params}");
             };
-            for tongue in [Tongue::V03, Tongue::V03Proto] {
+            for tongue in [Tongue::V03, Tongue::V03Proto, Tongue::V01] {
                 let written = tongue.encode(Shown::Reply(&send.message));
                 assert!(written.contains(&format!(r#"{{"value":{data}}}"#)), "{written}");
                 assert!(written.contains(r#"{"data_part_compat":true"#), "{written}");
+                if tongue == Tongue::V01 {
+                    // What 0.1 has written may come back in a request.
+                    let params = format!(r#"{{"id":"t","message":{written}}}"#);
+                    for reading in READINGS {
+                        let Ok(Call::Send(back)) = tongue.decode(Operation::Send, &params, reading) else {
+                            panic!("{params}");
+                        };
+                        assert_eq!(back.message.parts, send.message.parts, "{params}");
+                    }
+                    continue;
+                }
                 let heard = tongue.hear(Operation::Send, &written).unwrap();
                 assert_eq!(heard, sabir_wire::Heard::Reply(Box::new(send.message.clone())), "{written}");
             }

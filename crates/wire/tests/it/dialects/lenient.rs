@@ -1,18 +1,35 @@
 //! Every spelling that clients are known to use.
 
-use sabir_wire::{Operation, Reading};
+use sabir_model::Event;
+use sabir_wire::{Heard, Operation, Reading};
 
 use super::Tongue;
 use super::say::say;
 
 fn send(tongue: Tongue, message: &str) -> String {
-    let params = format!(r#"{{"message":{message}}}"#);
-    let said = say(&tongue.decode(Operation::Send, &params, Reading::Lenient));
+    send_as(tongue, message, Reading::Lenient)
+}
+
+fn send_as(tongue: Tongue, message: &str, reading: Reading) -> String {
+    let id = if tongue == Tongue::V01 { r#""id":"t","# } else { "" };
+    let params = format!(r#"{{{id}"message":{message}}}"#);
+    let said = say(&tongue.decode(Operation::Send, &params, reading));
     let mut said = said.strip_prefix("send, ").unwrap_or(&said).to_owned();
     if let Some(end) = said.rfind(", born") {
         said.truncate(end);
     }
     said
+}
+
+/// In 0.1 every message goes to a task that the caller has named.
+fn named(tongue: Tongue, expected: &str) -> String {
+    match expected.split_once(']') {
+        Some((head, rest)) if tongue == Tongue::V01 && !expected.starts_with("refused") => {
+            let rest = rest.strip_prefix(", task t").unwrap_or(rest);
+            format!("{head}], task t{rest}")
+        }
+        _ => expected.to_owned(),
+    }
 }
 
 #[test]
@@ -66,7 +83,7 @@ fn messages_in_any_spelling() {
         ),
     ] {
         for tongue in Tongue::ALL {
-            assert_eq!(send(tongue, message), expected, "{tongue:?} {message}");
+            assert_eq!(send(tongue, message), named(tongue, expected), "{tongue:?} {message}");
         }
     }
 }
@@ -83,6 +100,8 @@ fn data_is_read_as_its_dialect_spells_it() {
         (Tongue::V1, flagged, r#"m user [data {"value":5} metadata {"data_part_compat":true}]"#),
         (Tongue::V03, flagged, "m user [data 5]"),
         (Tongue::V03Proto, flagged, "m user [data 5]"),
+        (Tongue::V01, nested, r#"m user [data {"data":{"a":1}}], task t"#),
+        (Tongue::V01, flagged, "m user [data 5], task t"),
         (Tongue::V1, null, "m user [data null]"),
     ] {
         assert_eq!(send(tongue, message), expected, "{tongue:?} {message}");
@@ -102,7 +121,32 @@ fn a_missing_message_id_is_left_to_be_made() {
         ),
     ] {
         for tongue in Tongue::ALL {
-            assert_eq!(send(tongue, message), expected, "{tongue:?} {message}");
+            assert_eq!(send(tongue, message), named(tongue, expected), "{tongue:?} {message}");
+        }
+    }
+}
+
+#[test]
+fn a_complete_message_has_its_id_and_its_role() {
+    for (message, expected) in [
+        (r#"{"message_id":"m","role":"user","content":[{"type":"text","content":"hi"}]}"#, r#"m user ["hi"]"#),
+        (r#"{"messageId":"m","role":2,"parts":[{"kind":"text","text":"hi"}]}"#, r#"m agent ["hi"]"#),
+        (
+            r#"{"parts":[{"text":"hi"}]}"#,
+            "refused: invalid parameters: message.messageId is required; message.role is required",
+        ),
+        (
+            r#"{"messageId":"","role":"ROLE_UNSPECIFIED","parts":[]}"#,
+            "refused: invalid parameters: message.messageId is required; message.role is required; \
+             message.parts at least one part is required",
+        ),
+        (
+            r#"{"messageId":"m","role":"boss","parts":[{"text":"hi"}]}"#,
+            "refused: invalid parameters: message.role is no role of the protocol",
+        ),
+    ] {
+        for tongue in [Tongue::V1, Tongue::V03, Tongue::V03Proto] {
+            assert_eq!(send_as(tongue, message, Reading::Complete), expected, "{tongue:?} {message}");
         }
     }
 }
@@ -142,5 +186,124 @@ fn push_configs_of_0_3_under_any_name_of_the_task() {
         ),
     ] {
         assert_eq!(say(&Tongue::V03.decode(operation, params, Reading::Lenient)), expected, "{params}");
+    }
+}
+
+#[test]
+fn tasks_and_sessions_of_0_1_under_any_of_their_names() {
+    let message = r#""message":{"parts":[{"text":"hi"}]}"#;
+    let read = r#"send, unnamed user ["hi"]"#;
+    for (names, expected) in [
+        (r#""id":"t""#, format!("{read}, task t")),
+        (r#""taskId":"t","sessionId":"s""#, format!("{read}, task t, in s")),
+        (r#""task_id":"t","session_id":"s""#, format!("{read}, task t, in s")),
+        (r#""name":"tasks/t","contextId":"s","context_id":"s""#, format!("{read}, task t, in s")),
+        (r#""id":"t","taskId":"t","sessionId":"","contextId":"s""#, format!("{read}, task t, in s")),
+        (r#""id":"t","taskId":"u""#, "refused: invalid parameters: taskId differs from id".to_owned()),
+        (
+            r#""id":"t","sessionId":"s","context_id":"c""#,
+            "refused: invalid parameters: context_id differs from sessionId".to_owned(),
+        ),
+        (r#""sessionId":"s""#, "refused: invalid parameters: id is required".to_owned()),
+    ] {
+        let params = format!("{{{names},{message}}}");
+        let said = say(&Tongue::V01.decode(Operation::Send, &params, Reading::Lenient));
+        let said = said.split(", unnamed by").next().unwrap();
+        assert_eq!(said, expected, "{params}");
+    }
+    // A message of later versions names its place itself.
+    for (ids, inner, expected) in [
+        (r#""id":"t""#, r#""taskId":"t","contextId":"c""#, "m user [\"hi\"], task t, in c"),
+        (r#""id":"t""#, r#""taskId":"u""#, "refused: invalid parameters: message.taskId differs from id"),
+        (
+            r#""id":"t","sessionId":"s""#,
+            r#""contextId":"c""#,
+            "refused: invalid parameters: message.contextId differs from sessionId",
+        ),
+    ] {
+        let params = format!(r#"{{{ids},"message":{{"messageId":"m",{inner},"parts":[{{"text":"hi"}}]}}}}"#);
+        let said = say(&Tongue::V01.decode(Operation::Send, &params, Reading::Lenient));
+        let said = said.strip_prefix("send, ").unwrap_or(&said).split(", born").next().unwrap();
+        assert_eq!(said, expected, "{params}");
+    }
+}
+
+#[test]
+fn push_configs_of_0_1_under_any_name_of_the_task() {
+    for (operation, params, expected) in [
+        (Operation::PushGet, r#"{"taskId":"t"}"#, "get push of t"),
+        (Operation::PushGet, r#"{"name":"tasks/t"}"#, "get push of t"),
+        (Operation::PushSet, r#"{"task_id":"t","pushNotificationConfig":{"url":"u"}}"#, "set, push to u, of t"),
+        (
+            Operation::PushSet,
+            r#"{"pushNotificationConfig":{}}"#,
+            "refused: invalid parameters: pushNotificationConfig.url is required; id is required",
+        ),
+    ] {
+        assert_eq!(say(&Tongue::V01.decode(operation, params, Reading::Lenient)), expected, "{params}");
+    }
+}
+
+/// Frames as the tutorial of 0.1 shows them.
+#[test]
+fn peers_of_0_1_leave_much_out() {
+    for (frame, expected) in [
+        (r#"{"id":"t","status":{"state":"working"}}"#, "Working, goes on"),
+        (r#"{"id":"t","status":{"state":"completed"}}"#, "Completed, final"),
+        (r#"{"id":"t","status":{"state":"input-required"},"final":true}"#, "InputRequired, final"),
+        (r#"{"id":"t","status":{"state":"cancelled"},"final":null,"artifacts":null}"#, "Canceled, final"),
+        (
+            r#"{"id":"t","status":{"state":"completed"},"artifacts":[{"name":"report","parts":[]},{"parts":[]},{"index":7,"parts":[]}]}"#,
+            "Completed, final, with artifact-0 artifact-1 artifact-7",
+        ),
+        (r#"{"id":"t","artifact":{"parts":[{"type":"text","text":"x"}]}}"#, "artifact-0 at 0"),
+        (
+            r#"{"id":"t","artifact":{"index":2,"append":true,"lastChunk":true,"parts":[]}}"#,
+            "artifact-2 at 2, appended, last",
+        ),
+        (r#"{"id":"t","artifact":{"id":"a","parts":[]}}"#, "a at 0"),
+        (r#"{"id":"t"}"#, "refused: invalid parameters:  must hold one of status and artifact"),
+        (
+            r#"{"id":"","artifact":{"index":-1,"parts":[{}]}}"#,
+            "refused: invalid parameters: id is required; artifact.index must not be negative; \
+             artifact.parts[0].type is required",
+        ),
+        (
+            r#"{"id":"t","status":{"state":"unknown"}}"#,
+            "refused: invalid parameters: status.state is no state of the protocol",
+        ),
+    ] {
+        let said = match Tongue::V01.hear(Operation::Stream, frame) {
+            Ok(Heard::Event { event, .. }) => say_event(&event),
+            Ok(Heard::End { task, event }) => {
+                let made: Vec<&str> = task.artifacts.iter().map(|artifact| artifact.id.as_str()).collect();
+                format!("{}, with {}", say_event(&event), made.join(" "))
+            }
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => format!("refused: {error}"),
+        };
+        assert_eq!(said, expected, "{frame}");
+    }
+    for (config, expected) in [
+        ("null", false),
+        (r#"{"id":"t","pushNotificationConfig":null}"#, false),
+        (r#"{"id":"t","pushNotificationConfig":{"url":"u"}}"#, true),
+    ] {
+        let Ok(Heard::PushConfig(heard)) = Tongue::V01.hear(Operation::PushGet, config) else { panic!("{config}") };
+        assert_eq!(heard.is_some(), expected, "{config}");
+    }
+}
+
+fn say_event(event: &Event) -> String {
+    match event {
+        Event::Status(change) => {
+            format!("{:?}, {}", change.status.state, if change.is_final { "final" } else { "goes on" })
+        }
+        Event::Artifact(chunk) => {
+            let append = if chunk.append { ", appended" } else { "" };
+            let last = if chunk.last { ", last" } else { "" };
+            format!("{} at {}{append}{last}", chunk.artifact.id, chunk.index)
+        }
+        Event::Created(_) => panic!("0.1 has no frame for it"),
     }
 }

@@ -9,7 +9,7 @@ mod roundtrip;
 mod say;
 
 use sabir_model::{Call, Error};
-use sabir_wire::{Dialect, Heard, Operation, Reading, Shown, V1, V03, V03Proto};
+use sabir_wire::{Dialect, Heard, Operation, Reading, Shown, V01, V1, V03, V03Proto};
 
 pub(crate) const OPERATIONS: [Operation; 11] = [
     Operation::Send,
@@ -25,22 +25,26 @@ pub(crate) const OPERATIONS: [Operation; 11] = [
     Operation::ExtendedCard,
 ];
 
+pub(crate) const READINGS: [Reading; 3] = [Reading::Strict, Reading::Complete, Reading::Lenient];
+
 /// A dialect in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tongue {
     V1,
     V03,
     V03Proto,
+    V01,
 }
 
 impl Tongue {
-    pub(crate) const ALL: [Tongue; 3] = [Tongue::V1, Tongue::V03, Tongue::V03Proto];
+    pub(crate) const ALL: [Tongue; 4] = [Tongue::V1, Tongue::V03, Tongue::V03Proto, Tongue::V01];
 
     fn dialect(self) -> &'static dyn Dialect {
         match self {
             Tongue::V1 => &V1,
             Tongue::V03 => &V03,
             Tongue::V03Proto => &V03Proto,
+            Tongue::V01 => &V01,
         }
     }
 
@@ -59,6 +63,7 @@ impl Tongue {
             Tongue::V1 => V1.hear(operation, result),
             Tongue::V03 => V03.hear(operation, result),
             Tongue::V03Proto => V03Proto.hear(operation, result),
+            Tongue::V01 => V01.hear(operation, result),
         }
     }
 }

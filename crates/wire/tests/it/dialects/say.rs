@@ -2,7 +2,7 @@
 
 use sabir_model::{
     AgentId, Call, Content, ContextAlone, Delivery, Direct, Error, Json, Message, OnFinished, OnFinishedCancel,
-    OnFinishedSubscribe, Part, PushCall, PushConfig, Role, Wanted,
+    OnFinishedSubscribe, OnUnknown, Part, PushCall, PushConfig, Role, Wanted,
 };
 
 pub(crate) fn say(outcome: &Result<Call, Error>) -> String {
@@ -38,7 +38,13 @@ fn say_call(call: &Call) -> String {
             if send.context_alone == ContextAlone::AnswersWaiting {
                 words.say("context alone answers");
             }
-            assert!(send.on_finished == OnFinished::Refuse && send.direct == Direct::Message);
+            if send.on_unknown == OnUnknown::Create {
+                words.say("makes the task it names");
+            }
+            if send.direct == Direct::StoredTask {
+                words.say("wants a task");
+            }
+            assert_eq!(send.on_finished, OnFinished::Refuse);
             assert!(send.idempotency.is_none() && send.after.is_none());
         }
         Call::Get(get) => {

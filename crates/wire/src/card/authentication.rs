@@ -1,0 +1,79 @@
+//! What 0.1 tells of security: the names of schemes, and for some of them where to read on.
+
+use sabir_model as model;
+use sabir_model::SecurityKind;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use crate::spelling::{Several, Text, given, object};
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(remote = "Self")]
+pub(super) struct Authentication<'a> {
+    #[serde(borrow, default)]
+    schemes: Several<'a, Text<'a>, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credentials: Option<Text<'a>>,
+}
+
+object! { both Authentication<'a> }
+
+impl<'a> Authentication<'a> {
+    /// `None` where nobody is asked for anything. Clients of 0.1 can fill in an HTTP header, so other schemes are named
+    /// only where there is no HTTP scheme to choose.
+    pub(super) fn of(card: &'a model::Card) -> Option<Self> {
+        if card.security.is_empty() {
+            return None;
+        }
+        let (mut http, mut others) = (Vec::new(), Vec::new());
+        let mut credentials: Option<Text<'_>> = None;
+        for (name, _) in card.security.iter().flat_map(|requirement| &requirement.schemes) {
+            let Some((_, scheme)) = card.security_schemes.iter().find(|(known, _)| known == name) else { continue };
+            let (list, name, url): (&mut Vec<Text<'_>>, &str, Option<&String>) = match &scheme.kind {
+                SecurityKind::Http { scheme, .. } => (&mut http, scheme, None),
+                SecurityKind::ApiKey { .. } => (&mut others, "ApiKey", None),
+                SecurityKind::OAuth2 { metadata_url, .. } => (&mut others, "oauth2", metadata_url.as_ref()),
+                SecurityKind::OpenIdConnect { url } => (&mut others, "OpenIdConnect", Some(url)),
+                SecurityKind::MutualTls => (&mut others, "MutualTLS", None),
+            };
+            credentials = credentials.or(url.map(Text::from));
+            if !list.iter().any(|known| known.as_str() == name) {
+                list.push(name.into());
+            }
+        }
+        Some(if http.is_empty() {
+            Authentication { schemes: Several::Made(others), credentials }
+        } else {
+            Authentication { schemes: Several::Made(http), credentials: None }
+        })
+    }
+
+    /// As later versions say it: any one of the schemes is enough. A name that tells too little to be used is left out.
+    pub(super) fn read(self) -> (Vec<(String, model::SecurityScheme)>, Vec<model::Requirement>) {
+        let credentials = given(self.credentials);
+        let mut schemes: Vec<(String, model::SecurityScheme)> = Vec::new();
+        for name in self.schemes.into_read().into_iter().map(Text::into_string) {
+            let kind = match (name.to_ascii_lowercase().as_str(), &credentials) {
+                ("bearer" | "basic" | "digest", _) => SecurityKind::Http { scheme: name.clone(), bearer_format: None },
+                ("oauth2", url) => SecurityKind::OAuth2 { flows: Vec::new(), metadata_url: url.clone() },
+                ("openidconnect", Some(url)) => SecurityKind::OpenIdConnect { url: url.clone() },
+                _ => continue,
+            };
+            if !schemes.iter().any(|(known, _)| *known == name) {
+                schemes.push((name, model::SecurityScheme { description: None, kind }));
+            }
+        }
+        let requirement = |name: &String| model::Requirement { schemes: vec![(name.clone(), Vec::new())] };
+        let security = schemes.iter().map(|(name, _)| requirement(name)).collect();
+        (schemes, security)
+    }
+}
+
+/// Cards in the wild also have lists here, which say nothing more than the rest of the card.
+pub(super) fn read_if_known<'de: 'a, 'a, D>(deserializer: D) -> Result<Option<Authentication<'a>>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let told = <&'de RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(told.get()).ok())
+}

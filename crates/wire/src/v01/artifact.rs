@@ -1,0 +1,129 @@
+//! Artifacts of 0.1 are known by their index, which is their place in the task. What a chunk does to its artifact
+//! stands inside of it. Our own id is written beside the index, for whoever looks at the task from elsewhere.
+
+use sabir_model as model;
+use sabir_model::{ArtifactId, Chunk};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::part::Part;
+use crate::spelling::{Carried, Int, Problems, Several, Text, given, object, worth_saying};
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct Artifact<'a> {
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    id: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<Int>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    append: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_chunk: Option<bool>,
+    #[serde(default)]
+    parts: Several<'a, Part<'a>, model::Part>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Carried<'a>>,
+}
+
+object! { both Artifact<'a> }
+
+impl<'a> Artifact<'a> {
+    pub(super) fn of(chunk: &'a Chunk) -> Self {
+        Artifact {
+            append: chunk.append.then_some(true),
+            last_chunk: chunk.last.then_some(true),
+            ..Artifact::at(chunk.index, &chunk.artifact)
+        }
+    }
+
+    fn at(index: u32, artifact: &'a model::Artifact) -> Self {
+        Artifact {
+            id: Some((&artifact.id).into()),
+            name: worth_saying(&artifact.name),
+            description: worth_saying(&artifact.description),
+            index: Some(Int(i32::try_from(index).unwrap_or(i32::MAX))),
+            append: None,
+            last_chunk: None,
+            parts: (&artifact.parts).into(),
+            metadata: artifact.metadata.as_ref().map(Carried::from),
+        }
+    }
+
+    /// `place` is its index if it does not tell one.
+    pub(super) fn read(self, place: u32) -> Result<Chunk, Problems> {
+        let mut problems = Problems::default();
+        let index = problems.count("index", self.index).unwrap_or(place);
+        let id = self.id.filter(|id| !id.as_str().is_empty()).unwrap_or_else(|| format!("artifact-{index}").into());
+        let id = problems.id("id", Some(id), ArtifactId::parse);
+        let parts = self.parts.read_each("parts", &mut problems, TryInto::try_into);
+        let metadata = problems.object("metadata", self.metadata);
+        let (append, last) = (self.append.unwrap_or(false), self.last_chunk.unwrap_or(false));
+        problems.or(id.map(|id| {
+            let artifact = model::Artifact {
+                id,
+                name: given(self.name),
+                description: given(self.description),
+                parts,
+                extensions: Vec::new(),
+                metadata,
+            };
+            Chunk { index, artifact, append, last }
+        }))
+    }
+}
+
+/// All that a task has made.
+#[derive(Debug)]
+pub(super) enum Artifacts<'a> {
+    Read(Vec<Artifact<'a>>),
+    Ours(&'a [model::Artifact]),
+}
+
+impl Artifacts<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Artifacts::Read(list) => list.is_empty(),
+            Artifacts::Ours(list) => list.is_empty(),
+        }
+    }
+
+    pub(super) fn read_each(self, member: &str, problems: &mut Problems) -> Vec<model::Artifact> {
+        let Artifacts::Read(list) = self else { return Vec::new() };
+        let mut each = Vec::with_capacity(list.len());
+        for (place, artifact) in (0..).zip(list) {
+            match artifact.read(place) {
+                Ok(chunk) => each.push(chunk.artifact),
+                Err(_) if problems.is_full() => break,
+                Err(inner) => problems.adopt(&format!("{member}[{place}]"), inner),
+            }
+        }
+        each
+    }
+}
+
+impl Default for Artifacts<'_> {
+    fn default() -> Self {
+        Artifacts::Ours(&[])
+    }
+}
+
+impl Serialize for Artifacts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Artifacts::Read(list) => serializer.collect_seq(list),
+            Artifacts::Ours(list) => {
+                serializer.collect_seq((0..).zip(*list).map(|(index, artifact)| Artifact::at(index, artifact)))
+            }
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Artifacts<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::<Vec<Artifact<'a>>>::deserialize(deserializer).map(|list| Artifacts::Read(list.unwrap_or_default()))
+    }
+}

@@ -1,0 +1,86 @@
+//! Webhooks of 0.1: one for each task, so that it needs no id of its own.
+
+use sabir_model as model;
+use sabir_model::{PushCall, TaskId};
+use serde::{Deserialize, Serialize};
+
+use crate::Reading;
+use crate::lenient::any_task_id;
+use crate::spelling::{Problems, Text, object};
+use crate::v03::PushConfig;
+
+/// What is answered. A task that has no webhook may be told with none in it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct TaskPushConfig<'a> {
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    id: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    push_notification_config: Option<PushConfig<'a>>,
+}
+
+/// Of both operations, with every name that the task's id has been seen under.
+#[derive(Debug, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+pub(super) struct PushParams<'a> {
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    task_id: Option<Text<'a>>,
+    #[serde(rename = "task_id")]
+    snake_task_id: Option<Text<'a>>,
+    name: Option<Text<'a>>,
+    #[serde(alias = "push_notification_config")]
+    push_notification_config: Option<PushConfig<'a>>,
+}
+
+object! { both TaskPushConfig<'a>; read PushParams<'a> }
+
+impl PushParams<'_> {
+    pub(super) fn into_set(mut self, reading: Reading) -> Result<PushCall, Problems> {
+        let mut problems = Problems::default();
+        let config = problems.required("pushNotificationConfig", self.push_notification_config.take());
+        let config = config.and_then(|config| problems.keep("pushNotificationConfig", config.try_into()));
+        let task = self.task(reading, &mut problems);
+        problems.or(config.map(|config: model::PushConfig| PushCall::Set {
+            agent: None,
+            config: model::PushConfig { task, ..config },
+        }))
+    }
+
+    pub(super) fn into_get(self, reading: Reading) -> Result<PushCall, Problems> {
+        let mut problems = Problems::default();
+        let task = self.task(reading, &mut problems);
+        problems.or(task.map(|task| PushCall::Get { agent: None, task, config: None }))
+    }
+
+    fn task(self, reading: Reading, problems: &mut Problems) -> Option<TaskId> {
+        match reading {
+            Reading::Strict => problems.required_id("id", self.id, TaskId::parse),
+            Reading::Complete | Reading::Lenient => {
+                let names =
+                    [("id", self.id), ("taskId", self.task_id), ("task_id", self.snake_task_id), ("name", self.name)];
+                any_task_id(names, problems)
+            }
+        }
+    }
+}
+
+impl TaskPushConfig<'_> {
+    /// What a peer has stored, if anything.
+    pub(super) fn into_config(self) -> Result<Option<model::PushConfig>, Problems> {
+        let Some(config) = self.push_notification_config else { return Ok(None) };
+        let mut problems = Problems::default();
+        let task = problems.required_id("id", self.id, TaskId::parse);
+        let config = problems.keep("pushNotificationConfig", config.try_into());
+        problems.or(config.map(|config: model::PushConfig| Some(model::PushConfig { task, ..config })))
+    }
+}
+
+impl<'a> From<&'a model::PushConfig> for TaskPushConfig<'a> {
+    fn from(config: &'a model::PushConfig) -> Self {
+        TaskPushConfig {
+            id: config.task.as_ref().map(Text::from),
+            push_notification_config: Some(PushConfig::from(config).without_id()),
+        }
+    }
+}
