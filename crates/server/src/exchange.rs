@@ -94,7 +94,7 @@ impl App {
         }
     }
 
-    async fn call(&self, parts: &Parts, Decoded { call, voice }: Decoded<'_>) -> Response<Body> {
+    async fn call(&self, parts: &Parts, Decoded { call, mut voice }: Decoded<'_>) -> Response<Body> {
         let app = &*self.inner;
         let call = match call {
             Ok(call) => call,
@@ -102,6 +102,7 @@ impl App {
         };
         match app.engine.call(&Caller::anonymous(), call).await {
             Ok(Answer::Stream(subscription)) => {
+                voice.settle(subscription.born());
                 let frames = stream::frames(subscription, voice.into_owned(), app.settings.keep_alive);
                 event_stream(Body::Stream(Box::pin(frames)))
             }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use sabir_engine::{Batch, Subscription};
+use sabir_model::Event;
 use sabir_wire::{KEEP_ALIVE, Voice};
 use tokio::time::{Instant, Sleep};
 
@@ -47,10 +48,8 @@ impl Reader {
                     match batch? {
                         Ok(Batch::Snapshot(task)) => self.voice.snapshot(&task, &mut out),
                         Ok(Batch::Events(entries)) => {
-                            let (task, context) = (self.subscription.task(), self.subscription.context());
                             for entry in entries {
-                                let spell = |event: &_| self.voice.spell(task, context, event);
-                                let payload = entry.spelled(self.voice.slot(), spell);
+                                let payload = entry.spelled(self.voice.slot(), |event| self.spell(event));
                                 self.voice.frame(Some(entry.seq), &payload, &mut out);
                             }
                         }
@@ -74,6 +73,15 @@ impl Reader {
                     }
                 }
             }
+        }
+    }
+
+    /// A task does not change after its end, so what is shown with it is the same for all readers.
+    fn spell(&self, event: &Event) -> Vec<u8> {
+        let whole = if self.voice.wants_task(event) { self.subscription.whole() } else { None };
+        match whole {
+            Some(task) => self.voice.spell_end(&task, event),
+            None => self.voice.spell(self.subscription.task(), self.subscription.context(), event),
         }
     }
 }

@@ -17,6 +17,7 @@ pub(crate) use form::Form;
 pub(crate) use path::{Found, find};
 
 use crate::beside::{self, Agent, Behaviour};
+use crate::version::Version;
 use crate::{CancelTerminal, Compat, Decoded, Head, KnownAgents, Operation, Reading, Voice, json};
 
 /// An operation over HTTP+JSON.
@@ -37,7 +38,11 @@ impl Route<'_> {
 
     /// Reads one request; `body` is empty where there is none.
     pub fn decode(&self, head: &Head<'_>, body: &[u8], compat: Compat, agents: &dyn KnownAgents) -> Decoded<'static> {
-        Decoded { call: self.read(head, body, compat, agents), voice: self.voice() }
+        let mut voice = self.voice();
+        if (self.form, self.operation) == (Form::Alias, Operation::Get) {
+            voice.sharing(Version::of(head).release);
+        }
+        Decoded { call: self.read(head, body, compat, agents), voice }
     }
 
     fn read(&self, head: &Head<'_>, body: &[u8], compat: Compat, agents: &dyn KnownAgents) -> Result<Call, Error> {

@@ -13,9 +13,9 @@ use serde::de::IgnoredAny;
 pub use envelope::{Refusal, Request};
 
 use crate::beside::{self, Agent, Behaviour};
-use crate::version::{self, Family, Release, Spoken, Version};
+use crate::version::{self, Family, Generation, Release, Spoken, Version};
 use crate::voice::Frames;
-use crate::{CancelTerminal, Compat, Decoded, Head, KnownAgents, Operation, Reading, Voice, json};
+use crate::{CancelTerminal, Compat, Decoded, Dialect, Head, KnownAgents, Operation, Reading, Voice, json, v01::V01};
 use method::Method;
 
 /// A URL that takes JSON-RPC.
@@ -56,6 +56,7 @@ impl Mount {
         let family = match (self.place.forced(), Version::of(head).release) {
             (Some(spoken), _) => spoken.family(),
             (None, Release::V1_0) => Family::V1,
+            (None, Release::V0_1) => Family::V0_1,
             (None, _) => Family::V0,
         };
         Voice::json_rpc(family, Frames::wanted(head.query))
@@ -91,8 +92,13 @@ impl Mount {
 
         let version = Version::of(head);
         let spoken = version::negotiate(forced, generation, &version)?;
-        let dialect = spoken.dialect().filter(|_| spoken.has(generation)).ok_or_else(not_found)?;
-        voice.speaking(dialect);
+        if !spoken.has(generation) {
+            return Err(not_found());
+        }
+        voice.speaking(spoken);
+        if generation == Generation::Shared && forced.is_none() {
+            voice.sharing(version.release);
+        }
 
         let reading = match version.release {
             _ if forced.is_some() || compat.strict => Reading::Strict,
@@ -100,7 +106,7 @@ impl Mount {
             _ => Reading::Lenient,
         };
         let params = request.params()?;
-        let mut call = dialect.decode(operation, params, reading)?;
+        let mut call = spoken.dialect().decode(operation, params, reading)?;
         let behaviour = Behaviour {
             agent: self.agent.as_ref().map_or(Agent::Named, Agent::Mounted),
             finished_cancel: self.finished_cancel(operation, spoken, params, compat),
@@ -110,18 +116,19 @@ impl Mount {
         Ok(call)
     }
 
-    /// What each client was promised by the page it grew up with.
+    /// What each client was promised by the page it grew up with; those of 0.1 were promised an error.
     fn finished_cancel(&self, operation: Operation, spoken: Spoken, params: &str, compat: Compat) -> OnFinishedCancel {
-        let leaves = match (compat.cancel_terminal, spoken, self.place) {
-            (CancelTerminal::Error, ..) => false,
-            (CancelTerminal::Noop, ..) => true,
-            (CancelTerminal::Auto, Spoken::V0_3, Place::A2a) => true,
-            (CancelTerminal::Auto, Spoken::V0_3, Place::JsonRpc) => {
-                operation == Operation::Cancel && is_spelled_task_id(params)
-            }
-            (CancelTerminal::Auto, ..) => false,
+        let promises_task = match (spoken, self.place) {
+            (Spoken::V0_3, Place::A2a) => true,
+            (Spoken::V0_3, Place::JsonRpc) => operation == Operation::Cancel && is_spelled_task_id(params),
+            _ => false,
         };
-        if leaves { OnFinishedCancel::Leave } else { OnFinishedCancel::Refuse }
+        match compat.cancel_terminal {
+            CancelTerminal::Error => OnFinishedCancel::Refuse,
+            CancelTerminal::Noop => OnFinishedCancel::Leave,
+            CancelTerminal::Auto if promises_task => OnFinishedCancel::LeaveUnlessBorn(V01.birth()),
+            CancelTerminal::Auto => OnFinishedCancel::Refuse,
+        }
     }
 }
 

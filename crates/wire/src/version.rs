@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use sabir_model::Error;
 
-use crate::{Dialect, Head, percent, v1::V1, v03::V03};
+use crate::{Dialect, Head, percent, v01::V01, v1::V1, v03::V03};
 
 /// What we tell a client that asks for something else.
 pub(crate) const SUPPORTED: &str = "0.1,0.2,0.3,1.0";
@@ -94,11 +94,12 @@ pub enum Spoken {
     V0_1,
 }
 
-/// How errors are spelled: 1.0 has typed details, 0.x an object.
+/// How errors are spelled: 1.0 has typed details, 0.x an object, and 0.1 few codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
     V1,
     V0,
+    V0_1,
 }
 
 /// The dialect of a JSON-RPC request, or the refusal of the version that it asks for.
@@ -119,12 +120,11 @@ pub(crate) fn negotiate(forced: Option<Spoken>, names: Generation, version: &Ver
 }
 
 impl Spoken {
-    /// `None`: 0.1 is not spoken yet. Its methods are known by name and answered as not found.
-    pub(crate) fn dialect(self) -> Option<&'static dyn Dialect> {
+    pub(crate) fn dialect(self) -> &'static dyn Dialect {
         match self {
-            Spoken::V1 => Some(&V1),
-            Spoken::V0_3 => Some(&V03),
-            Spoken::V0_1 => None,
+            Spoken::V1 => &V1,
+            Spoken::V0_3 => &V03,
+            Spoken::V0_1 => &V01,
         }
     }
 
@@ -139,7 +139,8 @@ impl Spoken {
     pub(crate) fn family(self) -> Family {
         match self {
             Spoken::V1 => Family::V1,
-            Spoken::V0_3 | Spoken::V0_1 => Family::V0,
+            Spoken::V0_3 => Family::V0,
+            Spoken::V0_1 => Family::V0_1,
         }
     }
 }
@@ -148,7 +149,8 @@ impl Generation {
     pub fn family(self) -> Family {
         match self {
             Generation::V1 => Family::V1,
-            Generation::V0_3 | Generation::V0_1 | Generation::Shared => Family::V0,
+            Generation::V0_3 | Generation::Shared => Family::V0,
+            Generation::V0_1 => Family::V0_1,
         }
     }
 }

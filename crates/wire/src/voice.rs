@@ -7,7 +7,7 @@ mod frame;
 
 use std::borrow::Cow;
 
-use sabir_model::{Answer, Error, Task};
+use sabir_model::{Answer, Birth, Error, Task};
 
 pub(crate) use frame::Frames;
 pub use frame::{EVENT_STREAM, KEEP_ALIVE};
@@ -15,8 +15,8 @@ pub use frame::{EVENT_STREAM, KEEP_ALIVE};
 use crate::errors::{self, GatewayError, RpcError};
 use crate::gateway;
 use crate::http_json::Form;
-use crate::version::Family;
-use crate::{Dialect, Operation, Shown, json, v1::V1, v03::V03};
+use crate::version::{Family, Release, Spoken};
+use crate::{Dialect, Operation, Shown, json, v01::V01, v1::V1};
 
 /// What the server sends when there is no more to come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +33,18 @@ pub struct Reply {
 #[derive(Clone)]
 pub struct Voice<'a> {
     dialect: &'static dyn Dialect,
+    choice: Choice,
     manner: Manner<'a>,
     operation: Option<Operation>,
+}
+
+/// Who says in which dialect a task is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    /// The caller, by what it calls or by the version it names.
+    Caller,
+    /// Nobody has: a task that was born in 0.1 is answered there.
+    Birth,
 }
 
 #[derive(Clone)]
@@ -52,15 +62,17 @@ enum Manner<'a> {
 impl<'a> Voice<'a> {
     /// Before anything of the body is known.
     pub(crate) fn json_rpc(family: Family, frames: Frames) -> Self {
-        let dialect: &'static dyn Dialect = match family {
-            Family::V1 => &V1,
-            Family::V0 => &V03,
+        let spoken = match family {
+            Family::V1 => Spoken::V1,
+            Family::V0 => Spoken::V0_3,
+            Family::V0_1 => Spoken::V0_1,
         };
-        Self { dialect, manner: Manner::JsonRpc { id: Cow::Borrowed("null"), family, frames }, operation: None }
+        let manner = Manner::JsonRpc { id: Cow::Borrowed("null"), family, frames };
+        Self { dialect: spoken.dialect(), choice: Choice::Caller, manner, operation: None }
     }
 
     pub(crate) fn http_json(form: Form, operation: Option<Operation>) -> Self {
-        Self { dialect: form.dialect(), manner: Manner::HttpJson(form), operation }
+        Self { dialect: form.dialect(), choice: Choice::Caller, manner: Manner::HttpJson(form), operation }
     }
 
     pub(crate) fn gateway(asked: gateway::Asked) -> Self {
@@ -69,7 +81,8 @@ impl<'a> Voice<'a> {
             gateway::Asked::Task(_) => Operation::Get,
             gateway::Asked::Cancel(_) => Operation::Cancel,
         };
-        Self { dialect: &V1, manner: Manner::Gateway(asked), operation: Some(operation) }
+        let manner = Manner::Gateway(asked);
+        Self { dialect: &V1, choice: Choice::Caller, manner, operation: Some(operation) }
     }
 
     /// To this request.
@@ -87,8 +100,28 @@ impl<'a> Voice<'a> {
         }
     }
 
-    pub(crate) fn speaking(&mut self, dialect: &'static dyn Dialect) {
-        self.dialect = dialect;
+    pub(crate) fn speaking(&mut self, spoken: Spoken) {
+        self.dialect = spoken.dialect();
+        if let Manner::JsonRpc { family, .. } = &mut self.manner {
+            *family = spoken.family();
+        }
+    }
+
+    /// About something that 0.1, 0.2 and 0.3 ask for alike.
+    pub(crate) fn sharing(&mut self, asked: Release) {
+        match asked {
+            Release::Unsaid => self.choice = Choice::Birth,
+            Release::V0_1 => self.speaking(Spoken::V0_1),
+            Release::V0_2 | Release::V0_3 | Release::V1_0 | Release::Unknown => {}
+        }
+    }
+
+    /// About a task that was born there.
+    pub fn settle(&mut self, born: Birth) {
+        if self.choice == Choice::Birth && born == V01.birth() {
+            self.speaking(Spoken::V0_1);
+        }
+        self.choice = Choice::Caller;
     }
 
     /// A stream outlives the body that its request came in.
@@ -100,7 +133,7 @@ impl<'a> Voice<'a> {
             Manner::HttpJson(form) => Manner::HttpJson(form),
             Manner::Gateway(asked) => Manner::Gateway(asked),
         };
-        Voice { dialect: self.dialect, manner, operation: self.operation }
+        Voice { dialect: self.dialect, choice: self.choice, manner, operation: self.operation }
     }
 
     /// An answer that is complete. A method that streams gives it as the one frame of its stream.
@@ -142,7 +175,9 @@ impl<'a> Voice<'a> {
     pub fn error(&self, error: &Error) -> Reply {
         let mut body = Vec::with_capacity(256);
         let (status, content_type) = match &self.manner {
-            Manner::JsonRpc { family: Family::V0, .. } if self.operation.is_some_and(Operation::is_streaming) => {
+            Manner::JsonRpc { family: Family::V0 | Family::V0_1, .. }
+                if self.operation.is_some_and(Operation::is_streaming) =>
+            {
                 self.error_frame(error, &mut body);
                 (errors::rpc_status(error), EVENT_STREAM)
             }
@@ -162,10 +197,12 @@ impl<'a> Voice<'a> {
         Reply { status, content_type, retry_after: errors::retry_after(error), allow: None, body }
     }
 
-    /// The dialect of an answer about a task. Where 0.1 to 0.3 share the method and the caller named no version,
-    /// `task.born` decides once 0.1 is spoken; until then every such task is answered in 0.3.
-    fn spelling(&self, _task: &Task) -> &'static dyn Dialect {
-        self.dialect
+    /// The dialect of an answer about a task.
+    fn spelling(&self, task: &Task) -> &'static dyn Dialect {
+        match self.choice {
+            Choice::Birth if task.born == V01.birth() => &V01,
+            Choice::Birth | Choice::Caller => self.dialect,
+        }
     }
 
     /// Done, and there is nothing to show.

@@ -80,6 +80,9 @@ fn methods() -> impl Strategy<Value = String> {
         "tasks/cancel",
         "tasks/resubscribe",
         "tasks/pushNotificationConfig/list",
+        "tasks/send",
+        "tasks/sendSubscribe",
+        "tasks/pushNotification/set",
         "agent/getAuthenticatedExtendedCard",
     ];
     prop_oneof![prop::sample::select(known.to_vec()).prop_map(String::from), ".{0,20}"]
@@ -105,6 +108,8 @@ fn any_json() -> impl Strategy<Value = Value> {
         "id",
         "taskId",
         "contextId",
+        "sessionId",
+        "pushNotification",
         "configuration",
         "historyLength",
         "pageSize",
@@ -144,6 +149,7 @@ fn header_value() -> impl Strategy<Value = String> {
             "1.0",
             "0.3",
             "0.2",
+            "0.1",
             "2.0",
             "latest",
             "1",
@@ -165,6 +171,7 @@ fn mounts() -> impl Strategy<Value = &'static str> {
         "/v1/a2a",
         "/a2a/v1",
         "/a2a/v0.3",
+        "/a2a/v0.1",
         "/agents/demo/",
         "/agents/demo/a2a/v1",
     ])
@@ -205,6 +212,7 @@ fn any_path_and_body_are_answered() {
         "/tasks/%ff",
         "/tasks/%zz",
         "/extendedAgentCard",
+        "/agent/authenticatedExtendedCard",
         "/card",
     ];
     let path =

@@ -10,6 +10,7 @@ mod reading_slowly;
 mod serving;
 mod starting;
 mod stopping;
+mod v0_1;
 
 /// The program under test.
 const SABIR: &str = env!("CARGO_BIN_EXE_sabir");

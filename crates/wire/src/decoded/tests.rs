@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use sabir_model::{Error, TaskId};
+use sabir_model::{Birth, Error, TaskId};
 
 use crate::fixture::{self, Known};
 use crate::{Compat, EVENT_STREAM, Head, Reply, Surface, locate};
@@ -30,6 +30,8 @@ fn segment() -> impl Strategy<Value = String> {
         "pushNotificationConfig",
         "card",
         "extendedAgentCard",
+        "agent",
+        "authenticatedExtendedCard",
         ".well-known",
         "agent-card.json",
         "%",
@@ -69,6 +71,8 @@ fn body() -> impl Strategy<Value = String> {
         "tasks/resubscribe",
         "tasks/send",
         "tasks/sendSubscribe",
+        "tasks/pushNotification/set",
+        "tasks/pushNotification/get",
         "nope",
         "tasks/pushNotificationConfig/set",
         "CreateTaskPushNotificationConfig",
@@ -85,6 +89,9 @@ fn body() -> impl Strategy<Value = String> {
         r#"{"id":"t","tenant":"ghost"}"#,
         r#"{"message":{"messageId":"m","role":"user","parts":[{"kind":"text","text":"x"}]}}"#,
         r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]},"tenant":"alpha"}"#,
+        r#"{"id":"t","sessionId":"s","message":{"role":"user","parts":[{"type":"text","text":"x"}]}}"#,
+        r#"{"id":"t","message":{"role":"user","parts":[{"type":"text"}]}}"#,
+        r#"{"id":"t","pushNotificationConfig":{"url":"https://a.b"}}"#,
         r#"{"message":{"parts":[]}}"#,
         r#"{"message":5}"#,
     ]);
@@ -162,6 +169,7 @@ proptest! {
         body in body(),
         strict: bool,
         by_gateway: bool,
+        born in select(vec![1, 3, 10]),
     ) {
         let base = if by_gateway { "/v1/a2a/agents" } else { "" };
         let path = format!("{base}/{}", segments.join("/"));
@@ -177,7 +185,7 @@ proptest! {
         let compat = Compat { strict, ..Compat::default() };
         let surface = locate(&head, &Known);
         check(&surface.voice(&head).error(&Error::TooLarge { limit: 1 }), None)?;
-        let (call, voice, id) = match surface {
+        let (call, mut voice, id) = match surface {
             Surface::JsonRpc(mount) => {
                 let decoded = mount.decode(&head, body.as_bytes(), compat, &Known);
                 (decoded.call, decoded.voice, Some(id_of(&body)))
@@ -201,6 +209,8 @@ proptest! {
             | Surface::Ready => return Ok(()),
         };
         let error = call.err().unwrap_or_else(|| Error::TaskNotFound(TaskId::parse("t").unwrap()));
+        check(&voice.error(&error), id)?;
+        voice.settle(Birth(born));
         check(&voice.error(&error), id)?;
     }
 

@@ -86,6 +86,39 @@ pub(super) fn v0(error: &Error, operation: Option<Operation>) -> Code {
     }
 }
 
+/// 0.1 has few codes, and gave other meanings to most of those that came later.
+pub(super) fn v0_1(error: &Error) -> Code {
+    match error {
+        Error::TaskNotFound(_) => TASK_NOT_FOUND,
+        Error::NotCancelable(_) => NOT_CANCELABLE,
+        Error::TaskFinished(_) => UNSUPPORTED,
+        Error::NotWaiting(_) => UNSUPPORTED,
+        Error::PushNotSupported => NO_PUSH,
+        Error::Unsupported(_) => UNSUPPORTED,
+        Error::ContentType(_) => CONTENT_TYPE,
+        Error::InvalidAgentResponse => INTERNAL,
+        Error::ExtendedCardNotConfigured => UNSUPPORTED,
+        Error::ExtendedCardNotOffered => UNSUPPORTED,
+        Error::ExtensionRequired(_) => REQUEST,
+        Error::Version(_) => VERSION,
+        Error::Invalid(_) => PARAMS,
+        Error::InvalidRequest(_) => REQUEST,
+        Error::MethodNotFound(_) => METHOD,
+        Error::NotJson(_) => PARSE,
+        Error::AgentNotFound { .. } => PARAMS,
+        Error::Busy(_) => INTERNAL,
+        Error::Stopping => INTERNAL,
+        Error::StoreFull => INTERNAL,
+        Error::Forbidden(_) => REQUEST,
+        Error::TooLarge { .. } => REQUEST,
+        Error::UnsupportedMediaType(_) => REQUEST,
+        Error::BrokenBody(_) => REQUEST,
+        Error::PathNotFound(_) => METHOD,
+        Error::VerbNotAllowed(_) => REQUEST,
+        Error::Internal(_) => INTERNAL,
+    }
+}
+
 /// -32007 says this of a send only; on the card method it means the card.
 fn unavailable(operation: Option<Operation>) -> Code {
     match operation {
@@ -95,8 +128,8 @@ fn unavailable(operation: Option<Operation>) -> Code {
 }
 
 /// What codes with two meanings in 0.x are told apart by.
-pub(super) fn v0_name(error: &Error, operation: Option<Operation>) -> Option<&'static str> {
-    match v0(error, operation) {
+pub(super) fn name(code: Code) -> Option<&'static str> {
+    match code {
         VERSION => Some("VersionNotSupported"),
         UNAVAILABLE => Some("AgentUnavailable"),
         FORBIDDEN => Some("AuthorizationFailed"),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use sabir_model::{AgentId, Error};
+use sabir_model::{AgentId, Error, Violation};
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 
 use super::code;
@@ -23,10 +23,7 @@ pub(crate) struct RpcError<'e> {
 
 impl Serialize for RpcError<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (code, title) = match self.family {
-            Family::V1 => code::v1(self.error),
-            Family::V0 => code::v0(self.error, self.operation),
-        };
+        let (code, title) = self.code();
         let mut body = serializer.serialize_struct("error", 3)?;
         body.serialize_field("code", &code)?;
         body.serialize_field("message", title)?;
@@ -35,7 +32,7 @@ impl Serialize for RpcError<'_> {
         match self.family {
             _ if says_all => {}
             Family::V1 => body.serialize_field("data", &[Detail(self.error)])?,
-            Family::V0 => {
+            Family::V0 | Family::V0_1 => {
                 let data = self.data();
                 if !data.0.is_empty() {
                     body.serialize_field("data", &data)?;
@@ -47,19 +44,45 @@ impl Serialize for RpcError<'_> {
 }
 
 impl RpcError<'_> {
+    fn code(&self) -> code::Code {
+        match self.family {
+            Family::V1 => code::v1(self.error),
+            Family::V0 => code::v0(self.error, self.operation),
+            Family::V0_1 => code::v0_1(self.error),
+        }
+    }
+
     /// 0.x: one object.
     fn data(&self) -> Named<'_> {
-        let name = code::v0_name(self.error, self.operation);
+        let name = code::name(self.code());
         let mut data: Vec<fact::Fact<'_>> = name.into_iter().map(|name| ("name", Cow::Borrowed(name))).collect();
-        match (self.error, fact::facts(self.error)) {
-            // Its code says nothing of extensions in 0.x.
-            (Error::ExtensionRequired(_), _) | (_, Facts::Violations(_)) => {
-                data.push(("detail", Cow::Owned(fact::sentence(self.error))));
+        let detail = |error| ("detail", Cow::Owned(fact::sentence(error)));
+        match (self.error, fact::facts(self.error), self.family) {
+            (Error::Invalid(violations), _, Family::V0_1) => {
+                data.push(detail(&Error::Invalid(as_0_1_names_it(violations))));
             }
-            (_, Facts::Named(facts)) => data.extend(facts),
+            // Their codes say nothing of agents in 0.1, and nothing of extensions in all of 0.x.
+            (Error::InvalidAgentResponse, _, Family::V0_1) | (Error::ExtensionRequired(_), ..) => {
+                data.push(detail(self.error));
+            }
+            (_, Facts::Violations(_), _) => data.push(detail(self.error)),
+            (_, Facts::Named(facts), _) => data.extend(facts),
         }
         Named(data)
     }
+}
+
+/// Task and session stand beside the message in 0.1, and go by other names.
+fn as_0_1_names_it(violations: &[Violation]) -> Vec<Violation> {
+    let rename = |violation: &Violation| {
+        let field = match violation.field.as_str() {
+            "message.taskId" => "id",
+            "message.contextId" => "sessionId",
+            field => field,
+        };
+        Violation { field: field.to_owned(), description: violation.description.clone() }
+    };
+    violations.iter().map(rename).collect()
 }
 
 /// google.rpc.Status as 1.0 has it over HTTP+JSON.
@@ -103,6 +126,7 @@ impl Serialize for Problem<'_> {
         let (a2a_code, _) = match self.family {
             Family::V1 => code::v1(self.error),
             Family::V0 => code::v0(self.error, None),
+            Family::V0_1 => code::v0_1(self.error),
         };
         let mut body = serializer.serialize_map(None)?;
         body.serialize_entry("type", &format_args!("urn:a2a:error:{kind}"))?;

@@ -95,10 +95,17 @@ fn json_rpc_errors_are_as_the_goldens_have_them() {
         ("v0.3/jsonrpc/error_extended_card_not_configured", Error::ExtendedCardNotConfigured, Operation::ExtendedCard),
         ("v0.3/jsonrpc/error_method_not_found", Error::MethodNotFound("message/foo".into()), Operation::Get),
         ("v0.3/jsonrpc/error_unsupported_version", Error::Version("0.9".into()), Operation::Get),
+        ("v0.1/jsonrpc/error_task_not_found", Error::TaskNotFound(task("nope")), Operation::Get),
+        ("v0.1/jsonrpc/error_push_not_supported", Error::PushNotSupported, Operation::PushGet),
+        ("v0.1/jsonrpc/error_unsupported_terminal_send", Error::TaskFinished(task("task-client-1")), Operation::Send),
     ] {
         let expected = golden(&format!("{case}.response.json"));
         let id = expected["id"].to_string();
-        let family = if case.starts_with("v1.0") { Family::V1 } else { Family::V0 };
+        let family = match case.split('/').next() {
+            Some("v1.0") => Family::V1,
+            Some("v0.1") => Family::V0_1,
+            _ => Family::V0,
+        };
         let reply = voice(family, operation, &id).error(&error);
         assert_eq!((reply.status, reply.content_type), (200, "application/json"), "{case}");
         assert_eq!(fixture::json(&reply.body), expected, "{case}");
@@ -163,40 +170,42 @@ fn a_problem_names_code_and_task() {
 #[test]
 fn codes_and_statuses_of_every_error() {
     let rows = [
-        "TaskNotFound 200 -32001 -32001 404",
-        "NotCancelable 200 -32002 -32002 400",
-        "TaskFinished 200 -32004 -32004 400",
-        "PushNotSupported 200 -32003 -32003 400",
-        "Unsupported 200 -32004 -32004 400",
-        "ContentType 200 -32005 -32005 400",
-        "InvalidAgentResponse 200 -32006 -32006 500",
-        "ExtendedCardNotConfigured 200 -32007 -32007 400",
-        "ExtendedCardNotOffered 200 -32004 -32007 400",
-        "ExtensionRequired 200 -32008 -32600 400",
-        "Version 200 -32009 -32009 400",
-        "Invalid 200 -32602 -32602 400",
-        "InvalidRequest 200 -32600 -32600 400",
-        "MethodNotFound 200 -32601 -32601 404",
-        "NotJson 200 -32700 -32700 400",
-        "AgentNotFound 200 -32602 -32602 404",
-        "Busy 503 -32603 -32007 503",
-        "Stopping 503 -32603 -32007 503",
-        "StoreFull 503 -32603 -32007 503",
-        "TooLarge 413 -32600 -32600 413",
-        "UnsupportedMediaType 415 -32600 -32600 415",
-        "BrokenBody 400 -32600 -32600 400",
-        "PathNotFound 404 -32601 -32601 404",
-        "VerbNotAllowed 405 -32600 -32600 405",
-        "Internal 200 -32603 -32603 500",
+        "TaskNotFound 200 -32001 -32001 -32001 404",
+        "NotCancelable 200 -32002 -32002 -32002 400",
+        "TaskFinished 200 -32004 -32004 -32004 400",
+        "PushNotSupported 200 -32003 -32003 -32003 400",
+        "Unsupported 200 -32004 -32004 -32004 400",
+        "ContentType 200 -32005 -32005 -32005 400",
+        "InvalidAgentResponse 200 -32006 -32006 -32603 500",
+        "ExtendedCardNotConfigured 200 -32007 -32007 -32004 400",
+        "ExtendedCardNotOffered 200 -32004 -32007 -32004 400",
+        "ExtensionRequired 200 -32008 -32600 -32600 400",
+        "Version 200 -32009 -32009 -32009 400",
+        "Invalid 200 -32602 -32602 -32602 400",
+        "InvalidRequest 200 -32600 -32600 -32600 400",
+        "MethodNotFound 200 -32601 -32601 -32601 404",
+        "NotJson 200 -32700 -32700 -32700 400",
+        "AgentNotFound 200 -32602 -32602 -32602 404",
+        "Busy 503 -32603 -32007 -32603 503",
+        "Stopping 503 -32603 -32007 -32603 503",
+        "StoreFull 503 -32603 -32007 -32603 503",
+        "TooLarge 413 -32600 -32600 -32600 413",
+        "UnsupportedMediaType 415 -32600 -32600 -32600 415",
+        "BrokenBody 400 -32600 -32600 -32600 400",
+        "PathNotFound 404 -32601 -32601 -32601 404",
+        "VerbNotAllowed 405 -32600 -32600 -32600 405",
+        "Internal 200 -32603 -32603 -32603 500",
     ];
     for (error, expected) in every_error().iter().zip(rows) {
         let name: String = format!("{error:?}").chars().take_while(char::is_ascii_alphanumeric).collect();
         let v1 = voice(Family::V1, Operation::Send, "1").error(error);
         let v0 = voice(Family::V0, Operation::Send, "1").error(error);
+        let v0_1 = voice(Family::V0_1, Operation::Send, "1").error(error);
         let rest = Voice::http_json(Form::V1, None).error(error);
-        assert_eq!(v1.status, v0.status);
+        assert_eq!((v1.status, v1.status), (v0.status, v0_1.status));
         let code = |body: &[u8]| fixture::json(body)["error"]["code"].clone();
-        let row = format!("{name} {} {} {} {}", v1.status, code(&v1.body), code(&v0.body), code(&rest.body));
+        let codes = [&v1, &v0, &v0_1, &rest].map(|reply| code(&reply.body).to_string());
+        let row = format!("{name} {} {}", v1.status, codes.join(" "));
         assert_eq!(row, expected);
         assert_eq!(json!(rest.status), code(&rest.body));
         assert_eq!(v0.retry_after.is_some(), v0.status == 503, "{name}");
@@ -228,13 +237,39 @@ fn a_server_that_cannot_take_a_send() {
 }
 
 #[test]
+fn clients_of_0_1_are_told_by_codes_and_names_of_their_own() {
+    let mismatch = |field: &str| Error::invalid(field, "does not match the task");
+    for (error, expected) in [
+        (mismatch("message.contextId"), json!({"detail": "sessionId does not match the task"})),
+        (mismatch("message.taskId"), json!({"detail": "id does not match the task"})),
+        (mismatch("message.parts"), json!({"detail": "message.parts does not match the task"})),
+        (
+            Error::Busy(AgentId::parse("alpha").unwrap()),
+            json!({"detail": "agent alpha has too many tasks waiting; try again later"}),
+        ),
+        (Error::InvalidAgentResponse, json!({"detail": "the agent answered with something that is not A2A"})),
+        (Error::ExtensionRequired("urn:x".into()), json!({"detail": "the extension urn:x must be activated"})),
+        (Error::Forbidden("not from here".into()), json!({"detail": "not from here"})),
+        (
+            Error::Version("1.0".into()),
+            json!({"name": "VersionNotSupported", "requested": "1.0", "supported": "0.1,0.2,0.3,1.0"}),
+        ),
+    ] {
+        let reply = voice(Family::V0_1, Operation::Send, "1").error(&error);
+        assert_eq!(fixture::json(&reply.body)["error"]["data"], expected, "{error}");
+        let stream = voice(Family::V0_1, Operation::Stream, "1").error(&error);
+        assert_eq!(stream.content_type, EVENT_STREAM);
+    }
+}
+
+#[test]
 fn internal_errors_tell_nothing() {
     let error = Error::internal("secret: /etc/passwd");
     for form in [Form::V1, Form::Unversioned, Form::V0_3, Form::Alias] {
         let body = String::from_utf8(Voice::http_json(form, None).error(&error).body).unwrap();
         assert!(!body.contains("secret"), "{body}");
     }
-    for family in [Family::V1, Family::V0] {
+    for family in [Family::V1, Family::V0, Family::V0_1] {
         let body = String::from_utf8(voice(family, Operation::Get, "1").error(&error).body).unwrap();
         assert!(!body.contains("secret"), "{body}");
     }
@@ -262,7 +297,9 @@ fn an_error_repeats_little_of_what_the_caller_wrote() {
     ] {
         let forms = [Form::V1, Form::Unversioned, Form::V0_3, Form::Alias];
         let mut bodies = forms.map(|form| Voice::http_json(form, None).error(&error).body).to_vec();
-        bodies.extend([Family::V1, Family::V0].map(|family| voice(family, Operation::Get, "1").error(&error).body));
+        bodies.extend(
+            [Family::V1, Family::V0, Family::V0_1].map(|family| voice(family, Operation::Get, "1").error(&error).body),
+        );
         for body in bodies {
             fixture::json(&body);
             let text = String::from_utf8(body).unwrap();

@@ -91,10 +91,10 @@ impl<M> SendParams<'_, M> {
 fn place(mut said: Said, task: Option<TaskId>, context: Option<ContextId>, problems: &mut Problems) -> Said {
     let Said { message, .. } = &mut said;
     if matches!((&message.task, &task), (Some(inner), Some(outer)) if inner != outer) {
-        problems.add("message.taskId", "differs from id");
+        problems.add("id", "differs from message.taskId");
     }
     if matches!((&message.context, &context), (Some(inner), Some(outer)) if inner != outer) {
-        problems.add("message.contextId", "differs from sessionId");
+        problems.add("sessionId", "differs from message.contextId");
     }
     message.task = task;
     message.context = context.or(message.context.take());

@@ -43,6 +43,19 @@ impl Voice<'_> {
         payload
     }
 
+    /// Whether this dialect shows with the event what its task has made.
+    pub fn wants_task(&self, event: &Event) -> bool {
+        self.dialect.ends_with_task() && event.status().is_some_and(|status| status.state.is_terminal())
+    }
+
+    /// An event that wants its task.
+    pub fn spell_end(&self, task: &Task, event: &Event) -> Vec<u8> {
+        let mut payload = Vec::with_capacity(512);
+        self.dialect.encode(Shown::End { task, event }, &mut payload);
+        one_line(&mut payload, 0);
+        payload
+    }
+
     /// A frame around an event that `spell` has spelled. Only events that are stored have a number.
     pub fn frame(&self, seq: Option<Seq>, payload: &[u8], out: &mut Vec<u8>) {
         out.reserve(payload.len() + 128);

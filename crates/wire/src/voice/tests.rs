@@ -1,11 +1,12 @@
 use sabir_model::{
-    AgentId, Birth, ContextId, Json, Message, MessageId, Owner, Page, PushConfig, Role, State, Status, TaskId,
-    Timestamp, Wanted,
+    AgentId, Artifact, ArtifactId, Birth, ContextId, Event, Json, Message, MessageId, Owner, Page, Part, PushConfig,
+    Role, State, Status, StatusChange, TaskId, Timestamp, Wanted,
 };
 use serde_json::value::RawValue;
 
 use super::*;
 use crate::fixture::{self, golden_text};
+use crate::v03::V03;
 
 /// A stream's voice lives on another task than its request.
 const fn is_shared<T: Send + Sync + 'static>() {}
@@ -200,4 +201,46 @@ fn a_method_that_streams_answers_in_frames() {
 fn a_stream_is_not_an_answer() {
     let reply = rpc(Family::V1, Operation::Get, None).answer(&Answer::Stream(()));
     assert_eq!(fixture::json(&reply.body)["error"]["code"], -32603);
+}
+
+#[test]
+fn a_task_of_0_1_is_answered_there_where_nobody_says_otherwise() {
+    let of_0_1 = Box::new(Task { born: V01.birth(), ..*task() });
+    for (asked, born_there, born_elsewhere) in [
+        (Release::Unsaid, &V01 as &dyn Dialect, &V03 as &dyn Dialect),
+        (Release::V0_1, &V01, &V01),
+        (Release::V0_3, &V03, &V03),
+    ] {
+        let mut voice = rpc(Family::V0, Operation::Get, None);
+        voice.sharing(asked);
+        for (task, dialect) in [(&of_0_1, born_there), (&task(), born_elsewhere)] {
+            let reply = voice.answer(&Answer::<()>::Task(task.clone()));
+            let expected = format!(r#"{{"jsonrpc":"2.0","id":"r8","result":{}}}"#, spelled(dialect, Shown::Task(task)));
+            assert_eq!(String::from_utf8(reply.body).unwrap(), expected, "{asked:?}");
+            let mut out = Vec::new();
+            voice.snapshot(task, &mut out);
+            assert!(String::from_utf8(out).unwrap().contains(&spelled(dialect, Shown::Snapshot(task))), "{asked:?}");
+        }
+    }
+}
+
+#[test]
+fn only_the_end_of_a_stream_of_0_1_wants_its_task() {
+    let change = |state| {
+        let status = Status { state, message: None, time: Timestamp::from_millis(0) };
+        Event::Status(StatusChange { status, is_final: true, input: vec![], usage: None })
+    };
+    for (family, wanted) in [(Family::V0_1, true), (Family::V0, false), (Family::V1, false)] {
+        let voice = rpc(family, Operation::Stream, None);
+        for state in State::ALL {
+            let event = change(state);
+            assert_eq!(voice.wants_task(&event), wanted && state.is_terminal(), "{family:?} {state:?}");
+        }
+    }
+    let voice = rpc(Family::V0_1, Operation::Stream, None);
+    let mut task = task();
+    task.artifacts = vec![Artifact::new(ArtifactId::parse("a").unwrap(), vec![Part::text("x")])];
+    let payload = String::from_utf8(voice.spell_end(&task, &change(State::Rejected))).unwrap();
+    let expected = r#"{"id":"t","status":{"state":"failed","timestamp":"1970-01-01T00:00:00.000Z"},"final":true,"artifacts":[{"id":"a","index":0,"parts":[{"type":"text","text":"x"}]}]}"#;
+    assert_eq!(payload, expected);
 }

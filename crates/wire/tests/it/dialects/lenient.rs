@@ -214,11 +214,11 @@ fn tasks_and_sessions_of_0_1_under_any_of_their_names() {
     // A message of later versions names its place itself.
     for (ids, inner, expected) in [
         (r#""id":"t""#, r#""taskId":"t","contextId":"c""#, "m user [\"hi\"], task t, in c"),
-        (r#""id":"t""#, r#""taskId":"u""#, "refused: invalid parameters: message.taskId differs from id"),
+        (r#""id":"t""#, r#""taskId":"u""#, "refused: invalid parameters: id differs from message.taskId"),
         (
             r#""id":"t","sessionId":"s""#,
             r#""contextId":"c""#,
-            "refused: invalid parameters: message.contextId differs from sessionId",
+            "refused: invalid parameters: sessionId differs from message.contextId",
         ),
     ] {
         let params = format!(r#"{{{ids},"message":{{"messageId":"m",{inner},"parts":[{{"text":"hi"}}]}}}}"#);
