@@ -114,7 +114,8 @@ fn at_gateway<'a>(head: &Head<'a>, below: &'a str, agents: &dyn KnownAgents) -> 
     let (agent, thing) = match gateway::find(head.verb, below) {
         None => return refuse(Error::PathNotFound(head.path.to_owned()), voice()),
         Some(Err(Error::VerbNotAllowed(_))) => {
-            let allow = if below.ends_with("/message:send") { "POST" } else { "GET, HEAD" };
+            let is_action = below.ends_with("/message:send") || below.ends_with(":cancel");
+            let allow = if is_action { "POST" } else { "GET, HEAD" };
             return wrong_verb(head, voice(), allow);
         }
         Some(Err(error)) => return refuse(error, voice()),

@@ -83,6 +83,7 @@ fn where_requests_belong() {
         ("POST", "/v1/a2a/agents/alpha/tasks/t", "", "400 gateway InvalidRequest"),
         ("POST", "/v1/a2a/agents/alpha/tasks/:cancel", "", "400 gateway InvalidRequest"),
         ("DELETE", "/v1/a2a/agents/alpha/tasks/t", "", "405 gateway VerbNotAllowed (GET, HEAD)"),
+        ("DELETE", "/v1/a2a/agents/alpha/tasks/t:cancel", "", "405 gateway VerbNotAllowed (POST)"),
         ("GET", "/v1/a2a/agents/alpha", "", "404 gateway PathNotFound"),
         ("GET", "/v1/a2a/agents/alpha/tasks/t/more", "", "404 gateway PathNotFound"),
         ("GET", "/v1/a2a/agentsx", "", "404 problem PathNotFound"),
