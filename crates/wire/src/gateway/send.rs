@@ -53,7 +53,7 @@ struct Decision<'a> {
 object! { read Body<'a>; read Said<'a>; read Decision<'a> }
 
 pub(super) fn read(text: &str) -> Result<Submission, Error> {
-    let body: Body<'_> = json::read(text)?;
+    let body = read_body(text)?;
     let mut problems = Problems::default();
     let context = one_id("contextId", [body.context_id, body.snake_context_id], ContextId::parse, &mut problems);
     let task = one_id("taskId", [body.task_id, body.snake_task_id], TaskId::parse, &mut problems);
@@ -82,7 +82,8 @@ pub(super) fn read(text: &str) -> Result<Submission, Error> {
         let is_yes = verdicts.iter().all(|verdict| verdict.is_yes);
         parts.push(Part::text(if is_yes { "yes" } else { "no" }));
     }
-    let idempotency = task.as_ref().and_then(|task| key_of(task, &verdicts));
+    let answered = task.as_ref().filter(|_| is_decision);
+    let idempotency = answered.and_then(|task| key_of(task, &verdicts));
     parts.extend(verdicts.into_iter().map(|verdict| Content::Data(verdict.decision).into()));
     let message = Message {
         id: MessageId::parse("unnamed").expect("a word is an id"),
@@ -104,6 +105,16 @@ pub(super) fn read(text: &str) -> Result<Submission, Error> {
         ..Send::new(message, BIRTH)
     };
     Ok(Submission { send: Box::new(send), is_decision })
+}
+
+fn read_body(text: &str) -> Result<Body<'_>, Error> {
+    json::read(text).map_err(|error| match error {
+        // What is no object has no field to blame.
+        Error::Invalid(_) if !text.trim_start().starts_with('{') => {
+            Error::InvalidRequest("the body must be a JSON object".to_owned())
+        }
+        error => error,
+    })
 }
 
 /// Two names of the same thing. Blanks around an id do not count, and a blank id is none.
@@ -198,8 +209,8 @@ fn refuses(result: &str) -> bool {
     result == "false" || serde_json::from_str::<Approval>(result).is_ok_and(|approval| approval.approved == Some(false))
 }
 
-/// A decision that is sent again is the same decision.
+/// Decisions that are sent again are the same decisions.
 fn key_of(task: &TaskId, verdicts: &[Verdict]) -> Option<IdempotencyKey> {
-    let [Verdict { id: Some(id), .. }] = verdicts else { return None };
-    IdempotencyKey::parse(format!("decision {task} {id}")).ok()
+    let ids: Vec<&str> = verdicts.iter().map(|verdict| verdict.id.as_deref()).collect::<Option<_>>()?;
+    IdempotencyKey::parse(format!("decisions of {task}: {ids:?}")).ok()
 }

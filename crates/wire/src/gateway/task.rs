@@ -35,8 +35,8 @@ struct Text {
 
 /// Appends the task; `earlier` are those of its context that came before it.
 pub(super) fn write_task(task: &Task, earlier: &[Task], out: &mut Vec<u8>) {
-    let made = output(task);
-    let answer = (!made.is_empty()).then(|| Line { role: "assistant", content: made.join("\n\n") });
+    let latest = output(task);
+    let answer = (!latest.is_empty()).then(|| Line { role: "assistant", content: latest.join("\n\n") });
     let mut history: Vec<Line> = earlier.iter().flat_map(exchange).collect();
     history.extend(exchange(task));
     let status_text = task.status.message.as_ref().map(Message::text).filter(|text| !text.is_empty());
@@ -58,7 +58,7 @@ pub(super) fn write_task(task: &Task, earlier: &[Task], out: &mut Vec<u8>) {
         created_at: task.created.as_millis(),
         updated_at: task.status.time.as_millis(),
         message: answer,
-        artifacts: made.into_iter().map(|content| Text { content }).collect(),
+        artifacts: latest.into_iter().map(|content| Text { content }).collect(),
         history,
     };
     json::write(&run, out);
@@ -80,8 +80,8 @@ fn exchange(task: &Task) -> Vec<Line> {
         let content = message.text();
         (!content.is_empty()).then_some(Line { role: role(message), content })
     });
-    let made = output(task).into_iter().map(|content| Line { role: "assistant", content });
-    said.chain(made).collect()
+    let answered = made(task).into_iter().chain(last_words(task));
+    said.chain(answered.map(|content| Line { role: "assistant", content })).collect()
 }
 
 fn role(message: &Message) -> &'static str {
@@ -92,18 +92,28 @@ fn role(message: &Message) -> &'static str {
     }
 }
 
-/// What the agent has made as text, one for each artifact; where it made nothing, its last words.
+/// The newest of what the agent said.
 fn output(task: &Task) -> Vec<String> {
-    let made: Vec<String> = task.artifacts.iter().map(text_of).filter(|text| !text.is_empty()).collect();
-    if !made.is_empty() {
-        return made;
+    match last_words(task) {
+        Some(words) => vec![words],
+        None => made(task),
     }
-    match task.status.state {
-        State::Completed | State::InputRequired | State::AuthRequired => {
-            task.status.message.as_ref().map(Message::text).filter(|text| !text.is_empty()).into_iter().collect()
-        }
-        State::Submitted | State::Working | State::Failed | State::Canceled | State::Rejected => Vec::new(),
-    }
+}
+
+/// What the agent has made as text, one for each artifact.
+fn made(task: &Task) -> Vec<String> {
+    task.artifacts.iter().map(text_of).filter(|text| !text.is_empty()).collect()
+}
+
+/// A question that waits for its answer, or the answer of an agent that made nothing.
+fn last_words(task: &Task) -> Option<String> {
+    let are_shown = match task.status.state {
+        State::InputRequired | State::AuthRequired => true,
+        State::Completed => made(task).is_empty(),
+        State::Submitted | State::Working | State::Failed | State::Canceled | State::Rejected => false,
+    };
+    let words = task.status.message.as_ref().filter(|_| are_shown)?.text();
+    (!words.is_empty()).then_some(words)
 }
 
 /// Its texts; what has none is told by its data, its address or its name.

@@ -52,15 +52,20 @@ fn what_can_be_submitted() {
         (r#"{"task_id":"t","input":"go on"}"#, r#"User "go on" to t"#),
         (
             r#"{"taskId":"t","decisions":[{"target_id":"c","decision_id":"d1","action":"resume","result":{"approved":true}}]}"#,
-            r#"User "yes" Data({"target_id":"c","decision_id":"d1","action":"resume","result":{"approved":true}}) to t as an answer once as decision t d1"#,
+            r#"User "yes" Data({"target_id":"c","decision_id":"d1","action":"resume","result":{"approved":true}}) to t as an answer once as decisions of t: ["d1"]"#,
         ),
         (
             r#"{"taskId":"t","decisions":[{"target_id":"c","action":"resume","result":{"approved":false}}]}"#,
             r#"User "no" Data({"target_id":"c","action":"resume","result":{"approved":false}}) to t as an answer"#,
         ),
         (
-            r#"{"taskId":"t","decisions":[{"target_id":"c","action":"cancel"}],"input":"x"}"#,
-            r#"User "x" Data({"target_id":"c","action":"cancel"}) to t"#,
+            r#"{"taskId":"t","decisions":[{"target_id":"c","decision_id":"1","action":"resume"},{"target_id":"d","decision_id":"2","action":"cancel"}]}"#,
+            r#"User "no" Data({"target_id":"c","decision_id":"1","action":"resume"}) Data({"target_id":"d","decision_id":"2","action":"cancel"}) to t as an answer once as decisions of t: ["1", "2"]"#,
+        ),
+        // A text is a message of its own, whatever was decided before.
+        (
+            r#"{"taskId":"t","decisions":[{"target_id":"c","decision_id":"d1","action":"cancel"}],"input":"x"}"#,
+            r#"User "x" Data({"target_id":"c","decision_id":"d1","action":"cancel"}) to t"#,
         ),
         ("{}", "400 bad request: give at least one of input, message, decisions, contextId and taskId"),
         (
@@ -82,6 +87,9 @@ fn what_can_be_submitted() {
         ),
         (r#"{"message":{"role":"user"}}"#, "400 bad request: message.content is required"),
         ("{not json", "400 bad request: the body is not JSON: key must be a string"),
+        (" []", "400 bad request: the body must be a JSON object"),
+        ("7", "400 bad request: the body must be a JSON object"),
+        (r#"{"input":7}"#, "400 bad request: input expected a string, found a number"),
     ] {
         assert_eq!(submit(body), expected, "{body}");
     }
@@ -159,6 +167,8 @@ fn how_runs_stand() {
         (State::Working, Some("Using tool: x"), &[], json!(["running", null, null, null])),
         (State::InputRequired, Some("Which?"), &[], json!(["waiting", null, null, "Which?"])),
         (State::AuthRequired, Some("Who?"), &[], json!(["waiting", null, null, "Who?"])),
+        (State::InputRequired, Some("Which?"), &["half"], json!(["waiting", null, null, "Which?"])),
+        (State::InputRequired, None, &["half"], json!(["waiting", null, null, "half"])),
         (State::Completed, Some("hi"), &[], json!(["done", null, null, "hi"])),
         (State::Completed, Some("hi"), &["a", "b"], json!(["done", null, null, "a\n\nb"])),
         (State::Failed, Some("boom"), &[], json!(["done", "error", "boom", null])),
@@ -187,4 +197,7 @@ fn the_history_is_the_conversation() {
         .map(|line| format!("{}: {}", line["role"].as_str().unwrap(), line["content"].as_str().unwrap()))
         .collect();
     assert_eq!(lines, ["user: hello", "assistant: first", "system: be brief", "assistant: Which day?", "user: Monday"]);
+    let run = shown(&task(State::InputRequired, Some("Which?"), &["half"]), &[]);
+    let contents: Vec<&Value> = run["history"].as_array().unwrap().iter().map(|line| &line["content"]).collect();
+    assert_eq!(contents, ["hello", "half", "Which?"]);
 }
