@@ -34,7 +34,9 @@ impl Engine {
     async fn earlier(&self, task: &Task) -> Result<Vec<Task>, Error> {
         let tasks = self.core.store.conversation(&task.owner, &task.agent, &task.context, CONVERSATION).await;
         let mut tasks = tasks.map_err(told)?;
-        tasks.retain(|other| other.id != task.id && other.created <= task.created);
+        // Where it is older than all that is told, there is nothing before it.
+        let place = tasks.iter().position(|other| other.id == task.id);
+        tasks.truncate(place.unwrap_or(0));
         Ok(tasks)
     }
 

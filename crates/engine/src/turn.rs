@@ -135,10 +135,11 @@ impl Turn {
         *self.stop.borrow()
     }
 
-    /// Earlier tasks of this context, oldest first.
+    /// The other tasks of this context, oldest first, without those that have not begun.
     pub async fn conversation(&self) -> Result<Vec<Task>, AgentError> {
         let tasks = self.store.conversation(&self.owner, &self.agent, &self.context, CONVERSATION).await?;
-        Ok(tasks.into_iter().filter(|task| task.id != self.task).collect())
+        let is_told = |task: &Task| task.id != self.task && task.status.state != State::Submitted;
+        Ok(tasks.into_iter().filter(is_told).collect())
     }
 
     /// The tasks that the message refers to, as far as its sender may see them.

@@ -8,6 +8,7 @@ use sabir_model::{
     OnFinishedCancel, OnUnknown, Part, Send, State, TaskId, Usage, Wanted,
 };
 use sabir_store::MemoryStore;
+use sabir_testkit::clock::ManualClock;
 use sabir_testkit::scripted::ScriptedAgent;
 
 use crate::desk::{Desk, asking, at_once, drain, echo, endless, hosted, task_of, text, to, within};
@@ -112,13 +113,31 @@ async fn a_get_may_bring_what_came_before() {
     }
     desk.task(within("other", text("elsewhere"))).await;
     let last = desk.task(within("c", text("four"))).await;
-    let get = Get { agent: None, task: last.id.clone(), history: None, earlier: Wanted::Yes };
-    let sabir_engine::Answer::Conversation(task, earlier) = desk.call(Call::Get(get)).await.unwrap() else {
+    assert_eq!(before(&desk, &last.id).await, ["one", "two", "three"]);
+}
+
+/// The texts of the tasks that a get brings with this one.
+async fn before(desk: &Desk, task: &TaskId) -> Vec<String> {
+    let get = Get { agent: None, task: task.clone(), history: None, earlier: Wanted::Yes };
+    let sabir_engine::Answer::Conversation(found, earlier) = desk.call(Call::Get(get)).await.unwrap() else {
         panic!("expected a conversation")
     };
-    assert_eq!(task.id, last.id);
-    let texts: Vec<String> = earlier.iter().map(|task| task.history[0].text()).collect();
-    assert_eq!(texts, ["one", "two", "three"]);
+    assert_eq!(found.id, *task);
+    earlier.iter().map(|task| task.history[0].text()).collect()
+}
+
+#[tokio::test]
+async fn what_came_later_did_not_come_before_also_within_one_millisecond() {
+    let store = Arc::new(MemoryStore::new());
+    let builder = Builder::new(store.clone()).clock(Arc::new(ManualClock::at(1_000)));
+    let builder = builder.agent(hosted("demo", echo(), Limits::default()));
+    let desk = Desk { engine: builder.start().await.unwrap(), store };
+    let first = desk.task(within("c", text("one"))).await;
+    let second = desk.task(within("c", text("two"))).await;
+    let third = desk.task(within("c", text("three"))).await;
+    for (task, expected) in [(first, &[][..]), (second, &["one"]), (third, &["one", "two"])] {
+        assert_eq!(before(&desk, &task.id).await, expected);
+    }
 }
 
 #[tokio::test]

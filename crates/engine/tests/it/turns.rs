@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_engine::{AgentError, Ended, Turn};
-use sabir_model::{Error, Message, Part, State};
+use sabir_model::{Error, Json, Message, Part, Send, State};
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -132,6 +132,38 @@ async fn an_agent_sees_the_conversation_its_references_and_its_memory() {
     assert_eq!(second.status.message.unwrap().text(), "1 earlier, 1 referred, Some(\"after one\")");
     let elsewhere = desk.task(within("c2", text("three"))).await;
     assert_eq!(elsewhere.status.message.unwrap().text(), "0 earlier, 0 referred, None");
+}
+
+#[tokio::test]
+async fn an_agent_sees_the_metadata_of_the_request_in_every_turn() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        let metadata = turn.metadata().map_or("none", Json::as_str).to_owned();
+        Ok(Ended::InputRequired(vec![Part::text(metadata)]))
+    });
+    let desk = Desk::with(agent).await;
+    let metadata = r#"{"skill":"summarize_pr"}"#;
+    let first = desk.task(Send { metadata: Some(Json::parse(metadata).unwrap()), ..text("one") }).await;
+    assert_eq!(first.status.message.unwrap().text(), metadata);
+    let again = desk.task(to(&first.id, text("two"))).await;
+    assert_eq!(again.status.message.unwrap().text(), metadata);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_queued_behind_a_turn_is_no_part_of_its_conversation() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let earlier: Vec<String> = turn.conversation().await?.iter().map(|task| task.history[0].text()).collect();
+        Ok(Ended::Completed(vec![Part::text(earlier.join(","))]))
+    });
+    let desk = Desk::with(agent).await;
+    let mut tasks = Vec::new();
+    for words in ["one", "two", "three"] {
+        tasks.push(desk.task(within("c", at_once(words))).await);
+    }
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    for (task, expected) in tasks.iter().zip(["", "one", "one,two"]) {
+        assert_eq!(desk.get(&task.id).await.status.message.unwrap().text(), expected);
+    }
 }
 
 #[tokio::test]
