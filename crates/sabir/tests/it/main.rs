@@ -5,6 +5,7 @@ mod crashing;
 mod describing;
 mod desk;
 mod fuzzing;
+mod gateway;
 mod promises;
 mod reading_slowly;
 mod serving;
