@@ -58,11 +58,13 @@ pub(super) fn read(text: &str) -> Result<Submission, Error> {
     let context = one_id("contextId", [body.context_id, body.snake_context_id], ContextId::parse, &mut problems);
     let task = one_id("taskId", [body.task_id, body.snake_task_id], TaskId::parse, &mut problems);
     let mut parts: Vec<Part> = body.input.map(|input| Part::text(input.into_string())).into_iter().collect();
+    // Who gives an input speaks as a user, whatever comes with it.
+    let is_input = !parts.is_empty();
     let mut role = Spoken::User;
     if let Some(said) = body.message {
         role = Spoken::of(said.role.as_ref());
         match said.content {
-            Some(content) => parts.push(Part::text(content.into_string())),
+            Some(content) => parts.push(Part { metadata: role.note(), ..Part::text(content.into_string()) }),
             None => problems.add("message.content", "is required"),
         }
     }
@@ -87,13 +89,13 @@ pub(super) fn read(text: &str) -> Result<Submission, Error> {
     parts.extend(verdicts.into_iter().map(|verdict| Content::Data(verdict.decision).into()));
     let message = Message {
         id: MessageId::parse("unnamed").expect("a word is an id"),
-        role: role.role(),
+        role: if role == Spoken::Assistant && !is_input { Role::Agent } else { Role::User },
         parts,
         task,
         context,
         references: Vec::new(),
         extensions: Vec::new(),
-        metadata: role.metadata(),
+        metadata: None,
     };
     let send = Send {
         is_unnamed: true,
@@ -133,16 +135,14 @@ fn one_id<T>(
     parse(first.to_owned()).map_err(|why| problems.add(name, &why.to_string())).ok()
 }
 
-/// Who is said to speak. The model has users and agents; a system's word is a user's with a note on it.
+/// Who is said to speak. The model has users and agents, and one of them for a whole message, so whoever is none of
+/// the two or speaks in another's message is noted on what they say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Spoken {
+pub(super) enum Spoken {
     User,
     Assistant,
     System,
 }
-
-/// Where the note is kept.
-pub(super) const SYSTEM_NOTE: &str = r#"{"role":"system"}"#;
 
 impl Spoken {
     fn of(role: Option<&Text<'_>>) -> Self {
@@ -153,20 +153,35 @@ impl Spoken {
         }
     }
 
-    fn role(self) -> Role {
+    pub(super) fn name(self) -> &'static str {
         match self {
-            Spoken::Assistant => Role::Agent,
-            Spoken::User | Spoken::System => Role::User,
+            Spoken::User => "user",
+            Spoken::Assistant => "assistant",
+            Spoken::System => "system",
         }
     }
 
-    fn metadata(self) -> Option<Json> {
-        match self {
-            Spoken::System => Some(Json::parse(SYSTEM_NOTE).expect("it is JSON")),
-            Spoken::User | Spoken::Assistant => None,
+    fn note(self) -> Option<Json> {
+        let text = match self {
+            Spoken::User => return None,
+            Spoken::Assistant => ASSISTANT,
+            Spoken::System => SYSTEM,
+        };
+        Json::parse(text).ok()
+    }
+
+    /// Who says this part of a message.
+    pub(super) fn by(message: &Message, part: &Part) -> Self {
+        match (part.metadata.as_ref().map(Json::as_str), message.role) {
+            (Some(SYSTEM), _) => Spoken::System,
+            (Some(ASSISTANT), _) | (_, Role::Agent) => Spoken::Assistant,
+            (_, Role::User) => Spoken::User,
         }
     }
 }
+
+const ASSISTANT: &str = r#"{"role":"assistant"}"#;
+const SYSTEM: &str = r#"{"role":"system"}"#;
 
 struct Verdict {
     id: Option<String>,

@@ -1,9 +1,9 @@
 //! A task as the gateway shows it: one text in, one text out, and the conversation around them.
 
-use sabir_model::{Artifact, Content, Json, Message, Part, Role, State, Task};
+use sabir_model::{Artifact, Content, Message, Part, State, Task};
 use serde::Serialize;
 
-use super::send::SYSTEM_NOTE;
+use super::send::Spoken;
 use crate::json;
 
 #[derive(Serialize)]
@@ -36,7 +36,7 @@ struct Text {
 /// Appends the task; `earlier` are those of its context that came before it.
 pub(super) fn write_task(task: &Task, earlier: &[Task], out: &mut Vec<u8>) {
     let latest = output(task);
-    let answer = (!latest.is_empty()).then(|| Line { role: "assistant", content: latest.join("\n\n") });
+    let answer = latest.last().map(|text| Line { role: Spoken::Assistant.name(), content: text.clone() });
     let mut history: Vec<Line> = earlier.iter().flat_map(exchange).collect();
     history.extend(exchange(task));
     let status_text = task.status.message.as_ref().map(Message::text).filter(|text| !text.is_empty());
@@ -76,20 +76,23 @@ fn status(state: State) -> &'static str {
 
 /// What was said in a task, by both sides. Progress of the agent's is its own business and not part of it.
 fn exchange(task: &Task) -> Vec<Line> {
-    let said = task.history.iter().filter_map(|message| {
-        let content = message.text();
-        (!content.is_empty()).then_some(Line { role: role(message), content })
-    });
     let answered = made(task).into_iter().chain(last_words(task));
-    said.chain(answered.map(|content| Line { role: "assistant", content })).collect()
+    let answered = answered.map(|content| Line { role: Spoken::Assistant.name(), content });
+    task.history.iter().flat_map(lines).chain(answered).collect()
 }
 
-fn role(message: &Message) -> &'static str {
-    match message.role {
-        Role::Agent => "assistant",
-        Role::User if message.metadata.as_ref().map(Json::as_str) == Some(SYSTEM_NOTE) => "system",
-        Role::User => "user",
+/// The texts of a message, joined as far as the same one speaks.
+fn lines(message: &Message) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for part in &message.parts {
+        let Some(text) = part.as_text().filter(|text| !text.is_empty()) else { continue };
+        let role = Spoken::by(message, part).name();
+        match lines.last_mut().filter(|line| line.role == role) {
+            Some(line) => line.content = format!("{} {text}", line.content),
+            None => lines.push(Line { role, content: text.to_owned() }),
+        }
     }
+    lines
 }
 
 /// The newest of what the agent said.
@@ -100,7 +103,7 @@ fn output(task: &Task) -> Vec<String> {
     }
 }
 
-/// What the agent has made as text, one for each artifact.
+/// What the agent has made as text, one for each artifact, the newest last.
 fn made(task: &Task) -> Vec<String> {
     task.artifacts.iter().map(text_of).filter(|text| !text.is_empty()).collect()
 }

@@ -104,16 +104,16 @@ fn a_version_of_a2a_is_not_the_gateways() {
     assert_eq!(reply.status, 400);
 }
 
-fn message(role: Role, text: &str, metadata: Option<&str>) -> Message {
+fn message(role: Role, text: &str, note: Option<&str>) -> Message {
     Message {
         id: MessageId::parse("m").unwrap(),
         role,
-        parts: vec![Part::text(text)],
+        parts: vec![Part { metadata: note.map(|text| Json::parse(text).unwrap()), ..Part::text(text) }],
         task: None,
         context: None,
         references: Vec::new(),
         extensions: Vec::new(),
-        metadata: metadata.map(|text| Json::parse(text).unwrap()),
+        metadata: None,
     }
 }
 
@@ -170,7 +170,7 @@ fn how_runs_stand() {
         (State::InputRequired, Some("Which?"), &["half"], json!(["waiting", null, null, "Which?"])),
         (State::InputRequired, None, &["half"], json!(["waiting", null, null, "half"])),
         (State::Completed, Some("hi"), &[], json!(["done", null, null, "hi"])),
-        (State::Completed, Some("hi"), &["a", "b"], json!(["done", null, null, "a\n\nb"])),
+        (State::Completed, Some("hi"), &["a", "b"], json!(["done", null, null, "b"])),
         (State::Failed, Some("boom"), &[], json!(["done", "error", "boom", null])),
         (State::Rejected, Some("no"), &[], json!(["done", "rejected", "no", null])),
         (State::Canceled, None, &["half"], json!(["cancelled", "cancelled", null, "half"])),
@@ -185,7 +185,7 @@ fn how_runs_stand() {
 fn the_history_is_the_conversation() {
     let mut second = task(State::Working, None, &[]);
     second.history = vec![
-        message(Role::User, "be brief", Some(super::send::SYSTEM_NOTE)),
+        message(Role::User, "be brief", Some(r#"{"role":"system"}"#)),
         message(Role::Agent, "Which day?", None),
         message(Role::User, "Monday", None),
     ];
@@ -200,4 +200,24 @@ fn the_history_is_the_conversation() {
     let run = shown(&task(State::InputRequired, Some("Which?"), &["half"]), &[]);
     let contents: Vec<&Value> = run["history"].as_array().unwrap().iter().map(|line| &line["content"]).collect();
     assert_eq!(contents, ["hello", "half", "Which?"]);
+}
+
+#[test]
+fn an_input_and_a_message_are_two_lines() {
+    let route = Route { agent: sabir_model::AgentId::parse("alpha").unwrap(), asked: Asked::Send };
+    for (body, expected) in [
+        (r#"{"input":"a","message":{"role":"system","content":"b"}}"#, json!([["user", "a"], ["system", "b"]])),
+        (r#"{"input":"a","message":{"role":"assistant","content":"b"}}"#, json!([["user", "a"], ["assistant", "b"]])),
+        (r#"{"input":"a","message":{"content":"b"}}"#, json!([["user", "a b"]])),
+        (r#"{"message":{"role":"assistant","content":"b"}}"#, json!([["assistant", "b"]])),
+    ] {
+        let decoded = route.decode(&Head { verb: "POST", ..Head::default() }, body.as_bytes(), &Known);
+        let Ok(Call::Send(send)) = decoded.call else { panic!("{body}") };
+        let mut run = task(State::Working, None, &[]);
+        run.history = vec![send.message];
+        let history = shown(&run, &[])["history"].take();
+        let lines: Vec<Value> =
+            history.as_array().unwrap().iter().map(|line| json!([line["role"], line["content"]])).collect();
+        assert_eq!(Value::from(lines), expected, "{body}");
+    }
 }
