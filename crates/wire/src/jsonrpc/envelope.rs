@@ -43,9 +43,17 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
+/// For whoever took the mount for something else.
+const NO_REQUEST: &str = "this is no JSON-RPC request: jsonrpc, id and method are needed here; \
+    plain messages go to /message:send (1.0), /v1/message:send (0.3) or /v1/a2a/agents/{id}/message:send";
+
 impl<'a> Request<'a> {
     pub fn parse(text: &'a str) -> Result<Self, Refusal<'a>> {
         let envelope = read(text).map_err(|error| Refusal { id: "null", error })?;
+        if envelope.jsonrpc.is_none() && envelope.method.is_none() {
+            let id = envelope.id.map(RawValue::get).filter(|id| is_id(id)).unwrap_or("null");
+            return Err(refused(id, NO_REQUEST));
+        }
         let id = match envelope.id.map(RawValue::get) {
             Some(id) if is_id(id) => id,
             Some(_) => return Err(refused("null", "id must be a string, an integer or null")),

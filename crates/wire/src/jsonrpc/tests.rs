@@ -29,6 +29,13 @@ fn envelopes() {
         (r#"{"jsonrpc":"2.0","id":"","method":"x"}"#, json!(""), -32601, ""),
         (r#" {"method":"x" , "extra":{"id":9},"id":-7,"jsonrpc":"2.0"} "#, json!(-7), -32601, ""),
         (r#"{"jsonrpc":"2.0","id":"a\nb","method":"message\/nope"}"#, json!("a\nb"), -32601, ""),
+        (
+            r#"{"id":7,"message":{}}"#,
+            json!(7),
+            -32600,
+            "this is no JSON-RPC request: jsonrpc, id and method are needed here; plain messages go to /message:send \
+             (1.0), /v1/message:send (0.3) or /v1/a2a/agents/{id}/message:send",
+        ),
         (r#"{"jsonrpc":"2.0","method":"x"}"#, json!(null), -32600, "id is missing; notifications are not supported"),
         (r#"{"jsonrpc":"2.0","id":1.5,"method":"x"}"#, json!(null), -32600, "id must be a string, an integer or null"),
         (r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#, json!(null), -32600, "id must be a string, an integer or null"),
