@@ -137,6 +137,7 @@ async fn echo(turn: &Turn, text: &str, usage: Option<Usage>) {
     }
     let mut artifact = named_result(turn, parts);
     if let Some(usage) = usage {
+        artifact.description = Some("What was said, and what it cost".into());
         turn.cost(usage).note_on(&mut artifact);
     }
     turn.artifact(artifact).await;

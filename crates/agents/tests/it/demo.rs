@@ -37,7 +37,10 @@ async fn every_word_does_what_the_table_says() {
             "tool grep",
             r#"Submitted Working Working(Using tool: grep) Working(Tool result: grep is done) result[text "echo: tool grep"]. Completed"#,
         ),
-        ("usage 12 7", r#"Submitted Working result[text "echo: usage 12 7"]. Completed usage 12/7"#),
+        (
+            "usage 12 7",
+            r#"Submitted Working result (What was said, and what it cost)[text "echo: usage 12 7"]. Completed usage 12/7"#,
+        ),
         ("history", "Submitted Working Completed"),
     ] {
         assert_eq!(play(&engine, message("m", vec![Part::text(text)])).await.1, expected, "{text:?}");

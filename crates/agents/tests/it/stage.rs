@@ -63,7 +63,9 @@ fn say(event: &Event) -> String {
             let parts: Vec<String> = chunk.artifact.parts.iter().map(say_part).collect();
             let append = if chunk.append { "+" } else { "" };
             let last = if chunk.last { "." } else { "" };
-            format!("{append}{}[{}]{last}", chunk.artifact.name.as_deref().unwrap_or_default(), parts.join(", "))
+            let name = chunk.artifact.name.as_deref().unwrap_or_default();
+            let about = chunk.artifact.description.as_ref().map_or(String::new(), |text| format!(" ({text})"));
+            format!("{append}{name}{about}[{}]{last}", parts.join(", "))
         }
     }
 }
