@@ -6,6 +6,7 @@ mod describing;
 mod desk;
 mod fuzzing;
 mod gateway;
+mod matrix;
 mod promises;
 mod reading_slowly;
 mod serving;
