@@ -162,6 +162,11 @@ impl Engine {
         self.core.agencies.iter().map(|agency| &agency.hosted)
     }
 
+    /// Where messages go that name no agent.
+    pub fn default_agent(&self) -> Option<&AgentId> {
+        self.core.agencies.get(self.core.default).map(|agency| &agency.hosted.id)
+    }
+
     pub fn knows_agent(&self, id: &str) -> bool {
         self.core.agencies.binary_search_by(|agency| agency.hosted.id.as_str().cmp(id)).is_ok()
     }

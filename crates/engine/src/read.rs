@@ -1,11 +1,12 @@
 //! Looking: one task, or a page of them.
 
 use sabir_model::{AgentId, Caller, ContextId, Cursor, Error, Get, List, Page, State, Task, TaskId, Wanted};
-use sabir_store::Query;
+use sabir_store::{Query, TaskRow};
 
 use crate::Answer;
 use crate::drive::told;
 use crate::engine::Engine;
+use crate::feed::Lease;
 use crate::topic::TopicKey;
 
 /// How many earlier tasks of a context are told.
@@ -16,6 +17,13 @@ pub(crate) struct Located {
     pub(crate) key: TopicKey,
     pub(crate) context: ContextId,
     pub(crate) state: State,
+}
+
+/// Where a task was found.
+enum Whereabouts {
+    /// Somebody works on it or watches it.
+    Here(Lease),
+    Stored(TaskRow),
 }
 
 impl Engine {
@@ -53,8 +61,11 @@ impl Engine {
         };
         let listing = self.core.store.list(query).await.map_err(told)?;
         let mut tasks = listing.tasks;
-        let next =
-            tasks.last().filter(|_| listing.more).map(|task| Cursor { time: task.status.time, task: task.id.clone() });
+        let next = tasks.last().filter(|_| listing.more).map(|task| Cursor {
+            time: task.status.time,
+            task: task.id.clone(),
+            agent: task.agent.clone(),
+        });
         for task in &mut tasks {
             task.trim_history(list.history);
             if list.artifacts == Wanted::No {
@@ -67,11 +78,13 @@ impl Engine {
 
     /// The whole task, as of its last stored event.
     pub(crate) async fn task(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Task, Error> {
-        if let Some(task) = self.core.feed.find(&caller.owner, agent, id).and_then(|lease| lease.task()) {
-            return Ok(task);
-        }
-        let row = self.core.store.find(&caller.owner, agent, id).await.map_err(told)?;
-        let row = row.ok_or_else(|| Error::TaskNotFound(id.clone()))?;
+        let row = match self.find(caller, agent, id).await? {
+            Whereabouts::Here(lease) => match lease.task() {
+                Some(task) => return Ok(task),
+                None => return Err(Error::TaskNotFound(id.clone())),
+            },
+            Whereabouts::Stored(row) => row,
+        };
         let task = self.core.store.load(row.no).await.map_err(told)?;
         task.ok_or_else(|| Error::TaskNotFound(id.clone()))
     }
@@ -79,15 +92,41 @@ impl Engine {
     /// Where a task is and how it stands, without its content.
     pub(crate) async fn locate(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Located, Error> {
         self.check_agent(agent)?;
-        if let Some(lease) = self.core.feed.find(&caller.owner, agent, id)
-            && let Some((context, state)) = lease.look(|task| (task.context.clone(), task.status.state))
-        {
-            return Ok(Located { key: lease.key.clone(), context, state });
+        match self.find(caller, agent, id).await? {
+            Whereabouts::Here(lease) => {
+                let seen = lease.look(|task| (task.context.clone(), task.status.state));
+                let (context, state) = seen.ok_or_else(|| Error::TaskNotFound(id.clone()))?;
+                Ok(Located { key: lease.key.clone(), context, state })
+            }
+            Whereabouts::Stored(row) => {
+                let key = TopicKey { owner: row.owner, agent: row.agent, task: row.task };
+                Ok(Located { key, context: row.context, state: row.state })
+            }
         }
-        let row = self.core.store.find(&caller.owner, agent, id).await.map_err(told)?;
+    }
+
+    /// A task of this name. Callers who choose names may use one at several agents: where no agent is said, the
+    /// default agent's comes first, as a message without an agent would go there.
+    async fn find(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Whereabouts, Error> {
+        let first = match agent {
+            Some(agent) => Some(agent),
+            None => self.default_agent(),
+        };
+        if let Some(lease) = self.core.feed.find(&caller.owner, first, id).filter(|lease| lease.look(|_| ()).is_some())
+        {
+            return Ok(Whereabouts::Here(lease));
+        }
+        let mut row = self.core.store.find(&caller.owner, first, id).await.map_err(told)?;
+        if row.is_none() && agent.is_none() {
+            row = self.core.store.find(&caller.owner, None, id).await.map_err(told)?;
+        }
         let row = row.ok_or_else(|| Error::TaskNotFound(id.clone()))?;
-        let key = TopicKey { owner: row.owner, agent: row.agent, task: row.task };
-        Ok(Located { key, context: row.context, state: row.state })
+        // What is in memory is as new as can be.
+        let lease = self.core.feed.find(&caller.owner, Some(&row.agent), id);
+        Ok(match lease.filter(|lease| lease.look(|_| ()).is_some()) {
+            Some(lease) => Whereabouts::Here(lease),
+            None => Whereabouts::Stored(row),
+        })
     }
 
     fn check_agent(&self, agent: Option<&AgentId>) -> Result<(), Error> {

@@ -109,17 +109,13 @@ impl Engine {
         let Some(task) = &send.message.task else {
             return Ok(Place { agent: self.agency(send.agent.as_ref())?.hosted.id.clone(), task: Named::Nothing });
         };
-        // Who names tasks does so for each agent anew, so the same name elsewhere is another task.
-        let agent = match send.on_unknown {
-            OnUnknown::Refuse => send.agent.clone(),
-            OnUnknown::Create => Some(self.agency(send.agent.as_ref())?.hosted.id.clone()),
-        };
-        match (self.locate(caller, agent.as_ref(), task).await, agent, send.on_unknown) {
-            (Ok(found), ..) => Ok(Place { agent: found.key.agent.clone(), task: Named::Known(found) }),
-            (Err(Error::TaskNotFound(task)), Some(agent), OnUnknown::Create) => {
+        match (self.locate(caller, send.agent.as_ref(), task).await, send.on_unknown) {
+            (Ok(found), _) => Ok(Place { agent: found.key.agent.clone(), task: Named::Known(found) }),
+            (Err(Error::TaskNotFound(task)), OnUnknown::Create) => {
+                let agent = self.agency(send.agent.as_ref())?.hosted.id.clone();
                 Ok(Place { agent, task: Named::New(task) })
             }
-            (Err(error), ..) => Err(error),
+            (Err(error), _) => Err(error),
         }
     }
 

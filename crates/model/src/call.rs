@@ -19,6 +19,26 @@ pub enum Call {
     ExtendedCard { agent: Option<AgentId> },
 }
 
+impl Call {
+    /// The agent that is named; `None`: the default agent for a message, any agent for all else.
+    pub fn agent(&self) -> Option<&AgentId> {
+        match self {
+            Call::Send(send) => send.agent.as_ref(),
+            Call::Get(get) => get.agent.as_ref(),
+            Call::List(list) => list.agent.as_ref(),
+            Call::Cancel(cancel) => cancel.agent.as_ref(),
+            Call::Subscribe(subscribe) => subscribe.agent.as_ref(),
+            Call::Push(
+                PushCall::Set { agent, .. }
+                | PushCall::Get { agent, .. }
+                | PushCall::List { agent, .. }
+                | PushCall::Delete { agent, .. },
+            )
+            | Call::ExtendedCard { agent } => agent.as_ref(),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Send {
     /// `None`: the default agent.

@@ -1,37 +1,46 @@
 //! Where a page of a list begins.
 //!
-//! A list is ordered by status time, newest first, and by id where times are equal. A cursor names the
-//! last entry of the page before, so it stays good when that task changes or goes.
+//! A list is ordered by status time, newest first, by id where times are equal, and by agent where two have a task of
+//! the same name. A cursor names the last entry of the page before, so it stays good when that task changes or goes.
 
-use crate::{TaskId, Timestamp};
+use crate::{AgentId, TaskId, Timestamp};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor {
     pub time: Timestamp,
     pub task: TaskId,
+    pub agent: AgentId,
 }
 
 impl Cursor {
     /// An opaque token for the caller.
     pub fn to_token(&self) -> String {
-        let mut token = format!("{:x}.", self.time.as_millis());
-        for byte in self.task.as_str().bytes() {
-            token.push_str(&format!("{byte:02x}"));
-        }
-        token
+        format!("{:x}.{}.{}", self.time.as_millis(), hex(self.task.as_str()), hex(self.agent.as_str()))
     }
 
     pub fn parse(token: &str) -> Option<Self> {
-        let (time, task) = token.split_once('.')?;
-        // Written as its bits, so that a moment before 1970 comes back too.
-        let time = Timestamp::from_millis(u64::from_str_radix(time, 16).ok()?.cast_signed());
-        if task.len() % 2 != 0 || !task.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        let mut parts = token.split('.');
+        let (time, task, agent) = (parts.next()?, parts.next()?, parts.next()?);
+        if parts.next().is_some() {
             return None;
         }
-        let bytes = (0..task.len() / 2).map(|at| u8::from_str_radix(&task[at * 2..at * 2 + 2], 16).ok());
-        let task = String::from_utf8(bytes.collect::<Option<Vec<u8>>>()?).ok()?;
-        Some(Self { time, task: TaskId::parse(task).ok()? })
+        // Written as its bits, so that a moment before 1970 comes back too.
+        let time = Timestamp::from_millis(u64::from_str_radix(time, 16).ok()?.cast_signed());
+        let (task, agent) = (TaskId::parse(text(task)?).ok()?, AgentId::parse(text(agent)?).ok()?);
+        Some(Self { time, task, agent })
     }
+}
+
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn text(hex: &str) -> Option<String> {
+    if !hex.len().is_multiple_of(2) || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    let bytes = (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).ok());
+    String::from_utf8(bytes.collect::<Option<Vec<u8>>>()?).ok()
 }
 
 #[cfg(test)]
@@ -43,7 +52,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_token_leads_back_to_its_place(millis in -1_000_000_000i64..4_000_000_000_000, id in "[^\\x00-\\x1f\\x7f-\\x9f]{1,40}") {
-            let cursor = Cursor { time: Timestamp::from_millis(millis), task: TaskId::parse(id).unwrap() };
+            let cursor = Cursor { time: Timestamp::from_millis(millis), task: TaskId::parse(id).unwrap(), agent: AgentId::parse("a.b").unwrap() };
             prop_assert_eq!(Cursor::parse(&cursor.to_token()), Some(cursor));
         }
 

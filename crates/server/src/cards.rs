@@ -4,9 +4,9 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sabir_engine::{About, Engine, Streaming};
-use sabir_model::{AgentId, Capabilities, Card, Extension, Gateway, Interface, Provider};
+use sabir_model::{AgentId, Call, Capabilities, Card, Extension, Gateway, Interface, Provider, Skill};
 use sabir_wire::gateway::{self, message_send_path, write_agent_list};
-use sabir_wire::{CardSpelling, Surface, write_card};
+use sabir_wire::{CardSpelling, write_card};
 
 use crate::app::{CardProfile, CardSettings};
 use crate::body::Body;
@@ -15,12 +15,14 @@ pub(crate) struct Cards {
     settings: CardSettings,
     /// Sorted by id.
     agents: Vec<(AgentId, About)>,
+    /// Where messages go that name no agent.
+    default: Option<AgentId>,
 }
 
 impl Cards {
     pub(crate) fn new(engine: &Engine, settings: CardSettings) -> Self {
         let agents = engine.agents().map(|agent| (agent.id.clone(), agent.about.clone())).collect();
-        Self { settings, agents }
+        Self { settings, agents, default: engine.default_agent().cloned() }
     }
 
     /// The card of the server, or of one of its agents.
@@ -41,14 +43,13 @@ impl Cards {
         self.cached(parts, body)
     }
 
-    /// Whether an agent behind a surface says that it knows this extension.
-    pub(crate) fn declares(&self, surface: &Surface<'_>, uri: &str) -> bool {
-        let agent = match surface {
-            Surface::JsonRpc(mount) => mount.agent.as_ref(),
-            Surface::HttpJson(route) => route.agent.as_ref(),
-            Surface::Gateway(route) => Some(&route.agent),
-            // Nobody is called there.
-            _ => return false,
+    /// Whether whoever is called says that it knows this extension.
+    pub(crate) fn declares(&self, call: &Call, uri: &str) -> bool {
+        let agent = match call.agent() {
+            Some(agent) => Some(agent),
+            // A message without an agent goes to the default one; whatever else is asked may be about any.
+            None if matches!(call, Call::Send(_)) => self.default.as_ref(),
+            None => None,
         };
         let called = self.agents.iter().filter(|(id, _)| agent.is_none_or(|agent| agent == id));
         called.flat_map(|(_, about)| &about.extensions).any(|extension| extension.uri == uri)
@@ -103,6 +104,10 @@ impl Cards {
             [(_, about)] => Some(about),
             _ => None,
         };
+        // Whom messages reach that are sent to the card's address. What the card offers is what that one does; a list of
+        // what others do would promise what is then refused.
+        let reached = agent.or(self.default.as_ref());
+        let reached = shown.iter().find(|(id, _)| Some(id) == reached).or(shown.first()).map(|(_, about)| about);
         let of_server = |configured: &Option<String>| configured.clone().filter(|_| agent.is_none());
         Card {
             name: of_server(&settings.name).or(only.map(|about| about.name.clone())).unwrap_or_else(|| "Sabir".into()),
@@ -118,17 +123,20 @@ impl Cards {
             icon_url: settings.icon_url.clone(),
             interfaces: interfaces(&place),
             capabilities: Capabilities {
-                streaming: Some(shown.iter().any(|(_, about)| about.streaming == Streaming::Offered)),
+                streaming: reached.map(|about| about.streaming == Streaming::Offered),
                 push_notifications: Some(false),
                 extended_card: Some(false),
                 state_history: Some(true),
-                extensions: extensions(shown.iter().flat_map(|(_, about)| &about.extensions)),
+                extensions: extensions(&shown, reached),
             },
             security_schemes: Vec::new(),
             security: Vec::new(),
-            input_modes: union(shown.iter().flat_map(|(_, about)| about.input_modes.iter().cloned())),
-            output_modes: union(shown.iter().flat_map(|(_, about)| about.output_modes.iter().cloned())),
-            skills: union(shown.iter().flat_map(|(_, about)| about.skills.iter().cloned())),
+            input_modes: reached.map(|about| about.input_modes.clone()).unwrap_or_default(),
+            output_modes: reached.map(|about| about.output_modes.clone()).unwrap_or_default(),
+            skills: match only {
+                Some(about) => about.skills.clone(),
+                None => union(shown.iter().flat_map(|(_, about)| about.skills.iter().map(|skill| whole(skill, about)))),
+            },
             signatures: Vec::new(),
             gateway: Some(Gateway {
                 url: match shown.as_slice() {
@@ -160,16 +168,29 @@ fn interfaces(place: &str) -> Vec<Interface> {
     ]
 }
 
-/// Each once. One that any agent requires is required: whoever activates it can call them all.
-fn extensions<'a>(declared: impl Iterator<Item = &'a Extension>) -> Vec<Extension> {
+/// Each once. Required is what the one who is reached requires.
+fn extensions(shown: &[&(AgentId, About)], reached: Option<&About>) -> Vec<Extension> {
+    let is_required = |uri: &str| {
+        let mut own = reached.into_iter().flat_map(|about| &about.extensions);
+        own.any(|extension| extension.required && extension.uri == uri)
+    };
     let mut all: Vec<Extension> = Vec::new();
-    for extension in declared {
-        match all.iter_mut().find(|known| known.uri == extension.uri) {
-            Some(known) => known.required |= extension.required,
-            None => all.push(extension.clone()),
+    for extension in shown.iter().flat_map(|(_, about)| &about.extensions) {
+        if !all.iter().any(|known| known.uri == extension.uri) {
+            all.push(Extension { required: is_required(&extension.uri), ..extension.clone() });
         }
     }
     all
+}
+
+/// A skill that leaves its modes to its agent, on a card that speaks for several.
+fn whole(skill: &Skill, about: &About) -> Skill {
+    let or = |own: &[String], agents: &[String]| if own.is_empty() { agents.to_vec() } else { own.to_vec() };
+    Skill {
+        input_modes: or(&skill.input_modes, &about.input_modes),
+        output_modes: or(&skill.output_modes, &about.output_modes),
+        ..skill.clone()
+    }
 }
 
 fn union<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {

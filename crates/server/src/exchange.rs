@@ -49,26 +49,7 @@ impl App {
         let head = Head { extensions: asked.as_deref(), ..head_of(parts) };
         let app = &*self.inner;
         let surface = locate(&head, &app.agents);
-        let mut response = self.serve(parts, &head, body, origin, &surface).await;
-        if let Some(asked) = &asked
-            && response.status().is_success()
-        {
-            let declares = |uri: &str| app.cards.declares(&surface, uri);
-            extensions::tell(asked, declares, &parts.headers, response.headers_mut());
-        }
-        response
-    }
-
-    async fn serve(
-        &self,
-        parts: &Parts,
-        head: &Head<'_>,
-        body: Incoming,
-        origin: &Origin,
-        surface: &Surface<'_>,
-    ) -> Response<Body> {
-        let app = &*self.inner;
-        match surface {
+        match &surface {
             Surface::Card { agent, spelling } => app.cards.answer(*spelling, parts, host_of(parts), agent.as_ref()),
             Surface::GatewayCard(agent) => app.cards.answer(CardSpelling::Gateway, parts, host_of(parts), Some(agent)),
             Surface::AgentList => app.cards.agent_list(parts),
@@ -77,19 +58,19 @@ impl App {
             Surface::Refused(refused) => response_of(refused.reply()),
             Surface::JsonRpc(_) | Surface::HttpJson(_) | Surface::Gateway(_) if matches!(origin, Origin::Refused) => {
                 let why = "pages of this origin may not call; allow it with server.cors_origins";
-                self.refuse(parts, &surface.voice(head), &Error::Forbidden(why.into()))
+                self.refuse(parts, &surface.voice(&head), &Error::Forbidden(why.into()))
             }
             Surface::JsonRpc(mount) => match body::read(parts, body, app.settings.body_limit).await {
-                Ok(body) => self.call(parts, mount.decode(head, &body, app.settings.compat, &app.agents)).await,
-                Err(error) => self.refuse(parts, &surface.voice(head), &error),
+                Ok(body) => self.call(parts, mount.decode(&head, &body, app.settings.compat, &app.agents)).await,
+                Err(error) => self.refuse(parts, &surface.voice(&head), &error),
             },
             Surface::HttpJson(route) => match body::read(parts, body, app.settings.body_limit).await {
-                Ok(body) => self.call(parts, route.decode(head, &body, app.settings.compat, &app.agents)).await,
-                Err(error) => self.refuse(parts, &surface.voice(head), &error),
+                Ok(body) => self.call(parts, route.decode(&head, &body, app.settings.compat, &app.agents)).await,
+                Err(error) => self.refuse(parts, &surface.voice(&head), &error),
             },
             Surface::Gateway(route) => match body::read(parts, body, app.settings.body_limit).await {
-                Ok(body) => self.call(parts, route.decode(head, &body, &app.agents)).await,
-                Err(error) => self.refuse(parts, &surface.voice(head), &error),
+                Ok(body) => self.call(parts, route.decode(&head, &body, &app.agents)).await,
+                Err(error) => self.refuse(parts, &surface.voice(&head), &error),
             },
         }
     }
@@ -100,15 +81,20 @@ impl App {
             Ok(call) => call,
             Err(error) => return self.refuse(parts, &voice, &error),
         };
-        match app.engine.call(&Caller::anonymous(), call).await {
+        let active = extensions::active(&parts.headers, |uri| app.cards.declares(&call, uri));
+        let mut response = match app.engine.call(&Caller::anonymous(), call).await {
             Ok(Answer::Stream(subscription)) => {
                 voice.settle(subscription.born());
                 let frames = stream::frames(subscription, voice.into_owned(), app.settings.keep_alive);
                 event_stream(Body::Stream(Box::pin(frames)))
             }
             Ok(answer) => response_of(voice.answer(&answer)),
-            Err(error) => self.refuse(parts, &voice, &error),
+            Err(error) => return self.refuse(parts, &voice, &error),
+        };
+        if let Some(active) = active {
+            extensions::tell(&active, &parts.headers, response.headers_mut());
         }
+        response
     }
 
     fn refuse(&self, parts: &Parts, voice: &Voice<'_>, error: &Error) -> Response<Body> {

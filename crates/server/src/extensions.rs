@@ -14,20 +14,22 @@ pub(crate) fn asked(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     Some(lists.fold(Cow::Borrowed(first), |all, more| Cow::Owned(format!("{all},{more}"))))
 }
 
-/// Tells the caller what is active, under the names by which it asked.
-pub(crate) fn tell(asked: &str, is_declared: impl Fn(&str) -> bool, request: &HeaderMap, response: &mut HeaderMap) {
+/// What of that is active, since the one who is called declares it.
+pub(crate) fn active(headers: &HeaderMap, is_declared: impl Fn(&str) -> bool) -> Option<HeaderValue> {
+    let asked = asked(headers)?;
     let mut active: Vec<&str> = Vec::new();
     for uri in asked.split(',').map(str::trim) {
         if is_declared(uri) && !active.contains(&uri) {
             active.push(uri);
         }
     }
-    let Ok(list) = HeaderValue::try_from(active.join(", ")) else { return };
-    if active.is_empty() {
-        return;
-    }
+    if active.is_empty() { None } else { HeaderValue::try_from(active.join(", ")).ok() }
+}
+
+/// Tells the caller what is active, under the names by which it asked.
+pub(crate) fn tell(active: &HeaderValue, request: &HeaderMap, response: &mut HeaderMap) {
     for name in NAMES.iter().filter(|name| request.contains_key(**name)) {
-        response.insert(HeaderName::from_static(name), list.clone());
+        response.insert(HeaderName::from_static(name), active.clone());
     }
 }
 
@@ -52,8 +54,8 @@ mod tests {
                 request.append(*name, HeaderValue::from_static(value));
             }
             let mut response = HeaderMap::new();
-            if let Some(asked) = asked(&request) {
-                tell(&asked, |uri| matches!(uri, "urn:a" | "urn:b"), &request, &mut response);
+            if let Some(active) = active(&request, |uri| matches!(uri, "urn:a" | "urn:b")) {
+                tell(&active, &request, &mut response);
             }
             let told: Vec<(&str, &str)> =
                 response.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();

@@ -211,10 +211,10 @@ impl Shelf {
         let mut matching: Vec<&Entry> = self.tasks.values().filter(|entry| entry.matches(query)).collect();
         let total = matching.len() as u64;
         if let Some(from) = &query.from {
-            matching.retain(|entry| entry.place() < (from.time, &from.task));
+            matching.retain(|entry| entry.place() < (from.time, &from.task, &from.agent));
         }
-        matching.sort_by(|a, b| (b.place(), &b.row.agent).cmp(&(a.place(), &a.row.agent)));
-        let more = cut(&mut matching, query.limit, |entry| entry.place());
+        matching.sort_by(|a, b| b.place().cmp(&a.place()));
+        let more = cut(&mut matching, query.limit);
         let tasks = matching.into_iter().map(Entry::fold).collect::<Result<_, _>>()?;
         Ok(Listing { tasks, more, total })
     }
@@ -287,7 +287,7 @@ impl Entry {
             && query.since.is_none_or(|since| row.time >= since)
     }
 
-    fn place(&self) -> (Timestamp, &TaskId) {
-        (self.row.time, &self.row.task)
+    fn place(&self) -> (Timestamp, &TaskId, &AgentId) {
+        (self.row.time, &self.row.task, &self.row.agent)
     }
 }

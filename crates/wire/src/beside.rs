@@ -31,7 +31,8 @@ pub(crate) fn complete(
     match call {
         Call::Send(send) => {
             if send.delivery == sabir_model::Delivery::Stream {
-                send.after = last_event_id(head)?;
+                // An unusable one matters only where the send joins a task, and there it is beyond every event.
+                send.after = last_event_id(head).unwrap_or(Some(Seq::MAX));
             }
             send.idempotency = idempotency_key(head)?;
             let uris = head.extensions.into_iter().flat_map(|list| list.split(',')).map(str::trim);

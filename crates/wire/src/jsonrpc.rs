@@ -86,8 +86,9 @@ impl Mount {
         };
         voice.answering(request.id);
         let not_found = || Error::MethodNotFound(request.method.clone().into_owned());
-        let Method { generation, operation } = Method::named(&request.method).ok_or_else(not_found)?;
         let forced = self.place.forced();
+        let method = if forced.is_some() { Method::named(&request.method) } else { Method::called(&request.method) };
+        let Method { generation, operation } = method.ok_or_else(not_found)?;
         voice.about(forced.map_or(generation.family(), Spoken::family), operation);
 
         let version = Version::of(head);

@@ -9,7 +9,7 @@ use crate::gateway::{self, Asked, Named, Thing};
 use crate::http_json::{self, Form, Found, Route};
 use crate::jsonrpc::{Mount, Place};
 use crate::version::{Release, Spoken, Version};
-use crate::{Head, Reply, Voice, percent};
+use crate::{Head, Operation, Reply, Voice, percent};
 
 /// The agents of this server, as far as paths name them.
 pub trait KnownAgents {
@@ -181,7 +181,10 @@ fn over_http_json<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, ag
     if !form.suits(&version) {
         return refuse(version.refused(), voice());
     }
-    match resource.takes.iter().find(|(verb, _)| *verb == head.verb) {
+    // Whatever can be read can be asked for its head, but for what never ends.
+    let reads =
+        |verb: &str, operation: Operation| head.verb == "HEAD" && verb == "GET" && operation != Operation::Subscribe;
+    match resource.takes.iter().find(|(verb, operation)| *verb == head.verb || reads(verb, *operation)) {
         Some((_, operation)) => Surface::HttpJson(Route {
             agent,
             operation: *operation,

@@ -71,8 +71,14 @@ async fn two_agents_may_have_a_task_of_the_same_name() {
         let task = task_of(engine.call(&caller, at(agent, words)).await.unwrap());
         assert_eq!((task.agent.as_str(), task.history[0].text().as_str()), (agent, words));
     }
-    // At the root it is the default agent's name.
+    // At the root the default agent's comes first, and another agent's is known there too.
     let refused = engine.call(&caller, Call::Send(Box::new(named("mine", text("again"))))).await;
+    assert!(matches!(refused, Err(Error::TaskFinished(_))));
+    let get = Get { agent: None, task: TaskId::parse("mine").unwrap(), history: None, earlier: Wanted::No };
+    assert_eq!(task_of(engine.call(&caller, Call::Get(get)).await.unwrap()).agent.as_str(), "a");
+    let only_b = Send { agent: Some(AgentId::parse("b").unwrap()), ..named("only b's", text("one")) };
+    engine.call(&caller, Call::Send(Box::new(only_b))).await.unwrap();
+    let refused = engine.call(&caller, Call::Send(Box::new(named("only b's", text("two"))))).await;
     assert!(matches!(refused, Err(Error::TaskFinished(_))));
     for (agent, words) in [("b", "to b"), ("a", "to a")] {
         let agent = Some(AgentId::parse(agent).unwrap());

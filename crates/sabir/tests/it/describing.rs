@@ -149,3 +149,51 @@ fn the_url_of_the_card_is_for_the_clients_of_its_profile() {
         assert_eq!(card["url"], expected, "{file:?}");
     }
 }
+
+#[test]
+fn the_card_of_several_agents_offers_what_its_address_does() {
+    let (server, _folder) = serve(
+        r#"
+        [[agent]]
+        id = "quiet"
+        kind = "demo"
+        default = true
+        streaming = false
+        input_modes = ["text/plain"]
+        [[agent]]
+        id = "other"
+        kind = "demo"
+        [[agent.extension]]
+        uri = "urn:must"
+        required = true
+        "#,
+    );
+    let card = server.get("/.well-known/agent-card.json").json();
+    assert_eq!(card["capabilities"]["streaming"], false);
+    assert_eq!(card["defaultInputModes"], json!(["text/plain"]));
+    let extensions = card["capabilities"]["extensions"].as_array().unwrap();
+    let must = extensions.iter().find(|extension| extension["uri"] == "urn:must").unwrap();
+    assert_eq!(must["required"], Value::Null);
+    // A skill that leaves its modes to its agent says them on the card of all.
+    let modes: Vec<&Value> = card["skills"].as_array().unwrap().iter().map(|skill| &skill["inputModes"]).collect();
+    assert!(modes.contains(&&json!(["text/plain"])) && modes.contains(&&json!(["text/plain", "application/json"])));
+    let other = server.get("/agents/other/.well-known/agent-card.json").json();
+    assert_eq!(other["capabilities"]["streaming"], true);
+
+    // What is active is what the one who is called declares.
+    let active = |path: &str, tenant: Option<&str>| {
+        let mut params = message(&json!({"text": format!("{path} {tenant:?}")}));
+        if let Some(tenant) = tenant {
+            params["tenant"] = json!(tenant);
+        }
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}).to_string();
+        let headers = [V1, ("A2A-Extensions", "urn:must, urn:unknown")];
+        let reply = server.http().exchange("POST", path, &headers, body.as_bytes()).unwrap();
+        assert!(reply.json().get("result").is_some(), "{}", reply.text());
+        reply.header("a2a-extensions").map(str::to_owned)
+    };
+    assert_eq!(active("/", None), None);
+    assert_eq!(active("/", Some("quiet")), None);
+    assert_eq!(active("/", Some("other")).as_deref(), Some("urn:must"));
+    assert_eq!(active("/agents/other/", None).as_deref(), Some("urn:must"));
+}

@@ -27,7 +27,7 @@ pub(super) fn list(conn: &mut Connection, query: &Query) -> Result<Listing, Stor
         page.extend(walk.page(&moment, query)?);
     }
     page.sort_by(|a, b| (b.time, &b.id, &b.birth.agent).cmp(&(a.time, &a.id, &a.birth.agent)));
-    let more = cut(&mut page, query.limit, |task| (task.time, &task.id));
+    let more = cut(&mut page, query.limit);
     let total = total(&moment, query, &agents)?;
     let tasks = page.into_iter().filter_map(|task| fold(&moment, task).transpose());
     Ok(Listing { tasks: tasks.collect::<Result<_, _>>()?, more, total })
@@ -81,6 +81,8 @@ pub(super) const TALLY: &str = "SELECT coalesce(sum(n), 0) FROM tallies
 
 /// One way through one index, with what filters it.
 struct Walk {
+    /// Whose tasks are met on it; `None`: anybody's.
+    agent: Option<AgentId>,
     sql: String,
     params: Vec<Value>,
 }
@@ -108,6 +110,7 @@ impl Walk {
             Some(_) => "INDEXED BY tasks_state WHERE state <> 4 AND owner = ?",
         };
         let mut walk = Walk::new(index, query.owner.as_key());
+        walk.agent = Some(agent.clone());
         walk.and("agent = ?", agent.as_str().to_owned());
         if let Some(state) = state {
             walk.and("state = ?", code(state));
@@ -116,7 +119,7 @@ impl Walk {
     }
 
     fn new(sql: &str, owner: &str) -> Self {
-        Self { sql: sql.into(), params: vec![owner.to_owned().into()] }
+        Self { agent: None, sql: sql.into(), params: vec![owner.to_owned().into()] }
     }
 
     fn and(&mut self, condition: &str, value: impl Into<Value>) {
@@ -133,13 +136,13 @@ impl Walk {
     }
 
     fn page(self, conn: &Connection, query: &Query) -> Result<Vec<Found>, StoreError> {
-        let Walk { sql, params } = self.selecting_page(query);
+        let Walk { sql, params, .. } = self.selecting_page(query);
         let mut select = conn.prepare_cached(&sql)?;
         select.query_and_then(params_from_iter(params), found)?.collect()
     }
 
     fn count(self, conn: &Connection) -> Result<u64, StoreError> {
-        let Walk { sql, params } = self.selecting_count();
+        let Walk { sql, params, .. } = self.selecting_count();
         let mut select = conn.prepare_cached(&sql)?;
         let count: i64 = select.query_row(params_from_iter(params), |row| row.get(0))?;
         Ok(u64::try_from(count).unwrap_or(0))
@@ -147,18 +150,27 @@ impl Walk {
 
     fn selecting_page(mut self, query: &Query) -> Self {
         if let Some(from) = &query.from {
-            self.and("(time, id) < (?, ?)", from.time.as_millis());
+            // Where the agent is the same for all, it decides only about the very place of the cursor.
+            self.sql.push_str(match &self.agent {
+                None => " AND (time, id, agent) < (?, ?, ?)",
+                Some(agent) if *agent < from.agent => " AND (time, id) <= (?, ?)",
+                Some(_) => " AND (time, id) < (?, ?)",
+            });
+            self.params.push(from.time.as_millis().into());
             self.params.push(from.task.as_str().to_owned().into());
+            if self.agent.is_none() {
+                self.params.push(from.agent.as_str().to_owned().into());
+            }
         }
         // One more than asked for tells whether more follow.
         self.params.push(i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1).into());
-        let (columns, walk) = (found_columns!(), self.sql);
+        let (columns, walk) = (found_columns!(), &self.sql);
         let sql = format!("SELECT {columns} FROM tasks {walk} ORDER BY time DESC, id DESC, agent DESC LIMIT ?");
-        Self { sql, params: self.params }
+        Self { sql, ..self }
     }
 
     fn selecting_count(self) -> Self {
-        Self { sql: format!("SELECT count(*) FROM tasks {}", self.sql), params: self.params }
+        Self { sql: format!("SELECT count(*) FROM tasks {}", self.sql), ..self }
     }
 }
 

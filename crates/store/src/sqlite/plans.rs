@@ -54,6 +54,7 @@ fn lists_walk_an_index_in_its_order() {
                         from: from.map(|time| Cursor {
                             time: Timestamp::from_millis(time),
                             task: TaskId::parse("t").unwrap(),
+                            agent: AgentId::parse("b").unwrap(),
                         }),
                         limit: 10,
                     };

@@ -229,7 +229,7 @@ impl Picture {
     }
 
     async fn look_at_lists(&mut self, store: &dyn Store, of: &str) {
-        let from = Cursor { time: at(20), task: task("t3") };
+        let from = Cursor { time: at(20), task: task("t3"), agent: agent("echo") };
         for by in [None, Some("echo")] {
             for place in [None, Some("c1")] {
                 for state in [None, Some(State::Completed), Some(State::Working), Some(State::Failed)] {

@@ -10,7 +10,7 @@ async fn listed(store: &dyn Store, query: Query) -> String {
 }
 
 fn behind(last: &Task) -> Option<Cursor> {
-    Some(Cursor { time: last.status.time, task: last.id.clone() })
+    Some(Cursor { time: last.status.time, task: last.id.clone(), agent: last.agent.clone() })
 }
 
 pub async fn the_newest_status_comes_first(store: &dyn Store) {
@@ -35,7 +35,7 @@ pub async fn equal_times_are_ordered_by_id(store: &dyn Store) {
     assert_eq!(listed(store, all_of("ann")).await, "é c b aa a B");
     let query = Query { context: Some(context("c1")), ..all_of("ann") };
     assert_eq!(listed(store, query).await, "é c b aa a B");
-    let from = Some(Cursor { time: at(10), task: task("b") });
+    let from = Some(Cursor { time: at(10), task: task("b"), agent: agent("echo") });
     assert_eq!(listed(store, Query { from, ..all_of("ann") }).await, "aa a B");
 }
 
@@ -93,13 +93,18 @@ pub async fn equal_places_at_two_agents_are_not_skipped(store: &dyn Store) {
     create(store, ["ann", "other", "same", "c1"], 10).await;
     create(store, ["ann", "other", "old", "c1"], 0).await;
     for context in [None, Some(context("c1"))] {
-        let first = list(store, Query { context: context.clone(), limit: 2, ..all_of("ann") }).await;
-        assert_eq!((ids(&first.tasks).as_str(), first.more), ("new", true));
-        let from = behind(&first.tasks[0]);
-        let second = list(store, Query { context: context.clone(), limit: 2, from, ..all_of("ann") }).await;
-        assert_eq!((ids(&second.tasks).as_str(), second.more), ("same same", true));
-        let from = behind(&second.tasks[1]);
-        assert_eq!(listed(store, Query { context, limit: 2, from, ..all_of("ann") }).await, "old");
+        for limit in [1, 2, 3, 4] {
+            let (mut pages, mut from) = (Vec::new(), None);
+            loop {
+                let page = list(store, Query { context: context.clone(), limit, from, ..all_of("ann") }).await;
+                from = page.tasks.last().and_then(behind);
+                pages.extend(page.tasks.iter().map(|task| format!("{} of {}", task.id, task.agent)));
+                if !page.more {
+                    break;
+                }
+            }
+            assert_eq!(pages, ["new of echo", "same of other", "same of echo", "old of other"], "by {limit}");
+        }
     }
 }
 

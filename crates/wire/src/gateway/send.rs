@@ -5,6 +5,7 @@ use sabir_model::{
     Role, Send, TaskId,
 };
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::BIRTH;
 use crate::json;
@@ -81,12 +82,15 @@ pub(super) fn read(text: &str) -> Result<Submission, Error> {
     }
     if is_decision {
         // What an agent that reads text understands; the decisions themselves are beside it.
-        let is_yes = verdicts.iter().all(|verdict| verdict.is_yes);
-        parts.push(Part::text(if is_yes { "yes" } else { "no" }));
+        parts.push(Part::text(together(&verdicts)));
     }
     let answered = task.as_ref().filter(|_| is_decision);
     let idempotency = answered.and_then(|task| key_of(task, &verdicts));
     parts.extend(verdicts.into_iter().map(|verdict| Content::Data(verdict.decision).into()));
+    if parts.is_empty() {
+        // A message has parts in every dialect.
+        parts.push(Part::text(""));
+    }
     let message = Message {
         id: MessageId::parse("unnamed").expect("a word is an id"),
         role: if role == Spoken::Assistant && !is_input { Role::Agent } else { Role::User },
@@ -184,8 +188,10 @@ const ASSISTANT: &str = r#"{"role":"assistant"}"#;
 const SYSTEM: &str = r#"{"role":"system"}"#;
 
 struct Verdict {
-    id: Option<String>,
-    is_yes: bool,
+    /// What it is about, and its own name.
+    id: Option<(String, String)>,
+    /// As an agent that reads text understands it.
+    words: String,
     /// As it was sent.
     decision: Json,
 }
@@ -198,34 +204,55 @@ fn read_decisions(decisions: &[Carried<'_>], problems: &mut Problems) -> Vec<Ver
             problems.add(&place, "must be an object with target_id, decision_id, action and result");
             continue;
         };
-        if decision.target_id.is_none_or(|target| target.as_str().trim().is_empty()) {
+        let target = decision.target_id.map(Text::into_string).filter(|target| !target.trim().is_empty());
+        if target.is_none() {
             problems.add(&format!("{place}.target_id"), "is required");
         }
-        let is_yes = match decision.action.as_ref().map(Text::as_str) {
-            Some("resume") => !decision.result.is_some_and(|result| refuses(result.as_str())),
-            Some("cancel") => false,
+        let words = match decision.action.as_ref().map(Text::as_str) {
+            Some("resume") => words_of(decision.result.as_ref().map(Carried::as_str)),
+            Some("cancel") => NO.to_owned(),
             _ => {
                 problems.add(&format!("{place}.action"), "must be resume or cancel");
                 continue;
             }
         };
-        let id = decision.decision_id.map(Text::into_string).filter(|id| !id.is_empty());
-        verdicts.push(Verdict { id, is_yes, decision: Json::parse(carried.as_str()).expect("it was read as JSON") });
+        let id = target.zip(decision.decision_id.map(Text::into_string).filter(|id| !id.is_empty()));
+        verdicts.push(Verdict { id, words, decision: Json::parse(carried.as_str()).expect("it was read as JSON") });
     }
     verdicts
 }
 
-/// `false` and `{"approved":false}` are a no, whatever the action says.
-fn refuses(result: &str) -> bool {
+const YES: &str = "yes";
+const NO: &str = "no";
+
+/// What a resumed call is told. Only what clearly approves is a yes; a text is an answer of its own.
+fn words_of(result: Option<&str>) -> String {
     #[derive(Deserialize)]
-    struct Approval {
-        approved: Option<bool>,
+    struct Approval<'a> {
+        #[serde(borrow)]
+        approved: Option<&'a RawValue>,
     }
-    result == "false" || serde_json::from_str::<Approval>(result).is_ok_and(|approval| approval.approved == Some(false))
+    let Some(result) = result else { return YES.to_owned() };
+    if let Ok(answer) = serde_json::from_str::<String>(result) {
+        return answer;
+    }
+    let is_yes = result == "true"
+        || serde_json::from_str::<Approval<'_>>(result)
+            .is_ok_and(|approval| result.starts_with('{') && approval.approved.is_none_or(|word| word.get() == "true"));
+    if is_yes { YES.to_owned() } else { NO.to_owned() }
+}
+
+/// One answer for all of them: what they say together, or a no as soon as one does.
+fn together(verdicts: &[Verdict]) -> &str {
+    match verdicts {
+        [only] => &only.words,
+        several if several.iter().all(|verdict| verdict.words == YES) => YES,
+        _ => NO,
+    }
 }
 
 /// Decisions that are sent again are the same decisions.
 fn key_of(task: &TaskId, verdicts: &[Verdict]) -> Option<IdempotencyKey> {
-    let ids: Vec<&str> = verdicts.iter().map(|verdict| verdict.id.as_deref()).collect::<Option<_>>()?;
+    let ids: Vec<&(String, String)> = verdicts.iter().map(|verdict| verdict.id.as_ref()).collect::<Option<_>>()?;
     IdempotencyKey::parse(format!("decisions of {task}: {ids:?}")).ok()
 }

@@ -36,7 +36,7 @@ struct Text {
 /// Appends the task; `earlier` are those of its context that came before it.
 pub(super) fn write_task(task: &Task, earlier: &[Task], out: &mut Vec<u8>) {
     let latest = output(task);
-    let answer = latest.last().map(|text| Line { role: Spoken::Assistant.name(), content: text.clone() });
+    let answer = latest.clone().map(|content| Line { role: Spoken::Assistant.name(), content });
     let mut history: Vec<Line> = earlier.iter().flat_map(exchange).collect();
     history.extend(exchange(task));
     let status_text = task.status.message.as_ref().map(Message::text).filter(|text| !text.is_empty());
@@ -95,12 +95,11 @@ fn lines(message: &Message) -> Vec<Line> {
     lines
 }
 
-/// The newest of what the agent said.
-fn output(task: &Task) -> Vec<String> {
-    match last_words(task) {
-        Some(words) => vec![words],
-        None => made(task),
-    }
+/// The newest of what the agent said: in words, if it has any.
+fn output(task: &Task) -> Option<String> {
+    let has_text = |artifact: &&Artifact| artifact.parts.iter().filter_map(Part::as_text).any(|text| !text.is_empty());
+    let in_words = || task.artifacts.iter().rev().find(has_text).map(text_of);
+    last_words(task).or_else(in_words).or_else(|| made(task).pop())
 }
 
 /// What the agent has made as text, one for each artifact, the newest last.

@@ -48,11 +48,11 @@ fn what_can_be_submitted() {
         (r#"{"input":"a","message":{"content":"b"}}"#, r#"User "a" "b""#),
         (r#"{"context_id":"c1","input":"x"}"#, r#"User "x" in c1"#),
         (r#"{"contextId":" c1 ","context_id":"c1","input":"x"}"#, r#"User "x" in c1"#),
-        (r#"{"contextId":"c1"}"#, "User  in c1"),
+        (r#"{"contextId":"c1"}"#, r#"User "" in c1"#),
         (r#"{"task_id":"t","input":"go on"}"#, r#"User "go on" to t"#),
         (
             r#"{"taskId":"t","decisions":[{"target_id":"c","decision_id":"d1","action":"resume","result":{"approved":true}}]}"#,
-            r#"User "yes" Data({"target_id":"c","decision_id":"d1","action":"resume","result":{"approved":true}}) to t as an answer once as decisions of t: ["d1"]"#,
+            r#"User "yes" Data({"target_id":"c","decision_id":"d1","action":"resume","result":{"approved":true}}) to t as an answer once as decisions of t: [("c", "d1")]"#,
         ),
         (
             r#"{"taskId":"t","decisions":[{"target_id":"c","action":"resume","result":{"approved":false}}]}"#,
@@ -60,7 +60,7 @@ fn what_can_be_submitted() {
         ),
         (
             r#"{"taskId":"t","decisions":[{"target_id":"c","decision_id":"1","action":"resume"},{"target_id":"d","decision_id":"2","action":"cancel"}]}"#,
-            r#"User "no" Data({"target_id":"c","decision_id":"1","action":"resume"}) Data({"target_id":"d","decision_id":"2","action":"cancel"}) to t as an answer once as decisions of t: ["1", "2"]"#,
+            r#"User "no" Data({"target_id":"c","decision_id":"1","action":"resume"}) Data({"target_id":"d","decision_id":"2","action":"cancel"}) to t as an answer once as decisions of t: [("c", "1"), ("d", "2")]"#,
         ),
         // A text is a message of its own, whatever was decided before.
         (
@@ -220,4 +220,32 @@ fn an_input_and_a_message_are_two_lines() {
             history.as_array().unwrap().iter().map(|line| json!([line["role"], line["content"]])).collect();
         assert_eq!(Value::from(lines), expected, "{body}");
     }
+}
+
+#[test]
+fn only_what_clearly_approves_is_a_yes() {
+    for (decision, expected) in [
+        (r#""action":"resume""#, "yes"),
+        (r#""action":"resume","result":true"#, "yes"),
+        (r#""action":"resume","result":{"approved":true}"#, "yes"),
+        (r#""action":"resume","result":{"path":"/tmp"}"#, "yes"),
+        (r#""action":"resume","result":"Monday""#, "Monday"),
+        (r#""action":"resume","result":"no""#, "no"),
+        (r#""action":"resume","result":false"#, "no"),
+        (r#""action":"resume","result":{"approved":false}"#, "no"),
+        (r#""action":"resume","result":{"approved":"false"}"#, "no"),
+        (r#""action":"resume","result":{"approved":true,"approved":false}"#, "no"),
+        (r#""action":"resume","result":0"#, "no"),
+        (r#""action":"resume","result":[]"#, "no"),
+        (r#""action":"cancel","result":true"#, "no"),
+    ] {
+        let said = submit(&format!(r#"{{"taskId":"t","decisions":[{{"target_id":"c",{decision}}}]}}"#));
+        assert!(said.starts_with(&format!("User {expected:?} ")), "{decision}: {said}");
+    }
+    let two = |first: &str, second: &str| {
+        let decision = |action: &str| format!(r#"{{"target_id":"c","action":"{action}"}}"#);
+        submit(&format!(r#"{{"taskId":"t","decisions":[{},{}]}}"#, decision(first), decision(second)))
+    };
+    assert!(two("resume", "resume").starts_with(r#"User "yes""#));
+    assert!(two("resume", "cancel").starts_with(r#"User "no""#));
 }

@@ -37,10 +37,11 @@ impl Resource<'_> {
     /// As the `Allow` header has it.
     pub fn allow(&self) -> &'static str {
         match self.takes {
-            [("GET", _), ("POST", _)] => "GET, POST",
-            [("GET", _), ("DELETE", _)] => "GET, DELETE",
+            [("GET", Operation::Subscribe), ("POST", _)] => "GET, POST",
+            [("GET", _), ("POST", _)] => "GET, HEAD, POST",
+            [("GET", _), ("DELETE", _)] => "GET, HEAD, DELETE",
             [("POST", _)] => "POST",
-            _ => "GET",
+            _ => "GET, HEAD",
         }
     }
 }

@@ -10,6 +10,14 @@ pub(super) struct Method {
 }
 
 impl Method {
+    /// Also what some clients of early days call one of them.
+    pub fn called(name: &str) -> Option<Self> {
+        match name {
+            "message/sendStream" => Self::named("message/stream"),
+            name => Self::named(name),
+        }
+    }
+
     pub fn named(name: &str) -> Option<Self> {
         use Generation::{Shared, V0_1, V0_3, V1};
         let (generation, operation) = match name {
@@ -25,8 +33,7 @@ impl Method {
             "DeleteTaskPushNotificationConfig" => (V1, Operation::PushDelete),
             "GetExtendedAgentCard" => (V1, Operation::ExtendedCard),
             "message/send" => (V0_3, Operation::Send),
-            // The second is what some clients of early days call it.
-            "message/stream" | "message/sendStream" => (V0_3, Operation::Stream),
+            "message/stream" => (V0_3, Operation::Stream),
             "tasks/pushNotificationConfig/set" => (V0_3, Operation::PushSet),
             "tasks/pushNotificationConfig/get" => (V0_3, Operation::PushGet),
             "tasks/pushNotificationConfig/list" => (V0_3, Operation::PushList),

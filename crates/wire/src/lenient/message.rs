@@ -5,6 +5,7 @@ use sabir_model::{ContextId, MessageId, Role, TaskId};
 use serde::Deserialize;
 
 use super::part::{DataForm, Part};
+use super::task_id::agreed;
 use crate::Reading;
 use crate::spelling::{Carried, Name, Problems, Several, Text, object};
 use crate::v1::read_role;
@@ -12,12 +13,16 @@ use crate::v1::read_role;
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(crate) struct Message<'a> {
-    #[serde(borrow, alias = "message_id")]
+    #[serde(borrow)]
     message_id: Option<Text<'a>>,
-    #[serde(alias = "context_id")]
+    #[serde(rename = "message_id")]
+    snake_message_id: Option<Text<'a>>,
     context_id: Option<Text<'a>>,
-    #[serde(alias = "task_id")]
+    #[serde(rename = "context_id")]
+    snake_context_id: Option<Text<'a>>,
     task_id: Option<Text<'a>>,
+    #[serde(rename = "task_id")]
+    snake_task_id: Option<Text<'a>>,
     role: Option<Name<'a>>,
     #[serde(default, alias = "content")]
     parts: Several<'a, Part<'a>, model::Part>,
@@ -54,15 +59,19 @@ impl Message<'_> {
     /// Only a lenient reading fills in what is missing.
     pub(crate) fn read(self, form: DataForm, reading: Reading) -> Result<Said, Problems> {
         let mut problems = Problems::default();
-        let message_id = self.message_id.filter(|id| !id.as_str().is_empty());
+        let mut one_of = |name, snake, id, other| agreed([(name, id), (snake, other)], &mut problems).flatten();
+        let message_id = one_of("messageId", "message_id", self.message_id, self.snake_message_id);
+        let context = one_of("contextId", "context_id", self.context_id, self.snake_context_id);
+        let task = one_of("taskId", "task_id", self.task_id, self.snake_task_id);
+        let message_id = message_id.map(|(_, id)| id);
         let is_unnamed = message_id.is_none();
         if is_unnamed && reading != Reading::Lenient {
             problems.add("messageId", "is required");
         }
         let message_id = message_id.unwrap_or_else(|| UNNAMED.into());
         let id = problems.id("messageId", Some(message_id), MessageId::parse);
-        let context = problems.id("contextId", self.context_id, ContextId::parse);
-        let task = problems.id("taskId", self.task_id, TaskId::parse);
+        let context = context.and_then(|(name, id)| problems.id(name, Some(id), ContextId::parse));
+        let task = task.and_then(|(name, id)| problems.id(name, Some(id), TaskId::parse));
         let role = match reading {
             Reading::Lenient => problems.keep("role", read_any_role(self.role)).flatten(),
             Reading::Complete | Reading::Strict => problems.keep_required("role", read_any_role(self.role)),

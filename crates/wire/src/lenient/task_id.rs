@@ -59,7 +59,7 @@ pub(crate) fn any_context_id<const N: usize>(
 }
 
 /// What all of the names say that are there; `None` if they differ.
-fn agreed<'n, 't, const N: usize>(
+pub(super) fn agreed<'n, 't, const N: usize>(
     names: [(&'n str, Option<Text<'t>>); N],
     problems: &mut Problems,
 ) -> Option<Option<(&'n str, Text<'t>)>> {

@@ -81,12 +81,16 @@ impl V03 {
 
 fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Call, Error> {
     let send = match reading {
-        Reading::Strict => json::read::<SendParams<Message>>(params)?
-            .into_send(operation, Unsaid::IsOpen, |message| message.try_into().map(Said::named)),
-        Reading::Complete | Reading::Lenient => {
-            json::read::<SendParams<lenient::Message>>(params)?
-                .into_send(operation, Unsaid::IsOpen, |message| message.read(DataForm::Object, reading))
+        Reading::Strict => {
+            json::read::<SendParams<Message>>(params)?
+                .into_send(operation, Unsaid::IsOpen, reading, |message| message.try_into().map(Said::named))
         }
+        Reading::Complete | Reading::Lenient => json::read::<SendParams<lenient::Message>>(params)?.into_send(
+            operation,
+            Unsaid::IsOpen,
+            reading,
+            |message| message.read(DataForm::Object, reading),
+        ),
     };
     Ok(Call::Send(send?))
 }

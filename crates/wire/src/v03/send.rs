@@ -5,16 +5,16 @@ use sabir_model::{ContextAlone, Delivery};
 use serde::Deserialize;
 
 use super::push::PushConfig;
-use crate::Operation;
 use crate::lenient::Said;
 use crate::spelling::{Carried, Int, Problems, Several, Text, object};
+use crate::{Operation, Reading};
 
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct SendParams<'a, M> {
-    /// ProtoJSON also calls it by its protobuf name.
-    #[serde(alias = "request")]
     message: Option<M>,
+    /// What ProtoJSON calls it by its protobuf name.
+    request: Option<M>,
     #[serde(borrow)]
     configuration: Option<Configuration<'a>>,
     metadata: Option<Carried<'a>>,
@@ -31,6 +31,9 @@ struct Configuration<'a> {
     #[serde(alias = "history_length")]
     history_length: Option<Int>,
     blocking: Option<bool>,
+    /// How 1.0 says the opposite; a strict reading does not look at it.
+    #[serde(alias = "return_immediately")]
+    return_immediately: Option<bool>,
 }
 
 object! { read SendParams<'a, M>; read Configuration<'a> }
@@ -49,10 +52,15 @@ impl<M> SendParams<'_, M> {
         self,
         operation: Operation,
         unsaid: Unsaid,
+        reading: Reading,
         read_message: impl FnOnce(M) -> Result<Said, Problems>,
     ) -> Result<Box<model::Send>, Problems> {
         let mut problems = Problems::default();
-        let message = problems.required("message", self.message);
+        let request = self.request.filter(|_| unsaid == Unsaid::MeansFalse || reading != Reading::Strict);
+        if self.message.is_some() && request.is_some() {
+            problems.add("request", "is another name of message; give one of them");
+        }
+        let message = problems.required("message", self.message.or(request));
         let said = message.and_then(|message| problems.keep("message", read_message(message)));
         let is_configured = self.configuration.is_some();
         let configuration = self.configuration.unwrap_or_default();
@@ -61,7 +69,8 @@ impl<M> SendParams<'_, M> {
             .and_then(|config| problems.keep("configuration.pushNotificationConfig", config.try_into()));
         let history = problems.count("configuration.historyLength", configuration.history_length);
         let metadata = problems.object("metadata", self.metadata);
-        let delivery = match (operation, configuration.blocking) {
+        let returns = configuration.return_immediately.filter(|_| reading != Reading::Strict);
+        let delivery = match (operation, configuration.blocking.or(returns.map(|returns| !returns))) {
             (Operation::Stream, _) => Delivery::Stream,
             (_, Some(false)) => Delivery::Immediately,
             (_, None) if is_configured && unsaid == Unsaid::MeansFalse => Delivery::Immediately,

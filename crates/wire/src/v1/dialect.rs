@@ -84,9 +84,11 @@ impl V1 {
 fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Call, Error> {
     let call = match reading {
         Reading::Strict => json::read::<SendParams<Message>>(params)?
-            .into_call(operation, |message| message.try_into().map(Said::named)),
-        Reading::Complete | Reading::Lenient => json::read::<SendParams<lenient::Message>>(params)?
-            .into_call(operation, |message| message.read(DataForm::Any, reading)),
+            .into_call(operation, reading, |message| message.try_into().map(Said::named)),
+        Reading::Complete | Reading::Lenient => {
+            json::read::<SendParams<lenient::Message>>(params)?
+                .into_call(operation, reading, |message| message.read(DataForm::Any, reading))
+        }
     };
     Ok(call?)
 }

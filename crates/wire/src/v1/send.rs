@@ -5,9 +5,9 @@ use sabir_model::{AgentId, Call, Delivery};
 use serde::Deserialize;
 
 use super::push::PushConfig;
-use crate::Operation;
 use crate::lenient::Said;
 use crate::spelling::{Carried, Int, Problems, Several, Text, object};
+use crate::{Operation, Reading};
 
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -30,6 +30,8 @@ struct Configuration<'a> {
     history_length: Option<Int>,
     #[serde(alias = "return_immediately")]
     return_immediately: Option<bool>,
+    /// How 0.3 says the opposite; a strict reading does not look at it.
+    blocking: Option<bool>,
 }
 
 object! { read SendParams<'a, M>; read Configuration<'a> }
@@ -38,6 +40,7 @@ impl<M> SendParams<'_, M> {
     pub(super) fn into_call(
         self,
         operation: Operation,
+        reading: Reading,
         read_message: impl FnOnce(M) -> Result<Said, Problems>,
     ) -> Result<Call, Problems> {
         let mut problems = Problems::default();
@@ -50,7 +53,9 @@ impl<M> SendParams<'_, M> {
             .and_then(|config| problems.keep("configuration.taskPushNotificationConfig", config.try_into()));
         let history = problems.count("configuration.historyLength", configuration.history_length);
         let metadata = problems.object("metadata", self.metadata);
-        let delivery = match (operation, configuration.return_immediately) {
+        let blocking = configuration.blocking.filter(|_| reading != Reading::Strict);
+        let returns = configuration.return_immediately.or(blocking.map(|blocking| !blocking));
+        let delivery = match (operation, returns) {
             (Operation::Stream, _) => Delivery::Stream,
             (_, Some(true)) => Delivery::Immediately,
             (_, Some(false) | None) => Delivery::WhenSettled,

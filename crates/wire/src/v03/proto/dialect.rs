@@ -86,12 +86,14 @@ fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Cal
     let send = match reading {
         Reading::Strict => {
             json::read::<SendParams<Message>>(params)?
-                .into_send(operation, Unsaid::MeansFalse, |message| message.try_into().map(Said::named))
+                .into_send(operation, Unsaid::MeansFalse, reading, |message| message.try_into().map(Said::named))
         }
-        Reading::Complete | Reading::Lenient => {
-            json::read::<SendParams<lenient::Message>>(params)?
-                .into_send(operation, Unsaid::MeansFalse, |message| message.read(DataForm::Nested, reading))
-        }
+        Reading::Complete | Reading::Lenient => json::read::<SendParams<lenient::Message>>(params)?.into_send(
+            operation,
+            Unsaid::MeansFalse,
+            reading,
+            |message| message.read(DataForm::Nested, reading),
+        ),
     };
     let mut send = send?;
     send.history = limit(send.history);

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use sabir_model::{Cursor, Error, TaskId, Timestamp};
+use sabir_model::{AgentId, Cursor, Error, TaskId, Timestamp};
 use sabir_wire::{Heard, Operation, Reading, Shown};
 use serde_json::{Value, json};
 
@@ -241,7 +241,8 @@ fn folder() -> PathBuf {
 fn load(path: &str) -> Value {
     let text = std::fs::read_to_string(folder().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
     let time = Timestamp::parse("2026-02-03T10:15:01Z").unwrap();
-    let ours = Cursor { time, task: TaskId::parse("older-task-1").unwrap() }.to_token();
+    let ours = Cursor { time, task: TaskId::parse("older-task-1").unwrap(), agent: AgentId::parse("demo").unwrap() }
+        .to_token();
     serde_json::from_str(&text.replace("b2Zmc2V0LTE", &ours)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 

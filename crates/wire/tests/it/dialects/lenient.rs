@@ -58,6 +58,14 @@ fn messages_in_any_spelling() {
             r#"{"messageId":"m","task_id":"t","context_id":"c","reference_task_ids":["r"],"parts":[{"data":{"a":1}}]}"#,
             r#"m user [data {"a":1}], task t, in c, about r"#,
         ),
+        (
+            r#"{"messageId":"m","message_id":"m","contextId":"","context_id":"c","parts":[{"text":"hi"}]}"#,
+            r#"m user ["hi"], in c"#,
+        ),
+        (
+            r#"{"messageId":"m","contextId":"c","context_id":"d","parts":[{"text":"hi"}]}"#,
+            "refused: invalid parameters: message.context_id differs from contextId",
+        ),
         (r#"{"messageId":"m","parts":[]}"#, "refused: invalid parameters: message.parts at least one part is required"),
         (r#"{"messageId":"m"}"#, "refused: invalid parameters: message.parts at least one part is required"),
         (
@@ -150,6 +158,44 @@ fn a_complete_message_has_its_id_and_its_role() {
         }
     }
 }
+
+#[test]
+fn whether_to_wait_is_read_in_both_spellings() {
+    let message = r#""message":{"messageId":"m","role":"user","parts":[{"text":"hi"}]}"#;
+    for (configuration, expected) in [
+        (r#"{"returnImmediately":true}"#, "send and return"),
+        (r#"{"returnImmediately":false}"#, "send"),
+        (r#"{"blocking":false}"#, "send and return"),
+        (r#"{"blocking":true}"#, "send"),
+    ] {
+        let params = format!(r#"{{{message},"configuration":{configuration}}}"#);
+        for tongue in [Tongue::V1, Tongue::V03, Tongue::V03Proto] {
+            let said = say(&tongue.decode(Operation::Send, &params, Reading::Lenient));
+            assert_eq!(said.split(',').next(), Some(expected), "{tongue:?} {configuration}");
+        }
+    }
+    let strict = |tongue: Tongue, role: &str, configuration: &str| {
+        let message = format!(r#"{{"kind":"message","messageId":"m","role":"{role}","parts":[{{"text":"hi"}}]}}"#);
+        let params = format!(r#"{{"message":{message},"configuration":{configuration}}}"#);
+        say(&tongue.decode(Operation::Send, &params, Reading::Strict)).split(',').next().unwrap().to_owned()
+    };
+    assert_eq!(strict(Tongue::V1, "ROLE_USER", r#"{"blocking":false}"#), "send");
+    assert_eq!(strict(Tongue::V03, "user", r#"{"returnImmediately":true}"#), "send");
+}
+
+#[test]
+fn a_message_may_be_called_a_request_where_spellings_are_free() {
+    let params = r#"{"request":{"messageId":"m","role":"user","parts":[{"text":"hi"}]}}"#;
+    assert!(V03_LIKE.iter().all(|tongue| tongue.decode(Operation::Send, params, Reading::Lenient).is_ok()));
+    let strict = say(&Tongue::V03.decode(Operation::Send, params, Reading::Strict));
+    assert_eq!(strict, "refused: invalid parameters: message is required");
+    let both =
+        r#"{"request":{"messageId":"m","parts":[{"text":"a"}]},"message":{"messageId":"m","parts":[{"text":"b"}]}}"#;
+    let refused = say(&Tongue::V03.decode(Operation::Send, both, Reading::Lenient));
+    assert_eq!(refused, "refused: invalid parameters: request is another name of message; give one of them");
+}
+
+const V03_LIKE: [Tongue; 2] = [Tongue::V03, Tongue::V03Proto];
 
 #[test]
 fn a_task_under_any_of_its_names() {

@@ -183,7 +183,12 @@ fn v03_proto_has_its_own_shapes() {
                 r#"{"message":{"messageId":"m","role":"ROLE_USER","content":[{"text":"a"}]}}"#,
                 r#"send, m user ["a"], born dialect 3, context alone answers"#,
             ),
-            (Operation::Send, r#"{"message":{},"request":{}}"#, "message is given twice"),
+            (
+                Operation::Send,
+                r#"{"message":{},"request":{}}"#,
+                "request is another name of message; give one of them; message.messageId is required; \
+             message.role is required; message.content at least one part is required",
+            ),
             (Operation::Get, r#"{"name":"tasks/t","historyLength":0}"#, "get t"),
             (Operation::Cancel, r#"{"id":"t"}"#, "cancel t"),
             (Operation::Get, "{}", "name is required"),
