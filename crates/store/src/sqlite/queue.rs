@@ -1,6 +1,10 @@
 //! What waits for the writer.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// How long the writer waits for callers who were here a moment ago. A sync takes several times as long.
+const PATIENCE: Duration = Duration::from_micros(100);
 
 pub(super) struct Queue<T> {
     state: Mutex<State<T>>,
@@ -9,12 +13,14 @@ pub(super) struct Queue<T> {
 
 struct State<T> {
     waiting: Vec<T>,
+    /// The writer wants to be woken when so many wait.
+    wanted: usize,
     is_open: bool,
 }
 
 impl<T> Queue<T> {
     pub fn new() -> Self {
-        Self { state: Mutex::new(State { waiting: Vec::new(), is_open: true }), filled: Condvar::new() }
+        Self { state: Mutex::new(State { waiting: Vec::new(), wanted: 1, is_open: true }), filled: Condvar::new() }
     }
 
     /// Gives the item back when the queue is closed.
@@ -24,17 +30,29 @@ impl<T> Queue<T> {
             return Err(item);
         }
         state.waiting.push(item);
-        if state.waiting.len() == 1 {
+        if state.waiting.len() == state.wanted {
             self.filled.notify_one();
         }
         Ok(())
     }
 
     /// Waits until there is something and takes all of it; empty when the queue is closed and done.
-    pub fn drain(&self) -> Vec<T> {
+    ///
+    /// Those of the `last` group have just been answered, and callers who wait for their answers come back together.
+    /// Taken one by one they would fall into groups that take turns, each with a sync of its own; so the writer waits
+    /// for them a little, as long as they really come.
+    pub fn drain(&self, last: usize) -> Vec<T> {
         let mut state = self.lock();
+        let wanted = state.waiting.len() + last;
+        state.wanted = 1;
         while state.waiting.is_empty() && state.is_open {
             state = self.filled.wait(state).expect(UNBROKEN);
+        }
+        state.wanted = wanted;
+        let mut seen = 0;
+        while state.waiting.len() < wanted && state.waiting.len() > seen && state.is_open {
+            seen = state.waiting.len();
+            (state, _) = self.filled.wait_timeout(state, PATIENCE).expect(UNBROKEN);
         }
         std::mem::take(&mut state.waiting)
     }

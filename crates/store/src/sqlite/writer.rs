@@ -36,11 +36,13 @@ pub(super) fn run(conn: &Connection, last_no: TaskNo, queue: &Queue<Job>, growth
         Ok(writer) => writer,
         Err(error) => return tracing::error!(%error, "the database cannot be written"),
     };
+    let mut last = 0;
     loop {
-        let jobs = queue.drain();
+        let jobs = queue.drain(last);
         if jobs.is_empty() {
             return;
         }
+        last = jobs.len();
         writer.work(jobs);
     }
 }
@@ -51,7 +53,7 @@ struct Closing<'a>(&'a Queue<Job>);
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
         self.0.close();
-        self.0.drain();
+        self.0.drain(0);
     }
 }
 
