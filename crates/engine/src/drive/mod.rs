@@ -132,7 +132,8 @@ pub(crate) fn start(core: &Arc<Core>, agency: &Arc<Agency>, assignment: Assignme
     if standing.state.is_waiting() && !matches!(start, Start::End { .. }) {
         standing.run = Run::Queued;
     }
-    let mut driver = Driver {
+    // In a box of its own: a future that held it by value would be copied with it on its way to the scheduler.
+    let mut driver = Box::new(Driver {
         core: core.clone(),
         agency: agency.clone(),
         no: lease.no(),
@@ -152,12 +153,13 @@ pub(crate) fn start(core: &Arc<Core>, agency: &Arc<Agency>, assignment: Assignme
         withheld: None,
         is_settling: false,
         is_lost: false,
-    };
+    });
     let first = driver.begin_with(start, matches!(room, Some(Room::Now(_))));
     driver.batch.acks.extend(done.map(Ack::plain));
     let running = core.running.enter();
     tokio::spawn(async move {
         driver.drive(first, room).await;
+        drop(driver);
         drop(running);
     });
 }
@@ -199,7 +201,7 @@ impl Driver {
         }
     }
 
-    async fn drive(mut self, first: First, room: Option<Room>) {
+    async fn drive(&mut self, first: First, room: Option<Room>) {
         let permit = match (&first, room) {
             (First::Nothing, _) | (_, None) => None,
             (_, Some(Room::Now(permit))) => Some(permit),

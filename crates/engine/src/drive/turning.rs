@@ -1,7 +1,7 @@
 //! One turn: the agent works, the driver listens, decides and stores, until the turn is over.
 
 use std::future::poll_fn;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -82,11 +82,13 @@ impl Driver {
         };
         going.set_timer(limits.idle_timeout);
         let agency = self.agency.clone();
-        let worked = {
-            // Also an agent that panics before it has a future to give.
-            let work = async { agency.hosted.agent.run(turn).await };
-            let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
-            poll_fn(|cx| self.poll_turn(cx, &mut going, work.as_mut())).await
+        // Also an agent that panics before it has a future to give.
+        let worked = match catch_unwind(AssertUnwindSafe(|| agency.hosted.agent.run(turn))) {
+            Ok(work) => {
+                let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
+                poll_fn(|cx| self.poll_turn(cx, &mut going, work.as_mut())).await
+            }
+            Err(panic) => Some(Err(panic)),
         };
         permit.park(None);
         if self.is_lost {
