@@ -1,11 +1,12 @@
 //! The engine: what it is made of, and the one door for calls.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use sabir_model::{AgentId, Call, Caller, Error, InvalidId, PushCall};
 use sabir_store::Store;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
 use crate::feed::Feed;
@@ -197,29 +198,44 @@ impl Engine {
 }
 
 /// How many drivers are at work, for those who wait until there are none.
-pub(crate) struct Running(watch::Sender<usize>);
+pub(crate) struct Running(Arc<Count>);
 
-pub(crate) struct RunningGuard(watch::Sender<usize>);
+pub(crate) struct RunningGuard(Arc<Count>);
+
+#[derive(Default)]
+struct Count {
+    drivers: AtomicUsize,
+    none_left: Notify,
+}
 
 impl Running {
     fn new() -> Self {
-        Self(watch::channel(0).0)
+        Self(Arc::default())
     }
 
     pub(crate) fn enter(&self) -> RunningGuard {
-        self.0.send_modify(|count| *count += 1);
+        self.0.drivers.fetch_add(1, Ordering::SeqCst);
         RunningGuard(self.0.clone())
     }
 
     pub(crate) async fn until_none(&self) {
-        // The sender is in `self`, so the wait cannot end otherwise.
-        let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
+        loop {
+            let mut none_left = std::pin::pin!(self.0.none_left.notified());
+            // From here on the last one is not missed, so they can be counted.
+            none_left.as_mut().enable();
+            if self.0.drivers.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            none_left.await;
+        }
     }
 }
 
 impl Drop for RunningGuard {
     fn drop(&mut self) {
-        self.0.send_modify(|count| *count -= 1);
+        if self.0.drivers.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.none_left.notify_waiters();
+        }
     }
 }
 

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use sabir_model::{AgentId, IdempotencyKey, Message, MessageId, Owner};
-use tokio::sync::watch;
 
+use crate::beacon::Beacon;
 use crate::sharded::Sharded;
 use crate::topic::TopicKey;
 
@@ -32,7 +32,7 @@ pub(crate) struct Flight {
     /// As its sender wrote it.
     message: Message,
     /// Where it went, once that is stored; `None` in `Some` when it came to nothing.
-    landed: watch::Sender<Option<Option<TopicKey>>>,
+    landed: Beacon<Option<Option<TopicKey>>>,
 }
 
 /// What a send finds under its name.
@@ -40,7 +40,7 @@ pub(crate) enum Boarding {
     /// It is the first; the ticket must be kept until the task is at rest.
     First(Ticket),
     /// Another one like it is under way.
-    Joined(watch::Receiver<Option<Option<TopicKey>>>),
+    Joined(Arc<Flight>),
     /// The name is in use for something else.
     Taken,
 }
@@ -80,30 +80,35 @@ impl Flights {
                 || flight.message.task == message.task
                     && flight.message.context == message.context
                     && flight.message.parts == message.parts;
-            return if is_same { Boarding::Joined(flight.landed.subscribe()) } else { Boarding::Taken };
+            return if is_same { Boarding::Joined(flight.clone()) } else { Boarding::Taken };
         }
-        let flight = Arc::new(Flight { message: message.clone(), landed: watch::channel(None).0 });
+        let flight = Arc::new(Flight { message: message.clone(), landed: Beacon::new(None) });
         shard.insert(key.clone(), flight.clone());
         Boarding::First(Ticket { flights: self.clone(), key, flight })
+    }
+}
+
+impl Flight {
+    /// Where it went; `None`: it came to nothing.
+    pub(crate) async fn landed(&self) -> Option<TopicKey> {
+        self.landed.until(Option::is_some).await.flatten()
     }
 }
 
 impl Ticket {
     /// The send has been stored.
     pub(crate) fn land(&self, task: &TopicKey) {
-        self.flight.landed.send_replace(Some(Some(task.clone())));
+        self.flight.landed.set(Some(Some(task.clone())));
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
         self.flights.flights.shard(&self.key).remove(&self.key);
-        self.flight.landed.send_if_modified(|landed| {
-            let came_to_nothing = landed.is_none();
-            if came_to_nothing {
+        self.flight.landed.modify(|landed| {
+            if landed.is_none() {
                 *landed = Some(None);
             }
-            came_to_nothing
         });
     }
 }

@@ -1,11 +1,10 @@
 //! A send that was made before joins what the first one made.
 
 use sabir_model::{AgentId, Caller, Error};
-use tokio::sync::watch;
 
 use crate::drive::told;
 use crate::engine::Engine;
-use crate::flight::{Boarding, Ticket};
+use crate::flight::{Boarding, Flight, Ticket};
 use crate::sent::{Entrance, Sent};
 use crate::topic::TopicKey;
 
@@ -25,7 +24,7 @@ impl Engine {
             if let Some(key) = &send.idempotency {
                 match flights.by_key(owner, agent, key, &send.message) {
                     Boarding::First(ticket) => tickets.push(ticket),
-                    Boarding::Joined(landed) => match self.join_flight(landed).await? {
+                    Boarding::Joined(flight) => match self.join_flight(&flight).await? {
                         Some(sent) => return Ok(Some(sent)),
                         None => continue,
                     },
@@ -39,7 +38,7 @@ impl Engine {
             }
             match flights.by_message(owner, agent, &send.message) {
                 Boarding::First(ticket) => tickets.push(ticket),
-                Boarding::Joined(landed) => match self.join_flight(landed).await? {
+                Boarding::Joined(flight) => match self.join_flight(&flight).await? {
                     Some(sent) => return Ok(Some(sent)),
                     None => continue,
                 },
@@ -49,10 +48,9 @@ impl Engine {
         }
     }
 
-    async fn join_flight(&self, mut landed: watch::Receiver<Option<Option<TopicKey>>>) -> Result<Option<Sent>, Error> {
-        let landed = landed.wait_for(Option::is_some).await.ok().and_then(|landed| landed.clone()).flatten();
+    async fn join_flight(&self, flight: &Flight) -> Result<Option<Sent>, Error> {
         // The first came to nothing, or was a direct reply.
-        let Some(key) = landed else { return Ok(None) };
+        let Some(key) = flight.landed().await else { return Ok(None) };
         let lease = self.core.feed.open(key);
         let is_there = lease.load(&*self.core.store).await.map_err(told)?;
         Ok(is_there.then_some(Sent { lease, entrance: Entrance::Joined }))

@@ -63,8 +63,7 @@ impl Sent {
     }
 
     async fn until_settled(&self, engine: &Engine) {
-        let mut mark = self.lease.watch();
-        let settled = mark.wait_for(|mark| mark.rest != Rest::Busy);
+        let settled = self.lease.until(|mark| mark.rest != Rest::Busy);
         match engine.core.settings.max_wait {
             // The caller's patience never changes the task.
             Some(limit) => drop(tokio::time::timeout(limit, settled).await),

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::drive::told;
 use crate::engine::{Core, Engine};
 use crate::feed::Lease;
-use crate::topic::{Found, Mark, Rest, entries_of};
+use crate::topic::{Found, Rest, entries_of};
 use crate::{Answer, Entry};
 
 /// What the store is asked for at once.
@@ -30,7 +30,6 @@ pub struct Subscription {
     /// The last event that was read ended a turn.
     saw_end: bool,
     is_over: bool,
-    mark: watch::Receiver<Mark>,
     stopping: watch::Receiver<bool>,
 }
 
@@ -69,8 +68,6 @@ impl Subscription {
     /// From a cursor, or with a snapshot first.
     pub(crate) fn start(engine: &Engine, lease: Lease, after: Option<Seq>) -> Result<Self, Error> {
         let missing = || Error::TaskNotFound(lease.key.task.clone());
-        // The mark is taken before the task is looked at, so no later event can be missed.
-        let mark = lease.watch();
         let (context, born, last) =
             lease.look(|task| (task.context.clone(), task.born, task.seq)).ok_or_else(missing)?;
         let (cursor, snapshot) = match after {
@@ -91,7 +88,6 @@ impl Subscription {
             snapshot,
             saw_end: false,
             is_over: false,
-            mark,
             stopping: engine.core.stopping.subscribe(),
             lease,
         })
@@ -100,7 +96,6 @@ impl Subscription {
     /// With a snapshot of an earlier moment, moved on by the event that took the message in, and then
     /// everything since.
     pub(crate) fn start_with(engine: &Engine, lease: Lease, mut snapshot: Box<Task>) -> Self {
-        let mark = lease.watch();
         if let Found::Entries(entries) = lease.after(snapshot.seq)
             && let Some(first) = entries.first()
             && matches!(&first.event, Event::Status(change) if !change.input.is_empty())
@@ -115,7 +110,6 @@ impl Subscription {
             snapshot: Some(snapshot),
             saw_end: false,
             is_over: false,
-            mark,
             stopping: engine.core.stopping.subscribe(),
             lease,
         }
@@ -145,7 +139,8 @@ impl Subscription {
             return Some(Ok(Batch::Snapshot(task)));
         }
         loop {
-            let mark = *self.mark.borrow_and_update();
+            // Taken before the log is looked at, so that no later event can be missed.
+            let mark = self.lease.mark();
             match self.lease.after(self.cursor) {
                 Found::Entries(entries) => return self.hand_out(entries),
                 Found::Behind(no) => match self.core.store.events(no, self.cursor, PAGE).await {
@@ -172,11 +167,7 @@ impl Subscription {
                 return None;
             }
             tokio::select! {
-                changed = self.mark.changed() => {
-                    if changed.is_err() {
-                        return None;
-                    }
-                }
+                _ = self.lease.until(|now| *now != mark) => {}
                 _ = self.stopping.changed() => {}
             }
         }

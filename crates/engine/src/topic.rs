@@ -11,9 +11,10 @@ use sabir_model::{
     AgentId, Event, IdempotencyKey, Message, Owner, Recorded, Seq, State, Task, TaskBirth, TaskId, apply,
 };
 use sabir_store::{Store, TaskNo};
-use tokio::sync::{OnceCell, mpsc, oneshot, watch};
+use tokio::sync::{OnceCell, mpsc, oneshot};
 
 use crate::Entry;
+use crate::beacon::Beacon;
 use crate::flight::Ticket;
 use crate::sharded::lock;
 
@@ -33,7 +34,7 @@ pub(crate) struct TopicKey {
 pub(crate) struct Topic {
     pub(crate) key: TopicKey,
     held: Mutex<Held>,
-    mark: watch::Sender<Mark>,
+    mark: Beacon<Mark>,
     loaded: OnceCell<()>,
 }
 
@@ -90,7 +91,7 @@ pub(crate) enum Found {
 
 impl Topic {
     pub(crate) fn new(key: TopicKey) -> Self {
-        let (mark, _) = watch::channel(Mark { seq: 0, rest: Rest::Busy });
+        let mark = Beacon::new(Mark { seq: 0, rest: Rest::Busy });
         Self { key, held: Mutex::default(), mark, loaded: OnceCell::new() }
     }
 
@@ -106,7 +107,7 @@ impl Topic {
                 held.no = Some(row.no);
                 // The driver of a task that is just being made may have been faster.
                 if held.task.is_none() {
-                    self.mark.send_replace(Mark { seq: task.seq, rest: rest_of(&task, held.run.is_some()) });
+                    self.mark.set(Mark { seq: task.seq, rest: rest_of(&task, held.run.is_some()) });
                     held.task = Some(task);
                 }
                 Ok(())
@@ -133,8 +134,13 @@ impl Topic {
         lock(&self.held).no
     }
 
-    pub(crate) fn watch(&self) -> watch::Receiver<Mark> {
-        self.mark.subscribe()
+    pub(crate) fn mark(&self) -> Mark {
+        self.mark.get()
+    }
+
+    /// Waits until the mark is like this.
+    pub(crate) async fn until(&self, is_so: impl FnMut(&Mark) -> bool) -> Mark {
+        self.mark.until(is_so).await
     }
 
     /// Shows what has just been stored.
@@ -159,19 +165,18 @@ impl Topic {
             let _ = self.loaded.set(());
         }
         if let Some(mark) = mark {
-            self.mark.send_replace(mark);
+            self.mark.set(mark);
         }
     }
 
     /// Waits until the first event is stored, or will not be.
     pub(crate) async fn until_stored(&self) {
-        // The sender is in `self`, so the wait cannot end otherwise.
-        let _ = self.mark.subscribe().wait_for(|mark| mark.seq > 0 || mark.rest == Rest::Finished).await;
+        self.until(|mark| mark.seq > 0 || mark.rest == Rest::Finished).await;
     }
 
     /// Says that a run is due, before anything of it is stored.
     pub(crate) fn expect_more(&self) {
-        self.mark.send_modify(|mark| mark.rest = Rest::Busy);
+        self.mark.modify(|mark| mark.rest = Rest::Busy);
     }
 
     /// Takes the task for a new driver, unless one has it: then the one who has it is returned.
@@ -200,13 +205,13 @@ impl Topic {
     /// The task will not come to be: its first append failed.
     pub(crate) fn abandon(&self) {
         self.release();
-        self.mark.send_modify(|mark| mark.rest = Rest::Finished);
+        self.mark.modify(|mark| mark.rest = Rest::Finished);
     }
 
     /// What was expected does not come: the task is as it was.
     pub(crate) fn rest_on(&self) {
         if let Some(rest) = self.look(|task| rest_of(task, false)) {
-            self.mark.send_modify(|mark| mark.rest = rest);
+            self.mark.modify(|mark| mark.rest = rest);
         }
     }
 

@@ -9,10 +9,11 @@ use sabir_model::{
     AgentId, Artifact, ArtifactId, ContextId, Cost, Json, Message, Owner, Part, State, Task, TaskId, ToolCall, Usage,
 };
 use sabir_store::Store;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::AgentError;
+use crate::beacon::Beacon;
 use crate::read::CONVERSATION;
 
 pub struct Turn {
@@ -24,7 +25,7 @@ pub struct Turn {
     pub(crate) metadata: Option<Json>,
     pub(crate) began: Instant,
     pub(crate) said: mpsc::Sender<Said>,
-    pub(crate) stop: watch::Receiver<bool>,
+    pub(crate) stop: Arc<Beacon<bool>>,
     pub(crate) store: Arc<dyn Store>,
 }
 
@@ -126,13 +127,11 @@ impl Turn {
 
     /// Resolves when the agent must stop.
     pub async fn cancelled(&self) {
-        let mut stop = self.stop.clone();
-        // The driver is gone: nobody listens any more, which is as good as a stop.
-        let _ = stop.wait_for(|stop| *stop).await;
+        self.stop.until(|stop| *stop).await;
     }
 
     pub fn is_cancelled(&self) -> bool {
-        *self.stop.borrow()
+        self.stop.get()
     }
 
     /// The other tasks of this context, oldest first, without those that have not begun.

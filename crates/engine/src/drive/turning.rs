@@ -3,17 +3,19 @@
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use sabir_model::{Action, Command, Error, Message, Outcome, Part, ToolCall, ToolPhase};
 use sabir_store::Beside;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
 
 use super::storing::Ack;
 use super::{Done, Driver};
+use crate::beacon::Beacon;
 use crate::schedule::Permit;
 use crate::topic::Control;
 use crate::{AgentError, Ended, Said, Turn};
@@ -29,7 +31,7 @@ const STOP_GRACE: Duration = Duration::from_secs(5);
 struct Going<'a> {
     permit: &'a Permit,
     hears: mpsc::Receiver<Said>,
-    stop: watch::Sender<bool>,
+    stop: Arc<Beacon<bool>>,
     /// The agent waits for this answer.
     asked: Option<oneshot::Sender<Message>>,
     /// Why it was told to stop.
@@ -52,7 +54,7 @@ type Worked = Result<Result<Ended, AgentError>, Box<dyn std::any::Any + Send>>;
 impl Driver {
     pub(super) async fn turn(&mut self, message: Message, permit: &Permit) {
         let (said, hears) = mpsc::channel(SAID_AHEAD);
-        let (stop, stopped) = watch::channel(false);
+        let stop = Arc::new(Beacon::new(false));
         let now = Instant::now();
         self.began = now;
         let turn = Turn {
@@ -64,7 +66,7 @@ impl Driver {
             metadata: self.metadata.clone(),
             began: now,
             said,
-            stop: stopped,
+            stop: stop.clone(),
             store: self.core.store.clone(),
         };
         let limits = self.agency.hosted.limits;
@@ -90,6 +92,8 @@ impl Driver {
             }
             Err(panic) => Some(Err(panic)),
         };
+        // Whatever the agent has left running hears that nobody listens any more.
+        going.stop.set(true);
         permit.park(None);
         if self.is_lost {
             return;
@@ -140,7 +144,7 @@ impl Driver {
             let was_full = !self.has_room();
             let _ = self.poll_store(cx);
             if self.is_lost {
-                going.stop.send_replace(true);
+                going.stop.set(true);
                 return Poll::Ready(None);
             }
             let was_answered = self.answer_from_inbox(going);
@@ -333,7 +337,7 @@ impl Going<'_> {
         if self.fate.is_none() {
             self.fate = Some(fate);
             self.asked = None;
-            self.stop.send_replace(true);
+            self.stop.set(true);
             self.timer = Some(Box::pin(tokio::time::sleep(STOP_GRACE)));
         }
     }
