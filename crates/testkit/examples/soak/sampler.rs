@@ -14,6 +14,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 const GROWTH: u64 = 16 << 20;
 /// What it may ever hold.
 const MOST: u64 = 256 << 20;
+/// Four connections for each client at most, and what the server has of its own.
+const FILES: usize = 4 * crate::CLIENTS as usize + 64;
 /// Connections of the store that are opened when they are needed first.
 const READERS: usize = 8;
 /// What closing may take.
@@ -44,6 +46,7 @@ impl Sampler {
         if let Some(sample) = sample(pid) {
             let is_bounded = sample.resident <= MOST;
             promise::MEMORY.check(is_bounded, || format!("{} MiB", sample.resident >> 20));
+            promise::FILES.check(sample.files <= FILES, || format!("{} files are open", sample.files));
             self.samples.lock().expect("nobody panics over it").push(sample);
         }
     }
