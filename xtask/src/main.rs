@@ -15,6 +15,7 @@ mod workspace_tests;
 mod client;
 mod clients;
 mod server;
+mod soak;
 
 mod setup;
 mod setup_node;
@@ -37,6 +38,8 @@ The checks and suites of Sabir.
   cargo xtask compatibility   write docs/compatibility.md from the tests
   cargo xtask test            every suite against real parts; sets up what is missing
   cargo xtask test NAME...    only the suites whose name contains one of the words
+  cargo xtask soak            mixed traffic in every dialect, with restarts by kill -9; then every promise is checked;
+                              --minutes N (1 by default), --seed N to have the same choices again
 ";
 
 fn main() -> ExitCode {
@@ -49,6 +52,10 @@ fn main() -> ExitCode {
         }
         ["compatibility"] => {
             return done(workspace::Workspace::load().and_then(|workspace| compatibility::write(&workspace)));
+        }
+        ["soak", words @ ..] => {
+            let soaked = workspace::Workspace::load().and_then(|workspace| soak::run(&workspace, words));
+            return soaked.unwrap_or_else(|error| done(Err(error)));
         }
         ["check"] => jobs::check(),
         ["test", names @ ..] => jobs::named(jobs::test(), names),

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 
 use crate::clients::Client;
-use crate::command::{self, seconds};
+use crate::command::seconds;
 use crate::jobs::Job;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{arrows, client, compatibility, lints, setup, workspace_tests};
+use crate::{arrows, client, compatibility, lints, server, setup, workspace_tests};
 
 pub fn all(workspace: &Workspace, jobs: &[Job]) -> Tally {
     let mut kept = Kept::default();
@@ -71,7 +71,7 @@ struct Kept {
 
 impl Kept {
     fn server(&mut self, workspace: &Workspace) -> Result<PathBuf> {
-        let build = || build_server(workspace).map_err(|error| format!("{error:#}"));
+        let build = || server::build(workspace).map_err(|error| format!("{error:#}"));
         self.server.get_or_insert_with(build).clone().map_err(|error| anyhow!(error))
     }
 
@@ -79,10 +79,4 @@ impl Kept {
         let set_up = || setup::ready(workspace, client).map_err(|error| format!("{error:#}"));
         self.clients.entry(client.name).or_insert_with(set_up).clone().map_err(|error| anyhow!(error))
     }
-}
-
-fn build_server(workspace: &Workspace) -> Result<PathBuf> {
-    println!("    building the server");
-    command::shown(workspace.cargo().args(["build", "--release", "--package", "sabir"]))?;
-    Ok(workspace.target.join("release").join("sabir"))
 }

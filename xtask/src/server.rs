@@ -10,12 +10,20 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
 
 use crate::command;
+use crate::workspace::Workspace;
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 
 /// What the server may see of our environment. The rest could configure it.
 const ENVIRONMENT: [&str; 5] = ["PATH", "HOME", "TMPDIR", "RUST_LOG", "RUST_BACKTRACE"];
+
+/// Builds the release binary, and says where it is.
+pub fn build(workspace: &Workspace) -> Result<PathBuf> {
+    println!("    building the server");
+    command::shown(workspace.cargo().args(["build", "--release", "--package", "sabir"]))?;
+    Ok(workspace.target.join("release").join("sabir"))
+}
 
 pub struct Server {
     pub url: String,

@@ -108,9 +108,10 @@ pub fn decide(task: &Standing, command: Command, now: Timestamp) -> Result<Decis
         }),
 
         (Command::Cancel { .. }, _) if task.state.is_terminal() => Err(Error::NotCancelable(task.task.clone())),
-        (Command::Cancel { unread }, None) => Ok(says(canceled(unread, now))),
-        (Command::Cancel { unread }, Queued) => {
-            Ok(Decision { events: vec![canceled(unread, now)], actions: vec![Action::ForgetRun] })
+        (Command::Cancel { unread }, None | Queued) => {
+            let events = task.finish(Outcome::Canceled(Option::None), Option::None, unread, now);
+            let due = (task.run == Queued).then_some(Action::ForgetRun);
+            Ok(Decision { events, actions: due.into_iter().collect() })
         }
         (Command::Cancel { .. }, Active | Parked) => Ok(does(Action::StopRun)),
 
@@ -146,11 +147,19 @@ pub fn apply(task: &mut Task, event: &Event) {
                 task.usage = Some(usage);
             }
         }
-        Event::Artifact(chunk) => match task.artifacts.get_mut(chunk.index as usize) {
-            Some(known) if chunk.append => known.extend(&chunk.artifact),
-            Some(known) => *known = chunk.artifact.clone(),
-            None => task.artifacts.push(chunk.artifact.clone()),
-        },
+        Event::Artifact(chunk) => {
+            match task.artifacts.get_mut(chunk.index as usize) {
+                Some(known) if chunk.append => known.extend(&chunk.artifact),
+                Some(known) => *known = chunk.artifact.clone(),
+                None => task.artifacts.push(chunk.artifact.clone()),
+            }
+            let open = task.open.iter().position(|index| *index == chunk.index);
+            match (open, chunk.last) {
+                (Some(place), true) => drop(task.open.remove(place)),
+                (None, false) => task.open.push(chunk.index),
+                (Some(_), false) | (None, true) => {}
+            }
+        }
     }
 }
 
@@ -166,6 +175,7 @@ impl Task {
             status: Status { state: State::Submitted, message: created.note.clone(), time: created.time },
             turn_over: false,
             artifacts: Vec::new(),
+            open: Vec::new(),
             history: vec![created.message.clone()],
             metadata: created.metadata.clone(),
             usage: None,
@@ -184,6 +194,11 @@ impl Task {
         let mut standing = Standing { state: self.status.state, run, seq: self.seq, ..Standing::new(self.id.clone()) };
         for artifact in &self.artifacts {
             standing.know(&artifact.id, true);
+        }
+        for index in &self.open {
+            if let Some(artifact) = standing.artifacts.get_mut(*index as usize) {
+                artifact.is_open = true;
+            }
         }
         standing
     }
@@ -274,11 +289,6 @@ fn says(event: Event) -> Decision {
 
 fn change(state: State, message: Option<Message>, now: Timestamp, input: Vec<Message>) -> Event {
     Event::Status(StatusChange { status: Status { state, message, time: now }, is_final: false, input, usage: None })
-}
-
-fn canceled(unread: Vec<Message>, now: Timestamp) -> Event {
-    let status = Status { state: State::Canceled, message: None, time: now };
-    Event::Status(StatusChange { status, is_final: true, input: unread, usage: None })
 }
 
 #[cfg(test)]

@@ -73,6 +73,9 @@ pub struct Task {
     pub turn_over: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// Those of them, by their places, whose last chunk is still to come.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<u32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -63,7 +63,12 @@ impl Options {
 
     /// Starts it and waits until it is ready.
     pub fn start(&self) -> Sabir {
-        let mut child = self.command().stderr(Stdio::inherit()).spawn().expect("the program starts");
+        self.start_with(Stdio::inherit())
+    }
+
+    /// The same, with its log going elsewhere.
+    pub fn start_with(&self, log: Stdio) -> Sabir {
+        let mut child = self.command().stderr(log).spawn().expect("the program starts");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("stdout is piped")).read_line(&mut line).expect("stdout is text");
         let ready: Value = serde_json::from_str(&line).unwrap_or_else(|error| {

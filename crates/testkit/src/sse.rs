@@ -87,6 +87,11 @@ impl Events {
     }
 }
 
+/// The frames of a stream that was read as a whole.
+pub fn frames(body: &str) -> Vec<Frame> {
+    body.split("\n\n").filter_map(parse).collect()
+}
+
 /// Comments and empty blocks are no frames.
 fn parse(block: &str) -> Option<Frame> {
     let mut frame = Frame { id: None, event: None, data: String::new() };

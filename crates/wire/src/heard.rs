@@ -60,6 +60,7 @@ impl Task {
             turn_over: status.state.is_terminal(),
             status,
             artifacts: self.artifacts,
+            open: Vec::new(),
             history: self.history,
             metadata: self.metadata,
             usage: None,

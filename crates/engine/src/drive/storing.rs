@@ -33,6 +33,8 @@ pub(super) struct Batch {
 /// Somebody who waits until the batch is stored.
 pub(super) struct Ack {
     pub(super) done: Done,
+    /// What he is told then.
+    answer: Result<(), Error>,
     /// The rows of a message that only waits in the inbox: it can be refused when the store is full.
     pub(super) waiting: Option<Waiting>,
 }
@@ -44,7 +46,11 @@ pub(super) struct Waiting {
 
 impl Ack {
     pub(super) fn plain(done: Done) -> Self {
-        Self { done, waiting: None }
+        Self { done, answer: Ok(()), waiting: None }
+    }
+
+    pub(super) fn of_message(done: Done, waiting: Option<Waiting>) -> Self {
+        Self { waiting, ..Self::plain(done) }
     }
 }
 
@@ -73,6 +79,21 @@ impl Driver {
             batch.beside.iter().any(|row| matches!(row, Beside::InboxAdd(added) if added.id == *message))
         };
         !adds(&self.batch) && !self.storing.as_ref().is_some_and(|storing| adds(&storing.batch))
+    }
+
+    /// Refuses a caller because of how the task stands, as soon as that is stored: it is a thing told too.
+    pub(super) fn refuse(&mut self, done: Done, refusal: Error) {
+        let ack = Ack { answer: Err(refusal), ..Ack::plain(done) };
+        match &mut self.storing {
+            _ if !self.batch.entries.is_empty() => self.batch.acks.push(ack),
+            Some(storing) => storing.batch.acks.push(ack),
+            None => drop(ack.done.send(ack.answer)),
+        }
+    }
+
+    /// The store refused what was to be stored, and will be asked again.
+    pub(super) fn is_store_full(&self) -> bool {
+        matches!(self.storing, Some(Storing { attempt: Attempt::Pausing(_), .. }))
     }
 
     /// Keeps the store busy: ends what is under way, begins what has gathered. Ready when there is
@@ -186,7 +207,7 @@ impl Driver {
             ticket.land(&self.lease.key);
         }
         for ack in batch.acks {
-            let _ = ack.done.send(Ok(()));
+            let _ = ack.done.send(ack.answer);
         }
     }
 

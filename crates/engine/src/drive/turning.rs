@@ -218,13 +218,14 @@ impl Driver {
                         going.answer(&decision.actions);
                         self.take_in(decision.actions, key, done);
                     }
-                    Err(refusal) => drop(done.send(Err(refusal))),
+                    // As for any message, the disk is not waited for.
+                    Err(_) if self.is_store_full() => drop(done.send(Err(Error::StoreFull))),
+                    Err(refusal) => self.refuse(done, refusal),
                 }
             }
             Control::Cancel { done } => {
                 if self.standing.state.is_terminal() {
-                    let _ = done.send(Err(Error::NotCancelable(self.standing.task.clone())));
-                    return;
+                    return self.refuse(done, Error::NotCancelable(self.standing.task.clone()));
                 }
                 going.cancels.push(done);
                 going.end(Fate::Canceled);

@@ -67,13 +67,14 @@ impl Driver {
                 let decided = sabir_model::decide(&self.standing, Command::Deliver(message), self.core.clock.now());
                 match decided {
                     Ok(decision) => self.take_in(decision.actions, key, done),
-                    Err(refusal) => drop(done.send(Err(refusal))),
+                    // As for any message, the disk is not waited for.
+                    Err(_) if self.is_store_full() => drop(done.send(Err(Error::StoreFull))),
+                    Err(refusal) => self.refuse(done, refusal),
                 }
             }
             Control::Cancel { done } => {
                 if self.standing.state.is_terminal() {
-                    let _ = done.send(Err(Error::NotCancelable(self.standing.task.clone())));
-                    return;
+                    return self.refuse(done, Error::NotCancelable(self.standing.task.clone()));
                 }
                 let unread = self.take_inbox();
                 self.withheld = None;
@@ -102,6 +103,6 @@ impl Driver {
                 self.inbox.push_back(Unread { message, is_stored: true });
             }
         }
-        self.batch.acks.push(Ack { done, waiting });
+        self.batch.acks.push(Ack::of_message(done, waiting));
     }
 }

@@ -66,6 +66,29 @@ async fn a_message_that_cannot_be_stored_is_not_acknowledged() {
     assert_eq!(history, ["go", "once more"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn nobody_is_told_of_an_end_that_is_not_stored() {
+    let agent = || {
+        ScriptedAgent::new(|_: Turn| async {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            Ok::<_, AgentError>(Ended::Completed(Vec::new()))
+        })
+    };
+    for caller in ["cancels", "sends"] {
+        let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+        let desk = Desk::on(store.clone(), agent(), Limits::default(), Settings::default()).await;
+        let task = desk.task(at_once("go")).await;
+        store.slow_down(Duration::from_secs(1));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(desk.get(&task.id).await.status.state, State::Working, "its end is on the way to the store");
+        match caller {
+            "cancels" => assert!(matches!(desk.cancel(&task.id).await, Err(Error::NotCancelable(_)))),
+            _ => assert!(matches!(desk.send(to(&task.id, at_once("more"))).await, Err(Error::TaskFinished(_)))),
+        }
+        assert_eq!(desk.get(&task.id).await.status.state, State::Completed, "whoever {caller} is told of the end");
+    }
+}
+
 #[tokio::test]
 async fn retention_deletes_settled_tasks_by_age_and_by_number() {
     let clock = Arc::new(ManualClock::at(1_000_000));

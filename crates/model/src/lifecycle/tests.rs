@@ -190,6 +190,7 @@ fn live(commands: Vec<Command>) -> Task {
             standing.follow(&event);
             assert_eq!((standing.state, standing.seq), (task.status.state, task.seq));
             assert_eq!(standing.run, task.standing().run, "{event:?}");
+            assert_eq!(standing.artifacts, task.standing().artifacts, "{event:?}");
         }
     }
     task
@@ -213,6 +214,19 @@ fn chunks_become_one_text() {
     assert_eq!(task.artifacts[0].parts, vec![Part::text("one two three")]);
     assert_eq!(task.seq, 7);
     assert!(task.turn_over);
+}
+
+#[test]
+fn who_takes_up_a_task_closes_what_was_left_open() {
+    let left =
+        live(vec![Command::Begin { input: Vec::new() }, chunk("one ", false, false), chunk("two ", true, false)]);
+    let stored: Task = serde_json::from_str(&serde_json::to_string(&left).unwrap()).unwrap();
+    let failed = Outcome::Failed(Some(message("interrupted")));
+    let end = Command::Finish { outcome: failed, usage: None, unread: Vec::new() };
+    assert_eq!(say(decide(&stored.standing(), end, now())), "+artifact 0 a., Failed \"interrupted\".");
+    let at_rest = Standing { run: Run::None, ..stored.standing() };
+    let cancel = Command::Cancel { unread: Vec::new() };
+    assert_eq!(say(decide(&at_rest, cancel, now())), "+artifact 0 a., Canceled.");
 }
 
 #[test]

@@ -133,6 +133,7 @@ fn task(state: State, said: Option<&str>, made: &[&str]) -> Task {
             .enumerate()
             .map(|(at, text)| Artifact::new(ArtifactId::parse(format!("a{at}")).unwrap(), vec![Part::text(*text)]))
             .collect(),
+        open: vec![],
         history: vec![message(Role::User, "hello", None)],
         metadata: None,
         usage: None,

@@ -31,6 +31,7 @@ fn task() -> Box<Task> {
         status,
         turn_over: false,
         artifacts: vec![],
+        open: vec![],
         history: vec![],
         metadata: None,
         usage: None,

@@ -1,0 +1,289 @@
+//! How a client asks: one request, one stream, and whatever it is told goes into the ledger.
+
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use sabir_testkit::http::Http;
+use sabir_testkit::sse::{self, Frame};
+use serde_json::Value;
+
+use crate::ledger::Ledger;
+use crate::lives::Lives;
+use crate::pools::Pools;
+use crate::promise;
+use crate::random::Random;
+use crate::tongue::{Delivery, Event, Operation, Told, Tongue, Wish, is_at_rest};
+
+pub struct Client<'a> {
+    pub lives: &'a Lives,
+    pub ledger: &'a Ledger,
+    pub pools: &'a Pools,
+    pub random: Random,
+    /// Begins all names that it gives.
+    pub name: String,
+    pub count: u64,
+    /// A connection that can be used again, and the epoch that it is of.
+    pub connection: Option<(u64, Http)>,
+}
+
+pub enum Called {
+    Answer(Value),
+    Refused(i64),
+    /// No answer, since the server went away.
+    Gone,
+}
+
+/// What the first frame of a stream must be.
+#[derive(Clone, Copy)]
+pub enum First {
+    /// The event after this one.
+    After(u64),
+    /// The task as it is now.
+    Snapshot,
+}
+
+/// How it reads a stream.
+#[derive(Clone, Copy, Default)]
+pub struct Manner {
+    /// It vanishes after so many frames.
+    pub leaves_after: Option<u64>,
+    /// It sleeps for so long after so many frames.
+    pub sleeps: Option<(u64, Duration)>,
+}
+
+/// What came of a stream.
+pub enum Watched {
+    /// It was read to its end, or left, or it broke: the task, the last number and the last state that was seen.
+    Saw {
+        task: String,
+        last: u64,
+        state: String,
+        is_ended: bool,
+    },
+    Nothing,
+    Refused(i64),
+}
+
+impl Client<'_> {
+    /// One request and its answer. A refusal that is not expected is a broken promise, unless the server was stopping.
+    pub fn call(
+        &mut self,
+        tongue: &Tongue,
+        operation: &Operation<'_>,
+        headers: &[(&str, &str)],
+        expected: &[i64],
+    ) -> Called {
+        let Some((address, epoch)) = self.lives.server() else { return Called::Gone };
+        let request = tongue.request(operation);
+        let kept = self.connection.take().filter(|(of, _)| *of == epoch && self.random.percent(50));
+        let connected = kept.map_or_else(|| Http::connect(address), |(_, http)| Ok(http));
+        let exchanged = connected.and_then(|mut http| {
+            let headers = tongue.headers(headers);
+            let reply = http.exchange(request.method, &request.path, &headers, request.body.as_bytes())?;
+            Ok((http, reply))
+        });
+        let (http, reply) = match exchanged {
+            Ok(exchanged) => exchanged,
+            Err(error) => {
+                self.gone(tongue, epoch, &error, &request.path);
+                return Called::Gone;
+            }
+        };
+        if reply.header("connection") != Some("close") {
+            self.connection = Some((epoch, http));
+        }
+        let read = tongue.read(&reply);
+        let is_fine = match &read {
+            Ok(_) => true,
+            Err(code) => expected.contains(code) || !self.lives.is_still(epoch),
+        };
+        promise::ANSWERED.check(is_fine, || {
+            format!("{} {} {} in {}: {}", request.method, request.path, request.body, tongue.name, reply.text())
+        });
+        read.map_or_else(Called::Refused, Called::Answer)
+    }
+
+    /// Sends without a stream, and hears which task it is.
+    pub fn send(&mut self, tongue: &Tongue, wish: Wish<'_>, delivery: Delivery, key: Option<&str>) -> Option<Told> {
+        let epoch = self.lives.server()?.1;
+        let headers: Vec<(&str, &str)> = key.map(|key| ("Idempotency-Key", key)).into_iter().collect();
+        let asked = self.ledger.now();
+        let Called::Answer(answer) = self.call(tongue, &Operation::Send(wish, delivery), &headers, &[]) else {
+            return None;
+        };
+        let told = tongue.read_task(&answer);
+        promise::ANSWERED.check(told.is_some(), || format!("a send in {}: {answer}", tongue.name));
+        let told = told?;
+        self.ledger.hears(wish.text, &told.id);
+        // The gateway says that it was submitted, whatever it found.
+        if tongue.can_watch() {
+            self.ledger.answer(tongue, asked, &told);
+        }
+        if delivery == Delivery::WhenSettled {
+            let is_settled = is_at_rest(&told.state) || !self.lives.is_still(epoch);
+            promise::ANSWERED.check(is_settled, || format!("who waits in {} is told {told:?}", tongue.name));
+        }
+        Some(told)
+    }
+
+    /// Asks how a task is.
+    pub fn get(&mut self, tongue: &Tongue, id: &str) -> Option<Told> {
+        let asked = self.ledger.now();
+        match self.call(tongue, &Operation::Get(id), &[], &[]) {
+            Called::Answer(answer) => {
+                let told = tongue.read_task(&answer);
+                promise::ANSWERED.check(told.is_some(), || format!("a get in {}: {answer}", tongue.name));
+                self.ledger.answer(tongue, asked, told.as_ref()?);
+                told
+            }
+            Called::Refused(_) | Called::Gone => None,
+        }
+    }
+
+    /// Opens a stream and reads it in this manner.
+    pub fn watch(
+        &mut self,
+        tongue: &Tongue,
+        operation: &Operation<'_>,
+        headers: &[(&str, &str)],
+        first: First,
+        manner: Manner,
+    ) -> Watched {
+        let Some((address, epoch)) = self.lives.server() else { return Watched::Nothing };
+        let request = tongue.request(operation);
+        let headers = tongue.headers(headers);
+        let opened = sse::open(address, request.method, &request.path, &headers, request.body.as_bytes());
+        let mut events = match opened {
+            Ok(Ok(events)) => events,
+            Ok(Err(reply)) => return self.refused(tongue, epoch, &request.body, &reply.text(), &tongue.read(&reply)),
+            Err(error) => {
+                self.gone(tongue, epoch, &error, &request.path);
+                return Watched::Nothing;
+            }
+        };
+        let mut seen = Seen::default();
+        let mut is_ended = false;
+        loop {
+            if manner.leaves_after.is_some_and(|most| seen.frames >= most) {
+                break;
+            }
+            if let Some((_, nap)) = manner.sleeps.filter(|(after, _)| *after == seen.frames) {
+                thread::sleep(nap);
+            }
+            match events.next_frame() {
+                Ok(Some(frame)) => {
+                    let Some(event) = tongue.read_frame(&frame) else {
+                        let code =
+                            serde_json::from_str::<Value>(&frame.data).unwrap_or_default()["error"]["code"].as_i64();
+                        let read = Err(code.unwrap_or_default());
+                        return self.refused(tongue, epoch, &request.body, &frame.data, &read);
+                    };
+                    if let Operation::Send(wish, _) = operation {
+                        self.ledger.hears(wish.text, event.task());
+                    }
+                    self.take(tongue, &mut seen, first, &frame, event);
+                }
+                Ok(None) => {
+                    is_ended = true;
+                    break;
+                }
+                Err(error) => {
+                    self.gone(tongue, epoch, &error, &request.path);
+                    break;
+                }
+            }
+        }
+        if seen.frames == 0 {
+            return Watched::Nothing;
+        }
+        promise::ORDER.check(seen.disorder.is_none(), || {
+            let Seen { task, disorder, .. } = &seen;
+            format!("{task} in {}: {}", tongue.name, disorder.clone().unwrap_or_default())
+        });
+        if is_ended {
+            // A task that is queued when the server stops stays queued, and its stream cannot go on.
+            let is_over = is_at_rest(&seen.state) || (seen.state == "submitted" && !self.lives.is_still(epoch));
+            promise::ENDS.check(is_over, || {
+                format!("{} in {} ends after {} while {}", seen.task, tongue.name, seen.last, seen.state)
+            });
+        } else if manner.leaves_after.is_none() {
+            let is_down = !self.lives.is_still(epoch);
+            promise::ENDS.check(is_down, || format!("{} in {} broke after {}", seen.task, tongue.name, seen.last));
+        }
+        Watched::Saw { task: seen.task, last: seen.last, state: seen.state, is_ended }
+    }
+
+    fn take(&mut self, tongue: &Tongue, seen: &mut Seen, first: First, frame: &Frame, event: Event) {
+        let Some(number) = frame.id else {
+            seen.disorder.get_or_insert(format!("a frame without a number: {}", frame.data));
+            return;
+        };
+        let expected = match first {
+            First::After(after) if seen.frames == 0 => Some(after + 1),
+            First::Snapshot if seen.frames == 0 => None,
+            _ => Some(seen.last + 1),
+        };
+        if expected.is_some_and(|expected| expected != number) {
+            seen.disorder.get_or_insert(format!("{number} comes after {}", expected.unwrap_or_default() - 1));
+        }
+        if expected.is_some() {
+            self.ledger.frame(tongue, event.task(), number, &frame.data);
+        } else {
+            self.ledger.snapshot(tongue, number, &event);
+        }
+        seen.frames += 1;
+        seen.last = number;
+        seen.task = event.task().to_owned();
+        if let Some(state) = event.state() {
+            seen.state = state.to_owned();
+        } else if seen.state.is_empty() {
+            seen.state = "working".to_owned();
+        }
+    }
+
+    fn refused(&self, tongue: &Tongue, epoch: u64, request: &str, reply: &str, read: &Result<Value, i64>) -> Watched {
+        let is_fine = !self.lives.is_still(epoch);
+        promise::ANSWERED.check(is_fine, || format!("no stream in {}: {request}: {reply}", tongue.name));
+        if is_fine {
+            return Watched::Nothing;
+        }
+        Watched::Refused(read.as_ref().err().copied().unwrap_or_default())
+    }
+
+    fn gone(&self, tongue: &Tongue, epoch: u64, error: &io::Error, path: &str) {
+        let is_down = !self.lives.is_still(epoch);
+        promise::ANSWERED.check(is_down, || format!("{error} at {path} in {}, with the server up", tongue.name));
+    }
+
+    /// Waits until there is a server; `false` when there will be none.
+    pub fn wait_for_server(&self) -> bool {
+        while self.lives.server().is_none() {
+            if self.lives.is_over() {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+
+    pub fn pause(&mut self, low: u64, high: u64) {
+        let pause = self.random.between(low, high);
+        thread::sleep(Duration::from_millis(pause));
+    }
+
+    pub fn new_name(&mut self) -> String {
+        self.count += 1;
+        format!("{}-{}", self.name, self.count)
+    }
+}
+
+/// What was seen of a stream so far.
+#[derive(Default)]
+struct Seen {
+    frames: u64,
+    task: String,
+    last: u64,
+    state: String,
+    disorder: Option<String>,
+}

@@ -1,0 +1,93 @@
+//! Memory and file descriptors of the server, looked at again and again.
+
+use std::fs;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::lives::Lives;
+use crate::promise;
+
+const PAUSE: Duration = Duration::from_millis(200);
+/// What a life may grow by after its first half: far less than what passes through it.
+const GROWTH: u64 = 16 << 20;
+/// What it may ever hold.
+const MOST: u64 = 256 << 20;
+/// Four connections for each client at most, and what the server has of its own.
+const FILES: usize = 4 * crate::CLIENTS as usize + 64;
+/// Connections of the store that are opened when they are needed first.
+const READERS: usize = 8;
+/// What closing may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+pub struct Sampler {
+    samples: Mutex<Vec<Sample>>,
+}
+
+#[derive(Clone, Copy)]
+pub struct Sample {
+    pid: u64,
+    pub resident: u64,
+    pub files: usize,
+}
+
+impl Sampler {
+    /// Until the traffic is over.
+    pub fn run(&self, lives: &Lives) {
+        while !lives.is_over() {
+            self.take(lives.pid.load(Ordering::SeqCst));
+            thread::sleep(PAUSE);
+        }
+    }
+
+    fn take(&self, pid: u64) {
+        if let Some(sample) = sample(pid) {
+            let is_bounded = sample.resident <= MOST;
+            promise::MEMORY.check(is_bounded, || format!("{} MiB", sample.resident >> 20));
+            promise::FILES.check(sample.files <= FILES, || format!("{} files are open", sample.files));
+            self.samples.lock().expect("nobody panics over it").push(sample);
+        }
+    }
+
+    /// The most that the server held so far.
+    pub fn most(&self) -> Option<Sample> {
+        self.samples.lock().expect("nobody panics over it").iter().max_by_key(|sample| sample.resident).copied()
+    }
+
+    /// The life of this process did not grow in its second half, and when all clients have gone, so have their files.
+    pub fn check_life(&self, pid: u64, at_start: Option<Sample>) {
+        let samples: Vec<Sample> = {
+            let samples = self.samples.lock().expect("nobody panics over it");
+            samples.iter().filter(|sample| sample.pid == pid).copied().collect()
+        };
+        let (first, second) = samples.split_at(samples.len() / 2);
+        let most = |samples: &[Sample]| samples.iter().map(|sample| sample.resident).max().unwrap_or(0);
+        let (first, second) = (most(first), most(second));
+        promise::MEMORY.check(second <= first + first / 4 + GROWTH, || {
+            format!("{} MiB in the first half of the longest life, {} MiB in the second", first >> 20, second >> 20)
+        });
+        let Some(at_start) = at_start else { return };
+        let began = Instant::now();
+        let mut files = usize::MAX;
+        while began.elapsed() < PATIENCE {
+            files = sample(pid).map_or(usize::MAX, |sample| sample.files);
+            if files <= at_start.files + READERS {
+                break;
+            }
+            thread::sleep(PAUSE);
+        }
+        promise::FILES.check(files <= at_start.files + READERS, || {
+            format!("{} at the start, {files} when all clients had gone", at_start.files)
+        });
+    }
+}
+
+pub fn sample(pid: u64) -> Option<Sample> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count();
+    Some(Sample { pid, resident: kilobytes * 1024, files })
+}
