@@ -8,6 +8,7 @@ mod run;
 mod tally;
 
 mod arrows;
+mod bench;
 mod compatibility;
 mod lints;
 mod workspace_tests;
@@ -50,6 +51,9 @@ fn main() -> ExitCode {
         ["compatibility"] => {
             return done(workspace::Workspace::load().and_then(|workspace| compatibility::write(&workspace)));
         }
+        ["bench", words @ ..] => {
+            return done(workspace::Workspace::load().and_then(|workspace| bench::run(&workspace, words)));
+        }
         ["check"] => jobs::check(),
         ["test", names @ ..] => jobs::named(jobs::test(), names),
         _ => vec![],
@@ -87,5 +91,5 @@ fn done(result: Result<()>) -> ExitCode {
 
 fn help() -> String {
     let names: Vec<String> = jobs::test().iter().map(Job::name).collect();
-    format!("{HELP}\nSuites: {}", names.join(", "))
+    format!("{HELP}{}\nSuites: {}", bench::HELP, names.join(", "))
 }
