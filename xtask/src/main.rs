@@ -8,6 +8,7 @@ mod run;
 mod tally;
 
 mod arrows;
+mod bench;
 mod compatibility;
 mod lints;
 mod workspace_tests;
@@ -57,6 +58,9 @@ fn main() -> ExitCode {
             let soaked = workspace::Workspace::load().and_then(|workspace| soak::run(&workspace, words));
             return soaked.unwrap_or_else(|error| done(Err(error)));
         }
+        ["bench", words @ ..] => {
+            return done(workspace::Workspace::load().and_then(|workspace| bench::run(&workspace, words)));
+        }
         ["check"] => jobs::check(),
         ["test", names @ ..] => jobs::named(jobs::test(), names),
         _ => vec![],
@@ -94,5 +98,5 @@ fn done(result: Result<()>) -> ExitCode {
 
 fn help() -> String {
     let names: Vec<String> = jobs::test().iter().map(Job::name).collect();
-    format!("{HELP}\nSuites: {}", names.join(", "))
+    format!("{HELP}{}\nSuites: {}", bench::HELP, names.join(", "))
 }

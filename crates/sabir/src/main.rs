@@ -4,6 +4,7 @@
 //! is 2 when the command line or the configuration is wrong and 1 for everything else.
 
 mod about;
+mod bench;
 mod cli;
 mod config;
 mod serve;
@@ -48,6 +49,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             }
             print_config(&loaded)
         }
+        Command::Bench(options) => bench::run(&options),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The real program, driven from outside.
 
+mod bench;
 mod configuration;
 mod crashing;
 mod describing;

@@ -1,0 +1,98 @@
+//! What to measure.
+
+use std::time::Duration;
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// `http://HOST[:PORT][/PATH]`; the card lies below it.
+    pub url: String,
+    pub workload: Workload,
+    pub dialect: Dialect,
+    pub connections: usize,
+    pub duration: Duration,
+    /// Ends after so many operations instead.
+    pub count: Option<u64>,
+    pub chunks: u64,
+    pub readers: usize,
+    /// The server's process on this machine, to say what it used.
+    pub pid: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workload {
+    Send,
+    Get,
+    GetLive,
+    List,
+    Stream,
+    Fanout,
+    OpenStreams,
+}
+
+impl Workload {
+    pub const ALL: [Workload; 7] = [
+        Workload::Send,
+        Workload::Get,
+        Workload::GetLive,
+        Workload::List,
+        Workload::Stream,
+        Workload::Fanout,
+        Workload::OpenStreams,
+    ];
+
+    pub fn named(name: &str) -> Option<Workload> {
+        Workload::ALL.into_iter().find(|workload| workload.name() == name)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Workload::Send => "send",
+            Workload::Get => "get",
+            Workload::GetLive => "get-live",
+            Workload::List => "list",
+            Workload::Stream => "stream",
+            Workload::Fanout => "fanout",
+            Workload::OpenStreams => "open-streams",
+        }
+    }
+
+    /// What is counted.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Workload::Send | Workload::Get | Workload::GetLive | Workload::List => "requests",
+            Workload::Stream => "events",
+            Workload::Fanout => "deliveries",
+            Workload::OpenStreams => "streams",
+        }
+    }
+}
+
+/// A version of the protocol, and how it is carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    V1,
+    V03,
+    V01,
+    /// 1.0 as HTTP+JSON.
+    Rest,
+    /// The plain REST of agent gateways, which never waits.
+    Gateway,
+}
+
+impl Dialect {
+    pub const ALL: [Dialect; 5] = [Dialect::V1, Dialect::V03, Dialect::V01, Dialect::Rest, Dialect::Gateway];
+
+    pub fn named(name: &str) -> Option<Dialect> {
+        Dialect::ALL.into_iter().find(|dialect| dialect.name() == name)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Dialect::V1 => "1.0",
+            Dialect::V03 => "0.3",
+            Dialect::V01 => "0.1",
+            Dialect::Rest => "rest",
+            Dialect::Gateway => "gateway",
+        }
+    }
+}

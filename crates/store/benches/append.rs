@@ -1,0 +1,100 @@
+//! What storing costs by itself: `cargo bench -p sabir-store`.
+//!
+//! Each append is a whole small task, four events and its row, as a blocking send stores it.
+
+use divan::{Bencher, counter::ItemsCount};
+use sabir_model::{
+    AgentId, Artifact, ArtifactId, Birth, Chunk, ContextId, Created, Event, Message, MessageId, Owner, Part, Role,
+    State, Status, StatusChange, TaskId, Timestamp,
+};
+use sabir_store::{Append, Durability, MemoryStore, NewTask, SqliteStore, Store, Target};
+
+fn main() {
+    divan::main();
+}
+
+/// So many appends are under way at the same time; the writer makes groups of them.
+const AT_ONCE: [usize; 3] = [1, 16, 64];
+
+#[divan::bench(args = AT_ONCE)]
+fn appends_durably(bencher: Bencher<'_, '_>, at_once: usize) {
+    sqlite(bencher, at_once, Durability::PowerCut);
+}
+
+#[divan::bench(args = AT_ONCE)]
+fn appends_for_a_killed_process(bencher: Bencher<'_, '_>, at_once: usize) {
+    sqlite(bencher, at_once, Durability::Process);
+}
+
+#[divan::bench(args = AT_ONCE)]
+fn appends_in_memory(bencher: Bencher<'_, '_>, at_once: usize) {
+    measure(bencher, at_once, &MemoryStore::new());
+}
+
+fn sqlite(bencher: Bencher<'_, '_>, at_once: usize, durability: Durability) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = SqliteStore::open(&folder.path().join("bench.db"), durability).expect("a store");
+    measure(bencher, at_once, &store);
+}
+
+fn measure(bencher: Bencher<'_, '_>, at_once: usize, store: &dyn Store) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let mut number = 0;
+    let events = events();
+    let events: Vec<&Event> = events.iter().collect();
+    let (owner, agent) = (Owner::anonymous(), AgentId::parse("demo").expect("an id"));
+    bencher.counter(ItemsCount::new(at_once)).bench_local(|| {
+        let appends: Vec<_> = (0..at_once)
+            .map(|_| {
+                number += 1;
+                let task = TaskId::parse(format!("task-{number}")).expect("an id");
+                let context = ContextId::parse(format!("context-{number}")).expect("an id");
+                let new =
+                    NewTask { owner: &owner, agent: &agent, task: &task, context: &context, born: Birth(1), key: None };
+                store.append(Append {
+                    target: Target::New(new),
+                    events: &events,
+                    after: 0,
+                    snapshot: None,
+                    beside: &[],
+                })
+            })
+            .collect();
+        runtime.block_on(async {
+            for append in appends {
+                append.await.expect("it is stored");
+            }
+        });
+    });
+}
+
+fn events() -> Vec<Event> {
+    let message = Message {
+        id: MessageId::parse("bench-1").expect("an id"),
+        role: Role::User,
+        parts: vec![Part::text("bench 000000000001")],
+        task: None,
+        context: None,
+        references: vec![],
+        extensions: vec![],
+        metadata: None,
+    };
+    let time = Timestamp::from_millis(1_770_000_000_000);
+    let status = |state: State| {
+        let is_final = state.is_terminal();
+        Event::Status(StatusChange {
+            status: Status { state, message: None, time },
+            is_final,
+            input: vec![],
+            usage: None,
+        })
+    };
+    let artifact = ArtifactId::parse("019a1e0c-3f06-7270-8974-eead44ed78ff").expect("an id");
+    let artifact = Artifact::new(artifact, vec![Part::text("echo: bench 000000000001")]);
+    vec![
+        Event::Created(Created { message, metadata: None, note: None, time }),
+        status(State::Working),
+        Event::Artifact(Chunk { index: 0, artifact, append: false, last: true }),
+        status(State::Completed),
+    ]
+}

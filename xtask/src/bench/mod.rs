@@ -1,0 +1,59 @@
+//! `cargo xtask bench`: the real server against its targets, beside a floor, and the page that shows it.
+//!
+//! The figure that counts is the processor time of the server per operation, with the server on one core and the
+//! load generator on another. It is stable where wall time is not. Each row is measured several times and the least
+//! disturbed time is taken.
+
+mod generator;
+mod machine;
+mod page;
+mod rows;
+mod served;
+mod table;
+
+use anyhow::{Result, bail};
+
+use crate::command;
+use crate::workspace::Workspace;
+
+use machine::Machine;
+use rows::Bench;
+
+pub const HELP: &str = "\
+  cargo xtask bench           measure everything and write the results into docs/performance.md (minutes)
+  cargo xtask bench NAME...   only the groups with these names, printed and not written
+  cargo xtask bench --quick   one short round of each, without a million tasks, printed and not written
+";
+
+pub fn run(workspace: &Workspace, words: &[&str]) -> Result<()> {
+    let (flags, names): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with('-'));
+    if let Some(unknown) = flags.iter().find(|flag| **flag != "--quick") {
+        bail!("`{unknown}` is no flag of bench; there is --quick");
+    }
+    if let Some(unknown) = names.iter().find(|name| !rows::GROUPS.contains(name)) {
+        bail!("`{unknown}` is no group of bench; there are: {}", rows::GROUPS.join(", "));
+    }
+    let is_quick = flags.contains(&"--quick");
+    println!("==> building the server, the generator (which is `sabir bench`) and the floor");
+    // One after the other: built together, the server would get the features that only the floor asks for.
+    command::shown(workspace.cargo().args(["build", "--release", "--package", "sabir"]))?;
+    command::shown(workspace.cargo().args(["build", "--release", "--package", "sabir-bench", "--example", "floor"]))?;
+
+    let machine = Machine::look();
+    println!("{machine}");
+    let mut bench = Bench::new(workspace, machine, is_quick)?;
+    for group in rows::GROUPS.iter().filter(|group| names.is_empty() || names.contains(group)) {
+        println!("==> {group}");
+        bench.group(group);
+    }
+    let Bench { machine, rows, .. } = &bench;
+    println!("\n{}", table::text(rows));
+    if names.is_empty() && !is_quick {
+        page::write(workspace, machine, rows)?;
+    }
+    let failed = rows.iter().filter(|row| row.is_failure()).count();
+    if failed > 0 {
+        bail!("{failed} rows could not be measured, or had wrong replies");
+    }
+    Ok(())
+}
