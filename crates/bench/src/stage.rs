@@ -140,6 +140,7 @@ pub async fn perform<O: Operation>(
         }
         Err(error) => outcome.tally.wrong(&format!("a worker broke: {error}")),
     };
+    let mut moved = (0, Instant::now());
     loop {
         let left = until.map_or(TICK, |until| until.saturating_duration_since(Instant::now()).min(TICK));
         if left.is_zero() {
@@ -149,7 +150,14 @@ pub async fn perform<O: Operation>(
             Ok(Some(joined)) => gather(joined),
             Ok(None) => break,
             Err(_) => {
-                progress(Progress { done: stage.done.load(Relaxed), elapsed: started.elapsed() });
+                let done = stage.done.load(Relaxed);
+                progress(Progress { done, elapsed: started.elapsed() });
+                if done != moved.0 {
+                    moved = (done, Instant::now());
+                } else if until.is_none() && moved.1.elapsed() > PATIENCE {
+                    // The server is silent; those who wait for it are counted below.
+                    break;
+                }
             }
         }
     }
