@@ -27,6 +27,28 @@ impl Pool {
         Self { path, places, idle: Mutex::new(Vec::new()) }
     }
 
+    /// Looks up a few rows, here and now: that is over sooner than another thread could be woken for it. `None` from
+    /// `look` means that there is more to read than that, and then it is done where it may block.
+    pub fn look<T: Send + 'static>(
+        self: &Arc<Self>,
+        look: impl FnOnce(&mut Connection) -> Result<Option<T>, StoreError> + Send + 'static,
+        read: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> StoreFuture<'static, T> {
+        let pool = self.clone();
+        Box::pin(async move {
+            // All readers are busy: then this one waits like any other.
+            let Ok(place) = pool.places.clone().try_acquire_owned() else { return pool.read(read).await };
+            let mut conn = pool.take()?;
+            let seen = look(&mut conn);
+            pool.put_back(conn);
+            drop(place);
+            match seen? {
+                Some(seen) => Ok(seen),
+                None => pool.read(read).await,
+            }
+        })
+    }
+
     /// Runs a read where it may block.
     pub fn read<T: Send + 'static>(
         self: &Arc<Self>,

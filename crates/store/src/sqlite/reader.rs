@@ -82,6 +82,23 @@ pub(super) fn load(conn: &Connection, no: TaskNo) -> Result<Option<Task>, StoreE
     }
 }
 
+/// Whether a task is read as fast as its row: a few events, and no snapshot that stands for many.
+pub(super) fn is_small(conn: &Connection, no: TaskNo) -> Result<bool, StoreError> {
+    let mut last =
+        conn.prepare_cached("SELECT key, length(body) FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3")?;
+    let (first, end) = keys(no).into_inner();
+    let mut rows = last.query((first, end, SMALL_EVENTS + 1))?;
+    let (mut events, mut bytes) = (0, 0);
+    while let Some(row) = rows.next()? {
+        events += 1;
+        bytes += row.get::<_, i64>(1)?;
+    }
+    Ok(events <= SMALL_EVENTS && bytes <= SMALL_BYTES)
+}
+
+const SMALL_EVENTS: i64 = 32;
+const SMALL_BYTES: i64 = 64 * 1024;
+
 /// Folds what is stored of a task; `None` if it is gone meanwhile.
 pub(super) fn fold(conn: &Connection, task: Found) -> Result<Option<Task>, StoreError> {
     let mut snapshot = conn.prepare_cached("SELECT body FROM snapshots WHERE no = ?1")?;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
+use rusqlite::Connection;
 use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId};
 use tokio::sync::oneshot;
 
@@ -75,6 +76,15 @@ impl SqliteStore {
         self.commits.load(Ordering::Relaxed)
     }
 
+    /// A row, or the few of a context.
+    fn row<T: Send + 'static>(
+        &self,
+        find: impl Fn(&Connection) -> Result<T, StoreError> + Clone + Send + 'static,
+    ) -> StoreFuture<'static, T> {
+        let again = find.clone();
+        self.pool.look(move |conn| find(conn).map(Some), move |conn| again(conn))
+    }
+
     fn ask_writer<T: Send + 'static>(&self, job: impl FnOnce(Reply<T>) -> Job) -> StoreFuture<'static, T> {
         let (reply, answer) = oneshot::channel();
         // Queued here and not when first polled, so that appends are stored in the order of the calls.
@@ -104,11 +114,15 @@ impl Store for SqliteStore {
 
     fn find(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<TaskRow>> {
         let (owner, agent, task) = (owner.clone(), agent.cloned(), task.clone());
-        self.pool.read(move |conn| reader::find(conn, &owner, agent.as_ref(), &task))
+        self.row(move |conn| reader::find(conn, &owner, agent.as_ref(), &task))
     }
 
     fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>> {
-        self.pool.read(move |conn| reader::load(conn, task))
+        let look = move |conn: &mut Connection| match reader::is_small(conn, task)? {
+            true => reader::load(conn, task).map(Some),
+            false => Ok(None),
+        };
+        self.pool.look(look, move |conn| reader::load(conn, task))
     }
 
     fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>> {
@@ -121,7 +135,7 @@ impl Store for SqliteStore {
 
     fn waiting(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Vec<TaskRow>> {
         let (owner, agent, context) = (owner.clone(), agent.clone(), context.clone());
-        self.pool.read(move |conn| reader::waiting(conn, &owner, &agent, &context))
+        self.row(move |conn| reader::waiting(conn, &owner, &agent, &context))
     }
 
     fn conversation(
@@ -137,12 +151,12 @@ impl Store for SqliteStore {
 
     fn keyed(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>> {
         let (owner, agent, key) = (owner.clone(), agent.clone(), key.clone());
-        self.pool.read(move |conn| reader::keyed(conn, &owner, &agent, &key))
+        self.row(move |conn| reader::keyed(conn, &owner, &agent, &key))
     }
 
     fn agent_state(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Option<String>> {
         let (owner, agent, context) = (owner.clone(), agent.clone(), context.clone());
-        self.pool.read(move |conn| reader::agent_state(conn, &owner, &agent, &context))
+        self.row(move |conn| reader::agent_state(conn, &owner, &agent, &context))
     }
 
     fn inbox(&self, task: TaskNo) -> StoreFuture<'_, Vec<Message>> {
