@@ -78,15 +78,15 @@ impl Engine {
 
     /// The whole task, as of its last stored event.
     pub(crate) async fn task(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Task, Error> {
-        let row = match self.find(caller, agent, id).await? {
-            Whereabouts::Here(lease) => match lease.task() {
-                Some(task) => return Ok(task),
-                None => return Err(Error::TaskNotFound(id.clone())),
-            },
-            Whereabouts::Stored(row) => row,
-        };
-        let task = self.core.store.load(row.no).await.map_err(told)?;
-        task.ok_or_else(|| Error::TaskNotFound(id.clone()))
+        let first = self.first(agent);
+        if let Some(task) = self.core.feed.find(&caller.owner, first, id).and_then(|lease| lease.task()) {
+            return Ok(task);
+        }
+        let mut found = self.core.store.get(&caller.owner, first, id).await.map_err(told)?;
+        if found.is_none() && first != agent {
+            found = self.core.store.get(&caller.owner, agent, id).await.map_err(told)?;
+        }
+        found.ok_or_else(|| Error::TaskNotFound(id.clone()))
     }
 
     /// Where a task is and how it stands, without its content.
@@ -105,29 +105,29 @@ impl Engine {
         }
     }
 
-    /// A task of this name. Callers who choose names may use one at several agents: where no agent is said, the
-    /// default agent's comes first, as a message without an agent would go there.
     async fn find(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Whereabouts, Error> {
-        let first = match agent {
-            Some(agent) => Some(agent),
-            None => self.default_agent(),
-        };
+        let first = self.first(agent);
         if let Some(lease) = self.core.feed.find(&caller.owner, first, id).filter(|lease| lease.look(|_| ()).is_some())
         {
             return Ok(Whereabouts::Here(lease));
         }
-        let found = self.core.store.find(&caller.owner, agent, id).await.map_err(told)?;
-        let mut row = found.ok_or_else(|| Error::TaskNotFound(id.clone()))?;
-        if first.is_some_and(|first| *first != row.agent) {
-            let of_first = self.core.store.find(&caller.owner, first, id).await.map_err(told)?;
-            row = of_first.unwrap_or(row);
+        let mut found = self.core.store.find(&caller.owner, first, id).await.map_err(told)?;
+        if found.is_none() && first != agent {
+            found = self.core.store.find(&caller.owner, agent, id).await.map_err(told)?;
         }
+        let row = found.ok_or_else(|| Error::TaskNotFound(id.clone()))?;
         // What is in memory is as new as can be.
         let lease = self.core.feed.find(&caller.owner, Some(&row.agent), id);
         Ok(match lease.filter(|lease| lease.look(|_| ()).is_some()) {
             Some(lease) => Whereabouts::Here(lease),
             None => Whereabouts::Stored(row),
         })
+    }
+
+    /// Where a task of a name is looked for first. Callers who choose names may use one at several agents: where no
+    /// agent is said, the default agent's comes first, as a message without an agent would go there.
+    fn first<'a>(&'a self, agent: Option<&'a AgentId>) -> Option<&'a AgentId> {
+        agent.or_else(|| self.default_agent())
     }
 
     fn check_agent(&self, agent: Option<&AgentId>) -> Result<(), Error> {

@@ -57,7 +57,7 @@ impl Sent {
             born: task.born,
         });
         let Some(birth) = birth else { return Err(Error::TaskNotFound(key.task.clone())) };
-        let mut task = Task::create(key.task.clone(), birth, created);
+        let mut task = Task::create(key.task.clone(), birth, Created::clone(created));
         task.trim_history(history);
         Ok(Answer::Task(Box::new(task)))
     }

@@ -248,7 +248,7 @@ impl Held {
             (Some(task), event, _) if entry.seq == task.seq + 1 => apply(task, event),
             (Some(_), _, _) => {}
             (None, Event::Created(created), Some(birth)) => {
-                self.task = Some(Task::create(id.clone(), birth.clone(), created));
+                self.task = Some(Task::create(id.clone(), birth.clone(), created.clone()));
             }
             (None, _, _) => {}
         }

@@ -82,7 +82,7 @@ fn submitted() -> Task {
         born: Birth(1),
     };
     let id = TaskId::parse("019a1e0c-3f06-7270-8974-eeac97a3d228").expect("an id");
-    Task::create(id, birth, &Created { message, metadata: None, note: None, time: now() })
+    Task::create(id, birth, Created { message, metadata: None, note: None, time: now() })
 }
 
 fn working() -> Task {

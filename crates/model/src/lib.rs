@@ -40,7 +40,7 @@ pub use event::{Chunk, Created, Event, Recorded, Seq, StatusChange, Usage};
 pub use extension::{COST, Cost, TOOL_CALL, ToolCall, ToolPhase, cost_extension, tool_call_extension};
 pub use id::{AgentId, ArtifactId, ContextId, IdempotencyKey, InvalidId, MessageId, PushConfigId, TaskId};
 pub use json::{Json, MAX_DEPTH};
-pub use lifecycle::{Action, Command, Decision, Outcome, Run, Standing, TaskBirth, apply, decide};
+pub use lifecycle::{Action, Command, Decision, Outcome, Run, Standing, TaskBirth, apply, apply_owned, decide};
 pub use message::{Content, Message, Part, Role};
 pub use owner::{Caller, Owner};
 pub use push::{PushAuthentication, PushConfig};

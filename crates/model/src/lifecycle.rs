@@ -4,6 +4,7 @@
 //! clock, awaits or locks, so replaying the log rebuilds the task exactly and a test can live through
 //! a week of it at once.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::{
@@ -130,57 +131,73 @@ pub fn decide(task: &Standing, command: Command, now: Timestamp) -> Result<Decis
     }
 }
 
-/// Folds one event into the task. `Created` makes it, so `apply` only ever sees it on a replay.
+/// Folds one event into the task. `Created` makes it, so it is only ever seen here on a replay.
 pub fn apply(task: &mut Task, event: &Event) {
     task.seq += 1;
     match event {
         Event::Created(_) => {}
-        Event::Status(change) => {
-            if !change.input.is_empty() && task.status.state.is_waiting() {
-                // The question belongs to the conversation once it is answered; progress texts do not.
-                task.history.extend(task.status.message.take());
-            }
-            task.history.extend(change.input.iter().cloned());
-            task.status = change.status.clone();
-            task.turn_over = change.is_final;
-            if let Some(usage) = change.usage {
-                task.usage = Some(usage);
-            }
+        Event::Status(change) => task.change_status(change.clone()),
+        Event::Artifact(Chunk { index, artifact, append, last }) => {
+            task.put_chunk(*index, Cow::Borrowed(artifact), *append, *last);
         }
-        Event::Artifact(chunk) => {
-            match task.artifacts.get_mut(chunk.index as usize) {
-                Some(known) if chunk.append => known.extend(&chunk.artifact),
-                Some(known) => *known = chunk.artifact.clone(),
-                None => task.artifacts.push(chunk.artifact.clone()),
-            }
-            let open = task.open.iter().position(|index| *index == chunk.index);
-            match (open, chunk.last) {
-                (Some(place), true) => drop(task.open.remove(place)),
-                (None, false) => task.open.push(chunk.index),
-                (Some(_), false) | (None, true) => {}
-            }
+    }
+}
+
+/// The same with an event that nobody needs any more.
+pub fn apply_owned(task: &mut Task, event: Event) {
+    task.seq += 1;
+    match event {
+        Event::Created(_) => {}
+        Event::Status(change) => task.change_status(change),
+        Event::Artifact(Chunk { index, artifact, append, last }) => {
+            task.put_chunk(index, Cow::Owned(artifact), append, last);
         }
     }
 }
 
 impl Task {
     /// The task that its first event makes.
-    pub fn create(id: TaskId, birth: TaskBirth, created: &Created) -> Self {
+    pub fn create(id: TaskId, birth: TaskBirth, created: Created) -> Self {
         Self {
             context: birth.context,
             agent: birth.agent,
             owner: birth.owner,
             born: birth.born,
             created: created.time,
-            status: Status { state: State::Submitted, message: created.note.clone(), time: created.time },
+            status: Status { state: State::Submitted, message: created.note, time: created.time },
             turn_over: false,
             artifacts: Vec::new(),
             open: Vec::new(),
-            history: vec![created.message.clone()],
-            metadata: created.metadata.clone(),
+            history: vec![created.message],
+            metadata: created.metadata,
             usage: None,
             seq: 1,
             id,
+        }
+    }
+
+    fn change_status(&mut self, change: StatusChange) {
+        if !change.input.is_empty() && self.status.state.is_waiting() {
+            // The question belongs to the conversation once it is answered; progress texts do not.
+            self.history.extend(self.status.message.take());
+        }
+        self.history.extend(change.input);
+        self.status = change.status;
+        self.turn_over = change.is_final;
+        self.usage = change.usage.or(self.usage);
+    }
+
+    fn put_chunk(&mut self, index: u32, artifact: Cow<'_, Artifact>, append: bool, last: bool) {
+        match self.artifacts.get_mut(index as usize) {
+            Some(known) if append => known.extend(&artifact),
+            Some(known) => *known = artifact.into_owned(),
+            None => self.artifacts.push(artifact.into_owned()),
+        }
+        let open = self.open.iter().position(|open| *open == index);
+        match (open, last) {
+            (Some(place), true) => drop(self.open.remove(place)),
+            (None, false) => self.open.push(index),
+            (Some(_), false) | (None, true) => {}
         }
     }
 

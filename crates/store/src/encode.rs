@@ -10,6 +10,10 @@ use crate::{Append, Beside, StoreError, Target, TaskNo};
 /// A fold of so many events is short enough to do without a stored snapshot.
 pub(crate) const SHORT_FOLD: Seq = 16;
 
+/// How much goes into one pack, unless a single event is larger.
+const PACK_EVENTS: usize = 64;
+const PACK_BYTES: usize = 64 << 10;
+
 pub(crate) struct Encoded {
     pub subject: Subject,
     pub after: Seq,
@@ -140,6 +144,21 @@ impl Bodies {
         self.bytes.len()
     }
 
+    /// The same in packs of many, each with how many events it ends with: what one row can hold. A pack is bounded, since
+    /// who wants its last event reads all of it.
+    pub fn packs(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let mut packed = 0_usize;
+        std::iter::from_fn(move || {
+            let start = packed.checked_sub(1).map_or(0, |last| self.ends[last]);
+            let first = *self.ends.get(packed)?;
+            let more = self.ends[packed + 1..].iter().take(PACK_EVENTS - 1);
+            let more = more.take_while(|end| **end - start <= PACK_BYTES);
+            let end = more.last().copied().unwrap_or(first);
+            packed = self.ends.partition_point(|other| *other <= end);
+            Some((packed, &self.bytes[start..end]))
+        })
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.ends.iter().scan(0, |start, end| {
             let body = &self.bytes[*start..*end];
@@ -155,4 +174,28 @@ fn failed(error: serde_json::Error) -> StoreError {
 
 fn misused(rule: &'static str) -> StoreError {
     StoreError::Failed(rule.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packs(sizes: &[usize]) -> Vec<(usize, usize)> {
+        let mut bodies = Bodies::default();
+        for size in sizes {
+            bodies.bytes.extend(vec![b'x'; *size]);
+            bodies.ends.push(bodies.bytes.len());
+        }
+        bodies.packs().map(|(last, bytes)| (last, bytes.len())).collect()
+    }
+
+    #[test]
+    fn packs_are_full_but_not_fuller() {
+        assert_eq!(packs(&[]), []);
+        assert_eq!(packs(&[5]), [(1, 5)]);
+        assert_eq!(packs(&[5, 6, 7]), [(3, 18)]);
+        assert_eq!(packs(&[1; 130]), [(64, 64), (128, 64), (130, 2)]);
+        assert_eq!(packs(&[PACK_BYTES, 1, 2]), [(1, PACK_BYTES), (3, 3)]);
+        assert_eq!(packs(&[1, 2 * PACK_BYTES, 2]), [(1, 1), (2, 2 * PACK_BYTES), (3, 2)]);
+    }
 }

@@ -64,6 +64,12 @@ impl Store for MemoryStore {
         answer(shelf.tasks.get(&task).map(Entry::fold).transpose())
     }
 
+    fn get(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<Task>> {
+        let shelf = self.shelf();
+        let entry = shelf.find(owner, agent, task);
+        answer(entry.map(Entry::fold).transpose())
+    }
+
     fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>> {
         let shelf = self.shelf();
         answer(shelf.tasks.get(&task).map_or(Ok(Vec::new()), |entry| entry.events(after, limit)))
@@ -251,7 +257,7 @@ impl Entry {
         let birth = TaskBirth { context: row.context, agent: row.agent, owner: row.owner, born: row.born };
         let mut fold = Fold::new(row.task, birth);
         for body in &self.events {
-            fold.take(body)?;
+            fold.take(decode(body)?)?;
         }
         Ok(fold.finish().expect("a task begins with its creation"))
     }

@@ -28,6 +28,9 @@ pub trait Store: Send + Sync + 'static {
     /// The task as of its last event.
     fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>>;
 
+    /// The same, found as `find` does.
+    fn get(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<Task>>;
+
     /// Events after `after`, in order, at most `limit` of them and about a megabyte; empty at the end.
     fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>>;
 

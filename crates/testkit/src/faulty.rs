@@ -90,6 +90,10 @@ impl<S: Store> Store for FaultyStore<S> {
         self.store.load(task)
     }
 
+    fn get(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<Task>> {
+        self.store.get(owner, agent, task)
+    }
+
     fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>> {
         self.store.events(task, after, limit)
     }

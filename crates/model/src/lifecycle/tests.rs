@@ -179,7 +179,7 @@ fn live(commands: Vec<Command>) -> Task {
         born: Birth(10),
     };
     let created = Created { message: message("first"), metadata: None, note: None, time: now() };
-    let mut task = Task::create(TaskId::parse("t1").unwrap(), birth, &created);
+    let mut task = Task::create(TaskId::parse("t1").unwrap(), birth, created);
     let mut standing = task.standing();
     for command in commands {
         for event in decide(&standing, command, now()).unwrap().events {

@@ -19,7 +19,7 @@ pub(super) struct Appender<'c> {
     pub tallies: Tallies<'c>,
     last_no: TaskNo,
     last_event: Statement<'c>,
-    insert_event: Statement<'c>,
+    insert_events: Statement<'c>,
     insert_task: Statement<'c>,
     standing: Statement<'c>,
     set_status: Statement<'c>,
@@ -46,7 +46,7 @@ impl<'c> Appender<'c> {
             tallies: Tallies::new(conn)?,
             last_no,
             last_event: conn.prepare("SELECT key FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1")?,
-            insert_event: conn.prepare("INSERT INTO events (key, body) VALUES (?1, ?2)")?,
+            insert_events: conn.prepare("INSERT INTO events (key, body) VALUES (?1, ?2)")?,
             insert_task: conn.prepare(
                 "INSERT INTO tasks (no, owner, agent, id, context, born, state, time, turn_over, created)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
@@ -65,8 +65,8 @@ impl<'c> Appender<'c> {
                 *no
             }
         };
-        for (seq, body) in (append.after + 1..).zip(append.events.iter()) {
-            self.insert_event.execute((key(no, seq), body))?;
+        for (count, pack) in append.events.packs() {
+            self.insert_events.execute((key(no, append.after + count as Seq), pack))?;
         }
         if let Some(snapshot) = &append.snapshot {
             self.keep_snapshot(no, append.last(), snapshot)?;

@@ -11,26 +11,64 @@ use sabir_model::{AgentId, State};
 use crate::page::cut;
 use crate::{Listing, Query, StoreError};
 
-use super::reader::fold;
+use super::reader::{self, Glance, fold};
 use super::rows::{self, Found, code, found, found_columns};
 
 pub(super) fn list(conn: &mut Connection, query: &Query) -> Result<Listing, StoreError> {
     // Total, page and folds are of one moment.
     let moment = conn.transaction()?;
-    let agents = agents(&moment, query)?;
+    let Places { tasks, more, total } = places(&moment, query)?;
+    let tasks = tasks.into_iter().filter_map(|task| fold(&moment, task).transpose());
+    Ok(Listing { tasks: tasks.collect::<Result<_, _>>()?, more, total })
+}
+
+/// The same, if it is a matter of a few short tasks and no counting.
+pub(super) fn glance(conn: &mut Connection, query: &Query) -> Result<Option<Listing>, StoreError> {
+    if query.limit > SHORT_PAGE || query.context.is_some() || query.since.is_some() {
+        return Ok(None);
+    }
+    let moment = conn.transaction()?;
+    let Places { tasks: found, more, total } = places(&moment, query)?;
+    let mut tasks = Vec::with_capacity(found.len());
+    let mut bytes = 0;
+    for task in found {
+        match reader::glance(&moment, task, PAGE_BYTES - bytes)? {
+            Glance::Whole(task, size) => {
+                tasks.extend(task);
+                bytes += size;
+            }
+            Glance::TooLong(_) => return Ok(None),
+        }
+    }
+    Ok(Some(Listing { tasks, more, total }))
+}
+
+const SHORT_PAGE: usize = 100;
+const PAGE_BYTES: usize = 128 << 10;
+
+/// Which tasks are on a page, not folded yet.
+struct Places {
+    tasks: Vec<Found>,
+    more: bool,
+    total: u64,
+}
+
+fn places(conn: &Connection, query: &Query) -> Result<Places, StoreError> {
+    let agents = agents(conn, query)?;
     let walks: Vec<Walk> = match query.context {
         Some(_) => vec![Walk::through_context(query)],
         None => agents.iter().map(|agent| Walk::through_agent(query, agent, query.state)).collect(),
     };
-    let mut page = Vec::new();
+    let is_merged = walks.len() > 1;
+    let mut tasks = Vec::new();
     for walk in walks {
-        page.extend(walk.page(&moment, query)?);
+        tasks.extend(walk.page(conn, query)?);
     }
-    page.sort_by(|a, b| (b.time, &b.id, &b.birth.agent).cmp(&(a.time, &a.id, &a.birth.agent)));
-    let more = cut(&mut page, query.limit);
-    let total = total(&moment, query, &agents)?;
-    let tasks = page.into_iter().filter_map(|task| fold(&moment, task).transpose());
-    Ok(Listing { tasks: tasks.collect::<Result<_, _>>()?, more, total })
+    if is_merged {
+        tasks.sort_by(|a, b| (b.time, &b.id, &b.birth.agent).cmp(&(a.time, &a.id, &a.birth.agent)));
+    }
+    let more = cut(&mut tasks, query.limit);
+    Ok(Places { tasks, more, total: total(conn, query, &agents)? })
 }
 
 fn agents(conn: &Connection, query: &Query) -> Result<Vec<AgentId>, StoreError> {

@@ -3,9 +3,6 @@
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// How long the writer waits for callers who were here a moment ago. A sync takes several times as long.
-const PATIENCE: Duration = Duration::from_micros(100);
-
 pub(super) struct Queue<T> {
     state: Mutex<State<T>>,
     filled: Condvar,
@@ -40,8 +37,8 @@ impl<T> Queue<T> {
     ///
     /// Those of the `last` group have just been answered, and callers who wait for their answers come back together.
     /// Taken one by one they would fall into groups that take turns, each with a sync of its own; so the writer waits
-    /// for them a little, as long as they really come.
-    pub fn drain(&self, last: usize) -> Vec<T> {
+    /// for them, as long as they really come and never longer than `patience` for the next.
+    pub fn drain(&self, last: usize, patience: Duration) -> Vec<T> {
         let mut state = self.lock();
         let wanted = state.waiting.len() + last;
         state.wanted = 1;
@@ -52,7 +49,7 @@ impl<T> Queue<T> {
         let mut seen = 0;
         while state.waiting.len() < wanted && state.waiting.len() > seen && state.is_open {
             seen = state.waiting.len();
-            (state, _) = self.filled.wait_timeout(state, PATIENCE).expect(UNBROKEN);
+            (state, _) = self.filled.wait_timeout(state, patience).expect(UNBROKEN);
         }
         std::mem::take(&mut state.waiting)
     }

@@ -1,9 +1,9 @@
 //! Lookups: one task, its events, and what belongs to it.
 
-use rusqlite::{Connection, OptionalExtension, Params};
+use rusqlite::{Connection, OptionalExtension, Params, Row};
 use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId};
 
-use crate::fold::{Fold, decode};
+use crate::fold::{Fold, decode, unpack};
 use crate::page::EVENT_BYTES;
 use crate::{Pending, StoreError, TaskNo, TaskRow};
 
@@ -39,6 +39,11 @@ pub(super) const CONVERSATION: &str = concat!(
 pub(super) const UNFINISHED: &str =
     concat!("SELECT ", task_columns!(), " FROM tasks INDEXED BY tasks_open WHERE state < 4 ORDER BY no");
 
+const NAMED: &str = concat!("SELECT ", found_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 AND agent = ?3");
+
+const NAMED_ANYWHERE: &str =
+    concat!("SELECT ", found_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 ORDER BY no DESC LIMIT 1");
+
 const LOAD: &str = concat!("SELECT ", found_columns!(), " FROM tasks WHERE no = ?1");
 
 pub(super) const EVENTS: &str = "SELECT key, body FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3";
@@ -50,8 +55,8 @@ pub(super) fn find(
     task: &TaskId,
 ) -> Result<Option<TaskRow>, StoreError> {
     match agent {
-        Some(agent) => one(conn, FIND, (owner.as_key(), task.as_str(), agent.as_str())),
-        None => one(conn, FIND_ANYWHERE, (owner.as_key(), task.as_str())),
+        Some(agent) => one(conn, FIND, (owner.as_key(), task.as_str(), agent.as_str()), task_row),
+        None => one(conn, FIND_ANYWHERE, (owner.as_key(), task.as_str()), task_row),
     }
 }
 
@@ -61,7 +66,7 @@ pub(super) fn keyed(
     agent: &AgentId,
     key: &IdempotencyKey,
 ) -> Result<Option<TaskRow>, StoreError> {
-    one(conn, KEYED, (owner.as_key(), agent.as_str(), key.as_str()))
+    one(conn, KEYED, (owner.as_key(), agent.as_str(), key.as_str()), task_row)
 }
 
 pub(super) fn waiting(
@@ -73,64 +78,101 @@ pub(super) fn waiting(
     many(conn, WAITING, (owner.as_key(), context.as_str(), agent.as_str()))
 }
 
-pub(super) fn load(conn: &Connection, no: TaskNo) -> Result<Option<Task>, StoreError> {
-    let mut select = conn.prepare_cached(LOAD)?;
-    let mut rows = select.query((no,))?;
-    match rows.next()? {
-        Some(row) => fold(conn, found(row)?),
-        None => Ok(None),
+/// A task by its number.
+pub(super) fn numbered(conn: &Connection, no: TaskNo) -> Result<Option<Found>, StoreError> {
+    one(conn, LOAD, (no,), found)
+}
+
+/// A task by its name, about to be folded.
+pub(super) fn named(
+    conn: &Connection,
+    owner: &Owner,
+    agent: Option<&AgentId>,
+    task: &TaskId,
+) -> Result<Option<Found>, StoreError> {
+    match agent {
+        Some(agent) => one(conn, NAMED, (owner.as_key(), task.as_str(), agent.as_str()), found),
+        None => one(conn, NAMED_ANYWHERE, (owner.as_key(), task.as_str()), found),
     }
 }
 
-/// Whether a task is read as fast as its row: a few events, and no snapshot that stands for many.
-pub(super) fn is_small(conn: &Connection, no: TaskNo) -> Result<bool, StoreError> {
-    let mut last =
-        conn.prepare_cached("SELECT key, length(body) FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3")?;
-    let (first, end) = keys(no).into_inner();
-    let mut rows = last.query((first, end, SMALL_EVENTS + 1))?;
-    let (mut events, mut bytes) = (0, 0);
+/// What was read of a task that may be too long to be read here and now.
+#[expect(clippy::large_enum_variant, reason = "made and taken apart at once")]
+pub(super) enum Glance {
+    /// All of it, and how many bytes of events it was; `None` if it is gone meanwhile.
+    Whole(Option<Task>, usize),
+    TooLong(Found),
+}
+
+/// Folds a task that is read as fast as its row: a few packs of events, and not more bytes than `limit`.
+pub(super) fn glance(conn: &Connection, task: Found, limit: usize) -> Result<Glance, StoreError> {
+    let mut select = conn.prepare_cached(EVENTS)?;
+    let (first, end) = keys(task.no).into_inner();
+    let mut rows = select.query((first, end, SMALL_ROWS + 1))?;
+    let mut fold = Fold::new(task.id.clone(), task.birth.clone());
+    let (mut count, mut bytes) = (0, 0);
     while let Some(row) = rows.next()? {
-        events += 1;
-        bytes += row.get::<_, i64>(1)?;
+        let (last, pack) = pack(row)?;
+        (count, bytes) = (count + 1, bytes + pack.len());
+        if count > SMALL_ROWS || bytes > limit {
+            return Ok(Glance::TooLong(task));
+        }
+        fold.take_pack(last, pack)?;
     }
-    Ok(events <= SMALL_EVENTS && bytes <= SMALL_BYTES)
+    Ok(Glance::Whole(fold.finish(), bytes))
 }
 
-const SMALL_EVENTS: i64 = 32;
-const SMALL_BYTES: i64 = 64 * 1024;
+const SMALL_ROWS: i64 = 8;
+pub(super) const SMALL_BYTES: usize = 32 << 10;
 
 /// Folds what is stored of a task; `None` if it is gone meanwhile.
 pub(super) fn fold(conn: &Connection, task: Found) -> Result<Option<Task>, StoreError> {
+    let task = match glance(conn, task, SMALL_BYTES)? {
+        Glance::Whole(task, _) => return Ok(task),
+        Glance::TooLong(task) => task,
+    };
     let mut snapshot = conn.prepare_cached("SELECT body FROM snapshots WHERE no = ?1")?;
     let mut rows = snapshot.query((task.no,))?;
     let mut fold = match rows.next()? {
-        Some(row) => Fold::resume(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?)?,
+        Some(row) => Fold::resume(blob(row, 0)?)?,
         None => Fold::new(task.id, task.birth),
     };
     let mut select = conn.prepare_cached(EVENTS)?;
     let mut rows = select.query((key(task.no, fold.seq() + 1), keys(task.no).end(), i64::MAX))?;
     while let Some(row) = rows.next()? {
-        fold.take(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?)?;
+        let (last, pack) = pack(row)?;
+        fold.take_pack(last, pack)?;
     }
     Ok(fold.finish())
 }
 
 pub(super) fn events(conn: &Connection, no: TaskNo, after: Seq, limit: usize) -> Result<Vec<Recorded>, StoreError> {
     let mut select = conn.prepare_cached(EVENTS)?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows_at_most = i64::try_from(limit).unwrap_or(i64::MAX);
     let first = key(no, after).saturating_add(1);
-    let mut rows = select.query((first, keys(no).end(), limit))?;
+    let mut rows = select.query((first, keys(no).end(), rows_at_most))?;
     let mut page = Vec::new();
     let mut bytes = 0;
-    while let Some(row) = rows.next()? {
-        let body = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
-        page.push(Recorded { seq: seq(row.get(0)?), event: decode(body)? });
-        bytes += body.len();
-        if bytes >= EVENT_BYTES {
-            break;
-        }
+    while page.len() < limit
+        && bytes < EVENT_BYTES
+        && let Some(row) = rows.next()?
+    {
+        let (last, pack) = pack(row)?;
+        bytes += pack.len();
+        // A reader may have stopped in the middle of a pack.
+        page.extend(unpack(last, pack)?.into_iter().filter(|event| event.seq > after));
     }
+    page.truncate(limit);
     Ok(page)
+}
+
+/// A row of `EVENTS`: the number of its last event, and the events.
+fn pack<'r>(row: &'r Row<'_>) -> Result<(Seq, &'r [u8]), StoreError> {
+    Ok((seq(row.get(0)?), blob(row, 1)?))
+}
+
+fn blob<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r [u8], StoreError> {
+    Ok(row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from)?)
 }
 
 /// The tasks that were active last, told in order of creation.
@@ -165,8 +207,7 @@ pub(super) fn agent_state(
 pub(super) fn inbox(conn: &Connection, no: TaskNo) -> Result<Vec<Message>, StoreError> {
     let (first, last) = keys(no).into_inner();
     let mut select = conn.prepare_cached("SELECT body FROM inbox WHERE key BETWEEN ?1 AND ?2 ORDER BY key")?;
-    let messages = select
-        .query_and_then((first, last), |row| decode(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?))?;
+    let messages = select.query_and_then((first, last), |row| decode(blob(row, 0)?))?;
     messages.collect()
 }
 
@@ -176,10 +217,15 @@ pub(super) fn unfinished(conn: &mut Connection) -> Result<Vec<Pending>, StoreErr
     rows.into_iter().map(|row| Ok(Pending { inbox: inbox(&moment, row.no)?, row })).collect()
 }
 
-fn one(conn: &Connection, sql: &str, params: impl Params) -> Result<Option<TaskRow>, StoreError> {
+fn one<T>(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
+) -> Result<Option<T>, StoreError> {
     let mut select = conn.prepare_cached(sql)?;
     let mut rows = select.query(params)?;
-    rows.next()?.map(task_row).transpose()
+    rows.next()?.map(read).transpose()
 }
 
 fn many(conn: &Connection, sql: &str, params: impl Params) -> Result<Vec<TaskRow>, StoreError> {

@@ -3,6 +3,9 @@
 //! The format of a file is its `user_version`: how many of the migrations it has been through. Each is
 //! done in one transaction, so a file is always at one format or the next. States are stored as in
 //! `rows`: 0 to 3 are open, 4 is completed, 5 to 7 are the other ends.
+//!
+//! A row of `events` holds what one append brought, one event behind the other, under the number of the last: most
+//! tasks are one row, and a reader finds the end of a task in the highest key.
 
 use rusqlite::Connection;
 
@@ -12,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x5341_4252;
 /// The newest format that we know.
 pub(super) const FORMAT: i64 = MIGRATIONS.len() as i64;
 
-const MIGRATIONS: [&str; 1] = [FORMAT_1];
+const MIGRATIONS: [&str; 2] = [FORMAT_1, FORMAT_2];
 
 /// An index must earn its cost on every append:
 /// - `tasks_time` and `tasks_context` give lists in their order;
@@ -74,6 +77,9 @@ INSERT INTO swept VALUES (0);
 
 CREATE TABLE probe (body BLOB NOT NULL);
 ";
+
+/// Rows of `events` had one event each; as packs of one they are read as before. Who knows only these must not read on.
+const FORMAT_2: &str = "";
 
 /// Brings a file of format `from` to the newest one.
 pub(super) fn migrate(conn: &mut Connection, from: i64) -> rusqlite::Result<()> {

@@ -18,6 +18,8 @@ use super::connect::{self, Durability, Settings};
 use super::lock::Lock;
 use super::pool::Pool;
 use super::queue::Queue;
+use super::reader::Glance;
+use super::rows::Found;
 use super::writer::{self, Job, Reply};
 use super::{checkpoint, list, open, reader};
 
@@ -85,6 +87,27 @@ impl SqliteStore {
         self.pool.look(move |conn| find(conn).map(Some), move |conn| again(conn))
     }
 
+    /// A whole task: read here and now if it is small.
+    fn whole(
+        &self,
+        find: impl Fn(&Connection) -> Result<Option<Found>, StoreError> + Clone + Send + 'static,
+    ) -> StoreFuture<'static, Option<Task>> {
+        let again = find.clone();
+        let look = move |conn: &mut Connection| {
+            let moment = conn.transaction()?;
+            match find(&moment)?.map(|found| reader::glance(&moment, found, reader::SMALL_BYTES)).transpose()? {
+                None => Ok(Some(None)),
+                Some(Glance::Whole(task, _)) => Ok(Some(task)),
+                Some(Glance::TooLong(_)) => Ok(None),
+            }
+        };
+        self.pool.look(look, move |conn| {
+            let moment = conn.transaction()?;
+            let task = again(&moment)?.map(|found| reader::fold(&moment, found)).transpose()?;
+            Ok(task.flatten())
+        })
+    }
+
     fn ask_writer<T: Send + 'static>(&self, job: impl FnOnce(Reply<T>) -> Job) -> StoreFuture<'static, T> {
         let (reply, answer) = oneshot::channel();
         // Queued here and not when first polled, so that appends are stored in the order of the calls.
@@ -118,11 +141,12 @@ impl Store for SqliteStore {
     }
 
     fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>> {
-        let look = move |conn: &mut Connection| match reader::is_small(conn, task)? {
-            true => reader::load(conn, task).map(Some),
-            false => Ok(None),
-        };
-        self.pool.look(look, move |conn| reader::load(conn, task))
+        self.whole(move |conn| reader::numbered(conn, task))
+    }
+
+    fn get(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<Task>> {
+        let (owner, agent, task) = (owner.clone(), agent.cloned(), task.clone());
+        self.whole(move |conn| reader::named(conn, &owner, agent.as_ref(), &task))
     }
 
     fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>> {
@@ -130,7 +154,8 @@ impl Store for SqliteStore {
     }
 
     fn list(&self, query: Query) -> StoreFuture<'_, Listing> {
-        self.pool.read(move |conn| list::list(conn, &query))
+        let again = query.clone();
+        self.pool.look(move |conn| list::glance(conn, &query), move |conn| list::list(conn, &again))
     }
 
     fn waiting(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Vec<TaskRow>> {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Error, Statement};
 use tokio::sync::oneshot;
@@ -27,6 +28,10 @@ pub(super) enum Job {
     Check(Reply<()>),
 }
 
+/// How long the writer waits for the next of those who were here a moment ago, at least and at most.
+const LEAST_PATIENCE: Duration = Duration::from_micros(100);
+const MOST_PATIENCE: Duration = Duration::from_millis(1);
+
 type Group = Vec<(Box<Encoded>, Reply<Appended>)>;
 
 /// Works until the queue is closed and empty.
@@ -36,14 +41,17 @@ pub(super) fn run(conn: &Connection, last_no: TaskNo, queue: &Queue<Job>, growth
         Ok(writer) => writer,
         Err(error) => return tracing::error!(%error, "the database cannot be written"),
     };
-    let mut last = 0;
+    let (mut last, mut patience) = (0, LEAST_PATIENCE);
     loop {
-        let jobs = queue.drain(last);
+        let jobs = queue.drain(last, patience);
         if jobs.is_empty() {
             return;
         }
         last = jobs.len();
+        let began = Instant::now();
         writer.work(jobs);
+        // Waiting is worth what it saves: a commit.
+        patience = began.elapsed().clamp(LEAST_PATIENCE, MOST_PATIENCE);
     }
 }
 
@@ -53,7 +61,7 @@ struct Closing<'a>(&'a Queue<Job>);
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
         self.0.close();
-        self.0.drain(0);
+        self.0.drain(0, Duration::ZERO);
     }
 }
 

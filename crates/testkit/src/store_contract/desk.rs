@@ -137,7 +137,7 @@ pub async fn fold(store: &dyn Store, row: &TaskRow) -> Task {
         TaskBirth { context: row.context.clone(), agent: row.agent.clone(), owner: row.owner.clone(), born: row.born };
     let events = events(store, row.no).await;
     let Some((Event::Created(created), later)) = events.split_first() else { panic!("no creation in {events:?}") };
-    let mut folded = Task::create(row.task.clone(), birth, created);
+    let mut folded = Task::create(row.task.clone(), birth, created.clone());
     for event in later {
         apply(&mut folded, event);
     }

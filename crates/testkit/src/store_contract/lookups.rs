@@ -1,6 +1,6 @@
 //! Finding tasks again, one by one and by what they wait for.
 
-use sabir_model::{Event, State, Task, apply};
+use sabir_model::{Event, State, Task, TaskId, apply};
 use sabir_store::{Beside, Pending, Query, Store};
 
 use super::desk::*;
@@ -41,9 +41,18 @@ pub async fn a_snapshot_of_another_moment_does_no_harm(store: &dyn Store) {
 pub async fn one_id_at_two_agents(store: &dyn Store) {
     let first = create(store, ["ann", "echo", "t1", "c1"], 500).await;
     let second = create(store, ["ann", "other", "t1", "c1"], 10).await;
+    let (ann, t1) = (owner("ann"), TaskId::parse("t1").unwrap());
     for (by, expected) in [(Some("echo"), Some(first)), (Some("other"), Some(second)), (Some("third"), None)] {
         assert_eq!(find(store, "ann", by, "t1").await.map(|row| row.no), expected, "{by:?}");
+        let whole = store.get(&ann, by.map(agent).as_ref(), &t1).await.unwrap();
+        let loaded = match expected {
+            Some(no) => Some(load(store, no).await),
+            None => None,
+        };
+        assert_eq!(whole, loaded, "{by:?}");
     }
+    assert_eq!(store.get(&ann, None, &t1).await.unwrap(), Some(load(store, second).await));
+    assert_eq!(store.get(&owner("bob"), None, &t1).await.unwrap(), None);
     // The one that was made last, whatever its clock said and whatever happened since.
     assert_eq!(find(store, "ann", None, "t1").await.unwrap().no, second);
     push(store, first, 1, &[status(State::Working, 900)]).await.unwrap();
