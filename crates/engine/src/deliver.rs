@@ -11,7 +11,7 @@ use crate::flight::Ticket;
 use crate::schedule::Room;
 use crate::sent::{Entrance, Sent};
 use crate::subscribe::beyond;
-use crate::topic::{Control, TopicKey};
+use crate::topic::{Control, Delivered, TopicKey};
 
 impl Engine {
     /// Hands a message to a task; returns when that is stored.
@@ -44,10 +44,11 @@ impl Engine {
             match lease.take() {
                 Err(driver) => {
                     let key = send.idempotency.clone();
-                    let control = Control::Deliver { message, key, tickets: std::mem::take(&mut tickets), done };
+                    let tickets_given = std::mem::take(&mut tickets);
+                    let control = Control::Deliver(Box::new(Delivered { message, key, tickets: tickets_given, done }));
                     if let Err(unsent) = driver.send(control) {
-                        if let Control::Deliver { tickets: unused, .. } = unsent.0 {
-                            tickets = unused;
+                        if let Control::Deliver(unheard) = unsent.0 {
+                            tickets = unheard.tickets;
                         }
                         tokio::task::yield_now().await;
                         continue;

@@ -39,7 +39,7 @@ pub use clock::{Clock, SystemClock};
 pub use engine::{Builder, Engine, Health, Recovery, RetentionPolicy, Settings};
 pub use entry::Entry;
 pub use subscribe::{Batch, Subscription};
-pub use turn::{Chunk, Ended, Said, Turn};
+pub use turn::{Ask, Chunk, Ended, Said, Turn};
 
 /// What a call is answered.
 pub type Answer = sabir_model::Answer<Subscription>;

@@ -67,17 +67,21 @@ pub(crate) enum Rest {
 
 /// What a driver is told while it has the task.
 pub(crate) enum Control {
-    Deliver {
-        message: Message,
-        key: Option<IdempotencyKey>,
-        tickets: Vec<Ticket>,
-        done: oneshot::Sender<Result<(), sabir_model::Error>>,
-    },
+    /// In a box, since a channel has room for many of the largest: every running task would pay for it.
+    Deliver(Box<Delivered>),
     Cancel {
         done: oneshot::Sender<Result<(), sabir_model::Error>>,
     },
     /// The server stops: settle by policy.
     Settle,
+}
+
+/// A message for a task that a driver has.
+pub(crate) struct Delivered {
+    pub(crate) message: Message,
+    pub(crate) key: Option<IdempotencyKey>,
+    pub(crate) tickets: Vec<Ticket>,
+    pub(crate) done: oneshot::Sender<Result<(), sabir_model::Error>>,
 }
 
 /// What a reader finds at its cursor.

@@ -29,20 +29,23 @@ pub struct Turn {
     pub(crate) store: Arc<dyn Store>,
 }
 
-/// What an agent says in mid-turn.
+/// What an agent says in mid-turn. What is large is in boxes: the channel has room for many.
 pub enum Said {
     /// No parts at all is a mere sign of life.
     Progress(Vec<Part>),
-    Tool(ToolCall),
-    Chunk(Chunk),
-    Ask {
-        state: State,
-        parts: Vec<Part>,
-        answer: oneshot::Sender<Message>,
-    },
+    Tool(Box<ToolCall>),
+    Chunk(Box<Chunk>),
+    Ask(Box<Ask>),
     Usage(Usage),
     /// What the agent wants to remember of the context.
     Remember(Option<String>),
+}
+
+/// A question to the caller.
+pub struct Ask {
+    pub state: State,
+    pub parts: Vec<Part>,
+    pub answer: oneshot::Sender<Message>,
 }
 
 /// A piece of an artifact. The id is the agent's own name for it, the same for every piece.
@@ -95,17 +98,17 @@ impl Turn {
 
     /// Tells of a tool: that it is used, and how that ended.
     pub async fn tool(&self, call: ToolCall) {
-        self.say(Said::Tool(call)).await;
+        self.say(Said::Tool(Box::new(call))).await;
     }
 
     /// Hands over a whole artifact.
     pub async fn artifact(&self, artifact: Artifact) {
-        self.say(Said::Chunk(Chunk { artifact, append: false, last: true })).await;
+        self.say(Said::Chunk(Box::new(Chunk { artifact, append: false, last: true }))).await;
     }
 
     /// Hands over a piece of an artifact.
     pub async fn chunk(&self, chunk: Chunk) {
-        self.say(Said::Chunk(chunk)).await;
+        self.say(Said::Chunk(Box::new(chunk))).await;
     }
 
     /// What the turn has cost so far; the last word counts.
@@ -121,7 +124,7 @@ impl Turn {
     /// Asks the caller in mid-turn. The task waits, the stream stays open, and this returns the answer.
     pub async fn ask(&self, state: State, parts: Vec<Part>) -> Result<Message, AgentError> {
         let (answer, answered) = oneshot::channel();
-        self.say(Said::Ask { state, parts, answer }).await;
+        self.say(Said::Ask(Box::new(Ask { state, parts, answer }))).await;
         answered.await.map_err(|_| AgentError("the turn was stopped before it was answered".into()))
     }
 

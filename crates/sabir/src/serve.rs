@@ -14,7 +14,9 @@ use sabir_server::{App, CardProfile, CardSettings, CorsSettings, Listeners, Serv
 use sabir_store::{Durability, MemoryStore, SqliteStore, Store};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::about::describe;
 use crate::config::{self, AgentKind, Config, LogFormat, StoreUrl};
@@ -257,15 +259,18 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 fn start_logging(config: &Config) {
-    let filter = EnvFilter::try_new(&config.log.level).unwrap_or_else(|_| EnvFilter::new("info"));
+    let info = || Targets::new().with_default(LevelFilter::INFO);
+    let filter = config.log.level.parse().unwrap_or_else(|_| info());
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_max_level(LevelFilter::TRACE)
         .with_writer(std::io::stderr)
         // A line that cannot be written is lost; to complain about that on the same stream would panic.
         .log_internal_errors(false);
     // A second start in one process keeps the first logger; there is nothing to say about it.
     let _ = match config.log.format {
-        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).with_target(false).try_init(),
-        LogFormat::Json => builder.json().try_init(),
+        LogFormat::Text => {
+            builder.with_ansi(std::io::stderr().is_terminal()).with_target(false).finish().with(filter).try_init()
+        }
+        LogFormat::Json => builder.json().finish().with(filter).try_init(),
     };
 }

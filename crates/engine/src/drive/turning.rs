@@ -17,8 +17,8 @@ use super::storing::Ack;
 use super::{Done, Driver};
 use crate::beacon::Beacon;
 use crate::schedule::Permit;
-use crate::topic::Control;
-use crate::{AgentError, Ended, Said, Turn};
+use crate::topic::{Control, Delivered};
+use crate::{AgentError, Ask, Ended, Said, Turn};
 
 /// What an agent may say ahead of the driver.
 const SAID_AHEAD: usize = 256;
@@ -189,8 +189,9 @@ impl Driver {
             Said::Usage(usage) => self.usage = Some(usage),
             Said::Remember(memory) => self.batch.beside.push(Beside::AgentState(memory)),
             // Who is told to stop gets no answers any more.
-            Said::Ask { answer, .. } if going.fate.is_some() => drop(answer),
-            Said::Ask { state, parts, answer } => {
+            Said::Ask(_) if going.fate.is_some() => {}
+            Said::Ask(ask) => {
+                let Ask { state, parts, answer } = *ask;
                 let question = self.speak(parts);
                 self.decide(Command::Ask { state, question });
                 going.asked = Some(answer);
@@ -203,7 +204,8 @@ impl Driver {
 
     fn take_control(&mut self, control: Control, going: &mut Going<'_>) {
         match control {
-            Control::Deliver { message, key, tickets, done } => {
+            Control::Deliver(delivered) => {
+                let Delivered { message, key, tickets, done } = *delivered;
                 if self.is_inbox_full() {
                     let _ = done.send(Err(Error::Busy(self.lease.key.agent.clone())));
                     return;

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::storing::{Ack, Waiting};
 use super::{Done, Driver, Unread};
 use crate::schedule::Permit;
-use crate::topic::Control;
+use crate::topic::{Control, Delivered};
 
 impl Driver {
     /// Waits for a place, and answers callers meanwhile. `None`: it is not wanted any more.
@@ -58,7 +58,8 @@ impl Driver {
     /// What a caller wants while no turn is running.
     fn answer(&mut self, control: Control) {
         match control {
-            Control::Deliver { message, key, tickets, done } => {
+            Control::Deliver(delivered) => {
+                let Delivered { message, key, tickets, done } = *delivered;
                 if self.is_inbox_full() {
                     let _ = done.send(Err(Error::Busy(self.lease.key.agent.clone())));
                     return;
