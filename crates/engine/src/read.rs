@@ -111,11 +111,13 @@ impl Engine {
         {
             return Ok(Whereabouts::Here(lease));
         }
-        let mut found = self.core.store.find(&caller.owner, first, id).await.map_err(told)?;
-        if found.is_none() && first != agent {
-            found = self.core.store.find(&caller.owner, agent, id).await.map_err(told)?;
+        // New names are looked for as often as known ones, so any agent's is asked for first: one look says that there is none.
+        let found = self.core.store.find(&caller.owner, agent, id).await.map_err(told)?;
+        let mut row = found.ok_or_else(|| Error::TaskNotFound(id.clone()))?;
+        if first.is_some_and(|first| *first != row.agent) {
+            let of_first = self.core.store.find(&caller.owner, first, id).await.map_err(told)?;
+            row = of_first.unwrap_or(row);
         }
-        let row = found.ok_or_else(|| Error::TaskNotFound(id.clone()))?;
         // What is in memory is as new as can be.
         let lease = self.core.feed.find(&caller.owner, Some(&row.agent), id);
         Ok(match lease.filter(|lease| lease.look(|_| ()).is_some()) {

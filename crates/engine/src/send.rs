@@ -184,9 +184,6 @@ impl Engine {
         let task = named.unwrap_or_else(|| new_id(TaskId::parse));
         let key = TopicKey { owner: caller.owner.clone(), agent: agency.hosted.id.clone(), task: task.clone() };
         let lease = self.core.feed.open(key.clone());
-        if is_named && lease.load(&*self.core.store).await.map_err(told)? {
-            return Ok(Creation::Taken);
-        }
         let control = match lease.take() {
             Ok(control) => control,
             Err(_) => {
@@ -222,8 +219,17 @@ impl Engine {
         let start = Start::Create { created: created.clone(), context, born: send.born, key: send.idempotency.clone() };
         let assignment = Assignment { lease, control, start, room: Some(room), tickets, done: Some(done) };
         drive::start(&self.core, agency, assignment);
-        stored.await.map_err(|_| Error::internal("the driver of a new task is gone"))??;
+        let stored = stored.await.map_err(|_| Error::internal("the driver of a new task is gone"))?;
+        if is_named && stored.is_err() && self.is_stored(&keep.key).await? {
+            // The name was free a moment ago.
+            return Ok(Creation::Taken);
+        }
+        stored?;
         Ok(Creation::Made(Sent { lease: keep, entrance: Entrance::Created(Box::new(created)) }))
+    }
+
+    async fn is_stored(&self, TopicKey { owner, agent, task }: &TopicKey) -> Result<bool, Error> {
+        Ok(self.core.store.find(owner, Some(agent), task).await.map_err(told)?.is_some())
     }
 }
 
