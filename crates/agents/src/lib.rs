@@ -1,11 +1,16 @@
 //! What does the work.
 //!
 //! `demo` is the agent that a new user meets first and that tests drive; `conformance` is the demo plus
-//! what the A2A project's own test kits expect of a system under test.
+//! what the A2A project's own test kits expect of a system under test. The rest runs programs: a
+//! `protocol` is how one is talked to, an `update` what it says, `program` how it is set up.
 
 mod conformance;
 mod demo;
 mod words;
+
+pub mod program;
+pub mod protocol;
+pub mod update;
 
 pub use conformance::ConformanceAgent;
 pub use demo::DemoAgent;

@@ -173,6 +173,11 @@ impl Driver {
 
     fn hear(&mut self, said: Said, going: &mut Going<'_>) {
         going.heard = Instant::now();
+        if going.asked.as_ref().is_some_and(oneshot::Sender::is_closed) {
+            // It waited long enough and goes on without an answer.
+            going.asked = None;
+            going.unpark();
+        }
         match said {
             Said::Progress(parts) => {
                 let message = self.speak_if_any(parts);
@@ -322,17 +327,21 @@ impl Going<'_> {
     fn answer(&mut self, actions: &[Action]) {
         for action in actions {
             if let Action::AnswerRun(message) = action {
-                self.permit.park(None);
-                if let (Some(since), Some(at)) = (self.parked.take(), &mut self.hard_limit) {
-                    // The time in which the caller thinks is not the agent's.
-                    *at += since.elapsed();
-                }
-                self.heard = Instant::now();
+                self.unpark();
                 if let Some(answer) = self.asked.take() {
                     let _ = answer.send(message.clone());
                 }
             }
         }
+    }
+
+    fn unpark(&mut self) {
+        self.permit.park(None);
+        if let (Some(since), Some(at)) = (self.parked.take(), &mut self.hard_limit) {
+            // The time in which the caller thinks is not the agent's.
+            *at += since.elapsed();
+        }
+        self.heard = Instant::now();
     }
 
     /// Tells the agent to stop, the first time; the reason that came first counts.

@@ -66,3 +66,24 @@ async fn a_callers_patience_does_not_change_the_task() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(desk.get(&task.id).await.status.state, State::Working);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_waited_long_enough_goes_on_and_is_timed_again() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        let asking = turn.ask(State::InputRequired, vec![Part::text("may I?")]);
+        assert!(tokio::time::timeout(Duration::from_secs(60), asking).await.is_err(), "nobody answers");
+        turn.progress("nobody answered").await;
+        turn.cancelled().await;
+        Ok::<_, AgentError>(Ended::Canceled)
+    });
+    let limits = Limits { idle_timeout: Some(Duration::from_secs(2)), ..Limits::default() };
+    let desk = Desk::limited(agent, limits).await;
+    let parked = desk.task(text("go")).await;
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    let task = desk.get(&parked.id).await;
+    assert_eq!(task.status.message.map(|message| message.text()).as_deref(), Some("nobody answered"));
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let task = desk.get(&parked.id).await;
+    let reason = task.status.message.map(|message| message.text());
+    assert_eq!(reason.as_deref(), Some("timed out: nothing was heard of the agent for 2s"));
+}

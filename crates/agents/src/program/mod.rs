@@ -1,0 +1,3 @@
+//! Programs as agents.
+
+pub mod settings;

@@ -1,0 +1,80 @@
+//! What is known of a program before it is run: which one, how it is talked to, where it works, what it may do.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::protocol::Approve;
+
+/// A program that we know by name, or one that the operator describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    ClaudeCode,
+    Codex,
+    Gemini,
+    Opencode,
+    Goose,
+    Copilot,
+    Qwen,
+    Vibe,
+    Cursor,
+    /// Any program that speaks the Agent Client Protocol.
+    Acp,
+    /// Any program that prints JSON lines in the simple vocabulary (`assistant`, `tool_use`, `result`, ...).
+    Generic,
+    /// Any program: its output is the answer, its exit status the outcome.
+    Command,
+}
+
+/// How a program is talked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Agent Client Protocol on standard input and output.
+    Acp,
+    /// The program's own protocol in both directions: Claude Code's control protocol, Codex's app-server.
+    Duplex,
+    /// The prompt on the command line or on standard input, JSON lines or text out, and the program ends.
+    OneShot,
+}
+
+/// How one agent runs its program.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub kind: Kind,
+    pub mode: Mode,
+    /// The program and its first arguments, instead of those of the kind.
+    pub command: Option<Vec<String>>,
+    /// More arguments, behind those that the mode needs.
+    pub arguments: Vec<String>,
+    pub model: Option<String>,
+    pub instructions: Option<String>,
+    pub workspace: PathBuf,
+    /// Where a caller may choose to work instead. Empty: nowhere.
+    pub roots: Vec<PathBuf>,
+    pub isolation: Isolation,
+    pub approve: Approve,
+    /// A question that is not answered in this time is answered with no.
+    pub approval_timeout: Option<Duration>,
+    /// What the program's environment has, beside what is passed on.
+    pub environment: Vec<(String, String)>,
+    /// Names of variables that are passed on, beside those that every program needs. `PREFIX_*` passes on many.
+    pub pass: Vec<String>,
+    /// Lines that ask for leave, in programs that ask in plain text.
+    pub approval_pattern: Option<String>,
+    /// What such a program reads for yes.
+    pub approval_response: String,
+    /// A longer line is no line of the program's vocabulary.
+    pub max_line: usize,
+    /// What a program may print in one turn, in bytes.
+    pub max_output: u64,
+    /// How long it may take to end after SIGTERM.
+    pub stop_grace: Duration,
+}
+
+/// Whether tasks share the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Isolation {
+    #[default]
+    Shared,
+    /// Each task has a git worktree of its own, and hands over its diff.
+    Worktree,
+}

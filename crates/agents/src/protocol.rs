@@ -1,0 +1,80 @@
+//! How a program is talked to: a protocol is a machine without hands.
+//!
+//! It is given the program's lines and says what to write, tell or ask. Whoever runs the program does that, so each
+//! protocol can be tested on recorded runs, and there is one way of running programs for all of them.
+
+use std::path::PathBuf;
+
+use crate::update::{Question, Reply, Update};
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    Tell(Update),
+    /// A line for the program's standard input, without its end.
+    Write(String),
+    /// To be answered with `Protocol::answer`; the program waits.
+    Ask(Question),
+    /// Nothing more will be written; many programs end only then.
+    CloseInput,
+}
+
+pub trait Protocol: Send {
+    /// The program has just been started.
+    fn begin(&mut self) -> Vec<Step>;
+
+    /// A line of its standard output, without its end. Lines that are not for us are no error.
+    fn hear(&mut self, line: &str) -> Vec<Step>;
+
+    /// The answer to a question of this protocol.
+    fn answer(&mut self, _question: &Question, _reply: &Reply) -> Vec<Step> {
+        Vec::new()
+    }
+
+    /// Asks the program to stop its turn by itself. Nothing: it has to be signalled.
+    fn interrupt(&mut self) -> Vec<Step> {
+        Vec::new()
+    }
+
+    /// The program has ended before its turn was over: what that means. `None`: it is a failure, and whoever ran it knows
+    /// the words for it.
+    fn ended(&mut self, _exit: &Exit) -> Option<Update> {
+        None
+    }
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Code(i32),
+    Signal(i32),
+}
+
+/// What a turn begins with, for programs that are told on the command line and for those that are told on stdin.
+#[derive(Debug, Clone, Default)]
+pub struct Prompt {
+    pub text: String,
+    /// Where it works.
+    pub folder: PathBuf,
+    /// The program's own session, to be gone on with.
+    pub session: Option<String>,
+    pub model: Option<String>,
+    /// What the operator adds to the program's own instructions.
+    pub instructions: Option<String>,
+    /// Whether tools may be used without asking.
+    pub approve: Approve,
+    /// Files of the message, as they lie in the workspace.
+    pub files: Vec<PathBuf>,
+}
+
+/// What happens when a program wants to use a tool that needs leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Approve {
+    /// The caller is asked.
+    #[default]
+    Ask,
+    /// Always yes.
+    All,
+    /// Always no.
+    None,
+}

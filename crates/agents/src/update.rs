@@ -1,0 +1,106 @@
+//! What a program tells while it works, whatever words it has for it.
+
+use sabir_model::Json;
+
+/// One thing that a program said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Update {
+    /// It is up. Programs may say so again at every turn.
+    Init {
+        session: Option<String>,
+        model: Option<String>,
+    },
+    /// The next piece of its answer.
+    Text(String),
+    /// A piece of what it thinks, which is not its answer.
+    Thought(String),
+    ToolUse {
+        id: String,
+        name: String,
+        input: Option<Json>,
+    },
+    /// A tool has come to an end; `name` where the program repeats it.
+    ToolResult {
+        id: String,
+        name: Option<String>,
+        output: String,
+        is_error: bool,
+    },
+    /// How it goes, in words for people: a retry, a denied tool.
+    Progress(String),
+    /// What this turn has used so far. The last word counts.
+    Spent(Spent),
+    /// It touched a file that its caller may want to have.
+    File(String),
+    /// The turn is over and went well.
+    Done {
+        summary: Option<String>,
+    },
+    /// The turn is over and did not; the text is for the caller.
+    Failed(String),
+    /// The turn is over because it was interrupted.
+    Interrupted,
+}
+
+/// Tokens and money of one turn.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Spent {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// US dollars, where the program knows.
+    pub cost: Option<f64>,
+}
+
+impl Eq for Spent {}
+
+/// What a program wants to know before it goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// The program's own name for it.
+    pub id: String,
+    /// In words for people, such as `Run "rm -rf build"?`
+    pub text: String,
+    pub tool: Option<String>,
+    /// What the tool would be called with.
+    pub input: Option<Json>,
+    /// What can be answered; at least one, unless any text will do.
+    pub choices: Vec<Choice>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub id: String,
+    pub name: String,
+    pub kind: ChoiceKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChoiceKind {
+    AllowOnce,
+    AllowAlways,
+    RejectOnce,
+    RejectAlways,
+    /// An answer that neither allows nor rejects, such as a colour.
+    Other,
+}
+
+impl ChoiceKind {
+    pub fn allows(self) -> bool {
+        matches!(self, ChoiceKind::AllowOnce | ChoiceKind::AllowAlways)
+    }
+
+    pub fn rejects(self) -> bool {
+        matches!(self, ChoiceKind::RejectOnce | ChoiceKind::RejectAlways)
+    }
+}
+
+/// What the caller, or the policy, has answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// One of the question's choices, by its id, and what was said with it.
+    Chosen { choice: String, said: Option<String> },
+    /// Free words, to a question that takes any.
+    Said(String),
+    /// Nobody will answer: the task was canceled or the time is up.
+    Nobody,
+}
