@@ -165,7 +165,9 @@ impl ClaudeCode {
         } else {
             let errors = unless_empty(&line.texts("errors").join("\n"));
             let words = errors.or_else(|| complaint(line)).or_else(|| summary.map(|summary| plainly(&summary)));
-            Update::Failed(words.unwrap_or(subtype))
+            Update::Failed(
+                words.or_else(|| unless_empty(&subtype)).unwrap_or_else(|| "it ended with an error".to_owned()),
+            )
         });
         updates
     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use sabir_model::Json;
+use sabir_model::{Json, MAX_DEPTH};
 use serde::Deserializer as _;
 use serde::de::{Error, Visitor};
 use serde_json::value::RawValue;
@@ -79,8 +79,9 @@ impl<'line> Object<'line> {
         self.list(name).into_iter().filter_map(text_of).collect()
     }
 
+    /// A value to be carried on as it is. What is nested too deep is not there; half is left for what it is wrapped in.
     pub(super) fn json(&self, name: &str) -> Option<Json> {
-        self.value(name).map(Json::from)
+        self.value(name).filter(|raw| depth(raw) < MAX_DEPTH / 2).map(Json::from)
     }
 
     /// What stands in a member that is a text, or a list of text blocks.
@@ -100,6 +101,27 @@ impl<'line> Object<'line> {
     fn value(&self, name: &str) -> Option<&'line RawValue> {
         self.0.get(name).copied().filter(|raw| raw.get() != "null")
     }
+}
+
+/// How deep a value is nested. It is well-formed, so its brackets match and its quotes end.
+fn depth(raw: &RawValue) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0_usize);
+    let mut bytes = raw.get().bytes();
+    let mut is_text = false;
+    while let Some(byte) = bytes.next() {
+        match byte {
+            // Whatever is escaped is no end of the text.
+            b'\\' if is_text => drop(bytes.next()),
+            b'"' => is_text = !is_text,
+            b'{' | b'[' if !is_text => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !is_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 fn text_of(raw: &RawValue) -> Option<String> {
@@ -137,6 +159,17 @@ mod tests {
         assert_eq!(object.object("o").content("b"), "x\ny");
         assert_eq!((object.has("z"), object.json("z")), (false, None));
         assert_eq!(object.id("n").as_deref(), Some("1.9"));
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_not_carried() {
+        let nested = |depth: usize| format!(r#"{{"input":{}"[[\"[["{}}}"#, "[".repeat(depth), "]".repeat(depth));
+        for (depth, is_carried) in [(0, true), (63, true), (64, false), (100_000, false)] {
+            let line = nested(depth);
+            let object = Object::parse(&line).unwrap();
+            assert_eq!(object.json("input").is_some(), is_carried, "{depth}");
+            assert_eq!(object.content("input").is_empty(), depth != 0 && depth != 1, "{depth}");
+        }
     }
 
     #[test]
