@@ -2,7 +2,8 @@
 //!
 //! `demo` is the agent that a new user meets first and that tests drive; `conformance` is the demo plus
 //! what the A2A project's own test kits expect of a system under test. The rest runs programs: a
-//! `protocol` is how one is talked to, an `update` what it says, `program` how it is set up.
+//! `protocol` is how one is talked to, an `update` what it says, `program` how it is set up; a `vocabulary` is what the
+//! lines of one program mean.
 
 mod conformance;
 mod demo;
@@ -11,6 +12,7 @@ mod words;
 pub mod program;
 pub mod protocol;
 pub mod update;
+pub mod vocabulary;
 
 pub use conformance::ConformanceAgent;
 pub use demo::DemoAgent;

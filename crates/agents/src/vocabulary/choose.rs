@@ -1,0 +1,74 @@
+//! Which words a program understands, and which it speaks.
+
+use crate::program::settings::{Kind, Settings};
+use crate::protocol::{Approve, Prompt, Protocol};
+use crate::vocabulary::approval::Approval;
+use crate::vocabulary::one_shot::OneShot;
+use crate::vocabulary::opening::with_instructions;
+use crate::vocabulary::{claude, codex, copilot, cursor, gemini, generic, goose, opencode, plain, qwen, vibe};
+
+/// Everything behind the program's name, and how what it prints is read.
+pub fn one_shot(kind: Kind, prompt: &Prompt) -> (Vec<String>, Box<dyn Protocol>) {
+    match kind {
+        Kind::ClaudeCode => {
+            (claude::arguments(prompt), OneShot::told(prompt.text.clone(), claude::ClaudeCode::new(prompt)))
+        }
+        Kind::Codex => (codex::arguments(prompt), OneShot::told(prompt.text.clone(), codex::Codex::new(prompt))),
+        Kind::Gemini => (gemini::arguments(prompt), OneShot::told(with_instructions(prompt), gemini::Gemini::new())),
+        Kind::Opencode => {
+            (opencode::arguments(prompt), OneShot::told(with_instructions(prompt), opencode::Opencode::new()))
+        }
+        Kind::Goose => (goose::arguments(prompt), OneShot::called(goose::Goose::new(prompt))),
+        Kind::Copilot => (copilot::arguments(prompt), OneShot::called(copilot::Copilot::new())),
+        Kind::Qwen => (qwen::arguments(prompt), OneShot::called(claude::ClaudeCode::new(prompt))),
+        Kind::Vibe => (vibe::arguments(prompt), OneShot::called(vibe::Vibe::new())),
+        Kind::Cursor => (cursor::arguments(prompt), OneShot::called(cursor::Cursor::new(prompt))),
+        Kind::Generic => (
+            generic::arguments(prompt),
+            Box::new(generic::Generic::new(prompt, Approval::default())) as Box<dyn Protocol>,
+        ),
+        // A program that speaks the Agent Client Protocol has no other words; what it prints is read as it is.
+        Kind::Acp | Kind::Command => (plain::arguments(prompt), Box::new(plain::Plain::new(prompt))),
+    }
+}
+
+/// The same as `one_shot`, with what the operator has set: further arguments, and how a program asks for leave.
+pub fn configured(settings: &Settings, prompt: &Prompt) -> (Vec<String>, Box<dyn Protocol>) {
+    let (mut arguments, mut protocol) = one_shot(settings.kind, prompt);
+    if settings.kind == Kind::Generic {
+        let approval = Approval::of(settings.approval_pattern.as_deref(), &settings.approval_response);
+        protocol = Box::new(generic::Generic::new(prompt, approval));
+    }
+    // Flags go before what has no flag: nothing may come behind the task, and a subcommand reads no flags of its parent.
+    let positional = match settings.kind {
+        Kind::Codex => codex::positional(prompt).len(),
+        Kind::Cursor => cursor::positional(prompt).len(),
+        Kind::Generic => generic::positional(prompt).len(),
+        _ => 0,
+    };
+    let end_of_flags = arguments.len() - positional;
+    arguments.splice(end_of_flags..end_of_flags, settings.arguments.iter().cloned());
+    (arguments, protocol)
+}
+
+/// What a program is told by its environment since it has no flag for it.
+pub fn environment(kind: Kind, prompt: &Prompt) -> Vec<(String, String)> {
+    let model = |name: &str| prompt.model.iter().map(|model| (name.to_owned(), model.clone())).collect::<Vec<_>>();
+    match kind {
+        // Without this it starts itself a second time, as its own child.
+        Kind::Gemini => vec![("GEMINI_CLI_NO_RELAUNCH".to_owned(), "true".to_owned())],
+        Kind::Goose => {
+            // In `approve` it would ask on a terminal; `chat` uses no tools.
+            let mode = if prompt.approve == Approve::All { "auto" } else { "chat" };
+            [vec![("GOOSE_MODE".to_owned(), mode.to_owned())], model("GOOSE_MODEL")].concat()
+        }
+        Kind::Opencode => match prompt.approve {
+            Approve::All => vec![],
+            // Asked where nobody answers, it says no by itself and stops.
+            Approve::Ask => vec![opencode::permission("ask")],
+            Approve::None => vec![opencode::permission("deny")],
+        },
+        Kind::Vibe => model("VIBE_ACTIVE_MODEL"),
+        _ => vec![],
+    }
+}

@@ -1,0 +1,224 @@
+//! Claude Code, and what its way of speaking has become: Qwen Code, Cursor and many small programs print the same lines.
+//!
+//! A line is a message of the conversation, with text, thoughts and tool calls as its blocks. With partial messages the
+//! blocks come in pieces first. `result` ends the turn. The simpler lines of old (`system/init`, and `tool_use`,
+//! `tool_result` and `error` as lines of their own) are understood as well.
+
+use crate::protocol::{Approve, Prompt};
+use crate::update::{Spent, Update};
+use crate::vocabulary::calls::Calls;
+use crate::vocabulary::complaint::{complaint, plainly};
+use crate::vocabulary::object::Object;
+use crate::vocabulary::one_shot::Vocabulary;
+use crate::vocabulary::opening::{flag, strings};
+use crate::vocabulary::streamed::Streamed;
+
+/// The prompt goes to its standard input.
+pub fn arguments(prompt: &Prompt) -> Vec<String> {
+    let mut arguments = strings(&["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]);
+    arguments.extend(flag("model", prompt.model.as_ref()));
+    arguments.extend(flag("append-system-prompt", prompt.instructions.as_ref()));
+    arguments.extend(flag("resume", prompt.session.as_ref()));
+    arguments.push(match prompt.approve {
+        // Refused to root by the program itself, which says so.
+        Approve::All => "--dangerously-skip-permissions".to_owned(),
+        // Nobody can be asked here: what needs leave is denied, and the run goes on.
+        Approve::Ask | Approve::None => "--permission-mode=default".to_owned(),
+    });
+    arguments
+}
+
+pub struct ClaudeCode {
+    /// The program counts money over the whole session.
+    is_resumed: bool,
+    text: Streamed,
+    thought: Streamed,
+    calls: Calls,
+}
+
+impl ClaudeCode {
+    pub fn new(prompt: &Prompt) -> Self {
+        Self {
+            is_resumed: prompt.session.is_some(),
+            text: Streamed::default(),
+            thought: Streamed::default(),
+            calls: Calls::default(),
+        }
+    }
+}
+
+impl Vocabulary for ClaudeCode {
+    fn read(&mut self, line: &Object) -> Vec<Update> {
+        match line.kind().as_str() {
+            "system" => system(line),
+            "system/init" => vec![init(line)],
+            "stream_event" if !is_of_helper(line) => self.piece(&line.object("event")),
+            "assistant" => self.assistant(line),
+            "user" => self.results(line),
+            "tool_use" => vec![self.tool_use(line)],
+            "tool_result" => vec![self.tool_result(line)],
+            "result" => self.result(line),
+            "error" => vec![Update::Failed(complaint(line).unwrap_or_else(|| "it failed without a reason".to_owned()))],
+            _ => vec![],
+        }
+    }
+}
+
+impl ClaudeCode {
+    fn piece(&mut self, event: &Object) -> Vec<Update> {
+        if event.kind() == "message_start" {
+            self.text.restart();
+            self.thought.restart();
+        }
+        let delta = event.object("delta");
+        match delta.kind().as_str() {
+            "text_delta" => {
+                let text = delta.words("text");
+                text.iter().for_each(|text| self.text.piece(text));
+                text.map(Update::Text).into_iter().collect()
+            }
+            "thinking_delta" => {
+                let thought = delta.words("thinking");
+                thought.iter().for_each(|thought| self.thought.piece(thought));
+                thought.map(Update::Thought).into_iter().collect()
+            }
+            _ => vec![],
+        }
+    }
+
+    fn assistant(&mut self, line: &Object) -> Vec<Update> {
+        let message = line.object("message");
+        let mut updates = vec![];
+        if let Some(text) = message.text("content") {
+            updates.extend(self.text(line, &text));
+        }
+        for block in message.objects("content") {
+            match block.kind().as_str() {
+                "text" => updates.extend(self.text(line, &block.text("text").unwrap_or_default())),
+                "thinking" => {
+                    let thought = block.text("thinking").unwrap_or_default();
+                    updates.extend(unless_empty(self.thought.rest_of(&thought)).map(Update::Thought));
+                }
+                "tool_use" => updates.push(self.tool_use(&block)),
+                _ => {}
+            }
+        }
+        updates
+    }
+
+    fn text(&mut self, line: &Object, text: &str) -> Option<Update> {
+        if is_of_helper(line) {
+            // What one agent says to another is not the answer.
+            unless_empty(text).map(Update::Thought)
+        } else if line.is_true("is_api_error_message") {
+            // The program speaks, not the model; the result says it again.
+            unless_empty(text).map(Update::Progress)
+        } else {
+            unless_empty(self.text.rest_of(text)).map(Update::Text)
+        }
+    }
+
+    /// Results of tools are lines of the user's side; what else stands there is an echo.
+    fn results(&mut self, line: &Object) -> Vec<Update> {
+        let mut updates = vec![];
+        for block in line.object("message").objects("content") {
+            if block.kind() == "tool_result" {
+                updates.push(self.tool_result(&block));
+            }
+        }
+        let has_failed = updates.iter().any(|update| matches!(update, Update::ToolResult { is_error: true, .. }));
+        if !has_failed {
+            // Only tools that write files name one here.
+            updates.extend(line.object("tool_use_result").words("filePath").map(Update::File));
+        }
+        updates
+    }
+
+    fn tool_use(&mut self, block: &Object) -> Update {
+        Update::ToolUse {
+            id: self.calls.open(block.id("id")),
+            name: block.words("name").unwrap_or_else(|| "tool".to_owned()),
+            input: block.json("input"),
+        }
+    }
+
+    fn tool_result(&mut self, block: &Object) -> Update {
+        Update::ToolResult {
+            id: self.calls.close(block.id("tool_use_id").or_else(|| block.id("id"))),
+            name: block.words("name"),
+            output: block.content("content"),
+            is_error: block.is_true("is_error"),
+        }
+    }
+
+    fn result(&mut self, line: &Object) -> Vec<Update> {
+        let mut updates: Vec<Update> = self.spent(line).map(Update::Spent).into_iter().collect();
+        let subtype = line.text("subtype").unwrap_or_default();
+        let reason = line.text("terminal_reason").unwrap_or_default();
+        let summary = line.words("result").or_else(|| line.words("summary"));
+        // An error of the model's provider is called a success that is an error.
+        let has_failed = line.is_true("is_error") || subtype.starts_with("error");
+        updates.push(if !has_failed {
+            Update::Done { summary }
+        } else if reason.starts_with("aborted") {
+            Update::Interrupted
+        } else {
+            let errors = unless_empty(&line.texts("errors").join("\n"));
+            let words = errors.or_else(|| complaint(line)).or_else(|| summary.map(|summary| plainly(&summary)));
+            Update::Failed(
+                words.or_else(|| unless_empty(&subtype)).unwrap_or_else(|| "it ended with an error".to_owned()),
+            )
+        });
+        updates
+    }
+
+    fn spent(&self, line: &Object) -> Option<Spent> {
+        let usage = ["usage", "cost"].into_iter().find(|name| line.has(name)).map(|name| line.object(name))?;
+        let mut input_tokens = usage.count("input_tokens").saturating_add(usage.count("inputTokens"));
+        // Whoever gives a total has counted what came from the cache as input already.
+        if !usage.has("total_tokens") {
+            for cached in
+                ["cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadTokens", "cacheWriteTokens"]
+            {
+                input_tokens = input_tokens.saturating_add(usage.count(cached));
+            }
+        }
+        Some(Spent {
+            input_tokens,
+            output_tokens: usage.count("output_tokens").saturating_add(usage.count("outputTokens")),
+            cost: line.number("total_cost_usd").filter(|_| !self.is_resumed),
+        })
+    }
+}
+
+fn system(line: &Object) -> Vec<Update> {
+    let said = |name: &str| line.words(name).unwrap_or_default();
+    match said("subtype").as_str() {
+        "init" => vec![init(line)],
+        "permission_denied" => {
+            vec![Update::Progress(format!("{} was not allowed: {}", said("tool_name"), said("message")))]
+        }
+        "api_retry" => {
+            let status = line.number("error_status").map(|status| format!("{status} ")).unwrap_or_default();
+            let (attempt, retries) = (line.count("attempt"), line.count("max_retries"));
+            vec![Update::Progress(format!(
+                "the model gave an error ({status}{}), retry {attempt} of {retries}",
+                said("error")
+            ))]
+        }
+        _ => vec![],
+    }
+}
+
+fn init(line: &Object) -> Update {
+    Update::Init { session: line.id("session_id").or_else(|| line.id("sessionId")), model: line.words("model") }
+}
+
+/// Agents that the agent has started speak in the same stream.
+fn is_of_helper(line: &Object) -> bool {
+    line.has("parent_tool_use_id")
+}
+
+fn unless_empty(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}

@@ -1,0 +1,235 @@
+//! What stands behind the name of each program, and what it is told on its standard input.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sabir_agents::program::settings::{Isolation, Kind, Mode, Settings};
+use sabir_agents::protocol::{Approve, Prompt};
+use sabir_agents::vocabulary::{configured, environment, one_shot};
+
+use crate::said::rows;
+
+/// A first turn with nothing set, which would be read as a flag by a careless program.
+fn bare() -> Prompt {
+    Prompt { text: "-rf x".to_owned(), ..Prompt::default() }
+}
+
+/// A later turn with everything set.
+fn full() -> Prompt {
+    Prompt {
+        text: "go on".to_owned(),
+        session: Some("s1".to_owned()),
+        model: Some("m1".to_owned()),
+        instructions: Some("be \"brief\"".to_owned()),
+        approve: Approve::All,
+        ..Prompt::default()
+    }
+}
+
+const BARE_INPUT: &str = "write \"-rf x\"\nclose input";
+const FULL_INPUT: &str = "write \"go on\"\nclose input";
+const NO_INPUT: &str = "close input";
+
+fn check(kind: Kind, prompt: &Prompt, arguments: &[&str], input: &str) {
+    let (said, mut protocol) = one_shot(kind, prompt);
+    assert_eq!(said, arguments, "{kind:?}");
+    assert_eq!(rows(&protocol.begin()).trim_end(), input, "{kind:?}");
+}
+
+#[test]
+fn claude() {
+    let usual = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"];
+    check(Kind::ClaudeCode, &bare(), &[&usual[..], &["--permission-mode=default"]].concat(), BARE_INPUT);
+    let set = ["--model=m1", "--append-system-prompt=be \"brief\"", "--resume=s1", "--dangerously-skip-permissions"];
+    check(Kind::ClaudeCode, &full(), &[&usual[..], &set].concat(), FULL_INPUT);
+}
+
+#[test]
+fn codex() {
+    check(Kind::Codex, &bare(), &["exec", "--json", "--skip-git-repo-check", "--sandbox=read-only", "-"], BARE_INPUT);
+    check(
+        Kind::Codex,
+        &full(),
+        &[
+            "exec",
+            "--json",
+            "--skip-git-repo-check",
+            "--model=m1",
+            "-c",
+            r#"developer_instructions="be \"brief\"""#,
+            "--dangerously-bypass-approvals-and-sandbox",
+            "resume",
+            "s1",
+            "-",
+        ],
+        FULL_INPUT,
+    );
+}
+
+#[test]
+fn gemini() {
+    check(Kind::Gemini, &bare(), &["--output-format=stream-json", "--approval-mode=default"], BARE_INPUT);
+    let set = ["--output-format=stream-json", "--model=m1", "--resume=s1", "--approval-mode=yolo"];
+    check(Kind::Gemini, &full(), &set, FULL_INPUT);
+}
+
+#[test]
+fn opencode() {
+    check(Kind::Opencode, &bare(), &["run", "--format=json", "--thinking"], BARE_INPUT);
+    let set = ["run", "--format=json", "--thinking", "--model=m1", "--session=s1", "--auto"];
+    check(Kind::Opencode, &full(), &set, FULL_INPUT);
+}
+
+#[test]
+fn goose() {
+    check(Kind::Goose, &bare(), &["run", "--output-format=stream-json", "--text=-rf x"], NO_INPUT);
+    let set =
+        ["run", "--output-format=stream-json", "--resume", "--session-id=s1", "--system=be \"brief\"", "--text=go on"];
+    check(Kind::Goose, &full(), &set, NO_INPUT);
+}
+
+#[test]
+fn copilot() {
+    check(Kind::Copilot, &bare(), &["--output-format=json", "--prompt=-rf x"], NO_INPUT);
+    let set = ["--output-format=json", "--model=m1", "--resume=s1", "--allow-all-tools", "--prompt=go on"];
+    check(Kind::Copilot, &full(), &set, NO_INPUT);
+}
+
+#[test]
+fn qwen() {
+    let usual = ["--output-format", "stream-json", "--include-partial-messages"];
+    check(Kind::Qwen, &bare(), &[&usual[..], &["--approval-mode=default", "--prompt=-rf x"]].concat(), NO_INPUT);
+    let set =
+        ["--model=m1", "--append-system-prompt=be \"brief\"", "--resume=s1", "--approval-mode=yolo", "--prompt=go on"];
+    check(Kind::Qwen, &full(), &[&usual[..], &set].concat(), NO_INPUT);
+}
+
+#[test]
+fn vibe() {
+    check(Kind::Vibe, &bare(), &["--trust", "--output=streaming", "--agent=ask", "--prompt=-rf x"], NO_INPUT);
+    let set = ["--trust", "--output=streaming", "--resume=s1", "--auto-approve", "--prompt=go on"];
+    check(Kind::Vibe, &full(), &set, NO_INPUT);
+}
+
+#[test]
+fn cursor() {
+    let usual = ["--print", "--output-format", "stream-json"];
+    check(Kind::Cursor, &bare(), &[&usual[..], &["--", "-rf x"]].concat(), NO_INPUT);
+    check(Kind::Cursor, &full(), &[&usual[..], &["-f", "--model=m1", "--resume=s1", "go on"]].concat(), NO_INPUT);
+}
+
+#[test]
+fn generic_and_any() {
+    // It may ask, so its input stays open.
+    check(Kind::Generic, &bare(), &["--", "-rf x"], "");
+    check(Kind::Generic, &full(), &["go on"], NO_INPUT);
+    check(Kind::Generic, &Prompt { approve: Approve::None, ..bare() }, &["--", "-rf x"], NO_INPUT);
+    check(Kind::Command, &bare(), &[], BARE_INPUT);
+    check(Kind::Command, &full(), &[], FULL_INPUT);
+}
+
+#[test]
+fn asking_where_nobody_answers_is_no() {
+    for kind in [Kind::ClaudeCode, Kind::Codex, Kind::Gemini, Kind::Copilot, Kind::Qwen, Kind::Vibe, Kind::Cursor] {
+        let none = Prompt { approve: Approve::None, ..bare() };
+        assert_eq!(one_shot(kind, &bare()).0, one_shot(kind, &none).0, "{kind:?}");
+    }
+}
+
+#[test]
+fn instructions_come_first_where_there_is_no_flag_for_them() {
+    let first = Prompt { session: None, ..full() };
+    for kind in [Kind::Gemini, Kind::Opencode, Kind::Command] {
+        let (_, mut protocol) = one_shot(kind, &first);
+        assert_eq!(rows(&protocol.begin()), "write \"be \\\"brief\\\"\\n\\ngo on\"\nclose input\n", "{kind:?}");
+    }
+    for (kind, start) in
+        [(Kind::Copilot, "--prompt="), (Kind::Vibe, "--prompt="), (Kind::Cursor, ""), (Kind::Generic, "")]
+    {
+        let (arguments, _) = one_shot(kind, &first);
+        assert_eq!(arguments.last().unwrap(), &format!("{start}be \"brief\"\n\ngo on"), "{kind:?}");
+    }
+}
+
+#[test]
+fn arguments_have_no_zero_bytes() {
+    for kind in [Kind::Goose, Kind::Copilot, Kind::Qwen, Kind::Vibe, Kind::Cursor, Kind::Generic] {
+        let (arguments, _) = one_shot(kind, &Prompt { text: "\0-a\0b".to_owned(), ..Prompt::default() });
+        assert!(arguments.iter().all(|argument| !argument.contains('\0')), "{kind:?}");
+        assert!(arguments.last().unwrap().ends_with("-ab"), "{kind:?}");
+    }
+}
+
+#[test]
+fn instructions_for_codex_are_toml() {
+    let prompt = Prompt { instructions: Some("a\n\"b\" \\ \u{7f}".to_owned()), ..bare() };
+    assert!(one_shot(Kind::Codex, &prompt).0.contains(&r#"developer_instructions="a\n\"b\" \\ \u007F""#.to_owned()));
+}
+
+#[test]
+fn the_environment_says_what_no_flag_can() {
+    let said = |kind, prompt: &Prompt| {
+        let variables = environment(kind, prompt);
+        variables.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    };
+    for (kind, approve, expected) in [
+        (Kind::ClaudeCode, Approve::All, ""),
+        (Kind::Gemini, Approve::None, "GEMINI_CLI_NO_RELAUNCH=true"),
+        (Kind::Goose, Approve::All, "GOOSE_MODE=auto GOOSE_MODEL=m1"),
+        (Kind::Goose, Approve::Ask, "GOOSE_MODE=chat GOOSE_MODEL=m1"),
+        (Kind::Opencode, Approve::All, ""),
+        (Kind::Opencode, Approve::Ask, r#"OPENCODE_PERMISSION={"bash":"ask","edit":"ask"}"#),
+        (Kind::Opencode, Approve::None, r#"OPENCODE_PERMISSION={"bash":"deny","edit":"deny"}"#),
+        (Kind::Vibe, Approve::None, "VIBE_ACTIVE_MODEL=m1"),
+    ] {
+        assert_eq!(said(kind, &Prompt { approve, ..full() }), expected, "{kind:?} {approve:?}");
+    }
+}
+
+#[test]
+fn further_arguments_stand_before_the_task() {
+    for (kind, prompt, expected) in [
+        (Kind::Generic, bare(), &["--extra", "--", "-rf x"][..]),
+        (Kind::Cursor, full(), &["--resume=s1", "--extra", "go on"]),
+        (Kind::Codex, full(), &["--extra", "resume", "s1", "-"]),
+        (Kind::Codex, bare(), &["--extra", "-"]),
+        (Kind::Gemini, bare(), &["--approval-mode=default", "--extra"]),
+        (Kind::Command, bare(), &["--extra"]),
+    ] {
+        let (arguments, _) = configured(&settings(kind, None), &prompt);
+        assert!(
+            arguments.ends_with(&expected.iter().map(|&word| word.to_owned()).collect::<Vec<_>>()),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn a_generic_program_asks_as_it_is_configured_to() {
+    let (_, mut protocol) = configured(&settings(Kind::Generic, Some("^May I")), &bare());
+    assert_eq!(rows(&protocol.hear("Continue?")), "");
+    assert!(rows(&protocol.hear("May I go")).starts_with("ask question-1 \"May I go\""));
+}
+
+fn settings(kind: Kind, pattern: Option<&str>) -> Settings {
+    Settings {
+        kind,
+        mode: Mode::OneShot,
+        command: None,
+        arguments: vec!["--extra".to_owned()],
+        model: None,
+        instructions: None,
+        workspace: PathBuf::new(),
+        roots: vec![],
+        isolation: Isolation::Shared,
+        approve: Approve::Ask,
+        approval_timeout: None,
+        environment: vec![],
+        pass: vec![],
+        approval_pattern: pattern.map(str::to_owned),
+        approval_response: "y".to_owned(),
+        max_line: 1 << 20,
+        max_output: 1 << 30,
+        stop_grace: Duration::from_secs(2),
+    }
+}
