@@ -84,12 +84,18 @@ fn choice(option: &Value) -> Option<Choice> {
 
 fn text(tool: &Tool) -> String {
     let is_execution = tool.kind.as_deref() == Some("execute");
-    let command = tool::command(&tool.input).or_else(|| tool.title.clone().filter(|_| is_execution));
-    match (command, &tool.title) {
-        (Some(command), _) => format!("Run \"{command}\"?"),
-        (None, Some(title)) if *title != tool.name => format!("Allow {}: {title}?", tool.name),
-        (None, _) => format!("Allow {}?", tool.name),
+    if let Some(command) = tool::command(&tool.input).or_else(|| tool.title.clone().filter(|_| is_execution)) {
+        return format!("Run \"{command}\"?");
     }
+    let mut text = format!("Allow {}", tool.name);
+    if let Some(title) = tool.title.as_ref().filter(|title| **title != tool.name) {
+        text.push_str(&format!(": {title}"));
+    }
+    // A title may leave out what the tool works on.
+    if let Some(target) = tool::target(&tool.input).filter(|target| !text.contains(target)) {
+        text.push_str(&format!(" ({target})"));
+    }
+    text + "?"
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! A program may announce a tool before it knows its input, repeat it with more, or say nothing before it asks for leave.
 //! A tool is told once, as soon as its input is known or it runs.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::duplex::reading::{carried, count_at, list_at, owned_text_at, text_at};
 use crate::update::Update;
@@ -155,12 +155,18 @@ pub(super) fn plan(update: &Value) -> Option<String> {
 
 /// For questions: what the input says that a person wants to see first.
 pub(super) fn command(input: &Value) -> Option<String> {
-    let input: &Map<String, Value> = input.as_object()?;
     match input.get("command")? {
         Value::String(command) => Some(command.clone()),
         Value::Array(words) => Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")),
         _ => None,
     }
+}
+
+/// What the tool works on: a file, or an address.
+pub(super) fn target(input: &Value) -> Option<&str> {
+    ["/path", "/file_path", "/filePath", "/filepath", "/fileName", "/url"]
+        .iter()
+        .find_map(|pointer| text_at(input, pointer))
 }
 
 #[cfg(test)]
