@@ -2,8 +2,8 @@
 //!
 //! `demo` is the agent that a new user meets first and that tests drive; `conformance` is the demo plus
 //! what the A2A project's own test kits expect of a system under test. The rest runs programs: a
-//! `protocol` is how one is talked to, an `update` what it says, `program` how it is set up. `duplex` are the protocols of
-//! programs that are told and asked while they work.
+//! `protocol` is how one is talked to, an `update` what it says, `program` how it is set up, and
+//! `duplex` are the protocols of programs that are told and asked while they work.
 
 mod conformance;
 mod demo;

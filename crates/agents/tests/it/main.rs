@@ -1,5 +1,5 @@
-//! The tables of the demo and the conformance agent, row by row, through the engine; the protocols of programs on recorded
-//! runs.
+//! The tables of the demo and the conformance agent, row by row, through the engine; the protocols of programs on
+//! recorded runs.
 
 mod conformance;
 mod demo;

@@ -59,7 +59,10 @@ mod tests {
 
     #[test]
     fn auto_is_full_access_in_goose_only() {
-        let session = |description: &str| json!({"modes": {"currentModeId": "x", "availableModes": [{"id": "auto", "description": description}]}});
+        let session = |description: &str| {
+            let mode = json!({"id": "auto", "description": description});
+            json!({"modes": {"currentModeId": "x", "availableModes": [mode]}})
+        };
         assert_eq!(full_access(&session("Automatically approve tool calls")).as_deref(), Some("auto"));
         assert_eq!(full_access(&session("Claude handles permission decisions")), None);
     }

@@ -1,8 +1,8 @@
 //! What a turn has used, from the many places where programs say it.
 //!
-//! Tokens come with the result of the prompt: `usage`, or `_meta.quota` in Gemini. Money comes in `usage_update`, as the
-//! sum of the session, so it is the turn's own only in a new session. Vibe also counts tokens for the whole session, but
-//! says where it stands when it loads one.
+//! Tokens come with the result of the prompt: `usage`, or `_meta.quota` in Gemini. Money comes in `usage_update`, as
+//! the sum of the session, so it is the turn's own only in a new session. Vibe also counts tokens for the whole session,
+//! but says where it stands when it loads one.
 
 use serde_json::Value;
 

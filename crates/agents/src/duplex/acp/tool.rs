@@ -1,7 +1,7 @@
 //! The tools of a turn, put together from what is said of them piece by piece.
 //!
-//! A program may announce a tool before it knows its input, repeat it with more, or say nothing before it asks for leave.
-//! A tool is told once, as soon as its input is known or it runs.
+//! A program may announce a tool before it knows its input, repeat it with more, or say nothing before it asks for
+//! leave. A tool is told once, as soon as its input is known or it runs.
 
 use serde_json::{Value, json};
 
