@@ -2,13 +2,15 @@
 //!
 //! `demo` is the agent that a new user meets first and that tests drive; `conformance` is the demo plus
 //! what the A2A project's own test kits expect of a system under test. The rest runs programs: a
-//! `protocol` is how one is talked to, an `update` what it says, `program` how it is set up; a `vocabulary` is what the
-//! lines of one program mean.
+//! `protocol` is how one is talked to, an `update` what it says. `vocabulary` has the protocols of programs that are run
+//! once per turn, `duplex` those of programs that are told and asked while they work; `process` keeps a program within
+//! bounds, and `program` puts all of it together.
 
 mod conformance;
 mod demo;
 mod words;
 
+pub mod duplex;
 pub mod program;
 pub mod protocol;
 pub mod update;

@@ -1,9 +1,10 @@
-//! The tables of the demo and the conformance agent, row by row, through the engine; and what programs say, on recorded
-//! runs.
+//! The tables of the demo and the conformance agent, row by row, through the engine; the protocols of programs on
+//! recorded runs.
 
 mod command_lines;
 mod conformance;
 mod demo;
+mod duplex;
 mod nonsense;
 mod recorded;
 mod said;

@@ -1,0 +1,424 @@
+//! The conversation: greet, open a session, prepare it, prompt, and listen until the turn is over.
+
+use std::collections::VecDeque;
+
+use serde_json::{Value, json};
+
+use super::mode;
+use super::permission::{Pending, cancelled};
+use super::quirk::{self, Quirk};
+use super::spent::{Meter, Origin};
+use super::tool::{self, Tools};
+use crate::duplex::attachment::{self, Attachment};
+use crate::duplex::jsonrpc::{self, Fault, Header, Incoming};
+use crate::duplex::reading::{list_at, owned_text_at, plain_words, text_at};
+use crate::protocol::{Approve, Exit, Prompt, Protocol, Step};
+use crate::update::{Question, Reply, Update};
+
+const VERSION: u64 = 1;
+
+/// The program has to be logged in before it can be used.
+const AUTH_REQUIRED: i64 = -32000;
+
+pub struct Acp {
+    prompt: Prompt,
+    attachments: Vec<Attachment>,
+    stage: Stage,
+    /// The number of our last request; the only one that waits for an answer.
+    asked: u64,
+    /// What the program said of itself.
+    initialized: Value,
+    quirk: Quirk,
+    session: String,
+    origin: Origin,
+    pending: Vec<Pending>,
+    tools: Tools,
+    meter: Meter,
+    /// Updates that may belong to a replay which is still under way.
+    held: Option<Vec<Update>>,
+    /// Why the turn fails although the program will say that it ended well.
+    failure: Option<String>,
+    interrupt: Interrupt,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Stage {
+    Greeting,
+    Opening,
+    Preparing(VecDeque<Preparation>),
+    Prompted,
+    Over,
+}
+
+/// What is set in a session before it is prompted.
+#[derive(Debug, PartialEq, Eq)]
+enum Preparation {
+    Model(String),
+    Mode(String),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Interrupt {
+    NotAsked,
+    Asked,
+}
+
+impl Acp {
+    pub fn new(prompt: Prompt, attachments: Vec<Attachment>) -> Self {
+        let attachments = attachment::all_of(&prompt, attachments);
+        Self {
+            prompt,
+            attachments,
+            stage: Stage::Greeting,
+            asked: 0,
+            initialized: Value::Null,
+            quirk: Quirk::None,
+            session: String::new(),
+            origin: Origin::New,
+            pending: Vec::new(),
+            tools: Tools::default(),
+            meter: Meter::default(),
+            held: None,
+            failure: None,
+            interrupt: Interrupt::NotAsked,
+        }
+    }
+
+    fn request(&mut self, method: &str, params: Value) -> Step {
+        self.asked += 1;
+        Step::Write(jsonrpc::request(Header::Version2, self.asked, method, params))
+    }
+
+    fn answered(&mut self, outcome: Result<Value, Fault>) -> Vec<Step> {
+        match (&mut self.stage, outcome) {
+            (Stage::Greeting, Ok(result)) => self.greeted(result),
+            (Stage::Greeting, Err(fault)) => self.fail(format!("the program does not start: {}", fault.message)),
+            (Stage::Opening, Ok(result)) => self.opened(&result),
+            (Stage::Opening, Err(fault)) if fault.code == AUTH_REQUIRED => self.fail_logged_out(&fault),
+            (Stage::Opening, Err(fault)) if self.origin == Origin::GoneOnWith => self.open_anew(&fault.message),
+            (Stage::Opening, Err(fault)) => self.fail(format!("the program opens no session: {}", fault.message)),
+            (Stage::Preparing(preparations), outcome) => {
+                let tried = preparations.pop_front();
+                let mut steps = Vec::new();
+                // Without the right mode it asks more often, which is answered anyway.
+                if let (Some(Preparation::Model(model)), Err(fault)) = (tried, outcome) {
+                    steps.push(progress(format!("The model {model} cannot be chosen: {}", fault.message)));
+                }
+                steps.extend(self.prepare());
+                steps
+            }
+            (Stage::Prompted, Ok(result)) => self.ended_turn(&result),
+            (Stage::Prompted, Err(_)) if self.interrupt == Interrupt::Asked => self.over(Update::Interrupted),
+            (Stage::Prompted, Err(fault)) => {
+                let is_logged_out = fault.code == AUTH_REQUIRED && fault.message.to_lowercase().contains("auth");
+                if is_logged_out { self.fail_logged_out(&fault) } else { self.fail(fault.message) }
+            }
+            (Stage::Over, _) => Vec::new(),
+        }
+    }
+
+    fn greeted(&mut self, initialized: Value) -> Vec<Step> {
+        if let Some(version) =
+            initialized.get("protocolVersion").and_then(Value::as_u64).filter(|spoken| *spoken != VERSION)
+        {
+            return self
+                .fail(format!("the program speaks version {version} of the Agent Client Protocol, not {VERSION}"));
+        }
+        self.quirk = Quirk::of(&initialized);
+        self.initialized = initialized;
+        let capability = |pointer: &str| self.initialized.pointer(pointer);
+        let can_load = capability("/agentCapabilities/loadSession") == Some(&Value::Bool(true));
+        let can_resume = capability("/agentCapabilities/sessionCapabilities/resume").is_some_and(|can| !can.is_null());
+        let method = match self.prompt.session {
+            None => return vec![self.open()],
+            Some(_) if can_load => "session/load",
+            Some(_) if can_resume => "session/resume",
+            Some(_) => return self.open_anew("the program keeps no sessions"),
+        };
+        self.stage = Stage::Opening;
+        self.origin = Origin::GoneOnWith;
+        let params = json!({"sessionId": self.prompt.session, "cwd": self.folder(), "mcpServers": []});
+        vec![self.request(method, params)]
+    }
+
+    fn open(&mut self) -> Step {
+        self.stage = Stage::Opening;
+        self.origin = Origin::New;
+        let params = json!({"cwd": self.folder(), "mcpServers": []});
+        self.request("session/new", params)
+    }
+
+    fn open_anew(&mut self, reason: &str) -> Vec<Step> {
+        let told = progress(format!("The earlier session cannot be gone on with, a new one begins: {reason}"));
+        vec![told, self.open()]
+    }
+
+    fn opened(&mut self, session: &Value) -> Vec<Step> {
+        // The answer to `session/load` need not repeat the id.
+        let known = self.prompt.session.clone().filter(|_| self.origin == Origin::GoneOnWith);
+        let Some(id) = owned_text_at(session, "/sessionId").or(known) else {
+            return self.fail("the program opens no session".into());
+        };
+        self.session = id;
+        let mut steps = vec![Step::Tell(Update::Init { session: Some(self.session.clone()), model: model(session) })];
+        let mut preparations = VecDeque::new();
+        match self.prompt.model.clone() {
+            Some(model) if session.get("models").is_some_and(Value::is_object) => {
+                preparations.push_back(Preparation::Model(model));
+            }
+            Some(model) => steps.push(progress(format!("The program does not let its model be chosen: {model}"))),
+            None => {}
+        }
+        if self.prompt.approve == Approve::All {
+            preparations.extend(mode::full_access(session).map(Preparation::Mode));
+        }
+        self.stage = Stage::Preparing(preparations);
+        steps.extend(self.prepare());
+        steps
+    }
+
+    /// Sends the next preparation, and the prompt when there is none.
+    fn prepare(&mut self) -> Vec<Step> {
+        let next = match &self.stage {
+            Stage::Preparing(preparations) => preparations.front(),
+            _ => None,
+        };
+        let (method, params) = match next {
+            Some(Preparation::Model(model)) => {
+                ("session/set_model", json!({"sessionId": self.session, "modelId": model}))
+            }
+            Some(Preparation::Mode(mode)) => ("session/set_mode", json!({"sessionId": self.session, "modeId": mode})),
+            None => {
+                self.stage = Stage::Prompted;
+                if self.quirk == Quirk::ReplaysLate && self.origin == Origin::GoneOnWith {
+                    self.held = Some(Vec::new());
+                }
+                ("session/prompt", json!({"sessionId": self.session, "prompt": self.content()}))
+            }
+        };
+        vec![self.request(method, params)]
+    }
+
+    fn content(&self) -> Vec<Value> {
+        let text = match &self.prompt.instructions {
+            Some(instructions) if self.origin == Origin::New => format!("{instructions}\n\n{}", self.prompt.text),
+            _ => self.prompt.text.clone(),
+        };
+        let takes_images =
+            self.initialized.pointer("/agentCapabilities/promptCapabilities/image") == Some(&Value::Bool(true));
+        let file = |file: &Attachment| match file.image().filter(|_| takes_images) {
+            Some((media_type, data)) => json!({"type": "image", "mimeType": media_type, "data": data}),
+            None => {
+                let mut link =
+                    json!({"type": "resource_link", "uri": file.uri(&self.prompt.folder), "name": file.name});
+                if let Some(media_type) = &file.media_type {
+                    link["mimeType"] = json!(media_type);
+                }
+                link
+            }
+        };
+        let text = json!({"type": "text", "text": text});
+        [text].into_iter().chain(self.attachments.iter().map(file)).collect()
+    }
+
+    fn requested(&mut self, id: Value, method: &str, params: &Value) -> Vec<Step> {
+        if method != "session/request_permission" {
+            // Files and terminals are not offered: the program has its own hands in the workspace.
+            return vec![Step::Write(jsonrpc::method_not_found(Header::Version2, &id))];
+        }
+        let asked_for = params.get("toolCall").and_then(|call| self.tools.asked_for(call));
+        let (tool, told) = asked_for.map_or((None, None), |(tool, told)| (Some(tool), told));
+        let pending = Pending::new(id, params, tool);
+        let mut steps = self.release();
+        steps.extend(told.map(Step::Tell));
+        let decided = if self.stage == Stage::Prompted && self.interrupt == Interrupt::NotAsked {
+            pending.decided_by(self.prompt.approve)
+        } else {
+            Some(cancelled())
+        };
+        match decided {
+            Some(outcome) => steps.push(Step::Write(jsonrpc::result(Header::Version2, &pending.id, outcome))),
+            None => {
+                steps.push(Step::Ask(pending.question.clone()));
+                self.pending.push(pending);
+            }
+        }
+        steps
+    }
+
+    fn notified(&mut self, method: &str, params: &Value) -> Vec<Step> {
+        let Some(update) = params.get("update").filter(|_| method == "session/update") else { return Vec::new() };
+        if self.stage != Stage::Prompted {
+            // What comes before the prompt is the past of the session.
+            if text_at(update, "/sessionUpdate") == Some("usage_update") {
+                self.meter.start_at(update);
+            }
+            return Vec::new();
+        }
+        if text_at(params, "/sessionId").is_some_and(|session| session != self.session) {
+            return Vec::new();
+        }
+        let updates = self.tell(update);
+        match &mut self.held {
+            Some(held) => {
+                held.extend(updates);
+                Vec::new()
+            }
+            None => updates.into_iter().map(Step::Tell).collect(),
+        }
+    }
+
+    fn tell(&mut self, update: &Value) -> Vec<Update> {
+        let text = || owned_text_at(update, "/content/text");
+        match text_at(update, "/sessionUpdate").unwrap_or_default() {
+            "agent_message_chunk" => text().and_then(|text| self.piece(update, text)).into_iter().collect(),
+            "agent_thought_chunk" => text().map(Update::Thought).into_iter().collect(),
+            "tool_call" | "tool_call_update" => self.tools.note(update),
+            "plan" => tool::plan(update).map(Update::Progress).into_iter().collect(),
+            "usage_update" => {
+                self.meter.note(update);
+                Vec::new()
+            }
+            "session_info_update" => {
+                match quirk::thread_state(update) {
+                    Some("systemError") => self.failure = Some("the program broke off its turn".into()),
+                    Some("active") => self.failure = None,
+                    _ => {}
+                }
+                Vec::new()
+            }
+            "available_commands_update" => {
+                // The replay is over, and what was held belongs to it.
+                self.held = None;
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// A piece of text: mostly of the answer.
+    fn piece(&mut self, update: &Value, text: String) -> Option<Update> {
+        let is_notice = self.quirk == Quirk::NoticesAmongText && text_at(update, "/messageId").is_none();
+        if is_notice && self.failure.is_some() {
+            self.failure = Some(plain_words(&text));
+            return None;
+        }
+        if is_notice {
+            return Some(Update::Progress(text.trim().to_owned()));
+        }
+        if quirk::is_told_failure(&text) {
+            self.failure = Some(text.trim().to_owned());
+            return None;
+        }
+        self.failure = None;
+        Some(Update::Text(text))
+    }
+
+    fn ended_turn(&mut self, result: &Value) -> Vec<Step> {
+        let mut steps = self.release();
+        steps.extend(self.meter.total(self.origin, result).map(|spent| Step::Tell(Update::Spent(spent))));
+        let failed = |words: &str| Update::Failed(words.to_owned());
+        let end = match (text_at(result, "/stopReason"), self.failure.take()) {
+            // Goose ends an interrupted turn as if it were done.
+            (Some("cancelled"), _) => Update::Interrupted,
+            _ if self.interrupt == Interrupt::Asked => Update::Interrupted,
+            (Some("end_turn"), None) => Update::Done { summary: None },
+            (Some("end_turn"), Some(words)) => Update::Failed(words),
+            (Some("max_tokens"), _) => failed("the answer is longer than its model may write"),
+            (Some("max_turn_requests"), _) => failed("the program asked its model as often as it may in one turn"),
+            (Some("refusal"), _) => failed("the model refuses to answer"),
+            (Some(reason), _) => Update::Failed(format!("the program stopped: {reason}")),
+            (None, _) => failed("the program stopped and gave no reason"),
+        };
+        steps.extend(self.over(end));
+        steps
+    }
+
+    /// No replay goes on any more: what was held is of this turn.
+    fn release(&mut self) -> Vec<Step> {
+        self.held.take().unwrap_or_default().into_iter().map(Step::Tell).collect()
+    }
+
+    fn over(&mut self, end: Update) -> Vec<Step> {
+        self.stage = Stage::Over;
+        self.pending.clear();
+        vec![Step::Tell(end), Step::CloseInput]
+    }
+
+    fn fail(&mut self, words: String) -> Vec<Step> {
+        self.over(Update::Failed(words))
+    }
+
+    fn fail_logged_out(&mut self, fault: &Fault) -> Vec<Step> {
+        let ways: Vec<&str> =
+            list_at(&self.initialized, "/authMethods").iter().filter_map(|way| text_at(way, "/name")).collect();
+        let ways = if ways.is_empty() { String::new() } else { format!(" (it offers: {})", ways.join(", ")) };
+        self.fail(format!(
+            "the program is not logged in: log in with its own command first{ways}. It said: {}",
+            fault.message
+        ))
+    }
+
+    fn folder(&self) -> String {
+        self.prompt.folder.to_string_lossy().into_owned()
+    }
+}
+
+impl Protocol for Acp {
+    fn begin(&mut self) -> Vec<Step> {
+        let params = json!({
+            "protocolVersion": VERSION,
+            "clientCapabilities": {"fs": {"readTextFile": false, "writeTextFile": false}, "terminal": false},
+            "clientInfo": {"name": "sabir", "title": "Sabir", "version": env!("CARGO_PKG_VERSION")},
+        });
+        vec![self.request("initialize", params)]
+    }
+
+    fn hear(&mut self, line: &str) -> Vec<Step> {
+        if self.stage == Stage::Over {
+            return Vec::new();
+        }
+        match jsonrpc::parse(line) {
+            Some(Incoming::Answer { id, outcome }) if id.as_u64() == Some(self.asked) => self.answered(outcome),
+            Some(Incoming::Request { id, method, params }) => self.requested(id, &method, &params),
+            Some(Incoming::Notification { method, params }) => self.notified(&method, &params),
+            Some(Incoming::Answer { .. }) | None => Vec::new(),
+        }
+    }
+
+    fn answer(&mut self, question: &Question, reply: &Reply) -> Vec<Step> {
+        let Some(index) = self.pending.iter().position(|pending| pending.question.id == question.id) else {
+            return Vec::new();
+        };
+        let pending = self.pending.remove(index);
+        vec![Step::Write(jsonrpc::result(Header::Version2, &pending.id, pending.outcome(reply)))]
+    }
+
+    fn interrupt(&mut self) -> Vec<Step> {
+        self.interrupt = Interrupt::Asked;
+        if self.stage != Stage::Prompted {
+            return Vec::new();
+        }
+        let cancel =
+            jsonrpc::notification(Header::Version2, "session/cancel", Some(json!({"sessionId": self.session})));
+        let unanswered =
+            self.pending.drain(..).map(|pending| jsonrpc::result(Header::Version2, &pending.id, cancelled()));
+        [cancel].into_iter().chain(unanswered).map(Step::Write).collect()
+    }
+
+    fn ended(&mut self, _exit: &Exit) -> Option<Update> {
+        (self.interrupt == Interrupt::Asked).then_some(Update::Interrupted)
+    }
+}
+
+/// The model of a session: in its own place, or among the options.
+fn model(session: &Value) -> Option<String> {
+    let is_model = |option: &&Value| text_at(option, "/category") == Some("model");
+    let option = || list_at(session, "/configOptions").iter().find(is_model);
+    owned_text_at(session, "/models/currentModelId")
+        .or_else(|| option().and_then(|found| owned_text_at(found, "/currentValue")))
+}
+
+fn progress(words: String) -> Step {
+    Step::Tell(Update::Progress(words))
+}

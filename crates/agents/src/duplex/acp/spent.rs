@@ -1,0 +1,132 @@
+//! What a turn has used, from the many places where programs say it.
+//!
+//! Tokens come with the result of the prompt: `usage`, or `_meta.quota` in Gemini. Money comes in `usage_update`, as
+//! the sum of the session, so it is the turn's own only in a new session. Vibe also counts tokens for the whole session,
+//! but says where it stands when it loads one.
+
+use serde_json::Value;
+
+use crate::duplex::reading::{count_at, text_at};
+use crate::update::Spent;
+
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    /// Where the session stood before this turn. `None`: at nothing, or not known.
+    before: Option<Spent>,
+    cost: Option<f64>,
+}
+
+/// Where the session comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    New,
+    GoneOnWith,
+}
+
+impl Meter {
+    /// A `usage_update` before the prompt was sent.
+    pub(super) fn start_at(&mut self, update: &Value) {
+        let tokens = (count_at(update, "/_meta/promptTokens"), count_at(update, "/_meta/completionTokens"));
+        if let (Some(input_tokens), Some(output_tokens)) = tokens {
+            self.before = Some(Spent { input_tokens, output_tokens, cost: dollars(update) });
+        }
+    }
+
+    /// A `usage_update` of this turn.
+    pub(super) fn note(&mut self, update: &Value) {
+        self.cost = dollars(update).or(self.cost);
+    }
+
+    pub(super) fn total(&self, origin: Origin, result: &Value) -> Option<Spent> {
+        let cost = match (origin, &self.before) {
+            (Origin::New, _) => self.cost,
+            (Origin::GoneOnWith, Some(Spent { cost: Some(before), .. })) => self.cost.map(|cost| cost - before),
+            (Origin::GoneOnWith, _) => None,
+        };
+        let tokens = tokens(result);
+        if tokens.is_none() && cost.is_none() {
+            return None;
+        }
+        let (input_tokens, output_tokens) = tokens.unwrap_or_default();
+        let before = self.before.clone().filter(|_| origin == Origin::GoneOnWith).unwrap_or_default();
+        Some(Spent {
+            input_tokens: input_tokens.saturating_sub(before.input_tokens),
+            output_tokens: output_tokens.saturating_sub(before.output_tokens),
+            cost,
+        })
+    }
+}
+
+/// Input and output. Input is all that the model has read; some programs count what came from a cache apart from it,
+/// which shows in their total.
+fn tokens(result: &Value) -> Option<(u64, u64)> {
+    if let (Some(input), Some(output)) =
+        (count_at(result, "/usage/inputTokens"), count_at(result, "/usage/outputTokens"))
+    {
+        let cached = ["/usage/cachedReadTokens", "/usage/cachedWriteTokens"]
+            .iter()
+            .filter_map(|pointer| count_at(result, pointer))
+            .fold(0, u64::saturating_add);
+        let total = count_at(result, "/usage/totalTokens").unwrap_or_default();
+        let with_cached = input.saturating_add(cached);
+        let is_counted_apart = with_cached.saturating_add(output) <= total;
+        return Some((if is_counted_apart { with_cached } else { input }, output));
+    }
+    let count = |name: &str| count_at(result, &format!("/_meta/quota/token_count/{name}"));
+    Some((count("input_tokens")?, count("output_tokens")?))
+}
+
+fn dollars(update: &Value) -> Option<f64> {
+    let is_dollars = matches!(text_at(update, "/cost/currency"), None | Some("USD"));
+    update.pointer("/cost/amount").and_then(Value::as_f64).filter(|_| is_dollars)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn tokens_as_programs_count_them() {
+        for (result, expected) in [
+            (
+                json!({"usage": {"inputTokens": 1000, "outputTokens": 7, "cachedReadTokens": 200, "totalTokens": 1207}}),
+                Some((1200, 7)),
+            ),
+            (
+                json!({"usage": {"inputTokens": 1200, "outputTokens": 7, "cachedReadTokens": 200, "totalTokens": 1207}}),
+                Some((1200, 7)),
+            ),
+            (json!({"usage": {"inputTokens": 1200, "outputTokens": 7}}), Some((1200, 7))),
+            (json!({"_meta": {"quota": {"token_count": {"input_tokens": 5, "output_tokens": 6}}}}), Some((5, 6))),
+            (json!({"usage": null, "_meta": {"quota": {"token_count": null}}}), None),
+            (
+                json!({"usage": {"inputTokens": u64::MAX, "outputTokens": u64::MAX, "cachedReadTokens": u64::MAX}}),
+                Some((u64::MAX, u64::MAX)),
+            ),
+        ] {
+            assert_eq!(tokens(&result), expected, "{result}");
+        }
+    }
+
+    #[test]
+    fn money_is_told_when_it_is_the_turns_own() {
+        let update = |amount: f64| json!({"cost": {"amount": amount, "currency": "USD"}});
+        let mut meter = Meter::default();
+        meter.note(&update(0.5));
+        meter.note(&json!({"used": 7}));
+        let cost = |spent: Option<Spent>| spent.and_then(|spent| spent.cost);
+        assert_eq!(cost(meter.total(Origin::New, &json!({}))), Some(0.5));
+        assert_eq!(meter.total(Origin::GoneOnWith, &json!({})), None);
+        meter.start_at(&json!({"cost": {"amount": 0.125}, "_meta": {"promptTokens": 10, "completionTokens": 3}}));
+        let result = json!({"usage": {"inputTokens": 15, "outputTokens": 4}});
+        let expected = Spent { input_tokens: 5, output_tokens: 1, cost: Some(0.375) };
+        assert_eq!(meter.total(Origin::GoneOnWith, &result), Some(expected));
+    }
+
+    #[test]
+    fn other_money_is_not_dollars() {
+        assert_eq!(dollars(&json!({"cost": {"amount": 1.0, "currency": "EUR"}})), None);
+    }
+}

@@ -1,0 +1,252 @@
+//! The conversation: prompt, answer what is asked, and listen until the result.
+
+use serde_json::{Value, json};
+
+use super::reader::Reader;
+use crate::duplex::attachment::{self, Attachment};
+use crate::duplex::interview::{Interview, Next, Topic};
+use crate::duplex::reading::{carried, list_at, owned_text_at, text_at};
+use crate::protocol::{Approve, Exit, Prompt, Protocol, Step};
+use crate::update::{Choice, ChoiceKind, Question, Reply, Update};
+
+const ALLOW: &str = "allow";
+const ALLOW_ALWAYS: &str = "allow_always";
+const REJECT: &str = "reject";
+
+/// The tool by which the program asks its user something.
+const ASKS_USER: &str = "AskUserQuestion";
+
+pub struct ClaudeControl {
+    prompt: Prompt,
+    attachments: Vec<Attachment>,
+    reader: Reader,
+    pending: Vec<Pending>,
+    interrupted: bool,
+    over: bool,
+}
+
+/// A request of the program that waits for its answer.
+struct Pending {
+    id: String,
+    input: Value,
+    about: About,
+}
+
+enum About {
+    /// What to remember if the tool is always allowed.
+    Tool {
+        suggestions: Vec<Value>,
+    },
+    Questions(Interview),
+}
+
+impl ClaudeControl {
+    pub fn new(prompt: Prompt, attachments: Vec<Attachment>) -> Self {
+        let attachments = attachment::all_of(&prompt, attachments);
+        let reader = Reader::new(&prompt);
+        Self { prompt, attachments, reader, pending: Vec::new(), interrupted: false, over: false }
+    }
+
+    /// What the program is started with.
+    pub fn arguments(prompt: &Prompt) -> Vec<String> {
+        // Everything that needs leave is asked for here, also when all is allowed: the program refuses to bypass its
+        // permissions for root.
+        let mut arguments: Vec<String> = [
+            "-p",
+            "--input-format",
+            "stream-json",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--include-partial-messages",
+            "--permission-prompt-tool",
+            "stdio",
+        ]
+        .map(str::to_owned)
+        .into();
+        for (flag, value) in [
+            ("--model", &prompt.model),
+            ("--append-system-prompt", &prompt.instructions),
+            ("--resume", &prompt.session),
+        ] {
+            if let Some(value) = value {
+                arguments.extend([flag.to_owned(), value.clone()]);
+            }
+        }
+        arguments
+    }
+
+    fn asked(&mut self, line: &Value) -> Vec<Step> {
+        let Some(id) = owned_text_at(line, "/request_id") else { return Vec::new() };
+        let request = &line["request"];
+        if text_at(request, "/subtype") != Some("can_use_tool") {
+            let refusal = json!({"subtype": "error", "request_id": id, "error": "not supported"});
+            return vec![control_response(refusal)];
+        }
+        let tool = text_at(request, "/tool_name").unwrap_or("tool").to_owned();
+        let input = request.get("input").cloned().unwrap_or_else(|| json!({}));
+        if tool == ASKS_USER {
+            let topics = list_at(&input, "/questions").iter().filter_map(topic).collect();
+            if let Some((interview, question)) = Interview::begin(id.clone(), tool.clone(), topics) {
+                self.pending.push(Pending { id, input, about: About::Questions(interview) });
+                return vec![Step::Ask(question)];
+            }
+        }
+        match self.prompt.approve {
+            Approve::All => vec![allowed(&id, input, &[])],
+            Approve::None => vec![denied(&id, "tools that need leave are not allowed here")],
+            Approve::Ask => {
+                let suggestions = list_at(request, "/permission_suggestions").to_vec();
+                let question = question(&id, tool, request, &suggestions);
+                self.pending.push(Pending { id, input, about: About::Tool { suggestions } });
+                vec![Step::Ask(question)]
+            }
+        }
+    }
+}
+
+impl Protocol for ClaudeControl {
+    fn begin(&mut self) -> Vec<Step> {
+        let (images, files): (Vec<_>, Vec<_>) = self.attachments.iter().partition(|file| file.image().is_some());
+        let text = attachment::text_naming(&self.prompt, files.into_iter());
+        let image = |(media_type, data): (&str, String)| {
+            let source = json!({"type": "base64", "media_type": media_type, "data": data});
+            json!({"type": "image", "source": source})
+        };
+        let images = images.into_iter().filter_map(Attachment::image).map(image);
+        let content: Vec<Value> = [json!({"type": "text", "text": text})].into_iter().chain(images).collect();
+        let line = json!({
+            "type": "user",
+            "message": {"role": "user", "content": content},
+            "parent_tool_use_id": null,
+            "session_id": "",
+        });
+        vec![Step::Write(line.to_string())]
+    }
+
+    fn hear(&mut self, line: &str) -> Vec<Step> {
+        let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
+        if self.over {
+            return Vec::new();
+        }
+        match text_at(&line, "/type") {
+            Some("control_request") => return self.asked(&line),
+            Some("control_cancel_request") => {
+                let canceled = text_at(&line, "/request_id").unwrap_or_default();
+                self.pending.retain(|pending| pending.id != canceled);
+                return Vec::new();
+            }
+            _ => {}
+        }
+        let mut steps = Vec::new();
+        for update in self.reader.tell(&line) {
+            let update = match update {
+                // An interrupted turn ends as one that failed.
+                Update::Failed(_) if self.interrupted => Update::Interrupted,
+                update => update,
+            };
+            self.over = matches!(update, Update::Done { .. } | Update::Failed(_) | Update::Interrupted);
+            steps.push(Step::Tell(update));
+        }
+        if self.over {
+            self.pending.clear();
+            steps.push(Step::CloseInput);
+        }
+        steps
+    }
+
+    fn answer(&mut self, question: &Question, reply: &Reply) -> Vec<Step> {
+        let Some(index) = self.pending.iter().position(|pending| pending.asks(question)) else { return Vec::new() };
+        let pending = &mut self.pending[index];
+        let step = match &mut pending.about {
+            About::Tool { suggestions } => match reply {
+                Reply::Chosen { choice, .. } if choice == ALLOW => allowed(&pending.id, pending.input.take(), &[]),
+                Reply::Chosen { choice, .. } if choice == ALLOW_ALWAYS => {
+                    allowed(&pending.id, pending.input.take(), suggestions)
+                }
+                Reply::Chosen { said: Some(words), .. } | Reply::Said(words) => denied(&pending.id, words),
+                Reply::Chosen { said: None, .. } => denied(&pending.id, "the user said no"),
+                Reply::Nobody => denied(&pending.id, "nobody answered"),
+            },
+            About::Questions(interview) => match interview.answer(reply) {
+                Next::Ask(question) => return vec![Step::Ask(question)],
+                Next::GivenUp => denied(&pending.id, "nobody answered"),
+                Next::Answered(answers) => {
+                    let mut input = pending.input.take();
+                    input["answers"] = answers.into_iter().map(|(key, answer)| (key, Value::String(answer))).collect();
+                    allowed(&pending.id, input, &[])
+                }
+            },
+        };
+        self.pending.remove(index);
+        vec![step]
+    }
+
+    fn interrupt(&mut self) -> Vec<Step> {
+        self.interrupted = true;
+        if self.over {
+            return Vec::new();
+        }
+        // The program takes back by itself what it asked.
+        self.pending.clear();
+        let line = json!({"type": "control_request", "request_id": "interrupt", "request": {"subtype": "interrupt"}});
+        vec![Step::Write(line.to_string())]
+    }
+
+    fn ended(&mut self, _exit: &Exit) -> Option<Update> {
+        self.interrupted.then_some(Update::Interrupted)
+    }
+}
+
+impl Pending {
+    fn asks(&self, question: &Question) -> bool {
+        match &self.about {
+            About::Tool { .. } => self.id == question.id,
+            About::Questions(interview) => interview.asks(question),
+        }
+    }
+}
+
+fn question(id: &str, tool: String, request: &Value, suggestions: &[Value]) -> Question {
+    let input = &request["input"];
+    let text = match (text_at(input, "/command"), text_at(input, "/file_path")) {
+        (Some(command), _) => format!("Run \"{command}\"?"),
+        (None, Some(path)) => format!("Allow {tool}: {path}?"),
+        (None, None) => match text_at(request, "/description") {
+            Some(description) => format!("Allow {tool}: {description}?"),
+            None => format!("Allow {tool}?"),
+        },
+    };
+    let choice = |id: &str, name: &str, kind| Choice { id: id.into(), name: name.into(), kind };
+    let mut choices = vec![choice(ALLOW, "Allow", ChoiceKind::AllowOnce)];
+    if !suggestions.is_empty() {
+        choices.push(choice(ALLOW_ALWAYS, "Always allow", ChoiceKind::AllowAlways));
+    }
+    choices.push(choice(REJECT, "Reject", ChoiceKind::RejectOnce));
+    Question { id: id.to_owned(), text, tool: Some(tool), input: carried(input), choices }
+}
+
+fn topic(question: &Value) -> Option<Topic> {
+    let key = owned_text_at(question, "/question")?;
+    let takes_many = question.get("multiSelect") == Some(&Value::Bool(true));
+    let text = if takes_many { format!("{key} (more than one can be named)") } else { key.clone() };
+    let option = |option: &Value| Some((owned_text_at(option, "/label")?, owned_text_at(option, "/description")));
+    Some(Topic { key, text, options: list_at(question, "/options").iter().filter_map(option).collect() })
+}
+
+fn allowed(id: &str, input: Value, remembered: &[Value]) -> Step {
+    let mut response = json!({"behavior": "allow", "updatedInput": input});
+    if !remembered.is_empty() {
+        response["updatedPermissions"] = json!(remembered);
+    }
+    control_response(json!({"subtype": "success", "request_id": id, "response": response}))
+}
+
+fn denied(id: &str, message: &str) -> Step {
+    let response = json!({"behavior": "deny", "message": message});
+    control_response(json!({"subtype": "success", "request_id": id, "response": response}))
+}
+
+fn control_response(response: Value) -> Step {
+    Step::Write(json!({"type": "control_response", "response": response}).to_string())
+}

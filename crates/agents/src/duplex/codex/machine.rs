@@ -1,0 +1,293 @@
+//! The conversation: greet, open a thread, start a turn, and listen until it is completed.
+
+use serde_json::{Value, json};
+
+use super::approval::{Pending, Response};
+use super::item::Items;
+use crate::duplex::attachment::{self, Attachment};
+use crate::duplex::jsonrpc::{self, Fault, Header, Incoming};
+use crate::duplex::reading::{count_at, list_at, owned_text_at, text_at, words_of_error};
+use crate::protocol::{Approve, Exit, Prompt, Protocol, Step};
+use crate::update::{Question, Reply, Spent, Update};
+
+pub struct CodexServer {
+    prompt: Prompt,
+    attachments: Vec<Attachment>,
+    stage: Stage,
+    /// The number of our last request that waits for an answer.
+    asked: u64,
+    thread: String,
+    turn: Option<String>,
+    items: Items,
+    pending: Vec<Pending>,
+    /// What the thread had used before this turn.
+    before: Option<Spent>,
+    /// The last error that was told without a retry.
+    error: Option<String>,
+    interrupted: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Greeting,
+    Resuming,
+    Opening,
+    Starting,
+    Working,
+    Over,
+}
+
+impl CodexServer {
+    pub fn new(prompt: Prompt, attachments: Vec<Attachment>) -> Self {
+        let attachments = attachment::all_of(&prompt, attachments);
+        Self {
+            prompt,
+            attachments,
+            stage: Stage::Greeting,
+            asked: 0,
+            thread: String::new(),
+            turn: None,
+            items: Items::default(),
+            pending: Vec::new(),
+            before: None,
+            error: None,
+            interrupted: false,
+        }
+    }
+
+    /// What the program is started with. All else is told when the thread is opened.
+    pub fn arguments(_prompt: &Prompt) -> Vec<String> {
+        vec!["app-server".to_owned()]
+    }
+
+    fn request(&mut self, stage: Stage, method: &str, params: Value) -> Step {
+        self.stage = stage;
+        self.asked += 1;
+        Step::Write(jsonrpc::request(Header::Absent, self.asked, method, params))
+    }
+
+    fn answered(&mut self, outcome: Result<Value, Fault>) -> Vec<Step> {
+        match (self.stage, outcome) {
+            (Stage::Greeting, Ok(_)) => {
+                let greeted = Step::Write(jsonrpc::notification(Header::Absent, "initialized", None));
+                vec![greeted, self.open()]
+            }
+            (Stage::Greeting, Err(fault)) => self.fail(format!("the program does not start: {}", fault.message)),
+            (Stage::Resuming, Err(fault)) => {
+                self.prompt.session = None;
+                let words = format!("The earlier session cannot be gone on with, a new one begins: {}", fault.message);
+                vec![Step::Tell(Update::Progress(words)), self.open()]
+            }
+            (Stage::Resuming | Stage::Opening, Ok(result)) => self.opened(&result),
+            (Stage::Opening, Err(fault)) => self.fail(format!("the program opens no session: {}", fault.message)),
+            (Stage::Starting, Ok(result)) => {
+                self.turn = owned_text_at(&result, "/turn/id").or(self.turn.take());
+                self.stage = Stage::Working;
+                Vec::new()
+            }
+            (Stage::Starting, Err(fault)) => self.fail(fault.message),
+            // The answer to an interruption; the end of the turn follows.
+            (Stage::Working | Stage::Over, _) => Vec::new(),
+        }
+    }
+
+    fn open(&mut self) -> Step {
+        let (policy, sandbox) = match self.prompt.approve {
+            Approve::Ask => ("on-request", "workspace-write"),
+            Approve::All => ("never", "danger-full-access"),
+            Approve::None => ("never", "read-only"),
+        };
+        let mut params = json!({
+            "cwd": self.prompt.folder.to_string_lossy(),
+            "approvalPolicy": policy,
+            "sandbox": sandbox,
+        });
+        if let Some(model) = &self.prompt.model {
+            params["model"] = json!(model);
+        }
+        if let Some(session) = &self.prompt.session {
+            params["threadId"] = json!(session);
+            return self.request(Stage::Resuming, "thread/resume", params);
+        }
+        // A thread remembers them, so one that is resumed has them already.
+        if let Some(instructions) = &self.prompt.instructions {
+            params["developerInstructions"] = json!(instructions);
+        }
+        self.request(Stage::Opening, "thread/start", params)
+    }
+
+    fn opened(&mut self, result: &Value) -> Vec<Step> {
+        let Some(thread) = owned_text_at(result, "/thread/id") else {
+            return self.fail("the program opens no session".into());
+        };
+        self.thread = thread;
+        let (session, model) = (Some(self.thread.clone()), owned_text_at(result, "/model"));
+        let (images, files): (Vec<_>, Vec<_>) = self.attachments.iter().partition(|file| file.image().is_some());
+        let text = attachment::text_naming(&self.prompt, files.into_iter());
+        let image = |file: &Attachment| json!({"type": "localImage", "path": self.prompt.folder.join(&file.path)});
+        let images = images.into_iter().map(image);
+        let input: Vec<Value> = [json!({"type": "text", "text": text})].into_iter().chain(images).collect();
+        let params = json!({"threadId": self.thread, "input": input});
+        let start = self.request(Stage::Starting, "turn/start", params);
+        vec![Step::Tell(Update::Init { session, model }), start]
+    }
+
+    fn requested(&mut self, id: Value, method: &str, params: &Value) -> Vec<Step> {
+        match Pending::new(id.clone(), method, params, &self.items, self.prompt.approve) {
+            None => vec![Step::Write(jsonrpc::method_not_found(Header::Absent, &id))],
+            Some((_, Response::Result(result))) => vec![Step::Write(jsonrpc::result(Header::Absent, &id, result))],
+            Some((pending, Response::Ask(question))) => {
+                self.pending.push(pending);
+                vec![Step::Ask(question)]
+            }
+        }
+    }
+
+    fn notified(&mut self, method: &str, params: &Value) -> Vec<Step> {
+        // Threads of its helpers are its own affair.
+        let is_ours = text_at(params, "/threadId").is_none_or(|thread| thread == self.thread);
+        if !is_ours || !matches!(self.stage, Stage::Starting | Stage::Working) {
+            return Vec::new();
+        }
+        let updates: Vec<Update> = match method {
+            "turn/started" => {
+                self.turn = owned_text_at(params, "/turn/id").or(self.turn.take());
+                Vec::new()
+            }
+            "item/agentMessage/delta" => self.items.piece(params, Update::Text).into_iter().collect(),
+            "item/reasoning/summaryTextDelta" | "item/reasoning/textDelta" => {
+                self.items.piece(params, Update::Thought).into_iter().collect()
+            }
+            "item/started" => self.items.started(&params["item"]).into_iter().collect(),
+            "item/completed" => self.items.completed(&params["item"]),
+            "turn/plan/updated" => plan(params).map(Update::Progress).into_iter().collect(),
+            "thread/tokenUsage/updated" => self.spent(params).map(Update::Spent).into_iter().collect(),
+            "serverRequest/resolved" => {
+                self.pending.retain(|pending| Some(&pending.id) != params.get("requestId"));
+                Vec::new()
+            }
+            "error" => {
+                let words = words_of_error(&params["error"]);
+                if params.get("willRetry") == Some(&Value::Bool(true)) {
+                    vec![Update::Progress(words)]
+                } else {
+                    self.error = Some(words);
+                    Vec::new()
+                }
+            }
+            "turn/completed" => return self.completed(&params["turn"]),
+            _ => Vec::new(),
+        };
+        updates.into_iter().map(Step::Tell).collect()
+    }
+
+    /// Usage is told as the sum of the thread. A thread that was resumed first says where it stood, under the id of an
+    /// earlier turn; one that did not is taken back by its last step.
+    fn spent(&mut self, params: &Value) -> Option<Spent> {
+        let count = |of: &str, name: &str| count_at(params, &format!("/tokenUsage/{of}/{name}"));
+        let sum = |of: &str| {
+            let (input_tokens, output_tokens) = (count(of, "inputTokens")?, count(of, "outputTokens")?);
+            Some(Spent { input_tokens, output_tokens, cost: None })
+        };
+        let total = sum("total")?;
+        let is_of_this_turn = self.turn.is_some() && text_at(params, "/turnId") == self.turn.as_deref();
+        if !is_of_this_turn {
+            self.before = Some(total);
+            return None;
+        }
+        let before = self.before.get_or_insert_with(|| less(&total, &sum("last").unwrap_or_default()));
+        Some(less(&total, before))
+    }
+
+    fn completed(&mut self, turn: &Value) -> Vec<Step> {
+        let is_ours = self.turn.is_none() || text_at(turn, "/id") == self.turn.as_deref();
+        if !is_ours {
+            return Vec::new();
+        }
+        let error = turn.get("error").filter(|error| !error.is_null()).map(words_of_error);
+        match text_at(turn, "/status") {
+            Some("completed") => self.over(Update::Done { summary: None }),
+            Some("interrupted") => self.over(Update::Interrupted),
+            _ if self.interrupted => self.over(Update::Interrupted),
+            _ => {
+                let words = error.or(self.error.take());
+                self.fail(words.unwrap_or_else(|| "the program failed and gave no reason".into()))
+            }
+        }
+    }
+
+    fn over(&mut self, end: Update) -> Vec<Step> {
+        self.stage = Stage::Over;
+        self.pending.clear();
+        vec![Step::Tell(end), Step::CloseInput]
+    }
+
+    fn fail(&mut self, words: String) -> Vec<Step> {
+        self.over(Update::Failed(words))
+    }
+}
+
+impl Protocol for CodexServer {
+    fn begin(&mut self) -> Vec<Step> {
+        let client = json!({"name": "sabir", "title": "Sabir", "version": env!("CARGO_PKG_VERSION")});
+        vec![self.request(Stage::Greeting, "initialize", json!({"clientInfo": client}))]
+    }
+
+    fn hear(&mut self, line: &str) -> Vec<Step> {
+        if self.stage == Stage::Over {
+            return Vec::new();
+        }
+        match jsonrpc::parse(line) {
+            Some(Incoming::Answer { id, outcome }) if id.as_u64() == Some(self.asked) => self.answered(outcome),
+            Some(Incoming::Request { id, method, params }) => self.requested(id, &method, &params),
+            Some(Incoming::Notification { method, params }) => self.notified(&method, &params),
+            Some(Incoming::Answer { .. }) | None => Vec::new(),
+        }
+    }
+
+    fn answer(&mut self, question: &Question, reply: &Reply) -> Vec<Step> {
+        let Some(index) = self.pending.iter().position(|pending| pending.asks(question)) else { return Vec::new() };
+        match self.pending[index].answer(reply) {
+            Response::Ask(question) => vec![Step::Ask(question)],
+            Response::Result(result) => {
+                let pending = self.pending.remove(index);
+                vec![Step::Write(jsonrpc::result(Header::Absent, &pending.id, result))]
+            }
+        }
+    }
+
+    fn interrupt(&mut self) -> Vec<Step> {
+        self.interrupted = true;
+        let Some(turn) = self.turn.clone().filter(|_| self.stage == Stage::Working) else { return Vec::new() };
+        // The program takes back by itself what it asked.
+        self.pending.clear();
+        let params = json!({"threadId": self.thread, "turnId": turn});
+        vec![self.request(Stage::Working, "turn/interrupt", params)]
+    }
+
+    fn ended(&mut self, _exit: &Exit) -> Option<Update> {
+        self.interrupted.then_some(Update::Interrupted)
+    }
+}
+
+fn less(spent: &Spent, before: &Spent) -> Spent {
+    Spent {
+        input_tokens: spent.input_tokens.saturating_sub(before.input_tokens),
+        output_tokens: spent.output_tokens.saturating_sub(before.output_tokens),
+        cost: None,
+    }
+}
+
+/// The steps of a plan in one line.
+fn plan(params: &Value) -> Option<String> {
+    let step = |step: &Value| {
+        let words = text_at(step, "/step")?;
+        Some(match text_at(step, "/status") {
+            Some("completed") => format!("{words} (done)"),
+            Some("inProgress") => format!("{words} (in progress)"),
+            _ => words.to_owned(),
+        })
+    };
+    let steps: Vec<String> = list_at(params, "/plan").iter().filter_map(step).collect();
+    (!steps.is_empty()).then(|| format!("Plan: {}", steps.join("; ")))
+}

@@ -1,0 +1,305 @@
+//! What no recording shows: each row is a prompt, the lines of a program, and what the machine wants.
+
+use sabir_agents::duplex::{Acp, Attachment, ClaudeControl, CodexServer};
+use sabir_agents::protocol::{Approve, Exit, Prompt, Protocol, Step};
+use sabir_agents::update::{Question, Reply, Update};
+use serde_json::Value;
+
+const GREETED: &str = r#"{"id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}"#;
+const OPENED: &str = r#"{"id":2,"result":{"sessionId":"s"}}"#;
+
+fn prompt() -> Prompt {
+    Prompt { text: "go".into(), folder: "/w".into(), ..Prompt::default() }
+}
+
+fn going_on() -> Prompt {
+    Prompt { session: Some("old".into()), ..prompt() }
+}
+
+#[test]
+fn an_acp_session_is_opened_as_the_program_can() {
+    let prepared = Prompt { model: Some("m".into()), approve: Approve::All, ..prompt() };
+    let modes = r#"{"id":2,"result":{"sessionId":"s","models":{},"modes":{"availableModes":[{"id":"yolo"}]}}}"#;
+    for (name, prompt, lines, expected) in [
+        (
+            "a session that is not known any more",
+            going_on(),
+            vec![
+                GREETED,
+                r#"{"id":2,"error":{"code":-32602,"message":"unknown"}}"#,
+                r#"{"id":3,"result":{"sessionId":"s"}}"#,
+            ],
+            "initialize, session/load, progress The earlier session cannot be gone on with, a new one begins: unknown, \
+             session/new, init s, session/prompt",
+        ),
+        (
+            "a program that keeps no sessions",
+            going_on(),
+            vec![r#"{"id":1,"result":{"protocolVersion":1}}"#, OPENED],
+            "initialize, progress The earlier session cannot be gone on with, a new one begins: the program keeps no \
+             sessions, session/new, init s, session/prompt",
+        ),
+        (
+            "model and mode",
+            prepared.clone(),
+            vec![GREETED, modes, r#"{"id":3,"error":{"message":"unknown"}}"#, r#"{"id":4,"error":{"message":"no"}}"#],
+            "initialize, session/new, init s, session/set_model, progress The model m cannot be chosen: unknown, \
+             session/set_mode, session/prompt",
+        ),
+        (
+            "a model that cannot be chosen",
+            Prompt { approve: Approve::Ask, ..prepared },
+            vec![GREETED, OPENED],
+            "initialize, session/new, init s, progress The program does not let its model be chosen: m, session/prompt",
+        ),
+        (
+            "a program that is not logged in",
+            prompt(),
+            vec![
+                r#"{"id":1,"result":{"authMethods":[{"name":"Log in with Google"}]}}"#,
+                r#"{"id":2,"error":{"code":-32000,"message":"Authentication required"}}"#,
+            ],
+            "initialize, session/new, failed the program is not logged in: log in with its own command first (it offers: \
+             Log in with Google). It said: Authentication required, close",
+        ),
+        (
+            "another version",
+            prompt(),
+            vec![r#"{"id":1,"result":{"protocolVersion":2}}"#],
+            "initialize, failed the program speaks version 2 of the Agent Client Protocol, not 1, close",
+        ),
+        (
+            "no session",
+            prompt(),
+            vec![GREETED, r#"{"id":2,"result":{}}"#],
+            "initialize, session/new, failed the program opens no session, close",
+        ),
+    ] {
+        assert_eq!(led(Acp::new(prompt, Vec::new()), &lines), expected, "{name}");
+    }
+}
+
+#[test]
+fn an_acp_turn_ends_with_its_reason() {
+    for (end, expected) in [
+        (r#""result":{"stopReason":"end_turn"}"#, "done"),
+        (r#""result":{"stopReason":"max_tokens"}"#, "failed the answer is longer than its model may write"),
+        (r#""result":{"stopReason":"refusal"}"#, "failed the model refuses to answer"),
+        (r#""result":{"stopReason":"new"}"#, "failed the program stopped: new"),
+        (r#""result":null"#, "failed the program stopped and gave no reason"),
+        (r#""error":{"code":-32603,"message":"no"}"#, "failed no"),
+        (
+            r#""error":{"code":-32000,"message":"Authentication required"}"#,
+            "failed the program is not logged in: log in with its own command first. It said: Authentication required",
+        ),
+    ] {
+        let end = format!(r#"{{"id":3,{end}}}"#);
+        let expected = format!("initialize, session/new, init s, session/prompt, {expected}, close");
+        assert_eq!(led(Acp::new(prompt(), Vec::new()), &[GREETED, OPENED, &end]), expected);
+    }
+}
+
+#[test]
+fn a_late_replay_is_swallowed_and_nothing_else() {
+    let greeted = GREETED.replace("\"protocolVersion\"", r#""agentInfo":{"name":"gemini-cli"},"protocolVersion""#);
+    let piece = r#"{"method":"session/update","params":{"update":{"sessionUpdate":"agent_message_chunk","content":{"text":"a"}}}}"#;
+    let commands = r#"{"method":"session/update","params":{"update":{"sessionUpdate":"available_commands_update"}}}"#;
+    let end = r#"{"id":3,"result":{"stopReason":"end_turn"}}"#;
+    let begun = "initialize, session/load, init old, session/prompt";
+    let lines = [&greeted, r#"{"id":2,"result":{}}"#, piece, commands, piece, end];
+    assert_eq!(led(Acp::new(going_on(), Vec::new()), &lines), format!("{begun}, text a, done, close"));
+    // A program that ends its replay in time, and says nothing about it.
+    let lines = [&greeted, r#"{"id":2,"result":{}}"#, piece, end];
+    assert_eq!(led(Acp::new(going_on(), Vec::new()), &lines), format!("{begun}, text a, done, close"));
+}
+
+#[test]
+fn files_go_with_the_prompt() {
+    let image = Attachment {
+        media_type: Some("image/png".into()),
+        bytes: Some(b"foo".to_vec()),
+        ..Attachment::named("a.png".into())
+    };
+    let prompt =
+        || Prompt { files: vec!["a.png".into(), "b c.txt".into()], instructions: Some("be kind".into()), ..prompt() };
+    let can_see = r#"{"id":1,"result":{"agentCapabilities":{"promptCapabilities":{"image":true}}}}"#;
+    let link = r#"{"name":"b c.txt","type":"resource_link","uri":"file:///w/b%20c.txt"}"#;
+    let text = r#"{"text":"be kind\n\ngo","type":"text"}"#;
+    for (greeted, expected) in [
+        (can_see, format!(r#"[{text},{{"data":"Zm9v","mimeType":"image/png","type":"image"}},{link}]"#)),
+        (
+            GREETED,
+            format!(
+                r#"[{text},{{"mimeType":"image/png","name":"a.png","type":"resource_link","uri":"file:///w/a.png"}},{link}]"#
+            ),
+        ),
+    ] {
+        let written = written(Acp::new(prompt(), vec![image.clone()]), &[greeted, OPENED]);
+        assert_eq!(written.last().unwrap()["params"]["prompt"].to_string(), expected);
+    }
+    let named = "go\\n\\nAttached files:\\n- /w/b c.txt";
+    let written_by_claude = written(ClaudeControl::new(prompt(), vec![image.clone()]), &[]);
+    assert_eq!(
+        written_by_claude[0]["message"]["content"].to_string(),
+        format!(
+            r#"[{{"text":"{named}","type":"text"}},{{"source":{{"data":"Zm9v","media_type":"image/png","type":"base64"}},"type":"image"}}]"#
+        )
+    );
+    let codex = CodexServer::new(prompt(), vec![image]);
+    let written = written(codex, &[r#"{"id":1,"result":{}}"#, r#"{"id":2,"result":{"thread":{"id":"t"}}}"#]);
+    assert_eq!(
+        written.last().unwrap()["params"]["input"].to_string(),
+        format!(r#"[{{"text":"{named}","type":"text"}},{{"path":"/w/a.png","type":"localImage"}}]"#)
+    );
+}
+
+#[test]
+fn claude_is_started_with_what_it_is_told() {
+    let prompt = Prompt { model: Some("m".into()), instructions: Some("be kind".into()), ..going_on() };
+    let arguments = ClaudeControl::arguments(&prompt).join(" ");
+    let expected = "-p --input-format stream-json --output-format stream-json --verbose --include-partial-messages \
+                    --permission-prompt-tool stdio --model m --append-system-prompt be kind --resume old";
+    assert_eq!(arguments, expected);
+}
+
+#[test]
+fn claude_is_answered_by_policy_and_by_the_caller() {
+    let request = |tool: &str, input: &str| {
+        format!(
+            r#"{{"type":"control_request","request_id":"r","request":{{"subtype":"can_use_tool","tool_name":"{tool}","input":{input},"permission_suggestions":[{{"type":"setMode"}}]}}}}"#
+        )
+    };
+    let chosen =
+        |choice: &str, said: Option<&str>| Reply::Chosen { choice: choice.into(), said: said.map(str::to_owned) };
+    let bash = request("Bash", r#"{"command":"ls"}"#);
+    let allowed = r#"{"behavior":"allow","updatedInput":{"command":"ls"}}"#;
+    let ask = r#"{"questions":[{"question":"Colour?","options":[{"label":"red"}]},{"question":"Size?"}]}"#;
+    let ask = request("AskUserQuestion", ask);
+    for (approve, line, replies, expected) in [
+        (Approve::All, &bash, vec![], allowed),
+        (Approve::None, &bash, vec![], r#"{"behavior":"deny","message":"tools that need leave are not allowed here"}"#),
+        (Approve::Ask, &bash, vec![chosen("allow", None)], allowed),
+        (
+            Approve::Ask,
+            &bash,
+            vec![chosen("allow_always", None)],
+            r#"{"behavior":"allow","updatedInput":{"command":"ls"},"updatedPermissions":[{"type":"setMode"}]}"#,
+        ),
+        (Approve::Ask, &bash, vec![chosen("reject", Some("not now"))], r#"{"behavior":"deny","message":"not now"}"#),
+        (Approve::Ask, &bash, vec![Reply::Nobody], r#"{"behavior":"deny","message":"nobody answered"}"#),
+        (
+            Approve::All,
+            &ask,
+            vec![chosen("red", None), Reply::Said("large".into())],
+            r#"{"behavior":"allow","updatedInput":{"answers":{"Colour?":"red","Size?":"large"},"questions":[{"options":[{"label":"red"}],"question":"Colour?"},{"question":"Size?"}]}}"#,
+        ),
+    ] {
+        let mut machine = ClaudeControl::new(Prompt { approve, ..prompt() }, Vec::new());
+        let mut steps = machine.hear(line);
+        for reply in &replies {
+            let [Step::Ask(question)] = &steps[..] else { panic!("{steps:?}") };
+            steps = machine.answer(&question.clone(), reply);
+        }
+        let [Step::Write(line)] = &steps[..] else { panic!("{steps:?}") };
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["response"]["response"].to_string(), expected);
+        assert_eq!(line["response"]["request_id"], "r");
+    }
+}
+
+#[test]
+fn claude_says_why_it_failed() {
+    for (line, expected) in [
+        (r#"{"type":"result","subtype":"success","is_error":true,"result":"API Error: 400"}"#, "failed API Error: 400"),
+        (r#"{"type":"result","subtype":"error_max_turns"}"#, "failed the program took as many steps as it may"),
+        (
+            r#"{"type":"result","subtype":"error_during_execution","errors":["No conversation found"]}"#,
+            "failed No conversation found",
+        ),
+        (r#"{"type":"result","subtype":"error_during_execution","terminal_reason":"aborted_tools"}"#, "interrupted"),
+    ] {
+        assert_eq!(led(ClaudeControl::new(prompt(), Vec::new()), &[line]), format!("prompt, spent, {expected}, close"));
+    }
+}
+
+#[test]
+fn codex_is_told_what_it_may_do() {
+    for (approve, expected) in [
+        (Approve::Ask, r#"{"approvalPolicy":"on-request","cwd":"/w","sandbox":"workspace-write"}"#),
+        (Approve::All, r#"{"approvalPolicy":"never","cwd":"/w","sandbox":"danger-full-access"}"#),
+        (Approve::None, r#"{"approvalPolicy":"never","cwd":"/w","sandbox":"read-only"}"#),
+    ] {
+        let machine = CodexServer::new(Prompt { approve, ..prompt() }, Vec::new());
+        let written = written(machine, &[r#"{"id":1,"result":{}}"#]);
+        assert_eq!(written.last().unwrap()["params"].to_string(), expected);
+    }
+}
+
+#[test]
+fn codex_begins_anew_when_a_thread_is_gone() {
+    let lines = [
+        r#"{"id":1,"result":{}}"#,
+        r#"{"id":2,"error":{"code":-32600,"message":"no rollout found"}}"#,
+        r#"{"id":3,"result":{"thread":{"id":"t"}}}"#,
+        r#"{"id":7,"method":"attestation/generate","params":{}}"#,
+        r#"{"id":4,"error":{"code":-32600,"message":"no turn"}}"#,
+    ];
+    let expected = "initialize, initialized, thread/resume, progress The earlier session cannot be gone on with, a new one \
+                    begins: no rollout found, thread/start, init t, turn/start, answer -32601, failed no turn, close";
+    assert_eq!(led(CodexServer::new(going_on(), Vec::new()), &lines), expected);
+}
+
+#[test]
+fn a_program_that_ends_when_it_is_interrupted_was_interrupted() {
+    let machines: [Box<dyn Protocol>; 3] = [
+        Box::new(Acp::new(prompt(), Vec::new())),
+        Box::new(ClaudeControl::new(prompt(), Vec::new())),
+        Box::new(CodexServer::new(prompt(), Vec::new())),
+    ];
+    for mut machine in machines {
+        machine.begin();
+        assert_eq!(machine.ended(&Exit::Code(0)), None);
+        machine.interrupt();
+        assert_eq!(machine.ended(&Exit::Signal(15)), Some(Update::Interrupted));
+    }
+}
+
+/// All that a machine wants, in words.
+fn led(mut machine: impl Protocol, lines: &[&str]) -> String {
+    let mut steps = machine.begin();
+    steps.extend(lines.iter().flat_map(|line| machine.hear(line)));
+    steps.into_iter().map(said).collect::<Vec<_>>().join(", ")
+}
+
+fn written(mut machine: impl Protocol, lines: &[&str]) -> Vec<Value> {
+    let mut steps = machine.begin();
+    steps.extend(lines.iter().flat_map(|line| machine.hear(line)));
+    let line = |step| match step {
+        Step::Write(line) => Some(serde_json::from_str(&line).unwrap()),
+        _ => None,
+    };
+    steps.into_iter().filter_map(line).collect()
+}
+
+fn said(step: Step) -> String {
+    match step {
+        Step::Write(line) => {
+            let line: Value = serde_json::from_str(&line).unwrap();
+            match (line["method"].as_str(), line["error"]["code"].as_i64()) {
+                (Some(method), _) => method.to_owned(),
+                (None, Some(code)) => format!("answer {code}"),
+                (None, None) => "prompt".into(),
+            }
+        }
+        Step::Ask(Question { text, .. }) => format!("ask {text}"),
+        Step::CloseInput => "close".into(),
+        Step::Tell(Update::Init { session, .. }) => format!("init {}", session.unwrap()),
+        Step::Tell(Update::Text(text)) => format!("text {text}"),
+        Step::Tell(Update::Progress(words)) => format!("progress {words}"),
+        Step::Tell(Update::Failed(words)) => format!("failed {words}"),
+        Step::Tell(Update::Done { .. }) => "done".into(),
+        Step::Tell(Update::Spent(_)) => "spent".into(),
+        Step::Tell(Update::Interrupted) => "interrupted".into(),
+        Step::Tell(other) => format!("{other:?}"),
+    }
+}
