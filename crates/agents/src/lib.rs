@@ -2,12 +2,14 @@
 //!
 //! `demo` is the agent that a new user meets first and that tests drive; `conformance` is the demo plus
 //! what the A2A project's own test kits expect of a system under test. The rest runs programs: a
-//! `protocol` is how one is talked to, an `update` what it says, `program` how it is set up.
+//! `protocol` is how one is talked to, an `update` what it says, `program` how it is set up, and `process` how it is
+//! started and ended.
 
 mod conformance;
 mod demo;
 mod words;
 
+pub mod process;
 pub mod program;
 pub mod protocol;
 pub mod update;
