@@ -135,23 +135,19 @@ mod tests {
     fn check(limits: (usize, u64), pieces: &[&[u8]], expected: &str) {
         let mut lines = Lines::new(limits.0, limits.1);
         let mut said = Vec::new();
-        for piece in pieces {
-            lines.room()[..piece.len()].copy_from_slice(piece);
-            lines.came(piece.len());
-            while let Some(output) = lines.next() {
-                match output {
-                    Output::Line(line) => said.push(line),
-                    Output::Closed => break,
-                    other => said.push(format!("{other:?}")),
-                }
-            }
-        }
-        lines.end();
+        let mut coming = pieces.iter();
         loop {
-            match lines.next().expect("it has ended") {
-                Output::Line(line) => said.push(line),
-                Output::Closed => break,
-                other => said.push(format!("{other:?}")),
+            match lines.next() {
+                Some(Output::Line(line)) => said.push(line),
+                Some(Output::Closed) => break,
+                Some(other) => said.push(format!("{other:?}")),
+                None => match coming.next() {
+                    Some(piece) => {
+                        lines.room()[..piece.len()].copy_from_slice(piece);
+                        lines.came(piece.len());
+                    }
+                    None => lines.end(),
+                },
             }
         }
         assert_eq!(said.join("|"), expected, "{limits:?} {pieces:?}");
