@@ -11,6 +11,7 @@ mod demo;
 mod words;
 
 pub mod duplex;
+pub mod process;
 pub mod program;
 pub mod protocol;
 pub mod update;

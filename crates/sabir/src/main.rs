@@ -14,12 +14,18 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use sabir_agents::process;
 
 use cli::{Cli, Command, Options};
 use config::{Audience, Loaded, Problems};
 use serve::Surroundings;
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == process::GUARD) {
+        // Sabir starts itself so, once for every program that it runs. Nothing may come before: it has to be small and quick.
+        return process::guard(arguments);
+    }
     let Err(error) = run(Cli::parse()) else {
         return ExitCode::SUCCESS;
     };

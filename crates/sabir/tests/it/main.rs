@@ -13,6 +13,7 @@ mod reading_slowly;
 mod serving;
 mod starting;
 mod stopping;
+mod supervising;
 mod v0_1;
 
 /// The program under test.

@@ -1,0 +1,164 @@
+//! A program that runs: what it says, what it is told, how it ends.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::process::ChildStdout;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::complaint::Complaint;
+use super::frames::{Order, PIECE};
+use super::guard::GIVE_UP;
+use super::lines::Lines;
+use super::steer::{Input, LINGER, Wish};
+use crate::protocol::Exit;
+
+/// What a program has not read waits in memory up to this. No honest prompt is as long.
+const MAX_WAITING: usize = 64 * 1024 * 1024;
+
+/// A running program. When it is dropped, the program and all that it started are ended.
+pub struct Child {
+    pub(super) pid: u32,
+    pub(super) stdout: ChildStdout,
+    pub(super) lines: Lines,
+    pub(super) complaint: Complaint,
+    pub(super) wishes: mpsc::UnboundedSender<Wish>,
+    pub(super) input: Arc<Input>,
+    pub(super) exit: watch::Receiver<Option<Exit>>,
+    /// Until when output is waited for after the end.
+    pub(super) linger_until: Option<Instant>,
+    pub(super) stop_grace: Duration,
+}
+
+/// What came next on a program's standard output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// Without its end; bytes that are no text are replaced.
+    Line(String),
+    /// A line of so many bytes, which was longer than allowed.
+    Dropped(usize),
+    /// More came than is allowed in all. Nothing more is read: the program is to be stopped.
+    TooMuch,
+    /// Nothing more will come, though the program may still run.
+    Closed,
+}
+
+impl Child {
+    /// The process id of the guard.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Writes a line to the program's standard input. What the program does not read at once waits, so nobody has to wait for
+    /// it here. An error: it will never be read, or far too much waits already.
+    pub async fn write_line(&mut self, line: &str) -> io::Result<()> {
+        let length = line.len() + 1;
+        if self.input.is_closed.load(Ordering::Relaxed) {
+            return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the program has closed its input"));
+        }
+        if self.input.waiting.load(Ordering::Relaxed) + length > MAX_WAITING {
+            return Err(io::Error::other("the program does not read its input"));
+        }
+        self.input.waiting.fetch_add(length, Ordering::Relaxed);
+        let mut rest = line.as_bytes();
+        while rest.len() >= PIECE {
+            let (piece, behind) = rest.split_at(PIECE);
+            self.write(piece.to_vec())?;
+            rest = behind;
+        }
+        self.write([rest, b"\n"].concat())
+    }
+
+    /// Nothing more will be written. What was written before is still read.
+    pub fn close_input(&mut self) {
+        if !self.input.is_closed.swap(true, Ordering::Relaxed) {
+            self.order(Order::CloseInput);
+        }
+    }
+
+    /// What the program says next. May be canceled: nothing is lost.
+    pub async fn next(&mut self) -> Output {
+        loop {
+            if let Some(output) = self.lines.next() {
+                return output;
+            }
+            self.read().await;
+        }
+    }
+
+    /// Waits until the program and all that it started are gone. May be canceled. A program that prints ends only if
+    /// somebody reads: this does not.
+    pub async fn exit(&mut self) -> Exit {
+        match self.exit.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(exit)) => *exit,
+            // Only a runtime that shuts down stops the task that would know. The guard does its work then.
+            _ => Exit::Signal(rustix::process::Signal::KILL.as_raw()),
+        }
+    }
+
+    /// Ends the program: SIGTERM, and SIGKILL when the time of grace is over. Returns when everything is gone. What it says
+    /// meanwhile is let go.
+    pub async fn stop(&mut self) -> Exit {
+        self.order(Order::Terminate);
+        if let Ok(exit) = timeout(self.stop_grace, self.let_end()).await {
+            return exit;
+        }
+        self.order(Order::Kill);
+        if let Ok(exit) = timeout(GIVE_UP + LINGER, self.let_end()).await {
+            return exit;
+        }
+        let _ = self.wishes.send(Wish::Force);
+        self.exit().await
+    }
+
+    /// The last lines of the program's standard error. After its end: all that came.
+    pub fn complaint(&self) -> String {
+        self.complaint.text()
+    }
+
+    fn write(&self, piece: Vec<u8>) -> io::Result<()> {
+        let sent = self.wishes.send(Wish::Order(Order::Input(piece)));
+        sent.map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "the program has ended"))
+    }
+
+    fn order(&self, order: Order) {
+        // Who has ended needs no orders.
+        let _ = self.wishes.send(Wish::Order(order));
+    }
+
+    /// Reads on, or finds that nothing will come. Once the program is gone, only somebody who escaped its guard can hold the
+    /// pipe open, and is not waited for.
+    async fn read(&mut self) {
+        let gone = async {
+            let _ = self.exit.wait_for(Option::is_some).await;
+            let until = *self.linger_until.get_or_insert_with(|| Instant::now() + LINGER);
+            sleep_until(until).await;
+        };
+        tokio::select! {
+            biased;
+            count = self.stdout.read(self.lines.room()) => match count {
+                Ok(count @ 1..) => self.lines.came(count),
+                Ok(0) | Err(_) => self.lines.end(),
+            },
+            () = gone => self.lines.end(),
+        }
+    }
+
+    /// Waits for the end and reads meanwhile, so that a program which wants to say something first is not held up.
+    async fn let_end(&mut self) -> Exit {
+        let mut exit = self.exit.clone();
+        let reading = async {
+            while self.next().await != Output::Closed {}
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            _ = exit.wait_for(Option::is_some) => {}
+            () = reading => {}
+        }
+        self.exit().await
+    }
+}

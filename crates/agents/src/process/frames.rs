@@ -1,0 +1,136 @@
+//! What Sabir and a guard say to each other over their socket.
+//!
+//! An order is a letter, a length of four bytes and that many bytes; news are a letter and a number of four bytes. Both
+//! ends are the same binary, so there is no version in it.
+
+use std::io::{self, Read};
+
+use crate::protocol::Exit;
+
+/// The longest piece of input in one order.
+pub(super) const PIECE: usize = 64 * 1024;
+
+/// From Sabir to the guard.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// For the program's standard input.
+    Input(Vec<u8>),
+    CloseInput,
+    /// SIGTERM to the program's group.
+    Terminate,
+    /// SIGKILL to everything.
+    Kill,
+}
+
+impl Order {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let (letter, bytes): (u8, &[u8]) = match self {
+            Order::Input(bytes) => (b'i', bytes),
+            Order::CloseInput => (b'c', &[]),
+            Order::Terminate => (b't', &[]),
+            Order::Kill => (b'k', &[]),
+        };
+        let length = u32::try_from(bytes.len()).expect("input is cut into pieces");
+        out.push(letter);
+        out.extend_from_slice(&length.to_le_bytes());
+        out.extend_from_slice(bytes);
+    }
+
+    /// Waits for the next one. An error, also for an end of the stream: there will be none any more.
+    pub(super) fn read(from: &mut impl Read) -> io::Result<Self> {
+        let mut head = [0; 5];
+        from.read_exact(&mut head)?;
+        let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
+        match (head[0], length) {
+            (b'i', 0..=PIECE) => {
+                let mut bytes = vec![0; length];
+                from.read_exact(&mut bytes)?;
+                Ok(Order::Input(bytes))
+            }
+            (b'c', 0) => Ok(Order::CloseInput),
+            (b't', 0) => Ok(Order::Terminate),
+            (b'k', 0) => Ok(Order::Kill),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+/// From the guard to Sabir.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum News {
+    /// The program runs under this process id, which is also the one of its group.
+    Started(i32),
+    /// It could not be started, for this reason of the operating system.
+    NotStarted(i32),
+    /// The program's input has taken so many bytes; so many more may be sent.
+    Fed(u32),
+    /// The program will never read again.
+    InputClosed,
+    /// The program and all that it started are gone.
+    Ended(Exit),
+}
+
+impl News {
+    pub(super) const LENGTH: usize = 5;
+
+    pub(super) fn bytes(self) -> [u8; Self::LENGTH] {
+        let (letter, number) = match self {
+            News::Started(process) => (b's', process.to_le_bytes()),
+            News::NotStarted(reason) => (b'n', reason.to_le_bytes()),
+            News::Fed(count) => (b'f', count.to_le_bytes()),
+            News::InputClosed => (b'c', [0; 4]),
+            News::Ended(Exit::Code(code)) => (b'e', code.to_le_bytes()),
+            News::Ended(Exit::Signal(signal)) => (b'k', signal.to_le_bytes()),
+        };
+        [letter, number[0], number[1], number[2], number[3]]
+    }
+
+    pub(super) fn parse(bytes: [u8; Self::LENGTH]) -> Option<Self> {
+        let [letter, number @ ..] = bytes;
+        let signed = i32::from_le_bytes(number);
+        Some(match letter {
+            b's' => News::Started(signed),
+            b'n' => News::NotStarted(signed),
+            b'f' => News::Fed(u32::from_le_bytes(number)),
+            b'c' => News::InputClosed,
+            b'e' => News::Ended(Exit::Code(signed)),
+            b'k' => News::Ended(Exit::Signal(signed)),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{News, Order};
+    use crate::protocol::Exit;
+
+    #[test]
+    fn orders_and_news_come_back_as_they_were() {
+        for order in [Order::Input(b"hello\n".to_vec()), Order::CloseInput, Order::Terminate, Order::Kill] {
+            let mut bytes = Vec::new();
+            order.write(&mut bytes);
+            assert_eq!(Order::read(&mut bytes.as_slice()).unwrap(), order);
+            bytes.pop();
+            assert!(Order::read(&mut bytes.as_slice()).is_err(), "{order:?} cut short");
+        }
+        for news in [
+            News::Started(4_000_000),
+            News::NotStarted(2),
+            News::Fed(65_536),
+            News::InputClosed,
+            News::Ended(Exit::Code(3)),
+            News::Ended(Exit::Signal(9)),
+        ] {
+            assert_eq!(News::parse(news.bytes()), Some(news));
+        }
+    }
+
+    #[test]
+    fn nonsense_is_no_order() {
+        for bytes in [&b"x\0\0\0\0"[..], b"t\x01\0\0\0a", b"i\xff\xff\xff\xff"] {
+            assert!(Order::read(&mut &*bytes).is_err(), "{bytes:?}");
+        }
+        assert_eq!(News::parse(*b"x\0\0\0\0"), None);
+    }
+}

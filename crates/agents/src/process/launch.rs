@@ -1,0 +1,187 @@
+//! Starts a program under a guard.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+use tokio::process::Command;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+use super::child::Child;
+use super::complaint::Complaint;
+use super::frames::News;
+use super::lines::Lines;
+use super::steer::{Input, Steer};
+use super::{GUARD, resolve};
+
+/// A guard says at once whether its program runs. One that does not is no guard.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// What is run, and within which limits.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The `sabir` binary. On Linux `/proc/self/exe` is the running one, also when the file has been replaced since.
+    pub guard: PathBuf,
+    /// A name that is looked for in the environment's `PATH`, or a path, which is meant from the folder.
+    pub program: OsString,
+    pub arguments: Vec<OsString>,
+    pub folder: PathBuf,
+    /// All of it: nothing of Sabir's own environment is passed on beside this.
+    pub environment: Vec<(OsString, OsString)>,
+    /// A longer line is dropped.
+    pub max_line: usize,
+    /// What the program may print in all, in bytes.
+    pub max_output: u64,
+    /// How long it may take to end after SIGTERM.
+    pub stop_grace: Duration,
+}
+
+impl Launch {
+    /// Starts it. When this returns, the program runs.
+    pub async fn start(self) -> Result<Child, LaunchError> {
+        let folder = resolve::folder(&self.folder)?;
+        let program = resolve::program(&self.program, &folder, &self.environment)?;
+        let no_guard = |source| LaunchError::Guard { guard: self.guard.clone(), source };
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(no_guard)?;
+        ours.set_nonblocking(true).map_err(no_guard)?;
+        let mut socket = UnixStream::from_std(ours).map_err(no_guard)?;
+        let mut command = Command::new(&self.guard);
+        command
+            .arg(GUARD)
+            .arg(&program)
+            .args(&self.arguments)
+            .current_dir(&folder)
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            // Ctrl-C in a terminal is for Sabir, which then decides what becomes of its programs.
+            .process_group(0)
+            .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let spawned = command.spawn();
+        // It holds the guard's end of the socket, which must be open in the guard alone.
+        drop(command);
+        let mut guard = spawned.map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => no_guard(source),
+            // Too many arguments, a zero byte in one, no more processes: the program would fare no better.
+            _ => LaunchError::Refused { program: program.clone(), source },
+        })?;
+        let process = match timeout(START_LIMIT, first_news(&mut socket)).await {
+            Ok(Ok(Some(News::Started(process)))) => process,
+            Ok(Ok(Some(News::NotStarted(reason)))) => {
+                let _ = guard.wait().await;
+                return Err(LaunchError::Refused { program, source: io::Error::from_raw_os_error(reason) });
+            }
+            answer => {
+                let _ = guard.start_kill();
+                let source = match answer {
+                    Ok(Err(error)) => error,
+                    Ok(Ok(_)) => io::Error::other("it does not speak as a guard does"),
+                    Err(_) => io::Error::new(io::ErrorKind::TimedOut, "it does not answer"),
+                };
+                return Err(no_guard(source));
+            }
+        };
+        let pid = guard.id().unwrap_or_default();
+        let stdout = guard.stdout.take().expect("it is piped");
+        let stderr = guard.stderr.take().expect("it is piped");
+        let complaint = Complaint::default();
+        let complaining = tokio::spawn(complaint.clone().listen(stderr));
+        let input = Arc::new(Input::default());
+        let (wishes, heard) = mpsc::unbounded_channel();
+        let (exit_sender, exit) = watch::channel(None);
+        let steer = Steer::new(socket, guard, process, Arc::clone(&input));
+        tokio::spawn(steer.run(heard, complaining, exit_sender));
+        Ok(Child {
+            pid,
+            stdout,
+            lines: Lines::new(self.max_line, self.max_output),
+            complaint,
+            wishes,
+            input,
+            exit,
+            linger_until: None,
+            stop_grace: self.stop_grace,
+        })
+    }
+}
+
+async fn first_news(socket: &mut UnixStream) -> io::Result<Option<News>> {
+    let mut bytes = [0; News::LENGTH];
+    socket.read_exact(&mut bytes).await?;
+    Ok(News::parse(bytes))
+}
+
+/// Why a program does not run, in words for the operator.
+#[derive(Debug)]
+pub enum LaunchError {
+    NoFolder(PathBuf),
+    NotAFolder(PathBuf),
+    NotInPath {
+        program: OsString,
+        path: OsString,
+    },
+    NoFile(PathBuf),
+    NotExecutable(PathBuf),
+    /// It is there, but the operating system does not run it.
+    Refused {
+        program: PathBuf,
+        source: io::Error,
+    },
+    /// The guard does not run, so the program was not even tried.
+    Guard {
+        guard: PathBuf,
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LaunchError::NoFolder(folder) => {
+                write!(out, "the folder {} does not exist; create it or choose another", folder.display())
+            }
+            LaunchError::NotAFolder(file) => write!(out, "{} is not a folder; choose another", file.display()),
+            LaunchError::NotInPath { program, path } => {
+                let (program, path) = (program.display(), path.display());
+                write!(out, "{program} was not found in PATH ({path}); install it or give its full path")
+            }
+            LaunchError::NoFile(file) => {
+                write!(out, "the program {} does not exist; install it or correct the path", file.display())
+            }
+            LaunchError::NotExecutable(file) => {
+                let file = file.display();
+                write!(out, "{file} is not executable; allow it with: chmod +x {file}")
+            }
+            // The file itself was seen a moment ago.
+            LaunchError::Refused { program, source } if source.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => {
+                let program = program.display();
+                write!(out, "{program} cannot be started: what it needs to run, named in its first line, is not there")
+            }
+            LaunchError::Refused { program, source } => {
+                write!(out, "{} cannot be started: {source}", program.display())
+            }
+            LaunchError::Guard { guard, source } => {
+                write!(out, "{} cannot be started as the guard of a program: {source}", guard.display())
+            }
+        }
+    }
+}
+
+impl Error for LaunchError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            LaunchError::Refused { source, .. } | LaunchError::Guard { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

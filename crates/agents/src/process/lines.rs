@@ -1,0 +1,178 @@
+//! Cuts a program's output into lines, within limits.
+//!
+//! A program may print anything: a hundred megabytes without a line end, bytes that are no text, without end. Never more
+//! than one line and one read are held here, whatever comes.
+
+use super::child::Output;
+
+/// How much is read at once.
+const READ: usize = 32 * 1024;
+
+pub(super) struct Lines {
+    max_line: usize,
+    /// What may still come in all.
+    left: u64,
+    chunk: Box<[u8]>,
+    /// The part of the chunk that is not cut yet.
+    from: usize,
+    to: usize,
+    /// The beginning of a line whose end has not come.
+    begun: Vec<u8>,
+    /// How much of a line that is too long has been let go.
+    skipped: usize,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    /// More came than may.
+    TooMuch,
+    /// Nothing more will come, but the last line may not be handed over yet.
+    Ended,
+    Closed,
+}
+
+impl Lines {
+    pub(super) fn new(max_line: usize, max_output: u64) -> Self {
+        Self {
+            max_line,
+            left: max_output,
+            chunk: vec![0; READ].into_boxed_slice(),
+            from: 0,
+            to: 0,
+            begun: Vec::new(),
+            skipped: 0,
+            state: State::Open,
+        }
+    }
+
+    /// Where to read to, when `next` had nothing.
+    pub(super) fn room(&mut self) -> &mut [u8] {
+        debug_assert!(self.from == self.to, "what came before is cut first");
+        &mut self.chunk
+    }
+
+    /// So many bytes were read to `room`.
+    pub(super) fn came(&mut self, count: usize) {
+        let allowed = usize::try_from(self.left).unwrap_or(usize::MAX);
+        if count > allowed {
+            self.state = State::TooMuch;
+        }
+        self.from = 0;
+        self.to = count.min(allowed);
+        self.left -= self.to as u64;
+    }
+
+    /// Nothing more will come.
+    pub(super) fn end(&mut self) {
+        if self.state == State::Open {
+            self.state = State::Ended;
+        }
+    }
+
+    /// What has come and is whole.
+    pub(super) fn next(&mut self) -> Option<Output> {
+        while self.from < self.to {
+            let rest = &self.chunk[self.from..self.to];
+            match rest.iter().position(|byte| *byte == b'\n') {
+                Some(length) => {
+                    self.take(length);
+                    self.from += 1;
+                    return Some(self.line());
+                }
+                None => self.take(rest.len()),
+            }
+        }
+        match self.state {
+            State::Open => None,
+            State::TooMuch => {
+                self.state = State::Closed;
+                Some(Output::TooMuch)
+            }
+            State::Ended => {
+                self.state = State::Closed;
+                let is_begun = self.skipped > 0 || !self.begun.is_empty();
+                Some(if is_begun { self.line() } else { Output::Closed })
+            }
+            State::Closed => Some(Output::Closed),
+        }
+    }
+
+    /// Moves a piece of the chunk to the line, or lets go of both when the line gets too long.
+    fn take(&mut self, length: usize) {
+        let piece = &self.chunk[self.from..self.from + length];
+        self.from += length;
+        // One more than the limit: a CR before the end does not count.
+        if self.skipped > 0 || self.begun.len() + length > self.max_line.saturating_add(1) {
+            self.skipped += self.begun.len() + length;
+            self.begun = Vec::new();
+        } else {
+            self.begun.extend_from_slice(piece);
+        }
+    }
+
+    fn line(&mut self) -> Output {
+        let skipped = std::mem::take(&mut self.skipped);
+        if skipped > 0 {
+            return Output::Dropped(skipped);
+        }
+        let mut line = std::mem::take(&mut self.begun);
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+        if line.len() > self.max_line {
+            return Output::Dropped(line.len());
+        }
+        Output::Line(String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Lines, Output};
+
+    fn check(limits: (usize, u64), pieces: &[&[u8]], expected: &str) {
+        let mut lines = Lines::new(limits.0, limits.1);
+        let mut said = Vec::new();
+        let mut coming = pieces.iter();
+        loop {
+            match lines.next() {
+                Some(Output::Line(line)) => said.push(line),
+                Some(Output::Closed) => break,
+                Some(other) => said.push(format!("{other:?}")),
+                None => match coming.next() {
+                    Some(piece) => {
+                        lines.room()[..piece.len()].copy_from_slice(piece);
+                        lines.came(piece.len());
+                    }
+                    None => lines.end(),
+                },
+            }
+        }
+        assert_eq!(said.join("|"), expected, "{limits:?} {pieces:?}");
+    }
+
+    #[test]
+    fn output_is_cut_into_lines() {
+        let wide = (100, 1000);
+        for (limits, pieces, expected) in [
+            (wide, &[][..], ""),
+            (wide, &[&b"one\ntwo\n"[..]], "one|two"),
+            (wide, &[b"o", b"ne\r", b"\ntwo"], "one|two"),
+            (wide, &[b"\n\na\n"], "||a"),
+            (wide, &[b"a\rb\r\r\n"], "a\rb\r"),
+            (wide, &[b"\xff\xfeok\n"], "\u{fffd}\u{fffd}ok"),
+            (wide, &[b"\xe2\x82", b"\xac\n"], "€"),
+            ((3, 1000), &[b"abc\r\nabcd\nab\n"], "abc|Dropped(4)|ab"),
+            ((3, 1000), &[b"abcdef", b"ghi", b"j\nk\n"], "Dropped(10)|k"),
+            ((3, 1000), &[b"ok\nabcdef", b"ghi"], "ok|Dropped(9)"),
+            ((0, 1000), &[b"\n\r\na\n"], "||Dropped(1)"),
+            ((100, 4), &[b"ab\ncd\nef\n"], "ab|TooMuch"),
+            ((100, 6), &[b"ab\ncd\n", b"ef\n", b"gh\n"], "ab|cd|TooMuch"),
+            ((100, 6), &[b"ab\ncd\n"], "ab|cd"),
+        ] {
+            check(limits, pieces, expected);
+        }
+    }
+}

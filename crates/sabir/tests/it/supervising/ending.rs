@@ -1,0 +1,216 @@
+//! How programs end, and that everything they started ends with them.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use sabir_agents::process::{Launch, Output};
+use sabir_agents::protocol::Exit;
+use tokio::time::timeout;
+
+use super::nursery::{Mark, PATIENCE, alone, exists, given, kill, line, script, start, stat, until};
+
+/// What programs leave behind: each starts something and goes on.
+const FAMILIES: [(&str, &str); 5] = [
+    ("nobody", ":"),
+    ("a child in its group", "sleep 1000 &"),
+    ("a daemon", "(setsid sleep 1000 &)"),
+    ("a daemon with a family", "(setsid sh -c 'sleep 1000 & setsid sleep 1000 & sleep 1000' &)"),
+    ("a daemon and a child that ignore SIGTERM", "(trap '' TERM; sleep 1000 & setsid sleep 1000 &)"),
+];
+
+#[tokio::test]
+async fn it_is_known_how_a_program_ended() {
+    for (text, expected) in [
+        ("exit 0", Exit::Code(0)),
+        ("exit 7", Exit::Code(7)),
+        ("exit 255", Exit::Code(255)),
+        ("kill -KILL $$", Exit::Signal(9)),
+        ("kill -TERM $$", Exit::Signal(15)),
+        ("kill -PIPE $$", Exit::Signal(13)),
+        ("ulimit -c 0; kill -SEGV $$", Exit::Signal(11)),
+        ("exec true", Exit::Code(0)),
+    ] {
+        let mark = Mark::new();
+        let mut child = script(text, &mark).start().await.unwrap();
+        assert_eq!(timeout(PATIENCE, child.exit()).await.unwrap(), expected, "{text}");
+        assert_eq!(child.exit().await, expected, "{text}, asked again");
+        assert_eq!(child.next().await, Output::Closed, "{text}");
+        assert_eq!(child.stop().await, expected, "{text}, stopped though it has ended");
+        assert!(!exists(child.pid()), "{text}: the guard is reaped");
+        mark.assert_nobody_lives();
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_hears_sigterm_ends_its_own_way() {
+    for (text, expected) in [
+        ("trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done", Exit::Code(5)),
+        // It has something to say first, more than fits in a pipe.
+        ("trap 'head -c 1000000 /dev/zero; exit 6' TERM; echo ready; while :; do sleep 0.01; done", Exit::Code(6)),
+        ("echo ready; sleep 1000", Exit::Signal(15)),
+        // What is stopped can hear nothing; it is told to go on.
+        ("echo ready; kill -STOP $$; sleep 1000", Exit::Signal(15)),
+    ] {
+        let mark = Mark::new();
+        let mut child = script(text, &mark).start().await.unwrap();
+        assert_eq!(line(&mut child).await, "ready");
+        let begin = Instant::now();
+        assert_eq!(child.stop().await, expected, "{text}");
+        assert!(begin.elapsed() < Duration::from_secs(15), "{text}: it was killed after {:?}", begin.elapsed());
+        mark.assert_nobody_lives();
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_ignores_sigterm_is_killed_when_its_time_is_over() {
+    let mark = Mark::new();
+    let text = "trap '' TERM; echo ready; while :; do sleep 1; done";
+    let grace = Duration::from_millis(400);
+    let mut child = Launch { stop_grace: grace, ..script(text, &mark) }.start().await.unwrap();
+    assert_eq!(line(&mut child).await, "ready");
+    let begin = Instant::now();
+    assert_eq!(child.stop().await, Exit::Signal(9));
+    assert!((grace..grace + Duration::from_secs(3)).contains(&begin.elapsed()), "it took {:?}", begin.elapsed());
+    assert!(!exists(child.pid()));
+    mark.assert_nobody_lives();
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_a_program_ends() {
+    for (what, family) in FAMILIES {
+        let mark = Mark::new();
+        let mut child = script(&format!("{family}\necho ready; exit 3"), &mark).start().await.unwrap();
+        assert_eq!(line(&mut child).await, "ready");
+        assert_eq!(timeout(PATIENCE, child.exit()).await.unwrap(), Exit::Code(3), "{what}");
+        assert_eq!(child.next().await, Output::Closed, "{what}");
+        assert!(!exists(child.pid()), "{what}");
+        mark.assert_nobody_lives();
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_a_program_is_stopped() {
+    for (what, family) in FAMILIES {
+        let mark = Mark::new();
+        let mut child = script(&format!("{family}\necho ready; sleep 1000"), &mark).start().await.unwrap();
+        assert_eq!(line(&mut child).await, "ready");
+        assert_eq!(timeout(PATIENCE, child.stop()).await.unwrap(), Exit::Signal(15), "{what}");
+        assert!(!exists(child.pid()), "{what}");
+        mark.assert_nobody_lives();
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_a_child_is_dropped() {
+    for (what, family) in FAMILIES {
+        let mark = Mark::new();
+        let mut child = script(&format!("{family}\necho ready; sleep 1000"), &mark).start().await.unwrap();
+        assert_eq!(line(&mut child).await, "ready");
+        let guard = child.pid();
+        drop(child);
+        until(what, || mark.living().is_empty() && !exists(guard)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_program_that_ignores_everything_is_killed() {
+    let mark = Mark::new();
+    let text = "trap '' TERM INT HUP; echo ready; while :; do sleep 1; done";
+    let mut child = script(text, &mark).start().await.unwrap();
+    assert_eq!(line(&mut child).await, "ready");
+    child.write_line(&"x".repeat(10 * 1024 * 1024)).await.unwrap();
+    let guard = child.pid();
+    let begin = Instant::now();
+    drop(child);
+    until("it is gone", || mark.living().is_empty() && !exists(guard)).await;
+    assert!(begin.elapsed() < Duration::from_secs(8), "it took {:?}", begin.elapsed());
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_sabir_is_killed() {
+    if let Some(mark) = given() {
+        let mark = Mark::from(mark);
+        let mut children = Vec::new();
+        for (_, family) in FAMILIES {
+            let mut child = script(&format!("{family}\necho ready; sleep 1000"), &mark).start().await.unwrap();
+            assert_eq!(line(&mut child).await, "ready");
+            children.push(child);
+        }
+        println!("\neverybody is up");
+        std::future::pending::<()>().await;
+    }
+    let name = format!("killed-{}", std::process::id());
+    let mark = Mark::from(name.clone());
+    let test = "supervising::ending::nothing_is_left_when_sabir_is_killed";
+    let mut holder = alone(test, &name).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line == "everybody is up"), "the programs were not started");
+    let guards =
+        mark.living().iter().filter(|process| stat(**process).is_some_and(|found| found.1 == holder.id())).count();
+    assert_eq!(guards, FAMILIES.len());
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    until("everybody is gone", || mark.living().is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_program_does_not_outlive_its_guard() {
+    let mark = Mark::new();
+    let mut child = script("sleep 1000 & echo ready; sleep 1000", &mark).start().await.unwrap();
+    assert_eq!(line(&mut child).await, "ready");
+    kill(child.pid());
+    assert_eq!(timeout(PATIENCE, child.exit()).await.unwrap(), Exit::Signal(9));
+    until("the group is gone", || mark.living().is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_guard_that_hangs_does_not_hang_us() {
+    let mark = Mark::new();
+    let mut child = Launch { stop_grace: Duration::from_millis(100), ..script("echo ready; sleep 1000", &mark) }
+        .start()
+        .await
+        .unwrap();
+    assert_eq!(line(&mut child).await, "ready");
+    let status = std::process::Command::new("kill").args(["-STOP", &child.pid().to_string()]).status().unwrap();
+    assert!(status.success());
+    assert_eq!(timeout(PATIENCE, child.stop()).await.unwrap(), Exit::Signal(9));
+    until("it is gone", || mark.living().is_empty() && !exists(child.pid())).await;
+}
+
+#[tokio::test]
+async fn orphans_that_die_are_reaped_while_the_program_runs() {
+    let mut child = start("for each in 1 2 3 4 5; do (setsid true &); done; echo ready; sleep 1000").await;
+    assert_eq!(line(&mut child).await, "ready");
+    let guard = child.pid();
+    let children = || {
+        let everybody = std::fs::read_dir("/proc").unwrap().flatten();
+        let processes = everybody.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        processes
+            .filter_map(stat)
+            .filter(|(_, parent, _)| *parent == guard)
+            .map(|(state, _, _)| state)
+            .collect::<Vec<_>>()
+    };
+    until("only the program is left", || children() == ["S"]).await;
+    child.stop().await;
+}
+
+#[tokio::test]
+async fn many_at_once() {
+    let mark = Mark::new();
+    let mut running = tokio::task::JoinSet::new();
+    for number in 0..24 {
+        let launch = script(&format!("(setsid sleep 1000 &); read word; echo $word; exit {number}"), &mark);
+        running.spawn(async move {
+            let mut child = launch.start().await.unwrap();
+            child.write_line(&format!("word {number}")).await.unwrap();
+            assert_eq!(line(&mut child).await, format!("word {number}"));
+            assert_eq!(child.exit().await, Exit::Code(number));
+        });
+    }
+    while let Some(done) = running.join_next().await {
+        done.unwrap();
+    }
+    mark.assert_nobody_lives();
+}
