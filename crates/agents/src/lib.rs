@@ -11,6 +11,7 @@ mod demo;
 mod words;
 
 pub mod duplex;
+pub mod kinds;
 pub mod process;
 pub mod program;
 pub mod protocol;
@@ -19,3 +20,4 @@ pub mod vocabulary;
 
 pub use conformance::ConformanceAgent;
 pub use demo::DemoAgent;
+pub use program::ProgramAgent;

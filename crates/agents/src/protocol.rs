@@ -65,6 +65,8 @@ pub struct Prompt {
     pub approve: Approve,
     /// Files of the message, as they lie in the workspace.
     pub files: Vec<PathBuf>,
+    /// The program runs as root, to whom some programs refuse what they allow others.
+    pub as_root: bool,
 }
 
 /// What happens when a program wants to use a tool that needs leave.

@@ -1,3 +1,55 @@
-//! Programs as agents.
+//! Programs as agents: one process for each turn, watched from its start to its end.
+//!
+//! A protocol says what the program's lines mean, `process` keeps the program within bounds, and here both come
+//! together with the task: what is said is told, what is asked is asked, and a cancel ends it all.
 
+mod approval;
+mod files;
+mod memory;
+mod produced;
 pub mod settings;
+mod talk;
+mod telling;
+mod turn;
+mod workspace;
+mod worktree;
+
+use std::path::PathBuf;
+
+use sabir_engine::{About, Agent, AgentFuture, Turn};
+
+pub use settings::{Isolation, Kind, Mode, Settings};
+
+pub struct ProgramAgent {
+    settings: Settings,
+    about: About,
+    /// The executable that guards the program's process group: this server's own.
+    guard: PathBuf,
+}
+
+impl ProgramAgent {
+    pub fn new(settings: Settings, about: About, guard: PathBuf) -> Self {
+        Self { settings, about, guard }
+    }
+
+    /// Works with another model than the configured one.
+    pub fn run_with_model(&self, turn: Turn, model: Option<&str>) -> AgentFuture<'_> {
+        let model = model.map(str::to_owned).or_else(|| self.settings.model.clone());
+        Box::pin(async move { turn::work(&self.settings, &self.guard, &turn, model).await })
+    }
+}
+
+impl Agent for ProgramAgent {
+    fn about(&self) -> About {
+        self.about.clone()
+    }
+
+    fn run(&self, turn: Turn) -> AgentFuture<'_> {
+        self.run_with_model(turn, None)
+    }
+
+    fn resumes(&self) -> bool {
+        // What a plain program had in mind died with it.
+        !matches!(self.settings.kind, Kind::Generic | Kind::Command)
+    }
+}

@@ -13,6 +13,9 @@ use crate::vocabulary::one_shot::Vocabulary;
 use crate::vocabulary::opening::{flag, strings};
 use crate::vocabulary::streamed::Streamed;
 
+/// What needs leave by default.
+const TOOLS: &str = "Bash,Edit,MultiEdit,Write,NotebookEdit,Read,Glob,Grep,LS,WebFetch,WebSearch,Task,TodoWrite,Skill";
+
 /// The prompt goes to its standard input.
 pub fn arguments(prompt: &Prompt) -> Vec<String> {
     let mut arguments = strings(&["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]);
@@ -20,7 +23,8 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
     arguments.extend(flag("append-system-prompt", prompt.instructions.as_ref()));
     arguments.extend(flag("resume", prompt.session.as_ref()));
     arguments.push(match prompt.approve {
-        // Refused to root by the program itself, which says so.
+        // The flag that means all is refused to root by the program itself; then every tool is named.
+        Approve::All if prompt.as_root => format!("--allowedTools={TOOLS}"),
         Approve::All => "--dangerously-skip-permissions".to_owned(),
         // Nobody can be asked here: what needs leave is denied, and the run goes on.
         Approve::Ask | Approve::None => "--permission-mode=default".to_owned(),

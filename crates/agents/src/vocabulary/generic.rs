@@ -4,8 +4,8 @@
 //! Only a line that is no JSON can be such a question: an answer that mentions `[Y/n]` is none. Its input stays open
 //! where it may ask.
 
-use crate::protocol::{Approve, Exit, Prompt, Protocol, Step};
-use crate::update::{Choice, ChoiceKind, Question, Reply, Update};
+use crate::protocol::{Approve, Prompt, Protocol, Step};
+use crate::update::{Choice, ChoiceKind, Question, Reply};
 use crate::vocabulary::approval::Approval;
 use crate::vocabulary::claude::ClaudeCode;
 use crate::vocabulary::object::Object;
@@ -89,10 +89,5 @@ impl Protocol for Generic {
             Reply::Said(words) => words.split_whitespace().collect::<Vec<_>>().join(" "),
         };
         vec![Step::Write(response)]
-    }
-
-    /// Small programs have no line for the end.
-    fn ended(&mut self, exit: &Exit) -> Option<Update> {
-        (*exit == Exit::Code(0) && !self.is_over).then_some(Update::Done { summary: None })
     }
 }

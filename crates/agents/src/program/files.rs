@@ -1,0 +1,127 @@
+//! Files of a message, put where the program can read them, and data in its prompt.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sabir_model::{Content, Message};
+
+use crate::duplex::Attachment;
+
+/// The folder in the workspace that holds what callers sent. It hides itself from git.
+const INBOX: &str = ".sabir";
+
+/// A message, as a program can take it.
+pub(super) struct Taken {
+    /// The words, and what goes with them.
+    pub text: String,
+    pub files: Vec<Attachment>,
+}
+
+/// Writes the message's files into the workspace and names them in the text.
+pub(super) fn take_in(message: &Message, folder: &Path, task: &str) -> Result<Taken, String> {
+    let (mut text, mut notes, mut files) = (Vec::new(), Vec::new(), Vec::new());
+    for part in &message.parts {
+        match &part.content {
+            Content::Text(words) => text.push(words.as_str()),
+            Content::Bytes(bytes) => {
+                let name = own_name(file_name(part.filename.as_deref(), files.len()), &files);
+                let path = put(folder, task, &name, &bytes.decode())?;
+                notes.push(format!("- {}", path.strip_prefix(folder).unwrap_or(&path).display()));
+                let is_image = part.media_type.as_ref().is_some_and(|media_type| media_type.starts_with("image/"));
+                let bytes = is_image.then(|| bytes.decode());
+                files.push(Attachment { media_type: part.media_type.clone(), bytes, ..Attachment::named(path) });
+            }
+            Content::Url(url) => notes.push(format!("- {url}")),
+            Content::Data(data) => notes.push(format!("```json\n{}\n```", data.as_str())),
+        }
+    }
+    let mut text = text.join("\n");
+    if !notes.is_empty() {
+        text.push_str("\n\nAttached:\n");
+        text.push_str(&notes.join("\n"));
+    }
+    Ok(Taken { text, files })
+}
+
+fn put(folder: &Path, task: &str, name: &str, bytes: &[u8]) -> Result<PathBuf, String> {
+    let inbox = folder.join(INBOX);
+    let place = inbox.join(file_name(Some(task), 0));
+    let written = fs::create_dir_all(&place)
+        .and_then(|()| fs::write(inbox.join(".gitignore"), "*\n"))
+        .and_then(|()| fs::write(place.join(name), bytes));
+    written.map_err(|error| format!("a file of the message cannot be put into the workspace: {error}"))?;
+    Ok(place.join(name))
+}
+
+/// Two files of one name are two files.
+fn own_name(name: String, others: &[Attachment]) -> String {
+    let is_taken = others.iter().any(|other| other.path.file_name().is_some_and(|taken| taken == name.as_str()));
+    if is_taken { format!("{}-{name}", others.len() + 1) } else { name }
+}
+
+/// A name without a path: what callers write must not lead out of the folder.
+fn file_name(said: Option<&str>, number: usize) -> String {
+    let name = said.and_then(|said| said.rsplit(['/', '\\']).next()).unwrap_or_default();
+    let name: String = name.chars().filter(|c| !c.is_control()).take(120).collect();
+    match name.trim_start_matches('.').is_empty() {
+        true => format!("file-{}", number + 1),
+        false => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sabir_model::{Base64, Json, MessageId, Part, Role};
+
+    fn message(parts: Vec<Part>) -> Message {
+        Message {
+            id: MessageId::parse("m").unwrap(),
+            role: Role::User,
+            parts,
+            task: None,
+            context: None,
+            references: Vec::new(),
+            extensions: Vec::new(),
+            metadata: None,
+        }
+    }
+
+    fn file(name: Option<&str>, text: &str) -> Part {
+        let mut part = Part::from(Content::Bytes(Base64::encode(text.as_bytes())));
+        part.filename = name.map(str::to_owned);
+        part
+    }
+
+    #[test]
+    fn files_lie_in_the_workspace_and_are_named_in_the_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Part::from(Content::Data(Json::parse(r#"{"a":1}"#).unwrap()));
+        let link = Part::from(Content::Url("https://example.com/x".into()));
+        let parts = vec![
+            Part::text("look"),
+            Part::text("here"),
+            file(Some("../../etc/passwd"), "one"),
+            file(Some("passwd"), "two"),
+            file(None, "three"),
+            file(Some(".."), "four"),
+            data,
+            link,
+        ];
+        let taken = take_in(&message(parts), folder.path(), "task/1").unwrap();
+        let expected = "look\nhere\n\nAttached:\n- .sabir/1/passwd\n- .sabir/1/2-passwd\n- .sabir/1/file-3\n\
+            - .sabir/1/file-4\n```json\n{\"a\":1}\n```\n- https://example.com/x";
+        assert_eq!(taken.text, expected);
+        let read: Vec<String> = taken.files.iter().map(|file| fs::read_to_string(&file.path).unwrap()).collect();
+        assert_eq!(read, ["one", "two", "three", "four"]);
+        assert!(taken.files.iter().all(|file| file.path.starts_with(folder.path())));
+        assert_eq!(fs::read_to_string(folder.path().join(".sabir/.gitignore")).unwrap(), "*\n");
+    }
+
+    #[test]
+    fn words_alone_leave_no_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(take_in(&message(vec![Part::text("hi")]), folder.path(), "t").unwrap().text, "hi");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,218 @@
+//! What a program says, told to the callers of its task: one artifact for the answer, a status for each tool, a result.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sabir_engine::{Chunk, Turn};
+use sabir_model::{Artifact, ArtifactId, Content, Json, Part, ToolCall, ToolPhase, Usage};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::produced;
+use crate::update::{Spent, Update};
+
+/// While a program only thinks, its callers hear of it so often.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+
+/// The name of what a program answers.
+const ANSWER: &str = "assistant-response";
+
+/// How a turn came out.
+pub(super) enum Told {
+    /// It goes on.
+    Heard,
+    Done,
+    Failed(String),
+    Interrupted,
+}
+
+pub(super) struct Teller<'t> {
+    turn: &'t Turn,
+    answer: Option<ArtifactId>,
+    /// What the answer ends with, so that texts around a tool call do not run together.
+    last: Option<char>,
+    used_tool: bool,
+    /// Tools that are at work, by the program's id.
+    tools: Vec<(String, String)>,
+    spent: Option<Spent>,
+    is_introduced: bool,
+    sign: Instant,
+    folder: PathBuf,
+    /// Files that the program told of, to be handed over as they are at the end.
+    files: Vec<String>,
+}
+
+impl<'t> Teller<'t> {
+    pub fn new(turn: &'t Turn, folder: PathBuf) -> Self {
+        Self {
+            turn,
+            answer: None,
+            last: None,
+            used_tool: false,
+            tools: Vec::new(),
+            spent: None,
+            is_introduced: false,
+            sign: Instant::now(),
+            folder,
+            files: Vec::new(),
+        }
+    }
+
+    pub async fn tell(&mut self, update: Update) -> Told {
+        match update {
+            Update::Init { session, model } => self.introduce(session, model).await,
+            Update::Text(text) => self.say(text).await,
+            Update::Thought(_) => self.give_sign().await,
+            Update::ToolUse { id, name, input } => self.use_tool(id, name, input).await,
+            Update::ToolResult { id, name, output, is_error } => self.end_tool(id, name, output, is_error).await,
+            Update::Progress(text) => self.turn.progress(text).await,
+            Update::Spent(spent) => self.count(spent).await,
+            Update::File(path) => self.files.push(path),
+            Update::Done { summary } => {
+                self.hand_over_files().await;
+                self.result(summary).await;
+                return Told::Done;
+            }
+            Update::Failed(reason) => return Told::Failed(reason),
+            Update::Interrupted => return Told::Interrupted,
+        }
+        Told::Heard
+    }
+
+    async fn introduce(&mut self, session: Option<String>, model: Option<String>) {
+        if std::mem::replace(&mut self.is_introduced, true) {
+            return;
+        }
+        self.turn.still_working().await;
+        if session.is_none() && model.is_none() {
+            return;
+        }
+        if let Ok(data) = Json::of(&Introduction { model, session_id: session }) {
+            self.turn.artifact(self.data("session", data)).await;
+        }
+    }
+
+    async fn say(&mut self, text: String) {
+        if text.is_empty() {
+            return;
+        }
+        let is_new = self.answer.is_none();
+        let id = self.answer.get_or_insert_with(|| self.turn.new_artifact_id()).clone();
+        // What is said before and after a tool are paragraphs of their own.
+        let breaks = std::mem::take(&mut self.used_tool) && self.last.is_some_and(|last| last != '\n');
+        self.last = text.chars().last().or(self.last);
+        let text = if breaks { format!("\n\n{text}") } else { text };
+        let mut artifact = Artifact::new(id, vec![Part::text(text)]);
+        artifact.name = is_new.then(|| ANSWER.into());
+        self.turn.chunk(Chunk { artifact, append: !is_new, last: false }).await;
+    }
+
+    async fn give_sign(&mut self) {
+        if self.sign.elapsed() >= SIGN_OF_LIFE {
+            self.sign = Instant::now();
+            self.turn.still_working().await;
+        }
+    }
+
+    async fn use_tool(&mut self, id: String, name: String, input: Option<Json>) {
+        self.used_tool = true;
+        match self.tools.iter_mut().find(|(known, _)| *known == id) {
+            // Some programs tell of a tool again when they know more of it.
+            Some(_) => return,
+            None => self.tools.push((id.clone(), name.clone())),
+        }
+        let call = ToolCall { id, name, phase: ToolPhase::Started, args: input, result: None, error: None };
+        self.turn.tool(call).await;
+    }
+
+    async fn end_tool(&mut self, id: String, name: Option<String>, output: String, is_error: bool) {
+        self.used_tool = true;
+        let known = self.tools.iter().position(|(known, _)| *known == id).map(|at| self.tools.swap_remove(at).1);
+        let name = name.or(known).unwrap_or_else(|| "tool".into());
+        let (phase, result, error) = match is_error {
+            false => (ToolPhase::Completed, Some(output), None),
+            true => (ToolPhase::Failed, None, Some(output)),
+        };
+        self.turn.tool(ToolCall { id, name, phase, args: None, result, error }).await;
+    }
+
+    async fn count(&mut self, spent: Spent) {
+        self.turn.usage(Usage { input_tokens: spent.input_tokens, output_tokens: spent.output_tokens }).await;
+        self.spent = Some(spent);
+    }
+
+    /// Comes before the last status: who stops reading there has it.
+    async fn result(&mut self, summary: Option<String>) {
+        let summary = summary.filter(|text| !text.is_empty());
+        let Some(spent) = &self.spent else {
+            if summary.is_none() {
+                return;
+            }
+            return self.hand_over(Outcome { summary, stats: None }, None).await;
+        };
+        let usage = Usage { input_tokens: spent.input_tokens, output_tokens: spent.output_tokens };
+        let cost = self.turn.cost(usage);
+        let stats = Stats {
+            input_tokens: spent.input_tokens,
+            output_tokens: spent.output_tokens,
+            cost_usd: spent.cost,
+            duration_ms: cost.duration_ms,
+        };
+        self.hand_over(Outcome { summary, stats: Some(stats) }, Some(cost)).await;
+    }
+
+    async fn hand_over(&self, outcome: Outcome, cost: Option<sabir_model::Cost>) {
+        let Ok(data) = Json::of(&outcome) else { return };
+        let mut artifact = self.data("result", data);
+        if let Some(cost) = cost {
+            cost.note_on(&mut artifact);
+        }
+        self.turn.artifact(artifact).await;
+    }
+
+    async fn hand_over_files(&mut self) {
+        let mut paths = std::mem::take(&mut self.files);
+        paths.sort();
+        paths.dedup();
+        for path in paths {
+            if let Some((name, part)) = produced::read(&self.folder, &path) {
+                let mut artifact = Artifact::new(self.turn.new_artifact_id(), vec![part]);
+                artifact.name = Some(name);
+                self.turn.artifact(artifact).await;
+            }
+        }
+    }
+
+    fn data(&self, name: &str, data: Json) -> Artifact {
+        let mut artifact = Artifact::new(self.turn.new_artifact_id(), vec![Part::from(Content::Data(data))]);
+        artifact.name = Some(name.into());
+        artifact
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Introduction {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Outcome {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stats: Option<Stats>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Stats {
+    input_tokens: u64,
+    output_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+    duration_ms: u64,
+}

@@ -1,0 +1,338 @@
+//! One turn of a program: from the message to its end.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::time::Duration;
+
+use sabir_engine::{AgentError, Ended, Turn};
+use sabir_model::{Artifact, Message, Part, State};
+
+use super::approval;
+use super::files::{self, Taken};
+use super::memory::Memory;
+use super::settings::{Isolation, Settings};
+use super::talk::{Talk, talk};
+use super::telling::{Teller, Told};
+use super::workspace;
+use super::worktree::Worktree;
+use crate::process::{Child, Launch, Output, environment};
+use crate::protocol::{Exit, Prompt, Protocol, Step};
+use crate::update::{Question, Reply, Update};
+
+/// How long a program that was asked to stop may take to say that it has.
+const INTERRUPT_GRACE: Duration = Duration::from_millis(1500);
+/// How long a program that has finished its turn may take to end by itself.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+pub(super) async fn work(
+    settings: &Settings,
+    guard: &Path,
+    turn: &Turn,
+    model: Option<String>,
+) -> Result<Ended, AgentError> {
+    let memory = turn.memory().await?.as_deref().and_then(Memory::parse);
+    let wish = workspace::chosen([turn.message().metadata.as_ref(), turn.metadata()]);
+    let base = match workspace::folder(&settings.workspace, &settings.roots, wish.as_deref()) {
+        // A conversation stays where it was begun, as long as that is still allowed.
+        Ok(folder) if wish.is_none() => memory
+            .as_ref()
+            .and_then(|memory| workspace::folder(&settings.workspace, &settings.roots, memory.folder.to_str()).ok())
+            .unwrap_or(folder),
+        Ok(folder) => folder,
+        Err(refusal) => return Ok(Ended::Rejected(vec![Part::text(refusal)])),
+    };
+    let worktree = match settings.isolation {
+        Isolation::Shared => None,
+        Isolation::Worktree => Some(Worktree::open(&base, turn.task().as_str()).await.map_err(AgentError)?),
+    };
+    let place = Place { folder: worktree.as_ref().map_or_else(|| base.clone(), |tree| tree.folder.clone()), base };
+    let ended = in_place(settings, guard, turn, model, place, memory).await;
+    if let Some(worktree) = worktree {
+        // A task that was stopped has changed something too.
+        hand_over_diff(turn, &worktree).await;
+        worktree.remove().await;
+    }
+    ended
+}
+
+/// Where a turn works.
+struct Place {
+    /// The folder of the conversation.
+    base: PathBuf,
+    /// The same, or a worktree of it.
+    folder: PathBuf,
+}
+
+async fn hand_over_diff(turn: &Turn, worktree: &Worktree) {
+    match worktree.keep().await {
+        Ok(diff) if diff.is_empty() => {}
+        Ok(diff) => {
+            let mut part = Part::text(diff);
+            part.filename = Some("changes.diff".into());
+            part.media_type = Some("text/x-diff".into());
+            let mut artifact = Artifact::new(turn.new_artifact_id(), vec![part]);
+            artifact.name = Some("changes".into());
+            artifact.description = Some("What the task changed, as a patch for `git apply`".into());
+            turn.artifact(artifact).await;
+        }
+        Err(error) => turn.progress(format!("The changes cannot be told: {error}")).await,
+    }
+}
+
+async fn in_place(
+    settings: &Settings,
+    guard: &Path,
+    turn: &Turn,
+    model: Option<String>,
+    place: Place,
+    memory: Option<Memory>,
+) -> Result<Ended, AgentError> {
+    let folder = &place.folder;
+    let Taken { text, files } = files::take_in(turn.message(), folder, turn.task().as_str()).map_err(AgentError)?;
+    let prompt = Prompt {
+        text,
+        folder: folder.clone(),
+        session: memory.as_ref().map(|memory| memory.session.clone()),
+        model,
+        instructions: settings.instructions.clone(),
+        approve: settings.approve,
+        files: files.iter().map(|file| file.path.clone()).collect(),
+        as_root: rustix::process::geteuid().is_root(),
+    };
+    let Talk { command, environment: own, protocol } = talk(settings, prompt, files);
+    let (program, first) = command.split_first().ok_or_else(|| AgentError("no program is configured".into()))?;
+    let launch = Launch {
+        guard: guard.into(),
+        program: program.into(),
+        arguments: first.iter().map(OsString::from).collect(),
+        folder: folder.clone(),
+        environment: environment_of(settings, own),
+        max_line: settings.max_line,
+        max_output: settings.max_output,
+        stop_grace: settings.stop_grace,
+    };
+    let child = launch.start().await.map_err(|error| {
+        // Where programs lie on this machine is the operator's business.
+        tracing::error!(%error, task = %turn.task(), "a program cannot be started");
+        let name = Path::new(program).file_name().unwrap_or_default().display();
+        AgentError(format!("the program {name} cannot be started; the server's log says why"))
+    })?;
+    let known_session = memory.map(|memory| memory.session);
+    let teller = Teller::new(turn, folder.clone());
+    let run = Run { settings, turn, base: place.base, protocol, child, teller, known_session };
+    run.finish().await
+}
+
+fn environment_of(settings: &Settings, own: Vec<(String, String)>) -> Vec<(OsString, OsString)> {
+    let known = settings.kind.known().pass.iter().map(|name| (*name).to_owned());
+    let pass: Vec<String> = known.chain(settings.pass.iter().cloned()).collect();
+    // What the operator says comes last and wins.
+    let fixed = [own, settings.environment.clone()].concat();
+    environment(std::env::vars_os(), &pass, &fixed)
+}
+
+struct Run<'t> {
+    settings: &'t Settings,
+    turn: &'t Turn,
+    base: PathBuf,
+    protocol: Box<dyn Protocol>,
+    child: Child,
+    teller: Teller<'t>,
+    known_session: Option<String>,
+}
+
+type Answering<'t> = Pin<Box<dyn Future<Output = Reply> + Send + 't>>;
+
+impl<'t> Run<'t> {
+    async fn finish(mut self) -> Result<Ended, AgentError> {
+        let outcome = self.until_told().await;
+        if let Ok(Ended::Completed(_)) = &outcome {
+            // It has finished and may still have to write its session down.
+            let _ = tokio::time::timeout(LAST_WORDS, self.child.exit()).await;
+        }
+        self.child.stop().await;
+        outcome
+    }
+
+    async fn until_told(&mut self) -> Result<Ended, AgentError> {
+        let mut steps: VecDeque<Step> = self.protocol.begin().into();
+        let mut asked: Option<(Question, Answering<'t>)> = None;
+        loop {
+            // Nothing else is told while a question stands: the task would look as if it went on.
+            while asked.is_none()
+                && let Some(step) = steps.pop_front()
+            {
+                match step {
+                    Step::Write(line) => self.write(&line).await,
+                    Step::CloseInput => self.child.close_input(),
+                    Step::Ask(question) => {
+                        let answering = self.ask(&question);
+                        asked = Some((question, answering));
+                    }
+                    Step::Tell(update) => {
+                        self.remember(&update).await;
+                        match self.teller.tell(update).await {
+                            Told::Heard => {}
+                            Told::Done => return Ok(Ended::Completed(Vec::new())),
+                            Told::Failed(reason) => return Ok(failed(reason)),
+                            Told::Interrupted => return Ok(failed("the program stopped before it was done".into())),
+                        }
+                    }
+                }
+            }
+            let is_asking = asked.is_some();
+            tokio::select! {
+                biased;
+                () = self.turn.cancelled() => return self.cancel().await,
+                reply = answered(&mut asked) => {
+                    if let Some((question, _)) = asked.take() {
+                        steps.extend(self.protocol.answer(&question, &reply));
+                    }
+                }
+                heard = heard(&mut self.child, is_asking) => match heard {
+                    // Whoever answers now answers nobody.
+                    None => asked = None,
+                    Some(Output::Line(line)) => steps.extend(self.protocol.hear(&line)),
+                    Some(Output::Dropped(bytes)) => {
+                        let words = format!("A line of {bytes} bytes was left out; the limit is {}", self.settings.max_line);
+                        self.turn.progress(words).await;
+                    }
+                    Some(Output::TooMuch) => {
+                        let limit = self.settings.max_output;
+                        return Ok(failed(format!("the program printed more than {limit} bytes and was stopped")));
+                    }
+                    Some(Output::Closed) => return self.ended().await,
+                },
+            }
+        }
+    }
+
+    /// A program that does not read any more will end soon, or is ended by its time limit.
+    async fn write(&mut self, line: &str) {
+        if let Err(error) = self.child.write_line(line).await {
+            tracing::debug!(%error, "a program does not read");
+        }
+    }
+
+    /// The session counts from the moment it is known: a cancel in mid-turn does not lose it.
+    async fn remember(&mut self, update: &Update) {
+        if let Update::Init { session: Some(session), .. } = update
+            && self.known_session.as_ref() != Some(session)
+        {
+            self.known_session = Some(session.clone());
+            self.turn.remember(Some(Memory::text(session, &self.base))).await;
+        }
+    }
+
+    fn ask(&self, question: &Question) -> Answering<'t> {
+        let (turn, limit) = (self.turn, self.settings.approval_timeout);
+        let question = question.clone();
+        Box::pin(async move {
+            let asking = turn.ask(State::InputRequired, approval::parts(&question));
+            let answer: Option<Result<Message, AgentError>> = match limit {
+                Some(limit) => tokio::time::timeout(limit, asking).await.ok(),
+                None => Some(asking.await),
+            };
+            match answer {
+                Some(Ok(message)) => approval::understand(&question, &message),
+                Some(Err(_)) => Reply::Nobody,
+                None => {
+                    turn.progress("Nobody answered in time, which means no").await;
+                    let words = Some("nobody answered in time".to_owned());
+                    approval::decided(&question, false, words).unwrap_or(Reply::Nobody)
+                }
+            }
+        })
+    }
+
+    /// The program is asked to stop where it can be asked, so that its session stays whole; else it is signalled.
+    async fn cancel(&mut self) -> Result<Ended, AgentError> {
+        let steps = self.protocol.interrupt();
+        if !steps.is_empty() {
+            for step in steps {
+                if let Step::Write(line) = step {
+                    self.write(&line).await;
+                }
+            }
+            let _ = tokio::time::timeout(INTERRUPT_GRACE, self.until_quiet()).await;
+        }
+        Ok(Ended::Canceled)
+    }
+
+    /// Reads on until the turn is over, and tells nobody.
+    async fn until_quiet(&mut self) {
+        loop {
+            let Output::Line(line) = self.child.next().await else { return };
+            for step in self.protocol.hear(&line) {
+                match step {
+                    Step::Tell(Update::Done { .. } | Update::Failed(_) | Update::Interrupted) => return,
+                    Step::Tell(update) => self.remember(&update).await,
+                    Step::Ask(question) => {
+                        for step in self.protocol.answer(&question, &Reply::Nobody) {
+                            if let Step::Write(line) = step {
+                                self.write(&line).await;
+                            }
+                        }
+                    }
+                    Step::Write(line) => self.write(&line).await,
+                    Step::CloseInput => {}
+                }
+            }
+        }
+    }
+
+    /// The program has closed its output without saying that it was done.
+    async fn ended(&mut self) -> Result<Ended, AgentError> {
+        // One that closed its output and lives on has nothing more to say.
+        let exit = match tokio::time::timeout(LAST_WORDS, self.child.exit()).await {
+            Ok(exit) => exit,
+            Err(_) => {
+                self.child.stop().await;
+                return Ok(failed("the program closed its output and did not end".into()));
+            }
+        };
+        match self.protocol.ended(&exit) {
+            Some(update) => match self.teller.tell(update).await {
+                Told::Done => Ok(Ended::Completed(Vec::new())),
+                Told::Failed(reason) => Ok(failed(reason)),
+                Told::Heard | Told::Interrupted => Ok(failed(self.reason(exit))),
+            },
+            None => Ok(failed(self.reason(exit))),
+        }
+    }
+
+    fn reason(&self, exit: Exit) -> String {
+        let how = match exit {
+            Exit::Code(0) => "the program ended without saying that it was done".to_owned(),
+            Exit::Code(code) => format!("the program ended with exit code {code}"),
+            Exit::Signal(signal) => format!("the program was ended by signal {signal}"),
+        };
+        match self.child.complaint() {
+            complaint if complaint.is_empty() => how,
+            complaint => format!("{how}: {complaint}"),
+        }
+    }
+}
+
+fn failed(reason: String) -> Ended {
+    Ended::Failed(vec![Part::text(reason)])
+}
+
+/// The next of what the program prints. While it waits for an answer nothing is read: `None` is its end.
+async fn heard(child: &mut Child, is_asking: bool) -> Option<Output> {
+    if is_asking {
+        child.exit().await;
+        return None;
+    }
+    Some(child.next().await)
+}
+
+/// The answer to the question that stands; never, if none does.
+async fn answered(asked: &mut Option<(Question, Answering<'_>)>) -> Reply {
+    match asked {
+        Some((_, answering)) => answering.await,
+        None => std::future::pending().await,
+    }
+}

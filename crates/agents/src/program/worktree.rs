@@ -1,0 +1,180 @@
+//! A git worktree for one task, and what was changed in it.
+//!
+//! The tree goes when the turn is over; its content stays in the repository under `refs/sabir/TASK/work`, so that the next
+//! turn of the task goes on from there and people can look at it (`git diff refs/sabir/TASK/base refs/sabir/TASK/work`).
+
+use std::path::{Path, PathBuf};
+
+use tokio::process::Command;
+
+/// A diff beyond this is cut; all of it is in the repository.
+const LONGEST_DIFF: usize = 4 << 20;
+
+pub(super) struct Worktree {
+    repository: PathBuf,
+    root: PathBuf,
+    /// Where the program works: as deep in the tree as the workspace lies in its repository.
+    pub folder: PathBuf,
+    refs: String,
+    /// What the task began with.
+    base: String,
+}
+
+impl Worktree {
+    /// Makes a worktree of what the repository has checked out, or of what the task has left there, beside the
+    /// repository's own data, so that nothing shows in the workspace.
+    pub async fn open(repository: &Path, task: &str) -> Result<Self, String> {
+        let data = git(repository, &["rev-parse", "--path-format=absolute", "--git-common-dir"]).await?;
+        let prefix = git(repository, &["rev-parse", "--show-prefix"]).await?;
+        let name = name_of(task);
+        let refs = format!("refs/sabir/{name}");
+        let known = |which: &str| [format!("{refs}/{which}^{{commit}}")];
+        let left = git(repository, &["rev-parse", "--verify", "--quiet", &known("work")[0]]).await.ok();
+        let base = match &left {
+            Some(_) => git(repository, &["rev-parse", "--verify", &known("base")[0]]).await?,
+            None => git(repository, &["rev-parse", "--verify", "HEAD^{commit}"]).await.map_err(|_| {
+                format!("{} has no commit yet, so there is nothing to make a worktree of", repository.display())
+            })?,
+        };
+        let base = base.trim().to_owned();
+        let start = left.as_deref().map_or(base.as_str(), str::trim);
+        let root = Path::new(data.trim()).join("sabir-worktrees").join(&name);
+        if root.exists() {
+            // Left behind by a server that was killed.
+            remove(repository, &root).await;
+        }
+        git(repository, &["worktree", "prune"]).await?;
+        git(repository, &["worktree", "add", "--quiet", "--detach", &root.to_string_lossy(), start]).await?;
+        let folder = root.join(prefix.trim());
+        let made = std::fs::create_dir_all(&folder);
+        made.map_err(|error| format!("{}: {error}", folder.display()))?;
+        Ok(Self { repository: repository.into(), root, folder, refs, base })
+    }
+
+    /// All that differs from where the task began: committed, changed and new. Empty: nothing. What is there is kept in the
+    /// repository.
+    pub async fn keep(&self) -> Result<String, String> {
+        git(&self.root, &["add", "--all"]).await?;
+        let tree = git(&self.root, &["write-tree"]).await?;
+        let mut diff = git(&self.root, &["diff", "--binary", "--no-color", &self.base, tree.trim()]).await?;
+        if diff.is_empty() {
+            return Ok(diff);
+        }
+        let commit = git(&self.root, &["commit-tree", tree.trim(), "-p", "HEAD", "-m", "What a task changed"]).await?;
+        git(&self.root, &["update-ref", &format!("{}/base", self.refs), &self.base]).await?;
+        git(&self.root, &["update-ref", &format!("{}/work", self.refs), commit.trim()]).await?;
+        if diff.len() > LONGEST_DIFF {
+            let end = (0..=LONGEST_DIFF).rev().find(|at| diff.is_char_boundary(*at)).unwrap_or(0);
+            diff.truncate(end);
+            diff.push_str(&format!("\n[cut here; the rest: git diff {0}/base {0}/work]\n", self.refs));
+        }
+        Ok(diff)
+    }
+
+    pub async fn remove(self) {
+        remove(&self.repository, &self.root).await;
+    }
+}
+
+async fn remove(repository: &Path, root: &Path) {
+    if let Err(error) = git(repository, &["worktree", "remove", "--force", &root.to_string_lossy()]).await {
+        tracing::warn!(error, folder = %root.display(), "a worktree could not be removed by git");
+        let _ = std::fs::remove_dir_all(root);
+    }
+}
+
+/// A task's id as one part of a path and of a ref. Ids that callers chose may hold anything: what is changed gets a number.
+fn name_of(task: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+    if !task.is_empty() && task.len() <= 100 && task.chars().all(is_plain) {
+        return task.to_owned();
+    }
+    let start: String = task.chars().filter(|letter| is_plain(*letter)).take(40).collect();
+    let number = task
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{start}-{number:016x}")
+}
+
+async fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(folder)
+        .args(["-c", "user.name=Sabir", "-c", "user.email=sabir@localhost", "-c", "core.hooksPath=/dev/null"])
+        .args(arguments)
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("LC_ALL", "C")
+        .stdin(std::process::Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .map_err(|error| format!("git cannot be run: {error}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("git {}: {}", arguments.first().unwrap_or(&""), said.trim()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    async fn repository(folder: &Path) {
+        git(folder, &["init", "--quiet"]).await.unwrap();
+        fs::create_dir(folder.join("sub")).unwrap();
+        fs::write(folder.join("sub/file"), "one\n").unwrap();
+        git(folder, &["add", "."]).await.unwrap();
+        git(folder, &["commit", "--quiet", "-m", "first"]).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_next_turn_goes_on_where_the_last_one_ended() {
+        let home = tempfile::tempdir().unwrap();
+        repository(home.path()).await;
+        let workspace = home.path().join("sub");
+        let tree = Worktree::open(&workspace, "t/1").await.unwrap();
+        assert_eq!(fs::read_to_string(tree.folder.join("file")).unwrap(), "one\n");
+        fs::write(tree.folder.join("file"), "two\n").unwrap();
+        fs::write(tree.folder.join("made"), "new\n").unwrap();
+        let diff = tree.keep().await.unwrap();
+        assert!(diff.contains("-one\n+two\n") && diff.contains("sub/made"), "{diff}");
+        let root = tree.root.clone();
+        tree.remove().await;
+        assert!(!root.exists());
+
+        let tree = Worktree::open(&workspace, "t/1").await.unwrap();
+        assert_eq!(fs::read_to_string(tree.folder.join("made")).unwrap(), "new\n");
+        fs::write(tree.folder.join("file"), "three\n").unwrap();
+        let diff = tree.keep().await.unwrap();
+        assert!(diff.contains("-one\n+three\n") && diff.contains("sub/made"), "{diff}");
+        // A server that was killed leaves the folder; the next one takes over.
+        drop(tree);
+        Worktree::open(&workspace, "t/1").await.unwrap().remove().await;
+        assert_eq!(fs::read_to_string(workspace.join("file")).unwrap(), "one\n");
+        assert_eq!(git(home.path(), &["status", "--porcelain"]).await.unwrap(), "");
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_done_is_said() {
+        let home = tempfile::tempdir().unwrap();
+        assert!(Worktree::open(home.path(), "t").await.err().unwrap().contains("git"));
+        git(home.path(), &["init", "--quiet"]).await.unwrap();
+        assert!(Worktree::open(home.path(), "t").await.err().unwrap().contains("no commit yet"));
+        git(home.path(), &["commit", "--quiet", "--allow-empty", "-m", "first"]).await.unwrap();
+        let tree = Worktree::open(home.path(), "t").await.unwrap();
+        assert_eq!(tree.keep().await.unwrap(), "");
+        tree.remove().await;
+    }
+
+    #[test]
+    fn names_are_one_part_of_a_path() {
+        assert_eq!(name_of("0190-abc_D"), "0190-abc_D");
+        for strange in ["", "..", "a/b", "a b", "ä", &"x".repeat(200)] {
+            let name = name_of(strange);
+            assert!(name.len() < 80 && !name.contains(['/', '.', ' ']), "{strange:?}: {name}");
+        }
+        assert_ne!(name_of("a/b"), name_of("a.b"));
+    }
+}
