@@ -27,11 +27,14 @@ class Stage:
         self.program = program
         self.mode = mode
         self.binary = programs / program.name / 'node_modules' / '.bin' / program.binary
+        self.model = None
         self.server = None
         self.client = None
+        self.log_end = ''
 
     def __enter__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='sabir-agents-')).resolve()
+        self.log = self.folder / 'sabir.log'
         try:
             self._furnish()
         except BaseException:
@@ -62,7 +65,7 @@ class Stage:
                 start_new_session=True,
             )
         line = processes.first_line(self.server, START_SECONDS)
-        assert line, f'the server did not start within {START_SECONDS} s'
+        assert line, f'the server ended or took more than {START_SECONDS} s before it said where it serves'
         self.client = Client(json.loads(line)['url'])
 
     def stop_server(self):
@@ -101,8 +104,6 @@ class Stage:
         return self.workspace / 'tool-ran.txt'
 
     def _furnish(self):
-        self.log_end = ''
-        self.log = self.folder / 'sabir.log'
         self.home = self.folder / 'home'
         self.workspace = self.folder / 'workspace'
         self.home.mkdir()
@@ -127,7 +128,7 @@ class Stage:
             self.log_end = ' '.join(self.log.read_text(errors='replace').splitlines()[-5:])
         # All that was started here works below the folder, whoever its parent is by now.
         processes.kill_all(self.folder)
-        for child in (self.server, getattr(self, 'model', None)):
+        for child in (self.server, self.model):
             if child is not None:
                 child.kill()
                 child.wait(STOP_SECONDS)
