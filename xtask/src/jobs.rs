@@ -1,6 +1,7 @@
 //! What can be run, by name, and which command runs what.
 
 use crate::clients::{CLIENTS, Client};
+use crate::programs::{PROGRAMS, Program};
 
 #[derive(Clone, Copy)]
 pub enum Job {
@@ -11,6 +12,8 @@ pub enum Job {
     Workspace,
     /// A client suite, through one binding.
     Client(&'static Client, &'static str),
+    /// A coding program behind a real server.
+    Agent(&'static Program),
 }
 
 impl Job {
@@ -22,6 +25,7 @@ impl Job {
             Job::Compatibility => "compatibility".to_owned(),
             Job::Workspace => "workspace".to_owned(),
             Job::Client(client, binding) => format!("{}-{binding}", client.name),
+            Job::Agent(program) => format!("agents-{}", program.name),
         }
     }
 }
@@ -33,7 +37,8 @@ pub fn check() -> Vec<Job> {
 pub fn test() -> Vec<Job> {
     let clients =
         CLIENTS.iter().flat_map(|client| client.bindings.iter().map(move |binding| Job::Client(client, binding)));
-    [Job::Arrows, Job::Compatibility, Job::Workspace].into_iter().chain(clients).collect()
+    let agents = PROGRAMS.iter().map(Job::Agent);
+    [Job::Arrows, Job::Compatibility, Job::Workspace].into_iter().chain(clients).chain(agents).collect()
 }
 
 /// The jobs whose name contains one of the words; without words, all of them.
@@ -52,6 +57,7 @@ mod tests {
             (&["arrows"][..], "arrows"),
             (&["python-1.3.0"], "python-1.3.0-jsonrpc python-1.3.0-http_json"),
             (&["js-0.3.13-json", "workspace"], "workspace js-0.3.13-jsonrpc"),
+            (&["agents"], "agents-claude-code agents-codex agents-gemini agents-goose"),
             (&["no such"], ""),
         ] {
             assert_eq!(names(named(test(), words)), expected, "{words:?}");

@@ -13,13 +13,17 @@ mod compatibility;
 mod lints;
 mod workspace_tests;
 
+mod agents;
 mod client;
 mod clients;
+mod heard;
+mod programs;
 mod server;
 mod soak;
 
 mod setup;
 mod setup_node;
+mod setup_program;
 mod setup_python;
 
 mod apt;

@@ -13,7 +13,7 @@ use crate::command::seconds;
 use crate::jobs::Job;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{arrows, client, compatibility, lints, server, setup, workspace_tests};
+use crate::{agents, arrows, client, compatibility, lints, server, setup, setup_program, workspace_tests};
 
 pub fn all(workspace: &Workspace, jobs: &[Job]) -> Tally {
     let mut kept = Kept::default();
@@ -50,6 +50,11 @@ fn one(workspace: &Workspace, kept: &mut Kept, job: &Job) -> Result<Tally> {
             kept.set_up(workspace, client)?;
             let log = workspace.clients().join(format!("{}.log", job.name()));
             client::run(setup::command(workspace, client), binding, &binary, &log)
+        }
+        Job::Agent(program) => {
+            let binary = kept.server(workspace)?;
+            setup_program::ready(workspace, program)?;
+            agents::run(workspace, program, &binary)
         }
     }
 }

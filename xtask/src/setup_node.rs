@@ -47,7 +47,7 @@ fn modules(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(modules)
 }
 
-fn machine_node() -> Result<()> {
+pub fn machine_node() -> Result<()> {
     let mut missing = vec![];
     for (program, package) in [("node", "nodejs"), ("npm", "npm")] {
         if !command::works(Command::new(program).arg("--version")) {
@@ -63,7 +63,7 @@ fn machine_node() -> Result<()> {
     match major(&version) {
         Some(major) if major >= OLDEST_NODE => Ok(()),
         _ => bail!(
-            "`node --version` says {version}, and the SDKs need {OLDEST_NODE} or newer\n\
+            "`node --version` says {version}, and the suites need {OLDEST_NODE} or newer\n\
              What to do: install a newer Node as `node`, then run again"
         ),
     }

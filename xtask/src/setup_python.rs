@@ -27,7 +27,7 @@ pub fn program(folder: &Path) -> PathBuf {
     folder.join("bin").join("python")
 }
 
-fn machine_python() -> Result<&'static str> {
+pub fn machine_python() -> Result<&'static str> {
     if let Some(python) = fit_python() {
         return Ok(python);
     }

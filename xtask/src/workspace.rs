@@ -30,6 +30,11 @@ impl Workspace {
         self.target.join("clients")
     }
 
+    /// Where the coding programs are installed.
+    pub fn agents(&self) -> PathBuf {
+        self.target.join("agents")
+    }
+
     /// `cargo` with the workspace as its working directory.
     pub fn cargo(&self) -> Command {
         let mut command = cargo();

@@ -1,0 +1,109 @@
+"""The programs: how each is pointed at the stand-in for a model, how it runs alone, and in what it differs.
+
+Settings are what a user of the program would write: environment variables and files below the home folder.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str  # the kind in `sabir.toml`, and the folder that it is installed in
+    binary: str
+    modes: tuple[str, ...]
+    environment: Callable[[str], dict[str, str]]  # of the model's URL
+    alone: tuple[str, ...]  # arguments of a plain run, before the prompt
+    files: Callable[[str], dict[str, str]] = field(default=lambda url: {})  # path below HOME to text
+    model: str | None = None
+    # What makes it ask for leave.
+    asking: str = 'shell'
+    # Whether its question holds what the tool would be called with.
+    shows_input: bool = True
+    # How a task ends whose model refuses.
+    refused_model: str = 'failed'
+
+
+CODEX_CONFIG = """\
+model = "fake-model"
+model_provider = "fake"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[model_providers.fake]
+name = "fake"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "FAKE_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+"""
+
+GEMINI_SETTINGS = {
+    'privacy': {'usageStatisticsEnabled': False},
+    'telemetry': {'enabled': False},
+    'general': {'enableAutoUpdate': False},
+    'security': {'auth': {'selectedType': 'gemini-api-key'}, 'folderTrust': {'enabled': False}},
+}
+
+PROGRAMS = {
+    program.name: program
+    for program in (
+        Program(
+            name='claude-code',
+            binary='claude',
+            modes=('duplex', 'oneshot'),
+            environment=lambda url: {
+                'ANTHROPIC_BASE_URL': url,
+                'ANTHROPIC_API_KEY': 'dummy',
+                'CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC': '1',
+                'DISABLE_AUTOUPDATER': '1',
+            },
+            alone=('-p', '--output-format', 'stream-json', '--verbose', '--'),
+        ),
+        Program(
+            name='codex',
+            binary='codex',
+            modes=('duplex', 'oneshot'),
+            environment=lambda url: {'FAKE_KEY': 'dummy'},
+            files=lambda url: {'.codex/config.toml': CODEX_CONFIG.format(url=url)},
+            alone=('exec', '--json', '--skip-git-repo-check'),
+            # In its sandbox it asks only for what goes beyond it.
+            asking='escalate',
+        ),
+        Program(
+            name='gemini',
+            binary='gemini',
+            modes=('acp',),
+            environment=lambda url: {
+                'GOOGLE_GEMINI_BASE_URL': url,
+                'GEMINI_API_KEY': 'dummy',
+                'GEMINI_CLI_NO_RELAUNCH': 'true',
+            },
+            files=lambda url: {'.gemini/settings.json': json.dumps(GEMINI_SETTINGS)},
+            alone=('-o', 'stream-json', '-m', 'gemini-2.5-flash', '-p'),
+            # Without one it asks the model which model to use.
+            model='gemini-2.5-flash',
+            # Its question has the command as its title, and no input beside it.
+            shows_input=False,
+        ),
+        Program(
+            name='goose',
+            binary='goose',
+            modes=('acp',),
+            environment=lambda url: {
+                'GOOSE_PROVIDER': 'openai',
+                'OPENAI_HOST': url,
+                'OPENAI_API_KEY': 'dummy',
+                'GOOSE_MODEL': 'fake-model',
+                'GOOSE_DISABLE_KEYRING': '1',
+                # By default it asks nobody.
+                'GOOSE_MODE': 'approve',
+            },
+            alone=('run', '--output-format', 'stream-json', '-t'),
+            # It tells of the error in its answer, and ends its turn as if all were well.
+            refused_model='completed',
+        ),
+    )
+}

@@ -1,0 +1,172 @@
+"""What a case runs on: the stand-in for a model, a home, a workspace and a server, all of them new and gone afterwards.
+
+The server has two agents that run the same program: `all` may use every tool, `ask` asks its caller. A mode that
+cannot ask has the first alone.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import processes
+from a2a import Client
+from expect import equal, holds
+
+HERE = pathlib.Path(__file__).resolve().parent
+START_SECONDS = 20
+STOP_SECONDS = 20
+
+
+class Stage:
+    def __init__(self, sabir, programs, program, mode):
+        self.sabir = sabir
+        self.program = program
+        self.mode = mode
+        self.binary = programs / program.name / 'node_modules' / '.bin' / program.binary
+        self.model = None
+        self.server = None
+        self.client = None
+        self.log_end = ''
+
+    def __enter__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix='sabir-agents-')).resolve()
+        self.log = self.folder / 'sabir.log'
+        try:
+            self._furnish()
+        except BaseException:
+            self._clear()
+            raise
+        return self
+
+    def __exit__(self, kind, error, trace):
+        try:
+            # A case that failed has said enough; one that passed has to leave nothing behind.
+            if error is None:
+                self.stop_server()
+                self.nothing_is_left()
+        finally:
+            self._clear()
+
+    def serve(self):
+        """Starts the server, again after `stop_server` on the same store, and waits until it is ready."""
+        (self.folder / 'sabir.toml').write_text(self._configuration())
+        with open(self.log, 'ab') as log:
+            self.server = subprocess.Popen(
+                [self.sabir, 'serve', '--config', self.folder / 'sabir.toml'],
+                cwd=self.folder,
+                env=self._surroundings(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+        line = processes.first_line(self.server, START_SECONDS)
+        assert line, f'the server ended or took more than {START_SECONDS} s before it said where it serves'
+        self.client = Client(json.loads(line)['url'])
+
+    def stop_server(self):
+        if self.server is None:
+            return
+        self.server.terminate()
+        equal('exit code of the server after SIGTERM', self.server.wait(STOP_SECONDS), 0)
+        self.server.stdout.close()
+        self.server = None
+
+    def run_alone(self, *arguments, seconds=40):
+        """Runs the program with no server between, as it would run from a shell."""
+        return subprocess.run(
+            [self.binary, *arguments],
+            cwd=self.workspace,
+            env=self._surroundings() | self.program.environment(self.model_url),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=seconds,
+            text=True,
+        )
+
+    def nothing_is_left(self, seconds=5):
+        """The server may run on; all that it has started must be gone in time."""
+        known = {self.model.pid} | ({self.server.pid} if self.server else set())
+        left = processes.until_gone(self.folder, known, seconds)
+        holds(f'what still runs after {seconds} s', not left, left)
+
+    def last_words(self):
+        """The end of the server's log, to follow a reason."""
+        return f' | the end of the log: {self.log_end}' if self.log_end else ''
+
+    @property
+    def tool_ran(self):
+        return self.workspace / 'tool-ran.txt'
+
+    def _furnish(self):
+        self.home = self.folder / 'home'
+        self.workspace = self.folder / 'workspace'
+        self.home.mkdir()
+        self.workspace.mkdir()
+        self.model = subprocess.Popen(
+            [sys.executable, HERE / 'fake_model.py'],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.model_url = processes.first_line(self.model, START_SECONDS)
+        assert self.model_url, f'the stand-in for a model did not start within {START_SECONDS} s'
+        for path, text in self.program.files(self.model_url).items():
+            file = self.home / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        subprocess.run(['git', 'init', '--quiet'], cwd=self.workspace, env=self._surroundings(), check=True)
+
+    def _clear(self):
+        if self.log.exists():
+            self.log_end = ' '.join(self.log.read_text(errors='replace').splitlines()[-5:])
+        # All that was started here works below the folder, whoever its parent is by now.
+        processes.kill_all(self.folder)
+        for child in (self.server, self.model):
+            if child is not None:
+                child.kill()
+                child.wait(STOP_SECONDS)
+                child.stdout.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _surroundings(self):
+        """What the server and a program may see of our environment; a key or a proxy of a person must not leak in."""
+        passed = {name: os.environ[name] for name in ('PATH', 'LANG', 'RUST_LOG', 'RUST_BACKTRACE') if name in os.environ}
+        return passed | {'HOME': str(self.home), 'TMPDIR': str(self.folder)}
+
+    def _configuration(self):
+        server = f"""\
+[server]
+listen = ["127.0.0.1:0"]
+[store]
+url = {_toml(f'sqlite:{self.folder / "sabir.db"}')}
+"""
+        approvals = ['all'] if self.mode == 'oneshot' else ['all', 'ask']
+        return server + ''.join(self._agent(approve) for approve in approvals)
+
+    def _agent(self, approve):
+        environment = self.program.environment(self.model_url).items()
+        settings = {
+            'id': _toml(approve),
+            'kind': _toml(self.program.name),
+            'mode': _toml(self.mode),
+            'command': f'[{_toml(str(self.binary))}]',
+            'workspace': _toml(str(self.workspace)),
+            'approve': _toml(approve),
+            'timeout': _toml('60s'),
+            'env': '{ ' + ', '.join(f'{name} = {_toml(value)}' for name, value in environment) + ' }',
+        }
+        if self.program.model:
+            settings['model'] = _toml(self.program.model)
+        return '[[agent]]\n' + ''.join(f'{name} = {value}\n' for name, value in settings.items())
+
+
+def _toml(text):
+    """A basic string of TOML; JSON's escapes are among its own."""
+    return json.dumps(text)

@@ -1,0 +1,33 @@
+//! The coding programs that run behind a real server. A new one is a new row, a `package-NAME.json` and a row of the
+//! suite's own table, both in `tests/agents`.
+
+pub struct Program {
+    /// Its kind in the configuration.
+    pub name: &'static str,
+    pub binary: &'static str,
+    /// What it prints for `--version`, among other words.
+    pub version: &'static str,
+    pub finish: Finish,
+}
+
+/// What is left to do when the packages lie there. The scripts of packages do not run by themselves: some compile and
+/// some download, for parts that nobody here uses.
+#[derive(Clone, Copy)]
+pub enum Finish {
+    Nothing,
+    /// This script of the package puts the program in its place.
+    Script(&'static str),
+}
+
+pub const PROGRAMS: &[Program] = &[
+    Program {
+        name: "claude-code",
+        binary: "claude",
+        version: "2.1.325",
+        finish: Finish::Script("@anthropic-ai/claude-code/install.cjs"),
+    },
+    Program { name: "codex", binary: "codex", version: "0.166.0", finish: Finish::Nothing },
+    Program { name: "gemini", binary: "gemini", version: "0.61.0", finish: Finish::Nothing },
+    // The package, 0.20.1, has a number of its own.
+    Program { name: "goose", binary: "goose", version: "1.34.0", finish: Finish::Nothing },
+];

@@ -1,0 +1,90 @@
+//! A coding program in a folder of its own below `target/agents`, of exactly the version that the suite was written for.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::programs::{Finish, Program};
+use crate::workspace::Workspace;
+use crate::{apt, command, setup, setup_node};
+
+/// An exact version is installed whatever Node it asks for: a native program needs none, and whether another runs is
+/// seen at once.
+const INSTALL: [&str; 5] = ["install", "--no-audit", "--no-fund", "--engine-strict=false", "--ignore-scripts"];
+
+pub fn ready(workspace: &Workspace, program: &Program) -> Result<()> {
+    setup_node::machine_node()?;
+    // The workspaces of coding programs are repositories.
+    if !command::works(Command::new("git").arg("--version")) {
+        apt::install(&["git"])?;
+    }
+    let folder = workspace.agents().join(program.name);
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let package = workspace.root.join("tests").join("agents").join(format!("package-{}.json", program.name));
+    let text = setup::read(&package)?;
+    setup::once(
+        &folder,
+        &text,
+        || version(&folder, program).is_ok(),
+        || {
+            // These are large downloads, and one that breaks off is no news.
+            if let Err(error) = install(&folder, program, &text) {
+                println!("    once more, since {error:#}");
+                install(&folder, program, &text)?;
+            }
+            Ok(())
+        },
+    )
+}
+
+fn install(folder: &Path, program: &Program, package: &str) -> Result<()> {
+    let modules = folder.join("node_modules");
+    if modules.exists() {
+        fs::remove_dir_all(&modules).with_context(|| format!("cannot remove {}", modules.display()))?;
+    }
+    fs::write(folder.join("package.json"), package)?;
+    command::step(Command::new("npm").args(INSTALL).current_dir(folder), setup::LIMIT, setup::REMEDY)?;
+    if let Finish::Script(script) = program.finish {
+        let mut node = Command::new("node");
+        node.arg(modules.join(script)).current_dir(folder);
+        command::step(&mut node, setup::LIMIT, setup::REMEDY)?;
+    }
+    version(folder, program)
+}
+
+/// Runs the program, and is content if it is the one that was asked for.
+fn version(folder: &Path, program: &Program) -> Result<()> {
+    let mut ask = Command::new(folder.join("node_modules").join(".bin").join(program.binary));
+    // Its home is not that of the person who runs the suites.
+    let said = command::output(ask.arg("--version").env("HOME", folder))?;
+    if !is_said(program.version, &said) {
+        bail!("`{} --version` says {said}, not {}\nWhat to do: {}", program.binary, program.version, setup::REMEDY);
+    }
+    Ok(())
+}
+
+/// Whether the version is a word of what was said; 0.61.0 is not 0.61.01.
+fn is_said(version: &str, said: &str) -> bool {
+    said.split_whitespace().any(|word| word == version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_found_among_words() {
+        for (said, expected) in [
+            ("0.61.0", true),
+            ("codex-cli 0.61.0", true),
+            ("0.61.0 (Some Program)", true),
+            ("10.61.0", false),
+            ("0.61.01", false),
+            ("", false),
+        ] {
+            assert_eq!(is_said("0.61.0", said), expected, "{said:?}");
+        }
+    }
+}
