@@ -94,7 +94,7 @@ fn the_simple_lines_of_old() {
 #[test]
 fn how_a_generic_program_ends() {
     for (line, exit, expected) in [
-        (r#"{"type":"system","subtype":"init","session_id":"s"}"#, Exit::Code(0), &["init s -", "done -"][..]),
+        (r#"{"type":"system","subtype":"init","session_id":"s"}"#, Exit::Code(0), &["init s -"][..]),
         (r#"{"type":"system","subtype":"init","session_id":"s"}"#, Exit::Code(1), &["init s -"]),
         (r#"{"type":"system","subtype":"init","session_id":"s"}"#, Exit::Signal(15), &["init s -"]),
         (r#"{"type":"error","error":{"message":"no"}}"#, Exit::Code(0), &[r#"failed "no""#, "close input"]),
