@@ -1,0 +1,292 @@
+//! The programs that we know: what they are called, how they can be talked to, what they need.
+//!
+//! One row per kind of the configuration. `sabir agents`, the start-up checks and whoever runs a program all read it,
+//! so a program that changes its command line changes one row.
+
+use crate::program::settings::{Kind, Mode, Settings};
+
+/// What is known of a kind.
+#[derive(Debug)]
+pub struct Known {
+    pub kind: Kind,
+    /// Its name in the configuration and on cards.
+    pub name: &'static str,
+    /// How it can be talked to; the first is the one that is used when nobody says.
+    pub ways: &'static [Way],
+    /// Environment names that it is given, beside those that every program gets.
+    pub pass: &'static [&'static str],
+    /// What makes it print its version and nothing else.
+    pub version: &'static str,
+    /// How a person gets it and logs in.
+    pub install: &'static str,
+}
+
+/// One way to talk to a program.
+#[derive(Debug)]
+pub struct Way {
+    pub mode: Mode,
+    /// What is started. `None`: the operator has to say.
+    pub program: Option<&'static str>,
+    /// What makes it speak the Agent Client Protocol. The other modes have arguments that depend on the turn.
+    pub arguments: &'static [&'static str],
+    pub questions: Questions,
+}
+
+/// Whether a program that wants leave can ask for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Questions {
+    Asked,
+    /// It goes without, or it does not do it.
+    Never,
+}
+
+impl Known {
+    pub fn default_mode(&self) -> Mode {
+        self.ways[0].mode
+    }
+
+    pub fn way(&self, mode: Mode) -> Option<&'static Way> {
+        self.ways.iter().find(|way| way.mode == mode)
+    }
+
+    /// Whether the configuration has to name the program.
+    pub fn needs_command(&self) -> bool {
+        self.ways.iter().any(|way| way.program.is_none())
+    }
+}
+
+impl Kind {
+    pub fn known(self) -> &'static Known {
+        KNOWN.iter().find(|known| known.kind == self).expect("every kind has a row")
+    }
+
+    pub fn named(name: &str) -> Option<Kind> {
+        KNOWN.iter().find(|known| known.name == name).map(|known| known.kind)
+    }
+}
+
+impl Mode {
+    /// Its name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Acp => "acp",
+            Mode::Duplex => "duplex",
+            Mode::OneShot => "oneshot",
+        }
+    }
+}
+
+/// The program of these settings and its first arguments. `command` stands for the program of the kind; what makes it
+/// speak the Agent Client Protocol comes behind, unless the command ends with it already.
+///
+/// Empty only where the configuration should have named a program and has not.
+pub fn launch(settings: &Settings) -> Vec<String> {
+    let way = settings.kind.known().way(settings.mode);
+    let own = || way.and_then(|way| way.program).map(|program| vec![program.to_owned()]);
+    let mut line = settings.command.clone().or_else(own).unwrap_or_default();
+    let arguments: Vec<String> =
+        way.map_or(&[][..], |way| way.arguments).iter().map(|word| (*word).to_owned()).collect();
+    if !line.is_empty() && !line[1..].ends_with(&arguments) {
+        line.extend(arguments);
+    }
+    line
+}
+
+pub static KNOWN: [Known; 12] = [
+    Known {
+        kind: Kind::ClaudeCode,
+        name: "claude-code",
+        ways: &[duplex("claude"), one_shot("claude")],
+        pass: &["ANTHROPIC_*", "CLAUDE_*"],
+        version: "--version",
+        install: "npm install -g @anthropic-ai/claude-code, then run claude once to log in",
+    },
+    Known {
+        kind: Kind::Codex,
+        name: "codex",
+        ways: &[duplex("codex"), one_shot("codex")],
+        pass: &["CODEX_*", "OPENAI_*"],
+        version: "--version",
+        install: "npm install -g @openai/codex, then codex login",
+    },
+    Known {
+        kind: Kind::Gemini,
+        name: "gemini",
+        ways: &[acp("gemini", &["--acp"]), one_shot("gemini")],
+        pass: &["GEMINI_*", "GOOGLE_*"],
+        version: "--version",
+        install: "npm install -g @google/gemini-cli, then run gemini once to log in or set GEMINI_API_KEY",
+    },
+    Known {
+        kind: Kind::Opencode,
+        name: "opencode",
+        ways: &[acp("opencode", &["acp"]), one_shot("opencode")],
+        pass: &["OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "GOOGLE_*", "OPENROUTER_*", "GROQ_*", "MISTRAL_*"],
+        version: "--version",
+        install: "npm install -g opencode-ai, then opencode auth login",
+    },
+    Known {
+        kind: Kind::Goose,
+        name: "goose",
+        ways: &[acp("goose", &["acp"]), one_shot("goose")],
+        pass: &["GOOSE_*", "OPENAI_*", "ANTHROPIC_*", "GOOGLE_*", "GEMINI_*", "OPENROUTER_*", "GROQ_*", "DATABRICKS_*"],
+        version: "--version",
+        install: "npm install -g @aaif/goose, then goose configure",
+    },
+    Known {
+        kind: Kind::Copilot,
+        name: "copilot",
+        ways: &[acp("copilot", &["--acp"]), one_shot("copilot")],
+        pass: &["COPILOT_*", "GITHUB_TOKEN", "GH_TOKEN"],
+        version: "--version",
+        install: "npm install -g @github/copilot, then run copilot once and /login, or set GITHUB_TOKEN",
+    },
+    Known {
+        kind: Kind::Qwen,
+        name: "qwen",
+        ways: &[acp("qwen", &["--acp"]), one_shot("qwen")],
+        pass: &["QWEN_*", "OPENAI_*", "DASHSCOPE_*"],
+        version: "--version",
+        install: "npm install -g @qwen-code/qwen-code (needs Node 22), then run qwen once to log in",
+    },
+    Known {
+        kind: Kind::Vibe,
+        name: "vibe",
+        ways: &[acp("vibe-acp", &[]), one_shot("vibe")],
+        pass: &["VIBE_*", "MISTRAL_*"],
+        version: "--version",
+        install: "pip install mistral-vibe (needs Python 3.12), then vibe --setup or set MISTRAL_API_KEY",
+    },
+    Known {
+        kind: Kind::Cursor,
+        name: "cursor",
+        ways: &[one_shot("cursor-agent")],
+        pass: &["CURSOR_*"],
+        version: "--version",
+        install: "install the command line program of Cursor, then cursor-agent login or set CURSOR_API_KEY",
+    },
+    Known {
+        kind: Kind::Acp,
+        name: "acp",
+        ways: &[Way { mode: Mode::Acp, program: None, arguments: &[], questions: Questions::Asked }],
+        pass: &[],
+        version: "--version",
+        install: "install the program that command names",
+    },
+    Known {
+        kind: Kind::Generic,
+        name: "generic",
+        // It asks in plain lines, which approval_pattern tells from the rest.
+        ways: &[Way { mode: Mode::OneShot, program: None, arguments: &[], questions: Questions::Asked }],
+        pass: &[],
+        version: "--version",
+        install: "install the program that command names",
+    },
+    Known {
+        kind: Kind::Command,
+        name: "command",
+        ways: &[Way { mode: Mode::OneShot, program: None, arguments: &[], questions: Questions::Never }],
+        pass: &[],
+        version: "--version",
+        install: "install the program that command names",
+    },
+];
+
+const fn acp(program: &'static str, arguments: &'static [&'static str]) -> Way {
+    Way { mode: Mode::Acp, program: Some(program), arguments, questions: Questions::Asked }
+}
+
+const fn duplex(program: &'static str) -> Way {
+    Way { mode: Mode::Duplex, program: Some(program), arguments: &[], questions: Questions::Asked }
+}
+
+const fn one_shot(program: &'static str) -> Way {
+    Way { mode: Mode::OneShot, program: Some(program), arguments: &[], questions: Questions::Never }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::program::settings::Isolation;
+    use crate::protocol::Approve;
+
+    fn settings(name: &str, mode: Mode, command: &[&str]) -> Settings {
+        let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+        Settings {
+            kind: Kind::named(name).unwrap(),
+            mode,
+            command: (!command.is_empty()).then_some(command),
+            arguments: Vec::new(),
+            model: None,
+            instructions: None,
+            workspace: PathBuf::new(),
+            roots: Vec::new(),
+            isolation: Isolation::Shared,
+            approve: Approve::Ask,
+            approval_timeout: None,
+            environment: Vec::new(),
+            pass: Vec::new(),
+            approval_pattern: None,
+            approval_response: "y".to_owned(),
+            max_line: 1,
+            max_output: 1,
+            stop_grace: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_kind_is_found_by_its_name_and_by_itself() {
+        for known in &KNOWN {
+            assert_eq!(Kind::named(known.name), Some(known.kind));
+            assert_eq!(known.kind.known().name, known.name);
+        }
+        assert_eq!(Kind::named("claude"), None);
+    }
+
+    #[test]
+    fn modes_of_every_kind_and_whether_they_can_ask() {
+        let say = |known: &Known| {
+            let ways = known.ways.iter().map(|way| {
+                let program = way.program.unwrap_or("?");
+                let asks = if way.questions == Questions::Asked { " asks" } else { "" };
+                format!("{}:{program}{asks}", way.mode.name())
+            });
+            format!("{} {}", known.name, ways.collect::<Vec<_>>().join(", "))
+        };
+        let expected = "\
+claude-code duplex:claude asks, oneshot:claude
+codex duplex:codex asks, oneshot:codex
+gemini acp:gemini asks, oneshot:gemini
+opencode acp:opencode asks, oneshot:opencode
+goose acp:goose asks, oneshot:goose
+copilot acp:copilot asks, oneshot:copilot
+qwen acp:qwen asks, oneshot:qwen
+vibe acp:vibe-acp asks, oneshot:vibe
+cursor oneshot:cursor-agent
+acp acp:? asks
+generic oneshot:? asks
+command oneshot:?";
+        assert_eq!(KNOWN.iter().map(say).collect::<Vec<_>>().join("\n"), expected);
+    }
+
+    #[test]
+    fn a_command_stands_for_the_program_and_keeps_what_the_mode_needs() {
+        for (name, mode, command, expected) in [
+            ("claude-code", Mode::Duplex, &[][..], "claude"),
+            ("gemini", Mode::Acp, &[], "gemini --acp"),
+            ("gemini", Mode::OneShot, &[], "gemini"),
+            ("gemini", Mode::Acp, &["npx", "@google/gemini-cli"], "npx @google/gemini-cli --acp"),
+            ("gemini", Mode::Acp, &["/opt/gemini", "--acp"], "/opt/gemini --acp"),
+            ("opencode", Mode::Acp, &["acp"], "acp acp"),
+            ("vibe", Mode::Acp, &[], "vibe-acp"),
+            ("vibe", Mode::OneShot, &[], "vibe"),
+            ("acp", Mode::Acp, &["my-agent", "--stdio"], "my-agent --stdio"),
+            ("command", Mode::OneShot, &[], ""),
+        ] {
+            assert_eq!(launch(&settings(name, mode, command)).join(" "), expected, "{name} {mode:?} {command:?}");
+        }
+    }
+}
