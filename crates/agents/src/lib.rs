@@ -4,8 +4,9 @@
 //! what the A2A project's own test kits expect of a system under test. The rest runs programs: a
 //! `protocol` is how one is talked to, an `update` what it says. `vocabulary` has the protocols of programs that are run
 //! once per turn, `duplex` those of programs that are told and asked while they work; `process` keeps a program within
-//! bounds, and `program` puts all of it together.
+//! bounds, `program` puts all of it together, `kinds` says which ones are known. `routing` chooses among agents.
 
+mod about;
 mod conformance;
 mod demo;
 mod words;
@@ -15,9 +16,11 @@ pub mod kinds;
 pub mod process;
 pub mod program;
 pub mod protocol;
+pub mod routing;
 pub mod update;
 pub mod vocabulary;
 
+pub use about::about;
 pub use conformance::ConformanceAgent;
 pub use demo::DemoAgent;
 pub use program::ProgramAgent;

@@ -3,6 +3,8 @@
 //! It is kept byte for byte, so `5` never becomes `5.0`, a 17-digit integer survives and members
 //! keep their order. Nobody in the house looks inside unless an agent asks.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -32,6 +34,12 @@ impl Json {
         let comma = if rest.starts_with('}') { "" } else { "," };
         let text = format!("{{{name}:{}{comma}{rest}", value.as_str());
         RawValue::from_string(text).map(Self).expect("a member was put into an object")
+    }
+
+    /// The text of this member, if this is an object and the member is a text.
+    pub fn text_of(&self, member: &str) -> Option<String> {
+        let members: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(self.as_str()).ok()?;
+        serde_json::from_str(members.get(member)?.get()).ok()
     }
 
     pub fn as_str(&self) -> &str {
@@ -90,6 +98,20 @@ mod tests {
         ] {
             let object = object.map(|text| Json::parse(text).unwrap());
             assert_eq!(Json::with_member(object.as_ref(), "a\"", &value).as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_member() {
+        for (text, expected) in [
+            (r#"{"n":1,"profile":"a\"b"}"#, Some("a\"b")),
+            (r#"{"prof\u0069le":"x"}"#, Some("x")),
+            (r#"{"profile":5}"#, None),
+            (r#"{"other":"x"}"#, None),
+            (r#"["profile"]"#, None),
+            ("null", None),
+        ] {
+            assert_eq!(Json::parse(text).unwrap().text_of("profile").as_deref(), expected, "{text}");
         }
     }
 

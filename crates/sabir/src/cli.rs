@@ -16,7 +16,9 @@ use sabir_bench::{Dialect, Workload};
     subcommand_required = true,
     after_help = "Examples:
   sabir serve                        the demo agent on 127.0.0.1:41242
+  sabir serve --agent claude-code    Claude Code, in the folder where you are
   sabir serve --config sabir.toml    the agents of a file
+  sabir agents                       what is configured, and what is installed here
   sabir config                       what would be used, and where it is set
   sabir bench http://127.0.0.1:41242 how fast a server is, and whether it is right
 
@@ -32,6 +34,7 @@ pub enum Command {
     /// Run the server until it gets SIGTERM or Ctrl-C
     #[command(after_help = "Examples:
   sabir serve
+  sabir serve --agent claude-code
   sabir serve --port 7870 --store sqlite:tasks.db
   sabir serve --listen 127.0.0.1:41242 --listen '[::1]:41242'
   sabir serve --listen 0.0.0.0:80 --allow-open --public-url https://agents.example.com
@@ -47,6 +50,19 @@ the environment (SABIR_LISTEN, SABIR_STORE, ...), and the environment wins over 
 
 On a terminal it prints lines to read, in a pipe one JSON array. It takes the same flags as serve.")]
     Config(Options),
+    /// List the agents that are configured and the programs that are installed
+    #[command(after_help = "Examples:
+  sabir agents
+  sabir agents --config staging.toml
+  sabir agents | jq -r '.[] | select(.list == \"known\" and .ready) | .kind'
+
+First come the agents that serve would run: id, kind, mode, program, workspace, and what happens when a program
+wants leave to use a tool. Then come the programs that sabir knows by name, with path and version; each that is
+found is run with --version, for at most 10 seconds. Nothing is asked of the network.
+
+On a terminal it prints tables, in a pipe one JSON array; `list` is \"configured\" or \"known\", and `why` says what
+is missing where `ready` is false. It takes the same flags as serve. The exit code is 0, ready or not.")]
+    Agents(Options),
     /// Measure an A2A server, and check every reply of it
     #[command(after_help = "Examples:
   sabir bench http://127.0.0.1:41242
@@ -122,7 +138,7 @@ fn positive(text: &str) -> Result<f64, String> {
     if seconds > 0.0 && seconds <= 86_400.0 { Ok(seconds) } else { Err("not between 0 and 86400".to_owned()) }
 }
 
-/// The flags of `serve` and `config`.
+/// The flags of `serve`, `config` and `agents`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Options {
     /// Read this file instead of ./sabir.toml
@@ -142,7 +158,8 @@ pub struct Options {
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
 
-    /// Run one agent of this kind instead of those in the file: demo or conformance
+    /// Run one agent of this kind instead of those in the file: demo, conformance, or a program (claude-code, codex,
+    /// gemini, opencode, goose, copilot, qwen, vibe, cursor), which works in the current folder
     #[arg(long, value_name = "KIND")]
     pub agent: Option<String>,
 

@@ -4,21 +4,28 @@
 //! is 2 when the command line or the configuration is wrong and 1 for everything else.
 
 mod about;
+mod agents;
 mod bench;
 mod cli;
 mod config;
+mod hosting;
+mod machine;
 mod serve;
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::Parser;
 use sabir_agents::process;
+use sabir_agents::program::Host;
 
 use cli::{Cli, Command, Options};
 use config::{Audience, Loaded, Problems};
-use serve::Surroundings;
+use hosting::Surroundings;
+use machine::Machine;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -44,16 +51,22 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Serve(options) => {
             let loaded = load(&options)?;
             loaded.refuse_open_door()?;
-            serve::run(loaded.config, surroundings())
+            let surroundings = surroundings()?;
+            loaded.refuse_what_is_missing(&surroundings.machine)?;
+            serve::run(loaded.config, surroundings)
         }
         Command::Config(options) => {
             let loaded = load(&options)?;
-            if let Err(Problems(problems)) = loaded.refuse_open_door() {
-                for problem in problems {
+            for refused in [loaded.refuse_open_door(), loaded.refuse_what_is_missing(&machine()?)] {
+                for problem in refused.err().into_iter().flat_map(|Problems(problems)| problems) {
                     eprintln!("sabir: warning: serve would refuse this: {problem}");
                 }
             }
-            print_config(&loaded)
+            print(&config::show(&loaded, audience()))
+        }
+        Command::Agents(options) => {
+            let loaded = load(&options)?;
+            print(&agents::show(&loaded.config, &machine()?, audience()))
         }
         Command::Bench(options) => bench::run(&options),
     }
@@ -67,16 +80,35 @@ fn load(options: &Options) -> Result<Loaded, Problems> {
     Ok(loaded)
 }
 
-fn surroundings() -> Surroundings {
+fn surroundings() -> anyhow::Result<Surroundings> {
     let seconds = std::env::var("TCK_STREAMING_TIMEOUT").ok().and_then(|text| text.parse().ok());
     let streaming_timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    Surroundings { streaming_timeout: streaming_timeout.unwrap_or(Duration::from_secs(2)) }
+    let streaming_timeout = streaming_timeout.unwrap_or(Duration::from_secs(2));
+    Ok(Surroundings { streaming_timeout, machine: machine()?, host: host()? })
 }
 
-fn print_config(loaded: &Loaded) -> anyhow::Result<()> {
-    let mut out = io::stdout();
-    let audience = if out.is_terminal() { Audience::Person } else { Audience::Program };
-    match out.write_all(config::show(loaded, audience).as_bytes()) {
+fn host() -> anyhow::Result<Host> {
+    // The running program, also when its file has been replaced since.
+    let running = Path::new("/proc/self/exe");
+    let guard = match running.exists() {
+        true => running.to_owned(),
+        false => std::env::current_exe().context("cannot tell where sabir itself is")?,
+    };
+    Ok(Host { guard, variables: std::env::vars_os().collect() })
+}
+
+fn machine() -> anyhow::Result<Machine> {
+    let path = std::env::var_os("PATH").unwrap_or_else(|| Machine::USUAL_PATH.into());
+    let folder = std::env::current_dir().context("cannot tell in which folder sabir was started")?;
+    Ok(Machine { path, folder })
+}
+
+fn audience() -> Audience {
+    if io::stdout().is_terminal() { Audience::Person } else { Audience::Program }
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
         // The reader has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),

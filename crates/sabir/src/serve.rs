@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use sabir_agents::{ConformanceAgent, DemoAgent};
-use sabir_engine::{Agent, Builder, Engine, Hosted, Inputs, Limits, Recovery, RetentionPolicy, Settings};
-use sabir_model::AgentId;
+use sabir_engine::{Builder, Engine, Recovery, RetentionPolicy, Settings};
 use sabir_server::{App, CardProfile, CardSettings, CorsSettings, Listeners, ServerSettings};
 use sabir_store::{Durability, MemoryStore, SqliteStore, Store};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -18,8 +16,8 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::about::describe;
-use crate::config::{self, AgentKind, Config, LogFormat, StoreUrl};
+use crate::config::{self, Config, LogFormat, StoreUrl};
+use crate::hosting::{Surroundings, host};
 
 /// What the answers of settled runs may take on their way out.
 const LINGER: Duration = Duration::from_secs(2);
@@ -28,13 +26,6 @@ pub fn run(config: Config, surroundings: Surroundings) -> anyhow::Result<()> {
     start_logging(&config);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     runtime.block_on(serve(config, surroundings))
-}
-
-/// What agents need of the environment, which only `main` reads.
-#[derive(Debug, Clone, Copy)]
-pub struct Surroundings {
-    /// `TCK_STREAMING_TIMEOUT`, for the conformance agent.
-    pub streaming_timeout: Duration,
 }
 
 async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()> {
@@ -51,8 +42,8 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()>
     let addresses = listeners.addresses();
 
     let mut builder = Builder::new(store).settings(engine_settings(&config));
-    for agent in &config.agents {
-        builder = builder.agent(host(agent, &config, surroundings)?);
+    for agent in host(&config, &surroundings)? {
+        builder = builder.agent(agent);
     }
     let engine = builder.start().await.context("cannot take up the tasks of the store")?;
     let app = App::new(engine.clone(), server_settings(&config, &addresses));
@@ -135,25 +126,6 @@ fn make_folder_of(path: &Path) -> anyhow::Result<()> {
         }),
         _ => Ok(()),
     }
-}
-
-fn host(agent: &config::Agent, config: &Config, surroundings: Surroundings) -> anyhow::Result<Hosted> {
-    let takes = if config.compat.strict { Inputs::Listed } else { Inputs::Anything };
-    let program: Arc<dyn Agent> = match agent.kind {
-        AgentKind::Demo => Arc::new(DemoAgent::new(takes)),
-        AgentKind::Conformance => Arc::new(ConformanceAgent::new(surroundings.streaming_timeout)),
-    };
-    let id = AgentId::parse(agent.id.as_str()).map_err(|why| anyhow!("the agent id {:?} {why}", agent.id))?;
-    let mut hosted = Hosted::new(id, program);
-    hosted.limits = Limits {
-        concurrent: agent.max_concurrent,
-        queue: agent.queue,
-        timeout: agent.timeout,
-        idle_timeout: agent.idle_timeout,
-    };
-    hosted.is_default = agent.default;
-    hosted.about = describe(hosted.about, agent);
-    Ok(hosted)
 }
 
 fn engine_settings(config: &Config) -> Settings {

@@ -14,28 +14,41 @@ mod turn;
 mod workspace;
 mod worktree;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use sabir_engine::{About, Agent, AgentFuture, Turn};
+
+use crate::routing::ModelChoice;
 
 pub use settings::{Isolation, Kind, Mode, Settings};
 
 pub struct ProgramAgent {
     settings: Settings,
     about: About,
-    /// The executable that guards the program's process group: this server's own.
-    guard: PathBuf,
+    host: Host,
+}
+
+/// What programs are given of the server that runs them.
+#[derive(Debug, Clone)]
+pub struct Host {
+    /// The executable that guards a program's process group: the server's own.
+    pub guard: PathBuf,
+    /// The server's environment, of which a program gets what it needs.
+    pub variables: Arc<[(OsString, OsString)]>,
 }
 
 impl ProgramAgent {
-    pub fn new(settings: Settings, about: About, guard: PathBuf) -> Self {
-        Self { settings, about, guard }
+    pub fn new(settings: Settings, about: About, host: Host) -> Self {
+        Self { settings, about, host }
     }
+}
 
-    /// Works with another model than the configured one.
-    pub fn run_with_model(&self, turn: Turn, model: Option<&str>) -> AgentFuture<'_> {
+impl ModelChoice for ProgramAgent {
+    fn run_with_model(&self, turn: Turn, model: Option<&str>) -> AgentFuture<'_> {
         let model = model.map(str::to_owned).or_else(|| self.settings.model.clone());
-        Box::pin(async move { turn::work(&self.settings, &self.guard, &turn, model).await })
+        Box::pin(async move { turn::work(&self.settings, &self.host, &turn, model).await })
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use sabir_engine::{AgentError, Ended, Turn};
 use sabir_model::{Artifact, Message, Part, State};
 
+use super::Host;
 use super::approval;
 use super::files::{self, Taken};
 use super::memory::Memory;
@@ -28,7 +29,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 pub(super) async fn work(
     settings: &Settings,
-    guard: &Path,
+    host: &Host,
     turn: &Turn,
     model: Option<String>,
 ) -> Result<Ended, AgentError> {
@@ -48,7 +49,7 @@ pub(super) async fn work(
         Isolation::Worktree => Some(Worktree::open(&base, turn.task().as_str()).await.map_err(AgentError)?),
     };
     let place = Place { folder: worktree.as_ref().map_or_else(|| base.clone(), |tree| tree.folder.clone()), base };
-    let ended = in_place(settings, guard, turn, model, place, memory).await;
+    let ended = in_place(settings, host, turn, model, place, memory).await;
     if let Some(worktree) = worktree {
         // A task that was stopped has changed something too.
         hand_over_diff(turn, &worktree).await;
@@ -83,7 +84,7 @@ async fn hand_over_diff(turn: &Turn, worktree: &Worktree) {
 
 async fn in_place(
     settings: &Settings,
-    guard: &Path,
+    host: &Host,
     turn: &Turn,
     model: Option<String>,
     place: Place,
@@ -104,11 +105,11 @@ async fn in_place(
     let Talk { command, environment: own, protocol } = talk(settings, prompt, files);
     let (program, first) = command.split_first().ok_or_else(|| AgentError("no program is configured".into()))?;
     let launch = Launch {
-        guard: guard.into(),
+        guard: host.guard.clone(),
         program: program.into(),
         arguments: first.iter().map(OsString::from).collect(),
         folder: folder.clone(),
-        environment: environment_of(settings, own),
+        environment: environment_of(settings, host, own),
         max_line: settings.max_line,
         max_output: settings.max_output,
         stop_grace: settings.stop_grace,
@@ -125,12 +126,12 @@ async fn in_place(
     run.finish().await
 }
 
-fn environment_of(settings: &Settings, own: Vec<(String, String)>) -> Vec<(OsString, OsString)> {
+fn environment_of(settings: &Settings, host: &Host, own: Vec<(String, String)>) -> Vec<(OsString, OsString)> {
     let known = settings.kind.known().pass.iter().map(|name| (*name).to_owned());
     let pass: Vec<String> = known.chain(settings.pass.iter().cloned()).collect();
     // What the operator says comes last and wins.
     let fixed = [own, settings.environment.clone()].concat();
-    environment(std::env::vars_os(), &pass, &fixed)
+    environment(host.variables.iter().cloned(), &pass, &fixed)
 }
 
 struct Run<'t> {

@@ -1,4 +1,4 @@
-//! The tables of the demo and the conformance agent, row by row, through the engine; the protocols of programs on
+//! The tables of the demo and the conformance agent, row by row, and routing, through the engine; the protocols of programs on
 //! recorded runs.
 
 mod command_lines;
@@ -7,6 +7,7 @@ mod demo;
 mod duplex;
 mod nonsense;
 mod recorded;
+mod routing;
 mod said;
 mod spoken;
 mod stage;

@@ -1,9 +1,11 @@
 //! The tables of everything that can be set of an agent.
 
+use sabir_agents::program::settings::Isolation;
 use sabir_model::{Extension, Skill};
 use serde_json::Value;
 
 use super::kinds::*;
+use super::program_values::{approve, arguments, command, folder, folders, mode, variable_names, variables};
 use super::raw::Raw;
 use super::sections::Agent;
 use super::setting::{Setting, put};
@@ -23,9 +25,13 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
         |agent, raw| put(&mut agent.id, agent_id(raw)?),
     )
     .required(),
-    agent("kind", "", "What does the work: `demo` or `conformance`.", |agent, raw| {
-        put(&mut agent.kind, agent_kind(raw)?)
-    })
+    agent(
+        "kind",
+        "",
+        "What does the work: `demo`, `conformance`, or a program: `claude-code`, `codex`, `gemini`, `opencode`, `goose`, \
+         `copilot`, `qwen`, `vibe`, `cursor`, `acp`, `generic` or `command`.",
+        |agent, raw| put(&mut agent.kind, agent_kind(raw)?),
+    )
     .required()
     .short("SABIR_AGENT")
     .flag("--agent"),
@@ -55,16 +61,122 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
         "Messages that name no agent go to this one. Without any such agent they go to the first by id.",
         |agent, raw| put(&mut agent.default, switch(raw)?),
     ),
-    agent("max_concurrent", "10000", "How many of its tasks run at the same time.", |agent, raw| {
-        put(&mut agent.max_concurrent, count(raw, 1..=1_000_000)?)
+    agent(
+        "max_concurrent",
+        "10000",
+        "How many of its tasks run at the same time. The default of programs is 4.",
+        |agent, raw| put(&mut agent.max_concurrent, count(raw, 1..=1_000_000)?),
+    ),
+    agent(
+        "queue",
+        "10000",
+        "How many tasks may wait for their turn; further ones are refused. The default of programs is 1000.",
+        |agent, raw| put(&mut agent.queue, count(raw, 0..=1_000_000)?),
+    ),
+    agent("timeout", "off", "A run that takes longer fails. The default of programs is `20m`.", |agent, raw| {
+        put(&mut agent.timeout, limit(raw)?)
     }),
-    agent("queue", "10000", "How many tasks may wait for their turn; further ones are refused.", |agent, raw| {
-        put(&mut agent.queue, count(raw, 0..=1_000_000)?)
-    }),
-    agent("timeout", "off", "A run that takes longer fails.", |agent, raw| put(&mut agent.timeout, limit(raw)?)),
     agent("idle_timeout", "off", "A run that is silent for this long fails.", |agent, raw| {
         put(&mut agent.idle_timeout, limit(raw)?)
     }),
+    agent(
+        "mode",
+        "",
+        "How the program is talked to: `acp`, `duplex` (its own protocol, both ways) or `oneshot` (one process per \
+         message). Without it the best that the kind has.",
+        |agent, raw| put(&mut agent.program.mode, mode(raw)?),
+    ),
+    agent(
+        "command",
+        "",
+        "The program and its first arguments, instead of the kind's own program. `acp`, `generic` and `command` need it. \
+         A name without a slash is looked for on the `PATH`.",
+        |agent, raw| put(&mut agent.program.command, command(raw)?),
+    ),
+    agent("args", "", "More arguments, behind those that the mode needs.", |agent, raw| {
+        put(&mut agent.program.arguments, arguments(raw)?)
+    }),
+    agent("model", "", "The model to use, in the words of the program.", |agent, raw| {
+        put(&mut agent.program.model, optional_text(raw)?)
+    }),
+    agent("instructions", "", "What is added to the program's own instructions.", |agent, raw| {
+        put(&mut agent.program.instructions, optional_text(raw)?)
+    }),
+    agent(
+        "workspace",
+        ".",
+        "The folder that it works in. A relative one begins where sabir was started.",
+        |agent, raw| put(&mut agent.program.workspace, folder(raw)?),
+    ),
+    agent(
+        "workspace_roots",
+        "",
+        "Folders in which, or below which, a caller may choose to work instead. Without it callers cannot choose.",
+        |agent, raw| put(&mut agent.program.workspace_roots, folders(raw)?),
+    ),
+    agent(
+        "isolation",
+        "none",
+        "Whether tasks share the workspace (`none`) or each has a git `worktree` of its own and hands over its diff.",
+        |agent, raw| {
+            let words = [("none", Isolation::Shared), ("worktree", Isolation::Worktree)];
+            put(&mut agent.program.isolation, choice(raw, &words)?)
+        },
+    ),
+    agent(
+        "approve",
+        "",
+        "What happens when the program wants leave to use a tool: `ask` the caller, allow `all`, or allow `none`. Without \
+         it `ask` where the mode can ask, else `none`.",
+        |agent, raw| put(&mut agent.program.approve, approve(raw)?),
+    ),
+    agent("approval_timeout", "off", "A question that nobody answers in this time is answered with no.", |agent, raw| {
+        put(&mut agent.program.approval_timeout, limit(raw)?)
+    }),
+    agent(
+        "approval_pattern",
+        "",
+        "A regular expression for lines that ask for leave, for `generic`. Without it the usual forms, such as `[Y/n]`.",
+        |agent, raw| put(&mut agent.program.approval_pattern, optional_text(raw)?),
+    ),
+    agent("approval_response", "y", "What such a program reads for yes.", |agent, raw| {
+        put(&mut agent.program.approval_response, text(raw)?)
+    }),
+    agent(
+        "env",
+        "",
+        "A table of variables that the program gets. Their values are not shown by `sabir config`.",
+        |agent, raw| put(&mut agent.program.environment, variables(raw)?),
+    ),
+    agent(
+        "pass_env",
+        "",
+        "Names of variables that are passed on to the program, beside those that its kind needs; `PREFIX_*` passes on \
+         many.",
+        |agent, raw| put(&mut agent.program.pass_environment, variable_names(raw)?),
+    ),
+    agent("max_output", "64MiB", "A program that prints more than this in one run is stopped.", |agent, raw| {
+        put(&mut agent.program.max_output, size(raw)?)
+    }),
+];
+
+/// The settings that only programs have.
+pub static PROGRAM_KEYS: [&str; 15] = [
+    "mode",
+    "command",
+    "args",
+    "model",
+    "instructions",
+    "workspace",
+    "workspace_roots",
+    "isolation",
+    "approve",
+    "approval_timeout",
+    "approval_pattern",
+    "approval_response",
+    "env",
+    "pass_env",
+    "max_output",
 ];
 
 /// The keys of an `[[agent.skill]]` table.

@@ -2,17 +2,21 @@
 //!
 //! An id becomes a path segment and a tenant, so it must not look like a path that the server has already.
 
+use sabir_agents::kinds::KNOWN;
+use sabir_agents::program::settings::Kind;
 use sabir_model::{Extension, Skill};
 use serde_json::json;
 
 use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS, agent_setting};
-use super::borrowed::Said;
+use super::borrowed::{For, Force, Hint, Said};
 use super::described::{Described, repeated, segment};
 use super::file::{AgentTable, File};
-use super::kinds::{Read, choice, said, wrong};
+use super::kinds::{Read, said, wrong};
 use super::nearest::nearest;
 use super::origin::{Origin, Problem};
+use super::programs;
 use super::raw::Raw;
+use super::routes::{self, Wanted};
 use super::sections::{Agent, AgentKind};
 
 /// Agents that one word names, strongest first.
@@ -21,15 +25,24 @@ pub struct Wishes {
     pub variable: Option<(Origin, Raw)>,
 }
 
-/// What the server runs. A wish replaces the list of the file by one agent; borrowed names describe an agent
-/// only where the file lists none, since the servers that they come from had one agent and no list.
+/// What the server runs.
+pub struct Gathered {
+    pub agents: Vec<Described<Agent>>,
+    /// Those that only routing reaches.
+    pub backstage: Vec<Described<Agent>>,
+    /// Routes that borrowed names ask for.
+    pub routes: Vec<Wanted>,
+}
+
+/// A wish replaces the list of the file by one agent; borrowed names describe an agent only where the file lists
+/// none, since the servers that they come from had one agent and no list.
 pub fn gather(
     file: &File,
     wishes: Wishes,
     borrowed: &Said,
     problems: &mut Vec<Problem>,
     warnings: &mut Vec<String>,
-) -> Vec<Described<Agent>> {
+) -> Gathered {
     let listed = read_tables(file, problems);
     let mut wished = Vec::new();
     for (origin, raw) in [wishes.flag, wishes.variable].into_iter().flatten() {
@@ -39,26 +52,139 @@ pub fn gather(
         }
     }
     if wished.is_empty() && !file.agents.is_empty() {
-        let kind = borrowed.kind.iter().map(|(name, _)| *name);
-        for name in kind.chain(borrowed.limits.iter().map(|(_, name, _)| *name)) {
+        let names = borrowed.kind.iter().map(|(name, _)| *name).chain(borrowed.hints.iter().map(|hint| hint.name));
+        for name in names.chain(borrowed.force.iter().map(|(name, _)| *name)) {
             warnings.push(format!("{name} is ignored, since {} lists the agents", file.name));
         }
-        return listed;
+        let routes = routes::wanted(borrowed, &listed, |_, _| None, problems, warnings);
+        return Gathered { agents: listed, backstage: Vec::new(), routes };
     }
-    let mut agent = match (wished.into_iter().next(), &borrowed.kind) {
-        (Some(agent), _) => agent,
-        (None, None) => default_agent(),
-        (None, Some((name, raw))) => single(raw, Origin::Borrowed((*name).to_owned())).unwrap_or_else(|problem| {
-            warnings.push(problem.as_warning());
-            default_agent()
-        }),
+
+    let choice = match (wished.into_iter().next(), &borrowed.kind) {
+        (Some(agent), _) => Ok((agent, Chosen::Here)),
+        (None, None) => Ok((default_agent(), Chosen::Here)),
+        (None, Some((name, raw))) => {
+            single(raw, Origin::Borrowed((*name).to_owned())).map(|agent| (agent, Chosen::Borrowed(name)))
+        }
     };
-    for (key, name, raw) in &borrowed.limits {
-        if let Err(problem) = agent.set(agent_setting(key), raw, Origin::Borrowed((*name).to_owned())) {
-            warnings.push(problem.as_warning());
+    let (mut agent, chosen) = choice.unwrap_or_else(|problem| {
+        problems.push(problem);
+        (default_agent(), Chosen::Here)
+    });
+    let mut crew = Crew { borrowed, chosen, backstage: Vec::new(), problems: Vec::new() };
+    crew.describe(&mut agent, Place::OnStage(warnings));
+    let agents = vec![agent];
+    let routes = routes::wanted(borrowed, &agents, |kind, name| Some(crew.hire(kind, name)), problems, warnings);
+    problems.append(&mut crew.problems);
+    Gathered { agents, backstage: crew.backstage, routes }
+}
+
+/// Who chose the agent.
+#[derive(Clone, Copy)]
+enum Chosen {
+    Here,
+    /// A name of another server, where programs do all without asking unless they are told otherwise.
+    Borrowed(&'static str),
+}
+
+/// Agents that borrowed names describe.
+struct Crew<'a> {
+    borrowed: &'a Said,
+    chosen: Chosen,
+    backstage: Vec<Described<Agent>>,
+    problems: Vec<Problem>,
+}
+
+enum Place<'a> {
+    /// The one agent. Names that are not used are told here.
+    OnStage(&'a mut Vec<String>),
+    Backstage,
+}
+
+impl Crew<'_> {
+    /// The id of a further agent of this kind, which `name` asks for.
+    fn hire(&mut self, kind: Kind, name: &str) -> String {
+        let id = kind.known().name;
+        if !self.backstage.iter().any(|agent| agent.subject.id == id) {
+            let origin = Origin::Borrowed(name.to_owned());
+            let mut agent = single(&Raw::Word(id.to_owned()), origin).expect("kinds are kinds and ids");
+            self.describe(&mut agent, Place::Backstage);
+            self.backstage.push(agent);
+        }
+        id.to_owned()
+    }
+
+    fn describe(&mut self, agent: &mut Described<Agent>, place: Place) {
+        let is_backstage = matches!(place, Place::Backstage);
+        let mut ignored = Vec::new();
+        for hint in &self.borrowed.hints {
+            // A model belongs to the program that it was written for.
+            if is_backstage && hint.key == "model" {
+                continue;
+            }
+            if let Some(reason) = irrelevant(hint.of, &agent.subject) {
+                ignored.push(format!("{} is ignored, since {reason}", hint.name));
+                continue;
+            }
+            let origin = Origin::Borrowed(hint.name.to_owned());
+            match &hint.value {
+                Ok(raw) => match agent.set(agent_setting(hint.key), raw, origin) {
+                    Ok(()) => follow(agent, hint),
+                    Err(problem) => ignored.push(problem.as_warning()),
+                },
+                Err(words) => self.problems.push(Problem::of(&origin, hint.key, words)),
+            }
+        }
+        ignored.extend(self.allow(agent));
+        self.problems.extend(programs::settle(agent));
+        if let Place::OnStage(warnings) = place {
+            warnings.extend(ignored);
         }
     }
-    vec![agent]
+
+    /// Lets the agent do all, if that is what the borrowed names mean.
+    fn allow(&self, agent: &mut Described<Agent>) -> Option<String> {
+        let origin = match (self.borrowed.force, self.chosen) {
+            (Some((name, Force::All)), _) => name,
+            (None, Chosen::Borrowed(name)) => name,
+            _ => return None,
+        };
+        match (irrelevant(For::Programs, &agent.subject), self.borrowed.force) {
+            (Some(reason), Some((name, _))) => return Some(format!("{name} is ignored, since {reason}")),
+            (Some(_), None) => return None,
+            (None, _) => {}
+        }
+        let (raw, origin) = (Raw::Word("all".to_owned()), Origin::Borrowed(origin.to_owned()));
+        agent.set(agent_setting("approve"), &raw, origin).expect("all is a word for approve");
+        None
+    }
+}
+
+/// Why a name does not speak of this agent.
+fn irrelevant(of: For, agent: &Agent) -> Option<String> {
+    match (of, agent.kind) {
+        (For::All, _) | (For::Programs, AgentKind::Program(_)) => None,
+        (For::Kind(kind), AgentKind::Program(own)) if own == kind => None,
+        (For::Nameless, AgentKind::Program(own)) if own.known().needs_command() => None,
+        (For::Programs, own) => Some(format!("the agent is of kind {}, which is no program", own.name())),
+        (For::Kind(kind), own) => Some(format!("the agent is of kind {}, not {}", own.name(), kind.known().name)),
+        (For::Nameless, own) => Some(format!("the agent is of kind {}, which takes no other program", own.name())),
+    }
+}
+
+/// The program that `VIBE_BINARY_PATH` names is the one for people; the Agent Client Protocol has one of its own.
+fn follow(agent: &mut Described<Agent>, hint: &Hint) {
+    let is_vibe = hint.key == "command" && agent.subject.kind == AgentKind::Program(Kind::Vibe);
+    let speaks_acp = agent.subject.program.command.first().is_some_and(|program| program.ends_with("-acp"));
+    if is_vibe && !speaks_acp {
+        let (raw, origin) = (Raw::Word("oneshot".to_owned()), Origin::Borrowed(hint.name.to_owned()));
+        agent.set(agent_setting("mode"), &raw, origin).expect("oneshot is a mode");
+    }
+}
+
+/// Who gets messages that name no agent.
+pub fn default_of<'a>(agents: impl Iterator<Item = &'a Agent>) -> Option<&'a Agent> {
+    agents.min_by_key(|agent| (!agent.default, agent.id.as_str()))
 }
 
 /// An id that can be a path segment and is not one of the server's own.
@@ -76,17 +202,17 @@ pub fn agent_id(raw: &Raw) -> Read<String> {
 }
 
 pub fn agent_kind(raw: &Raw) -> Read<AgentKind> {
-    let Some(word) = said(raw) else {
-        return choice(raw, &KINDS);
-    };
+    let word = said(raw).unwrap_or_default();
+    let kinds = || BUILT_IN.into_iter().chain(KNOWN.iter().map(|known| AgentKind::Program(known.kind)));
+    if let Some(kind) = kinds().find(|kind| kind.name() == word) {
+        return Ok((kind, json!(word)));
+    }
     if LATER_KINDS.contains(&word) {
-        return Err(format!("is {raw}, which comes in a later version; this one has demo and conformance"));
+        return Err(format!("is {raw}, which comes in a later version"));
     }
-    let known = KINDS.iter().map(|(word, _)| *word).chain(LATER_KINDS);
-    match (KINDS.iter().any(|(kind, _)| *kind == word), nearest(word, known)) {
-        (false, Some(near)) => Err(format!("is {raw}, which is no kind of agent; did you mean \"{near}\"?")),
-        _ => choice(raw, &KINDS),
-    }
+    let names: Vec<&str> = kinds().map(AgentKind::name).collect();
+    let hint = nearest(word, names.iter().copied()).map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+    Err(format!("is {raw}, which is no kind of agent; there are {}{hint}", names.join(", ")))
 }
 
 const ID: &str = "1 to 64 letters, digits, dots, dashes and underscores";
@@ -107,10 +233,9 @@ const RESERVED: [&str; 12] = [
     ".well-known",
 ];
 
-const KINDS: [(&str, AgentKind); 2] = [("demo", AgentKind::Demo), ("conformance", AgentKind::Conformance)];
+const BUILT_IN: [AgentKind; 2] = [AgentKind::Demo, AgentKind::Conformance];
 
-const LATER_KINDS: [&str; 9] =
-    ["claude-code", "codex", "gemini", "cursor", "opencode", "vibe", "command", "acp", "a2a"];
+const LATER_KINDS: [&str; 1] = ["a2a"];
 
 /// One agent of a kind, with the kind as its id.
 fn single(kind: &Raw, origin: Origin) -> Result<Described<Agent>, Problem> {
@@ -120,6 +245,7 @@ fn single(kind: &Raw, origin: Origin) -> Result<Described<Agent>, Problem> {
     Ok(agent)
 }
 
+/// What nobody has described further.
 fn default_agent() -> Described<Agent> {
     single(&Raw::Word("demo".to_owned()), Origin::Default).expect("demo is a kind and an id")
 }
@@ -171,6 +297,10 @@ fn read_table(file: &File, table: &AgentTable, problems: &mut Vec<Problem>) -> D
         let extension = agent.absorb(&name, extension);
         agent.subject.extensions.push(extension);
     }
+    // Nothing follows from a kind that does not exist.
+    if agent.line("kind").is_some() {
+        problems.extend(programs::settle(&mut agent));
+    }
     agent
 }
 
@@ -190,13 +320,22 @@ mod tests {
 
     #[test]
     fn kinds_now_later_and_never() {
+        let all = "demo, conformance, claude-code, codex, gemini, opencode, goose, copilot, qwen, vibe, cursor, acp, \
+                   generic, command";
         for (word, expected) in [
-            ("demo", "ok"),
-            ("conformance", "ok"),
-            ("claude-code", "is \"claude-code\", which comes in a later version; this one has demo and conformance"),
-            ("dmeo", "is \"dmeo\", which is no kind of agent; did you mean \"demo\"?"),
-            ("claude_code", "is \"claude_code\", which is no kind of agent; did you mean \"claude-code\"?"),
-            ("banana", "is \"banana\"; expected demo or conformance"),
+            ("demo", "ok".to_owned()),
+            ("conformance", "ok".to_owned()),
+            ("claude-code", "ok".to_owned()),
+            ("command", "ok".to_owned()),
+            ("a2a", "is \"a2a\", which comes in a later version".to_owned()),
+            ("dmeo", format!("is \"dmeo\", which is no kind of agent; there are {all}; did you mean \"demo\"?")),
+            (
+                "claude_code",
+                format!(
+                    "is \"claude_code\", which is no kind of agent; there are {all}; did you mean \"claude-code\"?"
+                ),
+            ),
+            ("banana", format!("is \"banana\", which is no kind of agent; there are {all}")),
         ] {
             let read = agent_kind(&Raw::Word(word.to_owned()));
             assert_eq!(read.map_or_else(|words| words, |_| "ok".to_owned()), expected, "{word:?}");

@@ -1,11 +1,15 @@
 //! Environment names of other A2A servers, read so that a deployment can move here as it is.
 //!
-//! They are weaker than `SABIR_` names and never stop a start: people have `PORT` and `LOG_LEVEL` set for other
+//! They are weaker than `SABIR_` names and do not stop a start: people have `PORT` and `LOG_LEVEL` set for other
 //! programs. A value that cannot be used is a warning, and so is a name whose feature does not exist yet, since
-//! silence would look as if it worked.
+//! silence would look as if it worked. Only a word that chooses what runs (`AGENT_ADAPTER`, `AGENT_ARGS`, an adapter of
+//! `ROUTING__`) stops it when it makes no sense: something else would run instead.
+
+use sabir_agents::program::settings::Kind;
 
 use super::addresses;
 use super::environment::Environment;
+use super::quoted::split;
 use super::raw::Raw;
 use super::sections::DEFAULT_PORT;
 
@@ -24,8 +28,25 @@ pub enum Meaning {
     Kind,
     /// A time limit of that agent, in milliseconds; 0 switches it off.
     AgentLimit(&'static str),
+    /// Another setting of that agent, if it is such a one.
+    Agent(&'static str, For, fn(&str) -> Result<Raw, String>),
+    /// Whether that agent may do all without asking.
+    Force,
+    /// Half of a route.
+    RouteAdapter(&'static str),
+    RouteModel(&'static str),
     /// Known, and not possible yet.
     Later,
+}
+
+/// The agents that a name speaks of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum For {
+    All,
+    Programs,
+    Kind(Kind),
+    /// Kinds that have no program of their own.
+    Nameless,
 }
 
 /// Where several names mean the same setting, the one further down wins.
@@ -50,42 +71,42 @@ pub static BORROWED: &[Borrowed] = &[
     row("AGENT_ADAPTER", Meaning::Kind),
     row("AGENT_TIMEOUT_MS", Meaning::AgentLimit("timeout")),
     row("AGENT_IDLE_EXIT_MS", Meaning::AgentLimit("idle_timeout")),
+    row("AGENT_MODEL", Meaning::Agent("model", For::Programs, word)),
+    row("AGENT_FORCE", Meaning::Force),
+    row("AGENT_REPO_PATH", Meaning::Agent("workspace", For::Programs, word)),
+    row("AGENT_ALLOWED_REPO_ROOTS", Meaning::Agent("workspace_roots", For::Programs, folders)),
+    row("AGENT_BINARY", Meaning::Agent("command", For::Nameless, program)),
+    row("AGENT_ARGS", Meaning::Agent("args", For::Nameless, arguments)),
+    row("AGENT_APPROVAL_PATTERN", Meaning::Agent("approval_pattern", For::Kind(Kind::Generic), word)),
+    row("AGENT_APPROVAL_RESPONSE", Meaning::Agent("approval_response", For::Kind(Kind::Generic), word)),
+    row("CLAUDE_CODE_PATH", Meaning::Agent("command", For::Kind(Kind::ClaudeCode), program)),
+    row("CODEX_BINARY_PATH", Meaning::Agent("command", For::Kind(Kind::Codex), program)),
+    row("CURSOR_AGENT_PATH", Meaning::Agent("command", For::Kind(Kind::Cursor), program)),
+    row("OPENCODE_BINARY_PATH", Meaning::Agent("command", For::Kind(Kind::Opencode), program)),
+    row("VIBE_BINARY_PATH", Meaning::Agent("command", For::Kind(Kind::Vibe), program)),
+    row("ROUTING__COMPLEX__ADAPTER", Meaning::RouteAdapter("routing.complex")),
+    row("ROUTING__COMPLEX__MODEL", Meaning::RouteModel("routing.complex")),
+    row("ROUTING__MID__ADAPTER", Meaning::RouteAdapter("routing.mid")),
+    row("ROUTING__MID__MODEL", Meaning::RouteModel("routing.mid")),
+    row("ROUTING__ROUTINE__ADAPTER", Meaning::RouteAdapter("routing.routine")),
+    row("ROUTING__ROUTINE__MODEL", Meaning::RouteModel("routing.routine")),
     row("A2A_AGENT_DISCOVERY_MAX_AGE", Meaning::Later),
     row("A2A_AUTH_ENABLED", Meaning::Later),
     row("A2A_AUTH_TOKEN", Meaning::Later),
     row("A2A_AUTH_TOKENS", Meaning::Later),
     row("AGENTOS_CONFIG", Meaning::Later),
     row("AGENTOS_NATS_URL", Meaning::Later),
-    row("AGENT_ALLOWED_REPO_ROOTS", Meaning::Later),
-    row("AGENT_APPROVAL_PATTERN", Meaning::Later),
-    row("AGENT_APPROVAL_RESPONSE", Meaning::Later),
-    row("AGENT_ARGS", Meaning::Later),
-    row("AGENT_BINARY", Meaning::Later),
-    row("AGENT_FORCE", Meaning::Later),
-    row("AGENT_MODEL", Meaning::Later),
-    row("AGENT_REPO_PATH", Meaning::Later),
     row("AUTH_ALLOWED_REDIRECT_URIS", Meaning::Later),
     row("AUTH_ENABLED", Meaning::Later),
     row("AUTH_OIDC_DISCOVERY_URL", Meaning::Later),
     row("AUTH_RESOURCE_URL", Meaning::Later),
     row("AUTH_SERVER_URL", Meaning::Later),
-    row("CLAUDE_CODE_PATH", Meaning::Later),
-    row("CODEX_BINARY_PATH", Meaning::Later),
     row("CONFIG_FILE", Meaning::Later),
-    row("CURSOR_AGENT_PATH", Meaning::Later),
     row("DATABASE_URL", Meaning::Later),
     row("MCP_TRANSPORT", Meaning::Later),
-    row("OPENCODE_BINARY_PATH", Meaning::Later),
     row("OTEL_ENABLED", Meaning::Later),
     row("PUSH_NOTIFICATION_ALLOWED_CIDRS", Meaning::Later),
     row("PUSH_NOTIFICATION_ALLOWED_HOSTS", Meaning::Later),
-    row("ROUTING__COMPLEX__ADAPTER", Meaning::Later),
-    row("ROUTING__COMPLEX__MODEL", Meaning::Later),
-    row("ROUTING__MID__ADAPTER", Meaning::Later),
-    row("ROUTING__MID__MODEL", Meaning::Later),
-    row("ROUTING__ROUTINE__ADAPTER", Meaning::Later),
-    row("ROUTING__ROUTINE__MODEL", Meaning::Later),
-    row("VIBE_BINARY_PATH", Meaning::Later),
     row("WORKER_SSE_TIMEOUT", Meaning::Later),
     row("WORKSPACE_ENABLED", Meaning::Later),
 ];
@@ -96,9 +117,36 @@ pub struct Said {
     /// Key, names and value.
     pub settings: Vec<(&'static str, String, Raw)>,
     pub kind: Option<(&'static str, Raw)>,
-    /// Agent key, name and value.
-    pub limits: Vec<(&'static str, &'static str, Raw)>,
+    pub hints: Vec<Hint>,
+    /// The name that says whether tools may be used without asking, and what it says.
+    pub force: Option<(&'static str, Force)>,
+    pub routes: Vec<BorrowedRoute>,
     pub warnings: Vec<String>,
+}
+
+/// A setting of the one agent.
+pub struct Hint {
+    pub name: &'static str,
+    pub key: &'static str,
+    pub of: For,
+    /// `Err` says what is wrong with it, in words that follow the name.
+    pub value: Result<Raw, String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Force {
+    /// All is allowed.
+    All,
+    /// Who can ask asks.
+    Ask,
+}
+
+/// What two names say of one profile.
+pub struct BorrowedRoute {
+    /// Of the setting.
+    pub key: &'static str,
+    pub adapter: Option<(&'static str, String)>,
+    pub model: Option<(&'static str, String)>,
 }
 
 pub fn read(environment: &Environment) -> Said {
@@ -121,11 +169,19 @@ pub fn read(environment: &Environment) -> Said {
             Meaning::Host => said.warnings.push(unusable(name, text, "an IP address or localhost")),
             Meaning::Port if text.parse::<u16>().is_ok() => port = Some((*name, text)),
             Meaning::Port => said.warnings.push(unusable(name, text, "a port number")),
-            Meaning::Kind => said.kind = Some((name, Raw::Word(kind(text)))),
+            Meaning::Kind => said.kind = Some((name, Raw::Word(text.to_owned()))),
             Meaning::AgentLimit(key) => match milliseconds(text) {
-                Some(limit) => said.limits.push((key, name, Raw::Word(limit))),
+                Some(limit) => said.hints.push(Hint { name, key, of: For::All, value: Ok(Raw::Word(limit)) }),
                 None => said.warnings.push(unusable(name, text, "a number of milliseconds")),
             },
+            Meaning::Agent(key, of, spell) => said.hints.push(Hint { name, key, of: *of, value: spell(text) }),
+            Meaning::Force => {
+                let (force, warning) = force(name, text);
+                said.force = Some((name, force));
+                said.warnings.extend(warning);
+            }
+            Meaning::RouteAdapter(key) => said.route(key).adapter = Some((name, text.to_owned())),
+            Meaning::RouteModel(key) => said.route(key).model = Some((name, text.to_owned())),
             Meaning::Later => {
                 said.warnings.push(format!("{name} has no effect yet in this version"));
             }
@@ -133,6 +189,16 @@ pub fn read(environment: &Environment) -> Said {
     }
     said.settings.extend(listen(host, port));
     said
+}
+
+impl Said {
+    fn route(&mut self, key: &'static str) -> &mut BorrowedRoute {
+        let position = self.routes.iter().position(|route| route.key == key).unwrap_or_else(|| {
+            self.routes.push(BorrowedRoute { key, adapter: None, model: None });
+            self.routes.len() - 1
+        });
+        &mut self.routes[position]
+    }
 }
 
 /// One address from the two halves, either of which may be missing.
@@ -174,8 +240,36 @@ fn level(text: &str) -> String {
     }
 }
 
-fn kind(text: &str) -> String {
-    if text == "generic" { "command".to_owned() } else { text.to_owned() }
+fn word(text: &str) -> Result<Raw, String> {
+    Ok(Raw::Word(text.to_owned()))
+}
+
+/// A path, blanks and all.
+fn program(text: &str) -> Result<Raw, String> {
+    Ok(Raw::List(vec![Raw::Text(text.to_owned())]))
+}
+
+fn arguments(text: &str) -> Result<Raw, String> {
+    let words =
+        split(text).ok_or_else(|| format!("is {}; one of its quotes has no end", Raw::Word(text.to_owned())))?;
+    Ok(Raw::List(words.into_iter().map(Raw::Text).collect()))
+}
+
+fn folders(text: &str) -> Result<Raw, String> {
+    let folders = text.split([':', ',']).map(str::trim).filter(|folder| !folder.is_empty());
+    Ok(Raw::List(folders.map(|folder| Raw::Text(folder.to_owned())).collect()))
+}
+
+/// What is neither yes nor no must not open anything.
+fn force(name: &str, text: &str) -> (Force, Option<String>) {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => (Force::All, None),
+        "false" | "0" | "no" | "off" => (Force::Ask, None),
+        _ => (
+            Force::Ask,
+            Some(format!("{name} is {}; expected true or false; taken as false", Raw::Word(text.to_owned()))),
+        ),
+    }
 }
 
 fn milliseconds(text: &str) -> Option<String> {
@@ -202,7 +296,8 @@ mod tests {
             (vec![("A2A_HOST", "0.0.0.0"), ("A2A_PORT", "8000")], "A2A_HOST, A2A_PORT: \"0.0.0.0:8000\""),
             (vec![("PORT", "tcp://10.0.0.1")], "PORT is \"tcp://10.0.0.1\"; expected a port number; it is ignored"),
             (vec![("A2A_HOST", "box")], "A2A_HOST is \"box\"; expected an IP address or localhost; it is ignored"),
-            (vec![("AGENT_MODEL", "m")], "AGENT_MODEL has no effect yet in this version"),
+            (vec![("OTEL_ENABLED", "true")], "OTEL_ENABLED has no effect yet in this version"),
+            (vec![("AGENT_FORCE", "maybe")], "AGENT_FORCE is \"maybe\"; expected true or false; taken as false"),
         ] {
             let said = read(&Environment::new(variables.clone()));
             let settings = said.settings.iter().map(|(_, names, raw)| format!("{names}: {raw}"));

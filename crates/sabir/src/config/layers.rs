@@ -11,16 +11,17 @@ use serde_json::json;
 
 use crate::cli::Options;
 
-use super::agents::{self, Wishes};
+use super::agents::{self, Gathered, Wishes};
 use super::borrowed::{self, Said};
 use super::described::{Described, Shown};
 use super::environment::{self, Environment};
 use super::file::{self, File};
 use super::origin::{Origin, Problem};
 use super::raw::Raw;
+use super::routes::Wanted;
 use super::sections::{Agent, Config, StoreUrl};
 use super::settings::{SETTINGS, setting};
-use super::{exposure, flags, store_url};
+use super::{exposure, flags, routes, store_url};
 
 /// The configuration in force.
 #[derive(Debug)]
@@ -113,9 +114,23 @@ pub(super) fn stack(
         problems.extend(layers.set(setting(key), &raw, Origin::Flag(flag)).err());
     }
 
-    let agents = gather_agents(options, environment, file, &borrowed, &mut problems, &mut warnings);
-    for described in agents {
-        layers.add(described);
+    let gathered = gather_agents(options, environment, file, &borrowed, &mut problems, &mut warnings);
+    for described in gathered.agents {
+        let agent = layers.absorb_agent(described);
+        layers.subject.agents.push(agent);
+    }
+    for described in gathered.backstage {
+        let agent = layers.absorb_agent(described);
+        layers.subject.backstage.push(agent);
+    }
+    for Wanted { key, names, raw } in gathered.routes {
+        if routes::may_borrow(&layers.shown(key).origin) {
+            layers.set(setting(key), &raw, Origin::Borrowed(names)).expect("a route is a route");
+        }
+    }
+    // What is wrong with the agents is told first; their names mean little until then.
+    if problems.is_empty() {
+        problems.extend(routes::check(&layers));
     }
 
     warnings.extend(layers.keep_borrowed_inside());
@@ -134,7 +149,7 @@ fn gather_agents(
     borrowed: &Said,
     problems: &mut Vec<Problem>,
     warnings: &mut Vec<String>,
-) -> Vec<Described<Agent>> {
+) -> Gathered {
     let flag = options.agent.clone();
     let mut wishes = Wishes { flag: flag.map(|kind| (Origin::Flag("--agent"), Raw::Word(kind))), variable: None };
     let origin = Origin::Variable(environment::AGENT.to_owned());
@@ -163,10 +178,9 @@ impl Layers {
         shown.value = json!(format!("sqlite:{}", path.display()));
     }
 
-    fn add(&mut self, described: Described<Agent>) {
+    fn absorb_agent(&mut self, described: Described<Agent>) -> Agent {
         let name = format!("agent.{}", described.subject.id);
-        let agent = self.absorb(&name, described);
-        self.subject.agents.push(agent);
+        self.absorb(&name, described)
     }
 
     /// A borrowed name may neither stop the start nor open the door, so an address of its making stays on

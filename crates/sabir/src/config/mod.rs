@@ -22,6 +22,9 @@ mod described;
 mod exposure;
 mod layers;
 mod origin;
+mod presence;
+mod programs;
+mod routes;
 mod show;
 
 mod kinds;
@@ -33,6 +36,8 @@ mod duration;
 mod log_filter;
 mod media_type;
 mod nearest;
+mod program_values;
+mod quoted;
 mod size;
 mod store_url;
 mod web_url;
@@ -40,6 +45,7 @@ mod web_url;
 #[cfg(test)]
 mod tests;
 
+pub use agents::default_of;
 pub use layers::{Loaded, Problems, load};
 pub use sections::*;
 pub use show::{Audience, show};

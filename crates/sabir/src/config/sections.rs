@@ -7,6 +7,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sabir_agents::program::settings::{Isolation, Kind, Mode};
+use sabir_agents::protocol::Approve;
+use sabir_agents::routing::Profile;
 use sabir_model::{Extension, Skill};
 
 /// Everything `serve` needs to know.
@@ -15,6 +18,9 @@ pub struct Config {
     pub server: Server,
     pub store: Store,
     pub agents: Vec<Agent>,
+    /// Agents that only `routing` reaches: they have neither address nor card.
+    pub backstage: Vec<Agent>,
+    pub routing: Routing,
     pub card: Card,
     pub compat: Compat,
     pub send: Send,
@@ -99,6 +105,8 @@ pub struct Agent {
     pub queue: usize,
     pub timeout: Option<Duration>,
     pub idle_timeout: Option<Duration>,
+    /// For programs; other kinds have no use for it.
+    pub program: Program,
 }
 
 impl Agent {
@@ -119,6 +127,7 @@ impl Agent {
             queue: 10_000,
             timeout: None,
             idle_timeout: None,
+            program: Program::default(),
         }
     }
 }
@@ -127,6 +136,87 @@ impl Agent {
 pub enum AgentKind {
     Demo,
     Conformance,
+    Program(Kind),
+}
+
+impl AgentKind {
+    /// Its name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            AgentKind::Demo => "demo",
+            AgentKind::Conformance => "conformance",
+            AgentKind::Program(kind) => kind.known().name,
+        }
+    }
+}
+
+/// How an agent runs its program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Program {
+    pub mode: Mode,
+    /// The program and its first arguments. Empty: the program of the kind.
+    pub command: Vec<String>,
+    pub arguments: Vec<String>,
+    pub model: Option<String>,
+    pub instructions: Option<String>,
+    pub workspace: PathBuf,
+    pub workspace_roots: Vec<PathBuf>,
+    pub isolation: Isolation,
+    pub approve: Approve,
+    pub approval_timeout: Option<Duration>,
+    pub approval_pattern: Option<String>,
+    pub approval_response: String,
+    pub environment: Vec<(String, String)>,
+    pub pass_environment: Vec<String>,
+    pub max_output: usize,
+}
+
+impl Default for Program {
+    fn default() -> Self {
+        Program {
+            mode: Mode::OneShot,
+            command: Vec::new(),
+            arguments: Vec::new(),
+            model: None,
+            instructions: None,
+            workspace: PathBuf::from("."),
+            workspace_roots: Vec::new(),
+            isolation: Isolation::Shared,
+            approve: Approve::None,
+            approval_timeout: None,
+            approval_pattern: None,
+            approval_response: "y".to_owned(),
+            environment: Vec::new(),
+            pass_environment: Vec::new(),
+            max_output: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// Where messages to the default agent go.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Routing {
+    pub complex: Option<Route>,
+    pub mid: Option<Route>,
+    pub routine: Option<Route>,
+}
+
+impl Routing {
+    pub fn of(&self, profile: Profile) -> Option<&Route> {
+        match profile {
+            Profile::Complex => self.complex.as_ref(),
+            Profile::Mid => self.mid.as_ref(),
+            Profile::Routine => self.routine.as_ref(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Route {
+    /// The id of an agent.
+    pub agent: String,
+    /// Instead of the agent's own.
+    pub model: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use super::kinds::*;
+use super::program_values::route;
 use super::raw::Raw;
 use super::sections::*;
 use super::setting::{Setting, put};
@@ -85,6 +86,19 @@ pub static SETTINGS: &[Setting<Config>] = &[
             put(&mut config.store.durability, choice(raw, &words)?)
         },
     ),
+    global(
+        "routing.complex",
+        "",
+        "Who gets messages to the default agent that are hard: `{ agent = \"id\", model = \"name\" }`. In the environment \
+         `id` or `id model`. Without it the default agent itself.",
+        |config, raw| put(&mut config.routing.complex, route(raw)?),
+    ),
+    global("routing.mid", "", "Who gets those that are neither, in the same way.", |config, raw| {
+        put(&mut config.routing.mid, route(raw)?)
+    }),
+    global("routing.routine", "", "Who gets those that are easy, in the same way.", |config, raw| {
+        put(&mut config.routing.routine, route(raw)?)
+    }),
     global(
         "card.name",
         "",

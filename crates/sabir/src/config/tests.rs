@@ -1,11 +1,15 @@
 //! The whole way from file, environment and flags to a `Config`, without touching a disk or a process.
 
+use std::time::Duration;
+
+use sabir_agents::protocol::Approve;
+
 use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS};
-use super::borrowed::{BORROWED, Borrowed};
+use super::borrowed::{BORROWED, Borrowed, Meaning};
 use super::environment::Environment;
 use super::layers::{Loaded, Problems, stack};
 use super::origin::Origin;
-use super::sections::{Agent, AgentKind, Config};
+use super::sections::{Agent, AgentKind, Config, Route};
 use super::setting::{Need, Setting};
 use super::settings::SETTINGS;
 use super::{Audience, file, show};
@@ -60,7 +64,7 @@ fn the_defaults_of_the_table_are_the_defaults_of_the_types() {
 
 #[test]
 fn every_problem_is_told_at_once_and_in_order() {
-    let options = Options { store: Some("mysql:x".to_owned()), agent: Some("codex".to_owned()), ..Options::default() };
+    let options = Options { store: Some("mysql:x".to_owned()), agent: Some("a2a".to_owned()), ..Options::default() };
     let variables = [("SABIR_SERVER_GRACE", "soon"), ("SABIR_COMPAT_STRICT", "maybe")];
     let file = "[[agent]]\nid = 'a2a'\nkind = 'demo'\n[server]\nlisen = 1\nbody_limit = 0\n[log]\nformat = 'xml'\n";
     let expected = "\
@@ -71,7 +75,7 @@ sabir.toml:8: log.format is \"xml\"; expected text or json
 SABIR_SERVER_GRACE is \"soon\"; expected a duration such as \"20m\", \"1h30m\", \"500ms\" or 30 (seconds), at most 36500d
 SABIR_COMPAT_STRICT is \"maybe\"; expected true or false
 --store is \"mysql:x\"; expected \"sqlite:PATH\" or \"memory:\"
---agent is \"codex\", which comes in a later version; this one has demo and conformance";
+--agent is \"a2a\", which comes in a later version";
     assert_eq!(say(&options, &variables, file, ""), expected);
 }
 
@@ -86,7 +90,9 @@ fn agents_come_from_the_file_from_a_word_or_by_default() {
         (&wish, &[("SABIR_AGENT", "demo")], list, "conformance Conformance None"),
         (&none, &[("SABIR_AGENT", "conformance")], list, "conformance Conformance None"),
         (&none, &[("AGENT_ADAPTER", "conformance")], "", "conformance Conformance None"),
-        (&none, &[("AGENT_ADAPTER", "cursor"), ("AGENT_TIMEOUT_MS", "1500")], "", "demo Demo Some(1.5s)"),
+        (&none, &[("AGENT_ADAPTER", "cursor"), ("AGENT_TIMEOUT_MS", "1500")], "", "cursor Program(Cursor) Some(1.5s)"),
+        (&none, &[("SABIR_AGENT", "codex")], list, "codex Program(Codex) Some(1200s)"),
+        (&none, &[("AGENT_ADAPTER", "codex"), ("AGENT_TIMEOUT_MS", "0")], "", "codex Program(Codex) None"),
         (&none, &[("AGENT_TIMEOUT_MS", "0")], "", "demo Demo None"),
         (
             &none,
@@ -224,8 +230,9 @@ fn a_list_of_extensions_must_make_sense() {
 }
 
 #[test]
-fn borrowed_names_never_stop_the_start() {
-    for Borrowed { name, .. } in BORROWED {
+fn borrowed_names_never_stop_the_start_unless_they_choose_what_runs() {
+    let harmless = BORROWED.iter().filter(|row| !matches!(row.meaning, Meaning::Kind | Meaning::RouteAdapter(_)));
+    for Borrowed { name, .. } in harmless {
         for value in ["0.0.0.0", "999999999999999999999999", "banana", "-1", " "] {
             let loaded = load_text(&Options::default(), &[(name, value)], "").unwrap();
             assert!(loaded.refuse_open_door().is_ok(), "{name}={value}");
@@ -267,11 +274,20 @@ fn warnings_say_what_was_not_used() {
     let list = "[[agent]]\nid = 'b'\nkind = 'demo'\n";
     for (variables, file, expected) in [
         (("AGENT_TIMEOUT_MS", "9"), list, "AGENT_TIMEOUT_MS is ignored, since sabir.toml lists the agents"),
+        (("AGENT_MODEL", "m"), list, "AGENT_MODEL is ignored, since sabir.toml lists the agents"),
+        (("AGENT_MODEL", "m"), "", "AGENT_MODEL is ignored, since the agent is of kind demo, which is no program"),
+        (("AGENT_FORCE", "1"), "", "AGENT_FORCE is ignored, since the agent is of kind demo, which is no program"),
         (
-            ("AGENT_ADAPTER", "cursor"),
+            ("CLAUDE_CODE_PATH", "/c"),
             "",
-            "AGENT_ADAPTER is \"cursor\", which comes in a later version; this one has demo and conformance; it is ignored",
+            "CLAUDE_CODE_PATH is ignored, since the agent is of kind demo, not claude-code",
         ),
+        (
+            ("ROUTING__MID__ADAPTER", "codex"),
+            list,
+            "ROUTING__MID__ADAPTER is ignored, since the file has no agent codex",
+        ),
+        (("ROUTING__MID__MODEL", "m"), "", "ROUTING__MID__MODEL is ignored, since the agent demo has no models"),
         (("LOG_LEVEL", "WARNING"), "", ""),
         (("DATABASE_URL", "postgres://user:secret@db/app"), "", "DATABASE_URL has no effect yet in this version"),
         (("LOG_FORMAT", "pretty"), "", "LOG_FORMAT is \"pretty\"; expected text or json; it is ignored"),
@@ -305,6 +321,237 @@ fn config_prints_lines_for_people_and_json_for_programs() {
     let expected = serde_json::json!({"key": "server.grace", "value": "5s", "source": "sabir.toml:2"});
     assert!(array.as_array().unwrap().contains(&expected));
     assert_eq!(array.as_array().unwrap().len(), table.lines().count());
+}
+
+/// Every program setting that is set to something else than the table's default, with its origin.
+fn say_program(options: &Options, variables: &[(&str, &str)], file: &str) -> String {
+    match load_text(options, variables, file) {
+        Err(problems) => problems.to_string(),
+        Ok(loaded) => {
+            let said =
+                ["mode", "command", "args", "model", "workspace", "workspace_roots", "approve", "approval_pattern"];
+            let shown = loaded.values.iter().filter(|shown| shown.key.starts_with("agent."));
+            let shown = shown.filter(|shown| said.contains(&shown.key.rsplit('.').next().unwrap()));
+            let shown = shown.filter(|shown| !shown.value.is_null() && shown.value != ".");
+            let rows = shown.map(|shown| format!("{} = {} # {}", &shown.key[6..], shown.value, shown.origin));
+            rows.collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+#[test]
+fn a_program_has_the_defaults_of_its_kind() {
+    for (kind, mode, approve) in [
+        ("claude-code", "duplex", "ask"),
+        ("codex", "duplex", "ask"),
+        ("gemini", "acp", "ask"),
+        ("vibe", "acp", "ask"),
+        ("cursor", "oneshot", "none"),
+    ] {
+        let options = Options { agent: Some(kind.to_owned()), ..Options::default() };
+        let expected = format!("{kind}.mode = \"{mode}\" # default\n{kind}.approve = \"{approve}\" # default");
+        assert_eq!(say_program(&options, &[], ""), expected);
+        let agent = &load_text(&options, &[], "").unwrap().config.agents[0];
+        assert_eq!((agent.id.as_str(), agent.max_concurrent, agent.queue), (kind, 4, 1000));
+        assert_eq!((agent.timeout, agent.idle_timeout), (Some(Duration::from_secs(1200)), None));
+    }
+    let file = "[[agent]]\nid = 'x'\nkind = 'codex'\nmax_concurrent = 9\ntimeout = 'off'\nmode = 'oneshot'";
+    let agent = &load_text(&Options::default(), &[], file).unwrap().config.agents[0];
+    assert_eq!((agent.max_concurrent, agent.timeout, agent.program.approve), (9, None, Approve::None));
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    for (rest, expected) in [
+        (
+            "kind = 'claude-code'\nmode = 'acp'",
+            "sabir.toml:4: mode is \"acp\"; claude-code has duplex and oneshot only",
+        ),
+        ("kind = 'cursor'\nmode = 'duplex'", "sabir.toml:4: mode is \"duplex\"; cursor has oneshot only"),
+        (
+            "kind = 'codex'\nmode = 'oneshot'\napprove = 'ask'",
+            "sabir.toml:5: approve is \"ask\", but codex cannot ask in mode oneshot; \
+             use mode = \"duplex\", or approve = \"all\" or approve = \"none\"",
+        ),
+        (
+            "kind = 'command'\ncommand = ['x']\napprove = 'ask'",
+            "sabir.toml:5: approve is \"ask\", but command cannot ask in mode oneshot; \
+             use approve = \"all\" or approve = \"none\"",
+        ),
+        ("kind = 'generic'\ncommand = ['x']\napprove = 'ask'\napproval_pattern = 'ok'", "nothing"),
+        (
+            "kind = 'acp'",
+            "sabir.toml:3: kind is \"acp\", which needs a command; add command = [\"program\", \"argument\"]",
+        ),
+        (
+            "kind = 'gemini'\napproval_pattern = 'x'",
+            "sabir.toml:4: approval_pattern is for kind generic; gemini does not ask in plain lines",
+        ),
+        (
+            "kind = 'demo'\nworkspace = '/x'",
+            "sabir.toml:4: workspace is for programs; an agent of kind demo has no use for it",
+        ),
+        // A kind that does not exist is complaint enough.
+        ("kind = 'a2a'\nworkspace = '/x'", "sabir.toml:3: kind is \"a2a\", which comes in a later version"),
+        (
+            "kind = 'codex'\napprove = 'al'",
+            "sabir.toml:4: approve is \"al\"; expected ask or all or none; did you mean \"all\"?",
+        ),
+        ("kind = 'codex'\nisolation = 'git'", "sabir.toml:4: isolation is \"git\"; expected none or worktree"),
+    ] {
+        let file = format!("[[agent]]\nid = 'x'\n{rest}");
+        assert_eq!(say(&Options::default(), &[], &file, ""), expected, "{rest:?}");
+    }
+    let options = Options { agent: Some("acp".to_owned()), ..Options::default() };
+    let expected = "--agent is \"acp\", which needs a command; \
+                    describe it in sabir.toml, with command = [\"program\", \"argument\"] in its [[agent]]";
+    assert_eq!(say(&options, &[], "", ""), expected);
+}
+
+#[test]
+fn values_of_variables_stay_secret() {
+    let file = "[[agent]]\nid = 'x'\nkind = 'codex'\n[agent.env]\nOPENAI_API_KEY = 'secret'\n";
+    let loaded = load_text(&Options::default(), &[], file).unwrap();
+    let environment = &loaded.config.agents[0].program.environment;
+    assert_eq!(environment, &[("OPENAI_API_KEY".to_owned(), "secret".to_owned())]);
+    assert_eq!(
+        say(&Options::default(), &[], file, "agent.x.env"),
+        "{\"OPENAI_API_KEY\":\"(not shown)\"} # sabir.toml:4"
+    );
+}
+
+#[test]
+fn an_adapter_of_another_server_is_a_program_that_need_not_ask() {
+    let adapter = ("AGENT_ADAPTER", "claude-code");
+    let duplex = "claude-code.mode = \"duplex\" # default";
+    for (variables, expected) in [
+        (&[adapter][..], format!("{duplex}\nclaude-code.approve = \"all\" # AGENT_ADAPTER")),
+        (&[adapter, ("AGENT_FORCE", "yes")], format!("{duplex}\nclaude-code.approve = \"all\" # AGENT_FORCE")),
+        (&[adapter, ("AGENT_FORCE", "false")], format!("{duplex}\nclaude-code.approve = \"ask\" # default")),
+        (&[("SABIR_AGENT", "claude-code"), adapter], format!("{duplex}\nclaude-code.approve = \"ask\" # default")),
+        (
+            &[("AGENT_ADAPTER", "cursor"), ("AGENT_FORCE", "0"), ("AGENT_MODEL", "m"), ("CURSOR_AGENT_PATH", "/a b")],
+            "cursor.mode = \"oneshot\" # default\n\
+             cursor.command = [\"/a b\"] # CURSOR_AGENT_PATH\n\
+             cursor.model = \"m\" # AGENT_MODEL\n\
+             cursor.approve = \"none\" # default"
+                .to_owned(),
+        ),
+        (
+            &[
+                ("AGENT_ADAPTER", "generic"),
+                ("AGENT_BINARY", "./agent"),
+                ("AGENT_ARGS", "--say \"good day\""),
+                ("AGENT_REPO_PATH", "/srv/repo"),
+                ("AGENT_ALLOWED_REPO_ROOTS", "/srv:/home, /opt"),
+                ("AGENT_APPROVAL_PATTERN", "ok\\?"),
+            ],
+            "generic.mode = \"oneshot\" # default\n\
+             generic.command = [\"./agent\"] # AGENT_BINARY\n\
+             generic.args = [\"--say\",\"good day\"] # AGENT_ARGS\n\
+             generic.workspace = \"/srv/repo\" # AGENT_REPO_PATH\n\
+             generic.workspace_roots = [\"/srv\",\"/home\",\"/opt\"] # AGENT_ALLOWED_REPO_ROOTS\n\
+             generic.approve = \"all\" # AGENT_ADAPTER\n\
+             generic.approval_pattern = \"ok\\\\?\" # AGENT_APPROVAL_PATTERN"
+                .to_owned(),
+        ),
+        (
+            &[("AGENT_ADAPTER", "vibe"), ("VIBE_BINARY_PATH", "/opt/vibe")],
+            "vibe.mode = \"oneshot\" # VIBE_BINARY_PATH\n\
+             vibe.command = [\"/opt/vibe\"] # VIBE_BINARY_PATH\n\
+             vibe.approve = \"all\" # AGENT_ADAPTER"
+                .to_owned(),
+        ),
+        (
+            &[("AGENT_ADAPTER", "generic")],
+            "AGENT_ADAPTER is \"generic\", which needs a command; set AGENT_BINARY".to_owned(),
+        ),
+        (
+            &[("AGENT_ADAPTER", "generic"), ("AGENT_BINARY", "x"), ("AGENT_ARGS", "a \"b")],
+            "AGENT_ARGS is \"a \\\"b\"; one of its quotes has no end".to_owned(),
+        ),
+        (
+            &[("AGENT_ADAPTER", "cursr")],
+            "AGENT_ADAPTER is \"cursr\", which is no kind of agent; there are demo, conformance, claude-code, codex, \
+             gemini, opencode, goose, copilot, qwen, vibe, cursor, acp, generic, command; did you mean \"cursor\"?"
+                .to_owned(),
+        ),
+    ] {
+        assert_eq!(say_program(&Options::default(), variables, ""), expected, "{variables:?}");
+    }
+}
+
+#[test]
+fn routes_lead_to_agents_that_exist() {
+    let agents = "[[agent]]\nid = 'coder'\nkind = 'codex'\n[[agent]]\nid = 'demo'\nkind = 'demo'\n[routing]\n";
+    for (rest, variables, expected) in [
+        (
+            "complex = { agent = 'coder', model = 'big' }",
+            &[][..],
+            "{\"agent\":\"coder\",\"model\":\"big\"} # sabir.toml:8",
+        ),
+        ("complex = 'demo'", &[], "{\"agent\":\"demo\"} # sabir.toml:8"),
+        ("[routing.complex]\nagent = 'demo'", &[], "{\"agent\":\"demo\"} # sabir.toml:8"),
+        (
+            "",
+            &[("SABIR_ROUTING_COMPLEX", "coder big")],
+            "{\"agent\":\"coder\",\"model\":\"big\"} # SABIR_ROUTING_COMPLEX",
+        ),
+        (
+            "complex = 'demo'",
+            &[("ROUTING__COMPLEX__ADAPTER", "codex"), ("ROUTING__COMPLEX__MODEL", "m")],
+            "{\"agent\":\"coder\",\"model\":\"m\"} # ROUTING__COMPLEX__ADAPTER, ROUTING__COMPLEX__MODEL",
+        ),
+        (
+            "complex = 'codr'",
+            &[],
+            "sabir.toml:8: routing.complex names the agent \"codr\", which does not exist; there are coder, demo; \
+             did you mean \"coder\"?",
+        ),
+        (
+            "complex = { agent = 'demo', model = 'm' }",
+            &[],
+            "sabir.toml:8: routing.complex has a model, but the agent demo of kind demo has none",
+        ),
+        ("complx = 'demo'", &[], "sabir.toml:8: unknown key \"complx\" in [routing]; did you mean \"complex\"?"),
+    ] {
+        assert_eq!(
+            say(&Options::default(), variables, &format!("{agents}{rest}"), "routing.complex"),
+            expected,
+            "{rest}"
+        );
+    }
+}
+
+#[test]
+fn adapters_of_routes_run_without_an_address() {
+    let variables = [
+        ("AGENT_ADAPTER", "claude-code"),
+        ("AGENT_MODEL", "sonnet"),
+        ("CODEX_BINARY_PATH", "/opt/codex"),
+        ("ROUTING__COMPLEX__MODEL", "opus"),
+        ("ROUTING__MID__ADAPTER", "claude-code"),
+        ("ROUTING__ROUTINE__ADAPTER", "codex"),
+    ];
+    let config = load_text(&Options::default(), &variables, "").unwrap().config;
+    let ids = |agents: &[Agent]| agents.iter().map(|agent| agent.id.clone()).collect::<Vec<_>>();
+    assert_eq!(
+        (ids(&config.agents), ids(&config.backstage)),
+        (vec!["claude-code".to_owned()], vec!["codex".to_owned()])
+    );
+    let codex = &config.backstage[0].program;
+    assert_eq!(
+        (codex.approve, codex.model.as_deref(), codex.command.as_slice()),
+        (Approve::All, None, &["/opt/codex".to_owned()][..])
+    );
+    let route =
+        |agent: &str, model: Option<&str>| Some(Route { agent: agent.to_owned(), model: model.map(str::to_owned) });
+    assert_eq!(config.routing.complex, route("claude-code", Some("opus")));
+    assert_eq!(config.routing.mid, route("claude-code", None));
+    assert_eq!(config.routing.routine, route("codex", None));
+
+    let words = say(&Options::default(), &[("ROUTING__MID__ADAPTER", "banana")], "", "");
+    assert!(words.starts_with("ROUTING__MID__ADAPTER is \"banana\", which is no kind of agent; there are "), "{words}");
 }
 
 /// A missing row is printed as it should stand in the document.
@@ -388,10 +635,16 @@ fn the_example_file_is_right_as_it_is_and_with_everything_switched_on() {
     });
     let everything = lines.collect::<Vec<_>>().join("\n");
     let loaded = load_text(&Options::default(), &[], &everything).unwrap();
-    let agent = &loaded.config.agents[0];
-    assert_eq!((agent.skills.len(), agent.extensions.len()), (1, 1));
-    for shown in loaded.values {
-        assert_ne!(shown.origin, Origin::Default, "{} is not in the example", shown.key);
+    let [demo, _] = loaded.config.agents.as_slice() else { panic!("two agents") };
+    assert_eq!((demo.skills.len(), demo.extensions.len()), (1, 1));
+    // The same key in the table of another agent will do.
+    let leaf =
+        |key: &str| key.strip_prefix("agent.").and_then(|rest| rest.split_once('.')).map(|(_, leaf)| leaf.to_owned());
+    let name = |key: &str| leaf(key).unwrap_or_else(|| key.to_owned());
+    let set = loaded.values.iter().filter(|shown| shown.origin != Origin::Default).map(|shown| name(&shown.key));
+    let set: Vec<String> = set.collect();
+    for shown in &loaded.values {
+        assert!(set.contains(&name(&shown.key)), "{} is not in the example", shown.key);
     }
 }
 
@@ -422,6 +675,12 @@ const PIECES: &[&str] = &[
     "params",
     "[agent]\n",
     "[store]\n",
+    "[routing]\n",
+    "mode",
+    "command",
+    "'generic'",
+    "env",
+    "complex",
     "[x.y]\n",
     "listen",
     "id",

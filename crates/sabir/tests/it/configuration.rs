@@ -55,7 +55,7 @@ fn configuration_errors_exit_with_2_and_one_line_each() {
         ("serve --config none.toml", &[], "sabir: none.toml: cannot read the configuration file from --config: "),
         ("serve", &[("SABIR_STORE", "x")], "sabir: SABIR_STORE is \"x\"; expected "),
         ("serve --listen 0.0.0.0:0", &[], "sabir: --listen: other machines can reach 0.0.0.0:0, "),
-        ("serve --agent codex", &[], "sabir: --agent is \"codex\", which comes in a later version"),
+        ("serve --agent a2a", &[], "sabir: --agent is \"a2a\", which comes in a later version"),
     ] {
         let (code, output, errors) = sabir(directory.path(), arguments, variables);
         let last = errors.lines().last().unwrap_or_default();
@@ -68,7 +68,7 @@ fn configuration_errors_exit_with_2_and_one_line_each() {
 #[test]
 fn names_of_other_servers_are_warnings_at_most() {
     let directory = TempDir::new().unwrap();
-    let variables = [("PORT", "banana"), ("AGENT_ADAPTER", "cursor"), ("A2A_HOST", "0.0.0.0")];
+    let variables = [("PORT", "banana"), ("AGENT_MODEL", "large"), ("A2A_HOST", "0.0.0.0")];
     let (code, output, errors) = sabir(directory.path(), "config", &variables);
     assert_eq!(code, 0);
     assert_eq!(source(&output, "server.listen"), r#"["127.0.0.1:41242"] A2A_HOST"#);
@@ -83,6 +83,7 @@ fn version_and_help_answer() {
         ("--help", "Examples:"),
         ("serve --help", "--public-url <URL>"),
         ("config --help", "Examples:"),
+        ("agents --help", "Examples:"),
     ] {
         let (code, output, _) = sabir(directory.path(), arguments, &[]);
         assert_eq!(code, 0, "{arguments}");

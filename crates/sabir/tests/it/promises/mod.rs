@@ -5,6 +5,7 @@
 //! `waiting.txt`, which lists those that wait for a feature.
 
 mod s0;
+mod s0_programs;
 mod s1;
 mod s2;
 mod s3;

@@ -1,0 +1,95 @@
+//! What follows from the kind of an agent: the defaults of programs, and what does not go together.
+//!
+//! A program that would wait for an answer which nobody can give is refused at the start, not found hanging later.
+
+use sabir_agents::kinds::{Known, Questions};
+use sabir_agents::program::settings::Kind;
+use sabir_agents::protocol::Approve;
+
+use super::agent_settings::{PROGRAM_KEYS, agent_setting};
+use super::described::Described;
+use super::origin::{Origin, Problem};
+use super::raw::Raw;
+use super::sections::{Agent, AgentKind};
+
+/// Fills in the defaults of the kind, and tells what is wrong.
+pub fn settle(agent: &mut Described<Agent>) -> Vec<Problem> {
+    match agent.subject.kind {
+        AgentKind::Program(kind) => settle_program(agent, kind.known()),
+        other => refuse_program_keys(agent, other),
+    }
+}
+
+fn settle_program(agent: &mut Described<Agent>, known: &Known) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    fill(agent, "max_concurrent", "4");
+    fill(agent, "queue", "1000");
+    fill(agent, "timeout", "20m");
+    fill(agent, "mode", known.default_mode().name());
+
+    if known.needs_command() && agent.subject.program.command.is_empty() {
+        problems.push(lacks_command(agent, known));
+    }
+    let mode = agent.subject.program.mode;
+    match known.way(mode) {
+        None => {
+            let modes: Vec<&str> = known.ways.iter().map(|way| way.mode.name()).collect();
+            let words = format!("is \"{}\"; {} has {} only", mode.name(), known.name, modes.join(" and "));
+            problems.push(Problem::of(&agent.shown("mode").origin, "mode", &words));
+        }
+        Some(way) => {
+            fill(agent, "approve", if way.questions == Questions::Asked { "ask" } else { "none" });
+            if way.questions == Questions::Never && agent.subject.program.approve == Approve::Ask {
+                let words = cannot_ask(known, mode.name());
+                problems.push(Problem::of(&agent.shown("approve").origin, "approve", &words));
+            }
+        }
+    }
+    if known.kind != Kind::Generic {
+        let words = format!("is for kind generic; {} does not ask in plain lines", known.name);
+        for key in ["approval_pattern", "approval_response"] {
+            let origin = &agent.shown(key).origin;
+            if *origin != Origin::Default {
+                problems.push(Problem::of(origin, key, &words));
+            }
+        }
+    }
+    problems
+}
+
+/// Sets what nobody has set.
+fn fill(agent: &mut Described<Agent>, key: &str, text: &str) {
+    if agent.shown(key).origin == Origin::Default {
+        let raw = Raw::Word(text.to_owned());
+        agent.set(agent_setting(key), &raw, Origin::Default).expect("the defaults of kinds fit");
+    }
+}
+
+fn lacks_command(agent: &Described<Agent>, known: &Known) -> Problem {
+    let origin = &agent.shown("kind").origin;
+    let remedy = match origin {
+        Origin::Borrowed(_) => "set AGENT_BINARY",
+        Origin::File { .. } => "add command = [\"program\", \"argument\"]",
+        _ => "describe it in sabir.toml, with command = [\"program\", \"argument\"] in its [[agent]]",
+    };
+    Problem::of(origin, "kind", &format!("is \"{}\", which needs a command; {remedy}", known.name))
+}
+
+fn cannot_ask(known: &Known, mode: &str) -> String {
+    let asking = known.ways.iter().find(|way| way.questions == Questions::Asked);
+    let other = asking.map_or(String::new(), |way| format!("mode = \"{}\", or ", way.mode.name()));
+    format!(
+        "is \"ask\", but {} cannot ask in mode {mode}; use {other}approve = \"all\" or approve = \"none\"",
+        known.name
+    )
+}
+
+/// A setting that does nothing is worse than one that is refused. Those that nobody set are not shown either.
+fn refuse_program_keys(agent: &mut Described<Agent>, kind: AgentKind) -> Vec<Problem> {
+    let is_for_programs = |key: &str| PROGRAM_KEYS.contains(&key);
+    let set = agent.values.iter().filter(|shown| is_for_programs(&shown.key) && shown.origin != Origin::Default);
+    let words = format!("is for programs; an agent of kind {} has no use for it", kind.name());
+    let problems = set.map(|shown| Problem::of(&shown.origin, &shown.key, &words)).collect();
+    agent.values.retain(|shown| !is_for_programs(&shown.key));
+    problems
+}

@@ -1,0 +1,140 @@
+//! Agents, made from their configuration.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use sabir_agents::program::Host;
+use sabir_agents::program::settings::{Kind, Settings};
+use sabir_agents::routing::{ModelChoice, Profile, Route, RoutedAgent};
+use sabir_agents::{ConformanceAgent, DemoAgent, ProgramAgent};
+use sabir_engine::{Agent, Hosted, Inputs, Limits};
+use sabir_model::AgentId;
+
+use crate::about::describe;
+use crate::config::{self, AgentKind, Config, default_of};
+use crate::machine::Machine;
+
+/// What agents need of the environment, which only `main` reads.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// `TCK_STREAMING_TIMEOUT`, for the conformance agent.
+    pub streaming_timeout: Duration,
+    pub machine: Machine,
+    pub host: Host,
+}
+
+/// All agents that have an address.
+pub fn host(config: &Config, surroundings: &Surroundings) -> anyhow::Result<Vec<Hosted>> {
+    let mut made: Vec<(&str, Arc<dyn ModelChoice>)> = Vec::new();
+    for agent in config.agents.iter().chain(&config.backstage) {
+        made.push((&agent.id, make(agent, config, surroundings)?));
+    }
+    let find = |id: &str| made.iter().find(|(known, _)| *known == id).map(|(_, agent)| agent.clone());
+
+    let mut routes = Vec::new();
+    for profile in Profile::ALL {
+        if let Some(config::Route { agent, model }) = config.routing.of(profile) {
+            let agent = find(agent).ok_or_else(|| anyhow!("there is no agent {agent} to route to"))?;
+            routes.push(Route { profile, agent, model: model.clone() });
+        }
+    }
+    let default = default_of(config.agents.iter()).map(|agent| agent.id.as_str());
+
+    let mut hosted = Vec::new();
+    for agent in &config.agents {
+        let mut program: Arc<dyn Agent> = find(&agent.id).expect("it was just made");
+        if !routes.is_empty() && default == Some(&agent.id) {
+            program = Arc::new(RoutedAgent::new(program, routes.clone()));
+        }
+        hosted.push(place(agent, program)?);
+    }
+    Ok(hosted)
+}
+
+/// The one place where an agent comes into being.
+fn make(agent: &config::Agent, config: &Config, surroundings: &Surroundings) -> anyhow::Result<Arc<dyn ModelChoice>> {
+    let takes = if config.compat.strict { Inputs::Listed } else { Inputs::Anything };
+    Ok(match agent.kind {
+        AgentKind::Demo => Arc::new(DemoAgent::new(takes)),
+        AgentKind::Conformance => Arc::new(ConformanceAgent::new(surroundings.streaming_timeout)),
+        AgentKind::Program(kind) => {
+            let settings = program_settings(&agent.program, kind, &surroundings.machine);
+            Arc::new(ProgramAgent::new(settings, sabir_agents::about(kind), surroundings.host.clone()))
+        }
+    })
+}
+
+fn place(agent: &config::Agent, program: Arc<dyn Agent>) -> anyhow::Result<Hosted> {
+    let id = AgentId::parse(agent.id.as_str()).map_err(|why| anyhow!("the agent id {:?} {why}", agent.id))?;
+    let mut hosted = Hosted::new(id, program);
+    hosted.limits = Limits {
+        concurrent: agent.max_concurrent,
+        queue: agent.queue,
+        timeout: agent.timeout,
+        idle_timeout: agent.idle_timeout,
+    };
+    hosted.is_default = agent.default;
+    hosted.about = describe(hosted.about, agent);
+    Ok(hosted)
+}
+
+/// A line that is longer than this is no message of a program, but something that it dumps.
+const LONGEST_LINE: usize = 16 * 1024 * 1024;
+
+/// How long a program may take to tidy up before it is killed.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+
+fn program_settings(program: &config::Program, kind: Kind, machine: &Machine) -> Settings {
+    let own = kind.known().pass.iter().map(|name| (*name).to_owned());
+    let mut command = program.command.clone();
+    // The program is started in its workspace, which is not where its path begins.
+    if let Some(first) = command.first_mut().filter(|first| first.contains('/')) {
+        *first = machine.absolute(first.as_ref()).to_string_lossy().into_owned();
+    }
+    Settings {
+        kind,
+        mode: program.mode,
+        command: (!command.is_empty()).then_some(command),
+        arguments: program.arguments.clone(),
+        model: program.model.clone(),
+        instructions: program.instructions.clone(),
+        workspace: machine.absolute(&program.workspace),
+        roots: program.workspace_roots.iter().map(|root| machine.absolute(root)).collect(),
+        isolation: program.isolation,
+        approve: program.approve,
+        approval_timeout: program.approval_timeout,
+        environment: program.environment.clone(),
+        pass: own.chain(program.pass_environment.iter().cloned()).collect(),
+        approval_pattern: program.approval_pattern.clone(),
+        approval_response: program.approval_response.clone(),
+        max_line: LONGEST_LINE.min(program.max_output),
+        max_output: program.max_output as u64,
+        stop_grace: STOP_GRACE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    #[test]
+    fn what_is_relative_begins_where_sabir_was_started() {
+        let machine = Machine { path: "".into(), folder: PathBuf::from("/start") };
+        for (command, workspace, expected) in [
+            (&[][..], ".", (None, "/start")),
+            (&["bin/agent", "-v"], "repository", (Some("/start/bin/agent -v"), "/start/repository")),
+            (&["agent"], "/srv", (Some("agent"), "/srv")),
+            (&["/opt/agent"], "/srv", (Some("/opt/agent"), "/srv")),
+        ] {
+            let command = command.iter().map(|word| (*word).to_owned()).collect();
+            let program = config::Program { command, workspace: workspace.into(), ..config::Program::default() };
+            let settings = program_settings(&program, Kind::ClaudeCode, &machine);
+            let line = settings.command.map(|words| words.join(" "));
+            assert_eq!((line.as_deref(), settings.workspace.as_path()), (expected.0, Path::new(expected.1)));
+            assert_eq!(settings.pass, ["ANTHROPIC_*", "CLAUDE_*"]);
+        }
+    }
+}

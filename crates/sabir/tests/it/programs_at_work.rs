@@ -1,0 +1,320 @@
+//! Programs behind the real server: where they work, what they are given, and what happens when they misbehave.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use sabir_testkit::process::{Options, Sabir};
+use serde_json::{Value, json};
+
+use crate::SABIR;
+use crate::desk::Desk;
+
+const RPC: &str = "/a2a/v1";
+
+/// A folder with a program in it, and a workspace beside.
+struct Bench {
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new(interpreter: &str, program: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let bench = Self { folder };
+        fs::create_dir(bench.workspace()).unwrap();
+        let path = bench.path("program");
+        fs::write(&path, format!("#!/usr/bin/env {interpreter}\n{program}")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        bench
+    }
+
+    fn shell(program: &str) -> Self {
+        Self::new("sh", program)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn workspace(&self) -> PathBuf {
+        self.path("work")
+    }
+
+    /// The file that hosts the program as this kind, with more settings.
+    fn config(&self, kind: &str, more: &str) -> String {
+        format!(
+            "[[agent]]\nid = \"prog\"\nkind = \"{kind}\"\ncommand = [{:?}]\nworkspace = {:?}\n{more}\n",
+            self.path("program"),
+            self.workspace()
+        )
+    }
+
+    fn serve(&self, kind: &str, more: &str) -> Desk {
+        Desk::configured(&self.config(kind, more))
+    }
+}
+
+fn message(text: &str) -> Value {
+    json!({"message": {"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}]}})
+}
+
+fn send(desk: &Desk, params: Value) -> Value {
+    let answer = desk.rpc(RPC, "SendMessage", params);
+    answer["result"]["task"].as_object().map(|task| Value::Object(task.clone())).unwrap_or_else(|| panic!("{answer}"))
+}
+
+fn state(task: &Value) -> &str {
+    task["status"]["state"].as_str().unwrap_or_default()
+}
+
+fn reason(task: &Value) -> &str {
+    task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
+}
+
+fn artifact<'a>(task: &'a Value, name: &str) -> &'a Value {
+    let artifacts = task["artifacts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    artifacts.iter().find(|artifact| artifact["name"] == name).unwrap_or(&Value::Null)
+}
+
+fn answer(task: &Value) -> &str {
+    artifact(task, "assistant-response")["parts"][0]["text"].as_str().unwrap_or_default()
+}
+
+fn is_alive(pid: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+fn wait_for(what: &str, limit: Duration, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < limit, "{what}: not within {limit:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn pid_in(path: &Path) -> String {
+    let mut pid = String::new();
+    wait_for("a pid", Duration::from_secs(10), || {
+        pid = fs::read_to_string(path).unwrap_or_default();
+        pid.ends_with('\n')
+    });
+    pid.trim().to_owned()
+}
+
+#[test]
+fn a_command_answers_with_what_it_prints() {
+    let bench = Bench::shell("tr a-z A-Z; echo; pwd\n");
+    let task = send(&bench.serve("command", ""), message("hello"));
+    assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+    let folder = fs::canonicalize(bench.workspace()).unwrap();
+    assert_eq!(answer(&task).trim_end(), format!("HELLO\n\n{}", folder.display()));
+}
+
+#[test]
+fn the_exit_code_of_a_command_decides() {
+    let task = send(&Bench::shell("echo half; echo 'no luck' >&2; exit 7\n").serve("command", ""), message("x"));
+    assert_eq!(state(&task), "TASK_STATE_FAILED");
+    assert!(reason(&task).contains("exit code 7") && reason(&task).contains("no luck"), "{task}");
+    assert_eq!(answer(&task).trim_end(), "half");
+}
+
+#[test]
+fn a_program_has_the_environment_that_it_is_given() {
+    let bench = Bench::shell("env\n");
+    let config = bench.config("command", "env = { COLOUR = \"green\" }\npass_env = [\"PASSED_ON\", \"MANY_*\"]\n");
+    let desk = Desk::with(|options| {
+        fs::write(options.folder.join("sabir.toml"), config).unwrap();
+        let options = options.variable("SECRET_OF_THE_HOUSE", "s").variable("SABIR_SEND_MAX_WAIT", "60s");
+        options.variable("PASSED_ON", "p").variable("MANY_THINGS", "m")
+    });
+    let task = send(&desk, message("x"));
+    let lines: Vec<&str> = answer(&task).lines().collect();
+    for expected in ["COLOUR=green", "PASSED_ON=p", "MANY_THINGS=m"] {
+        assert!(lines.contains(&expected), "{expected} in {lines:?}");
+    }
+    assert!(lines.iter().any(|line| line.starts_with("PATH=")), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.starts_with("SECRET") || line.starts_with("SABIR")), "{lines:?}");
+}
+
+#[test]
+fn callers_choose_among_the_allowed_folders() {
+    let bench = Bench::shell("pwd\n");
+    for name in ["roots/one", "elsewhere"] {
+        fs::create_dir_all(bench.path(name)).unwrap();
+    }
+    let desk = bench.serve("command", &format!("workspace_roots = [{:?}]\n", bench.path("roots")));
+    let at = |folder: &Path| {
+        let mut params = message("x");
+        params["metadata"] = json!({"workspace": folder});
+        params["message"]["messageId"] = json!(folder);
+        send(&desk, params)
+    };
+    let inside = at(&bench.path("roots/one"));
+    let real = fs::canonicalize(bench.path("roots/one")).unwrap();
+    assert_eq!(answer(&inside).trim_end(), real.to_str().unwrap(), "{inside}");
+    for outside in ["elsewhere", "roots/../elsewhere", "roots/missing"] {
+        let refused = at(&bench.path(outside));
+        assert_eq!(state(&refused), "TASK_STATE_REJECTED", "{outside}: {refused}");
+    }
+}
+
+#[test]
+fn files_and_data_of_a_message_reach_the_program() {
+    let bench = Bench::shell("cat; cat .sabir/*/notes.txt\n");
+    let mut params = message("read this");
+    params["message"]["parts"] = json!([
+        {"text": "read this"},
+        {"raw": "Zm9ydHktdHdv", "filename": "notes.txt", "mediaType": "text/plain"},
+        {"data": {"depth": 3}},
+    ]);
+    let task = send(&bench.serve("command", ""), params);
+    assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+    for expected in ["read this", "notes.txt", r#"{"depth":3}"#, "forty-two"] {
+        assert!(answer(&task).contains(expected), "{expected} in {}", answer(&task));
+    }
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(folder).args(["-c", "user.name=t", "-c", "user.email=t@example.com"]).args(arguments);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_worktree_keeps_the_workspace_clean_and_hands_over_the_diff() {
+    let bench = Bench::shell("echo two >> file.txt; echo new > made.txt; echo done\n");
+    let work = bench.workspace();
+    git(&work, &["init", "--quiet"]);
+    fs::write(work.join("file.txt"), "one\n").unwrap();
+    git(&work, &["add", "."]);
+    git(&work, &["commit", "--quiet", "-m", "first"]);
+    let desk = bench.serve("command", "isolation = \"worktree\"\n");
+    let task = send(&desk, message("change it"));
+    assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+    let changes = artifact(&task, "changes");
+    let diff = changes["parts"][0]["text"].as_str().unwrap_or_default();
+    assert!(diff.contains("+two") && diff.contains("made.txt") && diff.contains("+new"), "{task}");
+    assert_eq!(fs::read_to_string(work.join("file.txt")).unwrap(), "one\n");
+    assert_eq!(git(&work, &["status", "--porcelain"]), "");
+    assert_eq!(git(&work, &["worktree", "list"]).lines().count(), 1);
+    fs::write(bench.path("changes.diff"), diff).unwrap();
+    git(&work, &["apply", bench.path("changes.diff").to_str().unwrap()]);
+    assert_eq!(fs::read_to_string(work.join("made.txt")).unwrap(), "new\n");
+}
+
+/// What a caller sees of programs that misbehave: never a hang, always a reason.
+#[test]
+fn programs_that_misbehave_fail_with_a_reason() {
+    for (name, program, more, expected) in [
+        ("floods", "yes 'a long line of nothing in particular'\n", "max_output = \"1MiB\"\n", "printed more than"),
+        ("closes its output and lives on", "exec >&-\nsleep 60\n", "", "closed its output"),
+        ("is killed", "kill -9 $$\n", "", "signal 9"),
+        ("exits without an end", "echo '{\"type\":\"system/init\"}'\n", "", "without saying that it was done"),
+    ] {
+        let kind = if name == "floods" { "command" } else { "generic" };
+        let desk = Bench::shell(program).serve(kind, more);
+        let start = Instant::now();
+        let task = send(&desk, message("x"));
+        assert_eq!(state(&task), "TASK_STATE_FAILED", "{name}: {task}");
+        assert!(reason(&task).contains(expected), "{name}: {}", reason(&task));
+        assert!(start.elapsed() < Duration::from_secs(15), "{name}: {:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn one_endless_line_and_broken_text_do_no_harm() {
+    let bench = Bench::new(
+        "python3",
+        "import sys\nout = sys.stdout.buffer\nfor _ in range(100): out.write(b'x' * (1 << 20))\nout.write(b'\\n')\n\
+         out.write(b'\\xff\\xfe{\"type\":\"assistant\"}\\n')\nout.write(b'{\"type\":\"result\",\"summary\":\"still here\"}\\n')\n",
+    );
+    let config = bench.config("generic", "max_output = \"256MiB\"\n");
+    let desk = Desk::configured(&config);
+    let task = send(&desk, message("x"));
+    assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+    let status = fs::read_to_string(format!("/proc/{}/status", desk.server.pid())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
+    let peak: u64 = peak.trim_end_matches(" kB").trim().parse().unwrap();
+    assert!(peak < 200 << 10, "the server held {peak} kB");
+}
+
+/// A program with a child in its group and a daemon that left it.
+const FAMILY: &str = "trap '' TERM\necho $$ > self\nsleep 300 & echo $! > child\n\
+    setsid sh -c 'sleep 300 & echo $! > daemon' &\necho '{\"type\":\"system/init\"}'\nwait\nsleep 300\n";
+
+fn family(bench: &Bench) -> Vec<String> {
+    ["self", "child", "daemon"].iter().map(|name| pid_in(&bench.workspace().join(name))).collect()
+}
+
+#[test]
+fn a_cancel_ends_the_whole_family_also_when_it_ignores_sigterm() {
+    let bench = Bench::shell(FAMILY);
+    let desk = bench.serve("generic", "");
+    let (id, _events) = desk.working("go");
+    let family = family(&bench);
+    let task = desk.rpc("/a2a/jsonrpc", "tasks/cancel", json!({"id": id}))["result"].take();
+    assert_eq!(task["status"]["state"], "canceled", "{task}");
+    for pid in family {
+        wait_for("its end", Duration::from_secs(5), || !is_alive(&pid));
+    }
+}
+
+#[test]
+fn nothing_lives_on_after_the_server() {
+    for how in ["KILL", "TERM"] {
+        let bench = Bench::shell(FAMILY);
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("sabir.toml"), bench.config("generic", "")).unwrap();
+        let server: Sabir = Options::new(SABIR, folder.path()).start();
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage",
+            "params": {"message": message("go")["message"], "configuration": {"returnImmediately": true}}});
+        let reply = server.http().exchange("POST", RPC, &[], body.to_string().as_bytes()).unwrap();
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let family = family(&bench);
+        let mut server = server;
+        match how {
+            "KILL" => server.kill(),
+            _ => {
+                server.terminate();
+                server.wait(Duration::from_secs(20));
+            }
+        }
+        for pid in family {
+            wait_for(how, Duration::from_secs(8), || !is_alive(&pid));
+        }
+    }
+}
+
+#[test]
+fn a_question_that_nobody_answers_in_time_is_a_no() {
+    let bench = Bench::shell(
+        "echo 'Go on? [Y/n]'\nread answer\necho \"{\\\"type\\\":\\\"result\\\",\\\"summary\\\":\\\"$answer\\\"}\"\n",
+    );
+    let desk = bench.serve("generic", "approve = \"ask\"\napproval_timeout = \"300ms\"\n");
+    let task = send(&desk, message("x"));
+    assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
+    let question = task["status"]["message"]["parts"][1]["data"].clone();
+    assert_eq!(question["choices"].as_array().map(Vec::len), Some(2), "{task}");
+    let id = task["id"].as_str().unwrap();
+    wait_for("the end", Duration::from_secs(10), || desk.task(id)["status"]["state"] == "completed");
+    let task = desk.task(id);
+    let result = task["artifacts"].as_array().unwrap().iter().find(|one| one["name"] == "result").unwrap();
+    assert_eq!(result["parts"][0]["data"]["summary"], "n", "{task}");
+}
+
+#[test]
+fn policies_answer_for_the_caller() {
+    for (approve, expected) in [("all", "y"), ("none", "n")] {
+        let bench = Bench::shell(
+            "echo 'Go on? [Y/n]'\nread answer || answer=closed\necho \"{\\\"type\\\":\\\"result\\\",\\\"summary\\\":\\\"$answer\\\"}\"\n",
+        );
+        let task = send(&bench.serve("generic", &format!("approve = \"{approve}\"\n")), message("x"));
+        assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+        let summary = artifact(&task, "result")["parts"][0]["data"]["summary"].as_str().unwrap_or_default();
+        assert!([expected, "closed"].contains(&summary), "{approve}: {task}");
+    }
+}
