@@ -58,7 +58,7 @@ impl Child {
     pub async fn write_line(&mut self, line: &str) -> io::Result<()> {
         let length = line.len() + 1;
         if self.input.is_closed.load(Ordering::Relaxed) {
-            return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the program has closed its input"));
+            return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the input of the program is closed"));
         }
         if self.input.waiting.load(Ordering::Relaxed) + length > MAX_WAITING {
             return Err(io::Error::other("the program does not read its input"));

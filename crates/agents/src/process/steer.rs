@@ -86,13 +86,13 @@ impl Steer {
         // The guard's last words are in the socket, whose other end is closed now.
         let _ = timeout(LINGER, self.socket.read_to_end(&mut self.incoming)).await;
         self.hear();
-        // Who asks for the complaint after the end wants all of it.
-        let _ = timeout(LINGER, &mut complaining).await;
-        complaining.abort();
         if self.ended.is_none() {
             tracing::warn!(guard = %status, "the guard of a program was ended by somebody else; the program is killed");
             self.kill_group();
         }
+        // Who asks for the complaint after the end wants all of it.
+        let _ = timeout(LINGER, &mut complaining).await;
+        complaining.abort();
         exit.send_replace(Some(self.ended.unwrap_or_else(|| from_status(status))));
     }
 
