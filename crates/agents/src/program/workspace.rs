@@ -20,7 +20,10 @@ pub(super) fn chosen<'a>(metadata: impl IntoIterator<Item = Option<&'a Json>>) -
 /// The folder, with all links followed. A choice must lie inside a root; a relative one is meant from the workspace.
 pub(super) fn folder(workspace: &Path, roots: &[PathBuf], chosen: Option<&str>) -> Result<PathBuf, String> {
     let Some(chosen) = chosen.filter(|chosen| !chosen.is_empty()) else {
-        return fs::canonicalize(workspace).map_err(|error| format!("the workspace {}: {error}", workspace.display()));
+        return fs::canonicalize(workspace).map_err(|error| {
+            tracing::error!(%error, workspace = %workspace.display(), "the workspace of an agent is not there");
+            "the agent's workspace is not there; the server's log says why".into()
+        });
     };
     // One sentence for all refusals: whether a path outside exists is nobody's business.
     let refused = || format!("the folder {chosen:?} is not one that this agent may work in");

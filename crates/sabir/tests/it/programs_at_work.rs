@@ -114,7 +114,8 @@ fn a_command_answers_with_what_it_prints() {
 
 #[test]
 fn the_exit_code_of_a_command_decides() {
-    let task = send(&Bench::shell("echo half; echo 'no luck' >&2; exit 7\n").serve("command", ""), message("x"));
+    let bench = Bench::shell("echo half; echo 'no luck' >&2; exit 7\n");
+    let task = send(&bench.serve("command", ""), message("x"));
     assert_eq!(state(&task), "TASK_STATE_FAILED");
     assert!(reason(&task).contains("exit code 7") && reason(&task).contains("no luck"), "{task}");
     assert_eq!(answer(&task).trim_end(), "half");
@@ -216,7 +217,8 @@ fn programs_that_misbehave_fail_with_a_reason() {
         ("exits without an end", "echo '{\"type\":\"system/init\"}'\n", "", "without saying that it was done"),
     ] {
         let kind = if name == "floods" { "command" } else { "generic" };
-        let desk = Bench::shell(program).serve(kind, more);
+        let bench = Bench::shell(program);
+        let desk = bench.serve(kind, more);
         let start = Instant::now();
         let task = send(&desk, message("x"));
         assert_eq!(state(&task), "TASK_STATE_FAILED", "{name}: {task}");

@@ -49,8 +49,9 @@ impl Script {
     }
 
     /// A server that runs it as coding-agent-a2a would.
-    fn served(&self) -> Desk {
-        self.served_with(&[])
+    fn served(self) -> Served {
+        let desk = self.served_with(&[]);
+        Served { desk, _script: self }
     }
 
     fn served_with(&self, variables: &[(&str, &str)]) -> Desk {
@@ -62,6 +63,20 @@ impl Script {
                 .variable("AGENT_REPO_PATH", self.folder.path().to_str().unwrap());
             variables.iter().fold(options, |options, (name, value)| options.variable(name, value))
         })
+    }
+}
+
+/// A server together with its program.
+struct Served {
+    desk: Desk,
+    _script: Script,
+}
+
+impl std::ops::Deref for Served {
+    type Target = Desk;
+
+    fn deref(&self) -> &Desk {
+        &self.desk
     }
 }
 
@@ -191,7 +206,7 @@ fn s0_19_cancel_ends_the_process() {
     let script = Script::of(
         "trap 'echo term > term; exit 143' TERM\necho $$ > pid\necho '{\"type\":\"system/init\"}'\nwhile :; do sleep 0.05; done\n",
     );
-    let desk = script.served();
+    let desk = script.served_with(&[]);
     let (id, _events) = desk.working("do it");
     let pid = read_when_there(&script.path("pid"));
     let start = Instant::now();
@@ -273,7 +288,7 @@ fn s0_25_a_result_only_where_there_is_one() {
 fn s0_26_an_error_line_fails_the_task() {
     let script =
         Script::of("echo $$ > pid\necho '{\"type\":\"error\",\"error\":{\"message\":\"no such model\"}}'\nsleep 60\n");
-    let frames = stream(&script.served());
+    let frames = stream(&script.served_with(&[]));
     let last = frames.last().unwrap();
     assert_eq!((state(last), &last["final"]), ("failed", &json!(true)));
     assert!(said(last).contains("no such model"), "{last}");
