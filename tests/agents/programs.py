@@ -102,8 +102,6 @@ PROGRAMS = {
                 'GOOSE_MODE': 'approve',
             },
             alone=('run', '--output-format', 'stream-json', '-t'),
-            # It tells of the error in its answer, and ends its turn as if all were well.
-            refused_model='completed',
         ),
     )
 }

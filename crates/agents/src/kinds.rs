@@ -163,7 +163,7 @@ pub static KNOWN: [Known; 12] = [
         ways: &[one_shot("cursor-agent")],
         pass: &["CURSOR_*"],
         version: "--version",
-        install: "install the command line program of Cursor, then cursor-agent login or set CURSOR_API_KEY",
+        install: "get the command line program of Cursor, then cursor-agent login or set CURSOR_API_KEY",
     },
     Known {
         kind: Kind::Acp,

@@ -13,7 +13,7 @@ use super::Host;
 use super::approval;
 use super::files::{self, Taken};
 use super::memory::Memory;
-use super::settings::{Isolation, Settings};
+use super::settings::{Isolation, Kind, Settings};
 use super::talk::{Talk, talk};
 use super::telling::{Teller, Told};
 use super::workspace;
@@ -24,8 +24,17 @@ use crate::update::{Question, Reply, Update};
 
 /// How long a program that was asked to stop may take to say that it has.
 const INTERRUPT_GRACE: Duration = Duration::from_millis(1500);
-/// How long a program that has finished its turn may take to end by itself.
+/// How long a program that has closed its output may take to end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// How long a program that has finished its turn may take to end by itself.
+fn last_words(kind: Kind) -> Duration {
+    match kind {
+        // It does not end when its input does.
+        Kind::Goose => Duration::from_millis(200),
+        _ => Duration::from_secs(6),
+    }
+}
 
 pub(super) async fn work(
     settings: &Settings,
@@ -151,7 +160,8 @@ impl<'t> Run<'t> {
         let outcome = self.until_told().await;
         if let Ok(Ended::Completed(_)) = &outcome {
             // It has finished and may still have to write its session down.
-            let _ = tokio::time::timeout(LAST_WORDS, self.child.exit()).await;
+            self.child.close_input();
+            let _ = tokio::time::timeout(last_words(self.settings.kind), self.quiet_end()).await;
         }
         self.child.stop().await;
         outcome
@@ -282,6 +292,12 @@ impl<'t> Run<'t> {
                 }
             }
         }
+    }
+
+    /// Reads to the end of the program, so that it never waits for us.
+    async fn quiet_end(&mut self) {
+        while !matches!(self.child.next().await, Output::Closed) {}
+        self.child.exit().await;
     }
 
     /// The program has closed its output without saying that it was done.

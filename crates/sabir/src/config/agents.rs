@@ -27,11 +27,22 @@ pub struct Wishes {
 
 /// What the server runs.
 pub struct Gathered {
+    pub source: Source,
     pub agents: Vec<Described<Agent>>,
     /// Those that only routing reaches.
     pub backstage: Vec<Described<Agent>>,
     /// Routes that borrowed names ask for.
     pub routes: Vec<Wanted>,
+}
+
+/// Where the agents come from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Source {
+    File,
+    /// The file lists none.
+    NoFile,
+    /// The file lists others, which a wish replaces.
+    InsteadOfFile,
 }
 
 /// A wish replaces the list of the file by one agent; borrowed names describe an agent only where the file lists
@@ -57,7 +68,7 @@ pub fn gather(
             warnings.push(format!("{name} is ignored, since {} lists the agents", file.name));
         }
         let routes = routes::wanted(borrowed, &listed, |_, _| None, problems, warnings);
-        return Gathered { agents: listed, backstage: Vec::new(), routes };
+        return Gathered { source: Source::File, agents: listed, backstage: Vec::new(), routes };
     }
 
     let choice = match (wished.into_iter().next(), &borrowed.kind) {
@@ -76,7 +87,8 @@ pub fn gather(
     let agents = vec![agent];
     let routes = routes::wanted(borrowed, &agents, |kind, name| Some(crew.hire(kind, name)), problems, warnings);
     problems.append(&mut crew.problems);
-    Gathered { agents, backstage: crew.backstage, routes }
+    let source = if file.agents.is_empty() { Source::NoFile } else { Source::InsteadOfFile };
+    Gathered { source, agents, backstage: crew.backstage, routes }
 }
 
 /// Who chose the agent.

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::cli::Options;
 
-use super::agents::{self, Gathered, Wishes};
+use super::agents::{self, Gathered, Source, Wishes};
 use super::borrowed::{self, Said};
 use super::described::{Described, Shown};
 use super::environment::{self, Environment};
@@ -115,6 +115,9 @@ pub(super) fn stack(
     }
 
     let gathered = gather_agents(options, environment, file, &borrowed, &mut problems, &mut warnings);
+    if gathered.source == Source::InsteadOfFile {
+        warnings.extend(routes::forget_those_of_the_file(&mut layers));
+    }
     for described in gathered.agents {
         let agent = layers.absorb_agent(described);
         layers.subject.agents.push(agent);

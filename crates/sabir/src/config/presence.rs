@@ -71,7 +71,8 @@ fn missing_program(program: &Program, kind: Kind, machine: &Machine) -> Option<(
         true => (
             "kind",
             format!(
-                "is \"{}\", whose program {name} {absent}; install it ({}), or say where it is with command",
+                "is \"{}\", whose program {name} {absent}; install it ({}), \
+                 or say where it is with command = [\"/path/to/{name}\"] in its [[agent]]",
                 known.name, known.install
             ),
         ),

@@ -2,6 +2,7 @@
 
 use sabir_agents::program::settings::Kind;
 use sabir_agents::routing::Profile;
+use serde_json::json;
 
 use super::agents::{agent_kind, default_of};
 use super::borrowed::{BorrowedRoute, Said};
@@ -73,6 +74,21 @@ fn find(agents: &[Described<Agent>], word: &str) -> Option<String> {
     let agents = || agents.iter().map(|agent| &agent.subject);
     let by_id = agents().find(|agent| agent.id == word);
     by_id.or_else(|| agents().find(|agent| agent.kind.name() == word)).map(|agent| agent.id.clone())
+}
+
+/// Drops the routes of the file, since its agents do not run. Answers with what to tell of them.
+pub fn forget_those_of_the_file(layers: &mut Described<Config>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for profile in Profile::ALL {
+        let key = format!("routing.{}", profile.name());
+        let shown = layers.values.iter_mut().find(|shown| shown.key == key).expect("every setting has a value");
+        if let Origin::File { .. } = shown.origin {
+            warnings.push(format!("{}: {key} is ignored, since other agents run than the file lists", shown.origin));
+            (shown.value, shown.origin) = (json!(null), Origin::Default);
+            layers.subject.routing.forget(profile);
+        }
+    }
+    warnings
 }
 
 /// Routes to agents that do not exist, or with a model to one that has none.

@@ -209,6 +209,14 @@ impl Routing {
             Profile::Routine => self.routine.as_ref(),
         }
     }
+
+    pub fn forget(&mut self, profile: Profile) {
+        match profile {
+            Profile::Complex => self.complex = None,
+            Profile::Mid => self.mid = None,
+            Profile::Routine => self.routine = None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -9,7 +9,7 @@ use super::borrowed::{BORROWED, Borrowed, Meaning};
 use super::environment::Environment;
 use super::layers::{Loaded, Problems, stack};
 use super::origin::Origin;
-use super::sections::{Agent, AgentKind, Config, Route};
+use super::sections::{Agent, AgentKind, Config, Route, Routing};
 use super::setting::{Need, Setting};
 use super::settings::SETTINGS;
 use super::{Audience, file, show};
@@ -521,6 +521,17 @@ fn routes_lead_to_agents_that_exist() {
             "{rest}"
         );
     }
+}
+
+#[test]
+fn routes_of_a_file_whose_agents_do_not_run_are_ignored() {
+    let file = "[[agent]]\nid = 'coder'\nkind = 'codex'\n[routing]\ncomplex = 'coder'\n";
+    let options = Options { agent: Some("demo".to_owned()), ..Options::default() };
+    assert_eq!(say(&options, &[], file, "routing.complex"), "null # default");
+    let loaded = load_text(&options, &[], file).unwrap();
+    assert_eq!(loaded.config.routing, Routing::default());
+    let expected = "sabir.toml:5: routing.complex is ignored, since other agents run than the file lists";
+    assert_eq!(loaded.warnings, [expected]);
 }
 
 #[test]

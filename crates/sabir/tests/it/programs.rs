@@ -148,7 +148,7 @@ fn serve_refuses_a_program_that_cannot_be_run() {
     let place = Place::new("").program("own", "exit 0");
     fs::write(place.at("plain"), "").unwrap();
     let install = "install it (npm install -g @anthropic-ai/claude-code, then run claude once to log in), \
-                   or say where it is with command";
+                   or say where it is with command = [\"/path/to/claude\"] in its [[agent]]";
     assert_eq!(
         place.refusal(&["--agent", "claude-code"], &[]),
         format!("--agent is \"claude-code\", whose program claude is not on the PATH; {install}")
