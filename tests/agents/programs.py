@@ -21,8 +21,6 @@ class Program:
     asking: str = 'shell'
     # Whether its question holds what the tool would be called with.
     shows_input: bool = True
-    # How a task ends whose model refuses.
-    refused_model: str = 'failed'
 
 
 CODEX_CONFIG = """\

@@ -159,7 +159,7 @@ url = {_toml(f'sqlite:{self.folder / "sabir.db"}')}
             'command': f'[{_toml(str(self.binary))}]',
             'workspace': _toml(str(self.workspace)),
             'approve': _toml(approve),
-            'timeout': _toml('60s'),
+            'timeout': _toml('120s'),
             'env': '{ ' + ', '.join(f'{name} = {_toml(value)}' for name, value in environment) + ' }',
         }
         if self.program.model:

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use sabir_engine::{AgentError, Ended, Turn};
 use sabir_model::{Artifact, Message, Part, State};
@@ -12,7 +12,7 @@ use sabir_model::{Artifact, Message, Part, State};
 use super::Host;
 use super::approval;
 use super::files::{self, Taken};
-use super::memory::Memory;
+use super::memory::{self, Memory};
 use super::settings::{Isolation, Kind, Settings};
 use super::talk::{Talk, talk};
 use super::telling::{Teller, Told};
@@ -42,7 +42,7 @@ pub(super) async fn work(
     turn: &Turn,
     model: Option<String>,
 ) -> Result<Ended, AgentError> {
-    let memory = turn.memory().await?.as_deref().and_then(Memory::parse);
+    let memory = turn.memory().await?.and_then(|text| Memory::parse(&text, settings.kind.known().name));
     let wish = workspace::chosen([turn.message().metadata.as_ref(), turn.metadata()]);
     let base = match workspace::folder(&settings.workspace, &settings.roots, wish.as_deref()) {
         // A conversation stays where it was begun, as long as that is still allowed.
@@ -100,6 +100,15 @@ async fn in_place(
     memory: Option<Memory>,
 ) -> Result<Ended, AgentError> {
     let folder = &place.folder;
+    if let Some(rest) =
+        memory.as_ref().and_then(|memory| memory::rest(settings.kind, settings.mode, memory, SystemTime::now()))
+    {
+        turn.progress(format!("The session began a moment ago; it can be gone on with in {} s", rest.as_secs())).await;
+        tokio::select! {
+            () = tokio::time::sleep(rest) => {}
+            () = turn.cancelled() => return Ok(Ended::Canceled),
+        }
+    }
     let Taken { text, files } = files::take_in(turn.message(), folder, turn.task().as_str()).map_err(AgentError)?;
     let prompt = Prompt {
         text,
@@ -233,7 +242,7 @@ impl<'t> Run<'t> {
             && self.known_session.as_ref() != Some(session)
         {
             self.known_session = Some(session.clone());
-            self.turn.remember(Some(Memory::text(session, &self.base))).await;
+            self.turn.remember(Some(Memory::text(self.settings.kind.known().name, session, &self.base))).await;
         }
     }
 
