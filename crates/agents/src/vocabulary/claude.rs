@@ -51,6 +51,13 @@ impl ClaudeCode {
     }
 }
 
+impl ClaudeCode {
+    /// What a line means, for whoever hears the program in another way.
+    pub(crate) fn tell(&mut self, line: &str) -> Vec<Update> {
+        Object::parse(line).map(|line| self.read(&line)).unwrap_or_default()
+    }
+}
+
 impl Vocabulary for ClaudeCode {
     fn read(&mut self, line: &Object) -> Vec<Update> {
         match line.kind().as_str() {
@@ -167,7 +174,8 @@ impl ClaudeCode {
         } else if reason.starts_with("aborted") {
             Update::Interrupted
         } else {
-            let errors = unless_empty(&line.texts("errors").join("\n"));
+            let steps = (subtype == "error_max_turns").then(|| "the program took as many steps as it may".to_owned());
+            let errors = unless_empty(&line.texts("errors").join("\n")).or(steps);
             let words = errors.or_else(|| complaint(line)).or_else(|| summary.map(|summary| plainly(&summary)));
             Update::Failed(
                 words.or_else(|| unless_empty(&subtype)).unwrap_or_else(|| "it ended with an error".to_owned()),

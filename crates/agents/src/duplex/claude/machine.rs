@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::reader::Reader;
 use crate::duplex::attachment::{self, Attachment};
 use crate::duplex::interview::{Interview, Next, Topic};
 use crate::duplex::reading::{carried, list_at, owned_text_at, text_at};
 use crate::protocol::{Approve, Exit, Prompt, Protocol, Step};
 use crate::update::{Choice, ChoiceKind, Question, Reply, Update};
+use crate::vocabulary::claude::ClaudeCode;
 
 const ALLOW: &str = "allow";
 const ALLOW_ALWAYS: &str = "allow_always";
@@ -19,7 +19,7 @@ const ASKS_USER: &str = "AskUserQuestion";
 pub struct ClaudeControl {
     prompt: Prompt,
     attachments: Vec<Attachment>,
-    reader: Reader,
+    reader: ClaudeCode,
     pending: Vec<Pending>,
     interrupted: bool,
     over: bool,
@@ -43,7 +43,7 @@ enum About {
 impl ClaudeControl {
     pub fn new(prompt: Prompt, attachments: Vec<Attachment>) -> Self {
         let attachments = attachment::all_of(&prompt, attachments);
-        let reader = Reader::new(&prompt);
+        let reader = ClaudeCode::new(&prompt);
         Self { prompt, attachments, reader, pending: Vec::new(), interrupted: false, over: false }
     }
 
@@ -125,7 +125,8 @@ impl Protocol for ClaudeControl {
     }
 
     fn hear(&mut self, line: &str) -> Vec<Step> {
-        let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
+        let text = line;
+        let Ok(line) = serde_json::from_str::<Value>(text) else { return Vec::new() };
         if self.over {
             return Vec::new();
         }
@@ -139,7 +140,7 @@ impl Protocol for ClaudeControl {
             _ => {}
         }
         let mut steps = Vec::new();
-        for update in self.reader.tell(&line) {
+        for update in self.reader.tell(text) {
             let update = match update {
                 // An interrupted turn ends as one that failed.
                 Update::Failed(_) if self.interrupted => Update::Interrupted,

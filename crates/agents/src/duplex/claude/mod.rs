@@ -1,8 +1,6 @@
-//! Claude Code's control protocol: prompts, permissions and interruptions as JSON lines.
-//!
-//! `machine` leads the conversation; `reader` turns the lines that its one-shot output has too into updates.
+//! Claude Code's control protocol: prompts, permissions and interruptions as JSON lines. What it tells beside, it tells in
+//! the lines of its one-shot output.
 
 mod machine;
-mod reader;
 
 pub use machine::ClaudeControl;

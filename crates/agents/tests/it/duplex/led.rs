@@ -218,7 +218,7 @@ fn claude_says_why_it_failed() {
         ),
         (r#"{"type":"result","subtype":"error_during_execution","terminal_reason":"aborted_tools"}"#, "interrupted"),
     ] {
-        assert_eq!(led(ClaudeControl::new(prompt(), Vec::new()), &[line]), format!("prompt, spent, {expected}, close"));
+        assert_eq!(led(ClaudeControl::new(prompt(), Vec::new()), &[line]), format!("prompt, {expected}, close"));
     }
 }
 
