@@ -43,12 +43,16 @@ impl Tools {
         }
         if has_ended && tool.stage != Stage::Ended {
             tool.stage = Stage::Ended;
+            let is_error = status == Some("failed") || exit_code(update).is_some_and(|code| code != 0);
             updates.push(Update::ToolResult {
                 id: tool.id.clone(),
                 name: Some(tool.name.clone()),
                 output: output(update).unwrap_or_else(|| std::mem::take(&mut tool.streamed)),
-                is_error: status == Some("failed") || exit_code(update).is_some_and(|code| code != 0),
+                is_error,
             });
+            if !is_error {
+                updates.extend(changed(update).into_iter().map(|path| Update::File(path.to_owned())));
+            }
         }
         updates
     }
@@ -127,10 +131,15 @@ fn output(update: &Value) -> Option<String> {
     let raw = ["/content", "/output", "/stdout", "/text", "/message", "/error"];
     let raw = update.get("rawOutput").and_then(|output| raw.iter().find_map(|pointer| text_at(output, pointer)));
     raw.map(str::to_owned).or_else(|| {
-        let is_diff = |block: &&Value| text_at(block, "/type") == Some("diff");
-        let paths: Vec<&str> = content.iter().filter(is_diff).filter_map(|block| text_at(block, "/path")).collect();
+        let paths = changed(update);
         (!paths.is_empty()).then(|| paths.join("\n"))
     })
+}
+
+/// The files that the tool has changed.
+fn changed(update: &Value) -> Vec<&str> {
+    let is_diff = |block: &&Value| text_at(block, "/type") == Some("diff");
+    list_at(update, "/content").iter().filter(is_diff).filter_map(|block| text_at(block, "/path")).collect()
 }
 
 fn exit_code(update: &Value) -> Option<u64> {
@@ -180,6 +189,7 @@ mod tests {
             .map(|update| match update {
                 Update::ToolUse { name, input, .. } => format!("{name} {input:?}"),
                 Update::ToolResult { output, is_error, .. } => format!("{output} {is_error}"),
+                Update::File(path) => format!("file {path}"),
                 other => panic!("{other:?}"),
             })
             .collect()
@@ -206,6 +216,14 @@ mod tests {
         let lines = [json!({"toolCallId": "1", "status": "completed", "_meta": {
             "terminal_output_delta": {"data": "oh"}, "terminal_exit": {"exit_code": 3}}})];
         assert_eq!(told(&lines), ["tool None", "oh true"]);
+    }
+
+    #[test]
+    fn files_that_were_changed_are_told_of() {
+        let done =
+            |status: &str| json!({"toolCallId": "1", "status": status, "content": [{"type": "diff", "path": "a.txt"}]});
+        assert_eq!(told(&[done("completed")]), ["tool None", "a.txt false", "file a.txt"]);
+        assert_eq!(told(&[done("failed")]), ["tool None", "a.txt true"]);
     }
 
     #[test]

@@ -78,7 +78,10 @@ impl Items {
                         Some(Update::ToolUse { id: id(item), name: name(kind, item), input: carried(&input(item)) })
                     }
                 };
-                told.into_iter().chain([result(kind, item)]).collect()
+                let is_done = text_at(item, "/status") == Some("completed");
+                let files = if is_done { paths(item) } else { Vec::new() };
+                let files = files.into_iter().map(|path| Update::File(path.to_owned()));
+                told.into_iter().chain([result(kind, item)]).chain(files).collect()
             }
             _ => Vec::new(),
         }
@@ -174,9 +177,13 @@ mod tests {
             ),
         ] {
             let told = Items::default().completed(&item);
-            let [Update::ToolUse { name, input, .. }, Update::ToolResult { output, is_error, .. }] = &told[..] else {
+            let [Update::ToolUse { name, input, .. }, Update::ToolResult { output, is_error, .. }, files @ ..] =
+                &told[..]
+            else {
                 panic!("{told:?}")
             };
+            let changed: Vec<Update> = paths(&item).iter().map(|path| Update::File((*path).to_owned())).collect();
+            assert_eq!(files, changed);
             assert_eq!(format!("{name} {}", input.as_ref().unwrap().as_str()), tool);
             assert_eq!(format!("{output} {is_error}"), expected);
         }
