@@ -21,6 +21,8 @@ class Program:
     asking: str = 'shell'
     # Whether its question holds what the tool would be called with.
     shows_input: bool = True
+    # Whether it says which files it has written.
+    names_files: bool = True
 
 
 CODEX_CONFIG = """\
@@ -69,6 +71,8 @@ PROGRAMS = {
             alone=('exec', '--json', '--skip-git-repo-check'),
             # In its sandbox it asks only for what goes beyond it.
             asking='escalate',
+            # It is offered no tool for writing and uses the shell.
+            names_files=False,
         ),
         Program(
             name='gemini',
@@ -100,6 +104,8 @@ PROGRAMS = {
                 'GOOSE_MODE': 'approve',
             },
             alone=('run', '--output-format', 'stream-json', '-t'),
+            # What its tool for writing answers names no file.
+            names_files=False,
         ),
     )
 }

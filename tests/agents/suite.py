@@ -10,6 +10,6 @@ import sys
 sys.dont_write_bytecode = True
 
 import report
-from cases import answers, approvals, cancel, itself, resume, tools
+from cases import answers, approvals, cancel, files, itself, resume, tools
 
-report.main(itself, answers, tools, approvals, cancel, resume)
+report.main(itself, answers, tools, files, approvals, cancel, resume)
