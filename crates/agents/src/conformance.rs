@@ -155,16 +155,7 @@ mod tests {
             ("my-message-id-9", Script::AskAgain),
             ("m1", Script::Words),
         ] {
-            let message = Message {
-                id: MessageId::parse(id).unwrap(),
-                role: Role::User,
-                parts: vec![Part::text("x")],
-                task: None,
-                context: None,
-                references: Vec::new(),
-                extensions: Vec::new(),
-                metadata: None,
-            };
+            let message = Message::new(MessageId::parse(id).unwrap(), Role::User, vec![Part::text("x")]);
             assert_eq!(Script::of(&message), expected, "{id}");
         }
     }

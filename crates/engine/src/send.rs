@@ -248,14 +248,5 @@ fn check_offer(agency: &Agency, send: &sabir_model::Send) -> Result<(), Error> {
 
 /// A message of the agent's that belongs to no task.
 fn reply(parts: Vec<Part>, context: ContextId) -> Message {
-    Message {
-        id: new_id(MessageId::parse),
-        role: Role::Agent,
-        parts,
-        task: None,
-        context: Some(context),
-        references: Vec::new(),
-        extensions: Vec::new(),
-        metadata: None,
-    }
+    Message { context: Some(context), ..Message::new(new_id(MessageId::parse), Role::Agent, parts) }
 }

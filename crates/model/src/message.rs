@@ -29,6 +29,20 @@ pub struct Message {
 }
 
 impl Message {
+    /// With nothing but words, of no task yet.
+    pub fn new(id: MessageId, role: Role, parts: Vec<Part>) -> Self {
+        Self {
+            id,
+            role,
+            parts,
+            task: None,
+            context: None,
+            references: Vec::new(),
+            extensions: Vec::new(),
+            metadata: None,
+        }
+    }
+
     /// The text parts, joined with one space.
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self

@@ -164,16 +164,7 @@ mod tests {
     }
 
     fn message(parts: Vec<Part>) -> Message {
-        Message {
-            id: MessageId::parse("m").unwrap(),
-            role: Role::User,
-            parts,
-            task: None,
-            context: None,
-            references: Vec::new(),
-            extensions: Vec::new(),
-            metadata: None,
-        }
+        Message::new(MessageId::parse("m").unwrap(), Role::User, parts)
     }
 
     fn data(text: &str) -> Part {

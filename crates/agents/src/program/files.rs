@@ -75,16 +75,7 @@ mod tests {
     use sabir_model::{Base64, Json, MessageId, Part, Role};
 
     fn message(parts: Vec<Part>) -> Message {
-        Message {
-            id: MessageId::parse("m").unwrap(),
-            role: Role::User,
-            parts,
-            task: None,
-            context: None,
-            references: Vec::new(),
-            extensions: Vec::new(),
-            metadata: None,
-        }
+        Message::new(MessageId::parse("m").unwrap(), Role::User, parts)
     }
 
     fn file(name: Option<&str>, text: &str) -> Part {

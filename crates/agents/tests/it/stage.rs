@@ -15,16 +15,7 @@ pub async fn engine(agent: impl Agent) -> Engine {
 }
 
 pub fn message(id: &str, parts: Vec<Part>) -> Message {
-    Message {
-        id: MessageId::parse(id).unwrap(),
-        role: Role::User,
-        parts,
-        task: None,
-        context: None,
-        references: Vec::new(),
-        extensions: Vec::new(),
-        metadata: None,
-    }
+    Message::new(MessageId::parse(id).unwrap(), Role::User, parts)
 }
 
 /// Plays a message to its end. Frames are told as `Working`, `Failed(boom)`, `result[text "a"]`; `+` is appended

@@ -325,14 +325,9 @@ impl Driver {
     /// A message of the agent's, for a status.
     fn speak(&self, parts: Vec<Part>) -> Message {
         Message {
-            id: new_id(sabir_model::MessageId::parse),
-            role: Role::Agent,
-            parts,
             task: Some(self.lease.key.task.clone()),
             context: Some(self.context.clone()),
-            references: Vec::new(),
-            extensions: Vec::new(),
-            metadata: None,
+            ..Message::new(new_id(sabir_model::MessageId::parse), Role::Agent, parts)
         }
     }
 

@@ -74,16 +74,7 @@ impl Desk {
 pub fn text(text: &str) -> Send {
     static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let message = Message {
-        id: MessageId::parse(format!("m{count}")).unwrap(),
-        role: Role::User,
-        parts: vec![Part::text(text)],
-        task: None,
-        context: None,
-        references: Vec::new(),
-        extensions: Vec::new(),
-        metadata: None,
-    };
+    let message = Message::new(MessageId::parse(format!("m{count}")).unwrap(), Role::User, vec![Part::text(text)]);
     Send::new(message, Birth(10))
 }
 
