@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
 
+use super::folder_name::folder_name;
+
 /// A diff beyond this is cut; all of it is in the repository.
 const LONGEST_DIFF: usize = 4 << 20;
 
@@ -26,7 +28,7 @@ impl Worktree {
     pub async fn open(repository: &Path, task: &str) -> Result<Self, String> {
         let data = git(repository, &["rev-parse", "--path-format=absolute", "--git-common-dir"]).await?;
         let prefix = git(repository, &["rev-parse", "--show-prefix"]).await?;
-        let name = name_of(task);
+        let name = folder_name(task);
         let refs = format!("refs/sabir/{name}");
         let known = |which: &str| [format!("{refs}/{which}^{{commit}}")];
         let left = git(repository, &["rev-parse", "--verify", "--quiet", &known("work")[0]]).await.ok();
@@ -81,19 +83,6 @@ async fn remove(repository: &Path, root: &Path) {
         tracing::warn!(error, folder = %root.display(), "a worktree could not be removed by git");
         let _ = std::fs::remove_dir_all(root);
     }
-}
-
-/// A task's id as one part of a path and of a ref. Ids that callers chose may hold anything: what is changed gets a number.
-fn name_of(task: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
-    if !task.is_empty() && task.len() <= 100 && task.chars().all(is_plain) {
-        return task.to_owned();
-    }
-    let start: String = task.chars().filter(|letter| is_plain(*letter)).take(40).collect();
-    let number = task
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("{start}-{number:016x}")
 }
 
 async fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
@@ -166,15 +155,5 @@ mod tests {
         let tree = Worktree::open(home.path(), "t").await.unwrap();
         assert_eq!(tree.keep().await.unwrap(), "");
         tree.remove().await;
-    }
-
-    #[test]
-    fn names_are_one_part_of_a_path() {
-        assert_eq!(name_of("0190-abc_D"), "0190-abc_D");
-        for strange in ["", "..", "a/b", "a b", "ä", &"x".repeat(200)] {
-            let name = name_of(strange);
-            assert!(name.len() < 80 && !name.contains(['/', '.', ' ']), "{strange:?}: {name}");
-        }
-        assert_ne!(name_of("a/b"), name_of("a.b"));
     }
 }
