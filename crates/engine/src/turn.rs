@@ -77,6 +77,10 @@ impl Turn {
         &self.task
     }
 
+    pub fn agent(&self) -> &AgentId {
+        &self.agent
+    }
+
     pub fn context(&self) -> &ContextId {
         &self.context
     }

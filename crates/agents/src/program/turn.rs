@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
 use sabir_engine::{AgentError, Ended, Turn};
-use sabir_model::{Artifact, Message, Part, State};
+use sabir_model::{Artifact, Base64, Content, Message, Part, State};
 
 use super::Host;
 use super::approval;
@@ -55,14 +55,29 @@ pub(super) async fn work(
     };
     let worktree = match settings.isolation {
         Isolation::Shared => None,
-        Isolation::Worktree => Some(Worktree::open(&base, turn.task().as_str()).await.map_err(AgentError)?),
+        Isolation::Worktree => {
+            let opened = Worktree::open(&base, turn.agent().as_str(), turn.task().as_str()).await;
+            Some(opened.map_err(|error| {
+                tracing::error!(error, task = %turn.task(), "no worktree can be made for a task");
+                AgentError("no worktree can be made for the task; the server's log says why".into())
+            })?)
+        }
     };
     let place = Place { folder: worktree.as_ref().map_or_else(|| base.clone(), |tree| tree.folder.clone()), base };
     let ended = in_place(settings, host, turn, model, place, memory).await;
     if let Some(worktree) = worktree {
         // A task that was stopped has changed something too.
-        hand_over_diff(turn, &worktree).await;
-        worktree.remove().await;
+        match worktree.keep().await {
+            Ok(diff) => {
+                hand_over_diff(turn, diff).await;
+                worktree.remove().await;
+            }
+            // What cannot be kept stays where it is, for the operator.
+            Err(error) => {
+                tracing::error!(error, task = %turn.task(), "the changes of a task cannot be kept");
+                turn.progress("The changes cannot be told; the server's log says why").await;
+            }
+        }
     }
     ended
 }
@@ -75,20 +90,21 @@ struct Place {
     folder: PathBuf,
 }
 
-async fn hand_over_diff(turn: &Turn, worktree: &Worktree) {
-    match worktree.keep().await {
-        Ok(diff) if diff.is_empty() => {}
-        Ok(diff) => {
-            let mut part = Part::text(diff);
-            part.filename = Some("changes.diff".into());
-            part.media_type = Some("text/x-diff".into());
-            let mut artifact = Artifact::new(turn.new_artifact_id(), vec![part]);
-            artifact.name = Some("changes".into());
-            artifact.description = Some("What the task changed, as a patch for `git apply`".into());
-            turn.artifact(artifact).await;
-        }
-        Err(error) => turn.progress(format!("The changes cannot be told: {error}")).await,
+async fn hand_over_diff(turn: &Turn, diff: Vec<u8>) {
+    if diff.is_empty() {
+        return;
     }
+    // Git takes some bytes that are no text for text.
+    let mut part = match String::from_utf8(diff) {
+        Ok(diff) => Part::text(diff),
+        Err(bytes) => Content::Bytes(Base64::encode(bytes.as_bytes())).into(),
+    };
+    part.filename = Some("changes.diff".into());
+    part.media_type = Some("text/x-diff".into());
+    let mut artifact = Artifact::new(turn.new_artifact_id(), vec![part]);
+    artifact.name = Some("changes".into());
+    artifact.description = Some("What the task changed, as a patch for `git apply`".into());
+    turn.artifact(artifact).await;
 }
 
 async fn in_place(

@@ -1,7 +1,8 @@
 //! A git worktree for one task, and what was changed in it.
 //!
-//! The tree goes when the turn is over; its content stays in the repository under `refs/sabir/TASK/work`, so that the next
-//! turn of the task goes on from there and people can look at it (`git diff refs/sabir/TASK/base refs/sabir/TASK/work`).
+//! The tree goes when the turn is over; its content stays in the repository under `refs/sabir/AGENT/TASK/work`, so that
+//! the next turn of the task goes on from there and people can look at it
+//! (`git diff refs/sabir/AGENT/TASK/base refs/sabir/AGENT/TASK/work`).
 
 use std::path::{Path, PathBuf};
 
@@ -20,15 +21,18 @@ pub(super) struct Worktree {
     refs: String,
     /// What the task began with.
     base: String,
+    /// An earlier turn has left something, which must not come back when this one undoes it.
+    is_gone_on_with: bool,
 }
 
 impl Worktree {
     /// Makes a worktree of what the repository has checked out, or of what the task has left there, beside the
     /// repository's own data, so that nothing shows in the workspace.
-    pub async fn open(repository: &Path, task: &str) -> Result<Self, String> {
+    pub async fn open(repository: &Path, agent: &str, task: &str) -> Result<Self, String> {
         let data = git(repository, &["rev-parse", "--path-format=absolute", "--git-common-dir"]).await?;
         let prefix = git(repository, &["rev-parse", "--show-prefix"]).await?;
-        let name = folder_name(task);
+        // Two agents may have one repository, and a caller who chooses ids may give one to both.
+        let name = format!("{}/{}", folder_name(agent), folder_name(task));
         let refs = format!("refs/sabir/{name}");
         let known = |which: &str| [format!("{refs}/{which}^{{commit}}")];
         let left = git(repository, &["rev-parse", "--verify", "--quiet", &known("work")[0]]).await.ok();
@@ -50,25 +54,33 @@ impl Worktree {
         let folder = root.join(prefix.trim());
         let made = std::fs::create_dir_all(&folder);
         made.map_err(|error| format!("{}: {error}", folder.display()))?;
-        Ok(Self { repository: repository.into(), root, folder, refs, base })
+        Ok(Self { repository: repository.into(), root, folder, refs, base, is_gone_on_with: left.is_some() })
     }
 
     /// All that differs from where the task began: committed, changed and new. Empty: nothing. What is there is kept in the
     /// repository.
-    pub async fn keep(&self) -> Result<String, String> {
-        git(&self.root, &["add", "--all"]).await?;
+    pub async fn keep(&self) -> Result<Vec<u8>, String> {
+        // A program that was stopped in the midst of a commit leaves its lock.
+        let lock = git(&self.root, &["rev-parse", "--path-format=absolute", "--git-path", "index.lock"]).await?;
+        let _ = std::fs::remove_file(lock.trim());
+        // What git cannot take, such as a repository without a commit, does not cost the rest.
+        if let Err(error) = git(&self.root, &["add", "--all", "--ignore-errors"]).await {
+            tracing::warn!(error, folder = %self.root.display(), "not all changes of a task can be kept");
+        }
         let tree = git(&self.root, &["write-tree"]).await?;
-        let mut diff = git(&self.root, &["diff", "--binary", "--no-color", &self.base, tree.trim()]).await?;
-        if diff.is_empty() {
+        let mut diff = output(&self.root, &["diff", "--binary", "--no-color", &self.base, tree.trim()]).await?;
+        if diff.is_empty() && !self.is_gone_on_with {
             return Ok(diff);
         }
         let commit = git(&self.root, &["commit-tree", tree.trim(), "-p", "HEAD", "-m", "What a task changed"]).await?;
         git(&self.root, &["update-ref", &format!("{}/base", self.refs), &self.base]).await?;
         git(&self.root, &["update-ref", &format!("{}/work", self.refs), commit.trim()]).await?;
         if diff.len() > LONGEST_DIFF {
-            let end = (0..=LONGEST_DIFF).rev().find(|at| diff.is_char_boundary(*at)).unwrap_or(0);
+            let is_inside = |byte: &u8| byte & 0xc0 == 0x80;
+            let end = (0..=LONGEST_DIFF).rev().find(|at| !is_inside(&diff[*at])).unwrap_or(0);
             diff.truncate(end);
-            diff.push_str(&format!("\n[cut here; the rest: git diff {0}/base {0}/work]\n", self.refs));
+            let rest = format!("\n[cut here; the rest: git diff {0}/base {0}/work]\n", self.refs);
+            diff.extend_from_slice(rest.as_bytes());
         }
         Ok(diff)
     }
@@ -86,6 +98,10 @@ async fn remove(repository: &Path, root: &Path) {
 }
 
 async fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
+    output(folder, arguments).await.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+async fn output(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
     let output = Command::new("git")
         .arg("-C")
         .arg(folder)
@@ -102,7 +118,7 @@ async fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(format!("git {}: {}", arguments.first().unwrap_or(&""), said.trim()));
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    Ok(output.stdout)
 }
 
 #[cfg(test)]
@@ -118,29 +134,33 @@ mod tests {
         git(folder, &["commit", "--quiet", "-m", "first"]).await.unwrap();
     }
 
+    async fn kept(tree: &Worktree) -> String {
+        String::from_utf8(tree.keep().await.unwrap()).unwrap()
+    }
+
     #[tokio::test]
     async fn the_next_turn_goes_on_where_the_last_one_ended() {
         let home = tempfile::tempdir().unwrap();
         repository(home.path()).await;
         let workspace = home.path().join("sub");
-        let tree = Worktree::open(&workspace, "t/1").await.unwrap();
+        let tree = Worktree::open(&workspace, "a", "t/1").await.unwrap();
         assert_eq!(fs::read_to_string(tree.folder.join("file")).unwrap(), "one\n");
         fs::write(tree.folder.join("file"), "two\n").unwrap();
         fs::write(tree.folder.join("made"), "new\n").unwrap();
-        let diff = tree.keep().await.unwrap();
+        let diff = kept(&tree).await;
         assert!(diff.contains("-one\n+two\n") && diff.contains("sub/made"), "{diff}");
         let root = tree.root.clone();
         tree.remove().await;
         assert!(!root.exists());
 
-        let tree = Worktree::open(&workspace, "t/1").await.unwrap();
+        let tree = Worktree::open(&workspace, "a", "t/1").await.unwrap();
         assert_eq!(fs::read_to_string(tree.folder.join("made")).unwrap(), "new\n");
         fs::write(tree.folder.join("file"), "three\n").unwrap();
-        let diff = tree.keep().await.unwrap();
+        let diff = kept(&tree).await;
         assert!(diff.contains("-one\n+three\n") && diff.contains("sub/made"), "{diff}");
         // A server that was killed leaves the folder; the next one takes over.
         drop(tree);
-        Worktree::open(&workspace, "t/1").await.unwrap().remove().await;
+        Worktree::open(&workspace, "a", "t/1").await.unwrap().remove().await;
         assert_eq!(fs::read_to_string(workspace.join("file")).unwrap(), "one\n");
         assert_eq!(git(home.path(), &["status", "--porcelain"]).await.unwrap(), "");
     }
@@ -148,12 +168,57 @@ mod tests {
     #[tokio::test]
     async fn what_cannot_be_done_is_said() {
         let home = tempfile::tempdir().unwrap();
-        assert!(Worktree::open(home.path(), "t").await.err().unwrap().contains("git"));
+        assert!(Worktree::open(home.path(), "a", "t").await.err().unwrap().contains("git"));
         git(home.path(), &["init", "--quiet"]).await.unwrap();
-        assert!(Worktree::open(home.path(), "t").await.err().unwrap().contains("no commit yet"));
+        assert!(Worktree::open(home.path(), "a", "t").await.err().unwrap().contains("no commit yet"));
         git(home.path(), &["commit", "--quiet", "--allow-empty", "-m", "first"]).await.unwrap();
-        let tree = Worktree::open(home.path(), "t").await.unwrap();
-        assert_eq!(tree.keep().await.unwrap(), "");
+        let tree = Worktree::open(home.path(), "a", "t").await.unwrap();
+        assert_eq!(kept(&tree).await, "");
         tree.remove().await;
+    }
+
+    #[tokio::test]
+    async fn what_is_undone_stays_undone() {
+        let home = tempfile::tempdir().unwrap();
+        repository(home.path()).await;
+        for (text, expected) in [("two\n", "-one\n+two\n"), ("one\n", "")] {
+            let tree = Worktree::open(home.path(), "a", "t").await.unwrap();
+            fs::write(tree.folder.join("sub/file"), text).unwrap();
+            assert!(kept(&tree).await.ends_with(expected));
+            tree.remove().await;
+        }
+        let tree = Worktree::open(home.path(), "a", "t").await.unwrap();
+        assert_eq!(fs::read_to_string(tree.folder.join("sub/file")).unwrap(), "one\n");
+        tree.remove().await;
+    }
+
+    #[tokio::test]
+    async fn what_git_cannot_take_does_not_cost_the_rest() {
+        let home = tempfile::tempdir().unwrap();
+        repository(home.path()).await;
+        let tree = Worktree::open(home.path(), "a", "t").await.unwrap();
+        git(&tree.folder, &["init", "--quiet", "empty"]).await.unwrap();
+        fs::write(tree.folder.join("made"), b"caf\xe9\n").unwrap();
+        // Where it was stopped in the midst of a commit.
+        let lock =
+            git(&tree.folder, &["rev-parse", "--path-format=absolute", "--git-path", "index.lock"]).await.unwrap();
+        fs::write(lock.trim(), "").unwrap();
+        let diff = tree.keep().await.unwrap();
+        assert!(diff.ends_with(b"+caf\xe9\n"), "{}", String::from_utf8_lossy(&diff));
+        tree.remove().await;
+    }
+
+    #[tokio::test]
+    async fn one_id_at_two_agents_is_two_tasks() {
+        let home = tempfile::tempdir().unwrap();
+        repository(home.path()).await;
+        let one = Worktree::open(home.path(), "a", "t").await.unwrap();
+        fs::write(one.folder.join("made"), "one\n").unwrap();
+        let other = Worktree::open(home.path(), "b", "t").await.unwrap();
+        assert!(!other.folder.join("made").exists());
+        assert!(kept(&one).await.contains("+one"));
+        assert_eq!(kept(&other).await, "");
+        one.remove().await;
+        other.remove().await;
     }
 }
