@@ -254,11 +254,17 @@ impl<'t> Run<'t> {
 
     /// The session counts from the moment it is known: a cancel in mid-turn does not lose it.
     async fn remember(&mut self, update: &Update) {
-        if let Update::Init { session: Some(session), .. } = update
-            && self.known_session.as_ref() != Some(session)
-        {
-            self.known_session = Some(session.clone());
-            self.turn.remember(Some(Memory::text(self.settings.kind.known().name, session, &self.base))).await;
+        match update {
+            Update::Init { session: Some(session), .. } if self.known_session.as_ref() != Some(session) => {
+                self.known_session = Some(session.clone());
+                self.turn.remember(Some(Memory::text(self.settings.kind.known().name, session, &self.base))).await;
+            }
+            // Else every message of the context would fail from now on.
+            Update::SessionGone => {
+                self.known_session = None;
+                self.turn.remember(None).await;
+            }
+            _ => {}
         }
     }
 

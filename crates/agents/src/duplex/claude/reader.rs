@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::duplex::reading::{carried, count_at, list_at, owned_text_at, plain_words, text_at};
 use crate::protocol::Prompt;
 use crate::update::{Spent, Update};
+use crate::vocabulary::claude::NO_SESSION;
 
 #[derive(Default)]
 pub(super) struct Reader {
@@ -106,7 +107,11 @@ impl Reader {
             (false, true) => Update::Failed(failure(line)),
             (false, false) => Update::Done { summary: owned_text_at(line, "/result") },
         };
-        vec![Update::Spent(spent), end]
+        // It writes a session down late: one that was canceled early is known and yet not there.
+        let is_gone =
+            list_at(line, "/errors").iter().filter_map(Value::as_str).any(|error| error.starts_with(NO_SESSION));
+        let gone = is_gone.then_some(Update::SessionGone);
+        [Update::Spent(spent)].into_iter().chain(gone).chain([end]).collect()
     }
 }
 
