@@ -32,6 +32,8 @@ pub enum Update {
     Spent(Spent),
     /// It touched a file that its caller may want to have.
     File(String),
+    /// The session that was to be gone on with is not there any more.
+    SessionGone,
     /// The turn is over and went well.
     Done {
         summary: Option<String>,

@@ -77,6 +77,10 @@ impl Turn {
         &self.task
     }
 
+    pub fn agent(&self) -> &AgentId {
+        &self.agent
+    }
+
     pub fn context(&self) -> &ContextId {
         &self.context
     }
@@ -121,7 +125,8 @@ impl Turn {
         Cost { usage, duration_ms: self.began.elapsed().as_millis() as u64, is_success: true }
     }
 
-    /// Asks the caller in mid-turn. The task waits, the stream stays open, and this returns the answer.
+    /// Asks the caller in mid-turn. The task waits, the stream stays open, and this returns the answer: the first message
+    /// that comes after the question. Those from before are turns of their own.
     pub async fn ask(&self, state: State, parts: Vec<Part>) -> Result<Message, AgentError> {
         let (answer, answered) = oneshot::channel();
         self.say(Said::Ask(Box::new(Ask { state, parts, answer }))).await;

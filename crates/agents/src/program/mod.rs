@@ -5,6 +5,7 @@
 
 mod approval;
 mod files;
+mod folder_name;
 mod memory;
 mod produced;
 pub mod settings;

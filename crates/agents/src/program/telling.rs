@@ -68,6 +68,9 @@ impl<'t> Teller<'t> {
             Update::Progress(text) => self.turn.progress(text).await,
             Update::Spent(spent) => self.count(spent).await,
             Update::File(path) => self.files.push(path),
+            Update::SessionGone => {
+                self.turn.progress("The earlier session is gone; the next message begins a new one").await
+            }
             Update::Done { summary } => {
                 self.hand_over_files().await;
                 self.result(summary).await;

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
 use sabir_engine::{AgentError, Ended, Turn};
-use sabir_model::{Artifact, Message, Part, State};
+use sabir_model::{Artifact, Base64, Content, Message, Part, State};
 
 use super::Host;
 use super::approval;
@@ -55,14 +55,29 @@ pub(super) async fn work(
     };
     let worktree = match settings.isolation {
         Isolation::Shared => None,
-        Isolation::Worktree => Some(Worktree::open(&base, turn.task().as_str()).await.map_err(AgentError)?),
+        Isolation::Worktree => {
+            let opened = Worktree::open(&base, turn.agent().as_str(), turn.task().as_str()).await;
+            Some(opened.map_err(|error| {
+                tracing::error!(error, task = %turn.task(), "no worktree can be made for a task");
+                AgentError("no worktree can be made for the task; the server's log says why".into())
+            })?)
+        }
     };
     let place = Place { folder: worktree.as_ref().map_or_else(|| base.clone(), |tree| tree.folder.clone()), base };
     let ended = in_place(settings, host, turn, model, place, memory).await;
     if let Some(worktree) = worktree {
         // A task that was stopped has changed something too.
-        hand_over_diff(turn, &worktree).await;
-        worktree.remove().await;
+        match worktree.keep().await {
+            Ok(diff) => {
+                hand_over_diff(turn, diff).await;
+                worktree.remove().await;
+            }
+            // What cannot be kept stays where it is, for the operator.
+            Err(error) => {
+                tracing::error!(error, task = %turn.task(), "the changes of a task cannot be kept");
+                turn.progress("The changes cannot be told; the server's log says why").await;
+            }
+        }
     }
     ended
 }
@@ -75,20 +90,21 @@ struct Place {
     folder: PathBuf,
 }
 
-async fn hand_over_diff(turn: &Turn, worktree: &Worktree) {
-    match worktree.keep().await {
-        Ok(diff) if diff.is_empty() => {}
-        Ok(diff) => {
-            let mut part = Part::text(diff);
-            part.filename = Some("changes.diff".into());
-            part.media_type = Some("text/x-diff".into());
-            let mut artifact = Artifact::new(turn.new_artifact_id(), vec![part]);
-            artifact.name = Some("changes".into());
-            artifact.description = Some("What the task changed, as a patch for `git apply`".into());
-            turn.artifact(artifact).await;
-        }
-        Err(error) => turn.progress(format!("The changes cannot be told: {error}")).await,
+async fn hand_over_diff(turn: &Turn, diff: Vec<u8>) {
+    if diff.is_empty() {
+        return;
     }
+    // Git takes some bytes that are no text for text.
+    let mut part = match String::from_utf8(diff) {
+        Ok(diff) => Part::text(diff),
+        Err(bytes) => Content::Bytes(Base64::encode(bytes.as_bytes())).into(),
+    };
+    part.filename = Some("changes.diff".into());
+    part.media_type = Some("text/x-diff".into());
+    let mut artifact = Artifact::new(turn.new_artifact_id(), vec![part]);
+    artifact.name = Some("changes".into());
+    artifact.description = Some("What the task changed, as a patch for `git apply`".into());
+    turn.artifact(artifact).await;
 }
 
 async fn in_place(
@@ -136,7 +152,10 @@ async fn in_place(
         // Where programs lie on this machine is the operator's business.
         tracing::error!(%error, task = %turn.task(), "a program cannot be started");
         let name = Path::new(program).file_name().unwrap_or_default().display();
-        AgentError(format!("the program {name} cannot be started; the server's log says why"))
+        match error.is_too_long() {
+            true => AgentError(format!("the message is longer than the program {name} can be told")),
+            false => AgentError(format!("the program {name} cannot be started; the server's log says why")),
+        }
     })?;
     let known_session = memory.map(|memory| memory.session);
     let teller = Teller::new(turn, folder.clone());
@@ -214,7 +233,10 @@ impl<'t> Run<'t> {
                 heard = heard(&mut self.child, is_asking) => match heard {
                     // Whoever answers now answers nobody.
                     None => asked = None,
-                    Some(Output::Line(line)) => steps.extend(self.protocol.hear(&line)),
+                    Some(Output::Line(line)) => {
+                        steps.extend(self.protocol.hear(&line));
+                        self.hear_on(&mut steps);
+                    }
                     Some(Output::Dropped(bytes)) => {
                         let words = format!("A line of {bytes} bytes was left out; the limit is {}", self.settings.max_line);
                         self.turn.progress(words).await;
@@ -229,6 +251,21 @@ impl<'t> Run<'t> {
         }
     }
 
+    /// Text that has come with what was heard is told with it: each piece is stored for itself, and a program may print a
+    /// million short lines.
+    fn hear_on(&mut self, steps: &mut VecDeque<Step>) {
+        while matches!(steps.back(), Some(Step::Tell(Update::Text(_))))
+            && let Some(line) = self.child.whole_line()
+        {
+            for step in self.protocol.hear(&line) {
+                match (steps.back_mut(), step) {
+                    (Some(Step::Tell(Update::Text(text))), Step::Tell(Update::Text(more))) => text.push_str(&more),
+                    (_, step) => steps.push_back(step),
+                }
+            }
+        }
+    }
+
     /// A program that does not read any more will end soon, or is ended by its time limit.
     async fn write(&mut self, line: &str) {
         if let Err(error) = self.child.write_line(line).await {
@@ -238,11 +275,17 @@ impl<'t> Run<'t> {
 
     /// The session counts from the moment it is known: a cancel in mid-turn does not lose it.
     async fn remember(&mut self, update: &Update) {
-        if let Update::Init { session: Some(session), .. } = update
-            && self.known_session.as_ref() != Some(session)
-        {
-            self.known_session = Some(session.clone());
-            self.turn.remember(Some(Memory::text(self.settings.kind.known().name, session, &self.base))).await;
+        match update {
+            Update::Init { session: Some(session), .. } if self.known_session.as_ref() != Some(session) => {
+                self.known_session = Some(session.clone());
+                self.turn.remember(Some(Memory::text(self.settings.kind.known().name, session, &self.base))).await;
+            }
+            // Else every message of the context would fail from now on.
+            Update::SessionGone => {
+                self.known_session = None;
+                self.turn.remember(None).await;
+            }
+            _ => {}
         }
     }
 

@@ -16,6 +16,9 @@ use crate::vocabulary::streamed::Streamed;
 /// What needs leave by default.
 const TOOLS: &str = "Bash,Edit,MultiEdit,Write,NotebookEdit,Read,Glob,Grep,LS,WebFetch,WebSearch,Task,TodoWrite,Skill";
 
+/// How it says that the session to be gone on with is not there.
+const NO_SESSION: &str = "No conversation found with session ID";
+
 /// The prompt goes to its standard input.
 pub fn arguments(prompt: &Prompt) -> Vec<String> {
     let mut arguments = strings(&["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]);
@@ -164,6 +167,10 @@ impl ClaudeCode {
 
     fn result(&mut self, line: &Object) -> Vec<Update> {
         let mut updates: Vec<Update> = self.spent(line).map(Update::Spent).into_iter().collect();
+        let errors = line.texts("errors");
+        if errors.iter().any(|error| error.starts_with(NO_SESSION)) {
+            updates.push(Update::SessionGone);
+        }
         let subtype = line.text("subtype").unwrap_or_default();
         let reason = line.text("terminal_reason").unwrap_or_default();
         let summary = line.words("result").or_else(|| line.words("summary"));
@@ -175,7 +182,7 @@ impl ClaudeCode {
             Update::Interrupted
         } else {
             let steps = (subtype == "error_max_turns").then(|| "the program took as many steps as it may".to_owned());
-            let errors = unless_empty(&line.texts("errors").join("\n")).or(steps);
+            let errors = unless_empty(&errors.join("\n")).or(steps);
             let words = errors.or_else(|| complaint(line)).or_else(|| summary.map(|summary| plainly(&summary)));
             Update::Failed(
                 words.or_else(|| unless_empty(&subtype)).unwrap_or_else(|| "it ended with an error".to_owned()),

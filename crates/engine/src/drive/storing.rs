@@ -73,14 +73,6 @@ impl Batch {
 }
 
 impl Driver {
-    /// Whether this message has its row: one that has not can still be refused.
-    pub(super) fn is_stored(&self, message: &MessageId) -> bool {
-        let adds = |batch: &Batch| {
-            batch.beside.iter().any(|row| matches!(row, Beside::InboxAdd(added) if added.id == *message))
-        };
-        !adds(&self.batch) && !self.storing.as_ref().is_some_and(|storing| adds(&storing.batch))
-    }
-
     /// Refuses a caller because of how the task stands, as soon as that is stored: it is a thing told too.
     pub(super) fn refuse(&mut self, done: Done, refusal: Error) {
         let ack = Ack { answer: Err(refusal), ..Ack::plain(done) };

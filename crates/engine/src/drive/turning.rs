@@ -147,9 +147,8 @@ impl Driver {
                 going.stop.set(true);
                 return Poll::Ready(None);
             }
-            let was_answered = self.answer_from_inbox(going);
             let has_room_again = was_full && self.has_room();
-            if !has_room_again && !was_answered {
+            if !has_room_again {
                 return Poll::Pending;
             }
         }
@@ -158,17 +157,6 @@ impl Driver {
     /// A batch that is full waits for the one that is being stored, and the agent waits for both.
     fn has_room(&self) -> bool {
         self.batch.entries.len() + self.batch.beside.len() < BATCH_ENTRIES
-    }
-
-    /// A message that came before a question answers it, once it is safe that it came.
-    fn answer_from_inbox(&mut self, going: &mut Going<'_>) -> bool {
-        let is_ready = going.asked.is_some()
-            && self.inbox.front().is_some_and(|unread| !unread.is_stored || self.is_stored(&unread.message.id));
-        if is_ready && let Some((message, _)) = self.next_message() {
-            let actions = self.decide(Command::Deliver(message));
-            going.answer(&actions);
-        }
-        is_ready
     }
 
     fn hear(&mut self, said: Said, going: &mut Going<'_>) {
@@ -195,6 +183,8 @@ impl Driver {
             Said::Remember(memory) => self.batch.beside.push(Beside::AgentState(memory)),
             // Who is told to stop gets no answers any more.
             Said::Ask(_) if going.fate.is_some() => {}
+            // Only what comes from now on answers it: who wrote before did not know what would be asked, and a word such as
+            // "yes" must not allow what nobody has seen.
             Said::Ask(ask) => {
                 let Ask { state, parts, answer } = *ask;
                 let question = self.speak(parts);
@@ -202,7 +192,6 @@ impl Driver {
                 going.asked = Some(answer);
                 going.parked = Some(Instant::now());
                 going.permit.park(Some(self.lease.key.task.clone()));
-                self.answer_from_inbox(going);
             }
         }
     }

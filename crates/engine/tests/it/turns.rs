@@ -84,6 +84,39 @@ async fn a_question_in_mid_turn_keeps_the_stream_open() {
 }
 
 #[tokio::test]
+async fn what_was_said_before_a_question_does_not_answer_it() {
+    let go = Arc::new(Notify::new());
+    let gate = go.clone();
+    let agent = ScriptedAgent::new(move |turn: Turn| {
+        let gate = gate.clone();
+        async move {
+            if turn.message().text() != "go" {
+                return Ok(Ended::Completed(Vec::new()));
+            }
+            gate.notified().await;
+            let answer = turn.ask(State::InputRequired, vec![Part::text("may I?")]).await?;
+            turn.progress(format!("heard {}", answer.text())).await;
+            Ok(Ended::Completed(Vec::new()))
+        }
+    });
+    let seen = agent.seen();
+    let desk = Desk::with(agent).await;
+    let task = desk.task(at_once("go")).await;
+    desk.task(to(&task.id, at_once("yes"))).await;
+    let mut stream = desk.subscribe(&task.id, Some(0)).await.unwrap();
+    go.notify_one();
+    while desk.get(&task.id).await.status.state != State::InputRequired {
+        tokio::task::yield_now().await;
+    }
+    let done = desk.task(to(&task.id, text("no"))).await;
+    assert_eq!(done.status.state, State::Completed);
+    let frames: Vec<String> = drain(&mut stream).await.into_iter().map(|(_, words)| words).collect();
+    assert!(frames.contains(&"Working heard no".to_owned()), "{frames:?}");
+    assert_eq!(history(&done), ["go", "may I?", "no", "yes"]);
+    assert_eq!(*seen.lock().unwrap(), ["go", "yes"]);
+}
+
+#[tokio::test]
 async fn who_comes_behind_a_parked_run_is_told_what_it_waits_for() {
     let desk = Desk::with(approving()).await;
     let parked = desk.task(within("c1", text("go"))).await;

@@ -320,3 +320,52 @@ fn policies_answer_for_the_caller() {
         assert!([expected, "closed"].contains(&summary), "{approve}: {task}");
     }
 }
+
+/// A session that was canceled early may never have been written down by its program.
+#[test]
+fn a_context_survives_the_loss_of_its_session() {
+    let bench = Bench::new(
+        "python3",
+        r#"import json, sys
+def say(**line):
+    print(json.dumps(line), flush=True)
+if "--resume" in sys.argv:
+    say(type="result", subtype="error_during_execution", is_error=True,
+        errors=["No conversation found with session ID: s1"])
+    sys.exit(1)
+sys.stdin.readline()
+say(type="system", subtype="init", session_id="s1")
+say(type="result", subtype="success", is_error=False, result="new")
+"#,
+    );
+    let desk = bench.serve("claude-code", "");
+    let first = send(&desk, message("one"));
+    assert_eq!(state(&first), "TASK_STATE_COMPLETED", "{first}");
+    let mut states = Vec::new();
+    for words in ["two", "three"] {
+        let mut again = message(words);
+        again["message"]["contextId"] = first["contextId"].clone();
+        states.push(state(&send(&desk, again)).to_owned());
+    }
+    assert_eq!(states, ["TASK_STATE_FAILED", "TASK_STATE_COMPLETED"]);
+}
+
+#[test]
+fn many_short_lines_are_few_pieces() {
+    let bench = Bench::shell("yes | head -n 100000\n");
+    let frames = bench.serve("command", "").stream_rpc(RPC, "SendStreamingMessage", message("x"));
+    let pieces: Vec<&str> =
+        frames.iter().filter_map(|frame| frame["artifactUpdate"]["artifact"]["parts"][0]["text"].as_str()).collect();
+    assert_eq!(pieces.concat().trim_end(), "y\n".repeat(100_000).trim_end());
+    assert!(pieces.len() < 2000, "{}", pieces.len());
+}
+
+#[test]
+fn a_message_that_no_command_line_holds_is_told_as_that() {
+    let bench = Bench::shell("echo '{\"type\":\"result\",\"subtype\":\"success\"}'\n");
+    let mut long = message("x");
+    long["message"]["parts"][0]["text"] = json!("x".repeat(200_000));
+    let task = send(&bench.serve("generic", ""), long);
+    assert_eq!(state(&task), "TASK_STATE_FAILED");
+    assert!(reason(&task).contains("longer than the program"), "{task}");
+}

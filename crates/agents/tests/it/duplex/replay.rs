@@ -210,6 +210,7 @@ impl Stage {
             Update::File(path) => format!("file {path}"),
             Update::Done { summary } => format!("done {}", summary.unwrap_or("-".into())),
             Update::Failed(words) => format!("failed {words}"),
+            Update::SessionGone => "session gone".into(),
             Update::Interrupted => "interrupted".into(),
         };
         self.tell(None, &line);

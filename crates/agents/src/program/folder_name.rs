@@ -1,0 +1,29 @@
+//! Ids as names of folders and of refs. Ids that callers chose may hold anything.
+
+/// The id as one part of a path. What has to be changed gets a number, so that two ids never have one name.
+pub(super) fn folder_name(id: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+    if !id.is_empty() && id.len() <= 100 && id.chars().all(is_plain) {
+        return id.to_owned();
+    }
+    let start: String = id.chars().filter(|letter| is_plain(*letter)).take(40).collect();
+    let number = id
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{start}-{number:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::folder_name;
+
+    #[test]
+    fn names_are_one_part_of_a_path() {
+        assert_eq!(folder_name("0190-abc_D"), "0190-abc_D");
+        for strange in ["", "..", ".gitignore", "a/b", "a b", "ä", &"x".repeat(200)] {
+            let name = folder_name(strange);
+            assert!(name.len() < 80 && !name.contains(['/', '.', ' ']), "{strange:?}: {name}");
+        }
+        assert_ne!(folder_name("a/b"), folder_name("a.b"));
+    }
+}
