@@ -90,6 +90,11 @@ impl Child {
         }
     }
 
+    /// A line that has come already, if the next thing that the program said is one.
+    pub fn whole_line(&mut self) -> Option<String> {
+        self.lines.whole_line()
+    }
+
     /// Waits until the program and all that it started are gone. May be canceled. A program that prints ends only if
     /// somebody reads: this does not.
     pub async fn exit(&mut self) -> Exit {

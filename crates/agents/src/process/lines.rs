@@ -99,6 +99,16 @@ impl Lines {
         }
     }
 
+    /// A line of what has come already, if the next thing is one.
+    pub(super) fn whole_line(&mut self) -> Option<String> {
+        let length = self.chunk[self.from..self.to].iter().position(|byte| *byte == b'\n')?;
+        let is_short = self.skipped == 0 && self.begun.len() + length <= self.max_line;
+        match is_short.then(|| self.next())? {
+            Some(Output::Line(line)) => Some(line),
+            _ => None,
+        }
+    }
+
     /// Moves a piece of the chunk to the line, or lets go of both when the line gets too long.
     fn take(&mut self, length: usize) {
         let piece = &self.chunk[self.from..self.from + length];
@@ -151,6 +161,19 @@ mod tests {
             }
         }
         assert_eq!(said.join("|"), expected, "{limits:?} {pieces:?}");
+    }
+
+    #[test]
+    fn lines_that_have_come_are_there_without_waiting() {
+        let mut lines = Lines::new(3, 1000);
+        lines.room()[..16].copy_from_slice(b"a\nbcd\ntoo long\ne");
+        lines.came(16);
+        assert_eq!((lines.whole_line(), lines.whole_line()), (Some("a".into()), Some("bcd".into())));
+        assert_eq!(lines.whole_line(), None);
+        assert_eq!(lines.next(), Some(Output::Dropped(8)));
+        assert_eq!((lines.whole_line(), lines.next()), (None, None));
+        lines.end();
+        assert_eq!((lines.whole_line(), lines.next()), (None, Some(Output::Line("e".into()))));
     }
 
     #[test]

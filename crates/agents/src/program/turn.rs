@@ -230,7 +230,10 @@ impl<'t> Run<'t> {
                 heard = heard(&mut self.child, is_asking) => match heard {
                     // Whoever answers now answers nobody.
                     None => asked = None,
-                    Some(Output::Line(line)) => steps.extend(self.protocol.hear(&line)),
+                    Some(Output::Line(line)) => {
+                        steps.extend(self.protocol.hear(&line));
+                        self.hear_on(&mut steps);
+                    }
                     Some(Output::Dropped(bytes)) => {
                         let words = format!("A line of {bytes} bytes was left out; the limit is {}", self.settings.max_line);
                         self.turn.progress(words).await;
@@ -241,6 +244,24 @@ impl<'t> Run<'t> {
                     }
                     Some(Output::Closed) => return self.ended().await,
                 },
+            }
+        }
+    }
+
+    /// Plain text that has come with what was heard is told with it: each piece is stored for itself, and a program may print
+    /// a million short lines. Whoever speaks in messages has chosen the pieces.
+    fn hear_on(&mut self, steps: &mut VecDeque<Step>) {
+        if self.settings.kind != Kind::Command {
+            return;
+        }
+        while matches!(steps.back(), Some(Step::Tell(Update::Text(_))))
+            && let Some(line) = self.child.whole_line()
+        {
+            for step in self.protocol.hear(&line) {
+                match (steps.back_mut(), step) {
+                    (Some(Step::Tell(Update::Text(text))), Step::Tell(Update::Text(more))) => text.push_str(&more),
+                    (_, step) => steps.push_back(step),
+                }
             }
         }
     }

@@ -349,3 +349,13 @@ say(type="result", subtype="success", is_error=False, result="new")
     }
     assert_eq!(states, ["TASK_STATE_FAILED", "TASK_STATE_COMPLETED"]);
 }
+
+#[test]
+fn many_short_lines_are_few_pieces() {
+    let bench = Bench::shell("yes | head -n 100000\n");
+    let frames = bench.serve("command", "").stream_rpc(RPC, "SendStreamingMessage", message("x"));
+    let pieces: Vec<&str> =
+        frames.iter().filter_map(|frame| frame["artifactUpdate"]["artifact"]["parts"][0]["text"].as_str()).collect();
+    assert_eq!(pieces.concat().trim_end(), "y\n".repeat(100_000).trim_end());
+    assert!(pieces.len() < 2000, "{}", pieces.len());
+}
