@@ -16,6 +16,9 @@ const LONGEST_DIFF: usize = 4 << 20;
 pub(super) struct Worktree {
     repository: PathBuf,
     root: PathBuf,
+    /// Where git keeps what it knows of the tree. It is named in every call: a program may have removed the tree's own link
+    /// to it, and git would then find the repository around the tree.
+    data: PathBuf,
     /// Where the program works: as deep in the tree as the workspace lies in its repository.
     pub folder: PathBuf,
     refs: String,
@@ -51,30 +54,32 @@ impl Worktree {
         }
         git(repository, &["worktree", "prune"]).await?;
         git(repository, &["worktree", "add", "--quiet", "--detach", &root.to_string_lossy(), start]).await?;
+        let own = git(&root, &["rev-parse", "--absolute-git-dir"]).await?;
+        let own = PathBuf::from(own.trim());
         let folder = root.join(prefix.trim());
         let made = std::fs::create_dir_all(&folder);
         made.map_err(|error| format!("{}: {error}", folder.display()))?;
-        Ok(Self { repository: repository.into(), root, folder, refs, base, is_gone_on_with: left.is_some() })
+        let is_gone_on_with = left.is_some();
+        Ok(Self { repository: repository.into(), root, data: own, folder, refs, base, is_gone_on_with })
     }
 
     /// All that differs from where the task began: committed, changed and new. Empty: nothing. What is there is kept in the
     /// repository.
     pub async fn keep(&self) -> Result<Vec<u8>, String> {
         // A program that was stopped in the midst of a commit leaves its lock.
-        let lock = git(&self.root, &["rev-parse", "--path-format=absolute", "--git-path", "index.lock"]).await?;
-        let _ = std::fs::remove_file(lock.trim());
+        let _ = std::fs::remove_file(self.data.join("index.lock"));
         // What git cannot take, such as a repository without a commit, does not cost the rest.
-        if let Err(error) = git(&self.root, &["add", "--all", "--ignore-errors"]).await {
+        if let Err(error) = self.git(&["add", "--all", "--ignore-errors"]).await {
             tracing::warn!(error, folder = %self.root.display(), "not all changes of a task can be kept");
         }
-        let tree = git(&self.root, &["write-tree"]).await?;
-        let mut diff = output(&self.root, &["diff", "--binary", "--no-color", &self.base, tree.trim()]).await?;
+        let tree = self.git(&["write-tree"]).await?;
+        let mut diff = self.output(&["diff", "--binary", "--no-color", &self.base, tree.trim()]).await?;
         if diff.is_empty() && !self.is_gone_on_with {
             return Ok(diff);
         }
-        let commit = git(&self.root, &["commit-tree", tree.trim(), "-p", "HEAD", "-m", "What a task changed"]).await?;
-        git(&self.root, &["update-ref", &format!("{}/base", self.refs), &self.base]).await?;
-        git(&self.root, &["update-ref", &format!("{}/work", self.refs), commit.trim()]).await?;
+        let commit = self.git(&["commit-tree", tree.trim(), "-p", "HEAD", "-m", "What a task changed"]).await?;
+        self.git(&["update-ref", &format!("{}/base", self.refs), &self.base]).await?;
+        self.git(&["update-ref", &format!("{}/work", self.refs), commit.trim()]).await?;
         if diff.len() > LONGEST_DIFF {
             let is_inside = |byte: &u8| byte & 0xc0 == 0x80;
             let end = (0..=LONGEST_DIFF).rev().find(|at| !is_inside(&diff[*at])).unwrap_or(0);
@@ -83,6 +88,17 @@ impl Worktree {
             diff.extend_from_slice(rest.as_bytes());
         }
         Ok(diff)
+    }
+
+    async fn git(&self, arguments: &[&str]) -> Result<String, String> {
+        self.output(arguments).await.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    async fn output(&self, arguments: &[&str]) -> Result<Vec<u8>, String> {
+        let (data, root) = (self.data.to_string_lossy(), self.root.to_string_lossy());
+        let place = [format!("--git-dir={data}"), format!("--work-tree={root}")];
+        let arguments: Vec<&str> = place.iter().map(String::as_str).chain(arguments.iter().copied()).collect();
+        output(&self.root, &arguments).await
     }
 
     pub async fn remove(self) {
@@ -116,7 +132,8 @@ async fn output(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
         .map_err(|error| format!("git cannot be run: {error}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("git {}: {}", arguments.first().unwrap_or(&""), said.trim()));
+        let what = arguments.iter().find(|argument| !argument.starts_with('-')).unwrap_or(&"");
+        return Err(format!("git {what}: {}", said.trim()));
     }
     Ok(output.stdout)
 }
@@ -206,6 +223,25 @@ mod tests {
         let diff = tree.keep().await.unwrap();
         assert!(diff.ends_with(b"+caf\xe9\n"), "{}", String::from_utf8_lossy(&diff));
         tree.remove().await;
+    }
+
+    #[tokio::test]
+    async fn a_tree_without_its_link_is_not_taken_for_the_repository() {
+        let home = tempfile::tempdir().unwrap();
+        repository(home.path()).await;
+        // Of the operator, who is in the midst of something.
+        fs::write(home.path().join("secret"), "staged\n").unwrap();
+        git(home.path(), &["add", "."]).await.unwrap();
+        fs::write(home.path().join(".git/index.lock"), "").unwrap();
+        let tree = Worktree::open(home.path(), "a", "t").await.unwrap();
+        fs::write(tree.folder.join("made"), "new\n").unwrap();
+        fs::remove_file(tree.folder.join(".git")).unwrap();
+        let diff = kept(&tree).await;
+        assert!(diff.contains("+new") && !diff.contains("staged"), "{diff}");
+        assert!(home.path().join(".git/index.lock").exists());
+        let root = tree.root.clone();
+        tree.remove().await;
+        assert!(!root.exists());
     }
 
     #[tokio::test]
