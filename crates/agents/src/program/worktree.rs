@@ -73,7 +73,10 @@ impl Worktree {
             tracing::warn!(error, folder = %self.root.display(), "not all changes of a task can be kept");
         }
         let tree = self.git(&["write-tree"]).await?;
-        let mut diff = self.output(&["diff", "--binary", "--no-color", &self.base, tree.trim()]).await?;
+        // Not `git diff`: how that looks is for people to choose, and a patch has to be applied.
+        let comparing =
+            ["diff-tree", "-p", "-M", "--binary", "--no-ext-diff", "--no-textconv", &self.base, tree.trim()];
+        let mut diff = self.output(&comparing).await?;
         if diff.is_empty() && !self.is_gone_on_with {
             return Ok(diff);
         }
@@ -121,7 +124,9 @@ async fn output(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
     let output = Command::new("git")
         .arg("-C")
         .arg(folder)
-        .args(["-c", "user.name=Sabir", "-c", "user.email=sabir@localhost", "-c", "core.hooksPath=/dev/null"])
+        .args(["-c", "user.name=Sabir", "-c", "user.email=sabir@localhost"])
+        // What a program puts into the repository's settings is not run here, where no guard looks after it.
+        .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"])
         .args(arguments)
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("LC_ALL", "C")
@@ -242,6 +247,20 @@ mod tests {
         let root = tree.root.clone();
         tree.remove().await;
         assert!(!root.exists());
+    }
+
+    #[tokio::test]
+    async fn the_settings_of_people_do_not_change_the_patch() {
+        let home = tempfile::tempdir().unwrap();
+        repository(home.path()).await;
+        for (name, value) in [("diff.external", "false"), ("diff.noprefix", "true"), ("color.ui", "always")] {
+            git(home.path(), &["config", name, value]).await.unwrap();
+        }
+        let tree = Worktree::open(home.path(), "a", "t").await.unwrap();
+        fs::write(tree.folder.join("sub/file"), "two\n").unwrap();
+        let diff = kept(&tree).await;
+        assert!(diff.starts_with("diff --git a/sub/file b/sub/file\n") && diff.ends_with("-one\n+two\n"), "{diff}");
+        tree.remove().await;
     }
 
     #[tokio::test]
