@@ -9,6 +9,9 @@ use serde_json::Value;
 /// Names under which callers choose a folder in the metadata of a message or a request.
 const NAMES: [&str; 4] = ["workspace", "repoPath", "cwd", "workingDirectory"];
 
+/// What a refusal repeats of the caller's words.
+const LONGEST_SHOWN: usize = 200;
+
 /// What the caller chose, if anything: the message's own word comes before the request's.
 pub(super) fn chosen<'a>(metadata: impl IntoIterator<Item = Option<&'a Json>>) -> Option<String> {
     metadata.into_iter().flatten().find_map(|json| {
@@ -26,7 +29,10 @@ pub(super) fn folder(workspace: &Path, roots: &[PathBuf], chosen: Option<&str>) 
         });
     };
     // One sentence for all refusals: whether a path outside exists is nobody's business.
-    let refused = || format!("the folder {chosen:?} is not one that this agent may work in");
+    let refused = || {
+        let shown: String = chosen.chars().take(LONGEST_SHOWN).collect();
+        format!("the folder {shown:?} is not one that this agent may work in")
+    };
     let folder = fs::canonicalize(workspace.join(chosen)).map_err(|_| refused())?;
     let is_inside = |root: &PathBuf| fs::canonicalize(root).is_ok_and(|root| folder.starts_with(root));
     match folder.is_dir() && roots.iter().any(is_inside) {
@@ -60,6 +66,7 @@ mod tests {
             assert!(at(chosen.to_str()).is_err(), "{outside}");
         }
         assert!(folder(&path("work"), &[], Some("deeper")).is_err());
+        assert!(at(Some(&"x".repeat(5000))).unwrap_err().len() < 300);
     }
 
     #[test]
