@@ -144,6 +144,14 @@ pub enum LaunchError {
     },
 }
 
+impl LaunchError {
+    /// The arguments, among them the prompt of some programs, are more than the operating system takes.
+    pub fn is_too_long(&self) -> bool {
+        let too_long = Some(Errno::TOOBIG.raw_os_error());
+        matches!(self, LaunchError::Refused { source, .. } if source.raw_os_error() == too_long)
+    }
+}
+
 impl fmt::Display for LaunchError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

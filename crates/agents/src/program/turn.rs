@@ -152,7 +152,10 @@ async fn in_place(
         // Where programs lie on this machine is the operator's business.
         tracing::error!(%error, task = %turn.task(), "a program cannot be started");
         let name = Path::new(program).file_name().unwrap_or_default().display();
-        AgentError(format!("the program {name} cannot be started; the server's log says why"))
+        match error.is_too_long() {
+            true => AgentError(format!("the message is longer than the program {name} can be told")),
+            false => AgentError(format!("the program {name} cannot be started; the server's log says why")),
+        }
     })?;
     let known_session = memory.map(|memory| memory.session);
     let teller = Teller::new(turn, folder.clone());

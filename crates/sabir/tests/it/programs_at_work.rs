@@ -359,3 +359,13 @@ fn many_short_lines_are_few_pieces() {
     assert_eq!(pieces.concat().trim_end(), "y\n".repeat(100_000).trim_end());
     assert!(pieces.len() < 2000, "{}", pieces.len());
 }
+
+#[test]
+fn a_message_that_no_command_line_holds_is_told_as_that() {
+    let bench = Bench::shell("echo '{\"type\":\"result\",\"subtype\":\"success\"}'\n");
+    let mut long = message("x");
+    long["message"]["parts"][0]["text"] = json!("x".repeat(200_000));
+    let task = send(&bench.serve("generic", ""), long);
+    assert_eq!(state(&task), "TASK_STATE_FAILED");
+    assert!(reason(&task).contains("longer than the program"), "{task}");
+}
