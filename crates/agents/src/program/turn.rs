@@ -188,6 +188,7 @@ impl<'t> Run<'t> {
         let outcome = self.until_told().await;
         if let Ok(Ended::Completed(_)) = &outcome {
             // It has finished and may still have to write its session down.
+            self.turn.last_word().await;
             self.child.close_input();
             let _ = tokio::time::timeout(last_words(self.settings.kind), self.quiet_end()).await;
         }
