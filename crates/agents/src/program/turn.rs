@@ -24,8 +24,9 @@ use crate::update::{Question, Reply, Update};
 
 /// How long a program that was asked to stop may take to say that it has.
 const INTERRUPT_GRACE: Duration = Duration::from_millis(1500);
-/// How long a program that has closed its output may take to end.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long a program that has closed its output may take to end. Longer than its guard gives to those whom it leaves
+/// behind: they are not its fault.
+const LAST_WORDS: Duration = Duration::from_secs(4);
 
 /// How long a program that has finished its turn may take to end by itself.
 fn last_words(kind: Kind) -> Duration {
