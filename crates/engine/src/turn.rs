@@ -37,6 +37,8 @@ pub enum Said {
     Chunk(Box<Chunk>),
     Ask(Box<Ask>),
     Usage(Usage),
+    /// All is said; what is left is tidying up.
+    LastWord,
     /// What the agent wants to remember of the context.
     Remember(Option<String>),
 }
@@ -131,6 +133,11 @@ impl Turn {
         let (answer, answered) = oneshot::channel();
         self.say(Said::Ask(Box::new(Ask { state, parts, answer }))).await;
         answered.await.map_err(|_| AgentError("the turn was stopped before it was answered".into()))
+    }
+
+    /// Says that nothing more will be said. The agent tidies up from now on, which no time limit turns into a failure.
+    pub async fn last_word(&self) {
+        self.say(Said::LastWord).await;
     }
 
     /// Resolves when the agent must stop.

@@ -19,15 +19,39 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// What this program left. Another kind of agent, or an older version, may have left something else.
-    pub fn parse(text: &str, program: &str) -> Option<Self> {
-        serde_json::from_str(text).ok().filter(|memory: &Memory| memory.program == program)
+    /// A session that was just heard of.
+    pub fn of(program: &str, session: &str, folder: &Path) -> Self {
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        Self { program: program.into(), session: session.into(), folder: folder.into(), began }
+    }
+}
+
+/// What all programs of a context have left: routing may send each message to another one, and back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Memories(Vec<Memory>);
+
+impl Memories {
+    /// Another kind of agent, or an older version, may have left something else, which is nothing to us.
+    pub fn parse(text: Option<&str>) -> Self {
+        Self(text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default())
     }
 
-    pub fn text(program: &str, session: &str, folder: &Path) -> String {
-        let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let memory = Memory { program: program.into(), session: session.into(), folder: folder.into(), began };
-        serde_json::to_string(&memory).unwrap_or_default()
+    pub fn of(&self, program: &str) -> Option<&Memory> {
+        self.0.iter().find(|memory| memory.program == program)
+    }
+
+    pub fn put(&mut self, memory: Memory) {
+        self.forget(&memory.program);
+        self.0.push(memory);
+    }
+
+    pub fn forget(&mut self, program: &str) {
+        self.0.retain(|memory| memory.program != program);
+    }
+
+    /// `None`: there is nothing to remember.
+    pub fn text(&self) -> Option<String> {
+        (!self.0.is_empty()).then(|| serde_json::to_string(&self.0).unwrap_or_default())
     }
 }
 
@@ -47,12 +71,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_its_own_session_is_gone_on_with() {
-        let text = Memory::text("codex", "s1", Path::new("/srv/repo"));
-        let memory = Memory::parse(&text, "codex").unwrap();
-        assert_eq!((memory.session.as_str(), memory.folder.to_str()), ("s1", Some("/srv/repo")));
-        assert_eq!(Memory::parse(&text, "gemini"), None);
-        assert_eq!(Memory::parse("s1", "codex"), None);
+    fn each_program_has_its_own_session() {
+        let mut memories = Memories::parse(None);
+        assert_eq!(memories.text(), None);
+        for (program, session) in [("codex", "c1"), ("gemini", "g1"), ("codex", "c2")] {
+            memories.put(Memory::of(program, session, Path::new("/srv/repo")));
+        }
+        let mut memories = Memories::parse(memories.text().as_deref());
+        let session = |memories: &Memories, program: &str| memories.of(program).map(|memory| memory.session.clone());
+        assert_eq!((session(&memories, "codex"), session(&memories, "gemini")), (Some("c2".into()), Some("g1".into())));
+        assert_eq!(session(&memories, "goose"), None);
+        memories.forget("codex");
+        assert_eq!((session(&memories, "codex"), session(&memories, "gemini")), (None, Some("g1".into())));
+        assert_eq!(Memories::parse(Some("s1")), Memories::default());
     }
 
     #[test]

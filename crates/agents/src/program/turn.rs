@@ -12,7 +12,7 @@ use sabir_model::{Artifact, Base64, Content, Message, Part, State};
 use super::Host;
 use super::approval;
 use super::files::{self, Taken};
-use super::memory::{self, Memory};
+use super::memory::{self, Memories, Memory};
 use super::settings::{Isolation, Kind, Settings};
 use super::talk::{Talk, talk};
 use super::telling::{Teller, Told};
@@ -24,8 +24,9 @@ use crate::update::{Question, Reply, Update};
 
 /// How long a program that was asked to stop may take to say that it has.
 const INTERRUPT_GRACE: Duration = Duration::from_millis(1500);
-/// How long a program that has closed its output may take to end.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long a program that has closed its output may take to end. Longer than its guard gives to those whom it leaves
+/// behind: they are not its fault.
+const LAST_WORDS: Duration = Duration::from_secs(4);
 
 /// How long a program that has finished its turn may take to end by itself.
 fn last_words(kind: Kind) -> Duration {
@@ -42,12 +43,12 @@ pub(super) async fn work(
     turn: &Turn,
     model: Option<String>,
 ) -> Result<Ended, AgentError> {
-    let memory = turn.memory().await?.and_then(|text| Memory::parse(&text, settings.kind.known().name));
+    let memories = Memories::parse(turn.memory().await?.as_deref());
+    let memory = memories.of(settings.kind.known().name);
     let wish = workspace::chosen([turn.message().metadata.as_ref(), turn.metadata()]);
     let base = match workspace::folder(&settings.workspace, &settings.roots, wish.as_deref()) {
         // A conversation stays where it was begun, as long as that is still allowed.
         Ok(folder) if wish.is_none() => memory
-            .as_ref()
             .and_then(|memory| workspace::folder(&settings.workspace, &settings.roots, memory.folder.to_str()).ok())
             .unwrap_or(folder),
         Ok(folder) => folder,
@@ -64,7 +65,7 @@ pub(super) async fn work(
         }
     };
     let place = Place { folder: worktree.as_ref().map_or_else(|| base.clone(), |tree| tree.folder.clone()), base };
-    let ended = in_place(settings, host, turn, model, place, memory).await;
+    let ended = in_place(settings, host, turn, model, place, memories).await;
     if let Some(worktree) = worktree {
         // A task that was stopped has changed something too.
         match worktree.keep().await {
@@ -113,11 +114,11 @@ async fn in_place(
     turn: &Turn,
     model: Option<String>,
     place: Place,
-    memory: Option<Memory>,
+    memories: Memories,
 ) -> Result<Ended, AgentError> {
     let folder = &place.folder;
-    if let Some(rest) =
-        memory.as_ref().and_then(|memory| memory::rest(settings.kind, settings.mode, memory, SystemTime::now()))
+    let memory = memories.of(settings.kind.known().name);
+    if let Some(rest) = memory.and_then(|memory| memory::rest(settings.kind, settings.mode, memory, SystemTime::now()))
     {
         turn.progress(format!("The session began a moment ago; it can be gone on with in {} s", rest.as_secs())).await;
         tokio::select! {
@@ -129,7 +130,7 @@ async fn in_place(
     let prompt = Prompt {
         text,
         folder: folder.clone(),
-        session: memory.as_ref().map(|memory| memory.session.clone()),
+        session: memory.map(|memory| memory.session.clone()),
         model,
         instructions: settings.instructions.clone(),
         approve: settings.approve,
@@ -157,9 +158,8 @@ async fn in_place(
             false => AgentError(format!("the program {name} cannot be started; the server's log says why")),
         }
     })?;
-    let known_session = memory.map(|memory| memory.session);
     let teller = Teller::new(turn, folder.clone());
-    let run = Run { settings, turn, base: place.base, protocol, child, teller, known_session };
+    let run = Run { settings, turn, base: place.base, protocol, child, teller, memories };
     run.finish().await
 }
 
@@ -178,7 +178,7 @@ struct Run<'t> {
     protocol: Box<dyn Protocol>,
     child: Child,
     teller: Teller<'t>,
-    known_session: Option<String>,
+    memories: Memories,
 }
 
 type Answering<'t> = Pin<Box<dyn Future<Output = Reply> + Send + 't>>;
@@ -188,6 +188,7 @@ impl<'t> Run<'t> {
         let outcome = self.until_told().await;
         if let Ok(Ended::Completed(_)) = &outcome {
             // It has finished and may still have to write its session down.
+            self.turn.last_word().await;
             self.child.close_input();
             let _ = tokio::time::timeout(last_words(self.settings.kind), self.quiet_end()).await;
         }
@@ -251,9 +252,12 @@ impl<'t> Run<'t> {
         }
     }
 
-    /// Text that has come with what was heard is told with it: each piece is stored for itself, and a program may print a
-    /// million short lines.
+    /// Plain text that has come with what was heard is told with it: each piece is stored for itself, and a program may print
+    /// a million short lines. Whoever speaks in messages has chosen the pieces.
     fn hear_on(&mut self, steps: &mut VecDeque<Step>) {
+        if self.settings.kind != Kind::Command {
+            return;
+        }
         while matches!(steps.back(), Some(Step::Tell(Update::Text(_))))
             && let Some(line) = self.child.whole_line()
         {
@@ -275,18 +279,18 @@ impl<'t> Run<'t> {
 
     /// The session counts from the moment it is known: a cancel in mid-turn does not lose it.
     async fn remember(&mut self, update: &Update) {
+        let program = self.settings.kind.known().name;
         match update {
-            Update::Init { session: Some(session), .. } if self.known_session.as_ref() != Some(session) => {
-                self.known_session = Some(session.clone());
-                self.turn.remember(Some(Memory::text(self.settings.kind.known().name, session, &self.base))).await;
+            Update::Init { session: Some(session), .. }
+                if self.memories.of(program).is_none_or(|memory| memory.session != *session) =>
+            {
+                self.memories.put(Memory::of(program, session, &self.base));
             }
             // Else every message of the context would fail from now on.
-            Update::SessionGone => {
-                self.known_session = None;
-                self.turn.remember(None).await;
-            }
-            _ => {}
+            Update::SessionGone => self.memories.forget(program),
+            _ => return,
         }
+        self.turn.remember(self.memories.text()).await;
     }
 
     fn ask(&self, question: &Question) -> Answering<'t> {

@@ -41,6 +41,8 @@ struct Going<'a> {
     hard_limit: Option<Instant>,
     heard: Instant,
     parked: Option<Instant>,
+    /// It has said all that it had to say.
+    is_tidying: bool,
 }
 
 enum Fate {
@@ -81,6 +83,7 @@ impl Driver {
             hard_limit: limits.timeout.map(|limit| now + limit),
             heard: now,
             parked: None,
+            is_tidying: false,
         };
         going.set_timer(limits.idle_timeout);
         let agency = self.agency.clone();
@@ -180,6 +183,7 @@ impl Driver {
                 self.decide(Command::Make { artifact: chunk.artifact, append: chunk.append, last: chunk.last });
             }
             Said::Usage(usage) => self.usage = Some(usage),
+            Said::LastWord => going.is_tidying = true,
             Said::Remember(memory) => self.batch.beside.push(Beside::AgentState(memory)),
             // Who is told to stop gets no answers any more.
             Said::Ask(_) if going.fate.is_some() => {}
@@ -242,12 +246,12 @@ impl Driver {
             }
             let now = Instant::now();
             if let Some(limit) = limits.timeout
-                && going.parked.is_none()
+                && going.is_timed()
                 && going.hard_limit.is_some_and(|at| now >= at)
             {
                 going.end(Fate::TimedOut(format!("timed out: the turn took longer than {limit:?}")));
             } else if let Some(limit) = limits.idle_timeout
-                && going.parked.is_none()
+                && going.is_timed()
                 && now >= going.heard + limit
             {
                 going.end(Fate::TimedOut(format!("timed out: nothing was heard of the agent for {limit:?}")));
@@ -343,11 +347,16 @@ impl Going<'_> {
         }
     }
 
+    /// Neither the time of the caller, who thinks about an answer, nor that after the last word counts.
+    fn is_timed(&self) -> bool {
+        self.parked.is_none() && !self.is_tidying
+    }
+
     fn set_timer(&mut self, idle: Option<Duration>) {
-        let idle = idle.map(|idle| self.parked.map_or(self.heard, |_| Instant::now()) + idle);
+        let idle = idle.map(|idle| if self.is_timed() { self.heard } else { Instant::now() } + idle);
         let hard = self
             .hard_limit
-            .map(|at| if self.parked.is_some() { at.max(Instant::now() + Duration::from_secs(1)) } else { at });
+            .map(|at| if self.is_timed() { at } else { at.max(Instant::now() + Duration::from_secs(1)) });
         let next = match (idle, hard) {
             (Some(idle), Some(hard)) => Some(idle.min(hard)),
             (idle, hard) => idle.or(hard),

@@ -58,6 +58,23 @@ async fn the_time_in_which_the_caller_thinks_is_not_the_agents() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_limit_fails_an_agent_that_has_said_all() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        turn.progress("nearly").await;
+        turn.last_word().await;
+        tokio::time::sleep(Duration::from_secs(7)).await;
+        Ok(Ended::Completed(Vec::new()))
+    });
+    let limits = Limits {
+        timeout: Some(Duration::from_secs(5)),
+        idle_timeout: Some(Duration::from_secs(2)),
+        ..Limits::default()
+    };
+    let task = Desk::limited(agent, limits).await.task(text("go")).await;
+    assert_eq!(task.status.state, State::Completed, "{:?}", task.status);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_callers_patience_does_not_change_the_task() {
     let settings = Settings { max_wait: Some(Duration::from_secs(1)), ..Settings::default() };
     let desk = Desk::on(std::sync::Arc::new(MemoryStore::new()), endless(), Limits::default(), settings).await;

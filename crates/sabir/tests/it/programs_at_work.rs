@@ -369,3 +369,10 @@ fn a_message_that_no_command_line_holds_is_told_as_that() {
     assert_eq!(state(&task), "TASK_STATE_FAILED");
     assert!(reason(&task).contains("longer than the program"), "{task}");
 }
+
+#[test]
+fn who_is_left_behind_does_not_cost_the_answer() {
+    let bench = Bench::shell("sh -c 'trap \"\" TERM; while :; do sleep 1; done' >/dev/null 2>&1 &\necho done\n");
+    let task = send(&bench.serve("command", ""), message("x"));
+    assert_eq!((state(&task), answer(&task)), ("TASK_STATE_COMPLETED", "done"), "{task}");
+}
