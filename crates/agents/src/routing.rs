@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use sabir_engine::{About, Admission, Agent, AgentFuture, Turn};
+use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, Turn};
 use sabir_model::{Json, Message};
 
 use crate::{ConformanceAgent, DemoAgent};
@@ -148,11 +148,13 @@ impl RoutedAgent {
         Self { usual, routes }
     }
 
-    fn route(&self, turn: &Turn) -> Option<&Route> {
+    /// By the message that began the task: who has asked something gets the answer.
+    async fn route(&self, turn: &Turn) -> Result<Option<&Route>, AgentError> {
+        let opening = turn.opening().await?;
         let said = |json: Option<&Json>| json.and_then(|json| json.text_of("profile"));
-        let said = said(turn.metadata()).or_else(|| said(turn.message().metadata.as_ref()));
-        let profile = profile(&turn.message().text(), said.as_deref());
-        self.routes.iter().find(|route| route.profile == profile)
+        let said = said(turn.metadata()).or_else(|| said(opening.metadata.as_ref()));
+        let profile = profile(&opening.text(), said.as_deref());
+        Ok(self.routes.iter().find(|route| route.profile == profile))
     }
 }
 
@@ -162,10 +164,12 @@ impl Agent for RoutedAgent {
     }
 
     fn run(&self, turn: Turn) -> AgentFuture<'_> {
-        match self.route(&turn) {
-            Some(route) => route.agent.run_with_model(turn, route.model.as_deref()),
-            None => self.usual.run(turn),
-        }
+        Box::pin(async move {
+            match self.route(&turn).await? {
+                Some(route) => route.agent.run_with_model(turn, route.model.as_deref()).await,
+                None => self.usual.run(turn).await,
+            }
+        })
     }
 
     fn admit(&self, message: &Message) -> Admission {

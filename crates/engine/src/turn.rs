@@ -156,6 +156,13 @@ impl Turn {
         Ok(tasks.into_iter().filter(is_told).collect())
     }
 
+    /// The message that began the task: this one, unless the task has had turns before.
+    pub async fn opening(&self) -> Result<Message, AgentError> {
+        let task = self.store.get(&self.owner, Some(&self.agent), &self.task).await?;
+        let first = task.and_then(|task| task.history.into_iter().next());
+        Ok(first.unwrap_or_else(|| self.message.clone()))
+    }
+
     /// The tasks that the message refers to, as far as its sender may see them.
     pub async fn references(&self) -> Result<Vec<Task>, AgentError> {
         let mut tasks = Vec::new();

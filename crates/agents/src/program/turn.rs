@@ -199,6 +199,7 @@ impl<'t> Run<'t> {
     async fn until_told(&mut self) -> Result<Ended, AgentError> {
         let mut steps: VecDeque<Step> = self.protocol.begin().into();
         let mut asked: Option<(Question, Answering<'t>)> = None;
+        let mut is_closed = false;
         loop {
             // Nothing else is told while a question stands: the task would look as if it went on.
             while asked.is_none()
@@ -222,7 +223,9 @@ impl<'t> Run<'t> {
                     }
                 }
             }
-            let is_asking = asked.is_some();
+            if is_closed {
+                return self.ended().await;
+            }
             tokio::select! {
                 biased;
                 () = self.turn.cancelled() => return self.cancel().await,
@@ -231,23 +234,25 @@ impl<'t> Run<'t> {
                         steps.extend(self.protocol.answer(&question, &reply));
                     }
                 }
-                heard = heard(&mut self.child, is_asking) => match heard {
-                    // Whoever answers now answers nobody.
-                    None => asked = None,
-                    Some(Output::Line(line)) => {
+                output = self.child.next() => match output {
+                    Output::Line(line) => {
                         steps.extend(self.protocol.hear(&line));
                         self.hear_on(&mut steps);
                     }
-                    Some(Output::Dropped(bytes)) => {
+                    Output::Dropped(bytes) => {
                         let words = format!("A line of {bytes} bytes was left out; the limit is {}", self.settings.max_line);
-                        self.turn.progress(words).await;
+                        steps.push_back(Step::Tell(Update::Progress(words)));
                     }
-                    Some(Output::TooMuch) => {
+                    Output::TooMuch => {
                         let limit = self.settings.max_output;
                         return Ok(failed(format!("the program printed more than {limit} bytes and was stopped")));
                     }
-                    Some(Output::Closed) => return self.ended().await,
+                    Output::Closed => is_closed = true,
                 },
+            }
+            if is_closed || steps.iter().any(ends_turn) {
+                // Whoever answers now answers nobody.
+                asked = None;
             }
         }
     }
@@ -393,13 +398,8 @@ fn failed(reason: String) -> Ended {
     Ended::Failed(vec![Part::text(reason)])
 }
 
-/// The next of what the program prints. While it waits for an answer nothing is read: `None` is its end.
-async fn heard(child: &mut Child, is_asking: bool) -> Option<Output> {
-    if is_asking {
-        child.exit().await;
-        return None;
-    }
-    Some(child.next().await)
+fn ends_turn(step: &Step) -> bool {
+    matches!(step, Step::Tell(Update::Done { .. } | Update::Failed(_) | Update::Interrupted))
 }
 
 /// The answer to the question that stands; never, if none does.

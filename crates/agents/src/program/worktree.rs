@@ -128,6 +128,12 @@ async fn output(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
         // What a program puts into the repository's settings is not run here, where no guard looks after it.
         .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"])
         .args(arguments)
+        // What these say is about another repository.
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_INDEX_FILE")
+        .env_remove("GIT_COMMON_DIR")
+        .env_remove("GIT_OBJECT_DIRECTORY")
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("LC_ALL", "C")
         .stdin(std::process::Stdio::null())

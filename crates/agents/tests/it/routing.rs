@@ -32,9 +32,10 @@ impl Agent for Named {
 }
 
 impl ModelChoice for Named {
-    fn run_with_model(&self, _turn: Turn, model: Option<&str>) -> AgentFuture<'_> {
-        let said = format!("{} {}", self.0, model.unwrap_or("own model"));
-        Box::pin(async move { Ok(Ended::Completed(vec![Part::text(said)])) })
+    fn run_with_model(&self, turn: Turn, model: Option<&str>) -> AgentFuture<'_> {
+        let said = vec![Part::text(format!("{} {}", self.0, model.unwrap_or("own model")))];
+        let asks = turn.message().text().ends_with('?');
+        Box::pin(async move { Ok(if asks { Ended::InputRequired(said) } else { Ended::Completed(said) }) })
     }
 }
 
@@ -63,4 +64,16 @@ async fn a_turn_goes_to_the_agent_of_its_profile() {
         let (_, said) = play(&engine, message).await;
         assert_eq!(said, format!("Submitted Working Completed({expected})"), "{text} {metadata:?}");
     }
+}
+
+#[tokio::test]
+async fn the_answer_goes_to_whoever_asked() {
+    let route = Route { profile: Profile::Complex, agent: Arc::new(Named("strong")), model: None };
+    let engine = engine(RoutedAgent::new(Arc::new(Named("usual")), vec![route])).await;
+    let (task, said) = play(&engine, message("1", vec![Part::text("Refactor the module, will you?")])).await;
+    assert_eq!(said, "Submitted Working InputRequired(strong own model)");
+    let mut answer = message("2", vec![Part::text("y")]);
+    answer.task = task;
+    let (_, said) = play(&engine, answer).await;
+    assert!(said.ends_with("Completed(strong own model)"), "{said}");
 }

@@ -376,3 +376,31 @@ fn who_is_left_behind_does_not_cost_the_answer() {
     let task = send(&bench.serve("command", ""), message("x"));
     assert_eq!((state(&task), answer(&task)), ("TASK_STATE_COMPLETED", "done"), "{task}");
 }
+
+/// Speaks the Agent Client Protocol, asks, and ends its turn without waiting for the answer.
+const IMPATIENT: &str = r#"import json, sys
+def say(**message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+for line in sys.stdin:
+    call = json.loads(line)
+    if call.get("method") == "initialize":
+        say(id=call["id"], result={"protocolVersion": 1, "agentCapabilities": {}})
+    elif call.get("method") == "session/new":
+        say(id=call["id"], result={"sessionId": "s"})
+    elif call.get("method") == "session/prompt":
+        say(id=99, method="session/request_permission", params={"sessionId": "s", "toolCall": {"toolCallId": "t", "title": "rm"},
+            "options": [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}, {"optionId": "no", "name": "Reject", "kind": "reject_once"}]})
+        say(method="session/update", params={"sessionId": "s", "update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "never mind"}}})
+        say(id=call["id"], result={"stopReason": "end_turn"})
+"#;
+
+#[test]
+fn a_program_that_does_not_wait_for_the_answer_is_not_waited_for() {
+    let bench = Bench::new("python3", IMPATIENT);
+    let desk = bench.serve("acp", "");
+    let task = send(&desk, message("x"));
+    let id = task["id"].as_str().unwrap();
+    wait_for("the end", Duration::from_secs(10), || desk.task(id)["status"]["state"] == "completed");
+    let task = desk.task(id);
+    assert_eq!(task["artifacts"][0]["parts"][0]["data"]["sessionId"], "s", "{task}");
+    assert_eq!(task["artifacts"][1]["parts"][0]["text"], "never mind", "{task}");
+}
