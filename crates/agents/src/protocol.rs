@@ -26,6 +26,11 @@ pub trait Protocol: Send {
     /// A line of its standard output, without its end. Lines that are not for us are no error.
     fn hear(&mut self, line: &str) -> Vec<Step>;
 
+    /// Whether a line that has begun and does not go on is a question, as programs ask on a terminal.
+    fn is_question(&self, _begun: &str) -> bool {
+        false
+    }
+
     /// The answer to a question of this protocol.
     fn answer(&mut self, _question: &Question, _reply: &Reply) -> Vec<Step> {
         Vec::new()

@@ -95,6 +95,12 @@ impl Child {
         self.lines.whole_line()
     }
 
+    /// A line that has begun and whose end has not come, if it is like this: people are asked so. What comes behind is a line
+    /// of its own.
+    pub fn begun(&mut self, is_wanted: impl FnOnce(&str) -> bool) -> Option<String> {
+        self.lines.begun(is_wanted)
+    }
+
     /// Waits until the program and all that it started are gone. May be canceled. A program that prints ends only if
     /// somebody reads: this does not.
     pub async fn exit(&mut self) -> Exit {

@@ -109,6 +109,17 @@ impl Lines {
         }
     }
 
+    /// A line that has begun and does not go on, if it is like this. What comes behind is a line of its own.
+    pub(super) fn begun(&mut self, is_wanted: impl FnOnce(&str) -> bool) -> Option<String> {
+        let is_begun = self.from == self.to && self.skipped == 0 && self.state == State::Open;
+        let text = String::from_utf8_lossy(if is_begun { &self.begun } else { &[] }).into_owned();
+        let is_taken = !text.is_empty() && is_wanted(&text);
+        is_taken.then(|| {
+            self.begun.clear();
+            text
+        })
+    }
+
     /// Moves a piece of the chunk to the line, or lets go of both when the line gets too long.
     fn take(&mut self, length: usize) {
         let piece = &self.chunk[self.from..self.from + length];

@@ -24,6 +24,8 @@ use crate::update::{Question, Reply, Update};
 
 /// How long a program that was asked to stop may take to say that it has.
 const INTERRUPT_GRACE: Duration = Duration::from_millis(1500);
+/// A question that is asked on a terminal has no line end: who asks so is silent for this long.
+const SILENCE: Duration = Duration::from_millis(300);
 /// How long a program that has closed its output may take to end. Longer than its guard gives to those whom it leaves
 /// behind: they are not its fault.
 const LAST_WORDS: Duration = Duration::from_secs(4);
@@ -232,6 +234,11 @@ impl<'t> Run<'t> {
                 reply = answered(&mut asked) => {
                     if let Some((question, _)) = asked.take() {
                         steps.extend(self.protocol.answer(&question, &reply));
+                    }
+                }
+                () = tokio::time::sleep(SILENCE), if self.settings.kind == Kind::Generic && asked.is_none() => {
+                    if let Some(line) = self.child.begun(|begun| self.protocol.is_question(begun)) {
+                        steps.extend(self.protocol.hear(&line));
                     }
                 }
                 output = self.child.next() => match output {

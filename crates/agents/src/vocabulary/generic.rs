@@ -64,12 +64,14 @@ impl Protocol for Generic {
         if self.may_ask { vec![] } else { vec![Step::CloseInput] }
     }
 
+    fn is_question(&self, line: &str) -> bool {
+        // A JSON line that was cut is no question either.
+        self.may_ask && !self.is_over && !line.trim_start().starts_with('{') && self.approval.asks(line)
+    }
+
     fn hear(&mut self, line: &str) -> Vec<Step> {
         let Some(object) = Object::parse(line) else {
-            // A JSON line that was cut is no question either.
-            let is_question = !line.trim_start().starts_with('{') && self.approval.asks(line);
-            let is_answerable = self.may_ask && !self.is_over;
-            return if is_question && is_answerable { vec![Step::Ask(self.question(line))] } else { vec![] };
+            return if self.is_question(line) { vec![Step::Ask(self.question(line))] } else { vec![] };
         };
         let was_over = self.is_over;
         let mut steps = tell(self.lines.read(&object), &mut self.is_over);

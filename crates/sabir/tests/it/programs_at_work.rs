@@ -404,3 +404,22 @@ fn a_program_that_does_not_wait_for_the_answer_is_not_waited_for() {
     assert_eq!(task["artifacts"][0]["parts"][0]["data"]["sessionId"], "s", "{task}");
     assert_eq!(task["artifacts"][1]["parts"][0]["text"], "never mind", "{task}");
 }
+
+#[test]
+fn a_question_without_a_line_end_is_a_question() {
+    let bench = Bench::shell(
+        "printf 'Delete build? [y/N] '\nread answer\nprintf 'Sure? (y/n) '\nread again\n\
+         echo \"{\\\"type\\\":\\\"result\\\",\\\"summary\\\":\\\"$answer $again\\\"}\"\n",
+    );
+    let desk = bench.serve("generic", "approve = \"ask\"\n");
+    let mut task = send(&desk, message("x"));
+    for (question, words) in [("Delete build? [y/N]", "yes"), ("Sure? (y/n)", "no")] {
+        assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
+        assert!(reason(&task).starts_with(question), "{task}");
+        let mut answer = message(words);
+        answer["message"]["taskId"] = task["id"].clone();
+        task = send(&desk, answer);
+    }
+    assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+    assert_eq!(artifact(&task, "result")["parts"][0]["data"]["summary"], "y n", "{task}");
+}
