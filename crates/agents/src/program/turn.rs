@@ -161,7 +161,7 @@ async fn in_place(
         }
     })?;
     let teller = Teller::new(turn, folder.clone());
-    let run = Run { settings, turn, base: place.base, protocol, child, teller, memories };
+    let run = Run { settings, turn, base: place.base, protocol, child, teller, memories, has_spoken: false };
     run.finish().await
 }
 
@@ -181,6 +181,7 @@ struct Run<'t> {
     child: Child,
     teller: Teller<'t>,
     memories: Memories,
+    has_spoken: bool,
 }
 
 type Answering<'t> = Pin<Box<dyn Future<Output = Reply> + Send + 't>>;
@@ -215,6 +216,7 @@ impl<'t> Run<'t> {
                         asked = Some((question, answering));
                     }
                     Step::Tell(update) => {
+                        self.has_spoken = true;
                         self.remember(&update).await;
                         match self.teller.tell(update).await {
                             Told::Heard => {}
@@ -384,8 +386,17 @@ impl<'t> Run<'t> {
                 Told::Failed(reason) => Ok(failed(reason)),
                 Told::Heard | Told::Interrupted => Ok(failed(self.reason(exit))),
             },
+            None if exit != Exit::Code(0) && !self.has_spoken && self.has_session() => {
+                // Some programs say only so that the session is gone; else every message of the context would fail.
+                self.remember(&Update::SessionGone).await;
+                Ok(failed(format!("{}; the next message begins a new session", self.reason(exit))))
+            }
             None => Ok(failed(self.reason(exit))),
         }
+    }
+
+    fn has_session(&self) -> bool {
+        self.memories.of(self.settings.kind.known().name).is_some()
     }
 
     fn reason(&self, exit: Exit) -> String {

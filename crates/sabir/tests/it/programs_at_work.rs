@@ -423,3 +423,24 @@ fn a_question_without_a_line_end_is_a_question() {
     assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
     assert_eq!(artifact(&task, "result")["parts"][0]["data"]["summary"], "y n", "{task}");
 }
+
+#[test]
+fn a_context_whose_session_is_gone_begins_a_new_one() {
+    // Like gemini, codex exec and opencode: an unknown session is a word on stderr and an exit code.
+    let bench = Bench::shell(
+        "case \"$*\" in *gone*) echo 'no such session' >&2; exit 42;; esac\n\
+         echo '{\"type\":\"init\",\"session_id\":\"gone\"}'\necho '{\"type\":\"result\",\"status\":\"success\"}'\n",
+    );
+    let desk = bench.serve("gemini", "mode = \"oneshot\"\napprove = \"none\"\n");
+    let first = send(&desk, message("one"));
+    let within = |text: &str| {
+        let mut params = message(text);
+        params["message"]["contextId"] = first["contextId"].clone();
+        send(&desk, params)
+    };
+    assert_eq!(state(&first), "TASK_STATE_COMPLETED", "{first}");
+    let lost = within("two");
+    assert_eq!(state(&lost), "TASK_STATE_FAILED", "{lost}");
+    assert!(reason(&lost).contains("no such session") && reason(&lost).contains("new session"), "{lost}");
+    assert_eq!(state(&within("three")), "TASK_STATE_COMPLETED");
+}
