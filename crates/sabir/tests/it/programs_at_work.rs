@@ -20,18 +20,15 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(interpreter: &str, program: &str) -> Self {
+    /// The program is a shell script.
+    fn shell(program: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let bench = Self { folder };
         fs::create_dir(bench.workspace()).unwrap();
         let path = bench.path("program");
-        fs::write(&path, format!("#!/usr/bin/env {interpreter}\n{program}")).unwrap();
+        fs::write(&path, format!("#!/bin/sh\n{program}")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         bench
-    }
-
-    fn shell(program: &str) -> Self {
-        Self::new("sh", program)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -229,10 +226,9 @@ fn programs_that_misbehave_fail_with_a_reason() {
 
 #[test]
 fn one_endless_line_and_broken_text_do_no_harm() {
-    let bench = Bench::new(
-        "python3",
-        "import sys\nout = sys.stdout.buffer\nfor _ in range(100): out.write(b'x' * (1 << 20))\nout.write(b'\\n')\n\
-         out.write(b'\\xff\\xfe{\"type\":\"assistant\"}\\n')\nout.write(b'{\"type\":\"result\",\"summary\":\"still here\"}\\n')\n",
+    let bench = Bench::shell(
+        "head -c 104857600 /dev/zero | tr '\\0' x\nprintf '\\n\\377\\376{\"type\":\"assistant\"}\\n'\n\
+         echo '{\"type\":\"result\",\"summary\":\"still here\"}'\n",
     );
     let config = bench.config("generic", "max_output = \"256MiB\"\n");
     let desk = Desk::configured(&config);
@@ -324,18 +320,14 @@ fn policies_answer_for_the_caller() {
 /// A session that was canceled early may never have been written down by its program.
 #[test]
 fn a_context_survives_the_loss_of_its_session() {
-    let bench = Bench::new(
-        "python3",
-        r#"import json, sys
-def say(**line):
-    print(json.dumps(line), flush=True)
-if "--resume" in sys.argv:
-    say(type="result", subtype="error_during_execution", is_error=True,
-        errors=["No conversation found with session ID: s1"])
-    sys.exit(1)
-sys.stdin.readline()
-say(type="system", subtype="init", session_id="s1")
-say(type="result", subtype="success", is_error=False, result="new")
+    let bench = Bench::shell(
+        r#"case "$*" in *--resume*)
+    echo '{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["No conversation found with session ID: s1"]}'
+    exit 1 ;;
+esac
+read -r prompt
+echo '{"type":"system","subtype":"init","session_id":"s1"}'
+echo '{"type":"result","subtype":"success","is_error":false,"result":"new"}'
 "#,
     );
     let desk = bench.serve("claude-code", "");
@@ -378,24 +370,24 @@ fn who_is_left_behind_does_not_cost_the_answer() {
 }
 
 /// Speaks the Agent Client Protocol, asks, and ends its turn without waiting for the answer.
-const IMPATIENT: &str = r#"import json, sys
-def say(**message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
-for line in sys.stdin:
-    call = json.loads(line)
-    if call.get("method") == "initialize":
-        say(id=call["id"], result={"protocolVersion": 1, "agentCapabilities": {}})
-    elif call.get("method") == "session/new":
-        say(id=call["id"], result={"sessionId": "s"})
-    elif call.get("method") == "session/prompt":
-        say(id=99, method="session/request_permission", params={"sessionId": "s", "toolCall": {"toolCallId": "t", "title": "rm"},
-            "options": [{"optionId": "yes", "name": "Allow", "kind": "allow_once"}, {"optionId": "no", "name": "Reject", "kind": "reject_once"}]})
-        say(method="session/update", params={"sessionId": "s", "update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "never mind"}}})
-        say(id=call["id"], result={"stopReason": "end_turn"})
+const IMPATIENT: &str = r#"say() { printf '{"jsonrpc":"2.0",%s}\n' "$1"; }
+while read -r line; do
+    case $line in
+    *'"initialize"'*) say '"id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}' ;;
+    *'"session/new"'*) say '"id":2,"result":{"sessionId":"s"}' ;;
+    *'"session/prompt"'*)
+        say '"id":99,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t","title":"rm"},
+            "options":[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}' | tr -d '\n'
+        echo
+        say '"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"never mind"}}}'
+        say '"id":3,"result":{"stopReason":"end_turn"}' ;;
+    esac
+done
 "#;
 
 #[test]
 fn a_program_that_does_not_wait_for_the_answer_is_not_waited_for() {
-    let bench = Bench::new("python3", IMPATIENT);
+    let bench = Bench::shell(IMPATIENT);
     let desk = bench.serve("acp", "");
     let task = send(&desk, message("x"));
     let id = task["id"].as_str().unwrap();
