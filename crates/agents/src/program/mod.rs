@@ -8,6 +8,7 @@ mod files;
 mod folder_name;
 mod memory;
 mod produced;
+mod run;
 pub mod settings;
 mod talk;
 mod telling;

@@ -1,0 +1,289 @@
+//! A program that runs: what it says is told, what it asks is asked, and it is ended whatever happens.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::Duration;
+
+use sabir_engine::{AgentError, Ended, Turn};
+use sabir_model::{Message, Part, State};
+
+use super::approval;
+use super::memory::{Memories, Memory};
+use super::settings::{Kind, Settings};
+use super::telling::{Teller, Told};
+use crate::process::{Child, Output};
+use crate::protocol::{Exit, Protocol, Step};
+use crate::update::{Question, Reply, Update};
+
+/// How long a program that was asked to stop may take to say that it has.
+const INTERRUPT_GRACE: Duration = Duration::from_millis(1500);
+/// A question that is asked on a terminal has no line end: who asks so is silent for this long.
+const SILENCE: Duration = Duration::from_millis(300);
+/// How long a program that has closed its output may take to end. Longer than its guard gives to those whom it leaves
+/// behind: they are not its fault.
+const LAST_WORDS: Duration = Duration::from_secs(4);
+
+/// How long a program that has finished its turn may take to end by itself.
+fn last_words(kind: Kind) -> Duration {
+    match kind {
+        // It does not end when its input does.
+        Kind::Goose => Duration::from_millis(200),
+        _ => Duration::from_secs(6),
+    }
+}
+
+pub(super) struct Run<'t> {
+    pub settings: &'t Settings,
+    pub turn: &'t Turn,
+    pub base: PathBuf,
+    pub protocol: Box<dyn Protocol>,
+    pub child: Child,
+    pub teller: Teller<'t>,
+    pub memories: Memories,
+    pub has_spoken: bool,
+}
+
+type Answering<'t> = Pin<Box<dyn Future<Output = Reply> + Send + 't>>;
+
+impl<'t> Run<'t> {
+    pub async fn finish(mut self) -> Result<Ended, AgentError> {
+        let outcome = self.until_told().await;
+        if let Ok(Ended::Completed(_)) = &outcome {
+            // It has finished and may still have to write its session down.
+            self.turn.last_word().await;
+            self.child.close_input();
+            let _ = tokio::time::timeout(last_words(self.settings.kind), self.quiet_end()).await;
+        }
+        self.child.stop().await;
+        outcome
+    }
+
+    async fn until_told(&mut self) -> Result<Ended, AgentError> {
+        let mut steps: VecDeque<Step> = self.protocol.begin().into();
+        let mut asked: Option<(Question, Answering<'t>)> = None;
+        let mut is_closed = false;
+        loop {
+            // Nothing else is told while a question stands: the task would look as if it went on.
+            while asked.is_none()
+                && let Some(step) = steps.pop_front()
+            {
+                match step {
+                    Step::Write(line) => self.write(&line).await,
+                    Step::CloseInput => self.child.close_input(),
+                    Step::Ask(question) => {
+                        let answering = self.ask(&question);
+                        asked = Some((question, answering));
+                    }
+                    Step::Tell(update) => {
+                        self.has_spoken = true;
+                        self.remember(&update).await;
+                        match self.teller.tell(update).await {
+                            Told::Heard => {}
+                            Told::Done => return Ok(Ended::Completed(Vec::new())),
+                            Told::Failed(reason) => return Ok(failed(reason)),
+                            Told::Interrupted => return Ok(failed("the program stopped before it was done".into())),
+                        }
+                    }
+                }
+            }
+            if is_closed {
+                return self.ended().await;
+            }
+            tokio::select! {
+                biased;
+                () = self.turn.cancelled() => return self.cancel().await,
+                reply = answered(&mut asked) => {
+                    if let Some((question, _)) = asked.take() {
+                        steps.extend(self.protocol.answer(&question, &reply));
+                    }
+                }
+                () = tokio::time::sleep(SILENCE), if self.settings.kind == Kind::Generic && asked.is_none() => {
+                    if let Some(line) = self.child.begun(|begun| self.protocol.is_question(begun)) {
+                        steps.extend(self.protocol.hear(&line));
+                    }
+                }
+                output = self.child.next() => match output {
+                    Output::Line(line) => {
+                        steps.extend(self.protocol.hear(&line));
+                        self.hear_on(&mut steps);
+                    }
+                    Output::Dropped(bytes) => {
+                        let words = format!("A line of {bytes} bytes was left out; the limit is {}", self.settings.max_line);
+                        steps.push_back(Step::Tell(Update::Progress(words)));
+                    }
+                    Output::TooMuch => {
+                        let limit = self.settings.max_output;
+                        return Ok(failed(format!("the program printed more than {limit} bytes and was stopped")));
+                    }
+                    Output::Closed => is_closed = true,
+                },
+            }
+            if is_closed || steps.iter().any(ends_turn) {
+                // Whoever answers now answers nobody.
+                asked = None;
+            }
+        }
+    }
+
+    /// Plain text that has come with what was heard is told with it: each piece is stored for itself, and a program may print
+    /// a million short lines. Whoever speaks in messages has chosen the pieces.
+    fn hear_on(&mut self, steps: &mut VecDeque<Step>) {
+        if self.settings.kind != Kind::Command {
+            return;
+        }
+        while matches!(steps.back(), Some(Step::Tell(Update::Text(_))))
+            && let Some(line) = self.child.whole_line()
+        {
+            for step in self.protocol.hear(&line) {
+                match (steps.back_mut(), step) {
+                    (Some(Step::Tell(Update::Text(text))), Step::Tell(Update::Text(more))) => text.push_str(&more),
+                    (_, step) => steps.push_back(step),
+                }
+            }
+        }
+    }
+
+    /// A program that does not read any more will end soon, or is ended by its time limit.
+    async fn write(&mut self, line: &str) {
+        if let Err(error) = self.child.write_line(line).await {
+            tracing::debug!(%error, "a program does not read");
+        }
+    }
+
+    /// The session counts from the moment it is known: a cancel in mid-turn does not lose it.
+    async fn remember(&mut self, update: &Update) {
+        let program = self.settings.kind.known().name;
+        match update {
+            Update::Init { session: Some(session), .. }
+                if self.memories.of(program).is_none_or(|memory| memory.session != *session) =>
+            {
+                self.memories.put(Memory::of(program, session, &self.base));
+            }
+            // Else every message of the context would fail from now on.
+            Update::SessionGone => self.memories.forget(program),
+            _ => return,
+        }
+        self.turn.remember(self.memories.text()).await;
+    }
+
+    fn ask(&self, question: &Question) -> Answering<'t> {
+        let (turn, limit) = (self.turn, self.settings.approval_timeout);
+        let question = question.clone();
+        Box::pin(async move {
+            let asking = turn.ask(State::InputRequired, approval::parts(&question));
+            let answer: Option<Result<Message, AgentError>> = match limit {
+                Some(limit) => tokio::time::timeout(limit, asking).await.ok(),
+                None => Some(asking.await),
+            };
+            match answer {
+                Some(Ok(message)) => approval::understand(&question, &message),
+                Some(Err(_)) => Reply::Nobody,
+                None => {
+                    turn.progress("Nobody answered in time, which means no").await;
+                    let words = Some("nobody answered in time".to_owned());
+                    approval::decided(&question, false, words).unwrap_or(Reply::Nobody)
+                }
+            }
+        })
+    }
+
+    /// The program is asked to stop where it can be asked, so that its session stays whole; else it is signalled.
+    async fn cancel(&mut self) -> Result<Ended, AgentError> {
+        let steps = self.protocol.interrupt();
+        if !steps.is_empty() {
+            for step in steps {
+                if let Step::Write(line) = step {
+                    self.write(&line).await;
+                }
+            }
+            let _ = tokio::time::timeout(INTERRUPT_GRACE, self.until_quiet()).await;
+        }
+        Ok(Ended::Canceled)
+    }
+
+    /// Reads on until the turn is over, and tells nobody.
+    async fn until_quiet(&mut self) {
+        loop {
+            let Output::Line(line) = self.child.next().await else { return };
+            for step in self.protocol.hear(&line) {
+                match step {
+                    Step::Tell(Update::Done { .. } | Update::Failed(_) | Update::Interrupted) => return,
+                    Step::Tell(update) => self.remember(&update).await,
+                    Step::Ask(question) => {
+                        for step in self.protocol.answer(&question, &Reply::Nobody) {
+                            if let Step::Write(line) = step {
+                                self.write(&line).await;
+                            }
+                        }
+                    }
+                    Step::Write(line) => self.write(&line).await,
+                    Step::CloseInput => {}
+                }
+            }
+        }
+    }
+
+    /// Reads to the end of the program, so that it never waits for us.
+    async fn quiet_end(&mut self) {
+        while !matches!(self.child.next().await, Output::Closed) {}
+        self.child.exit().await;
+    }
+
+    /// The program has closed its output without saying that it was done.
+    async fn ended(&mut self) -> Result<Ended, AgentError> {
+        // One that closed its output and lives on has nothing more to say.
+        let exit = match tokio::time::timeout(LAST_WORDS, self.child.exit()).await {
+            Ok(exit) => exit,
+            Err(_) => {
+                self.child.stop().await;
+                return Ok(failed("the program closed its output and did not end".into()));
+            }
+        };
+        match self.protocol.ended(&exit) {
+            Some(update) => match self.teller.tell(update).await {
+                Told::Done => Ok(Ended::Completed(Vec::new())),
+                Told::Failed(reason) => Ok(failed(reason)),
+                Told::Heard | Told::Interrupted => Ok(failed(self.reason(exit))),
+            },
+            None if exit != Exit::Code(0) && !self.has_spoken && self.has_session() => {
+                // Some programs say only so that the session is gone; else every message of the context would fail.
+                self.remember(&Update::SessionGone).await;
+                Ok(failed(format!("{}; the next message begins a new session", self.reason(exit))))
+            }
+            None => Ok(failed(self.reason(exit))),
+        }
+    }
+
+    fn has_session(&self) -> bool {
+        self.memories.of(self.settings.kind.known().name).is_some()
+    }
+
+    fn reason(&self, exit: Exit) -> String {
+        let how = match exit {
+            Exit::Code(0) => "the program ended without saying that it was done".to_owned(),
+            Exit::Code(code) => format!("the program ended with exit code {code}"),
+            Exit::Signal(signal) => format!("the program was ended by signal {signal}"),
+        };
+        match self.child.complaint() {
+            complaint if complaint.is_empty() => how,
+            complaint => format!("{how}: {complaint}"),
+        }
+    }
+}
+
+fn failed(reason: String) -> Ended {
+    Ended::Failed(vec![Part::text(reason)])
+}
+
+fn ends_turn(step: &Step) -> bool {
+    matches!(step, Step::Tell(Update::Done { .. } | Update::Failed(_) | Update::Interrupted))
+}
+
+/// The answer to the question that stands; never, if none does.
+async fn answered(asked: &mut Option<(Question, Answering<'_>)>) -> Reply {
+    match asked {
+        Some((_, answering)) => answering.await,
+        None => std::future::pending().await,
+    }
+}
