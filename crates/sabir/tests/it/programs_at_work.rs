@@ -436,3 +436,37 @@ fn a_context_whose_session_is_gone_begins_a_new_one() {
     assert!(reason(&lost).contains("no such session") && reason(&lost).contains("new session"), "{lost}");
     assert_eq!(state(&within("three")), "TASK_STATE_COMPLETED");
 }
+
+/// Like Claude Code: asks for leave, and when it is started again with its session, goes on.
+const ASKING_CLAUDE: &str = r#"read -r prompt
+echo '{"type":"system","subtype":"init","session_id":"s1"}'
+case "$*" in *--resume*)
+    echo '{"type":"result","subtype":"success","is_error":false,"result":"went on"}'
+    exit ;;
+esac
+echo '{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}}'
+read -r answer
+"#;
+
+#[test]
+fn a_question_outlives_the_server_and_its_answer_resumes_the_session() {
+    let bench = Bench::shell(ASKING_CLAUDE);
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("sabir.toml"), bench.config("claude-code", "")).unwrap();
+    let call = |server: &Sabir, params: Value| {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}).to_string();
+        server.http().exchange("POST", RPC, &[], body.as_bytes()).unwrap().json()["result"]["task"].clone()
+    };
+    let server = Options::new(SABIR, folder.path()).start();
+    let parked = call(&server, message("go"));
+    assert_eq!(state(&parked), "TASK_STATE_INPUT_REQUIRED", "{parked}");
+    server.kill();
+
+    let server = Options::new(SABIR, folder.path()).start();
+    let mut answer = message("yes");
+    answer["message"]["taskId"] = parked["id"].clone();
+    let task = call(&server, answer);
+    assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+    assert_eq!(artifact(&task, "result")["parts"][0]["data"]["summary"], "went on", "{task}");
+    server.kill();
+}
