@@ -169,7 +169,7 @@ pub(crate) fn data_part() -> Result<Part, AgentError> {
 
 /// What was said in an earlier task: the caller's texts, then the answer's.
 fn exchange(task: &Task) -> Vec<String> {
-    let said = task.history.iter().map(Message::text);
+    let said = task.history.iter().map(|message| message.text());
     let made = task.artifacts.iter().flat_map(|artifact| &artifact.parts).filter_map(Part::as_text).map(String::from);
     said.chain(made).map(|text| text.trim_end().to_owned()).filter(|text| !text.is_empty()).collect()
 }

@@ -30,10 +30,10 @@ impl Engine {
                     let Some(task) = lease.task() else { return Err(Error::TaskNotFound(cancel.task)) };
                     if task.status.state.is_terminal() {
                         lease.release();
-                        break Err(Error::NotCancelable(task.id));
+                        break Err(Error::NotCancelable(task.id.clone()));
                     }
                     let keep = self.core.feed.open(found.key.clone());
-                    let start = Start::End { task: Box::new(task), ending: Ending::Cancel, inbox: Vec::new() };
+                    let start = Start::End { task, ending: Ending::Cancel, inbox: Vec::new() };
                     let (room, tickets, done) = (None, Vec::new(), Some(done));
                     drive::start(&self.core, &agency, Assignment { lease, control, start, room, tickets, done });
                     match stopped.await {
@@ -49,11 +49,11 @@ impl Engine {
             }
         };
         match refused {
-            Ok(Some(task)) => Ok(Answer::Task(Box::new(task))),
+            Ok(Some(task)) => Ok(Answer::Task(task)),
             Ok(None) => Err(Error::TaskNotFound(cancel.task)),
             Err(error @ Error::NotCancelable(_)) if cancel.on_finished != OnFinishedCancel::Refuse => {
                 let task = self.task(caller, Some(&found.key.agent), &cancel.task).await?;
-                if cancel.on_finished.leaves(task.born) { Ok(Answer::Task(Box::new(task))) } else { Err(error) }
+                if cancel.on_finished.leaves(task.born) { Ok(Answer::Task(task)) } else { Err(error) }
             }
             Err(error) => Err(error),
         }

@@ -34,11 +34,12 @@ impl Engine {
             if send.after.is_some_and(|after| after > before.seq) {
                 return Err(beyond(before.seq));
             }
-            let message = Message {
+            let message = Arc::new(Message {
                 task: Some(before.id.clone()),
                 context: Some(before.context.clone()),
+                request_metadata: send.metadata.clone(),
                 ..send.message.clone()
-            };
+            });
             let (done, stored) = oneshot::channel();
             let keep = self.core.feed.open(key.clone());
             match lease.take() {
@@ -62,7 +63,7 @@ impl Engine {
                 Ok(control) => {
                     if before.status.state.is_terminal() {
                         lease.release();
-                        return Err(Error::TaskFinished(before.id));
+                        return Err(Error::TaskFinished(before.id.clone()));
                     }
                     let room = agency.schedule.enter((key.owner.clone(), before.context.clone()));
                     if matches!(room, Room::None) {
@@ -71,7 +72,7 @@ impl Engine {
                     }
                     lease.expect_more();
                     let key = send.idempotency.clone();
-                    let start = Start::Deliver { task: Box::new(before.clone()), message, key };
+                    let start = Start::Deliver { task: before.clone(), message, key };
                     let tickets = std::mem::take(&mut tickets);
                     let assignment = Assignment { lease, control, start, room: Some(room), tickets, done: Some(done) };
                     drive::start(&self.core, agency, assignment);
@@ -80,7 +81,7 @@ impl Engine {
             // A driver that let go before it heard us drops the question; then we ask again.
             if let Ok(stored) = stored.await {
                 stored?;
-                return Ok(Sent { lease: keep, entrance: Entrance::Continued(Box::new(before)) });
+                return Ok(Sent { lease: keep, entrance: Entrance::Continued(before) });
             }
         }
     }

@@ -34,7 +34,10 @@ impl Entry {
     pub(crate) fn weight(&self) -> usize {
         256 + match &self.event {
             Event::Created(created) => weight_of(&created.message),
-            Event::Status(change) => change.status.message.iter().chain(&change.input).map(weight_of).sum(),
+            Event::Status(change) => {
+                let messages = change.status.message.iter().chain(&change.input);
+                messages.map(|message| weight_of(message)).sum()
+            }
             Event::Artifact(chunk) => {
                 parts_weight(&chunk.artifact.parts)
                     + chunk.artifact.metadata.as_ref().map_or(0, |json| json.as_str().len())

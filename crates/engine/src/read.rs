@@ -1,5 +1,7 @@
 //! Looking: one task, or a page of them.
 
+use std::sync::Arc;
+
 use sabir_model::{AgentId, Caller, ContextId, Cursor, Error, Get, List, Page, State, Task, TaskId, Wanted};
 use sabir_store::{Query, TaskRow};
 
@@ -29,13 +31,12 @@ enum Whereabouts {
 impl Engine {
     pub(crate) async fn get(&self, caller: &Caller, get: Get) -> Result<Answer, Error> {
         self.check_agent(get.agent.as_ref())?;
-        let mut task = self.task(caller, get.agent.as_ref(), &get.task).await?;
+        let task = self.task(caller, get.agent.as_ref(), &get.task).await?;
         if get.earlier == Wanted::Yes {
             let earlier = self.earlier(&task).await?;
-            return Ok(Answer::Conversation(Box::new(task), earlier));
+            return Ok(Answer::Conversation(task, earlier));
         }
-        task.trim_history(get.history);
-        Ok(Answer::Task(Box::new(task)))
+        Ok(Answer::Task(task.with_history(get.history)))
     }
 
     /// The tasks of its context that came before this one, oldest first.
@@ -77,7 +78,7 @@ impl Engine {
     }
 
     /// The whole task, as of its last stored event.
-    pub(crate) async fn task(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Task, Error> {
+    pub(crate) async fn task(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Arc<Task>, Error> {
         let first = self.first(agent);
         if let Some(task) = self.core.feed.find(&caller.owner, first, id).and_then(|lease| lease.task()) {
             return Ok(task);
@@ -86,7 +87,7 @@ impl Engine {
         if found.is_none() && first != agent {
             found = self.core.store.get(&caller.owner, agent, id).await.map_err(told)?;
         }
-        found.ok_or_else(|| Error::TaskNotFound(id.clone()))
+        found.map(Arc::new).ok_or_else(|| Error::TaskNotFound(id.clone()))
     }
 
     /// Where a task is and how it stands, without its content.

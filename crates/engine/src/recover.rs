@@ -3,6 +3,8 @@
 //! Queued tasks run, waiting ones keep waiting, and what was running when the last process died fails
 //! with a reason or runs again, as the settings say.
 
+use std::sync::Arc;
+
 use sabir_model::{Error, Event, Message, State, Task};
 use sabir_store::{Pending, TaskNo};
 
@@ -38,8 +40,8 @@ impl Engine {
         Ok(())
     }
 
-    fn plan(&self, task: Task, first: Option<Message>, inbox: Vec<Message>) -> Option<Start> {
-        let task = Box::new(task);
+    fn plan(&self, task: Task, first: Option<Arc<Message>>, inbox: Vec<Message>) -> Option<Start> {
+        let (task, inbox): (_, Vec<_>) = (Arc::new(task), inbox.into_iter().map(Arc::new).collect());
         let Ok(agency) = self.agency(Some(&task.agent)) else {
             let reason = format!("interrupted: agent {} is no longer configured", task.agent);
             // A task that waits may wait for its agent to come back too.
@@ -67,7 +69,7 @@ impl Engine {
 
     /// The message that began the present turn. An agent that resumes goes on with the newest one; any
     /// other begins the turn again, and an answer in the middle of it is not its beginning.
-    async fn turn_message(&self, no: TaskNo, task: &Task) -> Result<Option<Message>, Error> {
+    async fn turn_message(&self, no: TaskNo, task: &Task) -> Result<Option<Arc<Message>>, Error> {
         let resumes = self.agency(Some(&task.agent)).is_ok_and(|agency| agency.hosted.agent.resumes());
         if task.status.state != State::Working || resumes || self.core.settings.recovery == Recovery::Fail {
             return Ok(task.history.last().cloned());

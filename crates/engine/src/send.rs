@@ -206,14 +206,15 @@ impl Engine {
                 lease.release();
                 return Err(Error::Busy(agency.hosted.id.clone()));
             }
-            Room::Later { behind: Some(task), .. } => Some(reply(
-                vec![Part::text(format!("waiting for task {task} of this context, which needs an answer"))],
-                context.clone(),
-            )),
+            Room::Later { behind: Some(task), .. } => {
+                let text = format!("waiting for task {task} of this context, which needs an answer");
+                Some(Arc::new(reply(vec![Part::text(text)], context.clone())))
+            }
             Room::Now(_) | Room::Later { behind: None, .. } => None,
         };
         let message = Message { task: Some(task.clone()), context: Some(context.clone()), ..send.message.clone() };
-        let created = Created { message, metadata: send.metadata.clone(), note, time: self.core.clock.now() };
+        let created =
+            Created { message: Arc::new(message), metadata: send.metadata.clone(), note, time: self.core.clock.now() };
         let (done, stored) = oneshot::channel();
         let keep = self.core.feed.open(key);
         let start = Start::Create { created: created.clone(), context, born: send.born, key: send.idempotency.clone() };

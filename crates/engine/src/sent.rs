@@ -1,5 +1,7 @@
 //! What the sender of a message is told, and when.
 
+use std::sync::Arc;
+
 use sabir_model::{Created, Delivery, Error, Seq, Task};
 
 use crate::Answer;
@@ -19,7 +21,7 @@ pub(crate) enum Entrance {
     /// It made the task, by this event.
     Created(Box<Created>),
     /// It found the task like this.
-    Continued(Box<Task>),
+    Continued(Arc<Task>),
     /// It had come before.
     Joined,
 }
@@ -57,9 +59,8 @@ impl Sent {
             born: task.born,
         });
         let Some(birth) = birth else { return Err(Error::TaskNotFound(key.task.clone())) };
-        let mut task = Task::create(key.task.clone(), birth, Created::clone(created));
-        task.trim_history(history);
-        Ok(Answer::Task(Box::new(task)))
+        let task = Arc::new(Task::create(key.task.clone(), birth, Created::clone(created)));
+        Ok(Answer::Task(task.with_history(history)))
     }
 
     async fn until_settled(&self, engine: &Engine) {
@@ -72,8 +73,7 @@ impl Sent {
     }
 
     fn now(&self, history: Option<u32>) -> Result<Answer, Error> {
-        let mut task = self.lease.task().ok_or_else(|| Error::TaskNotFound(self.lease.key.task.clone()))?;
-        task.trim_history(history);
-        Ok(Answer::Task(Box::new(task)))
+        let task = self.lease.task().ok_or_else(|| Error::TaskNotFound(self.lease.key.task.clone()))?;
+        Ok(Answer::Task(task.with_history(history)))
     }
 }

@@ -26,7 +26,7 @@ pub struct Subscription {
     born: Birth,
     cursor: Seq,
     /// To be shown before anything else.
-    snapshot: Option<Box<Task>>,
+    snapshot: Option<Arc<Task>>,
     /// The last event that was read ended a turn.
     saw_end: bool,
     is_over: bool,
@@ -36,7 +36,7 @@ pub struct Subscription {
 /// What a reader gets at once.
 pub enum Batch {
     /// The task as it is now; its number is that of the last event in it.
-    Snapshot(Box<Task>),
+    Snapshot(Arc<Task>),
     Events(Vec<Arc<Entry>>),
 }
 
@@ -77,7 +77,7 @@ impl Subscription {
             Some(after) => (after, None),
             None => {
                 let task = lease.task().ok_or_else(missing)?;
-                (task.seq, Some(Box::new(task)))
+                (task.seq, Some(task))
             }
         };
         Ok(Self {
@@ -95,12 +95,12 @@ impl Subscription {
 
     /// With a snapshot of an earlier moment, moved on by the event that took the message in, and then
     /// everything since.
-    pub(crate) fn start_with(engine: &Engine, lease: Lease, mut snapshot: Box<Task>) -> Self {
+    pub(crate) fn start_with(engine: &Engine, lease: Lease, mut snapshot: Arc<Task>) -> Self {
         if let Found::Entries(entries) = lease.after(snapshot.seq)
             && let Some(first) = entries.first()
             && matches!(&first.event, Event::Status(change) if !change.input.is_empty())
         {
-            apply(&mut snapshot, &first.event);
+            apply(Arc::make_mut(&mut snapshot), &first.event);
         }
         Self {
             core: engine.core.clone(),
@@ -129,7 +129,7 @@ impl Subscription {
     }
 
     /// The whole task, which is at least as far as what has been read.
-    pub fn whole(&self) -> Option<Task> {
+    pub fn whole(&self) -> Option<Arc<Task>> {
         self.lease.task()
     }
 

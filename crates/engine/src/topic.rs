@@ -41,7 +41,7 @@ pub(crate) struct Topic {
 #[derive(Default)]
 struct Held {
     no: Option<TaskNo>,
-    task: Option<Task>,
+    task: Option<Arc<Task>>,
     tail: VecDeque<Arc<Entry>>,
     tail_weight: usize,
     run: Option<mpsc::UnboundedSender<Control>>,
@@ -78,7 +78,7 @@ pub(crate) enum Control {
 
 /// A message for a task that a driver has.
 pub(crate) struct Delivered {
-    pub(crate) message: Message,
+    pub(crate) message: Arc<Message>,
     pub(crate) key: Option<IdempotencyKey>,
     pub(crate) tickets: Vec<Ticket>,
     pub(crate) done: oneshot::Sender<Result<(), sabir_model::Error>>,
@@ -112,7 +112,7 @@ impl Topic {
                 // The driver of a task that is just being made may have been faster.
                 if held.task.is_none() {
                     self.mark.set(Mark { seq: task.seq, rest: rest_of(&task, held.run.is_some()) });
-                    held.task = Some(task);
+                    held.task = Some(Arc::new(task));
                 }
                 Ok(())
             })
@@ -124,14 +124,14 @@ impl Topic {
         }
     }
 
-    /// A copy of the task as of its last stored event.
-    pub(crate) fn task(&self) -> Option<Task> {
+    /// The task as of its last stored event.
+    pub(crate) fn task(&self) -> Option<Arc<Task>> {
         lock(&self.held).task.clone()
     }
 
     /// Looks at the task without copying it. `None` until its first event is stored.
     pub(crate) fn look<T>(&self, at: impl FnOnce(&Task) -> T) -> Option<T> {
-        lock(&self.held).task.as_ref().map(at)
+        lock(&self.held).task.as_deref().map(at)
     }
 
     pub(crate) fn no(&self) -> Option<TaskNo> {
@@ -249,10 +249,10 @@ impl Topic {
 impl Held {
     fn fold(&mut self, id: &TaskId, birth: Option<&TaskBirth>, entry: &Entry) {
         match (&mut self.task, &entry.event, birth) {
-            (Some(task), event, _) if entry.seq == task.seq + 1 => apply(task, event),
+            (Some(task), event, _) if entry.seq == task.seq + 1 => apply(Arc::make_mut(task), event),
             (Some(_), _, _) => {}
             (None, Event::Created(created), Some(birth)) => {
-                self.task = Some(Task::create(id.clone(), birth.clone(), created.clone()));
+                self.task = Some(Arc::new(Task::create(id.clone(), birth.clone(), created.clone())));
             }
             (None, _, _) => {}
         }

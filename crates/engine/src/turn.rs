@@ -17,7 +17,7 @@ use crate::beacon::Beacon;
 use crate::read::CONVERSATION;
 
 pub struct Turn {
-    pub(crate) message: Message,
+    pub(crate) message: Arc<Message>,
     pub(crate) task: TaskId,
     pub(crate) context: ContextId,
     pub(crate) owner: Owner,
@@ -47,7 +47,7 @@ pub enum Said {
 pub struct Ask {
     pub state: State,
     pub parts: Vec<Part>,
-    pub answer: oneshot::Sender<Message>,
+    pub answer: oneshot::Sender<Arc<Message>>,
 }
 
 /// A piece of an artifact. The id is the agent's own name for it, the same for every piece.
@@ -129,7 +129,7 @@ impl Turn {
 
     /// Asks the caller in mid-turn. The task waits, the stream stays open, and this returns the answer: the first message
     /// that comes after the question. Those from before are turns of their own.
-    pub async fn ask(&self, state: State, parts: Vec<Part>) -> Result<Message, AgentError> {
+    pub async fn ask(&self, state: State, parts: Vec<Part>) -> Result<Arc<Message>, AgentError> {
         let (answer, answered) = oneshot::channel();
         self.say(Said::Ask(Box::new(Ask { state, parts, answer }))).await;
         answered.await.map_err(|_| AgentError("the turn was stopped before it was answered".into()))
@@ -157,7 +157,7 @@ impl Turn {
     }
 
     /// The message that began the task: this one, unless the task has had turns before.
-    pub async fn opening(&self) -> Result<Message, AgentError> {
+    pub async fn opening(&self) -> Result<Arc<Message>, AgentError> {
         let task = self.store.get(&self.owner, Some(&self.agent), &self.task).await?;
         let first = task.and_then(|task| task.history.into_iter().next());
         Ok(first.unwrap_or_else(|| self.message.clone()))

@@ -17,7 +17,7 @@ fn decides(bencher: Bencher<'_, '_>, what: &str) {
     let standing = task.standing();
     let command = || match what {
         "begin" => Command::Begin { input: vec![] },
-        "make" => Command::Make { artifact: artifact(), append: false, last: true },
+        "make" => Command::Make { artifact: artifact().into(), append: false, last: true, metadata: None },
         _ => Command::Finish { outcome: Outcome::Completed(None), usage: None, unread: vec![] },
     };
     bencher.with_inputs(command).bench_values(|command| decide(black_box(&standing), command, now()));
@@ -29,7 +29,7 @@ fn applies_a_chunk(bencher: Bencher<'_, '_>, before: u64) {
     let mut task = working();
     let mut standing = task.standing();
     let mut next = |task: &mut Task, append| {
-        let command = Command::Make { artifact: artifact(), append, last: false };
+        let command = Command::Make { artifact: artifact().into(), append, last: false, metadata: None };
         let decision = decide(&standing, command, now()).expect("a run may make things");
         for event in &decision.events {
             standing.follow(event);
@@ -52,7 +52,7 @@ fn lives(bencher: Bencher<'_, '_>) {
         let mut standing: Standing = task.standing();
         for command in [
             Command::Begin { input: vec![] },
-            Command::Make { artifact: artifact(), append: false, last: true },
+            Command::Make { artifact: artifact().into(), append: false, last: true, metadata: None },
             Command::Finish { outcome: Outcome::Completed(None), usage: None, unread: vec![] },
         ] {
             for event in decide(&standing, command, now()).expect("a run may do this").events {
@@ -74,6 +74,7 @@ fn submitted() -> Task {
         references: vec![],
         extensions: vec![],
         metadata: None,
+        request_metadata: None,
     };
     let birth = TaskBirth {
         context: ContextId::parse("019a1e0c-3f06-7270-8974-eeab62b9e3da").expect("an id"),
@@ -82,7 +83,7 @@ fn submitted() -> Task {
         born: Birth(1),
     };
     let id = TaskId::parse("019a1e0c-3f06-7270-8974-eeac97a3d228").expect("an id");
-    Task::create(id, birth, Created { message, metadata: None, note: None, time: now() })
+    Task::create(id, birth, Created { message: message.into(), metadata: None, note: None, time: now() })
 }
 
 fn working() -> Task {

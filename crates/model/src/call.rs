@@ -3,6 +3,8 @@
 //! Every dialect and binding meets here. Where mounts or dialects differ in behaviour, the call has a
 //! field for it, so that the engine never asks which version it talks to.
 
+use std::sync::Arc;
+
 use crate::{
     AgentId, Birth, ContextId, Cursor, IdempotencyKey, Json, Message, PushConfig, PushConfigId, Seq, State, Task,
     TaskId, Timestamp,
@@ -228,9 +230,10 @@ pub enum PushCall {
 /// What a call is answered, `S` being the stream of events that the engine hands out.
 #[derive(Debug)]
 pub enum Answer<S> {
-    Task(Box<Task>),
+    /// Shared with everybody else who reads the same task at the same moment.
+    Task(Arc<Task>),
     /// A task and those of its context that came before it, oldest first.
-    Conversation(Box<Task>, Vec<Task>),
+    Conversation(Arc<Task>, Vec<Task>),
     /// A direct message; there is no task.
     Message(Box<Message>),
     Page(Box<Page>),

@@ -3,6 +3,8 @@
 //! Only what a stream shows takes a number. Whatever else must be stored rides on the shown event
 //! beside it: the caller's message on the `working` that it starts, the usage on the last status.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Artifact, Json, Message, Status, Timestamp};
@@ -21,12 +23,12 @@ pub enum Event {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Created {
-    pub message: Message,
+    pub message: Arc<Message>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
     /// What the task waits for, when it cannot start at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<Message>,
+    pub note: Option<Arc<Message>>,
     pub time: Timestamp,
 }
 
@@ -38,20 +40,26 @@ pub struct StatusChange {
     pub is_final: bool,
     /// The caller's messages that this change takes into the history.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub input: Vec<Message>,
+    pub input: Vec<Arc<Message>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// What the agent says about this event itself, beside the metadata of its message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Json>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chunk {
     /// The artifact's place in the task, by first appearance.
     pub index: u32,
-    pub artifact: Artifact,
+    pub artifact: Arc<Artifact>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub append: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     pub last: bool,
+    /// What the agent says about this event itself, beside the metadata of the artifact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Json>,
 }
 
 /// What a turn has cost so far.

@@ -4,12 +4,12 @@
 //! clock, awaits or locks, so replaying the log rebuilds the task exactly and a test can live through
 //! a week of it at once.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::{
-    Artifact, ArtifactId, Chunk, Created, Error, Event, Message, Part, Seq, State, Status, StatusChange, Task, TaskId,
-    Timestamp, Usage,
+    Artifact, ArtifactId, Chunk, Created, Error, Event, Json, Message, Part, Seq, State, Status, StatusChange, Task,
+    TaskId, Timestamp, Usage,
 };
 
 /// What the rules must know of a task: little, so that asking them never needs the whole of it.
@@ -46,33 +46,33 @@ struct OpenArtifact {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// A caller's message for this task.
-    Deliver(Message),
+    Deliver(Arc<Message>),
     /// The caller wants it to stop. Messages that nobody will take up any more go into the history.
-    Cancel { unread: Vec<Message> },
+    Cancel { unread: Vec<Arc<Message>> },
     /// A run takes up the task, with the messages that waited for it.
-    Begin { input: Vec<Message> },
+    Begin { input: Vec<Arc<Message>> },
     /// The run tells how it goes, in words or just by a sign of life.
-    Say(Option<Message>),
+    Say { message: Option<Arc<Message>>, metadata: Option<Json> },
     /// The run has made something.
-    Make { artifact: Artifact, append: bool, last: bool },
+    Make { artifact: Arc<Artifact>, append: bool, last: bool, metadata: Option<Json> },
     /// The run asks in the middle of its turn and stays alive.
-    Ask { state: State, question: Message },
+    Ask { state: State, question: Arc<Message> },
     /// The turn is over. Messages that nobody will take up any more go into the history.
-    Finish { outcome: Outcome, usage: Option<Usage>, unread: Vec<Message> },
+    Finish { outcome: Outcome, usage: Option<Usage>, unread: Vec<Arc<Message>> },
     /// The turn ended by asking, and a message that came before is the answer: another turn follows.
-    AskedAndAnswered { state: State, question: Option<Message> },
+    AskedAndAnswered { state: State, question: Option<Arc<Message>> },
 }
 
 /// How a turn ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    Completed(Option<Message>),
-    Failed(Option<Message>),
-    Rejected(Option<Message>),
-    Canceled(Option<Message>),
+    Completed(Option<Arc<Message>>),
+    Failed(Option<Arc<Message>>),
+    Rejected(Option<Arc<Message>>),
+    Canceled(Option<Arc<Message>>),
     /// The turn ends by asking; the next message starts another one.
-    InputRequired(Option<Message>),
-    AuthRequired(Option<Message>),
+    InputRequired(Option<Arc<Message>>),
+    AuthRequired(Option<Arc<Message>>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -86,11 +86,11 @@ pub struct Decision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// A new turn is due for this message.
-    StartRun(Message),
+    StartRun(Arc<Message>),
     /// The message waits until the present turn is over.
-    Enqueue(Message),
+    Enqueue(Arc<Message>),
     /// The parked run gets its answer.
-    AnswerRun(Message),
+    AnswerRun(Arc<Message>),
     /// The run answers with its own last state; nobody speaks for it.
     StopRun,
     /// A run that was due is not wanted any more.
@@ -120,8 +120,16 @@ pub fn decide(task: &Standing, command: Command, now: Timestamp) -> Result<Decis
         (_, _) if task.state.is_terminal() => Ok(Decision::default()),
 
         (Command::Begin { input }, _) => Ok(says(change(State::Working, Option::None, now, input))),
-        (Command::Say(message), _) => Ok(says(change(State::Working, message, now, Vec::new()))),
-        (Command::Make { artifact, append, last }, _) => Ok(says(task.chunk(artifact, append, last))),
+        (Command::Say { message, metadata }, _) => {
+            let mut event = change(State::Working, message, now, Vec::new());
+            if let Event::Status(change) = &mut event {
+                change.metadata = metadata;
+            }
+            Ok(says(event))
+        }
+        (Command::Make { artifact, append, last, metadata }, _) => {
+            Ok(says(task.chunk(artifact, append, last, metadata)))
+        }
         (Command::Ask { state, question }, _) => Ok(says(change(state, Some(question), now, Vec::new()))),
         // Whoever reads along must not take this for the end.
         (Command::AskedAndAnswered { state, question }, _) => Ok(says(change(state, question, now, Vec::new()))),
@@ -137,8 +145,8 @@ pub fn apply(task: &mut Task, event: &Event) {
     match event {
         Event::Created(_) => {}
         Event::Status(change) => task.change_status(change.clone()),
-        Event::Artifact(Chunk { index, artifact, append, last }) => {
-            task.put_chunk(*index, Cow::Borrowed(artifact), *append, *last);
+        Event::Artifact(Chunk { index, artifact, append, last, .. }) => {
+            task.put_chunk(*index, artifact.clone(), *append, *last);
         }
     }
 }
@@ -149,8 +157,8 @@ pub fn apply_owned(task: &mut Task, event: Event) {
     match event {
         Event::Created(_) => {}
         Event::Status(change) => task.change_status(change),
-        Event::Artifact(Chunk { index, artifact, append, last }) => {
-            task.put_chunk(index, Cow::Owned(artifact), append, last);
+        Event::Artifact(Chunk { index, artifact, append, last, .. }) => {
+            task.put_chunk(index, artifact, append, last);
         }
     }
 }
@@ -187,11 +195,11 @@ impl Task {
         self.usage = change.usage.or(self.usage);
     }
 
-    fn put_chunk(&mut self, index: u32, artifact: Cow<'_, Artifact>, append: bool, last: bool) {
+    fn put_chunk(&mut self, index: u32, artifact: Arc<Artifact>, append: bool, last: bool) {
         match self.artifacts.get_mut(index as usize) {
-            Some(known) if append => known.extend(&artifact),
-            Some(known) => *known = artifact.into_owned(),
-            None => self.artifacts.push(artifact.into_owned()),
+            Some(known) if append => Arc::make_mut(known).extend(&artifact),
+            Some(known) => *known = artifact,
+            None => self.artifacts.push(artifact),
         }
         let open = self.open.iter().position(|open| *open == index);
         match (open, last) {
@@ -263,14 +271,14 @@ impl Standing {
         }
     }
 
-    fn chunk(&self, artifact: Artifact, append: bool, last: bool) -> Event {
+    fn chunk(&self, artifact: Arc<Artifact>, append: bool, last: bool, metadata: Option<Json>) -> Event {
         let known = self.places.get(&artifact.id).copied();
         let index = known.unwrap_or(self.artifacts.len() as u32);
         // There is nothing to append to before the first chunk.
-        Event::Artifact(Chunk { index, artifact, append: append && known.is_some(), last })
+        Event::Artifact(Chunk { index, artifact, append: append && known.is_some(), last, metadata })
     }
 
-    fn finish(&self, outcome: Outcome, usage: Option<Usage>, unread: Vec<Message>, now: Timestamp) -> Vec<Event> {
+    fn finish(&self, outcome: Outcome, usage: Option<Usage>, unread: Vec<Arc<Message>>, now: Timestamp) -> Vec<Event> {
         let (state, message) = match outcome {
             Outcome::Completed(message) => (State::Completed, message),
             Outcome::Failed(message) => (State::Failed, message),
@@ -286,12 +294,12 @@ impl Standing {
             .enumerate()
             .filter(|(_, artifact)| artifact.is_open)
             .map(|(index, artifact)| {
-                let closing = Artifact::new(artifact.id.clone(), vec![Part::text("")]);
-                Event::Artifact(Chunk { index: index as u32, artifact: closing, append: true, last: true })
+                let artifact = Arc::new(Artifact::new(artifact.id.clone(), vec![Part::text("")]));
+                Event::Artifact(Chunk { index: index as u32, artifact, append: true, last: true, metadata: None })
             })
             .collect();
         let status = Status { state, message, time: now };
-        events.push(Event::Status(StatusChange { status, is_final: true, input: unread, usage }));
+        events.push(Event::Status(StatusChange { status, is_final: true, input: unread, usage, metadata: None }));
         events
     }
 }
@@ -304,8 +312,9 @@ fn says(event: Event) -> Decision {
     Decision { events: vec![event], actions: Vec::new() }
 }
 
-fn change(state: State, message: Option<Message>, now: Timestamp, input: Vec<Message>) -> Event {
-    Event::Status(StatusChange { status: Status { state, message, time: now }, is_final: false, input, usage: None })
+fn change(state: State, message: Option<Arc<Message>>, now: Timestamp, input: Vec<Arc<Message>>) -> Event {
+    let status = Status { state, message, time: now };
+    Event::Status(StatusChange { status, is_final: false, input, usage: None, metadata: None })
 }
 
 #[cfg(test)]

@@ -26,6 +26,10 @@ pub struct Message {
     pub extensions: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
+    /// Metadata of the request that carried the message to a task which existed already. The agent gets it; no dialect
+    /// spells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_metadata: Option<Json>,
 }
 
 impl Message {
@@ -40,6 +44,7 @@ impl Message {
             references: Vec::new(),
             extensions: Vec::new(),
             metadata: None,
+            request_metadata: None,
         }
     }
 

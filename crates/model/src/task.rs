@@ -1,6 +1,7 @@
 //! The task as a reader sees it: all events so far, folded.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +46,7 @@ impl State {
 pub struct Status {
     pub state: State,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<Message>,
+    pub message: Option<Arc<Message>>,
     pub time: Timestamp,
 }
 
@@ -72,12 +73,12 @@ pub struct Task {
     /// The turn is over: the task is finished, or its last turn ended by asking.
     pub turn_over: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub artifacts: Vec<Artifact>,
+    pub artifacts: Vec<Arc<Artifact>>,
     /// Those of them, by their places, whose last chunk is still to come.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<u32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub history: Vec<Message>,
+    pub history: Vec<Arc<Message>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,5 +94,30 @@ impl Task {
             let surplus = self.history.len().saturating_sub(length as usize);
             self.history.drain(..surplus);
         }
+    }
+
+    /// The task with at most the `length` newest messages of its history. The messages are shared, not copied.
+    pub fn with_history(self: &Arc<Self>, length: Option<u32>) -> Arc<Self> {
+        let length = length.map_or(usize::MAX, |length| length as usize);
+        if self.history.len() <= length {
+            return self.clone();
+        }
+        let history = self.history[self.history.len() - length..].to_vec();
+        Arc::new(Self {
+            id: self.id.clone(),
+            context: self.context.clone(),
+            agent: self.agent.clone(),
+            owner: self.owner.clone(),
+            born: self.born,
+            created: self.created,
+            status: self.status.clone(),
+            turn_over: self.turn_over,
+            artifacts: self.artifacts.clone(),
+            open: self.open.clone(),
+            history,
+            metadata: self.metadata.clone(),
+            usage: self.usage,
+            seq: self.seq,
+        })
     }
 }

@@ -78,6 +78,7 @@ fn events() -> Vec<Event> {
         references: vec![],
         extensions: vec![],
         metadata: None,
+        request_metadata: None,
     };
     let time = Timestamp::from_millis(1_770_000_000_000);
     let status = |state: State| {
@@ -87,14 +88,15 @@ fn events() -> Vec<Event> {
             is_final,
             input: vec![],
             usage: None,
+            metadata: None,
         })
     };
     let artifact = ArtifactId::parse("019a1e0c-3f06-7270-8974-eead44ed78ff").expect("an id");
     let artifact = Artifact::new(artifact, vec![Part::text("echo: bench 000000000001")]);
     vec![
-        Event::Created(Created { message, metadata: None, note: None, time }),
+        Event::Created(Created { message: message.into(), metadata: None, note: None, time }),
         status(State::Working),
-        Event::Artifact(Chunk { index: 0, artifact, append: false, last: true }),
+        Event::Artifact(Chunk { index: 0, artifact: artifact.into(), append: false, last: true, metadata: None }),
         status(State::Completed),
     ]
 }

@@ -6,6 +6,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use sabir_model::{
     AgentId, Birth, ContextId, Cursor, Event, IdempotencyKey, Message, Owner, Recorded, Seq, State, Task, TaskId,
@@ -106,7 +107,7 @@ pub struct NewTask<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Beside {
     /// A message that waits for the task's next turn.
-    InboxAdd(Message),
+    InboxAdd(Arc<Message>),
     /// The oldest so many messages have been taken up.
     InboxTake(usize),
     /// What the agent wants to remember of the task's context; `None` forgets.

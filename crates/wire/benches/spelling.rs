@@ -25,7 +25,7 @@ fn decodes_a_send(bencher: Bencher<'_, '_>, dialect: &str) {
 fn encodes_a_task(bencher: Bencher<'_, '_>, dialect: &str) {
     let body = send(dialect);
     let voice = voice(dialect, &body);
-    let answer: Answer<()> = Answer::Task(Box::new(task()));
+    let answer: Answer<()> = Answer::Task(task().into());
     bencher.bench(|| voice.answer(black_box(&answer)));
 }
 
@@ -113,6 +113,7 @@ fn task() -> Task {
         references: vec![],
         extensions: vec![],
         metadata: None,
+        request_metadata: None,
     };
     Task {
         id,
@@ -123,8 +124,8 @@ fn task() -> Task {
         created: time,
         status: Status { state: State::Completed, message: None, time },
         turn_over: true,
-        artifacts: vec![artifact()],
-        history: vec![said],
+        artifacts: vec![artifact().into()],
+        history: vec![said.into()],
         metadata: None,
         usage: None,
         seq: 4,
@@ -133,7 +134,7 @@ fn task() -> Task {
 }
 
 fn chunk() -> Event {
-    Event::Artifact(Chunk { index: 0, artifact: artifact(), append: true, last: false })
+    Event::Artifact(Chunk { index: 0, artifact: artifact().into(), append: true, last: false, metadata: None })
 }
 
 fn artifact() -> Artifact {

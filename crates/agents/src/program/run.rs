@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use sabir_engine::{AgentError, Ended, Turn};
-use sabir_model::{Message, Part, State};
+use sabir_model::{Part, State};
 
 use super::approval;
 use super::memory::{Memories, Memory};
@@ -172,7 +172,7 @@ impl<'t> Run<'t> {
         let question = question.clone();
         Box::pin(async move {
             let asking = turn.ask(State::InputRequired, approval::parts(&question));
-            let answer: Option<Result<Message, AgentError>> = match limit {
+            let answer = match limit {
                 Some(limit) => tokio::time::timeout(limit, asking).await.ok(),
                 None => Some(asking.await),
             };

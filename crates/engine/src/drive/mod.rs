@@ -72,7 +72,7 @@ struct NewBirth {
 
 /// A message that waits for its turn.
 struct Unread {
-    message: Message,
+    message: Arc<Message>,
     /// It has a row in the store's inbox.
     is_stored: bool,
 }
@@ -82,12 +82,12 @@ pub(crate) enum Start {
     /// A task that does not exist yet.
     Create { created: Created, context: ContextId, born: Birth, key: Option<IdempotencyKey> },
     /// A message for a task at rest.
-    Deliver { task: Box<Task>, message: Message, key: Option<IdempotencyKey> },
+    Deliver { task: Arc<Task>, message: Arc<Message>, key: Option<IdempotencyKey> },
     /// A task that was left behind: its messages, those of them that are in the store's inbox, and
     /// whether the first one is in the history already.
-    Again { task: Box<Task>, first: Option<Message>, inbox: Vec<Message> },
+    Again { task: Arc<Task>, first: Option<Arc<Message>>, inbox: Vec<Arc<Message>> },
     /// A task at rest, or one that was left behind, which shall end.
-    End { task: Box<Task>, ending: Ending, inbox: Vec<Message> },
+    End { task: Arc<Task>, ending: Ending, inbox: Vec<Arc<Message>> },
 }
 
 pub(crate) enum Ending {
@@ -194,7 +194,9 @@ impl Driver {
                         self.standing.run = Run::None;
                         self.decide(Command::Cancel { unread });
                     }
-                    Ending::Fail(reason) => self.finish(Outcome::Failed(Some(self.speak(vec![Part::text(reason)])))),
+                    Ending::Fail(reason) => {
+                        self.finish(Outcome::Failed(Some(self.speak(vec![Part::text(reason)]).into())))
+                    }
                 }
                 First::Nothing
             }
@@ -249,20 +251,22 @@ impl Driver {
             Recovery::Requeue => self.is_lost = true,
             Recovery::Fail => {
                 let reason = vec![Part::text("interrupted: the server was stopped")];
-                self.finish(Outcome::Failed(Some(self.speak(reason))));
+                self.finish(Outcome::Failed(Some(self.speak(reason).into())));
             }
         }
     }
 
     /// The next message that waits, and what must go into the history with it.
-    fn next_message(&mut self) -> Option<(Message, Vec<Message>)> {
+    fn next_message(&mut self) -> Option<(Arc<Message>, Vec<Arc<Message>>)> {
         if self.is_lost || self.standing.state.is_terminal() {
             return None;
         }
         let unread = self.inbox.pop_front()?;
         match self.withheld.take() {
             // What the last turn had to say is not its end any more.
-            Some(Outcome::Completed(Some(said))) => drop(self.decide(Command::Say(Some(said)))),
+            Some(Outcome::Completed(Some(said))) => {
+                drop(self.decide(Command::Say { message: Some(said), metadata: None }))
+            }
             Some(Outcome::InputRequired(question)) => {
                 self.decide(Command::AskedAndAnswered { state: State::InputRequired, question });
             }
@@ -279,7 +283,7 @@ impl Driver {
     }
 
     /// Messages that nobody will work on any more.
-    fn take_inbox(&mut self) -> Vec<Message> {
+    fn take_inbox(&mut self) -> Vec<Arc<Message>> {
         let stored = self.inbox.iter().filter(|unread| unread.is_stored).count();
         if stored > 0 {
             self.batch.beside.push(Beside::InboxTake(stored));
@@ -312,7 +316,7 @@ impl Driver {
             (self.usage, &mut outcome)
         {
             let duration_ms = self.began.elapsed().as_millis() as u64;
-            Cost { usage, duration_ms, is_success: false }.note_on_message(reason);
+            Cost { usage, duration_ms, is_success: false }.note_on_message(Arc::make_mut(reason));
         }
         let unread = match outcome {
             Outcome::Completed(_) | Outcome::InputRequired(_) | Outcome::AuthRequired(_) => Vec::new(),
@@ -331,8 +335,8 @@ impl Driver {
         }
     }
 
-    fn speak_if_any(&self, parts: Vec<Part>) -> Option<Message> {
-        (!parts.is_empty()).then(|| self.speak(parts))
+    fn speak_if_any(&self, parts: Vec<Part>) -> Option<Arc<Message>> {
+        (!parts.is_empty()).then(|| Arc::new(self.speak(parts)))
     }
 
     fn outcome(&self, ended: Ended) -> Outcome {
@@ -359,7 +363,7 @@ impl Drop for Driver {
 
 enum First {
     /// The message is in the history already.
-    InHistory(Message),
+    InHistory(Arc<Message>),
     /// It is the first of the inbox.
     InInbox,
     /// There is nothing to run.

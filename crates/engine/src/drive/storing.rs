@@ -153,9 +153,11 @@ impl Driver {
         if !comes_to_rest || self.standing.seq <= SNAPSHOT_AFTER || matches!(self.fresh, Fresh::Birth(_)) {
             return None;
         }
-        let mut task = self.lease.task()?;
-        for entry in batch.entries.iter().filter(|entry| entry.seq > task.seq).collect::<Vec<_>>() {
-            apply(&mut task, &entry.event);
+        let mut task = Arc::unwrap_or_clone(self.lease.task()?);
+        for entry in &batch.entries {
+            if entry.seq > task.seq {
+                apply(&mut task, &entry.event);
+            }
         }
         Some(task)
     }

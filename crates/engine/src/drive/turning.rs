@@ -33,7 +33,7 @@ struct Going<'a> {
     hears: mpsc::Receiver<Said>,
     stop: Arc<Beacon<bool>>,
     /// The agent waits for this answer.
-    asked: Option<oneshot::Sender<Message>>,
+    asked: Option<oneshot::Sender<Arc<Message>>>,
     /// Why it was told to stop.
     fate: Option<Fate>,
     cancels: Vec<Done>,
@@ -54,7 +54,7 @@ enum Fate {
 type Worked = Result<Result<Ended, AgentError>, Box<dyn std::any::Any + Send>>;
 
 impl Driver {
-    pub(super) async fn turn(&mut self, message: Message, permit: &Permit) {
+    pub(super) async fn turn(&mut self, message: Arc<Message>, permit: &Permit) {
         let (said, hears) = mpsc::channel(SAID_AHEAD);
         let stop = Arc::new(Beacon::new(false));
         let now = Instant::now();
@@ -172,15 +172,20 @@ impl Driver {
         match said {
             Said::Progress(parts) => {
                 let message = self.speak_if_any(parts);
-                self.decide(Command::Say(message));
+                self.decide(Command::Say { message, metadata: None });
             }
             Said::Tool(call) => {
                 let mut message = self.speak(vec![Part::text(words_on(&call))]);
                 call.note_on(&mut message);
-                self.decide(Command::Say(Some(message)));
+                self.decide(Command::Say { message: Some(message.into()), metadata: None });
             }
             Said::Chunk(chunk) => {
-                self.decide(Command::Make { artifact: chunk.artifact, append: chunk.append, last: chunk.last });
+                self.decide(Command::Make {
+                    artifact: chunk.artifact.into(),
+                    append: chunk.append,
+                    last: chunk.last,
+                    metadata: None,
+                });
             }
             Said::Usage(usage) => self.usage = Some(usage),
             Said::LastWord => going.is_tidying = true,
@@ -192,7 +197,7 @@ impl Driver {
             Said::Ask(ask) => {
                 let Ask { state, parts, answer } = *ask;
                 let question = self.speak(parts);
-                self.decide(Command::Ask { state, question });
+                self.decide(Command::Ask { state, question: question.into() });
                 going.asked = Some(answer);
                 going.parked = Some(Instant::now());
                 going.permit.park(Some(self.lease.key.task.clone()));
@@ -293,7 +298,7 @@ impl Driver {
     }
 
     fn failure(&self, reason: String) -> Outcome {
-        Outcome::Failed(Some(self.speak(vec![Part::text(reason)])))
+        Outcome::Failed(Some(self.speak(vec![Part::text(reason)]).into()))
     }
 }
 

@@ -70,7 +70,7 @@ async fn until(is_so: impl Fn() -> bool) {
 }
 
 fn history(task: &Task) -> Vec<String> {
-    task.history.iter().map(Message::text).collect()
+    task.history.iter().map(|message| message.text()).collect()
 }
 
 #[tokio::test]

@@ -94,7 +94,7 @@ pub fn within(context: &str, send: Send) -> Send {
 
 pub fn task_of(answer: Answer) -> Task {
     match answer {
-        Answer::Task(task) => *task,
+        Answer::Task(task) => std::sync::Arc::unwrap_or_clone(task),
         _ => panic!("expected a task"),
     }
 }

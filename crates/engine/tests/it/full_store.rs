@@ -38,7 +38,7 @@ async fn refused(desk: &Desk, send: Send) {
 }
 
 fn history(task: &Task) -> Vec<String> {
-    task.history.iter().map(Message::text).collect()
+    task.history.iter().map(|message| message.text()).collect()
 }
 
 #[tokio::test(start_paused = true)]

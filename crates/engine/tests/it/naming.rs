@@ -200,7 +200,7 @@ async fn what_a_failure_has_cost_is_told_with_its_reason() {
     let task = desk.task(text("go")).await;
     let reason = task.status.message.unwrap();
     assert_eq!(reason.extensions, [COST]);
-    let metadata: serde_json::Value = serde_json::from_str(reason.metadata.unwrap().as_str()).unwrap();
+    let metadata: serde_json::Value = serde_json::from_str(reason.metadata.as_ref().unwrap().as_str()).unwrap();
     assert_eq!(metadata[COST]["usage"]["total_tokens"], 7);
     assert_eq!(metadata[COST]["success"], false);
 }

@@ -62,7 +62,7 @@ async fn a_message_that_cannot_be_stored_is_not_acknowledged() {
     store.make_room();
     desk.task(to(&task.id, at_once("once more"))).await;
     let canceled = desk.cancel(&task.id).await.unwrap();
-    let history: Vec<String> = canceled.history.iter().map(sabir_model::Message::text).collect();
+    let history: Vec<String> = canceled.history.iter().map(|message| message.text()).collect();
     assert_eq!(history, ["go", "once more"]);
 }
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_engine::{AgentError, Ended, Turn};
-use sabir_model::{Error, Json, Message, Part, Send, State};
+use sabir_model::{Error, Json, Part, Send, State};
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::desk::{Desk, asking, at_once, drain, text, to, within};
 
 fn history(task: &sabir_model::Task) -> Vec<String> {
-    task.history.iter().map(Message::text).collect()
+    task.history.iter().map(|message| message.text()).collect()
 }
 
 #[tokio::test]

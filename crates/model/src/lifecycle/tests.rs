@@ -3,8 +3,8 @@
 use super::*;
 use crate::{AgentId, Birth, ContextId, MessageId, Owner, Role};
 
-fn message(text: &str) -> Message {
-    Message {
+fn message(text: &str) -> Arc<Message> {
+    Arc::new(Message {
         id: MessageId::parse(format!("m-{text}")).unwrap(),
         role: Role::User,
         parts: vec![Part::text(text)],
@@ -13,7 +13,8 @@ fn message(text: &str) -> Message {
         references: Vec::new(),
         extensions: Vec::new(),
         metadata: None,
-    }
+        request_metadata: None,
+    })
 }
 
 fn now() -> Timestamp {
@@ -113,11 +114,11 @@ fn cancel_in_every_state() {
 fn a_run_that_lost_the_race_with_a_cancel_is_not_heard() {
     let words: [fn() -> (Command, &'static str); 7] = [
         || (Command::Begin { input: vec![message("hi")] }, "Working <- hi"),
-        || (Command::Say(Some(message("so far"))), "Working \"so far\""),
-        || (Command::Say(None), "Working"),
+        || (say_so(Some("so far")), "Working \"so far\""),
+        || (say_so(None), "Working"),
         || {
             let artifact = Artifact::new(ArtifactId::parse("a").unwrap(), vec![Part::text("x")]);
-            (Command::Make { artifact, append: true, last: false }, "artifact 0 a")
+            (Command::Make { artifact: artifact.into(), append: true, last: false, metadata: None }, "artifact 0 a")
         },
         || (Command::Ask { state: State::InputRequired, question: message("which?") }, "InputRequired \"which?\""),
         || (Command::AskedAndAnswered { state: State::AuthRequired, question: None }, "AuthRequired"),
@@ -165,7 +166,7 @@ fn chunks_know_their_artifact() {
         ("b", false, true, "artifact 1 b."),
     ] {
         let artifact = Artifact::new(ArtifactId::parse(id).unwrap(), vec![Part::text("x")]);
-        let command = Command::Make { artifact, append, last };
+        let command = Command::Make { artifact: artifact.into(), append, last, metadata: None };
         assert_eq!(say(decide(&task, command, now())), expected, "{id} append {append} last {last}");
     }
 }
@@ -198,7 +199,11 @@ fn live(commands: Vec<Command>) -> Task {
 
 fn chunk(text: &str, append: bool, last: bool) -> Command {
     let artifact = Artifact::new(ArtifactId::parse("a").unwrap(), vec![Part::text(text)]);
-    Command::Make { artifact, append, last }
+    Command::Make { artifact: artifact.into(), append, last, metadata: None }
+}
+
+fn say_so(text: Option<&str>) -> Command {
+    Command::Say { message: text.map(message), metadata: None }
 }
 
 #[test]
@@ -233,14 +238,14 @@ fn who_takes_up_a_task_closes_what_was_left_open() {
 fn a_question_enters_the_history_with_its_answer_and_progress_does_not() {
     let task = live(vec![
         Command::Begin { input: Vec::new() },
-        Command::Say(Some(message("progress"))),
+        say_so(Some("progress")),
         Command::Finish { outcome: Outcome::InputRequired(Some(message("which?"))), usage: None, unread: Vec::new() },
         Command::Begin { input: vec![message("friday")] },
         Command::Ask { state: State::InputRequired, question: message("sure?") },
         Command::Deliver(message("yes")),
         Command::Finish { outcome: Outcome::Completed(Some(message("done"))), usage: None, unread: Vec::new() },
     ]);
-    let history: Vec<String> = task.history.iter().map(Message::text).collect();
+    let history: Vec<String> = task.history.iter().map(|message| message.text()).collect();
     assert_eq!(history, ["first", "which?", "friday", "sure?", "yes"]);
     assert_eq!(task.status.message.map(|message| message.text()), Some("done".into()));
 }

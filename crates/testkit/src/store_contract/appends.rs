@@ -180,7 +180,8 @@ pub async fn carried_json_stays_byte_exact(store: &dyn Store) {
         let carried = || Json::parse(text).unwrap();
         let data = Part { metadata: Some(carried()), ..Part::from(Content::Data(carried())) };
         let said = Message { parts: vec![data], metadata: Some(carried()), ..message("") };
-        let event = Event::Created(Created { message: said, metadata: Some(carried()), note: None, time: at(0) });
+        let event =
+            Event::Created(Created { message: said.into(), metadata: Some(carried()), note: None, time: at(0) });
         let (ann, echo, c1, id) = (owner("ann"), agent("echo"), context("c1"), task(&format!("t{round}")));
         let new = NewTask { owner: &ann, agent: &echo, task: &id, context: &c1, born: Birth(0), key: None };
         let append = Append { target: Target::New(new), events: &[&event], after: 0, snapshot: None, beside: &[] };

@@ -13,7 +13,7 @@ fn texts(messages: &[Message]) -> String {
 pub async fn messages_wait_in_order_until_taken(store: &dyn Store) {
     let no = create(store, ["ann", "echo", "t1", "c1"], 0).await;
     let neighbour = create(store, ["ann", "echo", "t2", "c1"], 0).await;
-    let add = |text: &str| Beside::InboxAdd(message(text));
+    let add = |text: &str| Beside::InboxAdd(message(text).into());
     push_with(store, neighbour, 1, &[], None, &[add("other")]).await.unwrap();
     let steps: [(&[Beside], &str); 9] = [
         (&[add("a")], "a"),
@@ -73,7 +73,7 @@ pub async fn a_key_of_a_later_message_leads_to_its_task(store: &dyn Store) {
 
 pub async fn what_is_beside_a_refused_append_is_refused_too(store: &dyn Store) {
     let no = create(store, ["ann", "echo", "t1", "c1"], 0).await;
-    let beside = [Beside::InboxAdd(message("late")), Beside::AgentState(Some("late".into()))];
+    let beside = [Beside::InboxAdd(message("late").into()), Beside::AgentState(Some("late".into()))];
     assert_eq!(say(push_with(store, no, 7, &[], None, &beside).await), "conflict");
     assert_eq!(texts(&store.inbox(no).await.unwrap()), "");
     assert_eq!(store.agent_state(&owner("ann"), &agent("echo"), &context("c1")).await.unwrap(), None);

@@ -45,11 +45,12 @@ pub fn message(text: &str) -> Message {
         references: Vec::new(),
         extensions: Vec::new(),
         metadata: None,
+        request_metadata: None,
     }
 }
 
 pub fn created(moment: i64) -> Event {
-    Event::Created(Created { message: message("hello"), metadata: None, note: None, time: at(moment) })
+    Event::Created(Created { message: message("hello").into(), metadata: None, note: None, time: at(moment) })
 }
 
 /// A status that ends its turn if it is the last one or a question.
@@ -59,12 +60,13 @@ pub fn status(state: State, moment: i64) -> Event {
         is_final: state.is_terminal() || state.is_waiting(),
         input: Vec::new(),
         usage: None,
+        metadata: None,
     })
 }
 
 pub fn chunk(text: &str) -> Event {
     let artifact = Artifact::new(ArtifactId::parse("answer").expect("an id"), vec![Part::text(text)]);
-    Event::Artifact(Chunk { index: 0, artifact, append: true, last: false })
+    Event::Artifact(Chunk { index: 0, artifact: artifact.into(), append: true, last: false, metadata: None })
 }
 
 /// Begins a new task; the events come after its creation.

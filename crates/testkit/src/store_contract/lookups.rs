@@ -135,7 +135,7 @@ pub async fn what_is_not_settled(store: &dyn Store) {
     }
     create(store, ["bob", "other", "b1", "c9"], 5).await;
     let asked = find(store, "ann", None, "t2").await.unwrap();
-    let waits = [Beside::InboxAdd(message("one")), Beside::InboxAdd(message("two"))];
+    let waits = [Beside::InboxAdd(message("one").into()), Beside::InboxAdd(message("two").into())];
     push_with(store, asked.no, asked.seq, &[], None, &waits).await.unwrap();
 
     let pending = store.unfinished().await.unwrap();

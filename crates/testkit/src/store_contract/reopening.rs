@@ -14,7 +14,7 @@ pub async fn everything_is_there_again(open: Open<'_>) {
     let question = status(State::InputRequired, 10);
     let mut snapshot = load(store.as_ref(), no).await;
     apply(&mut snapshot, &question);
-    let beside = [Beside::InboxAdd(message("unread")), Beside::AgentState(Some("session".into()))];
+    let beside = [Beside::InboxAdd(message("unread").into()), Beside::AgentState(Some("session".into()))];
     push_with(store.as_ref(), no, 31, &[question], Some(&snapshot), &beside).await.unwrap();
     push(store.as_ref(), no, 32, &[chunk("tail")]).await.unwrap();
 

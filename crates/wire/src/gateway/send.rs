@@ -100,6 +100,7 @@ pub(super) fn read(text: &str) -> Result<Submission, Error> {
         references: Vec::new(),
         extensions: Vec::new(),
         metadata: None,
+        request_metadata: None,
     };
     let send = Send {
         is_unnamed: true,

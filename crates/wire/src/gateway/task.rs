@@ -1,5 +1,7 @@
 //! A task as the gateway shows it: one text in, one text out, and the conversation around them.
 
+use std::sync::Arc;
+
 use sabir_model::{Artifact, Content, Message, Part, State, Task};
 use serde::Serialize;
 
@@ -39,7 +41,7 @@ pub(super) fn write_task(task: &Task, earlier: &[Task], out: &mut Vec<u8>) {
     let answer = latest.clone().map(|content| Line { role: Spoken::Assistant.name(), content });
     let mut history: Vec<Line> = earlier.iter().flat_map(exchange).collect();
     history.extend(exchange(task));
-    let status_text = task.status.message.as_ref().map(Message::text).filter(|text| !text.is_empty());
+    let status_text = task.status.message.as_deref().map(Message::text).filter(|text| !text.is_empty());
     let (termination_code, termination_detail) = match task.status.state {
         State::Failed => (Some("error"), status_text),
         State::Rejected => (Some("rejected"), status_text),
@@ -78,7 +80,7 @@ fn status(state: State) -> &'static str {
 fn exchange(task: &Task) -> Vec<Line> {
     let answered = made(task).into_iter().chain(last_words(task));
     let answered = answered.map(|content| Line { role: Spoken::Assistant.name(), content });
-    task.history.iter().flat_map(lines).chain(answered).collect()
+    task.history.iter().flat_map(|message| lines(message)).chain(answered).collect()
 }
 
 /// The texts of a message, joined as far as the same one speaks.
@@ -97,14 +99,15 @@ fn lines(message: &Message) -> Vec<Line> {
 
 /// The newest of what the agent said: in words, if it has any.
 fn output(task: &Task) -> Option<String> {
-    let has_text = |artifact: &&Artifact| artifact.parts.iter().filter_map(Part::as_text).any(|text| !text.is_empty());
-    let in_words = || task.artifacts.iter().rev().find(has_text).map(text_of);
+    let has_text =
+        |artifact: &&Arc<Artifact>| artifact.parts.iter().filter_map(Part::as_text).any(|text| !text.is_empty());
+    let in_words = || task.artifacts.iter().rev().find(has_text).map(|artifact| text_of(artifact));
     last_words(task).or_else(in_words).or_else(|| made(task).pop())
 }
 
 /// What the agent has made as text, one for each artifact, the newest last.
 fn made(task: &Task) -> Vec<String> {
-    task.artifacts.iter().map(text_of).filter(|text| !text.is_empty()).collect()
+    task.artifacts.iter().map(|artifact| text_of(artifact)).filter(|text| !text.is_empty()).collect()
 }
 
 /// A question that waits for its answer, or the answer of an agent that made nothing.

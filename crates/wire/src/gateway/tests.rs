@@ -2,6 +2,8 @@ use sabir_model::{
     Addressee, Artifact, ArtifactId, Call, ContextId, Json, Message, MessageId, Part, Role, State, Status, Task,
     Timestamp,
 };
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::Route;
@@ -104,8 +106,8 @@ fn a_version_of_a2a_is_not_the_gateways() {
     assert_eq!(reply.status, 400);
 }
 
-fn message(role: Role, text: &str, note: Option<&str>) -> Message {
-    Message {
+fn message(role: Role, text: &str, note: Option<&str>) -> Arc<Message> {
+    Arc::new(Message {
         id: MessageId::parse("m").unwrap(),
         role,
         parts: vec![Part { metadata: note.map(|text| Json::parse(text).unwrap()), ..Part::text(text) }],
@@ -114,7 +116,8 @@ fn message(role: Role, text: &str, note: Option<&str>) -> Message {
         references: Vec::new(),
         extensions: Vec::new(),
         metadata: None,
-    }
+        request_metadata: None,
+    })
 }
 
 fn task(state: State, said: Option<&str>, made: &[&str]) -> Task {
@@ -131,7 +134,9 @@ fn task(state: State, said: Option<&str>, made: &[&str]) -> Task {
         artifacts: made
             .iter()
             .enumerate()
-            .map(|(at, text)| Artifact::new(ArtifactId::parse(format!("a{at}")).unwrap(), vec![Part::text(*text)]))
+            .map(|(at, text)| {
+                Artifact::new(ArtifactId::parse(format!("a{at}")).unwrap(), vec![Part::text(*text)]).into()
+            })
             .collect(),
         open: vec![],
         history: vec![message(Role::User, "hello", None)],
@@ -215,7 +220,7 @@ fn an_input_and_a_message_are_two_lines() {
         let decoded = route.decode(&Head { verb: "POST", ..Head::default() }, body.as_bytes(), &Known);
         let Ok(Call::Send(send)) = decoded.call else { panic!("{body}") };
         let mut run = task(State::Working, None, &[]);
-        run.history = vec![send.message];
+        run.history = vec![send.message.into()];
         let history = shown(&run, &[])["history"].take();
         let lines: Vec<Value> =
             history.as_array().unwrap().iter().map(|line| json!([line["role"], line["content"]])).collect();

@@ -84,7 +84,14 @@ impl Message<'_> {
         let references = problems.task_ids("referenceTaskIds", self.reference_task_ids);
         let metadata = problems.object("metadata", self.metadata);
         let extensions = self.extensions.into_read().into_iter().map(Text::into_string).collect();
-        let message = id.map(|id| model::Message { id, role, parts, task, context, references, extensions, metadata });
+        let message = id.map(|id| model::Message {
+            task,
+            context,
+            references,
+            extensions,
+            metadata,
+            ..model::Message::new(id, role, parts)
+        });
         problems.or(message.map(|message| Said { message, is_unnamed }))
     }
 }

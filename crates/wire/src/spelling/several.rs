@@ -2,6 +2,8 @@
 //!
 //! The written one spells its members one at a time, so that a long history needs no second list.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Problems;
@@ -10,6 +12,8 @@ use super::Problems;
 pub(crate) enum Several<'a, Theirs, Ours> {
     Made(Vec<Theirs>),
     Ours(&'a [Ours]),
+    /// Model values that several tasks or readers share.
+    Shared(&'a [Arc<Ours>]),
 }
 
 impl<'a, Theirs, Ours> Several<'a, Theirs, Ours> {
@@ -17,6 +21,7 @@ impl<'a, Theirs, Ours> Several<'a, Theirs, Ours> {
         match self {
             Several::Made(list) => list.is_empty(),
             Several::Ours(list) => list.is_empty(),
+            Several::Shared(list) => list.is_empty(),
         }
     }
 
@@ -24,7 +29,7 @@ impl<'a, Theirs, Ours> Several<'a, Theirs, Ours> {
     pub(crate) fn into_read(self) -> Vec<Theirs> {
         match self {
             Several::Made(list) => list,
-            Several::Ours(_) => Vec::new(),
+            Several::Ours(_) | Several::Shared(_) => Vec::new(),
         }
     }
 
@@ -60,11 +65,18 @@ impl<'a, Theirs, Ours> From<&'a Vec<Ours>> for Several<'a, Theirs, Ours> {
     }
 }
 
+impl<'a, Theirs, Ours> From<&'a Vec<Arc<Ours>>> for Several<'a, Theirs, Ours> {
+    fn from(list: &'a Vec<Arc<Ours>>) -> Self {
+        Several::Shared(list)
+    }
+}
+
 impl<'a, Theirs: Serialize + From<&'a Ours>, Ours> Serialize for Several<'a, Theirs, Ours> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Several::Made(list) => serializer.collect_seq(list),
             Several::Ours(list) => serializer.collect_seq(list.iter().map(Theirs::from)),
+            Several::Shared(list) => serializer.collect_seq(list.iter().map(|ours| Theirs::from(&**ours))),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Artifacts of 0.1 are known by their index, which is their place in the task. What a chunk does to its artifact
 //! stands inside of it. Our own id is written beside the index, for whoever looks at the task from elsewhere.
 
+use std::sync::Arc;
+
 use sabir_model as model;
 use sabir_model::{ArtifactId, Chunk};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -71,7 +73,7 @@ impl<'a> Artifact<'a> {
                 extensions: Vec::new(),
                 metadata,
             };
-            Chunk { index, artifact, append, last }
+            Chunk { index, artifact: artifact.into(), append, last, metadata: None }
         }))
     }
 }
@@ -80,7 +82,7 @@ impl<'a> Artifact<'a> {
 #[derive(Debug)]
 pub(super) enum Artifacts<'a> {
     Read(Vec<Artifact<'a>>),
-    Ours(&'a [model::Artifact]),
+    Ours(&'a [Arc<model::Artifact>]),
 }
 
 impl Artifacts<'_> {
@@ -96,7 +98,7 @@ impl Artifacts<'_> {
         let mut each = Vec::with_capacity(list.len());
         for (place, artifact) in (0..).zip(list) {
             match artifact.read(place) {
-                Ok(chunk) => each.push(chunk.artifact),
+                Ok(chunk) => each.push(Arc::unwrap_or_clone(chunk.artifact)),
                 Err(_) if problems.is_full() => break,
                 Err(inner) => problems.adopt(&format!("{member}[{place}]"), inner),
             }

@@ -81,7 +81,13 @@ impl TryFrom<Frame<'_>> for Heard {
 
 fn told(task: TaskId, status: model::Status, is_final: Option<bool>, artifacts: Vec<model::Artifact>) -> Heard {
     let is_final = is_final.unwrap_or(status.state.is_terminal());
-    let event = Event::Status(StatusChange { status: status.clone(), is_final, input: Vec::new(), usage: None });
+    let event = Event::Status(StatusChange {
+        status: status.clone(),
+        is_final,
+        input: Vec::new(),
+        usage: None,
+        metadata: None,
+    });
     if artifacts.is_empty() {
         return heard::event(task, None, event);
     }

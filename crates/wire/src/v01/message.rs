@@ -49,6 +49,7 @@ impl TryFrom<Message<'_>> for model::Message {
             references: Vec::new(),
             extensions: Vec::new(),
             metadata,
+            request_metadata: None,
         }))
     }
 }

@@ -74,7 +74,7 @@ impl<'a> Frame<'a> {
                 let update = ArtifactUpdate {
                     task_id,
                     context_id,
-                    artifact: Some((&chunk.artifact).into()),
+                    artifact: Some((&*chunk.artifact).into()),
                     append: chunk.append.then_some(true),
                     last_chunk: chunk.last.then_some(true),
                 };
@@ -118,7 +118,7 @@ impl TryFrom<StatusUpdate<'_>> for Heard {
         let status = status.and_then(|status| problems.keep("status", status.try_into()));
         problems.or(task.zip(status).map(|(task, status): (TaskId, model::Status)| {
             let is_final = status.state.is_terminal();
-            let change = StatusChange { status, is_final, input: Vec::new(), usage: None };
+            let change = StatusChange { status, is_final, input: Vec::new(), usage: None, metadata: None };
             heard::event(task, context, Event::Status(change))
         }))
     }
@@ -132,11 +132,16 @@ impl TryFrom<ArtifactUpdate<'_>> for Heard {
         let task = problems.required_id("taskId", update.task_id, TaskId::parse);
         let context = problems.id("contextId", update.context_id, ContextId::parse);
         let artifact = problems.required("artifact", update.artifact);
-        let artifact = artifact.and_then(|artifact| problems.keep("artifact", artifact.try_into()));
+        let artifact: Option<model::Artifact> =
+            artifact.and_then(|artifact| problems.keep("artifact", artifact.try_into()));
         let (append, last) = (update.append.unwrap_or(false), update.last_chunk.unwrap_or(false));
         problems.or(task.zip(artifact).map(|(task, artifact)| {
             // Its place in the task is for the reader to count.
-            heard::event(task, context, Event::Artifact(Chunk { index: 0, artifact, append, last }))
+            heard::event(
+                task,
+                context,
+                Event::Artifact(Chunk { index: 0, artifact: artifact.into(), append, last, metadata: None }),
+            )
         }))
     }
 }

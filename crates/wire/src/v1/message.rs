@@ -68,6 +68,7 @@ impl TryFrom<Message<'_>> for model::Message {
             references,
             extensions,
             metadata,
+            request_metadata: None,
         });
         problems.or(message)
     }

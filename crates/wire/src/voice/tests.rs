@@ -2,6 +2,8 @@ use sabir_model::{
     AgentId, Artifact, ArtifactId, Birth, ContextId, Event, Json, Message, MessageId, Owner, Page, Part, PushConfig,
     Role, State, Status, StatusChange, TaskId, Timestamp, Wanted,
 };
+use std::sync::Arc;
+
 use serde_json::value::RawValue;
 
 use super::*;
@@ -19,9 +21,9 @@ fn rpc(family: Family, operation: Operation, query: Option<&str>) -> Voice<'stat
     voice
 }
 
-fn task() -> Box<Task> {
+fn task() -> Arc<Task> {
     let status = Status { state: State::Working, message: None, time: Timestamp::from_millis(0) };
-    Box::new(Task {
+    Arc::new(Task {
         id: TaskId::parse("t").unwrap(),
         context: ContextId::parse("c").unwrap(),
         agent: AgentId::parse("alpha").unwrap(),
@@ -49,6 +51,7 @@ fn message(metadata: Option<&str>) -> Box<Message> {
         references: vec![],
         extensions: vec![],
         metadata: metadata.map(|text| Json::parse(text).unwrap()),
+        request_metadata: None,
     })
 }
 
@@ -206,7 +209,7 @@ fn a_stream_is_not_an_answer() {
 
 #[test]
 fn a_task_of_0_1_is_answered_there_where_nobody_says_otherwise() {
-    let of_0_1 = Box::new(Task { born: V01.birth(), ..*task() });
+    let of_0_1 = Arc::new(Task { born: V01.birth(), ..Task::clone(&task()) });
     for (asked, born_there, born_elsewhere) in [
         (Release::Unsaid, &V01 as &dyn Dialect, &V03 as &dyn Dialect),
         (Release::V0_1, &V01, &V01),
@@ -229,7 +232,7 @@ fn a_task_of_0_1_is_answered_there_where_nobody_says_otherwise() {
 fn only_the_end_of_a_stream_of_0_1_wants_its_task() {
     let change = |state| {
         let status = Status { state, message: None, time: Timestamp::from_millis(0) };
-        Event::Status(StatusChange { status, is_final: true, input: vec![], usage: None })
+        Event::Status(StatusChange { status, is_final: true, input: vec![], usage: None, metadata: None })
     };
     for (family, wanted) in [(Family::V0_1, true), (Family::V0, false), (Family::V1, false)] {
         let voice = rpc(family, Operation::Stream, None);
@@ -239,8 +242,8 @@ fn only_the_end_of_a_stream_of_0_1_wants_its_task() {
         }
     }
     let voice = rpc(Family::V0_1, Operation::Stream, None);
-    let mut task = task();
-    task.artifacts = vec![Artifact::new(ArtifactId::parse("a").unwrap(), vec![Part::text("x")])];
+    let mut task = Task::clone(&task());
+    task.artifacts = vec![Artifact::new(ArtifactId::parse("a").unwrap(), vec![Part::text("x")]).into()];
     let payload = String::from_utf8(voice.spell_end(&task, &change(State::Rejected))).unwrap();
     let expected = r#"{"id":"t","status":{"state":"failed","timestamp":"1970-01-01T00:00:00.000Z"},"final":true,"artifacts":[{"id":"a","index":0,"parts":[{"type":"text","text":"x"}]}]}"#;
     assert_eq!(payload, expected);

@@ -64,6 +64,7 @@ impl TryFrom<Message<'_>> for model::Message {
             references: Vec::new(),
             extensions,
             metadata,
+            request_metadata: None,
         });
         problems.or(message)
     }

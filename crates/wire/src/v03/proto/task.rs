@@ -56,11 +56,11 @@ impl<'a> Task<'a> {
             context_id: Some(context.into()),
             status: Some(Status {
                 state: Some(state_name(State::Submitted).into()),
-                message: created.note.as_ref().map(Message::from),
+                message: created.note.as_deref().map(Message::from),
                 timestamp: Some(Moment(created.time)),
             }),
             artifacts: Several::default(),
-            history: Several::Ours(std::slice::from_ref(&created.message)),
+            history: Several::Shared(std::slice::from_ref(&created.message)),
             metadata: created.metadata.as_ref().map(Carried::from),
         }
     }
@@ -83,7 +83,7 @@ impl<'a> From<&'a model::Status> for Status<'a> {
     fn from(status: &'a model::Status) -> Self {
         Status {
             state: Some(state_name(status.state).into()),
-            message: status.message.as_ref().map(Message::from),
+            message: status.message.as_deref().map(Message::from),
             timestamp: Some(Moment(status.time)),
         }
     }
@@ -113,7 +113,9 @@ impl TryFrom<Status<'_>> for model::Status {
     fn try_from(status: Status<'_>) -> Result<Self, Problems> {
         let mut problems = Problems::default();
         let state = problems.keep_required("state", read_state(status.state));
-        let message = status.message.and_then(|message| problems.keep("message", message.try_into()));
+        let message: Option<model::Message> =
+            status.message.and_then(|message| problems.keep("message", message.try_into()));
+        let message = message.map(Into::into);
         let time = heard::time(status.timestamp);
         problems.or(state.map(|state| model::Status { state, message, time }))
     }

@@ -36,7 +36,7 @@ proptest! {
                 let heard = tongue.hear(operation, &written).unwrap();
                 if tongue == Tongue::V01 && operation == Operation::Subscribe {
                     // A status that is not the last one, whatever it says.
-                    let change = StatusChange { status: task.status.clone(), is_final: false, input: vec![], usage: None };
+                    let change = StatusChange { status: task.status.clone(), is_final: false, input: vec![], usage: None, metadata: None };
                     prop_assert_eq!(heard, told_event(tongue, &task.id, &task.context, &Event::Status(change)));
                     continue;
                 }
@@ -57,7 +57,7 @@ proptest! {
 
     #[test]
     fn the_last_frame_of_0_1_shows_what_the_task_has_made(task in task(), is_final: bool) {
-        let change = StatusChange { status: task.status.clone(), is_final, input: vec![], usage: None };
+        let change = StatusChange { status: task.status.clone(), is_final, input: vec![], usage: None, metadata: None };
         let event = Event::Status(change);
         let written = Tongue::V01.encode(Shown::End { task: &task, event: &event });
         let heard = Tongue::V01.hear(Operation::Stream, &written).unwrap();
@@ -176,7 +176,7 @@ fn told_status(tongue: Tongue, status: &Status) -> Status {
         State::AuthRequired if tongue == Tongue::V01 => State::InputRequired,
         state => state,
     };
-    let message = status.message.as_ref().map(|message| told_message(tongue, message));
+    let message = status.message.as_ref().map(|message| told_message(tongue, message).into());
     Status { state, message, ..status.clone() }
 }
 
@@ -192,8 +192,8 @@ fn told_task(tongue: Tongue, task: &Task) -> Task {
         created: task.status.time,
         turn_over: task.status.state.is_terminal(),
         status: told_status(tongue, &task.status),
-        artifacts: task.artifacts.iter().map(|artifact| told_artifact(tongue, artifact)).collect(),
-        history: task.history.iter().map(|message| told_message(tongue, message)).collect(),
+        artifacts: task.artifacts.iter().map(|artifact| told_artifact(tongue, artifact).into()).collect(),
+        history: task.history.iter().map(|message| told_message(tongue, message).into()).collect(),
         usage: None,
         seq: 0,
         ..task.clone()
@@ -205,7 +205,7 @@ fn told_event(tongue: Tongue, task: &TaskId, context: &ContextId, event: &Event)
         Event::Created(created) if tongue == Tongue::V01 => {
             let status = Status { state: State::Submitted, message: created.note.clone(), time: created.time };
             let status = told_status(tongue, &status);
-            Event::Status(StatusChange { status, is_final: false, input: vec![], usage: None })
+            Event::Status(StatusChange { status, is_final: false, input: vec![], usage: None, metadata: None })
         }
         Event::Created(created) => {
             let status = Status { state: State::Submitted, message: created.note.clone(), time: created.time };
@@ -235,10 +235,11 @@ fn told_event(tongue: Tongue, task: &TaskId, context: &ContextId, event: &Event)
             is_final: if tongue == Tongue::V1 { change.status.state.is_terminal() } else { change.is_final },
             input: vec![],
             usage: None,
+            metadata: None,
         }),
         Event::Artifact(chunk) => {
             let index = if tongue == Tongue::V01 { chunk.index } else { 0 };
-            Event::Artifact(Chunk { index, artifact: told_artifact(tongue, &chunk.artifact), ..chunk.clone() })
+            Event::Artifact(Chunk { index, artifact: told_artifact(tongue, &chunk.artifact).into(), ..chunk.clone() })
         }
     };
     let context = match tongue {
@@ -292,6 +293,7 @@ fn message() -> impl Strategy<Value = Message> {
         references: references.into_iter().map(|id| TaskId::parse(id).unwrap()).collect(),
         extensions,
         metadata,
+        request_metadata: None,
     })
 }
 
@@ -316,7 +318,7 @@ fn time() -> impl Strategy<Value = Timestamp> {
 fn status() -> impl Strategy<Value = Status> {
     (select(State::ALL.to_vec()), proptest::option::of(message()), time()).prop_map(|(state, message, time)| Status {
         state,
-        message,
+        message: message.map(Into::into),
         time,
     })
 }
@@ -332,9 +334,9 @@ fn task() -> impl Strategy<Value = Task> {
         created: status.time,
         turn_over: false,
         status,
-        artifacts,
+        artifacts: artifacts.into_iter().map(Into::into).collect(),
         open: vec![],
-        history,
+        history: history.into_iter().map(Into::into).collect(),
         metadata,
         usage: None,
         seq: 7,
@@ -343,13 +345,27 @@ fn task() -> impl Strategy<Value = Task> {
 
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
-        (message(), object(), proptest::option::of(message()), time())
-            .prop_map(|(message, metadata, note, time)| Event::Created(Created { message, metadata, note, time })),
-        (status(), any::<bool>(), proptest::collection::vec(message(), 0..2)).prop_map(|(status, is_final, input)| {
-            Event::Status(StatusChange { status, is_final, input, usage: None })
+        (message(), object(), proptest::option::of(message()), time()).prop_map(|(message, metadata, note, time)| {
+            Event::Created(Created { message: message.into(), metadata, note: note.map(Into::into), time })
         }),
-        (artifact(), any::<bool>(), any::<bool>(), 0..9u32)
-            .prop_map(|(artifact, append, last, index)| Event::Artifact(Chunk { index, artifact, append, last })),
+        (status(), any::<bool>(), proptest::collection::vec(message(), 0..2)).prop_map(|(status, is_final, input)| {
+            Event::Status(StatusChange {
+                status,
+                is_final,
+                input: input.into_iter().map(Into::into).collect(),
+                usage: None,
+                metadata: None,
+            })
+        }),
+        (artifact(), any::<bool>(), any::<bool>(), 0..9u32).prop_map(
+            |(artifact, append, last, index)| Event::Artifact(Chunk {
+                index,
+                artifact: artifact.into(),
+                append,
+                last,
+                metadata: None
+            })
+        ),
     ]
 }
 
