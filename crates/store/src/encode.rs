@@ -52,6 +52,8 @@ pub(crate) enum Extra {
     InboxTake(usize),
     AgentState(Option<String>),
     Key(IdempotencyKey),
+    CancelRequested,
+    Attempts(u32),
 }
 
 impl Encoded {
@@ -70,6 +72,15 @@ impl Encoded {
             snapshot: snapshot.map(serde_json::to_vec).transpose().map_err(failed)?,
             beside: append.beside.iter().map(extra).collect::<Result<_, _>>()?,
         })
+    }
+
+    /// The task is settled with this append.
+    pub fn settles(&self) -> bool {
+        let latest = match &self.subject {
+            Subject::New(new) => Some(new.latest),
+            Subject::Known(_, latest) => *latest,
+        };
+        latest.is_some_and(|latest| latest.state.is_terminal())
     }
 
     pub fn last(&self) -> Seq {
@@ -118,6 +129,8 @@ fn extra(beside: &Beside) -> Result<Extra, StoreError> {
         Beside::InboxTake(count) => Extra::InboxTake(*count),
         Beside::AgentState(state) => Extra::AgentState(state.clone()),
         Beside::Key(key) => Extra::Key(key.clone()),
+        Beside::CancelRequested => Extra::CancelRequested,
+        Beside::Attempts(count) => Extra::Attempts(*count),
     })
 }
 

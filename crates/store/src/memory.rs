@@ -38,6 +38,8 @@ struct Entry {
     row: TaskRow,
     events: Vec<Box<[u8]>>,
     inbox: VecDeque<Vec<u8>>,
+    cancel_requested: bool,
+    attempts: u32,
 }
 
 impl MemoryStore {
@@ -119,7 +121,7 @@ impl Store for MemoryStore {
     fn unfinished(&self) -> StoreFuture<'_, Vec<Pending>> {
         let shelf = self.shelf();
         let unsettled = shelf.tasks.values().filter(|entry| !entry.row.state.is_terminal());
-        answer(unsettled.map(|entry| Ok(Pending { row: entry.row.clone(), inbox: entry.messages()? })).collect())
+        answer(unsettled.map(Entry::pending).collect())
     }
 
     fn sweep(&self, retention: Retention) -> StoreFuture<'_, u64> {
@@ -141,7 +143,7 @@ impl Shelf {
             Subject::New(newborn) => self.create(newborn)?,
             Subject::Known(no, latest) => self.change(*no, append.after, *latest)?,
         };
-        let last = append.last();
+        let (last, settles) = (append.last(), append.settles());
         let entry = self.tasks.get_mut(&no).ok_or(StoreError::Conflict)?;
         entry.events.extend(append.events.iter().map(Box::from));
         entry.row.seq = last;
@@ -149,6 +151,8 @@ impl Shelf {
             match extra {
                 Extra::InboxAdd(message) => entry.inbox.push_back(message),
                 Extra::InboxTake(count) => drop(entry.inbox.drain(..count.min(entry.inbox.len()))),
+                Extra::CancelRequested => entry.cancel_requested = true,
+                Extra::Attempts(count) => entry.attempts = count,
                 Extra::Key(key) => {
                     let place = (entry.row.owner.clone(), entry.row.agent.clone(), key);
                     self.keys.entry(place).or_insert(no);
@@ -161,6 +165,9 @@ impl Shelf {
                     };
                 }
             }
+        }
+        if settles {
+            (entry.cancel_requested, entry.attempts) = (false, 0);
         }
         Ok(Appended { task: no, last })
     }
@@ -188,7 +195,8 @@ impl Shelf {
             created: new.created,
             seq: 0,
         };
-        self.tasks.insert(no, Entry { row, events: Vec::new(), inbox: VecDeque::new() });
+        let (events, inbox) = (Vec::new(), VecDeque::new());
+        self.tasks.insert(no, Entry { row, events, inbox, cancel_requested: false, attempts: 0 });
         self.ids.entry((new.owner.clone(), new.task.clone())).or_default().push(no);
         self.keys.extend(key.map(|key| (key, no)));
         Ok(no)
@@ -278,6 +286,11 @@ impl Entry {
 
     fn messages(&self) -> Result<Vec<Message>, StoreError> {
         self.inbox.iter().map(|body| decode(body)).collect()
+    }
+
+    fn pending(&self) -> Result<Pending, StoreError> {
+        let (row, inbox) = (self.row.clone(), self.messages()?);
+        Ok(Pending { row, inbox, cancel_requested: self.cancel_requested, attempts: self.attempts })
     }
 
     fn is_of(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> bool {

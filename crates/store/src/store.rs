@@ -115,6 +115,10 @@ pub enum Beside {
     /// A later message of the task had this key: who repeats it finds the task. A key that is known
     /// already keeps its task.
     Key(IdempotencyKey),
+    /// A caller asked to cancel the task. Kept until the task settles.
+    CancelRequested,
+    /// How often recovery has started the present turn; 0 removes the row. Kept until the task settles.
+    Attempts(u32),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,6 +150,10 @@ pub struct TaskRow {
 pub struct Pending {
     pub row: TaskRow,
     pub inbox: Vec<Message>,
+    /// A caller asked to cancel the task (`Beside::CancelRequested`).
+    pub cancel_requested: bool,
+    /// How often recovery has started the present turn (`Beside::Attempts`).
+    pub attempts: u32,
 }
 
 /// Tasks by status time, newest first; equal times by id, descending.

@@ -72,6 +72,7 @@ const CASES: &[(&str, Case)] = cases! {
         messages_wait_in_order_until_taken,
         an_agent_remembers_and_forgets,
         a_key_of_a_later_message_leads_to_its_task,
+        a_request_to_cancel_and_attempts_last_until_the_task_settles,
         what_is_beside_a_refused_append_is_refused_too;
     retention:
         old_settled_tasks_go,

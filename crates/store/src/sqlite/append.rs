@@ -74,6 +74,10 @@ impl<'c> Appender<'c> {
         for extra in &append.beside {
             self.put_beside(no, extra)?;
         }
+        // A task that settles at birth has none, unless they come with it.
+        if append.settles() && (append.after > 0 || !append.beside.is_empty()) {
+            self.conn.prepare_cached("DELETE FROM controls WHERE no = ?1")?.execute((no,))?;
+        }
         Ok(Appended { task: no, last: append.last() })
     }
 
@@ -182,6 +186,27 @@ impl<'c> Appender<'c> {
                      WHERE (owner, agent, context) = (SELECT owner, agent, context FROM tasks WHERE no = ?1)",
                 )?;
                 forget.execute((no,)).map(drop)
+            }
+            Extra::CancelRequested => {
+                let mut put = self.conn.prepare_cached(
+                    "INSERT INTO controls (no, cancel_requested) VALUES (?1, 1)
+                     ON CONFLICT DO UPDATE SET cancel_requested = 1",
+                )?;
+                put.execute((no,)).map(drop)
+            }
+            Extra::Attempts(0) => {
+                let mut reset = self.conn.prepare_cached("UPDATE controls SET attempts = 0 WHERE no = ?1")?;
+                reset.execute((no,))?;
+                let mut tidy =
+                    self.conn.prepare_cached("DELETE FROM controls WHERE no = ?1 AND cancel_requested = 0")?;
+                tidy.execute((no,)).map(drop)
+            }
+            Extra::Attempts(count) => {
+                let mut put = self.conn.prepare_cached(
+                    "INSERT INTO controls (no, attempts) VALUES (?1, ?2)
+                     ON CONFLICT DO UPDATE SET attempts = excluded.attempts",
+                )?;
+                put.execute((no, count)).map(drop)
             }
         }
     }

@@ -7,8 +7,8 @@ use crate::fold::{Fold, decode, unpack};
 use crate::page::EVENT_BYTES;
 use crate::{Pending, StoreError, TaskNo, TaskRow};
 
-use super::key::{key, keys, seq};
-use super::rows::{Found, found, found_columns, task_columns, task_row};
+use super::key::{key, keys, seq, task_no};
+use super::rows::{self, Found, found, found_columns, task_columns, task_row};
 
 pub(super) const FIND: &str =
     concat!("SELECT ", task_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 AND agent = ?3");
@@ -38,6 +38,10 @@ pub(super) const CONVERSATION: &str = concat!(
 
 pub(super) const UNFINISHED: &str =
     concat!("SELECT ", task_columns!(), " FROM tasks INDEXED BY tasks_open WHERE state < 4 ORDER BY no");
+
+const ALL_INBOXES: &str = "SELECT key, body FROM inbox ORDER BY key";
+
+const ALL_CONTROLS: &str = "SELECT no, cancel_requested, attempts FROM controls";
 
 const NAMED: &str = concat!("SELECT ", found_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 AND agent = ?3");
 
@@ -214,7 +218,30 @@ pub(super) fn inbox(conn: &Connection, no: TaskNo) -> Result<Vec<Message>, Store
 pub(super) fn unfinished(conn: &mut Connection) -> Result<Vec<Pending>, StoreError> {
     let moment = conn.transaction()?;
     let rows = many(&moment, UNFINISHED, ())?;
-    rows.into_iter().map(|row| Ok(Pending { inbox: inbox(&moment, row.no)?, row })).collect()
+    let pending = |row| Pending { row, inbox: Vec::new(), cancel_requested: false, attempts: 0 };
+    let mut pending: Vec<Pending> = rows.into_iter().map(pending).collect();
+    // Few tasks have any of these, so each table is read once, not once for each task.
+    let mut select = moment.prepare_cached(ALL_INBOXES)?;
+    let mut rows = select.query(())?;
+    while let Some(row) = rows.next()? {
+        if let Some(task) = of_number(&mut pending, task_no(row.get(0)?)) {
+            task.inbox.push(decode(blob(row, 1)?)?);
+        }
+    }
+    let mut select = moment.prepare_cached(ALL_CONTROLS)?;
+    let mut rows = select.query(())?;
+    while let Some(row) = rows.next()? {
+        if let Some(task) = of_number(&mut pending, rows::task_no(row, 0)?) {
+            (task.cancel_requested, task.attempts) = (row.get(1)?, row.get(2)?);
+        }
+    }
+    Ok(pending)
+}
+
+/// Finds a task in a list that is ordered by number.
+fn of_number(pending: &mut [Pending], no: TaskNo) -> Option<&mut Pending> {
+    let place = pending.binary_search_by_key(&no, |pending| pending.row.no).ok()?;
+    pending.get_mut(place)
 }
 
 fn one<T>(

@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x5341_4252;
 /// The newest format that we know.
 pub(super) const FORMAT: i64 = MIGRATIONS.len() as i64;
 
-const MIGRATIONS: [&str; 2] = [FORMAT_1, FORMAT_2];
+const MIGRATIONS: [&str; 3] = [FORMAT_1, FORMAT_2, FORMAT_3];
 
 /// An index must earn its cost on every append:
 /// - `tasks_time` and `tasks_context` give lists in their order;
@@ -80,6 +80,15 @@ CREATE TABLE probe (body BLOB NOT NULL);
 
 /// Rows of `events` had one event each; as packs of one they are read as before. Who knows only these must not read on.
 const FORMAT_2: &str = "";
+
+/// `controls` has a row for a task that a caller asked to cancel, or whose turn recovery has started again.
+const FORMAT_3: &str = "
+CREATE TABLE controls (
+    no               INTEGER PRIMARY KEY,
+    cancel_requested INTEGER NOT NULL DEFAULT 0,
+    attempts         INTEGER NOT NULL DEFAULT 0
+);
+";
 
 /// Brings a file of format `from` to the newest one.
 pub(super) fn migrate(conn: &mut Connection, from: i64) -> rusqlite::Result<()> {

@@ -75,6 +75,7 @@ fn remove(conn: &Connection, task: &Settled) -> rusqlite::Result<usize> {
     let events = conn.prepare_cached("DELETE FROM events WHERE key BETWEEN ?1 AND ?2")?.execute((first, last))?;
     conn.prepare_cached("DELETE FROM inbox WHERE key BETWEEN ?1 AND ?2")?.execute((first, last))?;
     conn.prepare_cached("DELETE FROM snapshots WHERE no = ?1")?.execute((task.no,))?;
+    conn.prepare_cached("DELETE FROM controls WHERE no = ?1")?.execute((task.no,))?;
     conn.prepare_cached("DELETE FROM keys WHERE no = ?1")?.execute((task.no,))?;
     conn.prepare_cached("DELETE FROM tasks WHERE no = ?1")?.execute((task.no,))?;
     // What an agent remembers of a context goes with the context's last task.

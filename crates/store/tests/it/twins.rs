@@ -6,7 +6,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use sabir_model::{Cursor, Event, IdempotencyKey, State, Task, apply};
 use sabir_store::{
-    Appended, Beside, Durability, MemoryStore, Query, Retention, SqliteStore, Store, StoreError, TaskNo, TaskRow,
+    Appended, Beside, Durability, MemoryStore, Pending, Query, Retention, SqliteStore, Store, StoreError, TaskNo,
+    TaskRow,
 };
 use sabir_testkit::store_contract::desk::*;
 
@@ -60,6 +61,8 @@ fn beside() -> impl Strategy<Value = Beside> {
         (0..3usize).prop_map(Beside::InboxTake),
         (0..4usize).prop_map(|n| Beside::Key(IdempotencyKey::parse(format!("k{n}")).unwrap())),
         proptest::option::of(0..9usize).prop_map(|length| Beside::AgentState(length.map(|length| "s".repeat(length)))),
+        Just(Beside::CancelRequested),
+        (0..3u32).prop_map(Beside::Attempts),
     ]
 }
 
@@ -172,7 +175,7 @@ struct Picture {
     waiting: Vec<Vec<TaskRow>>,
     conversations: Vec<Vec<Task>>,
     remembered: Vec<Option<String>>,
-    unfinished: Vec<(TaskRow, usize)>,
+    unfinished: Vec<Pending>,
     pages: Vec<(Vec<Task>, bool, u64)>,
     total: u64,
 }
@@ -192,7 +195,7 @@ impl Picture {
             picture.total += list(store, all_of(of)).await.total;
         }
         for pending in store.unfinished().await.unwrap() {
-            picture.unfinished.push((plain(pending.row), pending.inbox.len()));
+            picture.unfinished.push(Pending { row: plain(pending.row), ..pending });
         }
         picture
     }

@@ -1,6 +1,6 @@
 //! Rows that are stored together with events: the inbox, what agents remember, keys of later messages.
 
-use sabir_model::{IdempotencyKey, Message, State};
+use sabir_model::{Event, IdempotencyKey, Message, State};
 use sabir_store::{Beside, Store};
 
 use super::desk::*;
@@ -69,6 +69,38 @@ pub async fn a_key_of_a_later_message_leads_to_its_task(store: &dyn Store) {
     assert_eq!((found("ann", "k1").await.as_str(), found("bob", "k1").await.as_str()), ("t1", ""));
     push_with(store, second, 1, &[], None, &[Beside::Key(key("k1")), Beside::Key(key("k2"))]).await.unwrap();
     assert_eq!((found("ann", "k1").await.as_str(), found("ann", "k2").await.as_str()), ("t1", "t2"));
+}
+
+pub async fn a_request_to_cancel_and_attempts_last_until_the_task_settles(store: &dyn Store) {
+    let no = create(store, ["ann", "echo", "t1", "c1"], 0).await;
+    create(store, ["ann", "echo", "t2", "c1"], 0).await;
+    let (cancel, attempts) = (Beside::CancelRequested, Beside::Attempts);
+    let (working, settled) = (status(State::Working, 10), status(State::Failed, 20));
+    let steps: [(&[Event], &[Beside], &str); 11] = [
+        (&[], &[], "t1 no 0, t2 no 0"),
+        // Side rows need no event.
+        (&[], &[attempts(1)], "t1 no 1, t2 no 0"),
+        (&[], std::slice::from_ref(&cancel), "t1 yes 1, t2 no 0"),
+        (std::slice::from_ref(&working), &[attempts(3)], "t1 yes 3, t2 no 0"),
+        (&[], &[attempts(0)], "t1 yes 0, t2 no 0"),
+        (&[], &[cancel.clone(), attempts(2)], "t1 yes 2, t2 no 0"),
+        (std::slice::from_ref(&settled), &[], "t2 no 0"),
+        // Nothing of it is left when a task begins anew.
+        (std::slice::from_ref(&working), &[], "t1 no 0, t2 no 0"),
+        (&[], &[attempts(1), attempts(0)], "t1 no 0, t2 no 0"),
+        (std::slice::from_ref(&settled), &[attempts(1), cancel.clone()], "t2 no 0"),
+        (std::slice::from_ref(&working), &[], "t1 no 0, t2 no 0"),
+    ];
+    let mut last = 1;
+    for (events, beside, expected) in steps {
+        last = push_with(store, no, last, events, None, beside).await.unwrap().last;
+        let pending = store.unfinished().await.unwrap();
+        let shown = pending.iter().map(|pending| {
+            let cancel = if pending.cancel_requested { "yes" } else { "no" };
+            format!("{} {cancel} {}", pending.row.task, pending.attempts)
+        });
+        assert_eq!(shown.collect::<Vec<_>>().join(", "), expected, "{beside:?}");
+    }
 }
 
 pub async fn what_is_beside_a_refused_append_is_refused_too(store: &dyn Store) {

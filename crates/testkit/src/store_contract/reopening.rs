@@ -14,7 +14,12 @@ pub async fn everything_is_there_again(open: Open<'_>) {
     let question = status(State::InputRequired, 10);
     let mut snapshot = load(store.as_ref(), no).await;
     apply(&mut snapshot, &question);
-    let beside = [Beside::InboxAdd(message("unread").into()), Beside::AgentState(Some("session".into()))];
+    let beside = [
+        Beside::InboxAdd(message("unread").into()),
+        Beside::AgentState(Some("session".into())),
+        Beside::CancelRequested,
+        Beside::Attempts(2),
+    ];
     push_with(store.as_ref(), no, 31, &[question], Some(&snapshot), &beside).await.unwrap();
     push(store.as_ref(), no, 32, &[chunk("tail")]).await.unwrap();
 
@@ -31,6 +36,7 @@ pub async fn everything_is_there_again(open: Open<'_>) {
     assert_eq!(load(store.as_ref(), no).await, task);
     assert_eq!(store.unfinished().await.unwrap(), pending);
     assert_eq!(pending[0].inbox, [message("unread")]);
+    assert_eq!((pending[0].cancel_requested, pending[0].attempts), (true, 2));
     assert_eq!(store.keyed(&ann, &echo, &key("k")).await.unwrap(), row);
     assert_eq!(store.waiting(&ann, &echo, &c1).await.unwrap().len(), 1);
     assert_eq!(store.agent_state(&ann, &echo, &c1).await.unwrap().as_deref(), Some("session"));

@@ -78,7 +78,12 @@ pub async fn a_task_that_is_gone_leaves_nothing(store: &dyn Store) {
     let name = ["ann", "echo", "t1", "c1"];
     let many: Vec<_> = (0..20).map(|number| chunk(&number.to_string())).collect();
     let no = start(store, name, Some("k"), 0, &many).await.unwrap().task;
-    let beside = [Beside::InboxAdd(message("unread").into()), Beside::AgentState(Some("session".into()))];
+    let beside = [
+        Beside::InboxAdd(message("unread").into()),
+        Beside::AgentState(Some("session".into())),
+        Beside::CancelRequested,
+        Beside::Attempts(2),
+    ];
     let mut snapshot = load(store, no).await;
     let end = status(State::Completed, 10);
     sabir_model::apply(&mut snapshot, &end);
