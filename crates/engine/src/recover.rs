@@ -19,7 +19,7 @@ impl Engine {
     pub(crate) async fn recover(&self) -> Result<(), Error> {
         let pending = self.core.store.unfinished().await.map_err(told)?;
         let (mut failed, mut queued, mut waiting) = (0, 0, 0);
-        for Pending { row, inbox } in pending {
+        for Pending { row, inbox, .. } in pending {
             let Some(task) = self.core.store.load(row.no).await.map_err(told)? else { continue };
             let first = self.turn_message(row.no, &task).await?;
             match self.plan(task, first, inbox) {

@@ -227,7 +227,7 @@ impl Driver {
             batch.beside.retain(|row| match row {
                 Beside::InboxAdd(message) => message.id != waiting.message,
                 Beside::Key(key) => Some(key) != waiting.key.as_ref(),
-                Beside::InboxTake(_) | Beside::AgentState(_) => true,
+                Beside::InboxTake(_) | Beside::AgentState(_) | Beside::CancelRequested | Beside::Attempts(_) => true,
             });
             // The newest of that id: clients reuse them, and an older one may be stored.
             if let Some(at) = self.inbox.iter().rposition(|unread| unread.message.id == waiting.message) {
