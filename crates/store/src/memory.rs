@@ -87,6 +87,14 @@ impl Store for MemoryStore {
         answer(Ok(entries.map(|entry| &entry.row).filter(|row| row.state.is_waiting()).cloned().collect()))
     }
 
+    fn waiting_since(&self, before: Timestamp, limit: usize) -> StoreFuture<'_, Vec<TaskRow>> {
+        let shelf = self.shelf();
+        let rows = shelf.tasks.values().map(|entry| &entry.row);
+        let mut waiting: Vec<&TaskRow> = rows.filter(|row| row.state.is_waiting() && row.time < before).collect();
+        waiting.sort_by_key(|row| (row.time, row.no));
+        answer(Ok(waiting.into_iter().take(limit).cloned().collect()))
+    }
+
     fn conversation(
         &self,
         owner: &Owner,

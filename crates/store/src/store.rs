@@ -40,6 +40,9 @@ pub trait Store: Send + Sync + 'static {
     /// The tasks of a context that wait for their caller, oldest first.
     fn waiting(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Vec<TaskRow>>;
 
+    /// The tasks of all callers that have waited for an answer since before this moment, longest first.
+    fn waiting_since(&self, before: Timestamp, limit: usize) -> StoreFuture<'_, Vec<TaskRow>>;
+
     /// The newest `limit` tasks of a context, folded, oldest first.
     fn conversation(
         &self,

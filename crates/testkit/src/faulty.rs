@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId};
+use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId, Timestamp};
 use sabir_store::{
     Append, Appended, Listing, Pending, Query, Retention, Store, StoreError, StoreFuture, TaskNo, TaskRow,
 };
@@ -104,6 +104,10 @@ impl<S: Store> Store for FaultyStore<S> {
 
     fn waiting(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Vec<TaskRow>> {
         self.store.waiting(owner, agent, context)
+    }
+
+    fn waiting_since(&self, before: Timestamp, limit: usize) -> StoreFuture<'_, Vec<TaskRow>> {
+        self.store.waiting_since(before, limit)
     }
 
     fn conversation(

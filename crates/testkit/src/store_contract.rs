@@ -57,6 +57,7 @@ const CASES: &[(&str, Case)] = cases! {
         one_id_at_two_agents,
         nobody_sees_the_tasks_of_another_owner,
         who_waits_in_a_context,
+        who_has_waited_longest,
         a_conversation_is_told_in_order,
         what_is_not_settled,
         a_check_succeeds;

@@ -20,6 +20,7 @@ fn lookups_go_straight_to_their_rows() {
             "SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?); SEARCH keys USING PRIMARY KEY (owner=? AND agent=? AND key=?)",
         ),
         (reader::WAITING, "SEARCH tasks USING INDEX tasks_open (owner=? AND context=?)"),
+        (reader::WAITING_SINCE, "SEARCH tasks USING INDEX tasks_waiting (time<?)"),
         (reader::CONVERSATION, "SEARCH tasks USING INDEX tasks_context (owner=? AND context=?)"),
         // All of an index that holds unfinished tasks only.
         (reader::UNFINISHED, "SCAN tasks USING INDEX tasks_open; USE TEMP B-TREE FOR ORDER BY"),

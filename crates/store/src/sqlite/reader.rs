@@ -1,7 +1,7 @@
 //! Lookups: one task, its events, and what belongs to it.
 
 use rusqlite::{Connection, OptionalExtension, Params, Row};
-use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId};
+use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId, Timestamp};
 
 use crate::fold::{Fold, decode, unpack};
 use crate::page::EVENT_BYTES;
@@ -27,6 +27,12 @@ pub(super) const WAITING: &str = concat!(
     task_columns!(),
     " FROM tasks INDEXED BY tasks_open
       WHERE state < 4 AND owner = ?1 AND context = ?2 AND agent = ?3 AND state IN (2, 3) ORDER BY no"
+);
+
+pub(super) const WAITING_SINCE: &str = concat!(
+    "SELECT ",
+    task_columns!(),
+    " FROM tasks INDEXED BY tasks_waiting WHERE state IN (2, 3) AND time < ?1 ORDER BY time, no LIMIT ?2"
 );
 
 pub(super) const CONVERSATION: &str = concat!(
@@ -80,6 +86,10 @@ pub(super) fn waiting(
     context: &ContextId,
 ) -> Result<Vec<TaskRow>, StoreError> {
     many(conn, WAITING, (owner.as_key(), context.as_str(), agent.as_str()))
+}
+
+pub(super) fn waiting_since(conn: &Connection, before: Timestamp, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
+    many(conn, WAITING_SINCE, (before.as_millis(), i64::try_from(limit).unwrap_or(i64::MAX)))
 }
 
 /// A task by its number.

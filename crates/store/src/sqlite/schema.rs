@@ -81,8 +81,11 @@ CREATE TABLE probe (body BLOB NOT NULL);
 /// Rows of `events` had one event each; as packs of one they are read as before. Who knows only these must not read on.
 const FORMAT_2: &str = "";
 
-/// `controls` has a row for a task that a caller asked to cancel, or whose turn recovery has started again.
+/// - `tasks_waiting` gives the tasks that wait for an answer, the longest first;
+/// - `controls` has a row for a task that a caller asked to cancel, or whose turn recovery has started again.
 const FORMAT_3: &str = "
+CREATE INDEX tasks_waiting ON tasks (time) WHERE state IN (2, 3);
+
 CREATE TABLE controls (
     no               INTEGER PRIMARY KEY,
     cancel_requested INTEGER NOT NULL DEFAULT 0,

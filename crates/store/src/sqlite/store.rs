@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
-use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId};
+use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId, Timestamp};
 use tokio::sync::oneshot;
 
 use crate::encode::Encoded;
@@ -161,6 +161,10 @@ impl Store for SqliteStore {
     fn waiting(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Vec<TaskRow>> {
         let (owner, agent, context) = (owner.clone(), agent.clone(), context.clone());
         self.row(move |conn| reader::waiting(conn, &owner, &agent, &context))
+    }
+
+    fn waiting_since(&self, before: Timestamp, limit: usize) -> StoreFuture<'_, Vec<TaskRow>> {
+        self.pool.read(move |conn| reader::waiting_since(conn, before, limit))
     }
 
     fn conversation(

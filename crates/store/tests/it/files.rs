@@ -109,7 +109,7 @@ async fn a_file_of_the_first_format_is_read_and_brought_up() {
         push(&store, no, seq, &[chunk("x")]).await.unwrap();
     }
     drop(store);
-    execute(&path, "DROP TABLE controls; PRAGMA user_version = 1");
+    execute(&path, "DROP TABLE controls; DROP INDEX tasks_waiting; PRAGMA user_version = 1");
 
     let store = open(&path).unwrap();
     push(&store, no, 41, &[chunk("y"), chunk("z"), status(State::Completed, 5)]).await.unwrap();

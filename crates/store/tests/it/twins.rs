@@ -173,6 +173,7 @@ struct Picture {
     anywhere: Vec<Option<TaskRow>>,
     keyed: Vec<Option<TaskRow>>,
     waiting: Vec<Vec<TaskRow>>,
+    waiting_since: Vec<Vec<TaskRow>>,
     conversations: Vec<Vec<Task>>,
     remembered: Vec<Option<String>>,
     unfinished: Vec<Pending>,
@@ -196,6 +197,10 @@ impl Picture {
         }
         for pending in store.unfinished().await.unwrap() {
             picture.unfinished.push(Pending { row: plain(pending.row), ..pending });
+        }
+        for (before, limit) in [(0, 9), (15, 2), (25, 9), (99, 9)] {
+            let waiting = store.waiting_since(at(before), limit).await.unwrap();
+            picture.waiting_since.push(waiting.into_iter().map(plain).collect());
         }
         picture
     }

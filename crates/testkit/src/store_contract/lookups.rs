@@ -106,6 +106,34 @@ pub async fn who_waits_in_a_context(store: &dyn Store) {
     assert_eq!(waiting("c1").await.unwrap()[0].seq, first.seq + 2);
 }
 
+pub async fn who_has_waited_longest(store: &dyn Store) {
+    for (of, id, state, moment) in [
+        ("ann", "t1", State::InputRequired, 30),
+        ("bob", "t2", State::AuthRequired, 10),
+        ("ann", "t3", State::Working, 5),
+        ("ann", "t4", State::InputRequired, 10),
+        ("bob", "t5", State::Completed, 1),
+    ] {
+        create_in(store, [of, "echo", id, "c1"], state, moment).await;
+    }
+    let waiting = async |before, limit| row_ids(&store.waiting_since(at(before), limit).await.unwrap());
+    for (before, limit, expected) in
+        [(99, 9, "t2 t4 t1"), (30, 9, "t2 t4"), (31, 9, "t2 t4 t1"), (10, 9, ""), (99, 1, "t2"), (99, 0, "")]
+    {
+        assert_eq!(waiting(before, limit).await, expected, "before {before}, {limit}");
+    }
+    // The time of the last status counts, and who is answered does not wait.
+    for (of, id, state, moment, expected) in
+        [("bob", "t2", State::InputRequired, 60, "t4 t1 t2"), ("ann", "t4", State::Working, 70, "t1 t2")]
+    {
+        let row = find(store, of, None, id).await.unwrap();
+        push(store, row.no, row.seq, &[status(state, moment)]).await.unwrap();
+        assert_eq!(waiting(99, 9).await, expected);
+    }
+    let row = find(store, "ann", None, "t1").await.unwrap();
+    assert_eq!(store.waiting_since(at(99), 1).await.unwrap(), [row]);
+}
+
 pub async fn a_conversation_is_told_in_order(store: &dyn Store) {
     for (by, id, place, moment) in [
         ("echo", "t1", "c1", 10),
