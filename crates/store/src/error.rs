@@ -12,6 +12,9 @@ pub enum StoreError {
     /// The id or the idempotency key is taken by this task.
     #[error("task {0} exists already")]
     Exists(TaskId),
+    /// Its rows cannot be read. Other tasks are not concerned.
+    #[error("task {task} is damaged in the store: {reason}")]
+    Damaged { task: TaskId, reason: String },
     #[error("the disk or the quota is full")]
     Full,
     #[error("the store is closed")]

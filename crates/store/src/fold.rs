@@ -1,9 +1,11 @@
 //! From stored bytes back to tasks, events and messages.
 
+use std::ops::RangeInclusive;
+
 use sabir_model::{Event, Recorded, Seq, Task, TaskBirth, TaskId, apply_owned};
 use serde::Deserialize;
 
-use crate::StoreError;
+use crate::damage::Damage;
 
 /// A task that grows event by event, from its creation or from a stored snapshot.
 pub(crate) enum Fold {
@@ -16,7 +18,7 @@ impl Fold {
         Fold::Unborn(id, birth)
     }
 
-    pub fn resume(snapshot: &[u8]) -> Result<Self, StoreError> {
+    pub fn resume(snapshot: &[u8]) -> Result<Self, Damage> {
         decode(snapshot).map(Fold::Born)
     }
 
@@ -29,53 +31,83 @@ impl Fold {
     }
 
     /// Takes the events of the next pack, of which the last has this number.
-    pub fn take_pack(&mut self, last: Seq, pack: &[u8]) -> Result<(), StoreError> {
-        for event in packed(pack) {
-            self.take(event?)?;
+    pub fn take_pack(&mut self, last: Seq, pack: &[u8]) -> Result<(), Damage> {
+        for event in events_of(pack) {
+            let event = event.map_err(|error| unreadable(self.seq() + 1, &error))?;
+            self.take(event)?;
         }
         match self.seq() == last {
             true => Ok(()),
-            false => Err(StoreError::Failed("a task's log has a gap".into())),
+            false => Err(incomplete(last)),
         }
     }
 
-    pub fn take(&mut self, event: Event) -> Result<(), StoreError> {
+    pub fn take_body(&mut self, body: &[u8]) -> Result<(), Damage> {
+        let event = serde_json::from_slice(body).map_err(|error| unreadable(self.seq() + 1, &error))?;
+        self.take(event)
+    }
+
+    fn take(&mut self, event: Event) -> Result<(), Damage> {
         match (&mut *self, event) {
             (Fold::Born(task), event) => apply_owned(task, event),
             (Fold::Unborn(id, birth), Event::Created(created)) => {
                 *self = Fold::Born(Box::new(Task::create(id.clone(), birth.clone(), created)));
             }
-            (Fold::Unborn(..), _) => return Err(StoreError::Failed("a task's log lacks its beginning".into())),
+            (Fold::Unborn(..), _) => return Err(Damage("its beginning is missing".into())),
         }
         Ok(())
     }
 
-    /// `None` if there was no event at all.
-    pub fn finish(self) -> Option<Task> {
+    /// The task, if there was any event.
+    pub fn finish(self) -> Result<Task, Damage> {
         match self {
-            Fold::Unborn(..) => None,
-            Fold::Born(task) => Some(*task),
+            Fold::Unborn(..) => Err(Damage("it has no events".into())),
+            Fold::Born(task) => Ok(*task),
         }
     }
 }
 
-pub(crate) fn decode<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, StoreError> {
-    serde_json::from_slice(body).map_err(|error| StoreError::Failed(error.into()))
+/// A snapshot or a message.
+pub(crate) fn decode<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Damage> {
+    serde_json::from_slice(body).map_err(|error| Damage(error.to_string()))
+}
+
+/// An event of a row of its own.
+pub(crate) fn decode_event(seq: Seq, body: &[u8]) -> Result<Recorded, Damage> {
+    let event = serde_json::from_slice(body).map_err(|error| unreadable(seq, &error))?;
+    Ok(Recorded { seq, event })
 }
 
 /// The events of a pack, of which the last has this number.
-pub(crate) fn unpack(last: Seq, pack: &[u8]) -> Result<Vec<Recorded>, StoreError> {
-    let events = packed(pack).map(|event| Ok(Recorded { seq: 0, event: event? }));
-    let mut events = events.collect::<Result<Vec<_>, StoreError>>()?;
+pub(crate) fn unpack(last: Seq, pack: &[u8]) -> Result<Vec<Recorded>, Damage> {
+    let mut events = Vec::new();
+    for event in events_of(pack) {
+        let event = event.map_err(|error| Damage(format!("an event up to {last} cannot be read: {error}")))?;
+        events.push(Recorded { seq: 0, event });
+    }
     let before = last.checked_sub(events.len() as Seq);
-    let before = before.ok_or_else(|| StoreError::Failed("a task's log has more events than numbers".into()))?;
+    let before = before.ok_or_else(|| incomplete(last))?;
     for (seq, event) in (before + 1..).zip(&mut events) {
         event.seq = seq;
     }
     Ok(events)
 }
 
-fn packed(pack: &[u8]) -> impl Iterator<Item = Result<Event, StoreError>> {
-    let events = serde_json::Deserializer::from_slice(pack).into_iter();
-    events.map(|event| event.map_err(|error| StoreError::Failed(error.into())))
+/// What can be read of a damaged pack with events of these numbers.
+pub(crate) fn unpack_readable(numbers: RangeInclusive<Seq>, pack: &[u8]) -> Vec<Recorded> {
+    let events = numbers.zip(events_of(pack));
+    events.map_while(|(seq, event)| Some(Recorded { seq, event: event.ok()? })).collect()
+}
+
+/// The numbers up to this one do not add up.
+pub(crate) fn incomplete(last: Seq) -> Damage {
+    Damage(format!("events up to {last} are missing or doubled"))
+}
+
+fn unreadable(seq: Seq, error: &serde_json::Error) -> Damage {
+    Damage(format!("event {seq} cannot be read: {error}"))
+}
+
+fn events_of(pack: &[u8]) -> impl Iterator<Item = serde_json::Result<Event>> {
+    serde_json::Deserializer::from_slice(pack).into_iter()
 }

@@ -6,6 +6,7 @@
 mod error;
 mod store;
 
+mod damage;
 mod encode;
 mod fold;
 mod page;

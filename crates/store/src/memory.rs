@@ -11,8 +11,9 @@ use sabir_model::{
     AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, State, Task, TaskBirth, TaskId, Timestamp,
 };
 
+use crate::damage::{Damage, DamageLog, stand_in, unreadable_message};
 use crate::encode::{Encoded, Extra, Latest, Newborn, Subject};
-use crate::fold::{Fold, decode};
+use crate::fold::{Fold, decode, decode_event};
 use crate::page::{EVENT_BYTES, cut};
 use crate::{Append, Appended, Listing, Pending, Query, Retention, Store, StoreError, StoreFuture, TaskNo, TaskRow};
 
@@ -22,6 +23,7 @@ const SWEEP: usize = 256;
 #[derive(Default)]
 pub struct MemoryStore {
     shelf: Mutex<Shelf>,
+    damages: DamageLog,
 }
 
 #[derive(Default)]
@@ -50,6 +52,22 @@ impl MemoryStore {
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
         self.shelf.lock().expect("nobody panics with the shelf in hand")
     }
+
+    /// Spoils a stored event, for tests of what a damaged log does.
+    pub fn spoil_event(&self, task: TaskNo, seq: Seq) {
+        let mut shelf = self.shelf();
+        let entry = shelf.tasks.get_mut(&task);
+        if let Some(body) = entry.and_then(|entry| entry.events.get_mut(seq.checked_sub(1)? as usize)) {
+            *body = Box::from(&b"{"[..]);
+        }
+    }
+
+    /// Spoils every message in the inbox of a task, for the same tests.
+    pub fn spoil_inbox(&self, task: TaskNo) {
+        if let Some(entry) = self.shelf().tasks.get_mut(&task) {
+            entry.inbox.iter_mut().for_each(Vec::clear);
+        }
+    }
 }
 
 impl Store for MemoryStore {
@@ -63,22 +81,22 @@ impl Store for MemoryStore {
 
     fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>> {
         let shelf = self.shelf();
-        answer(shelf.tasks.get(&task).map(Entry::fold).transpose())
+        answer(Ok(shelf.tasks.get(&task).map(|entry| entry.fold(&self.damages))))
     }
 
     fn get(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<Task>> {
         let shelf = self.shelf();
         let entry = shelf.find(owner, agent, task);
-        answer(entry.map(Entry::fold).transpose())
+        answer(Ok(entry.map(|entry| entry.fold(&self.damages))))
     }
 
     fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>> {
         let shelf = self.shelf();
-        answer(shelf.tasks.get(&task).map_or(Ok(Vec::new()), |entry| entry.events(after, limit)))
+        answer(shelf.tasks.get(&task).map_or(Ok(Vec::new()), |entry| entry.events(&self.damages, after, limit)))
     }
 
     fn list(&self, query: Query) -> StoreFuture<'_, Listing> {
-        answer(self.shelf().list(&query))
+        answer(Ok(self.shelf().list(&self.damages, &query)))
     }
 
     fn waiting(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Vec<TaskRow>> {
@@ -108,7 +126,7 @@ impl Store for MemoryStore {
         entries.sort_by_key(|entry| (entry.row.time, entry.row.no));
         entries.drain(..entries.len().saturating_sub(limit));
         entries.sort_by_key(|entry| entry.row.no);
-        answer(entries.into_iter().map(Entry::fold).collect())
+        answer(Ok(entries.into_iter().map(|entry| entry.fold(&self.damages)).collect()))
     }
 
     fn keyed(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>> {
@@ -123,13 +141,14 @@ impl Store for MemoryStore {
 
     fn inbox(&self, task: TaskNo) -> StoreFuture<'_, Vec<Message>> {
         let shelf = self.shelf();
-        answer(shelf.tasks.get(&task).map_or(Ok(Vec::new()), Entry::messages))
+        let messages = shelf.tasks.get(&task).map_or(Ok(Vec::new()), Entry::messages);
+        answer(messages.map_err(|damage| StoreError::Failed(damage.0.into())))
     }
 
     fn unfinished(&self) -> StoreFuture<'_, Vec<Pending>> {
         let shelf = self.shelf();
         let unsettled = shelf.tasks.values().filter(|entry| !entry.row.state.is_terminal());
-        answer(unsettled.map(Entry::pending).collect())
+        answer(Ok(unsettled.map(|entry| entry.pending(&self.damages)).collect()))
     }
 
     fn sweep(&self, retention: Retention) -> StoreFuture<'_, u64> {
@@ -229,7 +248,7 @@ impl Shelf {
         newest_first.find(|entry| agent.is_none_or(|agent| entry.row.agent == *agent))
     }
 
-    fn list(&self, query: &Query) -> Result<Listing, StoreError> {
+    fn list(&self, damages: &DamageLog, query: &Query) -> Listing {
         let mut matching: Vec<&Entry> = self.tasks.values().filter(|entry| entry.matches(query)).collect();
         let total = matching.len() as u64;
         if let Some(from) = &query.from {
@@ -237,8 +256,7 @@ impl Shelf {
         }
         matching.sort_by(|a, b| b.place().cmp(&a.place()));
         let more = cut(&mut matching, query.limit);
-        let tasks = matching.into_iter().map(Entry::fold).collect::<Result<_, _>>()?;
-        Ok(Listing { tasks, more, total })
+        Listing { tasks: matching.into_iter().map(|entry| entry.fold(damages)).collect(), more, total }
     }
 
     fn sweep(&mut self, retention: Retention) -> u64 {
@@ -268,22 +286,37 @@ impl Shelf {
 }
 
 impl Entry {
-    fn fold(&self) -> Result<Task, StoreError> {
+    fn fold(&self, damages: &DamageLog) -> Task {
+        self.fold_events().unwrap_or_else(|damage| {
+            damages.report(self.row.no, self.row.task.as_str(), &damage);
+            stand_in(self.row.clone(), &damage)
+        })
+    }
+
+    fn fold_events(&self) -> Result<Task, Damage> {
         let row = self.row.clone();
         let birth = TaskBirth { context: row.context, agent: row.agent, owner: row.owner, born: row.born };
         let mut fold = Fold::new(row.task, birth);
         for body in &self.events {
-            fold.take(decode(body)?)?;
+            fold.take_body(body)?;
         }
-        Ok(fold.finish().expect("a task begins with its creation"))
+        fold.finish()
     }
 
-    fn events(&self, after: Seq, limit: usize) -> Result<Vec<Recorded>, StoreError> {
+    fn events(&self, damages: &DamageLog, after: Seq, limit: usize) -> Result<Vec<Recorded>, StoreError> {
         let mut page = Vec::new();
         let mut bytes = 0;
         let skipped = usize::try_from(after).unwrap_or(usize::MAX);
         for (seq, body) in (1..).zip(&self.events).skip(skipped).take(limit) {
-            page.push(Recorded { seq, event: decode(body)? });
+            match decode_event(seq, body) {
+                Ok(event) => page.push(event),
+                Err(damage) => {
+                    let task = self.row.task.clone();
+                    damages.report(self.row.no, task.as_str(), &damage);
+                    let refusal = StoreError::Damaged { task, reason: damage.0 };
+                    return if page.is_empty() { Err(refusal) } else { Ok(page) };
+                }
+            }
             bytes += body.len();
             if bytes >= EVENT_BYTES {
                 break;
@@ -292,13 +325,18 @@ impl Entry {
         Ok(page)
     }
 
-    fn messages(&self) -> Result<Vec<Message>, StoreError> {
-        self.inbox.iter().map(|body| decode(body)).collect()
+    fn messages(&self) -> Result<Vec<Message>, Damage> {
+        self.inbox.iter().map(|body| decode(body).map_err(unreadable_message)).collect()
     }
 
-    fn pending(&self) -> Result<Pending, StoreError> {
-        let (row, inbox) = (self.row.clone(), self.messages()?);
-        Ok(Pending { row, inbox, cancel_requested: self.cancel_requested, attempts: self.attempts })
+    fn pending(&self, damages: &DamageLog) -> Pending {
+        let inbox = self.inbox.iter().filter_map(|body| decode(body).ok()).collect();
+        let damage = self.messages().err();
+        if let Some(damage) = &damage {
+            damages.report(self.row.no, self.row.task.as_str(), damage);
+        }
+        let (cancel_requested, attempts) = (self.cancel_requested, self.attempts);
+        Pending { row: self.row.clone(), inbox, cancel_requested, attempts, damage: damage.map(|damage| damage.0) }
     }
 
     fn is_of(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> bool {

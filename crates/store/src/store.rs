@@ -26,13 +26,15 @@ pub trait Store: Send + Sync + 'static {
     /// same id (callers of v0.1 choose ids), the one that was made last.
     fn find(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<TaskRow>>;
 
-    /// The task as of its last event.
+    /// The task as of its last event. One whose log is damaged is shown as failed as of that event, with a message
+    /// that says so, here and in lists and conversations; its row may still have another state.
     fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>>;
 
     /// The same, found as `find` does.
     fn get(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<Task>>;
 
     /// Events after `after`, in order, at most `limit` of them and about a megabyte; empty at the end.
+    /// Of a damaged log it gives what comes before the damage; who asks for more gets `StoreError::Damaged`.
     fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>>;
 
     fn list(&self, query: Query) -> StoreFuture<'_, Listing>;
@@ -61,7 +63,8 @@ pub trait Store: Send + Sync + 'static {
     /// Messages that wait for a turn of this task, in order of arrival.
     fn inbox(&self, task: TaskNo) -> StoreFuture<'_, Vec<Message>>;
 
-    /// Every task that is not settled, in order of creation: what a start must look at.
+    /// Every task that is not settled, in order of creation: what a start must look at. Events are not read, and a
+    /// task whose own row cannot be read is logged and left out.
     fn unfinished(&self) -> StoreFuture<'_, Vec<Pending>>;
 
     /// Deletes settled tasks that retention does not keep, a bounded number at a time; says how many.
@@ -157,6 +160,8 @@ pub struct Pending {
     pub cancel_requested: bool,
     /// How often recovery has started the present turn (`Beside::Attempts`).
     pub attempts: u32,
+    /// What of its rows cannot be read, if anything; that part is left out. Nothing is said about its events.
+    pub damage: Option<String>,
 }
 
 /// Tasks by status time, newest first; equal times by id, descending.

@@ -30,6 +30,11 @@ impl<S: Store> FaultyStore<S> {
         }
     }
 
+    /// The store behind it.
+    pub fn inner(&self) -> &S {
+        &self.store
+    }
+
     pub fn fill(&self) {
         self.is_full.store(true, Ordering::SeqCst);
     }

@@ -5,6 +5,7 @@
 
 mod appends;
 mod beside;
+mod damage;
 pub mod desk;
 mod lists;
 mod lookups;
@@ -17,12 +18,27 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::pin::Pin;
 
-use sabir_store::Store;
+use sabir_model::Seq;
+use sabir_store::{Store, TaskNo};
 
 type Running<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// Opens the store that lives in the case's folder.
 type Open<'a> = &'a dyn Fn() -> Box<dyn Store>;
+
+/// Spoils what is stored of a task, behind the back of the store.
+type Spoil<'a> = &'a dyn Fn(TaskNo, Spoiled);
+
+/// What of a task is spoiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spoiled {
+    /// The event of this number, stored by an append of its own.
+    Event(Seq),
+    /// Every message in its inbox.
+    Inbox,
+}
+
+type DamageCase = for<'a> fn((&'a dyn Store, Spoil<'a>)) -> Running<'a>;
 
 type Case = fn(&dyn Store) -> Running<'_>;
 type ReopeningCase = for<'a> fn(Open<'a>) -> Running<'a>;
@@ -93,6 +109,14 @@ const REOPENING: &[(&str, ReopeningCase)] = cases! {
         a_thousand_tasks_made_at_once_are_there_again;
 };
 
+const DAMAGE: &[(&str, DamageCase)] = cases! {
+    damage:
+        a_damaged_task_is_shown_as_failed,
+        events_before_the_damage_can_be_read,
+        a_damaged_task_can_be_settled,
+        a_damaged_inbox_stops_no_start;
+};
+
 /// Runs every case against the stores that `open` makes in empty folders.
 pub fn check(open: impl Fn(&Path) -> Box<dyn Store>) {
     report(CASES.iter().map(|(name, case)| {
@@ -108,6 +132,17 @@ pub fn check(open: impl Fn(&Path) -> Box<dyn Store>) {
 pub fn check_reopening(open: impl Fn(&Path) -> Box<dyn Store>) {
     report(REOPENING.iter().map(|(name, case)| {
         let verdict = attempt(|folder| block_on(case(&|| open(folder))));
+        (*name, verdict)
+    }));
+}
+
+/// Runs the cases about tasks whose rows are damaged; `spoil` knows how this store can be harmed.
+pub fn check_damage<S: Store>(open: impl Fn(&Path) -> S, spoil: impl Fn(&S, &Path, TaskNo, Spoiled)) {
+    report(DAMAGE.iter().map(|(name, case)| {
+        let verdict = attempt(|folder| {
+            let store = open(folder);
+            block_on(case((&store, &|no, spoiled| spoil(&store, folder, no, spoiled))));
+        });
         (*name, verdict)
     }));
 }

@@ -9,7 +9,7 @@ use sabir_model::{AgentId, Owner, Seq, State, TaskId};
 use crate::encode::{Encoded, Extra, Latest, Newborn, SHORT_FOLD, Subject};
 use crate::{Appended, StoreError, TaskNo};
 
-use super::failure::is_duplicate;
+use super::failure::{Unread, is_duplicate};
 use super::key::{MAX_NO, MAX_SEQ, key, keys, seq};
 use super::rows::{self, code};
 use super::tallies::Tallies;
@@ -39,13 +39,25 @@ impl From<Error> for Refused {
     }
 }
 
+impl From<Unread> for Refused {
+    fn from(unread: Unread) -> Self {
+        Refused::Cleanly(match unread {
+            Unread::Store(error) => error,
+            Unread::Damaged(damage) => StoreError::Failed(damage.0.into()),
+        })
+    }
+}
+
 impl<'c> Appender<'c> {
     pub fn new(conn: &'c Connection, last_no: TaskNo) -> Result<Self> {
         Ok(Self {
             conn,
             tallies: Tallies::new(conn)?,
             last_no,
-            last_event: conn.prepare("SELECT key FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1")?,
+            last_event: conn.prepare(
+                "SELECT (SELECT key FROM events WHERE key BETWEEN ?2 AND ?3 ORDER BY key DESC LIMIT 1)
+                 FROM tasks WHERE no = ?1",
+            )?,
             insert_events: conn.prepare("INSERT INTO events (key, body) VALUES (?1, ?2)")?,
             insert_task: conn.prepare(
                 "INSERT INTO tasks (no, owner, agent, id, context, born, state, time, turn_over, created)
@@ -119,14 +131,15 @@ impl<'c> Appender<'c> {
         )?;
         let mut rows = find.query((new.owner.as_key(), new.agent.as_str(), key.as_str()))?;
         let Some(row) = rows.next()? else { return Ok(None) };
-        rows::id(row, 0, |text| TaskId::parse(text)).map(Some).map_err(Refused::Cleanly)
+        Ok(Some(rows::id(row, 0, |text| TaskId::parse(text))?))
     }
 
-    /// The append begins where the task ends, and there is room behind.
+    /// The append begins where the task ends, and there is room behind. A log that is damaged takes appends too, so
+    /// that its task can be settled.
     fn agree(&mut self, no: TaskNo, append: &Encoded) -> Result<(), Refused> {
         let (first, last) = keys(no).into_inner();
-        let found = self.last_event.query_row((first, last), |row| row.get(0)).optional()?;
-        if found.map(seq) != Some(append.after) {
+        let found = self.last_event.query_row((no, first, last), |row| row.get::<_, Option<i64>>(0)).optional()?;
+        if found.map(|last| last.map_or(0, seq)) != Some(append.after) {
             return Err(Refused::Cleanly(StoreError::Conflict));
         }
         if append.last() > MAX_SEQ {
@@ -137,7 +150,7 @@ impl<'c> Appender<'c> {
 
     fn change(&mut self, no: TaskNo, latest: Option<Latest>) -> Result<(), Refused> {
         let Some(latest) = latest else { return Ok(()) };
-        let (owner, agent, state) = self.standing(no).map_err(Refused::Cleanly)?;
+        let (owner, agent, state) = self.standing(no)?;
         if state != latest.state {
             self.tallies.change(owner.clone(), agent.clone(), state, -1);
             self.tallies.change(owner, agent, latest.state, 1);
@@ -146,9 +159,9 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    fn standing(&mut self, no: TaskNo) -> Result<(Owner, AgentId, State), StoreError> {
+    fn standing(&mut self, no: TaskNo) -> Result<(Owner, AgentId, State), Refused> {
         let mut rows = self.standing.query((no,))?;
-        let row = rows.next()?.ok_or(StoreError::Conflict)?;
+        let row = rows.next()?.ok_or(Refused::Cleanly(StoreError::Conflict))?;
         Ok((rows::owner(row, 0)?, rows::agent(row, 1)?, rows::state(row.get(2)?)?))
     }
 

@@ -3,6 +3,39 @@
 use rusqlite::{Error, ErrorCode, ffi};
 
 use crate::StoreError;
+use crate::damage::Damage;
+
+/// What keeps a task from being read: trouble of the whole store, or damage of its own rows.
+#[derive(Debug)]
+pub(super) enum Unread {
+    Store(StoreError),
+    Damaged(Damage),
+}
+
+impl From<StoreError> for Unread {
+    fn from(error: StoreError) -> Self {
+        Unread::Store(error)
+    }
+}
+
+impl From<Damage> for Unread {
+    fn from(damage: Damage) -> Self {
+        Unread::Damaged(damage)
+    }
+}
+
+impl From<Error> for Unread {
+    fn from(error: Error) -> Self {
+        let is_damage = match &error {
+            Error::FromSqlConversionFailure(..)
+            | Error::IntegralValueOutOfRange(..)
+            | Error::InvalidColumnType(..)
+            | Error::Utf8Error(..) => true,
+            error => error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt),
+        };
+        if is_damage { Damage(error.to_string()).into() } else { StoreError::from(error).into() }
+    }
+}
 
 impl From<Error> for StoreError {
     fn from(error: Error) -> Self {

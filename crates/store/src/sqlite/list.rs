@@ -8,36 +8,38 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 use sabir_model::{AgentId, State};
 
+use crate::damage::DamageLog;
 use crate::page::cut;
 use crate::{Listing, Query, StoreError};
 
-use super::reader::{self, Glance, fold};
+use super::failure::Unread;
+use super::reader::{self, Glance, fold, readable};
 use super::rows::{self, Found, code, found, found_columns};
 
-pub(super) fn list(conn: &mut Connection, query: &Query) -> Result<Listing, StoreError> {
+pub(super) fn list(conn: &mut Connection, damages: &DamageLog, query: &Query) -> Result<Listing, StoreError> {
     // Total, page and folds are of one moment.
     let moment = conn.transaction()?;
-    let Places { tasks, more, total } = places(&moment, query)?;
-    let tasks = tasks.into_iter().filter_map(|task| fold(&moment, task).transpose());
+    let Places { tasks, more, total } = places(&moment, damages, query)?;
+    let tasks = tasks.into_iter().filter_map(|task| fold(&moment, damages, task).transpose());
     Ok(Listing { tasks: tasks.collect::<Result<_, _>>()?, more, total })
 }
 
 /// The same, if it is a matter of a few short tasks and no counting.
-pub(super) fn glance(conn: &mut Connection, query: &Query) -> Result<Option<Listing>, StoreError> {
+pub(super) fn glance(conn: &mut Connection, damages: &DamageLog, query: &Query) -> Result<Option<Listing>, StoreError> {
     if query.limit > SHORT_PAGE || query.context.is_some() || query.since.is_some() {
         return Ok(None);
     }
     let moment = conn.transaction()?;
-    let Places { tasks: found, more, total } = places(&moment, query)?;
+    let Places { tasks: found, more, total } = places(&moment, damages, query)?;
     let mut tasks = Vec::with_capacity(found.len());
     let mut bytes = 0;
     for task in found {
         match reader::glance(&moment, task, PAGE_BYTES - bytes)? {
             Glance::Whole(task, size) => {
-                tasks.extend(task);
+                tasks.push(task);
                 bytes += size;
             }
-            Glance::TooLong(_) => return Ok(None),
+            Glance::Unfinished(_) => return Ok(None),
         }
     }
     Ok(Some(Listing { tasks, more, total }))
@@ -53,7 +55,7 @@ struct Places {
     total: u64,
 }
 
-fn places(conn: &Connection, query: &Query) -> Result<Places, StoreError> {
+fn places(conn: &Connection, damages: &DamageLog, query: &Query) -> Result<Places, StoreError> {
     let agents = agents(conn, query)?;
     let walks: Vec<Walk> = match query.context {
         Some(_) => vec![Walk::through_context(query)],
@@ -62,7 +64,7 @@ fn places(conn: &Connection, query: &Query) -> Result<Places, StoreError> {
     let is_merged = walks.len() > 1;
     let mut tasks = Vec::new();
     for walk in walks {
-        tasks.extend(walk.page(conn, query)?);
+        tasks.extend(walk.page(conn, damages, query)?);
     }
     if is_merged {
         tasks.sort_by(|a, b| (b.time, &b.id, &b.birth.agent).cmp(&(a.time, &a.id, &a.birth.agent)));
@@ -76,7 +78,17 @@ fn agents(conn: &Connection, query: &Query) -> Result<Vec<AgentId>, StoreError> 
         return Ok(vec![agent.clone()]);
     }
     let mut select = conn.prepare_cached(AGENTS)?;
-    select.query_and_then((query.owner.as_key(),), |row| rows::agent(row, 0))?.collect()
+    let mut rows = select.query((query.owner.as_key(),))?;
+    let mut agents = Vec::new();
+    while let Some(row) = rows.next()? {
+        match rows::agent(row, 0) {
+            Ok(agent) => agents.push(agent),
+            Err(Unread::Store(error)) => return Err(error),
+            // Its tasks are damaged too, and none of them can be shown.
+            Err(Unread::Damaged(_)) => {}
+        }
+    }
+    Ok(agents)
 }
 
 pub(super) const AGENTS: &str = "SELECT DISTINCT agent FROM tallies WHERE owner = ?1 AND n > 0";
@@ -173,10 +185,10 @@ impl Walk {
         self
     }
 
-    fn page(self, conn: &Connection, query: &Query) -> Result<Vec<Found>, StoreError> {
+    fn page(self, conn: &Connection, damages: &DamageLog, query: &Query) -> Result<Vec<Found>, StoreError> {
         let Walk { sql, params, .. } = self.selecting_page(query);
         let mut select = conn.prepare_cached(&sql)?;
-        select.query_and_then(params_from_iter(params), found)?.collect()
+        readable(&mut select.query(params_from_iter(params))?, damages, found)
     }
 
     fn count(self, conn: &Connection) -> Result<u64, StoreError> {

@@ -1,12 +1,14 @@
 //! Lookups: one task, its events, and what belongs to it.
 
-use rusqlite::{Connection, OptionalExtension, Params, Row};
+use rusqlite::{Connection, OptionalExtension, Params, Row, Rows};
 use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId, Timestamp};
 
-use crate::fold::{Fold, decode, unpack};
+use crate::damage::{Damage, DamageLog, stand_in, unreadable_message};
+use crate::fold::{Fold, decode, incomplete, unpack, unpack_readable};
 use crate::page::EVENT_BYTES;
 use crate::{Pending, StoreError, TaskNo, TaskRow};
 
+use super::failure::Unread;
 use super::key::{key, keys, seq, task_no};
 use super::rows::{self, Found, found, found_columns, task_columns, task_row};
 
@@ -56,6 +58,8 @@ const NAMED_ANYWHERE: &str =
 
 const LOAD: &str = concat!("SELECT ", found_columns!(), " FROM tasks WHERE no = ?1");
 
+const ROW: &str = concat!("SELECT ", task_columns!(), " FROM tasks WHERE no = ?1");
+
 pub(super) const EVENTS: &str = "SELECT key, body FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3";
 
 pub(super) fn find(
@@ -81,15 +85,21 @@ pub(super) fn keyed(
 
 pub(super) fn waiting(
     conn: &Connection,
+    damages: &DamageLog,
     owner: &Owner,
     agent: &AgentId,
     context: &ContextId,
 ) -> Result<Vec<TaskRow>, StoreError> {
-    many(conn, WAITING, (owner.as_key(), context.as_str(), agent.as_str()))
+    many(conn, damages, WAITING, (owner.as_key(), context.as_str(), agent.as_str()))
 }
 
-pub(super) fn waiting_since(conn: &Connection, before: Timestamp, limit: usize) -> Result<Vec<TaskRow>, StoreError> {
-    many(conn, WAITING_SINCE, (before.as_millis(), i64::try_from(limit).unwrap_or(i64::MAX)))
+pub(super) fn waiting_since(
+    conn: &Connection,
+    damages: &DamageLog,
+    before: Timestamp,
+    limit: usize,
+) -> Result<Vec<TaskRow>, StoreError> {
+    many(conn, damages, WAITING_SINCE, (before.as_millis(), i64::try_from(limit).unwrap_or(i64::MAX)))
 }
 
 /// A task by its number.
@@ -113,13 +123,23 @@ pub(super) fn named(
 /// What was read of a task that may be too long to be read here and now.
 #[expect(clippy::large_enum_variant, reason = "made and taken apart at once")]
 pub(super) enum Glance {
-    /// All of it, and how many bytes of events it was; `None` if it is gone meanwhile.
-    Whole(Option<Task>, usize),
-    TooLong(Found),
+    /// All of it, and how many bytes of events it was.
+    Whole(Task, usize),
+    /// It is too long, or damaged.
+    Unfinished(Found),
 }
 
 /// Folds a task that is read as fast as its row: a few packs of events, and not more bytes than `limit`.
 pub(super) fn glance(conn: &Connection, task: Found, limit: usize) -> Result<Glance, StoreError> {
+    match short_fold(conn, &task, limit) {
+        Ok(Some((whole, bytes))) => Ok(Glance::Whole(whole, bytes)),
+        Ok(None) | Err(Unread::Damaged(_)) => Ok(Glance::Unfinished(task)),
+        Err(Unread::Store(error)) => Err(error),
+    }
+}
+
+/// `None` if it is not short.
+fn short_fold(conn: &Connection, task: &Found, limit: usize) -> Result<Option<(Task, usize)>, Unread> {
     let mut select = conn.prepare_cached(EVENTS)?;
     let (first, end) = keys(task.no).into_inner();
     let mut rows = select.query((first, end, SMALL_ROWS + 1))?;
@@ -129,27 +149,49 @@ pub(super) fn glance(conn: &Connection, task: Found, limit: usize) -> Result<Gla
         let (last, pack) = pack(row)?;
         (count, bytes) = (count + 1, bytes + pack.len());
         if count > SMALL_ROWS || bytes > limit {
-            return Ok(Glance::TooLong(task));
+            return Ok(None);
         }
         fold.take_pack(last, pack)?;
     }
-    Ok(Glance::Whole(fold.finish(), bytes))
+    Ok(Some((fold.finish()?, bytes)))
 }
 
 const SMALL_ROWS: i64 = 8;
 pub(super) const SMALL_BYTES: usize = 32 << 10;
 
-/// Folds what is stored of a task; `None` if it is gone meanwhile.
-pub(super) fn fold(conn: &Connection, task: Found) -> Result<Option<Task>, StoreError> {
+/// Folds what is stored of a task. One that is damaged is shown as failed; `None` if not even its row is left.
+pub(super) fn fold(conn: &Connection, damages: &DamageLog, task: Found) -> Result<Option<Task>, StoreError> {
     let task = match glance(conn, task, SMALL_BYTES)? {
-        Glance::Whole(task, _) => return Ok(task),
-        Glance::TooLong(task) => task,
+        Glance::Whole(task, _) => return Ok(Some(task)),
+        Glance::Unfinished(task) => task,
     };
+    let whole = match long_fold(conn, &task, Snapshot::Use) {
+        // The snapshot may be what is damaged.
+        Err(Unread::Damaged(_)) => long_fold(conn, &task, Snapshot::Ignore),
+        read => read,
+    };
+    match whole {
+        Ok(whole) => Ok(Some(whole)),
+        Err(Unread::Store(error)) => Err(error),
+        Err(Unread::Damaged(damage)) => {
+            damages.report(task.no, task.id.as_str(), &damage);
+            Ok(one(conn, ROW, (task.no,), task_row)?.map(|row| stand_in(row, &damage)))
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Snapshot {
+    Use,
+    Ignore,
+}
+
+fn long_fold(conn: &Connection, task: &Found, use_of: Snapshot) -> Result<Task, Unread> {
     let mut snapshot = conn.prepare_cached("SELECT body FROM snapshots WHERE no = ?1")?;
     let mut rows = snapshot.query((task.no,))?;
     let mut fold = match rows.next()? {
-        Some(row) => Fold::resume(blob(row, 0)?)?,
-        None => Fold::new(task.id, task.birth),
+        Some(row) if use_of == Snapshot::Use => Fold::resume(blob(row, 0)?)?,
+        _ => Fold::new(task.id.clone(), task.birth.clone()),
     };
     let mut select = conn.prepare_cached(EVENTS)?;
     let mut rows = select.query((key(task.no, fold.seq() + 1), keys(task.no).end(), i64::MAX))?;
@@ -157,41 +199,92 @@ pub(super) fn fold(conn: &Connection, task: Found) -> Result<Option<Task>, Store
         let (last, pack) = pack(row)?;
         fold.take_pack(last, pack)?;
     }
-    Ok(fold.finish())
+    Ok(fold.finish()?)
 }
 
-pub(super) fn events(conn: &Connection, no: TaskNo, after: Seq, limit: usize) -> Result<Vec<Recorded>, StoreError> {
+pub(super) fn events(
+    conn: &Connection,
+    damages: &DamageLog,
+    no: TaskNo,
+    after: Seq,
+    limit: usize,
+) -> Result<Vec<Recorded>, StoreError> {
+    let mut page = Vec::new();
+    match read_events(conn, no, after, limit, &mut page) {
+        Ok(()) => {}
+        Err(Unread::Store(error)) => return Err(error),
+        Err(Unread::Damaged(damage)) => {
+            let row = one(conn, ROW, (no,), task_row)?;
+            let Some(TaskRow { task, .. }) = row else { return Ok(Vec::new()) };
+            damages.report(no, task.as_str(), &damage);
+            // What comes before the damage is given first; who asks on is told.
+            if page.is_empty() {
+                return Err(StoreError::Damaged { task, reason: damage.0 });
+            }
+        }
+    }
+    page.truncate(limit);
+    Ok(page)
+}
+
+/// Fills the page as far as it can be read.
+fn read_events(
+    conn: &Connection,
+    no: TaskNo,
+    after: Seq,
+    limit: usize,
+    page: &mut Vec<Recorded>,
+) -> Result<(), Unread> {
     let mut select = conn.prepare_cached(EVENTS)?;
     let rows_at_most = i64::try_from(limit).unwrap_or(i64::MAX);
     let first = key(no, after).saturating_add(1);
     let mut rows = select.query((first, keys(no).end(), rows_at_most))?;
-    let mut page = Vec::new();
-    let mut bytes = 0;
+    let (mut bytes, mut seen) = (0, after);
     while page.len() < limit
         && bytes < EVENT_BYTES
         && let Some(row) = rows.next()?
     {
         let (last, pack) = pack(row)?;
         bytes += pack.len();
+        let (events, damage) = match unpack(last, pack) {
+            Ok(events) => (events, None),
+            Err(damage) => (unpack_readable(first_of_pack(conn, no, last)?..=last, pack), Some(damage)),
+        };
         // A reader may have stopped in the middle of a pack.
-        page.extend(unpack(last, pack)?.into_iter().filter(|event| event.seq > after));
+        let mut events = events.into_iter().filter(|event| event.seq > after).peekable();
+        if events.peek().is_some_and(|event| event.seq != seen + 1) {
+            return Err(incomplete(last).into());
+        }
+        page.extend(events);
+        if let Some(damage) = damage {
+            return Err(damage.into());
+        }
+        seen = last;
     }
-    page.truncate(limit);
-    Ok(page)
+    Ok(())
+}
+
+/// The number of the first event in the pack that ends with `last`, as told by the pack before.
+fn first_of_pack(conn: &Connection, no: TaskNo, last: Seq) -> Result<Seq, Unread> {
+    let mut select =
+        conn.prepare_cached("SELECT key FROM events WHERE key >= ?1 AND key < ?2 ORDER BY key DESC LIMIT 1")?;
+    let before = select.query_row((keys(no).start(), key(no, last)), |row| row.get(0)).optional()?;
+    Ok(before.map_or(0, seq) + 1)
 }
 
 /// A row of `EVENTS`: the number of its last event, and the events.
-fn pack<'r>(row: &'r Row<'_>) -> Result<(Seq, &'r [u8]), StoreError> {
+fn pack<'r>(row: &'r Row<'_>) -> Result<(Seq, &'r [u8]), Unread> {
     Ok((seq(row.get(0)?), blob(row, 1)?))
 }
 
-fn blob<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r [u8], StoreError> {
-    Ok(row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from)?)
+fn blob<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r [u8], Unread> {
+    row.get_ref(column)?.as_blob().map_err(|error| Damage(error.to_string()).into())
 }
 
 /// The tasks that were active last, told in order of creation.
 pub(super) fn conversation(
     conn: &mut Connection,
+    damages: &DamageLog,
     owner: &Owner,
     agent: &AgentId,
     context: &ContextId,
@@ -201,9 +294,9 @@ pub(super) fn conversation(
     let mut select = moment.prepare_cached(CONVERSATION)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let places = (owner.as_key(), context.as_str(), agent.as_str(), limit);
-    let mut tasks: Vec<Found> = select.query_and_then(places, found)?.collect::<Result<_, _>>()?;
+    let mut tasks = readable(&mut select.query(places)?, damages, found)?;
     tasks.sort_by_key(|task| task.no);
-    tasks.into_iter().filter_map(|task| fold(&moment, task).transpose()).collect()
+    tasks.into_iter().filter_map(|task| fold(&moment, damages, task).transpose()).collect()
 }
 
 pub(super) fn agent_state(
@@ -221,31 +314,56 @@ pub(super) fn agent_state(
 pub(super) fn inbox(conn: &Connection, no: TaskNo) -> Result<Vec<Message>, StoreError> {
     let (first, last) = keys(no).into_inner();
     let mut select = conn.prepare_cached("SELECT body FROM inbox WHERE key BETWEEN ?1 AND ?2 ORDER BY key")?;
-    let messages = select.query_and_then((first, last), |row| decode(blob(row, 0)?))?;
-    messages.collect()
+    let messages = select.query_and_then((first, last), |row| inbox_message(row, 0))?;
+    messages.collect::<Result<_, Unread>>().map_err(|unread| match unread {
+        Unread::Store(error) => error,
+        Unread::Damaged(damage) => StoreError::Failed(damage.0.into()),
+    })
 }
 
-pub(super) fn unfinished(conn: &mut Connection) -> Result<Vec<Pending>, StoreError> {
+fn inbox_message(row: &Row<'_>, column: usize) -> Result<Message, Unread> {
+    Ok(decode(blob(row, column)?).map_err(unreadable_message)?)
+}
+
+pub(super) fn unfinished(conn: &mut Connection, damages: &DamageLog) -> Result<Vec<Pending>, StoreError> {
     let moment = conn.transaction()?;
-    let rows = many(&moment, UNFINISHED, ())?;
-    let pending = |row| Pending { row, inbox: Vec::new(), cancel_requested: false, attempts: 0 };
+    let rows = many(&moment, damages, UNFINISHED, ())?;
+    let pending = |row| Pending { row, inbox: Vec::new(), cancel_requested: false, attempts: 0, damage: None };
     let mut pending: Vec<Pending> = rows.into_iter().map(pending).collect();
     // Few tasks have any of these, so each table is read once, not once for each task.
     let mut select = moment.prepare_cached(ALL_INBOXES)?;
     let mut rows = select.query(())?;
     while let Some(row) = rows.next()? {
-        if let Some(task) = of_number(&mut pending, task_no(row.get(0)?)) {
-            task.inbox.push(decode(blob(row, 1)?)?);
-        }
+        let Some(task) = of_number(&mut pending, task_no(row.get(0)?)) else { continue };
+        let message = unless_damaged(task, damages, inbox_message(row, 1))?;
+        task.inbox.extend(message);
     }
     let mut select = moment.prepare_cached(ALL_CONTROLS)?;
     let mut rows = select.query(())?;
     while let Some(row) = rows.next()? {
-        if let Some(task) = of_number(&mut pending, rows::task_no(row, 0)?) {
-            (task.cancel_requested, task.attempts) = (row.get(1)?, row.get(2)?);
-        }
+        let Some(task) = of_number(&mut pending, TaskNo(row.get::<_, i64>(0)? as u64)) else { continue };
+        let controls = row.get(1).and_then(|cancel| Ok((cancel, row.get(2)?))).map_err(Unread::from);
+        let controls = unless_damaged(task, damages, controls)?;
+        (task.cancel_requested, task.attempts) = controls.unwrap_or_default();
     }
     Ok(pending)
+}
+
+/// What was read for a task. Damage is noted with the task and costs nobody else anything.
+fn unless_damaged<T>(
+    task: &mut Pending,
+    damages: &DamageLog,
+    read: Result<T, Unread>,
+) -> Result<Option<T>, StoreError> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(Unread::Store(error)) => Err(error),
+        Err(Unread::Damaged(damage)) => {
+            damages.report(task.row.no, task.row.task.as_str(), &damage);
+            task.damage = Some(damage.0);
+            Ok(None)
+        }
+    }
 }
 
 /// Finds a task in a list that is ordered by number.
@@ -254,18 +372,47 @@ fn of_number(pending: &mut [Pending], no: TaskNo) -> Option<&mut Pending> {
     pending.get_mut(place)
 }
 
+/// The row that was asked for, if there is one.
 fn one<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
-    read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
+    read: impl FnOnce(&Row<'_>) -> Result<T, Unread>,
 ) -> Result<Option<T>, StoreError> {
     let mut select = conn.prepare_cached(sql)?;
     let mut rows = select.query(params)?;
-    rows.next()?.map(read).transpose()
+    let Some(row) = rows.next()? else { return Ok(None) };
+    read(row).map(Some).map_err(|unread| match unread {
+        Unread::Store(error) => error,
+        Unread::Damaged(Damage(reason)) => match rows::task_id(row) {
+            Ok(task) => StoreError::Damaged { task, reason },
+            Err(_) => StoreError::Failed(reason.into()),
+        },
+    })
 }
 
-fn many(conn: &Connection, sql: &str, params: impl Params) -> Result<Vec<TaskRow>, StoreError> {
+fn many(conn: &Connection, damages: &DamageLog, sql: &str, params: impl Params) -> Result<Vec<TaskRow>, StoreError> {
     let mut select = conn.prepare_cached(sql)?;
-    select.query_and_then(params, task_row)?.collect()
+    readable(&mut select.query(params)?, damages, task_row)
+}
+
+/// The rows that can be read; the others are reported and left out.
+pub(super) fn readable<T>(
+    rows: &mut Rows<'_>,
+    damages: &DamageLog,
+    read: impl Fn(&Row<'_>) -> Result<T, Unread>,
+) -> Result<Vec<T>, StoreError> {
+    let mut list = Vec::new();
+    while let Some(row) = rows.next()? {
+        match read(row) {
+            Ok(item) => list.push(item),
+            Err(Unread::Store(error)) => return Err(error),
+            Err(Unread::Damaged(damage)) => {
+                let no = rows::task_no(row).unwrap_or(TaskNo(0));
+                let task = rows::task_id(row).map_or_else(|_| "unknown".into(), |task| task.to_string());
+                damages.report(no, &task, &damage);
+            }
+        }
+    }
+    Ok(list)
 }

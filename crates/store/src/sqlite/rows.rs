@@ -3,8 +3,10 @@
 use rusqlite::Row;
 use sabir_model::{AgentId, Birth, ContextId, InvalidId, Owner, State, TaskBirth, TaskId, Timestamp};
 
-use crate::{StoreError, TaskNo, TaskRow};
+use crate::damage::Damage;
+use crate::{TaskNo, TaskRow};
 
+use super::failure::Unread;
 use super::key;
 
 /// How a state is stored. The numbers are part of the file's format, and its indexes lean on their order.
@@ -21,7 +23,7 @@ pub(super) fn code(state: State) -> i64 {
     }
 }
 
-pub(super) fn state(stored: i64) -> Result<State, StoreError> {
+pub(super) fn state(stored: i64) -> Result<State, Unread> {
     State::ALL.into_iter().find(|state| code(*state) == stored).ok_or_else(|| damaged("state"))
 }
 
@@ -34,20 +36,21 @@ macro_rules! task_columns {
 }
 pub(super) use task_columns;
 
-pub(super) fn task_row(row: &Row<'_>) -> Result<TaskRow, StoreError> {
+pub(super) fn task_row(row: &Row<'_>) -> Result<TaskRow, Unread> {
     let last: Option<i64> = row.get(10)?;
     Ok(TaskRow {
-        no: task_no(row, 0)?,
+        no: task_no(row)?,
         owner: owner(row, 1)?,
         agent: agent(row, 2)?,
-        task: id(row, 3, |text| TaskId::parse(text))?,
+        task: task_id(row)?,
         context: context(row, 4)?,
         born: Birth(row.get(5)?),
         state: state(row.get(6)?)?,
         time: time(row, 7)?,
         turn_over: row.get(8)?,
         created: time(row, 9)?,
-        seq: key::seq(last.ok_or_else(|| damaged("event"))?),
+        // Without any event its log is damaged, but the row is good.
+        seq: last.map_or(0, key::seq),
     })
 }
 
@@ -67,10 +70,10 @@ macro_rules! found_columns {
 }
 pub(super) use found_columns;
 
-pub(super) fn found(row: &Row<'_>) -> Result<Found, StoreError> {
+pub(super) fn found(row: &Row<'_>) -> Result<Found, Unread> {
     Ok(Found {
-        no: task_no(row, 0)?,
-        id: id(row, 3, |text| TaskId::parse(text))?,
+        no: task_no(row)?,
+        id: task_id(row)?,
         time: time(row, 6)?,
         birth: TaskBirth {
             context: context(row, 4)?,
@@ -81,24 +84,30 @@ pub(super) fn found(row: &Row<'_>) -> Result<Found, StoreError> {
     })
 }
 
-pub(super) fn task_no(row: &Row<'_>, column: usize) -> Result<TaskNo, StoreError> {
-    let no: i64 = row.get(column)?;
+/// The number, which is the first of both lists of columns.
+pub(super) fn task_no(row: &Row<'_>) -> Result<TaskNo, Unread> {
+    let no: i64 = row.get(0)?;
     Ok(TaskNo(u64::try_from(no).map_err(|_| damaged("number"))?))
 }
 
-pub(super) fn owner(row: &Row<'_>, column: usize) -> Result<Owner, StoreError> {
+/// The id, which is the fourth of both lists of columns.
+pub(super) fn task_id(row: &Row<'_>) -> Result<TaskId, Unread> {
+    id(row, 3, |text| TaskId::parse(text))
+}
+
+pub(super) fn owner(row: &Row<'_>, column: usize) -> Result<Owner, Unread> {
     Ok(Owner::from_key(text(row, column)?))
 }
 
-pub(super) fn agent(row: &Row<'_>, column: usize) -> Result<AgentId, StoreError> {
+pub(super) fn agent(row: &Row<'_>, column: usize) -> Result<AgentId, Unread> {
     id(row, column, |text| AgentId::parse(text))
 }
 
-pub(super) fn context(row: &Row<'_>, column: usize) -> Result<ContextId, StoreError> {
+fn context(row: &Row<'_>, column: usize) -> Result<ContextId, Unread> {
     id(row, column, |text| ContextId::parse(text))
 }
 
-pub(super) fn time(row: &Row<'_>, column: usize) -> Result<Timestamp, StoreError> {
+fn time(row: &Row<'_>, column: usize) -> Result<Timestamp, Unread> {
     Ok(Timestamp::from_millis(row.get(column)?))
 }
 
@@ -106,14 +115,14 @@ pub(super) fn id<T>(
     row: &Row<'_>,
     column: usize,
     parse: impl FnOnce(&str) -> Result<T, InvalidId>,
-) -> Result<T, StoreError> {
-    parse(text(row, column)?).map_err(|error| StoreError::Failed(error.into()))
+) -> Result<T, Unread> {
+    parse(text(row, column)?).map_err(|error| Damage(error.to_string()).into())
 }
 
-fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r str, StoreError> {
-    row.get_ref(column)?.as_str().map_err(|error| StoreError::Failed(error.into()))
+fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r str, Unread> {
+    row.get_ref(column)?.as_str().map_err(|error| Damage(error.to_string()).into())
 }
 
-fn damaged(what: &str) -> StoreError {
-    StoreError::Failed(format!("a task has no valid {what} in the store").into())
+fn damaged(what: &str) -> Unread {
+    Damage(format!("its row has no valid {what}")).into()
 }

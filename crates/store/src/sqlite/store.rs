@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId, Timestamp};
 use tokio::sync::oneshot;
 
+use crate::damage::DamageLog;
 use crate::encode::Encoded;
 use crate::{
     Append, Appended, Listing, OpenError, Pending, Query, Retention, Store, StoreError, StoreFuture, TaskNo, TaskRow,
@@ -26,6 +27,7 @@ use super::{checkpoint, list, open, reader};
 pub struct SqliteStore {
     queue: Arc<Queue<Job>>,
     pool: Arc<Pool>,
+    damages: Arc<DamageLog>,
     commits: Arc<AtomicU64>,
     running: Mutex<Option<Running>>,
 }
@@ -58,7 +60,8 @@ impl SqliteStore {
         let checkpointer = spawn("store-checkpoint", Box::new(move || checkpointer.run()))?;
         let writer = spawn("store-writer", Box::new(move || writer::run(&conn, last_no, &jobs, growth, counter)))?;
         let running = Running { writer, checkpointer, lock };
-        Ok(Self { queue, pool: Arc::new(Pool::new(path)), commits, running: Mutex::new(Some(running)) })
+        let (pool, damages) = (Arc::new(Pool::new(path)), Arc::default());
+        Ok(Self { queue, pool, damages, commits, running: Mutex::new(Some(running)) })
     }
 
     /// Stores what is queued, refuses what comes later, and frees the file. Blocks until that is done.
@@ -97,13 +100,14 @@ impl SqliteStore {
             let moment = conn.transaction()?;
             match find(&moment)?.map(|found| reader::glance(&moment, found, reader::SMALL_BYTES)).transpose()? {
                 None => Ok(Some(None)),
-                Some(Glance::Whole(task, _)) => Ok(Some(task)),
-                Some(Glance::TooLong(_)) => Ok(None),
+                Some(Glance::Whole(task, _)) => Ok(Some(Some(task))),
+                Some(Glance::Unfinished(_)) => Ok(None),
             }
         };
+        let damages = self.damages.clone();
         self.pool.look(look, move |conn| {
             let moment = conn.transaction()?;
-            let task = again(&moment)?.map(|found| reader::fold(&moment, found)).transpose()?;
+            let task = again(&moment)?.map(|found| reader::fold(&moment, &damages, found)).transpose()?;
             Ok(task.flatten())
         })
     }
@@ -150,21 +154,28 @@ impl Store for SqliteStore {
     }
 
     fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>> {
-        self.pool.read(move |conn| reader::events(conn, task, after, limit))
+        let damages = self.damages.clone();
+        self.pool.read(move |conn| reader::events(conn, &damages, task, after, limit))
     }
 
     fn list(&self, query: Query) -> StoreFuture<'_, Listing> {
-        let again = query.clone();
-        self.pool.look(move |conn| list::glance(conn, &query), move |conn| list::list(conn, &again))
+        let (damages, query) = (self.damages.clone(), Arc::new(query));
+        let (same_damages, same_query) = (damages.clone(), query.clone());
+        self.pool.look(
+            move |conn| list::glance(conn, &damages, &query),
+            move |conn| list::list(conn, &same_damages, &same_query),
+        )
     }
 
     fn waiting(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Vec<TaskRow>> {
         let (owner, agent, context) = (owner.clone(), agent.clone(), context.clone());
-        self.row(move |conn| reader::waiting(conn, &owner, &agent, &context))
+        let damages = self.damages.clone();
+        self.row(move |conn| reader::waiting(conn, &damages, &owner, &agent, &context))
     }
 
     fn waiting_since(&self, before: Timestamp, limit: usize) -> StoreFuture<'_, Vec<TaskRow>> {
-        self.pool.read(move |conn| reader::waiting_since(conn, before, limit))
+        let damages = self.damages.clone();
+        self.pool.read(move |conn| reader::waiting_since(conn, &damages, before, limit))
     }
 
     fn conversation(
@@ -175,7 +186,8 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> StoreFuture<'_, Vec<Task>> {
         let (owner, agent, context) = (owner.clone(), agent.clone(), context.clone());
-        self.pool.read(move |conn| reader::conversation(conn, &owner, &agent, &context, limit))
+        let damages = self.damages.clone();
+        self.pool.read(move |conn| reader::conversation(conn, &damages, &owner, &agent, &context, limit))
     }
 
     fn keyed(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>> {
@@ -193,7 +205,8 @@ impl Store for SqliteStore {
     }
 
     fn unfinished(&self) -> StoreFuture<'_, Vec<Pending>> {
-        self.pool.read(reader::unfinished)
+        let damages = self.damages.clone();
+        self.pool.read(move |conn| reader::unfinished(conn, &damages))
     }
 
     fn sweep(&self, retention: Retention) -> StoreFuture<'_, u64> {

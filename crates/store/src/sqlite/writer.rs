@@ -106,7 +106,7 @@ impl<'c> Writer<'c> {
                 Job::Append(append, reply) => self.append_group(vec![(append, reply)]),
                 Job::Sweep(retention, reply) => {
                     let conn = self.conn;
-                    answer(reply, self.transact(|appender| sweep(conn, &mut appender.tallies, retention)));
+                    answer(reply, self.transact(|_| sweep(conn, retention).map_err(StoreError::from)));
                 }
                 Job::Check(reply) => {
                     let conn = self.conn;

@@ -2,12 +2,18 @@
 
 use std::path::Path;
 
-use sabir_store::{Durability, MemoryStore, SqliteStore, Store};
-use sabir_testkit::store_contract;
+use rusqlite::Connection;
+use sabir_store::{Durability, MemoryStore, SqliteStore, Store, TaskNo};
+use sabir_testkit::store_contract::{self, Spoiled};
 
 #[test]
 fn memory_keeps_the_contract() {
     store_contract::check(|_| Box::new(MemoryStore::new()));
+}
+
+#[test]
+fn memory_keeps_the_contract_when_damaged() {
+    store_contract::check_damage(|_| MemoryStore::new(), spoil_memory);
 }
 
 #[test]
@@ -20,6 +26,30 @@ fn sqlite_keeps_the_contract_when_reopened() {
     store_contract::check_reopening(sqlite);
 }
 
+#[test]
+fn sqlite_keeps_the_contract_when_damaged() {
+    let open = |folder: &Path| SqliteStore::open(&folder.join("sabir.db"), Durability::Process).unwrap();
+    store_contract::check_damage(open, spoil_sqlite);
+}
+
 fn sqlite(folder: &Path) -> Box<dyn Store> {
     Box::new(SqliteStore::open(&folder.join("sabir.db"), Durability::Process).unwrap())
+}
+
+fn spoil_memory(store: &MemoryStore, _: &Path, no: TaskNo, spoiled: Spoiled) {
+    match spoiled {
+        Spoiled::Event(seq) => store.spoil_event(no, seq),
+        Spoiled::Inbox => store.spoil_inbox(no),
+    }
+}
+
+fn spoil_sqlite(_: &SqliteStore, folder: &Path, no: TaskNo, spoiled: Spoiled) {
+    let (table, keys) = match spoiled {
+        Spoiled::Event(seq) => ("events", (no.0 << 28 | seq)..=(no.0 << 28 | seq)),
+        Spoiled::Inbox => ("inbox", (no.0 << 28)..=((no.0 + 1) << 28)),
+    };
+    let conn = Connection::open(folder.join("sabir.db")).unwrap();
+    let sql = format!("UPDATE {table} SET body = x'7b' WHERE key BETWEEN ?1 AND ?2");
+    let spoiled = conn.execute(&sql, (*keys.start() as i64, *keys.end() as i64)).unwrap();
+    assert!(spoiled > 0);
 }

@@ -1,6 +1,7 @@
 //! The stores from outside: the contract they share, and what a file adds to it.
 
 mod contract;
+mod damage;
 mod files;
 mod full;
 mod groups;

@@ -173,6 +173,7 @@ pub fn say(answer: Result<Appended, StoreError>) -> String {
         Err(StoreError::Exists(id)) => format!("exists: {id}"),
         Err(StoreError::Full) => "full".into(),
         Err(StoreError::Closed) => "closed".into(),
+        Err(StoreError::Damaged { task, .. }) => format!("damaged: {task}"),
         Err(StoreError::Failed(_)) => "failed".into(),
     }
 }

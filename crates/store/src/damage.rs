@@ -1,0 +1,61 @@
+//! Tasks whose rows cannot be read.
+//!
+//! A damaged task must not cost the answers about its neighbours, so lists and lookups show it as failed, with what
+//! its row still says. The operator finds each of them in the log once, not with every list.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+use sabir_model::{Message, MessageId, Part, Role, State, Status, Task};
+
+use crate::{TaskNo, TaskRow};
+
+/// Why a task cannot be read as it was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Damage(pub String);
+
+/// Which damaged tasks have been logged.
+#[derive(Debug, Default)]
+pub(crate) struct DamageLog {
+    logged: Mutex<HashSet<TaskNo>>,
+}
+
+impl DamageLog {
+    pub fn report(&self, no: TaskNo, task: &str, damage: &Damage) {
+        let is_new = self.logged.lock().expect("nobody panics with the list in hand").insert(no);
+        if is_new {
+            tracing::error!(task, number = no.0, reason = damage.0, "a task is damaged in the store");
+        }
+    }
+}
+
+pub(crate) fn unreadable_message(damage: Damage) -> Damage {
+    Damage(format!("a message in its inbox cannot be read: {}", damage.0))
+}
+
+/// The task as it is shown: failed, without content, as of the last event that its row knows.
+pub(crate) fn stand_in(row: TaskRow, damage: &Damage) -> Task {
+    let text = format!("the log of this task is damaged: {}", damage.0);
+    let id = MessageId::parse("damaged-log").expect("a short text is an id");
+    let message = Message {
+        task: Some(row.task.clone()),
+        context: Some(row.context.clone()),
+        ..Message::new(id, Role::Agent, vec![Part::text(text)])
+    };
+    Task {
+        id: row.task,
+        context: row.context,
+        agent: row.agent,
+        owner: row.owner,
+        born: row.born,
+        created: row.created,
+        status: Status { state: State::Failed, message: Some(message.into()), time: row.time },
+        turn_over: true,
+        artifacts: Vec::new(),
+        open: Vec::new(),
+        history: Vec::new(),
+        metadata: None,
+        usage: None,
+        seq: row.seq,
+    }
+}

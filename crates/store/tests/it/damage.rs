@@ -1,0 +1,147 @@
+//! Damage that only a file can have: packs, rows, snapshots and keys.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+use sabir_model::{Event, Message, State, apply};
+use sabir_store::{Durability, Retention, SqliteStore, Store, StoreError, TaskNo};
+use sabir_testkit::store_contract::desk::*;
+
+fn open(path: &Path) -> SqliteStore {
+    SqliteStore::open(path, Durability::Process).unwrap()
+}
+
+fn execute(path: &Path, sql: &str) {
+    Connection::open(path).unwrap().execute_batch(sql).unwrap();
+}
+
+async fn reason(store: &SqliteStore, no: TaskNo) -> String {
+    let task = load(store, no).await;
+    let text = task.status.message.as_deref().map(Message::text).unwrap_or_default();
+    format!("{:?} {}: {text}", task.status.state, task.seq)
+}
+
+async fn seqs(store: &SqliteStore, no: TaskNo, after: u64) -> String {
+    match store.events(no, after, 100).await {
+        Ok(events) => events.iter().map(|event| event.seq.to_string()).collect::<Vec<_>>().join(" "),
+        Err(StoreError::Damaged { task, reason }) => format!("{task}: {reason}"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Packs of 1 to 3, of 4 to 6 and of 7 to 9.
+async fn packed(store: &SqliteStore) -> TaskNo {
+    let no = start(store, ["ann", "echo", "t1", "c1"], None, 0, &[chunk("a"), chunk("b")]).await.unwrap().task;
+    for after in [3, 6] {
+        push(store, no, after, &[chunk("a"), chunk("b"), status(State::Working, 5)]).await.unwrap();
+    }
+    no
+}
+
+#[tokio::test]
+async fn every_damage_of_a_log_is_told() {
+    for (sql, load, from_start, from_four) in [
+        (
+            "DELETE FROM events WHERE key = 1 << 28 | 6",
+            "Failed 9: the log of this task is damaged: events up to 9 are missing or doubled",
+            "1 2 3",
+            "t1: events up to 9 are missing or doubled",
+        ),
+        (
+            "DELETE FROM events WHERE key = 1 << 28 | 3",
+            "Failed 9: the log of this task is damaged: its beginning is missing",
+            "t1: events up to 6 are missing or doubled",
+            "5 6 7 8 9",
+        ),
+        (
+            "DELETE FROM events WHERE key >> 28 = 1",
+            "Failed 0: the log of this task is damaged: it has no events",
+            "",
+            "",
+        ),
+        (
+            "UPDATE events SET body = substr(body, 1, length(body) - 5) WHERE key = 1 << 28 | 6",
+            "Failed 9: the log of this task is damaged: event 6 cannot be read: EOF while parsing an object at line 1 column 257",
+            "1 2 3 4 5",
+            "5",
+        ),
+        (
+            "UPDATE events SET body = 'text' WHERE key = 1 << 28 | 9",
+            "Failed 9: the log of this task is damaged: Invalid type",
+            "1 2 3 4 5 6",
+            "5 6",
+        ),
+        (
+            "UPDATE events SET body = CAST(body || body AS BLOB) WHERE key = 1 << 28 | 3",
+            "Failed 9: the log of this task is damaged: events up to 3 are missing or doubled",
+            "1 2 3",
+            "5 6 7 8 9",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sabir.db");
+        let store = open(&path);
+        let no = packed(&store).await;
+        create(&store, ["ann", "echo", "t2", "c1"], 0).await;
+        execute(&path, sql);
+        assert_eq!(reason(&store, no).await, load, "{sql}");
+        assert_eq!(seqs(&store, no, 0).await, from_start, "{sql}");
+        assert_eq!(seqs(&store, no, 4).await, from_four, "{sql}");
+        assert_eq!(list(&store, all_of("ann")).await.tasks.len(), 2, "{sql}");
+        // It can be settled all the same.
+        let last = load_seq(&store, no).await;
+        assert_eq!(say(push(&store, no, last, &[status(State::Failed, 9)]).await), format!("up to {}", last + 1));
+        assert_eq!(store.unfinished().await.unwrap().len(), 1, "{sql}");
+    }
+}
+
+async fn load_seq(store: &SqliteStore, no: TaskNo) -> u64 {
+    load(store, no).await.seq
+}
+
+#[tokio::test]
+async fn a_snapshot_and_a_log_stand_in_for_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sabir.db");
+    let store = open(&path);
+    let no = create(&store, ["ann", "echo", "t1", "c1"], 0).await;
+    let mut task = load(&store, no).await;
+    for seq in 1..=30 {
+        let event: Event = chunk(&"x".repeat(2_000));
+        apply(&mut task, &event);
+        push_with(&store, no, seq, &[event], Some(&task), &[]).await.unwrap();
+    }
+    execute(&path, "CREATE TABLE kept AS SELECT * FROM snapshots; UPDATE snapshots SET body = x'7b'");
+    assert_eq!(load(&store, no).await, task);
+    execute(
+        &path,
+        "UPDATE snapshots SET body = kept.body FROM kept; UPDATE events SET body = x'7b' WHERE key < 1 << 28 | 9",
+    );
+    assert_eq!(load(&store, no).await, task);
+    execute(&path, "UPDATE snapshots SET body = x'7b'");
+    assert!(reason(&store, no).await.starts_with("Failed 31: the log of this task is damaged: event 1 "));
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_is_left_out() {
+    for harm in ["id = ''", "agent = ''", "context = char(7)", "time = 'noon'", "born = 999"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sabir.db");
+        let store = open(&path);
+        for id in ["t1", "t2", "t3"] {
+            create_in(&store, ["ann", "echo", id, "c1"], State::InputRequired, 5).await;
+        }
+        execute(&path, &format!("UPDATE tasks SET {harm} WHERE no = 2"));
+        let (ann, echo, c1) = (owner("ann"), agent("echo"), context("c1"));
+        let pending = store.unfinished().await.unwrap();
+        assert_eq!(row_ids(pending.iter().map(|pending| &pending.row)), "t1 t3", "{harm}");
+        assert_eq!(row_ids(&store.waiting(&ann, &echo, &c1).await.unwrap()), "t1 t3", "{harm}");
+        assert_eq!(row_ids(&store.waiting_since(at(9), 9).await.unwrap()), "t1 t3", "{harm}");
+        assert_eq!(ids(&list(&store, all_of("ann")).await.tasks), "t3 t1", "{harm}");
+        assert_eq!(ids(&store.conversation(&ann, &echo, &c1, 9).await.unwrap()), "t1 t3", "{harm}");
+
+        // When it counts as settled, retention takes it like any other.
+        execute(&path, "UPDATE tasks SET state = 5; UPDATE tallies SET state = 5");
+        assert_eq!(store.sweep(Retention { settled_before: None, keep: Some(0) }).await.unwrap(), 3, "{harm}");
+    }
+}
