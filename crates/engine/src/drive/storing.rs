@@ -243,7 +243,9 @@ pub(crate) fn told(error: StoreError) -> Error {
     match error {
         StoreError::Full => Error::StoreFull,
         StoreError::Closed => Error::Stopping,
-        StoreError::Conflict | StoreError::Exists(_) | StoreError::Failed(_) => Error::internal(error),
+        StoreError::Conflict | StoreError::Exists(_) | StoreError::Damaged { .. } | StoreError::Failed(_) => {
+            Error::internal(error)
+        }
     }
 }
 
