@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, Chunk, Ended, Inputs, Turn};
+use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, ArtifactUpdate, Effects, Inputs, Outcome, Turn};
 use sabir_model::{Artifact, Message, Part};
 
 use crate::DemoAgent;
@@ -78,6 +78,10 @@ impl Agent for ConformanceAgent {
         self.demo.about()
     }
 
+    fn effects(&self) -> Effects {
+        Effects::ThroughTurn
+    }
+
     fn admit(&self, message: &Message) -> Admission {
         match Script::of(message) {
             Script::Reply => Admission::Reply(vec![Part::text("Direct message response")]),
@@ -92,7 +96,7 @@ impl Agent for ConformanceAgent {
 }
 
 impl ConformanceAgent {
-    async fn play(&self, turn: &Turn) -> Result<Ended, AgentError> {
+    async fn play(&self, turn: &Turn) -> Result<Outcome, AgentError> {
         match Script::of(turn.message()) {
             Script::Words => return respond(turn).await,
             Script::Text(text) => result(turn, vec![Part::text(text)]).await,
@@ -100,16 +104,17 @@ impl ConformanceAgent {
             Script::Url => result(turn, vec![url_part()]).await,
             Script::Data => result(turn, vec![data_part()?]).await,
             Script::Complete => {}
-            Script::Reply => return Ok(Ended::Completed(vec![Part::text("Direct message response")])),
-            Script::InputRequired => return Ok(Ended::InputRequired(vec![Part::text("input required")])),
-            Script::Reject => return Ok(Ended::Rejected(vec![Part::text("rejected")])),
-            Script::Hello => return Ok(Ended::Completed(vec![Part::text("Hello from TCK")])),
+            Script::Reply => return Ok(Outcome::Completed(vec![Part::text("Direct message response")])),
+            Script::InputRequired => return Ok(Outcome::InputRequired(vec![Part::text("input required")])),
+            Script::Reject => return Ok(Outcome::Rejected(vec![Part::text("rejected")])),
+            Script::Hello => return Ok(Outcome::Completed(vec![Part::text("Hello from TCK")])),
             Script::Chunked => {
                 let id = turn.new_artifact_id();
                 for (text, is_last) in [("chunk-1 ", false), ("chunk-2", true)] {
                     let mut artifact = Artifact::new(id.clone(), vec![Part::text(text)]);
                     artifact.name = Some("result".into());
-                    turn.chunk(Chunk { artifact, append: is_last, last: is_last }).await;
+                    turn.artifact_update(ArtifactUpdate { artifact, append: is_last, last: is_last, metadata: None })
+                        .await;
                 }
             }
             Script::Linger => {
@@ -117,20 +122,20 @@ impl ConformanceAgent {
                 while tokio::time::Instant::now() < until {
                     tokio::select! {
                         () = tokio::time::sleep(Duration::from_millis(500)) => turn.still_working().await,
-                        () = turn.cancelled() => return Ok(Ended::Canceled),
+                        () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
                     }
                 }
             }
             Script::AskAgain => {
                 tokio::select! {
                     () = tokio::time::sleep(Duration::from_millis(200)) => {}
-                    () = turn.cancelled() => return Ok(Ended::Canceled),
+                    () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
                 }
                 result(turn, vec![Part::text(format!("echo: {}", turn.message().text().trim()))]).await;
-                return Ok(Ended::InputRequired(vec![Part::text("input required")]));
+                return Ok(Outcome::InputRequired(vec![Part::text("input required")]));
             }
         }
-        Ok(Ended::Completed(Vec::new()))
+        Ok(Outcome::Completed(Vec::new()))
     }
 }
 

@@ -1,6 +1,8 @@
 //! The demo agent: it answers the text it got, unless a word of its own leads it.
 
-use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, Chunk, Ended, Inputs, Streaming, Turn};
+use sabir_engine::{
+    About, Admission, Agent, AgentError, AgentFuture, ArtifactUpdate, Effects, Inputs, Outcome, Streaming, Turn,
+};
 use sabir_model::{
     Artifact, Base64, Content, Json, Message, Part, Skill, Task, ToolCall, ToolPhase, Usage, cost_extension,
     tool_call_extension,
@@ -49,6 +51,10 @@ impl Agent for DemoAgent {
         Box::pin(async move { respond(&turn).await })
     }
 
+    fn effects(&self) -> Effects {
+        Effects::ThroughTurn
+    }
+
     fn admit(&self, message: &Message) -> Admission {
         match Word::of(message.text().trim()) {
             Word::Message(text) => Admission::Reply(vec![Part::text(or(text, "hello"))]),
@@ -58,14 +64,14 @@ impl Agent for DemoAgent {
 }
 
 /// A turn by the table of words.
-pub(crate) async fn respond(turn: &Turn) -> Result<Ended, AgentError> {
+pub(crate) async fn respond(turn: &Turn) -> Result<Outcome, AgentError> {
     let text = turn.message().text();
     let text = text.trim();
     let mut words = text;
     while let Word::Slow { pause, rest } = Word::of(words) {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = turn.cancelled() => return Ok(Ended::Canceled),
+            () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
         }
         words = rest;
     }
@@ -77,23 +83,24 @@ pub(crate) async fn respond(turn: &Turn) -> Result<Ended, AgentError> {
                 if i > 1 && !pause.is_zero() {
                     tokio::select! {
                         () = tokio::time::sleep(pause) => {}
-                        () = turn.cancelled() => return Ok(Ended::Canceled),
+                        () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
                     }
                 }
                 if turn.is_cancelled() {
-                    return Ok(Ended::Canceled);
+                    return Ok(Outcome::Canceled(Vec::new()));
                 }
                 let mut artifact = Artifact::new(id.clone(), vec![Part::text(format!("chunk {i}\n"))]);
                 artifact.name = Some("result".into());
-                turn.chunk(Chunk { artifact, append: i > 1, last: i == chunks }).await;
+                turn.artifact_update(ArtifactUpdate { artifact, append: i > 1, last: i == chunks, metadata: None })
+                    .await;
             }
         }
-        Word::Fail(reason) => return Ok(Ended::Failed(vec![Part::text(or(reason, "failed"))])),
-        Word::Reject(reason) => return Ok(Ended::Rejected(vec![Part::text(or(reason, "rejected"))])),
-        Word::Ask(question) => return Ok(Ended::InputRequired(vec![Part::text(or(question, "input required"))])),
-        Word::Auth(wish) => return Ok(Ended::AuthRequired(vec![Part::text(or(wish, "auth required"))])),
+        Word::Fail(reason) => return Ok(Outcome::Failed(vec![Part::text(or(reason, "failed"))])),
+        Word::Reject(reason) => return Ok(Outcome::Rejected(vec![Part::text(or(reason, "rejected"))])),
+        Word::Ask(question) => return Ok(Outcome::InputRequired(vec![Part::text(or(question, "input required"))])),
+        Word::Auth(wish) => return Ok(Outcome::AuthRequired(vec![Part::text(or(wish, "auth required"))])),
         // On a message that continues a task, the direct answer completes it.
-        Word::Message(reply) => return Ok(Ended::Completed(vec![Part::text(or(reply, "hello"))])),
+        Word::Message(reply) => return Ok(Outcome::Completed(vec![Part::text(or(reply, "hello"))])),
         Word::File => result(turn, vec![file_part()]).await,
         Word::Url => result(turn, vec![url_part()]).await,
         Word::Data => result(turn, vec![data_part()?]).await,
@@ -123,7 +130,7 @@ pub(crate) async fn respond(turn: &Turn) -> Result<Ended, AgentError> {
             }
         }
     }
-    Ok(Ended::Completed(Vec::new()))
+    Ok(Outcome::Completed(Vec::new()))
 }
 
 async fn echo(turn: &Turn, text: &str, usage: Option<Usage>) {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, Turn};
+use sabir_engine::{About, Admission, Agent, AgentFuture, Effects, Turn};
 use sabir_model::{Json, Message};
 
 use crate::{ConformanceAgent, DemoAgent};
@@ -149,12 +149,12 @@ impl RoutedAgent {
     }
 
     /// By the message that began the task: who has asked something gets the answer.
-    async fn route(&self, turn: &Turn) -> Result<Option<&Route>, AgentError> {
-        let opening = turn.opening().await?;
+    fn route(&self, turn: &Turn) -> Option<&Route> {
+        let opening = turn.opening();
         let said = |json: Option<&Json>| json.and_then(|json| json.text_of("profile"));
-        let said = said(turn.metadata()).or_else(|| said(opening.metadata.as_ref()));
+        let said = said(turn.task_metadata()).or_else(|| said(opening.metadata.as_ref()));
         let profile = profile(&opening.text(), said.as_deref());
-        Ok(self.routes.iter().find(|route| route.profile == profile))
+        self.routes.iter().find(|route| route.profile == profile)
     }
 }
 
@@ -165,11 +165,19 @@ impl Agent for RoutedAgent {
 
     fn run(&self, turn: Turn) -> AgentFuture<'_> {
         Box::pin(async move {
-            match self.route(&turn).await? {
+            match self.route(&turn) {
                 Some(route) => route.agent.run_with_model(turn, route.model.as_deref()).await,
                 None => self.usual.run(turn).await,
             }
         })
+    }
+
+    fn effects(&self) -> Effects {
+        match self.routes.is_empty() {
+            true => self.usual.effects(),
+            // Routes lead to programs.
+            false => Effects::Anywhere,
+        }
     }
 
     fn admit(&self, message: &Message) -> Admission {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use sabir_model::{AgentId, Extension, Message, Part, Skill};
 
-use crate::{Ended, Turn};
+use crate::{Outcome, Turn};
 
-pub type AgentFuture<'a> = BoxFuture<'a, Result<Ended, AgentError>>;
+pub type AgentFuture<'a> = BoxFuture<'a, Result<Outcome, AgentError>>;
 
 /// Anything that can work on a task. One call is one turn: a message in, updates out.
 pub trait Agent: Send + Sync + 'static {
@@ -25,10 +25,24 @@ pub trait Agent: Send + Sync + 'static {
         Admission::Task
     }
 
+    /// Where what the agent does can be seen. Decides whether it may start before its message is stored.
+    fn effects(&self) -> Effects {
+        Effects::Anywhere
+    }
+
     /// Whether a run that was parked when the server died can go on with the caller's answer.
     fn resumes(&self) -> bool {
         false
     }
+}
+
+/// Where what an agent does can be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effects {
+    /// It starts programs, writes files or calls others, so it starts only after its message is stored.
+    Anywhere,
+    /// Every effect goes through its turn, so nothing of it is seen before it is stored. It may start at once.
+    ThroughTurn,
 }
 
 pub enum Admission {

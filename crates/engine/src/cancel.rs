@@ -4,9 +4,8 @@ use sabir_model::{Caller, Cancel, Error, OnFinishedCancel};
 use tokio::sync::oneshot;
 
 use crate::Answer;
-use crate::drive::{self, Assignment, Ending, Start, told};
+use crate::drive::{self, Assignment, Control, Start};
 use crate::engine::Engine;
-use crate::topic::Control;
 
 impl Engine {
     pub(crate) async fn cancel(&self, caller: &Caller, cancel: Cancel) -> Result<Answer, Error> {
@@ -15,7 +14,7 @@ impl Engine {
         let agency = self.agency(Some(&found.key.agent)).or_else(|_| self.agency(None))?.clone();
         let refused = loop {
             let lease = self.core.feed.open(found.key.clone());
-            if !lease.load(&*self.core.store).await.map_err(told)? {
+            if !lease.load(&*self.core.store).await? {
                 return Err(Error::TaskNotFound(cancel.task));
             }
             let (done, stopped) = oneshot::channel();
@@ -27,14 +26,12 @@ impl Engine {
                     }
                 }
                 Ok(control) => {
-                    let Some(task) = lease.task() else { return Err(Error::TaskNotFound(cancel.task)) };
-                    if task.status.state.is_terminal() {
-                        lease.release();
-                        break Err(Error::NotCancelable(task.id.clone()));
+                    if lease.look(|task| task.status.state.is_terminal()) != Some(false) {
+                        lease.release(None);
+                        break Err(Error::NotCancelable(found.key.task.clone()));
                     }
                     let keep = self.core.feed.open(found.key.clone());
-                    let start = Start::End { task, ending: Ending::Cancel, inbox: Vec::new() };
-                    let (room, tickets, done) = (None, Vec::new(), Some(done));
+                    let (start, room, tickets, done) = (Start::Cancel, None, Vec::new(), Some(done));
                     drive::start(&self.core, &agency, Assignment { lease, control, start, room, tickets, done });
                     match stopped.await {
                         Ok(result) => break result.map(|()| keep.task()),

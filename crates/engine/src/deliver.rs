@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use sabir_model::{Error, Message};
+use sabir_model::{Delivery, Error, Message};
 use tokio::sync::oneshot;
 
-use crate::drive::{self, Assignment, Start, told};
+use crate::drive::{self, Assignment, Control, Delivered, Start};
 use crate::engine::{Agency, Engine};
 use crate::flight::Ticket;
 use crate::schedule::Room;
 use crate::sent::{Entrance, Sent};
 use crate::subscribe::beyond;
-use crate::topic::{Control, Delivered, TopicKey};
+use crate::topic::TopicKey;
 
 impl Engine {
     /// Hands a message to a task; returns when that is stored.
@@ -20,34 +20,41 @@ impl Engine {
         agency: &Arc<Agency>,
         key: TopicKey,
         send: &sabir_model::Send,
+        message: Arc<Message>,
         mut tickets: Vec<Ticket>,
     ) -> Result<Sent, Error> {
+        let mut message = Message::clone(&message);
+        message.request_metadata = send.metadata.clone();
+        message.task = Some(key.task.clone());
+        let mut message = Arc::new(message);
+        for ticket in &tickets {
+            ticket.share(&message);
+        }
         loop {
-            if *self.core.stopping.borrow() {
+            if *self.core.stopping.borrow() && !self.is_awaited(&key) {
                 return Err(Error::Stopping);
             }
             let lease = self.core.feed.open(key.clone());
-            if !lease.load(&*self.core.store).await.map_err(told)? {
+            if !lease.load(&*self.core.store).await? {
                 return Err(Error::TaskNotFound(key.task));
             }
-            let Some(before) = lease.task() else { return Err(Error::TaskNotFound(key.task)) };
-            if send.after.is_some_and(|after| after > before.seq) {
-                return Err(beyond(before.seq));
+            let seen = lease.look(|task| (task.seq, task.context.clone(), task.status.state));
+            let Some((seq, context, state)) = seen else { return Err(Error::TaskNotFound(key.task)) };
+            if send.after.is_some_and(|after| after > seq) {
+                return Err(beyond(seq));
             }
-            let message = Arc::new(Message {
-                task: Some(before.id.clone()),
-                context: Some(before.context.clone()),
-                request_metadata: send.metadata.clone(),
-                ..send.message.clone()
-            });
+            if message.context.as_ref() != Some(&context) {
+                Arc::make_mut(&mut message).context = Some(context.clone());
+            }
+            // Only a stream begins with the task as it was. Others must not hold it: it is changed while they wait.
+            let before = lease.task().filter(|_| send.delivery == Delivery::Stream);
             let (done, stored) = oneshot::channel();
             let keep = self.core.feed.open(key.clone());
             match lease.take() {
                 Err(driver) => {
-                    let key = send.idempotency.clone();
-                    let tickets_given = std::mem::take(&mut tickets);
-                    let control = Control::Deliver(Box::new(Delivered { message, key, tickets: tickets_given, done }));
-                    if let Err(unsent) = driver.send(control) {
+                    let (message, key) = (message.clone(), send.idempotency.clone());
+                    let delivered = Delivered { message, key, tickets: std::mem::take(&mut tickets), done };
+                    if let Err(unsent) = driver.send(Control::Deliver(Box::new(delivered))) {
                         if let Control::Deliver(unheard) = unsent.0 {
                             tickets = unheard.tickets;
                         }
@@ -56,23 +63,26 @@ impl Engine {
                     }
                 }
                 // Nobody else can move the task from here on, but somebody may have before.
-                Ok(_) if lease.look(|task| task.seq) != Some(before.seq) => {
-                    lease.release();
+                Ok(_) if lease.look(|task| task.seq) != Some(seq) => {
+                    lease.release(None);
                     continue;
                 }
                 Ok(control) => {
-                    if before.status.state.is_terminal() {
-                        lease.release();
-                        return Err(Error::TaskFinished(before.id.clone()));
+                    if state.is_terminal() {
+                        lease.release(None);
+                        return Err(Error::TaskFinished(key.task));
                     }
-                    let room = agency.schedule.enter((key.owner.clone(), before.context.clone()));
+                    if *self.core.stopping.borrow() {
+                        lease.release(None);
+                        return Err(Error::Stopping);
+                    }
+                    let room = agency.schedule.enter((key.owner.clone(), context));
                     if matches!(room, Room::None) {
-                        lease.release();
+                        lease.release(None);
                         return Err(Error::Busy(agency.hosted.id.clone()));
                     }
                     lease.expect_more();
-                    let key = send.idempotency.clone();
-                    let start = Start::Deliver { task: before.clone(), message, key };
+                    let start = Start::Deliver { message: message.clone(), key: send.idempotency.clone() };
                     let tickets = std::mem::take(&mut tickets);
                     let assignment = Assignment { lease, control, start, room: Some(room), tickets, done: Some(done) };
                     drive::start(&self.core, agency, assignment);
@@ -84,5 +94,11 @@ impl Engine {
                 return Ok(Sent { lease: keep, entrance: Entrance::Continued(before) });
             }
         }
+    }
+
+    /// A run waits for an answer: that may still come while the server stops.
+    fn is_awaited(&self, key: &TopicKey) -> bool {
+        let lease = self.core.feed.find(&key.owner, Some(&key.agent), &key.task);
+        lease.is_some_and(|lease| lease.driver().is_some())
     }
 }

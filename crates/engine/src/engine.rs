@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sabir_model::{AgentId, Call, Caller, Error, InvalidId, PushCall};
 use sabir_store::Store;
 use tokio::sync::{Notify, watch};
-use uuid::Uuid;
+use uuid::{NoContext, Uuid};
 
 use crate::feed::Feed;
 use crate::flight::Flights;
 use crate::schedule::Schedule;
+use crate::shared_reads::SharedReads;
+use crate::warm::WarmTopics;
 use crate::{Answer, Clock, Hosted, Streaming, SystemClock};
 
 /// Cheap to clone; all clones are the same engine.
@@ -28,6 +30,8 @@ pub(crate) struct Core {
     pub(crate) agencies: Vec<Arc<Agency>>,
     pub(crate) default: usize,
     pub(crate) feed: Arc<Feed>,
+    pub(crate) warm: WarmTopics,
+    pub(crate) reads: SharedReads,
     pub(crate) flights: Arc<Flights>,
     pub(crate) running: Running,
     pub(crate) stopping: watch::Sender<bool>,
@@ -131,6 +135,8 @@ impl Builder {
             agencies,
             default,
             feed: Feed::new(),
+            warm: WarmTopics::default(),
+            reads: SharedReads::new(),
             flights: Flights::new(),
             running: Running::new(),
             stopping: watch::channel(false).0,
@@ -239,7 +245,10 @@ impl Drop for RunningGuard {
     }
 }
 
-/// A fresh id. Version 7 begins with the time, so neighbours in time are neighbours in an index.
+/// A fresh id. Version 7 begins with the time, so neighbours in time are neighbours in an index. A clock that is before
+/// 1970 gives ids too.
 pub(crate) fn new_id<T>(parse: impl FnOnce(String) -> Result<T, InvalidId>) -> T {
-    parse(Uuid::now_v7().to_string()).unwrap_or_else(|_| unreachable!("a UUID is a valid id"))
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let moment = uuid::Timestamp::from_unix(NoContext, since.as_secs(), since.subsec_nanos());
+    parse(Uuid::new_v7(moment).to_string()).unwrap_or_else(|_| unreachable!("a UUID is a valid id"))
 }

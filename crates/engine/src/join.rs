@@ -1,8 +1,9 @@
 //! A send that was made before joins what the first one made.
 
-use sabir_model::{AgentId, Caller, Error};
+use std::sync::Arc;
 
-use crate::drive::told;
+use sabir_model::{AgentId, Caller, Error, Message};
+
 use crate::engine::Engine;
 use crate::flight::{Boarding, Flight, Ticket};
 use crate::sent::{Entrance, Sent};
@@ -15,6 +16,7 @@ impl Engine {
         caller: &Caller,
         agent: &AgentId,
         send: &sabir_model::Send,
+        message: &Arc<Message>,
         tickets: &mut Vec<Ticket>,
     ) -> Result<Option<Sent>, Error> {
         let (owner, flights) = (&caller.owner, &self.core.flights);
@@ -22,27 +24,34 @@ impl Engine {
         loop {
             tickets.clear();
             if let Some(key) = &send.idempotency {
-                match flights.by_key(owner, agent, key, &send.message) {
+                match flights.by_key(owner, agent, key, message) {
                     Boarding::First(ticket) => tickets.push(ticket),
                     Boarding::Joined(flight) => match self.join_flight(&flight).await? {
                         Some(sent) => return Ok(Some(sent)),
-                        None => continue,
+                        None => {
+                            tokio::task::yield_now().await;
+                            continue;
+                        }
                     },
-                    Boarding::Taken => {}
                 }
-                if let Some(row) = self.core.store.keyed(owner, agent, key).await.map_err(told)? {
+                if let Some(row) = self.core.store.keyed(owner, agent, key).await? {
                     let lease = self.core.feed.open(TopicKey { owner: row.owner, agent: row.agent, task: row.task });
-                    lease.load(&*self.core.store).await.map_err(told)?;
+                    if !lease.load(&*self.core.store).await? {
+                        // Retention deleted the task, and its key with it, since the key was found.
+                        continue;
+                    }
                     return Ok(Some(Sent { lease, entrance: Entrance::Joined }));
                 }
             }
-            match flights.by_message(owner, agent, &send.message) {
+            match flights.by_message(owner, agent, message) {
                 Boarding::First(ticket) => tickets.push(ticket),
                 Boarding::Joined(flight) => match self.join_flight(&flight).await? {
                     Some(sent) => return Ok(Some(sent)),
-                    None => continue,
+                    None => {
+                        tokio::task::yield_now().await;
+                        continue;
+                    }
                 },
-                Boarding::Taken => {}
             }
             return Ok(None);
         }
@@ -52,7 +61,7 @@ impl Engine {
         // The first came to nothing, or was a direct reply.
         let Some(key) = flight.landed().await else { return Ok(None) };
         let lease = self.core.feed.open(key);
-        let is_there = lease.load(&*self.core.store).await.map_err(told)?;
+        let is_there = lease.load(&*self.core.store).await?;
         Ok(is_there.then_some(Sent { lease, entrance: Entrance::Joined }))
     }
 }

@@ -9,11 +9,13 @@ mod beacon;
 mod clock;
 mod turn;
 
-mod entry;
 mod feed;
+mod log_entry;
 mod schedule;
 mod sharded;
+mod shared_reads;
 mod topic;
+mod warm;
 
 mod drive;
 mod flight;
@@ -34,12 +36,12 @@ mod recover;
 mod retain;
 mod stop;
 
-pub use agent::{About, Admission, Agent, AgentError, AgentFuture, Hosted, Inputs, Limits, Streaming};
+pub use agent::{About, Admission, Agent, AgentError, AgentFuture, Effects, Hosted, Inputs, Limits, Streaming};
 pub use clock::{Clock, SystemClock};
 pub use engine::{Builder, Engine, Health, Recovery, RetentionPolicy, Settings};
-pub use entry::Entry;
+pub use log_entry::LogEntry;
 pub use subscribe::{Batch, Subscription};
-pub use turn::{Ask, Chunk, Ended, Said, Turn};
+pub use turn::{ArtifactUpdate, Outcome, Turn};
 
 /// What a call is answered.
 pub type Answer = sabir_model::Answer<Subscription>;

@@ -6,7 +6,7 @@ use sabir_model::{AgentId, Caller, ContextId, Cursor, Error, Get, List, Page, St
 use sabir_store::{Query, TaskRow};
 
 use crate::Answer;
-use crate::drive::told;
+
 use crate::engine::Engine;
 use crate::feed::Lease;
 use crate::topic::TopicKey;
@@ -42,7 +42,7 @@ impl Engine {
     /// The tasks of its context that came before this one, oldest first.
     async fn earlier(&self, task: &Task) -> Result<Vec<Task>, Error> {
         let tasks = self.core.store.conversation(&task.owner, &task.agent, &task.context, CONVERSATION).await;
-        let mut tasks = tasks.map_err(told)?;
+        let mut tasks = tasks?;
         // Where it is older than all that is told, there is nothing before it.
         let place = tasks.iter().position(|other| other.id == task.id);
         tasks.truncate(place.unwrap_or(0));
@@ -60,7 +60,7 @@ impl Engine {
             from: list.from,
             limit: list.page_size as usize,
         };
-        let listing = self.core.store.list(query).await.map_err(told)?;
+        let listing = self.core.store.list(query).await?;
         let mut tasks = listing.tasks;
         let next = tasks.last().filter(|_| listing.more).map(|task| Cursor {
             time: task.status.time,
@@ -83,11 +83,15 @@ impl Engine {
         if let Some(task) = self.core.feed.find(&caller.owner, first, id).and_then(|lease| lease.task()) {
             return Ok(task);
         }
-        let mut found = self.core.store.get(&caller.owner, first, id).await.map_err(told)?;
-        if found.is_none() && first != agent {
-            found = self.core.store.get(&caller.owner, agent, id).await.map_err(told)?;
+        let mut found = None;
+        if let Some(first) = first {
+            let key = TopicKey { owner: caller.owner.clone(), agent: first.clone(), task: id.clone() };
+            found = self.core.reads.get(&*self.core.store, &key).await?;
         }
-        found.map(Arc::new).ok_or_else(|| Error::TaskNotFound(id.clone()))
+        if found.is_none() && first != agent {
+            found = self.core.store.get(&caller.owner, agent, id).await?.map(Arc::new);
+        }
+        found.ok_or_else(|| Error::TaskNotFound(id.clone()))
     }
 
     /// Where a task is and how it stands, without its content.
@@ -113,10 +117,10 @@ impl Engine {
             return Ok(Whereabouts::Here(lease));
         }
         // New names are looked for as often as known ones, so any agent's is asked for first: one look says that there is none.
-        let found = self.core.store.find(&caller.owner, agent, id).await.map_err(told)?;
+        let found = self.core.store.find(&caller.owner, agent, id).await?;
         let mut row = found.ok_or_else(|| Error::TaskNotFound(id.clone()))?;
         if first.is_some_and(|first| *first != row.agent) {
-            let of_first = self.core.store.find(&caller.owner, first, id).await.map_err(told)?;
+            let of_first = self.core.store.find(&caller.owner, first, id).await?;
             row = of_first.unwrap_or(row);
         }
         // What is in memory is as new as can be.

@@ -1,92 +1,145 @@
-//! After a start: nobody is left behind.
+//! After a start: no task is left behind.
 //!
-//! Queued tasks run, waiting ones keep waiting, and what was running when the last process died fails
-//! with a reason or runs again, as the settings say.
+//! Queued tasks run, waiting ones keep waiting, and what was running when the last process died fails with a reason or
+//! runs again, as the settings say. What becomes of a task is decided from its row; only those that need work are read.
 
 use std::sync::Arc;
 
-use sabir_model::{Error, Event, Message, State, Task};
-use sabir_store::{Pending, TaskNo};
+use sabir_model::{Error, Event, Message, Run, State};
+use sabir_store::{Pending, TaskNo, TaskRow};
 
-use crate::drive::{self, Assignment, Ending, Start, told};
+use crate::drive::{self, Assignment, Start, failure};
 use crate::engine::{Engine, Recovery};
 use crate::topic::TopicKey;
+use crate::turn::Outcome;
 
 /// Events that are looked at together.
 const PAGE: usize = 256;
+/// How often a turn is run in all, before it is taken for the cause of the crashes.
+const MAX_RUNS: u32 = 3;
+
+/// What becomes of a task that was left behind.
+enum Plan {
+    KeepWaiting,
+    /// The turn begins again, or begins at last.
+    Run {
+        attempts: u32,
+    },
+    Settle(Outcome),
+}
 
 impl Engine {
     pub(crate) async fn recover(&self) -> Result<(), Error> {
-        let pending = self.core.store.unfinished().await.map_err(told)?;
-        let (mut failed, mut queued, mut waiting) = (0, 0, 0);
-        for Pending { row, inbox, .. } in pending {
-            let Some(task) = self.core.store.load(row.no).await.map_err(told)? else { continue };
-            let first = self.turn_message(row.no, &task).await?;
-            match self.plan(task, first, inbox) {
-                None => waiting += 1,
-                Some(start) => {
-                    if matches!(start, Start::End { .. }) {
-                        failed += 1
-                    } else {
-                        queued += 1
-                    }
-                    self.take_up(TopicKey { owner: row.owner, agent: row.agent, task: row.task }, start).await?;
-                }
+        let pending = self.core.store.unfinished().await?;
+        let (mut settled, mut queued, mut waiting) = (0, 0, 0);
+        for pending in pending {
+            let plan = self.plan(&pending);
+            match &plan {
+                Plan::KeepWaiting => waiting += 1,
+                Plan::Run { .. } => queued += 1,
+                Plan::Settle(_) => settled += 1,
+            }
+            let (task, agent) = (pending.row.task.clone(), pending.row.agent.clone());
+            if let Err(error) = self.carry_out(plan, pending).await {
+                // One task that cannot be read must not keep the others from their server.
+                tracing::error!(%task, %agent, error = causes(&error), "cannot take up a task of an earlier run");
             }
         }
-        if failed + queued + waiting > 0 {
-            tracing::info!(failed, queued, waiting, "took up the tasks of an earlier run");
+        if settled + queued + waiting > 0 {
+            tracing::info!(settled, queued, waiting, "took up the tasks of an earlier run");
         }
         Ok(())
     }
 
-    fn plan(&self, task: Task, first: Option<Arc<Message>>, inbox: Vec<Message>) -> Option<Start> {
-        let (task, inbox): (_, Vec<_>) = (Arc::new(task), inbox.into_iter().map(Arc::new).collect());
-        let Ok(agency) = self.agency(Some(&task.agent)) else {
-            let reason = format!("interrupted: agent {} is no longer configured", task.agent);
-            // A task that waits may wait for its agent to come back too.
-            let keeps_waiting = task.status.state.is_waiting() && inbox.is_empty();
-            return (!keeps_waiting).then_some(Start::End { task, ending: Ending::Fail(reason), inbox });
+    /// The driver of a task crashed: the same as after a restart, for this one task.
+    pub(crate) async fn recover_after_crash(&self, key: TopicKey, attempts: u32, cancel_requested: bool) {
+        let recovered = async {
+            let row = self.core.store.find(&key.owner, Some(&key.agent), &key.task).await?;
+            let Some(row) = row.filter(|row| !row.state.is_terminal()) else { return Ok(()) };
+            let inbox = self.core.store.inbox(row.no).await?;
+            let pending = Pending { row, inbox, cancel_requested, attempts, damage: None };
+            let plan = match self.plan(&pending) {
+                Plan::Settle(Outcome::Failed(_)) => {
+                    Plan::Settle(failure("interrupted: the server had an internal error"))
+                }
+                plan => plan,
+            };
+            self.carry_out(plan, pending).await
         };
-        match task.status.state {
-            State::Submitted => Some(Start::Again { task, first, inbox }),
-            State::Working if self.core.settings.recovery == Recovery::Requeue => {
-                Some(Start::Again { task, first, inbox })
-            }
-            State::Working => {
-                let ending = Ending::Fail("interrupted: the server was restarted while the task was running".into());
-                Some(Start::End { task, ending, inbox })
-            }
-            State::InputRequired | State::AuthRequired if !task.turn_over && !agency.hosted.agent.resumes() => {
-                let ending = Ending::Fail("interrupted: the server was restarted and the agent cannot resume".into());
-                Some(Start::End { task, ending, inbox })
-            }
-            State::InputRequired | State::AuthRequired if inbox.is_empty() => None,
-            State::InputRequired | State::AuthRequired => Some(Start::Again { task, first: None, inbox }),
-            State::Completed | State::Failed | State::Canceled | State::Rejected => None,
+        if let Err(error) = recovered.await {
+            tracing::error!(task = %key.task, error = causes(&error), "cannot settle a task whose driver crashed");
         }
+    }
+
+    fn plan(&self, pending: &Pending) -> Plan {
+        let Pending { row, inbox, cancel_requested, attempts, .. } = pending;
+        if *cancel_requested {
+            return Plan::Settle(Outcome::Canceled(Vec::new()));
+        }
+        let Ok(agency) = self.agency(Some(&row.agent)) else {
+            // A task that waits may wait for its agent to come back too.
+            let keeps_waiting = row.state.is_waiting() && inbox.is_empty();
+            let reason = format!("interrupted: agent {} is no longer configured", row.agent);
+            return if keeps_waiting { Plan::KeepWaiting } else { Plan::Settle(failure(reason)) };
+        };
+        match Run::of(row.state, row.turn_over) {
+            Run::Queued => Plan::Run { attempts: *attempts },
+            Run::Active => match self.core.settings.recovery {
+                Recovery::Fail => {
+                    Plan::Settle(failure("interrupted: the server was restarted while the task was running"))
+                }
+                Recovery::Requeue if (*attempts).max(1) >= MAX_RUNS => Plan::Settle(failure(format!(
+                    "interrupted: the task was run {MAX_RUNS} times, and the server stopped each time"
+                ))),
+                Recovery::Requeue => Plan::Run { attempts: (*attempts).max(1) + 1 },
+            },
+            Run::Parked if !agency.hosted.agent.resumes() => {
+                Plan::Settle(failure("interrupted: the server was restarted and the agent cannot resume"))
+            }
+            Run::Parked | Run::None if inbox.is_empty() => Plan::KeepWaiting,
+            Run::Parked | Run::None => Plan::Run { attempts: *attempts },
+        }
+    }
+
+    async fn carry_out(&self, plan: Plan, pending: Pending) -> Result<(), Error> {
+        let Pending { row, inbox, .. } = pending;
+        let inbox: Vec<Arc<Message>> = inbox.into_iter().map(Arc::new).collect();
+        let start = match plan {
+            Plan::KeepWaiting => return Ok(()),
+            Plan::Settle(outcome) => Start::Settle { outcome, inbox },
+            Plan::Run { attempts } => {
+                let first = if row.state.is_waiting() { None } else { self.turn_message(&row).await? };
+                Start::Again { first, inbox, attempts }
+            }
+        };
+        self.take_up(TopicKey { owner: row.owner, agent: row.agent, task: row.task }, start).await
     }
 
     /// The message that began the present turn. An agent that resumes goes on with the newest one; any
     /// other begins the turn again, and an answer in the middle of it is not its beginning.
-    async fn turn_message(&self, no: TaskNo, task: &Task) -> Result<Option<Arc<Message>>, Error> {
-        let resumes = self.agency(Some(&task.agent)).is_ok_and(|agency| agency.hosted.agent.resumes());
-        if task.status.state != State::Working || resumes || self.core.settings.recovery == Recovery::Fail {
-            return Ok(task.history.last().cloned());
+    async fn turn_message(&self, row: &TaskRow) -> Result<Option<Arc<Message>>, Error> {
+        let resumes = self.agency(Some(&row.agent)).is_ok_and(|agency| agency.hosted.agent.resumes());
+        if row.state != State::Working || resumes {
+            let task = self.core.store.load(row.no).await?;
+            return Ok(task.and_then(|task| task.history.last().cloned()));
         }
+        self.first_message_of_turn(row.no).await
+    }
+
+    async fn first_message_of_turn(&self, no: TaskNo) -> Result<Option<Arc<Message>>, Error> {
         let (mut first, mut is_parked, mut cursor) = (None, false, 0);
         loop {
-            let events = self.core.store.events(no, cursor, PAGE).await.map_err(told)?;
+            let events = self.core.store.events(no, cursor, PAGE).await?;
             let Some(last) = events.last() else { return Ok(first) };
             cursor = last.seq;
             for recorded in events {
                 match recorded.event {
                     Event::Created(created) => first = Some(created.message),
                     Event::Status(change) => {
-                        if !is_parked && let Some(message) = change.input.into_iter().next() {
+                        if !is_parked && let Some(message) = change.input.into_iter().next_back() {
                             first = Some(message);
                         }
-                        is_parked = change.status.state.is_waiting() && !change.is_final;
+                        is_parked = Run::of(change.status.state, change.is_final) == Run::Parked;
                     }
                     Event::Artifact(_) => {}
                 }
@@ -96,8 +149,17 @@ impl Engine {
 
     async fn take_up(&self, key: TopicKey, start: Start) -> Result<(), Error> {
         let lease = self.core.feed.open(key.clone());
-        lease.load(&*self.core.store).await.map_err(told)?;
+        if !lease.load(&*self.core.store).await? {
+            return Err(Error::TaskNotFound(key.task));
+        }
         let Ok(control) = lease.take() else { return Ok(()) };
+        let start = match start {
+            // It is not settled in its row, so this is how the store shows a log that cannot be read.
+            Start::Again { inbox, .. } if lease.look(|task| task.status.state.is_terminal()) == Some(true) => {
+                Start::Settle { outcome: failure("the task's log is damaged"), inbox }
+            }
+            start => start,
+        };
         lease.expect_more();
         let agency = match self.agency(Some(&key.agent)) {
             Ok(agency) => agency,
@@ -105,15 +167,18 @@ impl Engine {
             Err(_) => self.agency(None)?,
         };
         let room = match &start {
-            Start::End { .. } => None,
+            Start::Settle { .. } | Start::Cancel => None,
             Start::Create { .. } | Start::Deliver { .. } | Start::Again { .. } => {
                 let context = lease.look(|task| task.context.clone()).ok_or(Error::TaskNotFound(key.task))?;
-                // They were let in before: the bound of the queue is for newcomers.
-                let room = agency.schedule.enter_again((key.owner, context));
-                Some(room)
+                Some(agency.schedule.enter_again((key.owner, context)))
             }
         };
         drive::start(&self.core, agency, Assignment { lease, control, start, room, tickets: Vec::new(), done: None });
         Ok(())
     }
+}
+
+fn causes(error: &Error) -> String {
+    let chain = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -1,18 +1,22 @@
 //! Who may run now, for one agent: so many at once, one per context, in order of arrival.
 //!
-//! A context that has a run is busy until the run gives its place back; who comes meanwhile waits in
-//! the context's own line. Whoever is first in line of a context but finds no place waits with the
-//! others for one. Both lines together are the bounded queue.
+//! A context that has a run is busy until the run gives its place back; who comes meanwhile waits in the context's own
+//! line. Whoever is first in line of a context but finds no place waits with the others for one. Both lines together
+//! are the bounded queue. Whoever leaves a line counts no more from that moment, and is removed from it later.
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 
 use sabir_model::{ContextId, Owner, TaskId};
 use tokio::sync::oneshot;
 
 use crate::sharded::lock;
 
-pub(crate) type Place = (Owner, ContextId);
+/// One conversation: it has at most one run at a time.
+pub(crate) type ContextKey = (Owner, ContextId);
 
 pub(crate) struct Schedule {
     limit: usize,
@@ -23,8 +27,11 @@ pub(crate) struct Schedule {
 #[derive(Default)]
 struct State {
     running: usize,
+    /// Those in line who have not left.
     waiting: usize,
-    contexts: HashMap<Place, Line>,
+    /// Those who have left and are still in a line.
+    gone: usize,
+    contexts: HashMap<ContextKey, Line>,
     ready: VecDeque<Waiter>,
 }
 
@@ -36,20 +43,26 @@ struct Line {
 }
 
 struct Waiter {
-    place: Place,
+    context: ContextKey,
     start: oneshot::Sender<Permit>,
+    standing: Arc<AtomicU8>,
 }
+
+/// How a waiter stands; changed only while the schedule is locked.
+const IN_LINE: u8 = 0;
+const LET_IN: u8 = 1;
+const GONE: u8 = 2;
 
 /// The right to run. Dropping it lets the next one in.
 pub(crate) struct Permit {
     schedule: Arc<Schedule>,
-    place: Option<Place>,
+    context: Option<ContextKey>,
 }
 
 pub(crate) enum Room {
     Now(Permit),
     Later {
-        permit: oneshot::Receiver<Permit>,
+        place: PlaceInLine,
         /// The task that must be answered first.
         behind: Option<TaskId>,
     },
@@ -57,59 +70,90 @@ pub(crate) enum Room {
     None,
 }
 
+/// A place in line. Dropping it leaves the line.
+pub(crate) struct PlaceInLine {
+    schedule: Arc<Schedule>,
+    permit: oneshot::Receiver<Permit>,
+    standing: Arc<AtomicU8>,
+}
+
+impl PlaceInLine {
+    /// Resolves to the permit when its turn has come.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Permit>> {
+        Pin::new(&mut self.permit).poll(cx).map(Result::ok)
+    }
+}
+
+impl Drop for PlaceInLine {
+    /// A permit that was sent meanwhile is dropped with the channel, which lets the next one in.
+    fn drop(&mut self) {
+        let mut state = lock(&self.schedule.state);
+        if self.standing.load(Ordering::Relaxed) == IN_LINE {
+            self.standing.store(GONE, Ordering::Relaxed);
+            state.waiting -= 1;
+            state.gone += 1;
+            if state.gone > MANY_GONE && state.gone > state.waiting {
+                state.remove_gone();
+            }
+        }
+    }
+}
+
+/// So few are not worth looking for.
+const MANY_GONE: usize = 64;
+
 impl Schedule {
     pub(crate) fn new(limit: usize, queue: usize) -> Arc<Self> {
         Arc::new(Self { limit: limit.max(1), queue, state: Mutex::default() })
     }
 
-    pub(crate) fn enter(self: &Arc<Self>, place: Place) -> Room {
-        self.enter_within(place, self.queue)
+    pub(crate) fn enter(self: &Arc<Self>, context: ContextKey) -> Room {
+        self.enter_within(context, self.queue)
     }
 
     /// For those who have been let in before: the bound of the queue is for newcomers.
-    pub(crate) fn enter_again(self: &Arc<Self>, place: Place) -> Room {
-        self.enter_within(place, usize::MAX)
+    pub(crate) fn enter_again(self: &Arc<Self>, context: ContextKey) -> Room {
+        self.enter_within(context, usize::MAX)
     }
 
-    fn enter_within(self: &Arc<Self>, place: Place, queue: usize) -> Room {
+    fn enter_within(self: &Arc<Self>, context: ContextKey, queue: usize) -> Room {
         let mut state = lock(&self.state);
-        if state.waiting >= queue {
-            state.forget_who_left();
-        }
-        let is_busy = state.contexts.contains_key(&place);
+        let is_busy = state.contexts.contains_key(&context);
         if !is_busy && state.running < self.limit && state.ready.is_empty() {
-            state.contexts.insert(place.clone(), Line::default());
+            state.contexts.insert(context.clone(), Line::default());
             state.running += 1;
-            return Room::Now(self.permit(place));
+            return Room::Now(self.permit(context));
         }
         if state.waiting >= queue {
             return Room::None;
         }
         state.waiting += 1;
         let (start, permit) = oneshot::channel();
-        let waiter = Waiter { place: place.clone(), start };
+        let standing = Arc::new(AtomicU8::new(IN_LINE));
+        let place = PlaceInLine { schedule: self.clone(), permit, standing: standing.clone() };
+        let waiter = Waiter { context: context.clone(), start, standing };
         if is_busy {
-            let line = state.contexts.entry(place).or_default();
+            let line = state.contexts.entry(context).or_default();
             line.waiters.push_back(waiter);
-            return Room::Later { permit, behind: line.parked.clone() };
+            return Room::Later { place, behind: line.parked.clone() };
         }
-        state.contexts.insert(place, Line::default());
+        state.contexts.insert(context, Line::default());
         state.ready.push_back(waiter);
-        Room::Later { permit, behind: None }
+        Room::Later { place, behind: None }
     }
 
-    fn permit(self: &Arc<Self>, place: Place) -> Permit {
-        Permit { schedule: self.clone(), place: Some(place) }
+    fn permit(self: &Arc<Self>, context: ContextKey) -> Permit {
+        Permit { schedule: self.clone(), context: Some(context) }
     }
 
-    fn leave(self: &Arc<Self>, place: Place) {
-        let mut left = vec![place];
-        // One who has gone meanwhile gives the permit back at once, and so may thousands in a row.
-        while let Some(place) = left.pop() {
-            let started = lock(&self.state).let_in(place, self.limit);
+    fn leave(self: &Arc<Self>, context: ContextKey) {
+        let mut free = vec![context];
+        // One who left between being let in and being told gives the place back at once, and so may thousands in a row.
+        while let Some(context) = free.pop() {
+            let started = lock(&self.state).let_in(context, self.limit);
             for waiter in started {
-                if let Err(mut permit) = waiter.start.send(self.permit(waiter.place)) {
-                    left.extend(permit.place.take());
+                if let Err(mut permit) = waiter.start.send(self.permit(waiter.context)) {
+                    free.extend(permit.context.take());
                 }
             }
         }
@@ -118,13 +162,19 @@ impl Schedule {
 
 impl State {
     /// A place is free: who may run now?
-    fn let_in(&mut self, free: Place, limit: usize) -> Vec<Waiter> {
+    fn let_in(&mut self, free: ContextKey, limit: usize) -> Vec<Waiter> {
         self.running -= 1;
         self.advance(free);
         let mut started = Vec::new();
         while self.running < limit
             && let Some(waiter) = self.ready.pop_front()
         {
+            if waiter.standing.load(Ordering::Relaxed) == GONE {
+                self.gone -= 1;
+                self.advance(waiter.context);
+                continue;
+            }
+            waiter.standing.store(LET_IN, Ordering::Relaxed);
             self.running += 1;
             self.waiting -= 1;
             started.push(waiter);
@@ -133,38 +183,38 @@ impl State {
     }
 
     /// The next one in line of a context that is free.
-    fn advance(&mut self, place: Place) {
-        match self.contexts.get_mut(&place).and_then(|line| line.waiters.pop_front()) {
-            Some(next) => self.ready.push_back(next),
-            None => {
-                self.contexts.remove(&place);
+    fn advance(&mut self, context: ContextKey) {
+        let Some(line) = self.contexts.get_mut(&context) else { return };
+        while let Some(next) = line.waiters.pop_front() {
+            if next.standing.load(Ordering::Relaxed) == GONE {
+                self.gone -= 1;
+            } else {
+                return self.ready.push_back(next);
             }
         }
+        self.contexts.remove(&context);
     }
 
-    /// Those who were canceled in the queue hold no place in it.
-    fn forget_who_left(&mut self) {
+    fn remove_gone(&mut self) {
         for line in self.contexts.values_mut() {
-            let before = line.waiters.len();
-            line.waiters.retain(|waiter| !waiter.start.is_closed());
-            self.waiting -= before - line.waiters.len();
+            line.waiters.retain(|waiter| waiter.standing.load(Ordering::Relaxed) != GONE);
         }
         for waiter in std::mem::take(&mut self.ready) {
-            if waiter.start.is_closed() {
-                self.waiting -= 1;
-                self.advance(waiter.place);
+            if waiter.standing.load(Ordering::Relaxed) == GONE {
+                self.advance(waiter.context);
             } else {
                 self.ready.push_back(waiter);
             }
         }
+        self.gone = 0;
     }
 }
 
 impl Permit {
     /// Tells those in line whose answer they wait for.
     pub(crate) fn park(&self, task: Option<TaskId>) {
-        if let Some(place) = &self.place
-            && let Some(line) = lock(&self.schedule.state).contexts.get_mut(place)
+        if let Some(context) = &self.context
+            && let Some(line) = lock(&self.schedule.state).contexts.get_mut(context)
         {
             line.parked = task;
         }
@@ -173,8 +223,8 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(place) = self.place.take() {
-            self.schedule.leave(place);
+        if let Some(context) = self.context.take() {
+            self.schedule.leave(context);
         }
     }
 }
@@ -183,7 +233,7 @@ impl Drop for Permit {
 mod tests {
     use super::*;
 
-    fn place(context: &str) -> Place {
+    fn place(context: &str) -> ContextKey {
         (Owner::anonymous(), ContextId::parse(context).unwrap())
     }
 
@@ -197,7 +247,7 @@ mod tests {
 
     fn started(room: &mut Room) -> Option<Permit> {
         match room {
-            Room::Later { permit, .. } => permit.try_recv().ok(),
+            Room::Later { place, .. } => place.permit.try_recv().ok(),
             _ => None,
         }
     }
@@ -266,5 +316,24 @@ mod tests {
         permit.park(Some(TaskId::parse("t1").unwrap()));
         let Room::Later { behind, .. } = schedule.enter(place("a")) else { panic!("the context is busy") };
         assert_eq!(behind, Some(TaskId::parse("t1").unwrap()));
+    }
+
+    #[test]
+    fn a_newcomer_is_refused_without_a_look_at_those_in_line() {
+        let schedule = Schedule::new(1, 10_000);
+        let _running = schedule.enter(place("a"));
+        let mut rooms: Vec<Room> = (0..10_000).map(|i| schedule.enter(place(&format!("c{i}")))).collect();
+        assert_eq!(say(&schedule.enter(place("late"))), "full");
+        // Who leaves makes room at once, although it stays in its line for a while.
+        rooms.truncate(9_999);
+        let state = || {
+            let state = lock(&schedule.state);
+            (state.waiting, state.gone, state.ready.len())
+        };
+        assert_eq!(state(), (9_999, 1, 10_000));
+        assert_eq!(say(&schedule.enter(place("late"))), "later");
+        rooms.clear();
+        let (waiting, gone, in_line) = state();
+        assert!(waiting == 0 && gone <= MANY_GONE && in_line == gone, "{waiting} {gone} {in_line}");
     }
 }

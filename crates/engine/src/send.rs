@@ -8,7 +8,7 @@ use sabir_model::{
 };
 use tokio::sync::oneshot;
 
-use crate::drive::{self, Assignment, Start, told};
+use crate::drive::{self, Assignment, Start};
 use crate::engine::{Agency, Engine, new_id};
 use crate::flight::Ticket;
 use crate::media::check_media_types;
@@ -19,7 +19,7 @@ use crate::topic::TopicKey;
 use crate::{Admission, Answer};
 
 /// What a message names.
-struct Place {
+struct Addressed {
     agent: AgentId,
     task: Named,
 }
@@ -35,18 +35,18 @@ enum Named {
 enum Destination {
     /// A task that exists.
     Task(TopicKey),
-    New(Fresh),
+    New(NewTaskPlan),
 }
 
 /// A task that is to be made. What its caller does not name is minted.
-struct Fresh {
+struct NewTaskPlan {
     task: Option<TaskId>,
     context: Option<ContextId>,
     /// The finished task that it goes on from.
     parent: Option<TaskId>,
 }
 
-impl Fresh {
+impl NewTaskPlan {
     fn in_context(context: Option<ContextId>) -> Self {
         Self { task: None, context, parent: None }
     }
@@ -60,7 +60,8 @@ enum Creation {
 
 impl Engine {
     pub(crate) async fn send(&self, caller: &Caller, mut send: sabir_model::Send) -> Result<Answer, Error> {
-        if *self.core.stopping.borrow() {
+        // A task that somebody works on may still take messages; new work begins elsewhere or later.
+        if *self.core.stopping.borrow() && send.message.task.is_none() {
             return Err(Error::Stopping);
         }
         if send.push.is_some() {
@@ -69,35 +70,46 @@ impl Engine {
         if send.is_unnamed {
             send.message.id = new_id(MessageId::parse);
         }
+        // The call waits for its answer, perhaps for hours, and must not hold a copy of the message meanwhile.
+        let bare = Message {
+            task: send.message.task.clone(),
+            context: send.message.context.clone(),
+            ..Message::new(send.message.id.clone(), send.message.role, Vec::new())
+        };
+        let mut message = Arc::new(std::mem::replace(&mut send.message, bare));
         loop {
-            let place = self.place(caller, &send).await?;
+            let addressed = self.addressed(caller, &send).await?;
             let mut tickets = Vec::new();
-            if let Some(joined) = self.join(caller, &place.agent, &send, &mut tickets).await? {
+            if let Some(joined) = self.join(caller, &addressed.agent, &send, &message, &mut tickets).await? {
+                drop(message);
                 return joined.answer(self, &send).await;
             }
-            let agency = self.agency(Some(&place.agent))?.clone();
-            check_offer(&agency, &send)?;
-            check_media_types(&agency, &send.message)?;
-            let fresh = match self.destination(caller, &send, place).await? {
+            let agency = self.agency(Some(&addressed.agent))?.clone();
+            check_offer(&agency, &send, &message)?;
+            check_media_types(&agency, &message)?;
+            let plan = match self.destination(caller, &send, addressed).await? {
                 Destination::Task(key) => {
-                    let sent = self.deliver(&agency, key, &send, tickets).await?;
+                    let sent = self.deliver(&agency, key, &send, message, tickets).await?;
                     return sent.answer(self, &send).await;
                 }
-                Destination::New(fresh) => fresh,
+                Destination::New(plan) => plan,
             };
-            let context = fresh.context.unwrap_or_else(|| new_id(ContextId::parse));
+            let context = plan.context.unwrap_or_else(|| new_id(ContextId::parse));
             if send.direct == Direct::Message
-                && let Admission::Reply(parts) = agency.hosted.agent.admit(&send.message)
+                && let Admission::Reply(parts) = agency.hosted.agent.admit(&message)
             {
                 return Ok(Answer::Message(Box::new(reply(parts, context))));
             }
-            if let Some(parent) = fresh.parent
-                && !send.message.references.contains(&parent)
+            if let Some(parent) = plan.parent
+                && !message.references.contains(&parent)
             {
-                send.message.references.push(parent);
+                Arc::make_mut(&mut message).references.push(parent);
             }
-            match self.create(caller, &agency, &send, fresh.task, context, tickets).await? {
-                Creation::Made(sent) => return sent.answer(self, &send).await,
+            match self.create(caller, &agency, &send, &message, plan.task, context, tickets).await? {
+                Creation::Made(sent) => {
+                    drop(message);
+                    return sent.answer(self, &send).await;
+                }
                 // Then the message is for the task that is there now.
                 Creation::Taken => {}
             }
@@ -105,33 +117,41 @@ impl Engine {
     }
 
     /// The agent that a message is for, and the task that it names.
-    async fn place(&self, caller: &Caller, send: &sabir_model::Send) -> Result<Place, Error> {
+    async fn addressed(&self, caller: &Caller, send: &sabir_model::Send) -> Result<Addressed, Error> {
         let Some(task) = &send.message.task else {
-            return Ok(Place { agent: self.agency(send.agent.as_ref())?.hosted.id.clone(), task: Named::Nothing });
+            return Ok(Addressed { agent: self.agency(send.agent.as_ref())?.hosted.id.clone(), task: Named::Nothing });
         };
         match (self.locate(caller, send.agent.as_ref(), task).await, send.on_unknown) {
-            (Ok(found), _) => Ok(Place { agent: found.key.agent.clone(), task: Named::Known(found) }),
+            (Ok(found), _) => Ok(Addressed { agent: found.key.agent.clone(), task: Named::Known(found) }),
             (Err(Error::TaskNotFound(task)), OnUnknown::Create) => {
                 let agent = self.agency(send.agent.as_ref())?.hosted.id.clone();
-                Ok(Place { agent, task: Named::New(task) })
+                Ok(Addressed { agent, task: Named::New(task) })
             }
             (Err(error), _) => Err(error),
         }
     }
 
-    async fn destination(&self, caller: &Caller, send: &sabir_model::Send, place: Place) -> Result<Destination, Error> {
+    async fn destination(
+        &self,
+        caller: &Caller,
+        send: &sabir_model::Send,
+        addressed: Addressed,
+    ) -> Result<Destination, Error> {
         let context = &send.message.context;
-        let task = match place.task {
+        let task = match addressed.task {
             Named::Known(task) => task,
             Named::New(task) => {
-                return Ok(Destination::New(Fresh { task: Some(task), ..Fresh::in_context(context.clone()) }));
+                return Ok(Destination::New(NewTaskPlan {
+                    task: Some(task),
+                    ..NewTaskPlan::in_context(context.clone())
+                }));
             }
             Named::Nothing => {
                 return match context {
                     Some(context) if send.context_alone == ContextAlone::AnswersWaiting => {
-                        self.waiting_in(caller, &place.agent, context).await
+                        self.waiting_in(caller, &addressed.agent, context).await
                     }
-                    context => Ok(Destination::New(Fresh::in_context(context.clone()))),
+                    context => Ok(Destination::New(NewTaskPlan::in_context(context.clone()))),
                 };
             }
         };
@@ -145,7 +165,7 @@ impl Engine {
             (true, OnFinished::Refuse) => Err(Error::TaskFinished(task.key.task)),
             (true, OnFinished::StartTask) => {
                 let parent = Some(task.key.task);
-                Ok(Destination::New(Fresh { parent, ..Fresh::in_context(Some(task.context)) }))
+                Ok(Destination::New(NewTaskPlan { parent, ..NewTaskPlan::in_context(Some(task.context)) }))
             }
             (false, _) => Ok(Destination::Task(task.key)),
         }
@@ -153,9 +173,9 @@ impl Engine {
 
     /// A context alone answers the one task in it that waits.
     async fn waiting_in(&self, caller: &Caller, agent: &AgentId, context: &ContextId) -> Result<Destination, Error> {
-        let waiting = self.core.store.waiting(&caller.owner, agent, context).await.map_err(told)?;
+        let waiting = self.core.store.waiting(&caller.owner, agent, context).await?;
         match waiting.as_slice() {
-            [] => Ok(Destination::New(Fresh::in_context(Some(context.clone())))),
+            [] => Ok(Destination::New(NewTaskPlan::in_context(Some(context.clone())))),
             [row] => Ok(Destination::Task(TopicKey {
                 owner: row.owner.clone(),
                 agent: row.agent.clone(),
@@ -176,10 +196,14 @@ impl Engine {
         caller: &Caller,
         agency: &Arc<Agency>,
         send: &sabir_model::Send,
+        message: &Message,
         named: Option<TaskId>,
         context: ContextId,
         tickets: Vec<Ticket>,
     ) -> Result<Creation, Error> {
+        if *self.core.stopping.borrow() {
+            return Err(Error::Stopping);
+        }
         let is_named = named.is_some();
         let task = named.unwrap_or_else(|| new_id(TaskId::parse));
         let key = TopicKey { owner: caller.owner.clone(), agent: agency.hosted.id.clone(), task: task.clone() };
@@ -193,7 +217,7 @@ impl Engine {
         };
         // Nobody else can make it from here on, but somebody may have before.
         if lease.look(|_| ()).is_some() {
-            lease.release();
+            lease.release(None);
             return Ok(Creation::Taken);
         }
         if is_named {
@@ -203,7 +227,7 @@ impl Engine {
         let room = agency.schedule.enter((caller.owner.clone(), context.clone()));
         let note = match &room {
             Room::None => {
-                lease.release();
+                lease.release(None);
                 return Err(Error::Busy(agency.hosted.id.clone()));
             }
             Room::Later { behind: Some(task), .. } => {
@@ -212,9 +236,12 @@ impl Engine {
             }
             Room::Now(_) | Room::Later { behind: None, .. } => None,
         };
-        let message = Message { task: Some(task.clone()), context: Some(context.clone()), ..send.message.clone() };
-        let created =
-            Created { message: Arc::new(message), metadata: send.metadata.clone(), note, time: self.core.clock.now() };
+        let message = Message { task: Some(task.clone()), context: Some(context.clone()), ..Message::clone(message) };
+        let message = Arc::new(message);
+        for ticket in &tickets {
+            ticket.share(&message);
+        }
+        let created = Created { message, metadata: send.metadata.clone(), note, time: self.core.clock.now() };
         let (done, stored) = oneshot::channel();
         let keep = self.core.feed.open(key);
         let start = Start::Create { created: created.clone(), context, born: send.born, key: send.idempotency.clone() };
@@ -230,17 +257,17 @@ impl Engine {
     }
 
     async fn is_stored(&self, TopicKey { owner, agent, task }: &TopicKey) -> Result<bool, Error> {
-        Ok(self.core.store.find(owner, Some(agent), task).await.map_err(told)?.is_some())
+        Ok(self.core.store.find(owner, Some(agent), task).await?.is_some())
     }
 }
 
 /// What the card says is what the server does.
-fn check_offer(agency: &Agency, send: &sabir_model::Send) -> Result<(), Error> {
+fn check_offer(agency: &Agency, send: &sabir_model::Send, message: &Message) -> Result<(), Error> {
     let about = &agency.hosted.about;
     if send.delivery == Delivery::Stream {
         agency.check_streaming()?;
     }
-    let is_active = |uri: &String| send.extensions.contains(uri) || send.message.extensions.contains(uri);
+    let is_active = |uri: &String| send.extensions.contains(uri) || message.extensions.contains(uri);
     match about.extensions.iter().find(|extension| extension.required && !is_active(&extension.uri)) {
         Some(missing) => Err(Error::ExtensionRequired(missing.uri.clone())),
         None => Ok(()),

@@ -20,8 +20,8 @@ pub(crate) struct Sent {
 pub(crate) enum Entrance {
     /// It made the task, by this event.
     Created(Box<Created>),
-    /// It found the task like this.
-    Continued(Arc<Task>),
+    /// It came to a task that was there; a stream begins with the task as it was then.
+    Continued(Option<Arc<Task>>),
     /// It had come before.
     Joined,
 }
@@ -33,7 +33,10 @@ impl Sent {
             Delivery::Immediately => self.at_once(send.history),
             Delivery::WhenSettled => {
                 self.until_settled(engine).await;
-                self.now(send.history)
+                match self.lease.failure() {
+                    Some(cause) => Err(Error::internal(cause.to_string())),
+                    None => self.now(send.history),
+                }
             }
         }
     }
@@ -43,7 +46,9 @@ impl Sent {
             Entrance::Created(_) => Subscription::start(engine, self.lease, Some(0)),
             Entrance::Joined => Subscription::start(engine, self.lease, Some(after.unwrap_or(0))),
             // What the turn has done meanwhile must be seen as it happened, not in the snapshot.
-            Entrance::Continued(before) if after.is_none() => Ok(Subscription::start_with(engine, self.lease, before)),
+            Entrance::Continued(Some(before)) if after.is_none() => {
+                Ok(Subscription::start_with(engine, self.lease, before))
+            }
             Entrance::Continued(_) => Subscription::start(engine, self.lease, after),
         }
     }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::drive::Control;
 use crate::engine::Engine;
-use crate::topic::Control;
 
 /// How long settled runs may take to be stored.
 const LAST_WORDS: Duration = Duration::from_secs(7);

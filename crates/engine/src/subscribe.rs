@@ -9,11 +9,10 @@ use std::sync::Arc;
 use sabir_model::{Birth, Caller, ContextId, Error, Event, OnFinishedSubscribe, Seq, Subscribe, Task, TaskId, apply};
 use tokio::sync::watch;
 
-use crate::drive::told;
 use crate::engine::{Core, Engine};
 use crate::feed::Lease;
-use crate::topic::{Found, Rest, entries_of};
-use crate::{Answer, Entry};
+use crate::topic::{Rest, TailRead, entries_of};
+use crate::{Answer, LogEntry};
 
 /// What the store is asked for at once.
 const PAGE: usize = 256;
@@ -37,7 +36,7 @@ pub struct Subscription {
 pub enum Batch {
     /// The task as it is now; its number is that of the last event in it.
     Snapshot(Arc<Task>),
-    Events(Vec<Arc<Entry>>),
+    Events(Vec<Arc<LogEntry>>),
 }
 
 impl Engine {
@@ -48,7 +47,7 @@ impl Engine {
             agency.check_streaming()?;
         }
         let lease = self.core.feed.open(found.key);
-        if !lease.load(&*self.core.store).await.map_err(told)? {
+        if !lease.load(&*self.core.store).await? {
             return Err(Error::TaskNotFound(subscribe.task));
         }
         let is_finished = lease.look(|task| task.status.state.is_terminal()).unwrap_or(false);
@@ -96,7 +95,7 @@ impl Subscription {
     /// With a snapshot of an earlier moment, moved on by the event that took the message in, and then
     /// everything since.
     pub(crate) fn start_with(engine: &Engine, lease: Lease, mut snapshot: Arc<Task>) -> Self {
-        if let Found::Entries(entries) = lease.after(snapshot.seq)
+        if let TailRead::Entries(entries) = lease.after(snapshot.seq)
             && let Some(first) = entries.first()
             && matches!(&first.event, Event::Status(change) if !change.input.is_empty())
         {
@@ -142,8 +141,8 @@ impl Subscription {
             // Taken before the log is looked at, so that no later event can be missed.
             let mark = self.lease.mark();
             match self.lease.after(self.cursor) {
-                Found::Entries(entries) => return self.hand_out(entries),
-                Found::Behind(no) => match self.core.store.events(no, self.cursor, PAGE).await {
+                TailRead::Entries(entries) => return self.hand_out(entries),
+                TailRead::Behind(no) => match self.core.store.events(no, self.cursor, PAGE).await {
                     // The task has been deleted under the reader, who must not take this for its end.
                     Ok(recorded) if recorded.is_empty() && !self.is_over => {
                         self.is_over = true;
@@ -154,13 +153,19 @@ impl Subscription {
                     Err(_) if self.is_over => return None,
                     Err(error) => {
                         self.is_over = true;
-                        return Some(Err(told(error)));
+                        return Some(Err(error.into()));
                     }
                 },
-                Found::Nothing => {}
+                TailRead::Nothing => {}
+            }
+            if mark.rest == Rest::Stuck && !self.is_over {
+                self.is_over = true;
+                let cause = self.lease.failure().unwrap_or_else(|| "the store failed".into());
+                return Some(Err(Error::internal(cause.to_string())));
             }
             let nobody_works = matches!(mark.rest, Rest::Waiting | Rest::Finished);
             if mark.rest == Rest::Finished
+                || mark.rest == Rest::Stuck
                 || (self.saw_end && nobody_works)
                 || (*self.stopping.borrow() && nobody_works)
             {
@@ -173,7 +178,7 @@ impl Subscription {
         }
     }
 
-    fn hand_out(&mut self, entries: Vec<Arc<Entry>>) -> Option<Result<Batch, Error>> {
+    fn hand_out(&mut self, entries: Vec<Arc<LogEntry>>) -> Option<Result<Batch, Error>> {
         let last = entries.last()?;
         self.cursor = last.seq;
         self.saw_end = last.event.ends_turn();

@@ -5,17 +5,17 @@
 //! the tail can be short and nobody is ever dropped.
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
-use sabir_model::{
-    AgentId, Event, IdempotencyKey, Message, Owner, Recorded, Seq, State, Task, TaskBirth, TaskId, apply,
-};
-use sabir_store::{Store, TaskNo};
-use tokio::sync::{OnceCell, mpsc, oneshot};
+use sabir_model::{AgentId, Event, Owner, Recorded, Run, Seq, Standing, Task, TaskBirth, TaskId, apply};
+use sabir_store::{Store, StoreError, TaskNo};
+use tokio::sync::{OnceCell, mpsc};
 
-use crate::Entry;
+use crate::LogEntry;
 use crate::beacon::Beacon;
-use crate::flight::Ticket;
+use crate::drive::Control;
+use crate::log_entry::task_weight;
 use crate::sharded::lock;
 
 const TAIL_ENTRIES: usize = 512;
@@ -23,6 +23,10 @@ const TAIL_WEIGHT: usize = 512 * 1024;
 /// What a reader takes at once.
 const BATCH_ENTRIES: usize = 256;
 const BATCH_WEIGHT: usize = 256 * 1024;
+/// The store does without a snapshot where the log is this short.
+const SHORT_LOG: Seq = 16;
+/// A smaller log is read faster than a snapshot is written.
+const LIGHT_LOG: usize = 16 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct TopicKey {
@@ -36,15 +40,26 @@ pub(crate) struct Topic {
     held: Mutex<Held>,
     mark: Beacon<Mark>,
     loaded: OnceCell<()>,
+    /// What it counts for among the warm topics; 0: it is not one of them.
+    pub(crate) warm_weight: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Held {
     no: Option<TaskNo>,
     task: Option<Arc<Task>>,
-    tail: VecDeque<Arc<Entry>>,
+    /// Left by the last driver for the next, which would have to make it from the whole task.
+    standing: Option<Standing>,
+    /// About how much the task weighs, counted by its events; how much of that has been stored since the last snapshot,
+    /// and how large that was.
+    weight: usize,
+    log_weight: usize,
+    snapshot_weight: usize,
+    tail: VecDeque<Arc<LogEntry>>,
     tail_weight: usize,
-    run: Option<mpsc::UnboundedSender<Control>>,
+    driver: Option<mpsc::UnboundedSender<Control>>,
+    /// Why what was to come cannot be stored.
+    failure: Option<Arc<str>>,
 }
 
 /// How far the log has come, and whether more is to be expected.
@@ -63,30 +78,13 @@ pub(crate) enum Rest {
     /// Nobody works; the next message starts a turn.
     Waiting,
     Finished,
-}
-
-/// What a driver is told while it has the task.
-pub(crate) enum Control {
-    /// In a box, since a channel has room for many of the largest: every running task would pay for it.
-    Deliver(Box<Delivered>),
-    Cancel {
-        done: oneshot::Sender<Result<(), sabir_model::Error>>,
-    },
-    /// The server stops: settle by policy.
-    Settle,
-}
-
-/// A message for a task that a driver has.
-pub(crate) struct Delivered {
-    pub(crate) message: Arc<Message>,
-    pub(crate) key: Option<IdempotencyKey>,
-    pub(crate) tickets: Vec<Ticket>,
-    pub(crate) done: oneshot::Sender<Result<(), sabir_model::Error>>,
+    /// The store refuses what is to come, so nobody knows when it comes.
+    Stuck,
 }
 
 /// What a reader finds at its cursor.
-pub(crate) enum Found {
-    Entries(Vec<Arc<Entry>>),
+pub(crate) enum TailRead {
+    Entries(Vec<Arc<LogEntry>>),
     /// It is too far back for the tail: ask the store.
     Behind(TaskNo),
     /// Nothing new.
@@ -96,11 +94,11 @@ pub(crate) enum Found {
 impl Topic {
     pub(crate) fn new(key: TopicKey) -> Self {
         let mark = Beacon::new(Mark { seq: 0, rest: Rest::Busy });
-        Self { key, held: Mutex::default(), mark, loaded: OnceCell::new() }
+        Self { key, held: Mutex::default(), mark, loaded: OnceCell::new(), warm_weight: AtomicUsize::new(0) }
     }
 
     /// Brings in what the store knows, once. `false`: the store knows no such task.
-    pub(crate) async fn load(&self, store: &dyn Store) -> Result<bool, sabir_store::StoreError> {
+    pub(crate) async fn load(&self, store: &dyn Store) -> Result<bool, StoreError> {
         let loaded = self
             .loaded
             .get_or_try_init(|| async {
@@ -111,7 +109,10 @@ impl Topic {
                 held.no = Some(row.no);
                 // The driver of a task that is just being made may have been faster.
                 if held.task.is_none() {
-                    self.mark.set(Mark { seq: task.seq, rest: rest_of(&task, held.run.is_some()) });
+                    self.mark.set(Mark { seq: task.seq, rest: rest_of(&task, held.driver.is_some()) });
+                    // How much of it lies behind its snapshot is not known: the next turn makes a new one.
+                    held.weight = task_weight(&task);
+                    held.log_weight = held.weight;
                     held.task = Some(Arc::new(task));
                 }
                 Ok(())
@@ -134,6 +135,27 @@ impl Topic {
         lock(&self.held).task.as_deref().map(at)
     }
 
+    /// What the rules must know of the task.
+    pub(crate) fn standing(&self) -> Option<Standing> {
+        let mut held = lock(&self.held);
+        let left = held.standing.take();
+        let task = held.task.clone()?;
+        drop(held);
+        Some(left.filter(|standing| standing.seq == task.seq).unwrap_or_else(|| task.standing()))
+    }
+
+    /// Whether a snapshot pays with an append that ends with event `last` and weighs so much.
+    pub(crate) fn wants_snapshot(&self, last: Seq, weight: usize, is_finished: bool) -> bool {
+        let held = lock(&self.held);
+        let since = held.log_weight + weight;
+        last > SHORT_LOG && (is_finished || since > held.snapshot_weight.max(LIGHT_LOG))
+    }
+
+    /// Why what the task had to say cannot be stored.
+    pub(crate) fn failure(&self) -> Option<Arc<str>> {
+        lock(&self.held).failure.clone()
+    }
+
     pub(crate) fn no(&self) -> Option<TaskNo> {
         lock(&self.held).no
     }
@@ -152,15 +174,23 @@ impl Topic {
         &self,
         no: TaskNo,
         birth: Option<&TaskBirth>,
-        entries: &[Arc<Entry>],
+        entries: &[Arc<LogEntry>],
+        snapshot: Snapshot,
         rest: impl FnOnce(&Task) -> Rest,
     ) {
         let mark = {
             let mut held = lock(&self.held);
             held.no = Some(no);
+            held.failure = None;
             for entry in entries {
+                held.weight += entry.weight();
+                held.log_weight += entry.weight();
                 held.fold(&self.key.task, birth, entry);
                 held.keep(entry.clone());
+            }
+            if snapshot == Snapshot::Stored {
+                held.log_weight = 0;
+                held.snapshot_weight = held.weight;
             }
             held.task.as_ref().map(|task| Mark { seq: task.seq, rest: rest(task) })
         };
@@ -183,55 +213,75 @@ impl Topic {
         self.mark.modify(|mark| mark.rest = Rest::Busy);
     }
 
-    /// Takes the task for a new driver, unless one has it: then the one who has it is returned.
+    /// Takes the task for a new driver, unless one has it: then that one is returned.
     pub(crate) fn take(&self) -> Result<mpsc::UnboundedReceiver<Control>, mpsc::UnboundedSender<Control>> {
         let mut held = lock(&self.held);
-        match &held.run {
-            Some(run) => Err(run.clone()),
+        match &held.driver {
+            Some(driver) => Err(driver.clone()),
             None => {
                 let (sender, receiver) = mpsc::unbounded_channel();
-                held.run = Some(sender);
+                held.driver = Some(sender);
                 Ok(receiver)
             }
         }
     }
 
     pub(crate) fn driver(&self) -> Option<mpsc::UnboundedSender<Control>> {
-        lock(&self.held).run.clone()
+        lock(&self.held).driver.clone()
     }
 
-    /// The driver lets the task go. Whatever was sent to it too late is answered by dropping it, and its
-    /// sender tries again.
-    pub(crate) fn release(&self) {
-        lock(&self.held).run = None;
+    /// The driver lets the task go. Messages that arrive after the release are dropped; their senders notice and retry.
+    pub(crate) fn release(&self, standing: Option<Standing>) {
+        let mut held = lock(&self.held);
+        held.driver = None;
+        held.standing = standing;
     }
 
-    /// The task will not come to be: its first append failed.
+    /// The task will not come to be, because its first append failed, or its log is somebody else's.
     pub(crate) fn abandon(&self) {
-        self.release();
+        self.release(None);
         self.mark.modify(|mark| mark.rest = Rest::Finished);
     }
 
     /// What was expected does not come: the task is as it was.
-    pub(crate) fn rest_on(&self) {
+    pub(crate) fn rest_as_before(&self) {
         if let Some(rest) = self.look(|task| rest_of(task, false)) {
             self.mark.modify(|mark| mark.rest = rest);
         }
     }
 
-    pub(crate) fn after(&self, cursor: Seq) -> Found {
+    /// The store refuses what was to come. Whoever waits for it is told why.
+    pub(crate) fn break_off(&self, cause: &str) {
+        lock(&self.held).failure = Some(cause.into());
+        self.mark.modify(|mark| mark.rest = Rest::Stuck);
+    }
+
+    /// About how much memory it holds.
+    pub(crate) fn weight(&self) -> usize {
         let held = lock(&self.held);
-        let (Some(no), Some(task)) = (held.no, &held.task) else { return Found::Nothing };
+        held.tail_weight + held.weight
+    }
+
+    /// Whether its task waits for the next message and nobody works on it.
+    pub(crate) fn is_waiting(&self) -> bool {
+        let held = lock(&self.held);
+        let is_waiting = |task: &Arc<Task>| task.turn_over && task.status.state.is_waiting();
+        held.driver.is_none() && held.task.as_ref().is_some_and(is_waiting)
+    }
+
+    pub(crate) fn after(&self, cursor: Seq) -> TailRead {
+        let held = lock(&self.held);
+        let (Some(no), Some(task)) = (held.no, &held.task) else { return TailRead::Nothing };
         if cursor >= task.seq {
-            return Found::Nothing;
+            return TailRead::Nothing;
         }
-        let Some(first) = held.tail.front() else { return Found::Behind(no) };
+        let Some(first) = held.tail.front() else { return TailRead::Behind(no) };
         if cursor + 1 < first.seq {
-            return Found::Behind(no);
+            return TailRead::Behind(no);
         }
         let from = (cursor + 1 - first.seq) as usize;
         let mut weight = 0;
-        let entries: Vec<Arc<Entry>> = held
+        let entries: Vec<Arc<LogEntry>> = held
             .tail
             .range(from..)
             .take(BATCH_ENTRIES)
@@ -242,12 +292,20 @@ impl Topic {
             })
             .cloned()
             .collect();
-        Found::Entries(entries)
+        TailRead::Entries(entries)
     }
 }
 
+/// Whether an append had a snapshot with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Snapshot {
+    #[default]
+    None,
+    Stored,
+}
+
 impl Held {
-    fn fold(&mut self, id: &TaskId, birth: Option<&TaskBirth>, entry: &Entry) {
+    fn fold(&mut self, id: &TaskId, birth: Option<&TaskBirth>, entry: &LogEntry) {
         match (&mut self.task, &entry.event, birth) {
             (Some(task), event, _) if entry.seq == task.seq + 1 => apply(Arc::make_mut(task), event),
             (Some(_), _, _) => {}
@@ -258,7 +316,7 @@ impl Held {
         }
     }
 
-    fn keep(&mut self, entry: Arc<Entry>) {
+    fn keep(&mut self, entry: Arc<LogEntry>) {
         self.tail_weight += entry.weight();
         self.tail.push_back(entry);
         while self.tail.len() > TAIL_ENTRIES || (self.tail_weight > TAIL_WEIGHT && self.tail.len() > 1) {
@@ -269,16 +327,18 @@ impl Held {
     }
 }
 
-pub(crate) fn rest_of(task: &Task, has_run: bool) -> Rest {
-    match task.status.state {
-        state if state.is_terminal() => Rest::Finished,
-        State::InputRequired | State::AuthRequired if !task.turn_over => Rest::Parked,
-        State::InputRequired | State::AuthRequired if !has_run => Rest::Waiting,
-        _ => Rest::Busy,
+/// `more_comes`: a message waits in the inbox, or events are on their way to the store.
+pub(crate) fn rest_of(task: &Task, more_comes: bool) -> Rest {
+    match task.run() {
+        Run::None if task.status.state.is_terminal() => Rest::Finished,
+        Run::None | Run::Parked if more_comes => Rest::Busy,
+        Run::None => Rest::Waiting,
+        Run::Parked => Rest::Parked,
+        Run::Queued | Run::Active => Rest::Busy,
     }
 }
 
 /// Entries that came from the store, for a reader who fell behind.
-pub(crate) fn entries_of(recorded: Vec<Recorded>) -> Vec<Arc<Entry>> {
-    recorded.into_iter().map(|recorded| Arc::new(Entry::new(recorded.seq, recorded.event))).collect()
+pub(crate) fn entries_of(recorded: Vec<Recorded>) -> Vec<Arc<LogEntry>> {
+    recorded.into_iter().map(|recorded| Arc::new(LogEntry::new(recorded.seq, recorded.event))).collect()
 }

@@ -1,72 +1,133 @@
-//! The agent's side of a turn: what it is given, and how it speaks.
+//! The agent's side of a turn: what it is given, and how it reports.
 //!
-//! Everything an agent says waits until there is room for it, so an agent that talks faster than the
-//! disk can write is slowed down and never buffered without bound.
+//! Everything an agent reports waits until there is room for it, by number and by bytes, so an agent that talks faster
+//! than the disk can write is slowed down and never buffered without bound.
 
 use std::sync::Arc;
 
 use sabir_model::{
-    AgentId, Artifact, ArtifactId, ContextId, Cost, Json, Message, Owner, Part, State, Task, TaskId, ToolCall, Usage,
+    AgentId, Artifact, ArtifactId, ContextId, Cost, Json, Message, Owner, Part, Required, State, Task, TaskId,
+    ToolCall, Usage,
 };
 use sabir_store::Store;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::AgentError;
 use crate::beacon::Beacon;
+use crate::log_entry::{artifact_weight, parts_weight};
 use crate::read::CONVERSATION;
+
+/// How an agent ends its turn. The parts become the status message.
+pub type Outcome = sabir_model::Outcome<Vec<Part>>;
 
 pub struct Turn {
     pub(crate) message: Arc<Message>,
+    pub(crate) opening: Arc<Message>,
     pub(crate) task: TaskId,
     pub(crate) context: ContextId,
     pub(crate) owner: Owner,
     pub(crate) agent: AgentId,
     pub(crate) metadata: Option<Json>,
+    pub(crate) task_metadata: Option<Json>,
     pub(crate) began: Instant,
-    pub(crate) said: mpsc::Sender<Said>,
+    pub(crate) updates: UpdateSender,
     pub(crate) stop: Arc<Beacon<bool>>,
     pub(crate) store: Arc<dyn Store>,
 }
 
-/// What an agent says in mid-turn. What is large is in boxes: the channel has room for many.
-pub enum Said {
+/// What an agent reports in the middle of its turn. What is large is in boxes: the channel has room for many.
+pub(crate) enum AgentUpdate {
     /// No parts at all is a mere sign of life.
-    Progress(Vec<Part>),
+    Progress {
+        parts: Vec<Part>,
+        metadata: Option<Json>,
+    },
     Tool(Box<ToolCall>),
-    Chunk(Box<Chunk>),
+    Artifact(Box<ArtifactUpdate>),
     Ask(Box<Ask>),
     Usage(Usage),
-    /// All is said; what is left is tidying up.
-    LastWord,
+    /// How the turn ends; what is left is tidying up.
+    LastWord(Box<Outcome>),
     /// What the agent wants to remember of the context.
     Remember(Option<String>),
 }
 
 /// A question to the caller.
-pub struct Ask {
-    pub state: State,
-    pub parts: Vec<Part>,
-    pub answer: oneshot::Sender<Arc<Message>>,
+pub(crate) struct Ask {
+    pub(crate) required: Required,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) answer: oneshot::Sender<Arc<Message>>,
 }
 
 /// A piece of an artifact. The id is the agent's own name for it, the same for every piece.
-pub struct Chunk {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArtifactUpdate {
     pub artifact: Artifact,
     /// Goes behind what is there; the first piece of an artifact never does.
     pub append: bool,
     pub last: bool,
+    /// About this piece, beside the metadata of the artifact.
+    pub metadata: Option<Json>,
 }
 
-/// How an agent ends its turn. The parts become the status message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
-    Completed(Vec<Part>),
-    Failed(Vec<Part>),
-    Rejected(Vec<Part>),
-    Canceled,
-    InputRequired(Vec<Part>),
-    AuthRequired(Vec<Part>),
+/// Updates that may wait for the driver: so many, and so many kilobytes.
+const WAITING_UPDATES: usize = 256;
+const WAITING_KILOBYTES: u32 = 1024;
+
+/// The way to the driver, for the agent and its helpers.
+#[derive(Clone)]
+pub(crate) struct UpdateSender {
+    updates: mpsc::Sender<WeighedUpdate>,
+    kilobytes: Arc<Semaphore>,
+}
+
+/// An update and its part of the bytes that may wait.
+pub(crate) struct WeighedUpdate {
+    update: AgentUpdate,
+    _weight: Option<OwnedSemaphorePermit>,
+}
+
+impl UpdateSender {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<WeighedUpdate>) {
+        let (updates, receiver) = mpsc::channel(WAITING_UPDATES);
+        (Self { updates, kilobytes: Arc::new(Semaphore::new(WAITING_KILOBYTES as usize)) }, receiver)
+    }
+
+    async fn send(&self, update: AgentUpdate) {
+        // What is small is bounded by its number alone.
+        let weight = match u32::try_from(update.weight() / 1024).unwrap_or(u32::MAX).min(WAITING_KILOBYTES) {
+            0 | 1 => None,
+            kilobytes => self.kilobytes.clone().acquire_many_owned(kilobytes).await.ok(),
+        };
+        // A driver that is gone has been stopped; the agent will see that by `cancelled`.
+        let _ = self.updates.send(WeighedUpdate { update, _weight: weight }).await;
+    }
+}
+
+impl WeighedUpdate {
+    pub(crate) fn into_inner(self) -> AgentUpdate {
+        self.update
+    }
+}
+
+impl AgentUpdate {
+    /// About how much memory it holds.
+    fn weight(&self) -> usize {
+        let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.as_str().len());
+        match self {
+            AgentUpdate::Progress { parts, metadata } => parts_weight(parts) + json(metadata),
+            AgentUpdate::Tool(call) => {
+                json(&call.args)
+                    + [&call.result, &call.error].iter().map(|text| text.as_ref().map_or(0, String::len)).sum::<usize>()
+            }
+            AgentUpdate::Artifact(update) => artifact_weight(&update.artifact) + json(&update.metadata),
+            AgentUpdate::Ask(ask) => parts_weight(&ask.parts),
+            AgentUpdate::Usage(_) => 0,
+            AgentUpdate::LastWord(_) => 0,
+            AgentUpdate::Remember(memory) => memory.as_ref().map_or(0, String::len),
+        }
+    }
 }
 
 impl Turn {
@@ -87,39 +148,49 @@ impl Turn {
         &self.context
     }
 
-    /// Of the request that made the task.
+    /// Metadata of the request that brought the message; where it had none, of the request that made the task.
     pub fn metadata(&self) -> Option<&Json> {
         self.metadata.as_ref()
     }
 
+    /// Metadata of the request that made the task.
+    pub fn task_metadata(&self) -> Option<&Json> {
+        self.task_metadata.as_ref()
+    }
+
     /// Tells how it goes.
     pub async fn progress(&self, text: impl Into<String>) {
-        self.say(Said::Progress(vec![Part::text(text)])).await;
+        self.progress_with(vec![Part::text(text)], None).await;
+    }
+
+    /// The same with parts of any kind, and metadata about this one report.
+    pub async fn progress_with(&self, parts: Vec<Part>, metadata: Option<Json>) {
+        self.updates.send(AgentUpdate::Progress { parts, metadata }).await;
     }
 
     /// A sign of life, without words.
     pub async fn still_working(&self) {
-        self.say(Said::Progress(Vec::new())).await;
+        self.updates.send(AgentUpdate::Progress { parts: Vec::new(), metadata: None }).await;
     }
 
     /// Tells of a tool: that it is used, and how that ended.
     pub async fn tool(&self, call: ToolCall) {
-        self.say(Said::Tool(Box::new(call))).await;
+        self.updates.send(AgentUpdate::Tool(Box::new(call))).await;
     }
 
     /// Hands over a whole artifact.
     pub async fn artifact(&self, artifact: Artifact) {
-        self.say(Said::Chunk(Box::new(Chunk { artifact, append: false, last: true }))).await;
+        self.artifact_update(ArtifactUpdate { artifact, append: false, last: true, metadata: None }).await;
     }
 
     /// Hands over a piece of an artifact.
-    pub async fn chunk(&self, chunk: Chunk) {
-        self.say(Said::Chunk(Box::new(chunk))).await;
+    pub async fn artifact_update(&self, update: ArtifactUpdate) {
+        self.updates.send(AgentUpdate::Artifact(Box::new(update))).await;
     }
 
     /// What the turn has cost so far; the last word counts.
     pub async fn usage(&self, usage: Usage) {
-        self.say(Said::Usage(usage)).await;
+        self.updates.send(AgentUpdate::Usage(usage)).await;
     }
 
     /// What the turn has cost by now, to be noted on what it made.
@@ -127,17 +198,18 @@ impl Turn {
         Cost { usage, duration_ms: self.began.elapsed().as_millis() as u64, is_success: true }
     }
 
-    /// Asks the caller in mid-turn. The task waits, the stream stays open, and this returns the answer: the first message
-    /// that comes after the question. Those from before are turns of their own.
-    pub async fn ask(&self, state: State, parts: Vec<Part>) -> Result<Arc<Message>, AgentError> {
+    /// Asks the caller in the middle of the turn. The task waits, the stream stays open, and this returns the answer: the
+    /// first message that comes after the question. Those from before are turns of their own. Dropping the future
+    /// withdraws the question.
+    pub async fn ask(&self, required: Required, parts: Vec<Part>) -> Result<Arc<Message>, AgentError> {
         let (answer, answered) = oneshot::channel();
-        self.say(Said::Ask(Box::new(Ask { state, parts, answer }))).await;
+        self.updates.send(AgentUpdate::Ask(Box::new(Ask { required, parts, answer }))).await;
         answered.await.map_err(|_| AgentError("the turn was stopped before it was answered".into()))
     }
 
-    /// Says that nothing more will be said. The agent tidies up from now on, which no time limit turns into a failure.
-    pub async fn last_word(&self) {
-        self.say(Said::LastWord).await;
+    /// Says how the turn ends. The agent tidies up from now on: neither a time limit nor a stop changes this outcome.
+    pub async fn last_word(&self, outcome: Outcome) {
+        self.updates.send(AgentUpdate::LastWord(Box::new(outcome))).await;
     }
 
     /// Resolves when the agent must stop.
@@ -157,10 +229,8 @@ impl Turn {
     }
 
     /// The message that began the task: this one, unless the task has had turns before.
-    pub async fn opening(&self) -> Result<Arc<Message>, AgentError> {
-        let task = self.store.get(&self.owner, Some(&self.agent), &self.task).await?;
-        let first = task.and_then(|task| task.history.into_iter().next());
-        Ok(first.unwrap_or_else(|| self.message.clone()))
+    pub fn opening(&self) -> &Arc<Message> {
+        &self.opening
     }
 
     /// The tasks that the message refers to, as far as its sender may see them.
@@ -182,16 +252,11 @@ impl Turn {
     /// Keeps a little text for the next turn in this context, such as a session id. It is stored with
     /// what the agent says next.
     pub async fn remember(&self, memory: Option<String>) {
-        self.say(Said::Remember(memory)).await;
+        self.updates.send(AgentUpdate::Remember(memory)).await;
     }
 
     /// An id for a new artifact.
     pub fn new_artifact_id(&self) -> ArtifactId {
         crate::engine::new_id(ArtifactId::parse)
-    }
-
-    async fn say(&self, said: Said) {
-        // A driver that is gone has been stopped; the agent will see that by `cancelled`.
-        let _ = self.said.send(said).await;
     }
 }

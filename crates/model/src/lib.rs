@@ -15,8 +15,10 @@ mod owner;
 mod push;
 mod task;
 
+mod approval;
 mod event;
 mod lifecycle;
+mod outcome;
 
 mod call;
 mod card;
@@ -24,6 +26,7 @@ mod cursor;
 mod error;
 mod extension;
 
+pub use approval::{NO, YES};
 pub use artifact::Artifact;
 pub use base64::Base64;
 pub use call::{
@@ -40,8 +43,9 @@ pub use event::{Chunk, Created, Event, Recorded, Seq, StatusChange, Usage};
 pub use extension::{COST, Cost, TOOL_CALL, ToolCall, ToolPhase, cost_extension, tool_call_extension};
 pub use id::{AgentId, ArtifactId, ContextId, IdempotencyKey, InvalidId, MessageId, PushConfigId, TaskId};
 pub use json::{Json, MAX_DEPTH};
-pub use lifecycle::{Action, Command, Decision, Outcome, Run, Standing, TaskBirth, apply, apply_owned, decide};
+pub use lifecycle::{Command, Purpose, QuestionState, Run, Standing, TaskBirth, apply, apply_owned, decide, purpose};
 pub use message::{Content, Message, Part, Role};
+pub use outcome::{Outcome, Required};
 pub use owner::{Caller, Owner};
 pub use push::{PushAuthentication, PushConfig};
 pub use task::{Birth, State, Status, Task};

@@ -1,15 +1,25 @@
-//! The life of a task, as two pure functions.
+//! The life of a task, as pure functions.
 //!
-//! `decide` says what a command means now; `apply` folds one event into the task. Neither reads a
-//! clock, awaits or locks, so replaying the log rebuilds the task exactly and a test can live through
-//! a week of it at once.
+//! `decide` says which events a command means now; `apply` folds one event into the task; `purpose` says what a caller's
+//! message is for. None reads a clock, awaits or locks, so replaying the log rebuilds the task exactly and a test can
+//! live through a week of it at once.
+//!
+//! | state                         | turn over | run    | a message is                  | who may move it           |
+//! |-------------------------------|-----------|--------|-------------------------------|---------------------------|
+//! | submitted                     | no        | queued | for a later turn              | the run that is due       |
+//! | working                       | no        | active | for a later turn              | the run                   |
+//! | input-required, auth-required | no        | parked | the answer to the question    | the answer, or the run    |
+//! | input-required, auth-required | yes       | none   | the beginning of a turn       | the message               |
+//! | completed, failed, canceled, rejected | yes | none | refused                       | nobody                    |
+//!
+//! A cancel moves every row but the last to canceled.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::{
-    Artifact, ArtifactId, Chunk, Created, Error, Event, Json, Message, Part, Seq, State, Status, StatusChange, Task,
-    TaskId, Timestamp, Usage,
+    Artifact, ArtifactId, Chunk, Created, Error, Event, Json, Message, Outcome, Part, Required, Seq, State, Status,
+    StatusChange, Task, TaskId, Timestamp, Usage,
 };
 
 /// What the rules must know of a task: little, so that asking them never needs the whole of it.
@@ -17,14 +27,15 @@ use crate::{
 pub struct Standing {
     pub task: TaskId,
     pub state: State,
-    pub run: Run,
     pub seq: Seq,
+    /// The question that a live run waits to have answered.
+    question: Option<Arc<Message>>,
     artifacts: Vec<OpenArtifact>,
     /// Where each is in that list: a task may have thousands.
     places: HashMap<ArtifactId, u32>,
 }
 
-/// Whether somebody works on the task.
+/// Whether somebody works on a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Run {
     /// Nobody, and nobody is due: finished, or waiting after a turn that ended by asking.
@@ -36,6 +47,22 @@ pub enum Run {
     Parked,
 }
 
+impl Run {
+    pub fn of(state: State, turn_over: bool) -> Self {
+        match state {
+            State::Submitted => Run::Queued,
+            State::Working => Run::Active,
+            State::InputRequired | State::AuthRequired if !turn_over => Run::Parked,
+            State::InputRequired
+            | State::AuthRequired
+            | State::Completed
+            | State::Failed
+            | State::Canceled
+            | State::Rejected => Run::None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct OpenArtifact {
     id: ArtifactId,
@@ -45,97 +72,74 @@ struct OpenArtifact {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// A caller's message for this task.
-    Deliver(Arc<Message>),
-    /// The caller wants it to stop. Messages that nobody will take up any more go into the history.
-    Cancel { unread: Vec<Arc<Message>> },
     /// A run takes up the task, with the messages that waited for it.
     Begin { input: Vec<Arc<Message>> },
-    /// The run tells how it goes, in words or just by a sign of life.
-    Say { message: Option<Arc<Message>>, metadata: Option<Json> },
+    /// The run reports progress, in words or as a mere sign of life.
+    Progress { message: Option<Arc<Message>>, metadata: Option<Json> },
     /// The run has made something.
     Make { artifact: Arc<Artifact>, append: bool, last: bool, metadata: Option<Json> },
     /// The run asks in the middle of its turn and stays alive.
-    Ask { state: State, question: Arc<Message> },
+    Ask { required: Required, question: Arc<Message> },
+    /// The caller's answer to that question.
+    Answer { message: Arc<Message> },
+    /// The run no longer waits for the answer.
+    WithdrawQuestion,
     /// The turn is over. Messages that nobody will take up any more go into the history.
-    Finish { outcome: Outcome, usage: Option<Usage>, unread: Vec<Arc<Message>> },
-    /// The turn ended by asking, and a message that came before is the answer: another turn follows.
-    AskedAndAnswered { state: State, question: Option<Arc<Message>> },
+    Finish { outcome: Outcome<Option<Arc<Message>>>, usage: Option<Usage>, unread: Vec<Arc<Message>> },
+    /// The turn ended by asking, but a message waits already: another turn follows at once.
+    AskBetweenTurns { required: Required, question: Option<Arc<Message>> },
+    /// The task ends because its caller wants it to, and no run is alive that could say so.
+    Cancel { unread: Vec<Arc<Message>> },
 }
 
-/// How a turn ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    Completed(Option<Arc<Message>>),
-    Failed(Option<Arc<Message>>),
-    Rejected(Option<Arc<Message>>),
-    Canceled(Option<Arc<Message>>),
-    /// The turn ends by asking; the next message starts another one.
-    InputRequired(Option<Arc<Message>>),
-    AuthRequired(Option<Arc<Message>>),
+/// What a message to a task is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// It answers the question that the run has asked.
+    Answer,
+    /// It starts a turn of its own, when its time comes.
+    NextTurn,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Decision {
-    /// Stored first.
-    pub events: Vec<Event>,
-    /// Done after.
-    pub actions: Vec<Action>,
+/// Whether a run waits for an answer at this moment. Only its driver knows: a run may give up waiting without a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuestionState {
+    Open,
+    NotOpen,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
-    /// A new turn is due for this message.
-    StartRun(Arc<Message>),
-    /// The message waits until the present turn is over.
-    Enqueue(Arc<Message>),
-    /// The parked run gets its answer.
-    AnswerRun(Arc<Message>),
-    /// The run answers with its own last state; nobody speaks for it.
-    StopRun,
-    /// A run that was due is not wanted any more.
-    ForgetRun,
+/// What a message is for that comes to a task which somebody works on.
+///
+/// # Errors
+/// The task is finished, or the message is only an approval and nothing has been asked.
+pub fn purpose(task: &Standing, message: &Message, question: QuestionState) -> Result<Purpose, Error> {
+    match question {
+        _ if task.state.is_terminal() => Err(Error::TaskFinished(task.task.clone())),
+        QuestionState::Open => Ok(Purpose::Answer),
+        QuestionState::NotOpen if message.is_only_approval() => Err(Error::invalid(
+            "message.parts",
+            "is only an approval, but the task has no open question; it is working on something else",
+        )),
+        QuestionState::NotOpen => Ok(Purpose::NextTurn),
+    }
 }
 
-pub fn decide(task: &Standing, command: Command, now: Timestamp) -> Result<Decision, Error> {
-    use Run::{Active, None, Parked, Queued};
-    match (command, task.run) {
-        (Command::Deliver(_), _) if task.state.is_terminal() => Err(Error::TaskFinished(task.task.clone())),
-        (Command::Deliver(message), None) => Ok(does(Action::StartRun(message))),
-        (Command::Deliver(message), Queued | Active) => Ok(does(Action::Enqueue(message))),
-        (Command::Deliver(message), Parked) => Ok(Decision {
-            events: vec![change(State::Working, Option::None, now, vec![message.clone()])],
-            actions: vec![Action::AnswerRun(message)],
-        }),
-
-        (Command::Cancel { .. }, _) if task.state.is_terminal() => Err(Error::NotCancelable(task.task.clone())),
-        (Command::Cancel { unread }, None | Queued) => {
-            let events = task.finish(Outcome::Canceled(Option::None), Option::None, unread, now);
-            let due = (task.run == Queued).then_some(Action::ForgetRun);
-            Ok(Decision { events, actions: due.into_iter().collect() })
-        }
-        (Command::Cancel { .. }, Active | Parked) => Ok(does(Action::StopRun)),
-
-        // A run that lost the race with a cancel may still speak; nobody waits for it.
-        (_, _) if task.state.is_terminal() => Ok(Decision::default()),
-
-        (Command::Begin { input }, _) => Ok(says(change(State::Working, Option::None, now, input))),
-        (Command::Say { message, metadata }, _) => {
-            let mut event = change(State::Working, message, now, Vec::new());
-            if let Event::Status(change) = &mut event {
-                change.metadata = metadata;
-            }
-            Ok(says(event))
-        }
-        (Command::Make { artifact, append, last, metadata }, _) => {
-            Ok(says(task.chunk(artifact, append, last, metadata)))
-        }
-        (Command::Ask { state, question }, _) => Ok(says(change(state, Some(question), now, Vec::new()))),
-        // Whoever reads along must not take this for the end.
-        (Command::AskedAndAnswered { state, question }, _) => Ok(says(change(state, question, now, Vec::new()))),
-        (Command::Finish { outcome, usage, unread }, _) => {
-            Ok(Decision { events: task.finish(outcome, usage, unread, now), actions: Vec::new() })
-        }
+/// The events of a command. A finished task has no more of them, whoever still speaks.
+pub fn decide(task: &Standing, command: Command, now: Timestamp) -> Vec<Event> {
+    if task.state.is_terminal() {
+        return Vec::new();
+    }
+    match command {
+        Command::Begin { input } => vec![working(None, now, input)],
+        Command::Progress { message, metadata } => task.progress(message, metadata, now),
+        Command::Make { artifact, append, last, metadata } => vec![task.chunk(artifact, append, last, metadata)],
+        Command::Ask { required, question } => vec![change(required.state(), Some(question), now)],
+        Command::Answer { message } => vec![working(None, now, vec![message])],
+        Command::WithdrawQuestion if task.question.is_some() => vec![working(None, now, Vec::new())],
+        Command::WithdrawQuestion => Vec::new(),
+        Command::AskBetweenTurns { required, question } => vec![change(required.state(), question, now)],
+        Command::Finish { outcome, usage, unread } => task.finish(outcome, usage, unread, now),
+        Command::Cancel { unread } => task.finish(Outcome::Canceled(None), None, unread, now),
     }
 }
 
@@ -185,8 +189,10 @@ impl Task {
     }
 
     fn change_status(&mut self, change: StatusChange) {
-        if !change.input.is_empty() && self.status.state.is_waiting() {
-            // The question belongs to the conversation once it is answered; progress texts do not.
+        let closes_question = !change.input.is_empty() || change.status.state.is_terminal();
+        if closes_question && self.status.state.is_waiting() {
+            // The question belongs to the conversation once it is answered or can be answered no more; progress
+            // texts do not.
             self.history.extend(self.status.message.take());
         }
         self.history.extend(change.input);
@@ -209,14 +215,15 @@ impl Task {
         }
     }
 
+    /// Whether somebody works on it.
+    pub fn run(&self) -> Run {
+        Run::of(self.status.state, self.turn_over)
+    }
+
     pub fn standing(&self) -> Standing {
-        let run = match self.status.state {
-            State::Submitted => Run::Queued,
-            State::Working => Run::Active,
-            _ if self.turn_over => Run::None,
-            _ => Run::Parked,
-        };
-        let mut standing = Standing { state: self.status.state, run, seq: self.seq, ..Standing::new(self.id.clone()) };
+        let question = self.status.message.clone().filter(|_| self.run() == Run::Parked);
+        let state = self.status.state;
+        let mut standing = Standing { state, seq: self.seq, question, ..Standing::new(self.id.clone()) };
         for artifact in &self.artifacts {
             standing.know(&artifact.id, true);
         }
@@ -241,8 +248,13 @@ pub struct TaskBirth {
 impl Standing {
     /// A task before its first event.
     pub fn new(task: TaskId) -> Self {
-        let (state, run) = (State::Submitted, Run::Queued);
-        Self { task, state, run, seq: 0, artifacts: Vec::new(), places: HashMap::new() }
+        let (artifacts, places) = (Vec::new(), HashMap::new());
+        Self { task, state: State::Submitted, seq: 0, question: None, artifacts, places }
+    }
+
+    /// A task of which nothing can be read but how far its log goes.
+    pub fn unreadable(task: TaskId, seq: Seq) -> Self {
+        Self { state: State::Working, seq, ..Self::new(task) }
     }
 
     fn know(&mut self, id: &ArtifactId, is_whole: bool) {
@@ -257,17 +269,27 @@ impl Standing {
             Event::Created(_) => {}
             Event::Status(change) => {
                 self.state = change.status.state;
-                self.run = match self.state {
-                    State::Submitted => Run::Queued,
-                    State::Working => Run::Active,
-                    _ if change.is_final => Run::None,
-                    _ => Run::Parked,
-                };
+                let is_parked = Run::of(self.state, change.is_final) == Run::Parked;
+                self.question = change.status.message.clone().filter(|_| is_parked);
             }
             Event::Artifact(chunk) => match self.artifacts.get_mut(chunk.index as usize) {
                 Some(known) => known.is_open = !chunk.last,
                 None => self.know(&chunk.artifact.id, chunk.last),
             },
+        }
+    }
+
+    /// Progress in the middle of a question is shown, and then the question again: whoever reads only the last status
+    /// must see that the task waits, and for what. A sign of life without words changes nothing then.
+    fn progress(&self, message: Option<Arc<Message>>, metadata: Option<Json>, now: Timestamp) -> Vec<Event> {
+        let is_silent = message.is_none() && metadata.is_none();
+        match &self.question {
+            Some(_) if is_silent => Vec::new(),
+            Some(question) => {
+                let again = change(self.state, Some(question.clone()), now);
+                vec![with_metadata(working(message, now, Vec::new()), metadata), again]
+            }
+            None => vec![with_metadata(working(message, now, Vec::new()), metadata)],
         }
     }
 
@@ -278,15 +300,15 @@ impl Standing {
         Event::Artifact(Chunk { index, artifact, append: append && known.is_some(), last, metadata })
     }
 
-    fn finish(&self, outcome: Outcome, usage: Option<Usage>, unread: Vec<Arc<Message>>, now: Timestamp) -> Vec<Event> {
-        let (state, message) = match outcome {
-            Outcome::Completed(message) => (State::Completed, message),
-            Outcome::Failed(message) => (State::Failed, message),
-            Outcome::Rejected(message) => (State::Rejected, message),
-            Outcome::Canceled(message) => (State::Canceled, message),
-            Outcome::InputRequired(message) => (State::InputRequired, message),
-            Outcome::AuthRequired(message) => (State::AuthRequired, message),
-        };
+    fn finish(
+        &self,
+        outcome: Outcome<Option<Arc<Message>>>,
+        usage: Option<Usage>,
+        unread: Vec<Arc<Message>>,
+        now: Timestamp,
+    ) -> Vec<Event> {
+        let state = outcome.state();
+        let message = outcome.into_inner();
         // An agent that could not know its last chunk leaves the artifact open; an empty chunk closes it.
         let mut events: Vec<Event> = self
             .artifacts
@@ -304,17 +326,21 @@ impl Standing {
     }
 }
 
-fn does(action: Action) -> Decision {
-    Decision { events: Vec::new(), actions: vec![action] }
-}
-
-fn says(event: Event) -> Decision {
-    Decision { events: vec![event], actions: Vec::new() }
-}
-
-fn change(state: State, message: Option<Arc<Message>>, now: Timestamp, input: Vec<Arc<Message>>) -> Event {
-    let status = Status { state, message, time: now };
+fn working(message: Option<Arc<Message>>, now: Timestamp, input: Vec<Arc<Message>>) -> Event {
+    let status = Status { state: State::Working, message, time: now };
     Event::Status(StatusChange { status, is_final: false, input, usage: None, metadata: None })
+}
+
+fn change(state: State, message: Option<Arc<Message>>, now: Timestamp) -> Event {
+    let status = Status { state, message, time: now };
+    Event::Status(StatusChange { status, is_final: false, input: Vec::new(), usage: None, metadata: None })
+}
+
+fn with_metadata(mut event: Event, metadata: Option<Json>) -> Event {
+    if let Event::Status(change) = &mut event {
+        change.metadata = metadata;
+    }
+    event
 }
 
 #[cfg(test)]

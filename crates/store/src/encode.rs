@@ -50,6 +50,7 @@ pub(crate) struct Latest {
 pub(crate) enum Extra {
     InboxAdd(Vec<u8>),
     InboxTake(usize),
+    InboxTakeAt(usize),
     AgentState(Option<String>),
     Key(IdempotencyKey),
     CancelRequested,
@@ -127,6 +128,7 @@ fn extra(beside: &Beside) -> Result<Extra, StoreError> {
     Ok(match beside {
         Beside::InboxAdd(message) => Extra::InboxAdd(serde_json::to_vec(message).map_err(failed)?),
         Beside::InboxTake(count) => Extra::InboxTake(*count),
+        Beside::InboxTakeAt(place) => Extra::InboxTakeAt(*place),
         Beside::AgentState(state) => Extra::AgentState(state.clone()),
         Beside::Key(key) => Extra::Key(key.clone()),
         Beside::CancelRequested => Extra::CancelRequested,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sabir_model::{BoxError, TaskId};
+use sabir_model::{BoxError, Error, TaskId};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -21,6 +21,19 @@ pub enum StoreError {
     Closed,
     #[error("the store failed")]
     Failed(#[source] BoxError),
+}
+
+/// What a caller is told of a store that failed.
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Full => Error::StoreFull,
+            StoreError::Closed => Error::Stopping,
+            StoreError::Conflict | StoreError::Exists(_) | StoreError::Damaged { .. } | StoreError::Failed(_) => {
+                Error::internal(error)
+            }
+        }
+    }
 }
 
 /// Why a store cannot be opened.

@@ -178,6 +178,8 @@ impl Shelf {
             match extra {
                 Extra::InboxAdd(message) => entry.inbox.push_back(message),
                 Extra::InboxTake(count) => drop(entry.inbox.drain(..count.min(entry.inbox.len()))),
+                Extra::InboxTakeAt(place) if place < entry.inbox.len() => drop(entry.inbox.remove(place)),
+                Extra::InboxTakeAt(_) => {}
                 Extra::CancelRequested => entry.cancel_requested = true,
                 Extra::Attempts(count) => entry.attempts = count,
                 Extra::Key(key) => {

@@ -116,6 +116,8 @@ pub enum Beside {
     InboxAdd(Arc<Message>),
     /// The oldest so many messages have been taken up.
     InboxTake(usize),
+    /// The message at this place, counted from the oldest, has been taken up before its time.
+    InboxTakeAt(usize),
     /// What the agent wants to remember of the task's context; `None` forgets.
     AgentState(Option<String>),
     /// A later message of the task had this key: who repeats it finds the task. A key that is known

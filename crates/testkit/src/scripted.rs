@@ -2,29 +2,41 @@
 
 use std::sync::{Arc, Mutex};
 
-use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, Ended, Inputs, Streaming, Turn};
+use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, Effects, Inputs, Outcome, Streaming, Turn};
 use sabir_model::{Message, Part};
 
-type Run = dyn Fn(Turn) -> futures_util::future::BoxFuture<'static, Result<Ended, AgentError>> + Send + Sync;
+type Run = dyn Fn(Turn) -> futures_util::future::BoxFuture<'static, Result<Outcome, AgentError>> + Send + Sync;
 
 /// Runs a closure for each turn and keeps what it was asked.
 pub struct ScriptedAgent {
     run: Box<Run>,
     seen: Arc<Mutex<Vec<String>>>,
     resumes: bool,
+    effects: Effects,
 }
 
 impl ScriptedAgent {
     pub fn new<F, T>(run: F) -> Self
     where
         F: Fn(Turn) -> T + Send + Sync + 'static,
-        T: Future<Output = Result<Ended, AgentError>> + Send + 'static,
+        T: Future<Output = Result<Outcome, AgentError>> + Send + 'static,
     {
-        Self { run: Box::new(move |turn| Box::pin(run(turn))), seen: Arc::default(), resumes: false }
+        Self {
+            run: Box::new(move |turn| Box::pin(run(turn))),
+            seen: Arc::default(),
+            resumes: false,
+            effects: Effects::Anywhere,
+        }
     }
 
     pub fn resuming(mut self) -> Self {
         self.resumes = true;
+        self
+    }
+
+    /// Says of itself where its effects can be seen.
+    pub fn with_effects(mut self, effects: Effects) -> Self {
+        self.effects = effects;
         self
     }
 
@@ -59,6 +71,10 @@ impl Agent for ScriptedAgent {
             Some(text) => Admission::Reply(vec![Part::text(text)]),
             None => Admission::Task,
         }
+    }
+
+    fn effects(&self) -> Effects {
+        self.effects
     }
 
     fn resumes(&self) -> bool {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Ended, Turn};
-use sabir_model::{Part, State};
+use sabir_engine::{AgentError, Outcome, Turn};
+use sabir_model::{Part, Required};
 
 use super::approval;
 use super::memory::{Memories, Memory};
@@ -47,11 +47,11 @@ pub(super) struct Run<'t> {
 type Answering<'t> = Pin<Box<dyn Future<Output = Reply> + Send + 't>>;
 
 impl<'t> Run<'t> {
-    pub async fn finish(mut self) -> Result<Ended, AgentError> {
+    pub async fn finish(mut self) -> Result<Outcome, AgentError> {
         let outcome = self.until_told().await;
-        if let Ok(Ended::Completed(_)) = &outcome {
+        if let Ok(Outcome::Completed(parts)) = &outcome {
             // It has finished and may still have to write its session down.
-            self.turn.last_word().await;
+            self.turn.last_word(Outcome::Completed(parts.clone())).await;
             self.child.close_input();
             let _ = tokio::time::timeout(last_words(self.settings.kind), self.quiet_end()).await;
         }
@@ -59,7 +59,7 @@ impl<'t> Run<'t> {
         outcome
     }
 
-    async fn until_told(&mut self) -> Result<Ended, AgentError> {
+    async fn until_told(&mut self) -> Result<Outcome, AgentError> {
         let mut steps: VecDeque<Step> = self.protocol.begin().into();
         let mut asked: Option<(Question, Answering<'t>)> = None;
         let mut is_closed = false;
@@ -80,7 +80,7 @@ impl<'t> Run<'t> {
                         self.remember(&update).await;
                         match self.teller.tell(update).await {
                             Told::Heard => {}
-                            Told::Done => return Ok(Ended::Completed(Vec::new())),
+                            Told::Done => return Ok(Outcome::Completed(Vec::new())),
                             Told::Failed(reason) => return Ok(failed(reason)),
                             Told::Interrupted => return Ok(failed("the program stopped before it was done".into())),
                         }
@@ -171,7 +171,7 @@ impl<'t> Run<'t> {
         let (turn, limit) = (self.turn, self.settings.approval_timeout);
         let question = question.clone();
         Box::pin(async move {
-            let asking = turn.ask(State::InputRequired, approval::parts(&question));
+            let asking = turn.ask(Required::Input, approval::parts(&question));
             let answer = match limit {
                 Some(limit) => tokio::time::timeout(limit, asking).await.ok(),
                 None => Some(asking.await),
@@ -189,7 +189,7 @@ impl<'t> Run<'t> {
     }
 
     /// The program is asked to stop where it can be asked, so that its session stays whole; else it is signalled.
-    async fn cancel(&mut self) -> Result<Ended, AgentError> {
+    async fn cancel(&mut self) -> Result<Outcome, AgentError> {
         let steps = self.protocol.interrupt();
         if !steps.is_empty() {
             for step in steps {
@@ -199,7 +199,7 @@ impl<'t> Run<'t> {
             }
             let _ = tokio::time::timeout(INTERRUPT_GRACE, self.until_quiet()).await;
         }
-        Ok(Ended::Canceled)
+        Ok(Outcome::Canceled(Vec::new()))
     }
 
     /// Reads on until the turn is over, and tells nobody.
@@ -231,7 +231,7 @@ impl<'t> Run<'t> {
     }
 
     /// The program has closed its output without saying that it was done.
-    async fn ended(&mut self) -> Result<Ended, AgentError> {
+    async fn ended(&mut self) -> Result<Outcome, AgentError> {
         // One that closed its output and lives on has nothing more to say.
         let exit = match tokio::time::timeout(LAST_WORDS, self.child.exit()).await {
             Ok(exit) => exit,
@@ -242,7 +242,7 @@ impl<'t> Run<'t> {
         };
         match self.protocol.ended(&exit) {
             Some(update) => match self.teller.tell(update).await {
-                Told::Done => Ok(Ended::Completed(Vec::new())),
+                Told::Done => Ok(Outcome::Completed(Vec::new())),
                 Told::Failed(reason) => Ok(failed(reason)),
                 Told::Heard | Told::Interrupted => Ok(failed(self.reason(exit))),
             },
@@ -272,8 +272,8 @@ impl<'t> Run<'t> {
     }
 }
 
-fn failed(reason: String) -> Ended {
-    Ended::Failed(vec![Part::text(reason)])
+fn failed(reason: String) -> Outcome {
+    Outcome::Failed(vec![Part::text(reason)])
 }
 
 fn ends_turn(step: &Step) -> bool {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sabir_engine::{Chunk, Turn};
+use sabir_engine::{ArtifactUpdate, Turn};
 use sabir_model::{Artifact, ArtifactId, Content, Json, Part, ToolCall, ToolPhase, Usage};
 use serde::Serialize;
 use tokio::time::Instant;
@@ -107,7 +107,7 @@ impl<'t> Teller<'t> {
         let text = if breaks { format!("\n\n{text}") } else { text };
         let mut artifact = Artifact::new(id, vec![Part::text(text)]);
         artifact.name = is_new.then(|| ANSWER.into());
-        self.turn.chunk(Chunk { artifact, append: !is_new, last: false }).await;
+        self.turn.artifact_update(ArtifactUpdate { artifact, append: !is_new, last: false, metadata: None }).await;
     }
 
     async fn give_sign(&mut self) {

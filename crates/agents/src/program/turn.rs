@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use sabir_engine::{AgentError, Ended, Turn};
+use sabir_engine::{AgentError, Outcome, Turn};
 use sabir_model::{Artifact, Base64, Content, Part};
 
 use super::Host;
@@ -24,7 +24,7 @@ pub(super) async fn work(
     host: &Host,
     turn: &Turn,
     model: Option<String>,
-) -> Result<Ended, AgentError> {
+) -> Result<Outcome, AgentError> {
     let memories = Memories::parse(turn.memory().await?.as_deref());
     let memory = memories.of(settings.kind.known().name);
     let wish = workspace::chosen([turn.message().metadata.as_ref(), turn.metadata()]);
@@ -34,7 +34,7 @@ pub(super) async fn work(
             .and_then(|memory| workspace::folder(&settings.workspace, &settings.roots, memory.folder.to_str()).ok())
             .unwrap_or(folder),
         Ok(folder) => folder,
-        Err(refusal) => return Ok(Ended::Rejected(vec![Part::text(refusal)])),
+        Err(refusal) => return Ok(Outcome::Rejected(vec![Part::text(refusal)])),
     };
     let worktree = match settings.isolation {
         Isolation::Shared => None,
@@ -97,7 +97,7 @@ async fn in_place(
     model: Option<String>,
     place: Place,
     memories: Memories,
-) -> Result<Ended, AgentError> {
+) -> Result<Outcome, AgentError> {
     let folder = &place.folder;
     let memory = memories.of(settings.kind.known().name);
     if let Some(rest) = memory.and_then(|memory| memory::rest(settings.kind, settings.mode, memory, SystemTime::now()))
@@ -105,7 +105,7 @@ async fn in_place(
         turn.progress(format!("The session began a moment ago; it can be gone on with in {} s", rest.as_secs())).await;
         tokio::select! {
             () = tokio::time::sleep(rest) => {}
-            () = turn.cancelled() => return Ok(Ended::Canceled),
+            () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
         }
     }
     let Taken { text, files } = files::take_in(turn.message(), folder, turn.task().as_str()).map_err(AgentError)?;

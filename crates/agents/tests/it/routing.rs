@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sabir_agents::routing::{ModelChoice, Profile, Route, RoutedAgent};
-use sabir_engine::{About, Agent, AgentFuture, Ended, Inputs, Streaming, Turn};
+use sabir_engine::{About, Agent, AgentFuture, Inputs, Outcome, Streaming, Turn};
 use sabir_model::{Json, Part};
 
 use crate::stage::{engine, message, play};
@@ -35,7 +35,7 @@ impl ModelChoice for Named {
     fn run_with_model(&self, turn: Turn, model: Option<&str>) -> AgentFuture<'_> {
         let said = vec![Part::text(format!("{} {}", self.0, model.unwrap_or("own model")))];
         let asks = turn.message().text().ends_with('?');
-        Box::pin(async move { Ok(if asks { Ended::InputRequired(said) } else { Ended::Completed(said) }) })
+        Box::pin(async move { Ok(if asks { Outcome::InputRequired(said) } else { Outcome::Completed(said) }) })
     }
 }
 

@@ -1,371 +1,297 @@
-//! The driver: the one who has a task from its birth, or from the message that wakes it, until it is at
-//! rest again.
+//! The driver: owns a task from its creation, or from the message that wakes it, until the task is at rest again.
 //!
-//! Only the driver writes to the task's log, so decisions never race. It works in strides: the agent
-//! runs as far as it can, everything it has said is decided, and all of that is stored in one append.
-//! While an append is under way the next one gathers.
+//! Only the driver writes to the task's log, so decisions never race. It works in strides: the agent runs as far as it
+//! can, everything it has reported is decided, and all of that is stored in one append. While an append is under way
+//! the next one gathers.
+//!
+//! How a task stands, and who is concerned:
+//!
+//! | state                | turn over | run    | the driver                           | `Rest` that readers see      |
+//! |----------------------|-----------|--------|--------------------------------------|------------------------------|
+//! | submitted            | no        | queued | waits for a place (`callers.rs`)     | `Busy`                       |
+//! | working              | no        | active | listens to the agent                 | `Busy`                       |
+//! |                      |           |        | (`active_turn.rs`)                   |                              |
+//! | input-, auth-required | no       | parked | the agent waits for an answer        | `Parked`; `Busy` with an     |
+//! |                      |           |        |                                      | answer in the inbox          |
+//! | input-, auth-required | yes      | none   | lets the task go                     | `Waiting`; `Busy` with a     |
+//! |                      |           |        |                                      | message in the inbox         |
+//! | a terminal state     | yes       | none   | lets the task go                     | `Finished`                   |
+//!
+//! Order of doing, always: decide, append, commit; only then show the events, acknowledge callers, start the agent and
+//! hand it answers. Stopping an agent is the one thing that does not wait for a commit.
+//!
+//! A message to a task that has a driver goes into the task's inbox first, whatever it is for, and its sender is
+//! acknowledged when that row is stored. From there the driver takes it up as the answer to an open question or as the
+//! beginning of the next turn.
 
-mod storing;
-mod turning;
-mod waiting;
+mod active_turn;
+mod append;
+mod callers;
+mod journal;
+mod outcome;
+mod start;
 
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use sabir_model::{
-    Action, Birth, Command, ContextId, Cost, Created, Decision, Error, Event, IdempotencyKey, Message, Outcome, Part,
-    Role, Run, Seq, Standing, State, Task, TaskBirth,
-};
+use futures_util::FutureExt;
+use sabir_model::{Command, ContextId, Event, Message, Purpose, Required, Seq, Standing, Usage};
 use sabir_store::{Beside, TaskNo};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::engine::{Agency, Core, Recovery, new_id};
+use crate::engine::{Agency, Core, Engine};
 use crate::feed::Lease;
 use crate::flight::Ticket;
-use crate::schedule::Room;
-use crate::topic::Control;
-use crate::{Ended, Entry};
-pub(crate) use storing::told;
-use storing::{Ack, Batch, Storing};
+use crate::schedule::{Permit, Room};
+use crate::turn::Outcome;
+use crate::{Effects, LogEntry};
+use active_turn::ActiveTurn;
+use append::{PendingAppend, Storing};
+pub(crate) use callers::{Control, Delivered};
+pub(crate) use outcome::failure;
+pub(crate) use start::{Assignment, Done, Start};
+use start::{FirstAppend, FirstMessage};
 
 pub(crate) struct Driver {
     core: Arc<Core>,
     agency: Arc<Agency>,
     lease: Lease,
     context: ContextId,
+    /// The task with all that is decided, stored or not.
     standing: Standing,
-    /// What this driver begins with, until that is stored.
-    fresh: Fresh,
+    first_append: FirstAppend,
     no: Option<TaskNo>,
     /// The last event that is stored.
     stored: Seq,
     control: mpsc::UnboundedReceiver<Control>,
-    batch: Batch,
+    pending: PendingAppend,
     storing: Option<Storing>,
-    inbox: VecDeque<Unread>,
-    usage: Option<sabir_model::Usage>,
+    inbox: VecDeque<InboxMessage>,
+    /// Stored answers whose question closed meanwhile; they enter the history with the next status.
+    unused_answers: Vec<Arc<Message>>,
+    /// The right to run; `None` while the task waits for it or nothing is to be run.
+    permit: Option<Permit>,
+    turn: Option<ActiveTurn>,
+    /// Callers who wait until the run has stopped and that is stored.
+    cancels: Vec<Done>,
+    /// Of the present turn.
+    usage: Option<Usage>,
     /// When the last turn began.
     began: Instant,
+    /// Of the request that made the task.
     metadata: Option<sabir_model::Json>,
     tickets: Vec<Ticket>,
     /// How the last turn ended, where messages still wait that may change it.
     withheld: Option<Outcome>,
+    /// How often recovery has started the present turn.
+    attempts: u32,
     /// The server stops: no more turns.
     is_settling: bool,
-    /// The log is not ours any more, or never came to be: stop without a word.
-    is_lost: bool,
+    /// The store refused this task's events for so long that only its failure is left to be stored.
+    has_given_up: bool,
+    let_go: Option<LetGo>,
 }
 
-/// A beginning that can still be taken back: nobody has been told of it.
-enum Fresh {
-    Birth(NewBirth),
-    /// A message or a cancel comes to a task at rest.
-    Wake,
-    No,
+/// Why a driver leaves its task without settling it. Nothing more is stored then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LetGo {
+    /// What it began with could not be stored: the task never came to be, or rests as before.
+    NeverStored,
+    /// Somebody else writes to the log now, or the store is closed.
+    LogLost,
+    /// The server stops, and the next start runs the turn again.
+    ForNextStart,
+    /// The server stops while the run waits for an answer, which a later run can take.
+    StaysParked,
 }
 
-struct NewBirth {
-    birth: TaskBirth,
-    key: Option<IdempotencyKey>,
-}
-
-/// A message that waits for its turn.
-struct Unread {
+/// A message that waits in the task's inbox.
+struct InboxMessage {
     message: Arc<Message>,
-    /// It has a row in the store's inbox.
-    is_stored: bool,
+    purpose: Purpose,
+    row: InboxRow,
 }
 
-/// What a driver begins with.
-pub(crate) enum Start {
-    /// A task that does not exist yet.
-    Create { created: Created, context: ContextId, born: Birth, key: Option<IdempotencyKey> },
-    /// A message for a task at rest.
-    Deliver { task: Arc<Task>, message: Arc<Message>, key: Option<IdempotencyKey> },
-    /// A task that was left behind: its messages, those of them that are in the store's inbox, and
-    /// whether the first one is in the history already.
-    Again { task: Arc<Task>, first: Option<Arc<Message>>, inbox: Vec<Arc<Message>> },
-    /// A task at rest, or one that was left behind, which shall end.
-    End { task: Arc<Task>, ending: Ending, inbox: Vec<Arc<Message>> },
+/// Whether a message in the inbox has a row in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum InboxRow {
+    /// It needs none: it is stored with the turn that it starts.
+    None,
+    Pending,
+    Stored,
 }
 
-pub(crate) enum Ending {
-    Cancel,
-    Fail(String),
-}
-
-pub(crate) type Done = oneshot::Sender<Result<(), Error>>;
-
-/// A task that has been taken, and what is to be done with it.
-pub(crate) struct Assignment {
-    pub(crate) lease: Lease,
-    pub(crate) control: mpsc::UnboundedReceiver<Control>,
-    pub(crate) start: Start,
-    /// `None` where nothing is to be run.
-    pub(crate) room: Option<Room>,
-    /// Kept until the task is at rest.
-    pub(crate) tickets: Vec<Ticket>,
-    /// Answered when what it begins with is stored.
-    pub(crate) done: Option<Done>,
+/// A turn that is due: its message, and what enters the history with it.
+struct NextTurn {
+    message: Arc<Message>,
+    input: Vec<Arc<Message>>,
 }
 
 /// Starts a driver.
 pub(crate) fn start(core: &Arc<Core>, agency: &Arc<Agency>, assignment: Assignment) {
-    let Assignment { lease, control, start, room, tickets, done } = assignment;
-    let key = lease.key.clone();
-    let (context, metadata, mut standing, fresh) = match &start {
-        Start::Create { created, context, born, key: idempotency } => {
-            let birth =
-                TaskBirth { context: context.clone(), agent: key.agent.clone(), owner: key.owner.clone(), born: *born };
-            let standing = Standing::new(key.task.clone());
-            let birth = NewBirth { birth, key: idempotency.clone() };
-            (context.clone(), created.metadata.clone(), standing, Fresh::Birth(birth))
-        }
-        Start::Deliver { task, .. } | Start::End { task, ending: Ending::Cancel, .. } => {
-            (task.context.clone(), task.metadata.clone(), task.standing(), Fresh::Wake)
-        }
-        Start::Again { task, .. } | Start::End { task, ending: Ending::Fail(_), .. } => {
-            (task.context.clone(), task.metadata.clone(), task.standing(), Fresh::No)
-        }
-    };
-    if standing.state.is_waiting() && !matches!(start, Start::End { .. }) {
-        standing.run = Run::Queued;
-    }
-    // In a box of its own: a future that held it by value would be copied with it on its way to the scheduler.
-    let mut driver = Box::new(Driver {
-        core: core.clone(),
-        agency: agency.clone(),
-        no: lease.no(),
-        lease,
-        context,
-        stored: standing.seq,
-        standing,
-        fresh,
-        control,
-        batch: Batch::default(),
-        storing: None,
-        inbox: VecDeque::new(),
-        usage: None,
-        began: Instant::now(),
-        metadata,
-        tickets,
-        withheld: None,
-        is_settling: false,
-        is_lost: false,
-    });
-    let first = driver.begin_with(start, matches!(room, Some(Room::Now(_))));
-    driver.batch.acks.extend(done.map(Ack::plain));
+    let (mut driver, first, room) = Driver::new(core, agency, assignment);
     let running = core.running.enter();
     tokio::spawn(async move {
-        driver.drive(first, room).await;
-        drop(driver);
+        let driven = AssertUnwindSafe(driver.drive(first, room)).catch_unwind().await;
+        if driven.is_err() {
+            driver.settle_after_panic().await;
+        } else {
+            driver.release();
+        }
         drop(running);
     });
 }
 
 impl Driver {
-    /// Puts down what it begins with; returns the first message to work on.
-    fn begin_with(&mut self, start: Start, has_room: bool) -> First {
-        match start {
-            Start::Create { created, .. } => {
-                let message = created.message.clone();
-                self.record(Event::Created(created));
-                First::InHistory(message)
-            }
-            Start::Deliver { message, key, .. } => {
-                self.batch.beside.extend(key.map(Beside::Key));
-                if !has_room {
-                    self.batch.beside.push(Beside::InboxAdd(message.clone()));
-                }
-                self.inbox.push_back(Unread { message, is_stored: !has_room });
-                First::InInbox
-            }
-            Start::Again { first, inbox, .. } => {
-                self.inbox.extend(inbox.into_iter().map(|message| Unread { message, is_stored: true }));
-                first.map_or(First::InInbox, First::InHistory)
-            }
-            Start::End { ending, inbox, .. } => {
-                self.inbox.extend(inbox.into_iter().map(|message| Unread { message, is_stored: true }));
-                match ending {
-                    Ending::Cancel => {
-                        let unread = self.take_inbox();
-                        // Nobody runs it, so there is nobody to stop.
-                        self.standing.run = Run::None;
-                        self.decide(Command::Cancel { unread });
-                    }
-                    Ending::Fail(reason) => {
-                        self.finish(Outcome::Failed(Some(self.speak(vec![Part::text(reason)]).into())))
-                    }
-                }
-                First::Nothing
-            }
-        }
-    }
-
-    async fn drive(&mut self, first: First, room: Option<Room>) {
-        let permit = match (&first, room) {
-            (First::Nothing, _) | (_, None) => None,
-            (_, Some(Room::Now(permit))) => Some(permit),
-            (_, Some(Room::Later { permit, .. })) => self.wait_for_room(permit).await,
-            (_, Some(Room::None)) => None,
-        };
+    async fn drive(&mut self, first: FirstMessage, room: Option<Room>) {
+        self.wait_for_place(&first, room).await;
         let mut next = match first {
-            First::InHistory(message) => Some((message, Vec::new())),
-            First::InInbox if permit.is_some() => self.next_message(),
-            First::InInbox | First::Nothing => None,
+            _ if self.permit.is_none() => None,
+            FirstMessage::InHistory(message) => Some(NextTurn { message, input: Vec::new() }),
+            FirstMessage::InInbox => self.next_message(),
+            FirstMessage::Nothing => None,
         };
         loop {
-            if let (Some((message, input)), Some(permit)) = (next.take(), &permit) {
-                self.decide(Command::Begin { input });
-                self.turn(message, permit).await;
+            if let Some(turn) = next.take() {
+                self.take_turn(turn).await;
             }
             self.flush().await;
-            // From here to the release nothing is awaited: a caller who comes too late finds nobody and asks again.
-            if permit.is_some() && !self.is_settling {
+            // From here to the release nothing is awaited: a caller who comes too late finds no driver and asks again.
+            if self.permit.is_some() && !self.is_settling {
                 next = self.next_message();
             }
-            if next.is_none() && !self.settle_what_was_withheld() {
+            if next.is_none() && !self.settle_withheld() {
                 break;
             }
         }
-        drop(permit);
+        self.permit = None;
     }
 
-    /// The last turn left its outcome open for messages that are not there any more, or that nobody will
-    /// read. `false`: there is nothing to settle.
-    fn settle_what_was_withheld(&mut self) -> bool {
-        let Some(outcome) = self.withheld.take().filter(|_| !self.is_lost) else { return false };
-        if self.inbox.is_empty() {
-            self.finish(outcome);
-        } else {
-            self.interrupt();
+    async fn take_turn(&mut self, turn: NextTurn) {
+        self.decide(Command::Begin { input: turn.input });
+        let is_confined = self.agency.hosted.agent.effects() == Effects::ThroughTurn;
+        if !is_confined || self.attempts > 0 {
+            // Nothing is done before what starts it is stored; a turn that kills the server must be counted first.
+            self.flush().await;
         }
-        true
-    }
-
-    /// The server stops before the task is through.
-    fn interrupt(&mut self) {
-        match self.core.settings.recovery {
-            // The next start finds it working and runs it again.
-            Recovery::Requeue => self.is_lost = true,
-            Recovery::Fail => {
-                let reason = vec![Part::text("interrupted: the server was stopped")];
-                self.finish(Outcome::Failed(Some(self.speak(reason).into())));
-            }
+        if self.let_go.is_some() || self.standing.state.is_terminal() {
+            return;
+        }
+        if self.is_settling {
+            return self.interrupt();
+        }
+        self.run_turn(turn.message).await;
+        if self.has_given_up {
+            // What is left needs the store, not a place.
+            self.permit = None;
         }
     }
 
     /// The next message that waits, and what must go into the history with it.
-    fn next_message(&mut self) -> Option<(Arc<Message>, Vec<Arc<Message>>)> {
-        if self.is_lost || self.standing.state.is_terminal() {
+    fn next_message(&mut self) -> Option<NextTurn> {
+        if self.let_go.is_some() || self.standing.state.is_terminal() {
             return None;
         }
         let unread = self.inbox.pop_front()?;
         match self.withheld.take() {
             // What the last turn had to say is not its end any more.
-            Some(Outcome::Completed(Some(said))) => {
-                drop(self.decide(Command::Say { message: Some(said), metadata: None }))
+            Some(Outcome::Completed(parts)) if !parts.is_empty() => {
+                let message = self.speak_if_any(parts);
+                self.decide(Command::Progress { message, metadata: None });
             }
-            Some(Outcome::InputRequired(question)) => {
-                self.decide(Command::AskedAndAnswered { state: State::InputRequired, question });
-            }
-            Some(Outcome::AuthRequired(question)) => {
-                self.decide(Command::AskedAndAnswered { state: State::AuthRequired, question });
-            }
-            Some(Outcome::Completed(None) | Outcome::Failed(_) | Outcome::Rejected(_) | Outcome::Canceled(_))
-            | None => {}
+            Some(Outcome::InputRequired(parts)) => self.ask_between_turns(Required::Input, parts),
+            Some(Outcome::AuthRequired(parts)) => self.ask_between_turns(Required::Auth, parts),
+            Some(Outcome::Completed(_) | Outcome::Failed(_) | Outcome::Rejected(_) | Outcome::Canceled(_)) | None => {}
         }
-        if unread.is_stored {
-            self.batch.beside.push(Beside::InboxTake(1));
+        if unread.row != InboxRow::None {
+            self.pending.side_rows.push(Beside::InboxTake(1));
         }
-        Some((unread.message.clone(), vec![unread.message]))
+        let mut input = std::mem::take(&mut self.unused_answers);
+        input.push(unread.message.clone());
+        Some(NextTurn { message: unread.message, input })
+    }
+
+    fn ask_between_turns(&mut self, required: Required, parts: Vec<sabir_model::Part>) {
+        let question = self.speak_if_any(parts);
+        self.decide(Command::AskBetweenTurns { required, question });
+    }
+
+    /// Sets apart answers whose question closed before they were stored. An approval must not begin a turn of its own,
+    /// so it only enters the history; any other text is the next turn, as if the question had never been asked.
+    fn set_unused_answers_apart(&mut self) {
+        let mut place = 0;
+        while let Some(unread) = self.inbox.get_mut(place) {
+            let is_answer = unread.purpose == Purpose::Answer;
+            unread.purpose = Purpose::NextTurn;
+            if is_answer && unread.message.is_only_approval() {
+                let unused = self.take_from_inbox(place);
+                self.unused_answers.extend(unused);
+            } else {
+                place += 1;
+            }
+        }
+    }
+
+    /// Takes one message out of the inbox, and its row out of the store.
+    fn take_from_inbox(&mut self, place: usize) -> Option<Arc<Message>> {
+        let rows_before = self.inbox.iter().take(place).filter(|unread| unread.row != InboxRow::None).count();
+        let unread = self.inbox.remove(place)?;
+        if unread.row != InboxRow::None {
+            self.pending.side_rows.push(Beside::InboxTakeAt(rows_before));
+        }
+        Some(unread.message)
     }
 
     /// Messages that nobody will work on any more.
     fn take_inbox(&mut self) -> Vec<Arc<Message>> {
-        let stored = self.inbox.iter().filter(|unread| unread.is_stored).count();
-        if stored > 0 {
-            self.batch.beside.push(Beside::InboxTake(stored));
+        let rows = self.inbox.iter().filter(|unread| unread.row != InboxRow::None).count();
+        if rows > 0 {
+            self.pending.side_rows.push(Beside::InboxTake(rows));
         }
         self.inbox.drain(..).map(|unread| unread.message).collect()
     }
 
-    /// Decides a command and puts its events down. What is left to do is returned.
-    fn decide(&mut self, command: Command) -> Vec<Action> {
-        match sabir_model::decide(&self.standing, command, self.core.clock.now()) {
-            Ok(Decision { events, actions }) => {
-                for event in events {
-                    self.record(event);
-                }
-                actions
-            }
-            // Refusals are for callers, and callers are asked before.
-            Err(_) => Vec::new(),
+    /// Decides a command and puts its events down to be stored.
+    fn decide(&mut self, command: Command) {
+        for event in sabir_model::decide(&self.standing, command, self.core.clock.now()) {
+            self.record(event);
         }
     }
 
     fn record(&mut self, event: Event) {
         self.standing.follow(&event);
-        self.batch.entries.push(Arc::new(Entry::new(self.standing.seq, event)));
+        self.pending.push(Arc::new(LogEntry::new(self.standing.seq, event)));
     }
 
-    fn finish(&mut self, mut outcome: Outcome) {
-        // Where a turn came to nothing, its cost is told with the reason; else it is on what the turn made.
-        if let (Some(usage), Outcome::Failed(Some(reason)) | Outcome::Rejected(Some(reason))) =
-            (self.usage, &mut outcome)
-        {
-            let duration_ms = self.began.elapsed().as_millis() as u64;
-            Cost { usage, duration_ms, is_success: false }.note_on_message(Arc::make_mut(reason));
+    /// The driver itself has crashed: a defect, and no reason for its task to stay without an end.
+    async fn settle_after_panic(&mut self) {
+        tracing::error!(task = %self.lease.key.task, agent = %self.lease.key.agent, "the driver of a task crashed");
+        let (engine, key) = (Engine { core: self.core.clone() }, self.lease.key.clone());
+        let was_canceled = !self.cancels.is_empty();
+        self.cancels.clear();
+        self.permit = None;
+        self.turn = None;
+        (self.pending, self.storing) = (PendingAppend::default(), None);
+        if self.no.is_none() {
+            return self.lease.abandon();
         }
-        let unread = match outcome {
-            Outcome::Completed(_) | Outcome::InputRequired(_) | Outcome::AuthRequired(_) => Vec::new(),
-            Outcome::Failed(_) | Outcome::Rejected(_) | Outcome::Canceled(_) => self.take_inbox(),
-        };
-        let usage = self.usage;
-        self.decide(Command::Finish { outcome, usage, unread });
+        self.lease.release(None);
+        engine.recover_after_crash(key, self.attempts, was_canceled).await;
     }
 
-    /// A message of the agent's, for a status.
-    fn speak(&self, parts: Vec<Part>) -> Message {
-        Message {
-            task: Some(self.lease.key.task.clone()),
-            context: Some(self.context.clone()),
-            ..Message::new(new_id(sabir_model::MessageId::parse), Role::Agent, parts)
-        }
-    }
-
-    fn speak_if_any(&self, parts: Vec<Part>) -> Option<Arc<Message>> {
-        (!parts.is_empty()).then(|| Arc::new(self.speak(parts)))
-    }
-
-    fn outcome(&self, ended: Ended) -> Outcome {
-        match ended {
-            Ended::Completed(parts) => Outcome::Completed(self.speak_if_any(parts)),
-            Ended::Failed(parts) => Outcome::Failed(self.speak_if_any(parts)),
-            Ended::Rejected(parts) => Outcome::Rejected(self.speak_if_any(parts)),
-            Ended::Canceled => Outcome::Canceled(None),
-            Ended::InputRequired(parts) => Outcome::InputRequired(self.speak_if_any(parts)),
-            Ended::AuthRequired(parts) => Outcome::AuthRequired(self.speak_if_any(parts)),
-        }
+    fn release(&mut self) {
+        let standing = std::mem::replace(&mut self.standing, Standing::new(self.lease.key.task.clone()));
+        let is_stored = standing.seq == self.stored && self.let_go.is_none();
+        self.lease.release(is_stored.then_some(standing));
+        self.core.warm.keep(&self.core.feed, &self.lease);
     }
 }
 
-/// Also when it panics: whoever comes next must not find a driver that is none.
+/// A driver that is dropped without a word, because its runtime ends, leaves a task that nobody has.
 impl Drop for Driver {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.lease.abandon();
-        }
-        self.lease.release();
+        self.lease.release(None);
     }
-}
-
-enum First {
-    /// The message is in the history already.
-    InHistory(Arc<Message>),
-    /// It is the first of the inbox.
-    InInbox,
-    /// There is nothing to run.
-    Nothing,
 }

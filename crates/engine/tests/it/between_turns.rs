@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Ended, Limits, Recovery, Settings, Turn};
+use sabir_engine::{AgentError, Limits, Outcome, Recovery, Settings, Turn};
 use sabir_model::{Error, Message, MessageId, Part, Send, State, Task, TaskId};
 use sabir_store::MemoryStore;
 use sabir_testkit::faulty::FaultyStore;
@@ -23,12 +23,12 @@ fn gated() -> (ScriptedAgent, Arc<Semaphore>) {
         async move {
             tokio::select! {
                 turn = turns.acquire() => turn?.forget(),
-                () = turn.cancelled() => return Ok::<_, AgentError>(Ended::Canceled),
+                () = turn.cancelled() => return Ok::<_, AgentError>(Outcome::Canceled(Vec::new())),
             }
             let text = turn.message().text();
             Ok(match text.strip_prefix("ask ") {
-                Some(question) => Ended::InputRequired(vec![Part::text(question)]),
-                None => Ended::Completed(vec![Part::text(text)]),
+                Some(question) => Outcome::InputRequired(vec![Part::text(question)]),
+                None => Outcome::Completed(vec![Part::text(text)]),
             })
         }
     });

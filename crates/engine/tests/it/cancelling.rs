@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Builder, Ended, Limits, Settings, Turn};
+use sabir_engine::{AgentError, Builder, Limits, Outcome, Settings, Turn};
 use sabir_model::{Call, Cancel, Error, OnFinishedCancel, State, TaskId};
 use sabir_store::{MemoryStore, Store};
 use sabir_testkit::scripted::ScriptedAgent;
@@ -54,7 +54,7 @@ async fn a_finished_task_is_refused_or_left() {
 async fn an_agent_that_does_not_listen_is_dropped() {
     let deaf = ScriptedAgent::new(|_: Turn| async {
         std::future::pending::<()>().await;
-        Ok::<_, AgentError>(Ended::Completed(Vec::new()))
+        Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
     });
     let desk = Desk::limited(deaf, Limits { concurrent: 1, ..Limits::default() }).await;
     let task = desk.task(at_once("go")).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sabir_engine::{
-    Agent, AgentError, Answer, Batch, Builder, Ended, Engine, Entry, Hosted, Limits, Settings, Subscription, Turn,
+    Agent, AgentError, Answer, Batch, Builder, Engine, Hosted, Limits, LogEntry, Outcome, Settings, Subscription, Turn,
 };
 use sabir_model::{
     AgentId, Birth, Call, Caller, Cancel, ContextId, Delivery, Error, Event, Get, Message, MessageId, OnFinishedCancel,
@@ -108,14 +108,14 @@ pub fn stream_of(answer: Answer) -> Subscription {
 
 /// Completes every turn with the text it got.
 pub fn echo() -> ScriptedAgent {
-    ScriptedAgent::new(|turn: Turn| async move { Ok(Ended::Completed(vec![Part::text(turn.message().text())])) })
+    ScriptedAgent::new(|turn: Turn| async move { Ok(Outcome::Completed(vec![Part::text(turn.message().text())])) })
 }
 
 /// Works until it is told to stop.
 pub fn endless() -> ScriptedAgent {
     ScriptedAgent::new(|turn: Turn| async move {
         turn.cancelled().await;
-        Ok::<_, AgentError>(Ended::Canceled)
+        Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
     })
 }
 
@@ -124,8 +124,8 @@ pub fn asking() -> ScriptedAgent {
     ScriptedAgent::new(|turn: Turn| async move {
         let text = turn.message().text();
         Ok(match text.strip_prefix("ask ") {
-            Some(question) => Ended::InputRequired(vec![Part::text(question)]),
-            None => Ended::Completed(vec![Part::text(text)]),
+            Some(question) => Outcome::InputRequired(vec![Part::text(question)]),
+            None => Outcome::Completed(vec![Part::text(text)]),
         })
     })
 }
@@ -142,7 +142,7 @@ pub async fn drain(stream: &mut Subscription) -> Vec<(Seq, String)> {
     all
 }
 
-pub fn words(entry: &Entry) -> String {
+pub fn words(entry: &LogEntry) -> String {
     match &entry.event {
         Event::Created(_) => "created".into(),
         Event::Status(change) => {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Answer, Ended, Limits, Settings, Turn};
-use sabir_model::{Error, Message, MessageId, Part, Send, State, Task, TaskId};
+use sabir_engine::{AgentError, Answer, Limits, Outcome, Settings, Turn};
+use sabir_model::{Error, Message, MessageId, Part, Required, Send, State, Task, TaskId};
 use sabir_store::MemoryStore;
 use sabir_testkit::faulty::FaultyStore;
 use sabir_testkit::scripted::ScriptedAgent;
@@ -49,7 +49,7 @@ async fn a_turn_that_completes_with_a_message_waiting_settles() {
         let gate = gate.clone();
         async move {
             gate.notified().await;
-            Ok::<_, AgentError>(Ended::Completed(vec![Part::text(turn.message().text())]))
+            Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(turn.message().text())]))
         }
     });
     let (desk, store) = desk(agent, Limits::default()).await;
@@ -70,7 +70,7 @@ async fn what_an_agent_remembers_meanwhile_does_not_lose_its_task() {
         sleep(Duration::from_millis(10)).await;
         turn.progress("b").await;
         sleep(Duration::from_secs(1)).await;
-        Ok::<_, AgentError>(Ended::Completed(vec![Part::text(turn.memory().await?.unwrap_or_default())]))
+        Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(turn.memory().await?.unwrap_or_default())]))
     });
     let (desk, store) = desk(agent, Limits::default()).await;
     let task = desk.task(at_once("go")).await;
@@ -89,7 +89,7 @@ async fn messages_to_a_running_task_are_refused_soon() {
             sleep(Duration::from_millis(100)).await;
             turn.progress("x").await;
         }
-        Ok::<_, AgentError>(Ended::Canceled)
+        Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
     });
     let (desk, store) = desk(agent, Limits::default()).await;
     let task = desk.task(at_once("one")).await;
@@ -132,8 +132,8 @@ async fn a_message_that_is_refused_answers_no_question() {
         let gate = gate.clone();
         async move {
             gate.notified().await;
-            let answer = turn.ask(State::InputRequired, vec![Part::text("may I?")]).await?;
-            Ok::<_, AgentError>(Ended::Completed(vec![Part::text(answer.text())]))
+            let answer = turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
+            Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(answer.text())]))
         }
     });
     let (desk, store) = desk(agent, Limits::default()).await;
@@ -142,7 +142,7 @@ async fn a_message_that_is_refused_answers_no_question() {
     store.slow_down(Duration::from_millis(100));
     store.fill();
     // The question comes while the message is on its way to the disk that will not take it.
-    tokio::join!(refused(&desk, to(&task.id, at_once("yes"))), async {
+    tokio::join!(refused(&desk, to(&task.id, at_once("yes to all"))), async {
         sleep(Duration::from_millis(30)).await;
         go.notify_one();
     });
@@ -150,7 +150,7 @@ async fn a_message_that_is_refused_answers_no_question() {
     sleep(Duration::from_secs(60)).await;
     let parked = desk.get(&task.id).await;
     assert_eq!(parked.status.state, State::InputRequired);
-    assert!(!history(&parked).contains(&"yes".into()), "{:?}", history(&parked));
+    assert!(!history(&parked).contains(&"yes to all".into()), "{:?}", history(&parked));
     let done = timeout(HOUR, desk.task(to(&task.id, text("no")))).await.unwrap();
     assert_eq!(done.status.message.unwrap().text(), "no");
 }
@@ -162,7 +162,7 @@ async fn an_agent_is_not_called_silent_because_of_the_disk() {
             turn.progress("x").await;
             sleep(Duration::from_millis(1)).await;
         }
-        Ok::<_, AgentError>(Ended::Completed(Vec::new()))
+        Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
     });
     let limits = Limits { idle_timeout: Some(Duration::from_secs(30)), ..Limits::default() };
     let (desk, store) = desk(agent, limits).await;
@@ -218,7 +218,7 @@ async fn helpers_on_other_threads_wait_for_the_disk_too() {
         for helper in helpers {
             helper.await?;
         }
-        Ok::<_, AgentError>(Ended::Completed(Vec::new()))
+        Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
     });
     let (desk, store) = desk(agent, Limits::default()).await;
     store.slow_down(Duration::from_millis(5));

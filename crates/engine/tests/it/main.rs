@@ -12,6 +12,7 @@ mod recovering;
 mod scheduling;
 mod sending;
 mod stopping;
+mod stored_first;
 mod storing;
 mod streaming;
 mod stress;

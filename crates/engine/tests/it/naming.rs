@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sabir_engine::{Builder, Ended, Hosted, Limits, Streaming, Turn};
+use sabir_engine::{Builder, Hosted, Limits, Outcome, Streaming, Turn};
 use sabir_model::{
     Addressee, AgentId, Birth, COST, Call, Caller, Cancel, Delivery, Error, Extension, Get, OnFinished,
     OnFinishedCancel, OnUnknown, Part, Send, State, TaskId, Usage, Wanted,
@@ -194,7 +194,7 @@ async fn what_the_card_does_not_offer_is_refused() {
 async fn what_a_failure_has_cost_is_told_with_its_reason() {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
         turn.usage(Usage { input_tokens: 3, output_tokens: 4 }).await;
-        Ok(Ended::Failed(vec![Part::text("boom")]))
+        Ok(Outcome::Failed(vec![Part::text("boom")]))
     });
     let desk = Desk::with(agent).await;
     let task = desk.task(text("go")).await;

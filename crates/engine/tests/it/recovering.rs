@@ -1,8 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sabir_engine::{Ended, Limits, Recovery, Settings, Turn};
-use sabir_model::{Part, State};
+use sabir_engine::{Limits, Outcome, Recovery, Settings, Turn};
+use sabir_model::{Part, Required, State};
 use sabir_store::{MemoryStore, Store};
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::time::timeout;
@@ -76,9 +76,9 @@ async fn a_run_parked_in_mid_turn_waits_on_if_its_agent_can_resume() {
     let approving = || {
         ScriptedAgent::new(|turn: Turn| async move {
             if turn.message().text() == "go" {
-                turn.ask(State::InputRequired, vec![Part::text("may I?")]).await?;
+                turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
             }
-            Ok(Ended::Completed(vec![Part::text(turn.message().text())]))
+            Ok(Outcome::Completed(vec![Part::text(turn.message().text())]))
         })
     };
     for (resumes, expected) in [(true, State::InputRequired), (false, State::Failed)] {
@@ -100,9 +100,9 @@ async fn an_interrupted_turn_begins_again_or_goes_on_where_its_agent_can_resume(
     for (agent, expected) in [(echo(), "go"), (echo().resuming(), "yes")] {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let approving = ScriptedAgent::new(|turn: Turn| async move {
-            turn.ask(State::InputRequired, vec![Part::text("may I?")]).await?;
+            turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
             turn.cancelled().await;
-            Ok(Ended::Canceled)
+            Ok(Outcome::Canceled(Vec::new()))
         });
         let answered = crash(store.clone(), approving, async |desk: Desk| {
             let parked = desk.task(text("go")).await.id;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Ended, Limits, Turn};
+use sabir_engine::{AgentError, Limits, Outcome, Turn};
 use sabir_model::{Error, State};
 use sabir_testkit::scripted::ScriptedAgent;
 
@@ -17,7 +17,7 @@ fn counting(most: Arc<AtomicUsize>) -> ScriptedAgent {
             most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_secs(1)).await;
             now.fetch_sub(1, Ordering::SeqCst);
-            Ok::<_, AgentError>(Ended::Completed(Vec::new()))
+            Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
         }
     })
 }

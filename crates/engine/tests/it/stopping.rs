@@ -1,8 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Ended, Health, Limits, Settings, Turn};
-use sabir_model::{Error, Part, State};
+use sabir_engine::{AgentError, Health, Limits, Outcome, Settings, Turn};
+use sabir_model::{Error, Part, Required, State};
 use sabir_store::MemoryStore;
 use sabir_testkit::scripted::ScriptedAgent;
 
@@ -11,8 +11,8 @@ use crate::desk::{Desk, asking, at_once, drain, endless, text, to};
 fn slow(seconds: u64) -> ScriptedAgent {
     ScriptedAgent::new(move |turn: Turn| async move {
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_secs(seconds)) => Ok::<_, AgentError>(Ended::Completed(Vec::new())),
-            () = turn.cancelled() => Ok(Ended::Canceled),
+            () = tokio::time::sleep(Duration::from_secs(seconds)) => Ok::<_, AgentError>(Outcome::Completed(Vec::new())),
+            () = turn.cancelled() => Ok(Outcome::Canceled(Vec::new())),
         }
     })
 }
@@ -56,9 +56,9 @@ async fn a_run_parked_in_mid_turn_waits_on_if_its_agent_can_resume() {
     let approving = |resumes: bool| {
         let agent = ScriptedAgent::new(|turn: Turn| async move {
             if turn.message().text() == "go" {
-                turn.ask(State::InputRequired, vec![Part::text("may I?")]).await?;
+                turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
             }
-            Ok(Ended::Completed(vec![Part::text(turn.message().text())]))
+            Ok(Outcome::Completed(vec![Part::text(turn.message().text())]))
         });
         if resumes { agent.resuming() } else { agent }
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_engine::Builder;
-use sabir_engine::{AgentError, Chunk, Ended, Health, Limits, RetentionPolicy, Settings, Turn};
+use sabir_engine::{AgentError, ArtifactUpdate, Health, Limits, Outcome, RetentionPolicy, Settings, Turn};
 use sabir_model::{Artifact, Error, Part, State};
 use sabir_store::MemoryStore;
 use sabir_testkit::clock::ManualClock;
@@ -32,12 +32,12 @@ async fn a_run_waits_for_room_and_loses_nothing() {
         let id = turn.new_artifact_id();
         for i in 0..3000u32 {
             let artifact = Artifact::new(id.clone(), vec![Part::text(format!("{i} "))]);
-            turn.chunk(Chunk { artifact, append: i > 0, last: i == 2999 }).await;
+            turn.artifact_update(ArtifactUpdate { artifact, append: i > 0, last: i == 2999, metadata: None }).await;
             if i % 500 == 0 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         }
-        Ok::<_, AgentError>(Ended::Completed(Vec::new()))
+        Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
     });
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
     let desk = Desk::on(store.clone(), agent, Limits::default(), Settings::default()).await;
@@ -71,7 +71,7 @@ async fn nobody_is_told_of_an_end_that_is_not_stored() {
     let agent = || {
         ScriptedAgent::new(|_: Turn| async {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            Ok::<_, AgentError>(Ended::Completed(Vec::new()))
+            Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
         })
     };
     for caller in ["cancels", "sends"] {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Batch, Chunk, Ended, Limits, RetentionPolicy, Settings, Turn};
+use sabir_engine::{AgentError, ArtifactUpdate, Batch, Limits, Outcome, RetentionPolicy, Settings, Turn};
 use sabir_model::{Artifact, Call, Error, OnFinishedSubscribe, Part, State, Subscribe, TaskId};
 use sabir_store::MemoryStore;
 use sabir_testkit::scripted::ScriptedAgent;
@@ -15,9 +15,9 @@ fn streaming() -> ScriptedAgent {
         let id = turn.new_artifact_id();
         for i in 1..=count {
             let artifact = Artifact::new(id.clone(), vec![Part::text(format!("{i} "))]);
-            turn.chunk(Chunk { artifact, append: i > 1, last: i == count }).await;
+            turn.artifact_update(ArtifactUpdate { artifact, append: i > 1, last: i == count, metadata: None }).await;
         }
-        Ok::<_, AgentError>(Ended::Completed(Vec::new()))
+        Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
     })
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Answer, Batch, Chunk, Ended, Limits, Settings, Subscription, Turn};
+use sabir_engine::{AgentError, Answer, ArtifactUpdate, Batch, Limits, Outcome, Settings, Subscription, Turn};
 use sabir_model::{
-    Artifact, Call, Delivery, Error, IdempotencyKey, List, Part, Send, Seq, State, Task, TaskId, Wanted,
+    Artifact, Call, Delivery, Error, IdempotencyKey, List, Part, Required, Send, Seq, State, Task, TaskId, Wanted,
 };
 use sabir_store::{Durability, MemoryStore, SqliteStore, Store};
 use sabir_testkit::faulty::FaultyStore;
@@ -51,20 +51,20 @@ fn fickle() -> ScriptedAgent {
                 3 => turn.remember(Some("m".into())).await,
                 _ => {
                     let artifact = Artifact::new(id.clone(), vec![Part::text("word ")]);
-                    turn.chunk(Chunk { artifact, append: true, last: false }).await;
+                    turn.artifact_update(ArtifactUpdate { artifact, append: true, last: false, metadata: None }).await;
                 }
             }
             if turn.is_cancelled() {
-                return Ok(Ended::Canceled);
+                return Ok(Outcome::Canceled(Vec::new()));
             }
         }
         if dice.below(5) == 0 {
-            turn.ask(State::InputRequired, vec![Part::text("?")]).await?;
+            turn.ask(Required::Input, vec![Part::text("?")]).await?;
         }
         Ok::<_, AgentError>(match dice.below(10) {
-            0 => Ended::Failed(Vec::new()),
-            1..5 => Ended::InputRequired(Vec::new()),
-            _ => Ended::Completed(vec![Part::text("done")]),
+            0 => Outcome::Failed(Vec::new()),
+            1..5 => Outcome::InputRequired(Vec::new()),
+            _ => Outcome::Completed(vec![Part::text("done")]),
         })
     })
 }
@@ -159,14 +159,16 @@ impl Caller {
 
     /// Answers for a while, and then wants no more.
     async fn end(&mut self, task: &TaskId) {
-        for _ in 0..3 {
-            self.send(to(task, text("end"))).await;
-        }
-        match timeout(PATIENCE, self.desk.cancel(task)).await.expect("a cancel is answered") {
-            Ok(_) | Err(Error::NotCancelable(_)) => {}
-            // It could not be stored, and the task waits on; the next one will be.
-            Err(Error::StoreFull) => Box::pin(self.end(task)).await,
-            Err(error) => panic!("{error}"),
+        loop {
+            for _ in 0..3 {
+                self.send(to(task, text("end"))).await;
+            }
+            match timeout(PATIENCE, self.desk.cancel(task)).await.expect("a cancel is answered") {
+                Ok(_) | Err(Error::NotCancelable(_)) => return,
+                // It could not be stored; the next one will be.
+                Err(Error::StoreFull) => sleep(Duration::from_millis(1)).await,
+                Err(error) => panic!("{error}"),
+            }
         }
     }
 

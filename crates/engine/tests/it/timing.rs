@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Ended, Limits, Settings, Turn};
-use sabir_model::{Part, State};
+use sabir_engine::{AgentError, Limits, Outcome, Settings, Turn};
+use sabir_model::{Part, Required, State};
 use sabir_store::MemoryStore;
 use sabir_testkit::scripted::ScriptedAgent;
 
@@ -13,10 +13,10 @@ fn chatty() -> ScriptedAgent {
         for i in 0..10 {
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_secs(3)) => turn.progress(format!("{i}")).await,
-                () = turn.cancelled() => return Ok(Ended::Canceled),
+                () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
             }
         }
-        Ok::<_, AgentError>(Ended::Completed(Vec::new()))
+        Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
     })
 }
 
@@ -42,8 +42,8 @@ async fn limits_fail_the_task_and_say_which_one() {
 #[tokio::test(start_paused = true)]
 async fn the_time_in_which_the_caller_thinks_is_not_the_agents() {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
-        let answer = turn.ask(State::InputRequired, vec![Part::text("may I?")]).await?;
-        Ok(Ended::Completed(vec![Part::text(answer.text())]))
+        let answer = turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
+        Ok(Outcome::Completed(vec![Part::text(answer.text())]))
     });
     let limits = Limits {
         timeout: Some(Duration::from_secs(5)),
@@ -61,9 +61,9 @@ async fn the_time_in_which_the_caller_thinks_is_not_the_agents() {
 async fn no_limit_fails_an_agent_that_has_said_all() {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
         turn.progress("nearly").await;
-        turn.last_word().await;
+        turn.last_word(Outcome::Completed(Vec::new())).await;
         tokio::time::sleep(Duration::from_secs(7)).await;
-        Ok(Ended::Completed(Vec::new()))
+        Ok(Outcome::Completed(Vec::new()))
     });
     let limits = Limits {
         timeout: Some(Duration::from_secs(5)),
@@ -87,11 +87,11 @@ async fn a_callers_patience_does_not_change_the_task() {
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_waited_long_enough_goes_on_and_is_timed_again() {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
-        let asking = turn.ask(State::InputRequired, vec![Part::text("may I?")]);
+        let asking = turn.ask(Required::Input, vec![Part::text("may I?")]);
         assert!(tokio::time::timeout(Duration::from_secs(60), asking).await.is_err(), "nobody answers");
         turn.progress("nobody answered").await;
         turn.cancelled().await;
-        Ok::<_, AgentError>(Ended::Canceled)
+        Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
     });
     let limits = Limits { idle_timeout: Some(Duration::from_secs(2)), ..Limits::default() };
     let desk = Desk::limited(agent, limits).await;

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Ended, Turn};
-use sabir_model::{Error, Json, Part, Send, State};
+use sabir_engine::{AgentError, Outcome, Turn};
+use sabir_model::{Error, Json, Part, Required, Send, State};
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -31,7 +31,7 @@ async fn a_message_to_a_working_task_is_its_next_turn_and_nothing_settles_before
         let gate = gate.clone();
         async move {
             gate.notified().await;
-            Ok::<_, AgentError>(Ended::Completed(vec![Part::text(turn.message().text())]))
+            Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(turn.message().text())]))
         }
     });
     let seen = agent.seen();
@@ -61,9 +61,9 @@ async fn a_message_to_a_working_task_is_its_next_turn_and_nothing_settles_before
 /// Asks in mid-turn and completes with the answer.
 fn approving() -> ScriptedAgent {
     ScriptedAgent::new(|turn: Turn| async move {
-        let answer = turn.ask(State::InputRequired, vec![Part::text("may I?")]).await?;
+        let answer = turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
         turn.progress(format!("heard {}", answer.text())).await;
-        Ok(Ended::Completed(vec![Part::text(answer.text())]))
+        Ok(Outcome::Completed(vec![Part::text(answer.text())]))
     })
 }
 
@@ -91,18 +91,18 @@ async fn what_was_said_before_a_question_does_not_answer_it() {
         let gate = gate.clone();
         async move {
             if turn.message().text() != "go" {
-                return Ok(Ended::Completed(Vec::new()));
+                return Ok(Outcome::Completed(Vec::new()));
             }
             gate.notified().await;
-            let answer = turn.ask(State::InputRequired, vec![Part::text("may I?")]).await?;
+            let answer = turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
             turn.progress(format!("heard {}", answer.text())).await;
-            Ok(Ended::Completed(Vec::new()))
+            Ok(Outcome::Completed(Vec::new()))
         }
     });
     let seen = agent.seen();
     let desk = Desk::with(agent).await;
     let task = desk.task(at_once("go")).await;
-    desk.task(to(&task.id, at_once("yes"))).await;
+    desk.task(to(&task.id, at_once("yes to all"))).await;
     let mut stream = desk.subscribe(&task.id, Some(0)).await.unwrap();
     go.notify_one();
     while desk.get(&task.id).await.status.state != State::InputRequired {
@@ -112,8 +112,8 @@ async fn what_was_said_before_a_question_does_not_answer_it() {
     assert_eq!(done.status.state, State::Completed);
     let frames: Vec<String> = drain(&mut stream).await.into_iter().map(|(_, words)| words).collect();
     assert!(frames.contains(&"Working heard no".to_owned()), "{frames:?}");
-    assert_eq!(history(&done), ["go", "may I?", "no", "yes"]);
-    assert_eq!(*seen.lock().unwrap(), ["go", "yes"]);
+    assert_eq!(history(&done), ["go", "may I?", "no", "yes to all"]);
+    assert_eq!(*seen.lock().unwrap(), ["go", "yes to all"]);
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn an_agent_that_fails_or_panics_fails_its_task() {
         match turn.message().text().as_str() {
             "panic" => panic!("as told"),
             "error" => Err(AgentError("no network".into())),
-            _ => Ok(Ended::Completed(Vec::new())),
+            _ => Ok(Outcome::Completed(Vec::new())),
         }
     });
     let desk = Desk::with(agent).await;
@@ -154,7 +154,7 @@ async fn an_agent_sees_the_conversation_its_references_and_its_memory() {
         let memory = turn.memory().await?;
         turn.remember(Some(format!("after {}", turn.message().text()))).await;
         let text = format!("{} earlier, {} referred, {memory:?}", earlier.len(), referred.len());
-        Ok(Ended::Completed(vec![Part::text(text)]))
+        Ok(Outcome::Completed(vec![Part::text(text)]))
     });
     let desk = Desk::with(agent).await;
     let first = desk.task(within("c1", text("one"))).await;
@@ -171,7 +171,7 @@ async fn an_agent_sees_the_conversation_its_references_and_its_memory() {
 async fn an_agent_sees_the_metadata_of_the_request_in_every_turn() {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
         let metadata = turn.metadata().map_or("none", Json::as_str).to_owned();
-        Ok(Ended::InputRequired(vec![Part::text(metadata)]))
+        Ok(Outcome::InputRequired(vec![Part::text(metadata)]))
     });
     let desk = Desk::with(agent).await;
     let metadata = r#"{"skill":"summarize_pr"}"#;
@@ -186,7 +186,7 @@ async fn what_is_queued_behind_a_turn_is_no_part_of_its_conversation() {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let earlier: Vec<String> = turn.conversation().await?.iter().map(|task| task.history[0].text()).collect();
-        Ok(Ended::Completed(vec![Part::text(earlier.join(","))]))
+        Ok(Outcome::Completed(vec![Part::text(earlier.join(","))]))
     });
     let desk = Desk::with(agent).await;
     let mut tasks = Vec::new();
@@ -206,8 +206,8 @@ async fn an_agent_that_panics_before_it_works_fails_its_task_and_harms_nobody() 
         assert_ne!(text, "panic", "as it was told");
         async move {
             Ok::<_, AgentError>(match text.strip_prefix("ask ") {
-                Some(question) => Ended::InputRequired(vec![Part::text(question)]),
-                None => Ended::Completed(Vec::new()),
+                Some(question) => Outcome::InputRequired(vec![Part::text(question)]),
+                None => Outcome::Completed(Vec::new()),
             })
         }
     });

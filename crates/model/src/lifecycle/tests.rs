@@ -23,19 +23,16 @@ fn now() -> Timestamp {
 
 /// A task as it stands; `open` names an artifact whose last chunk is still to come.
 fn standing(state: State, run: Run, open: Option<&str>) -> Standing {
-    let mut standing = Standing { state, run, seq: 7, ..Standing::new(TaskId::parse("t1").unwrap()) };
+    let question = (run == Run::Parked).then(|| message("which?"));
+    let mut standing = Standing { state, seq: 7, question, ..Standing::new(TaskId::parse("t1").unwrap()) };
     if let Some(id) = open {
         standing.know(&ArtifactId::parse(id).unwrap(), false);
     }
     standing
 }
 
-fn say(decision: Result<Decision, Error>) -> String {
-    let decision = match decision {
-        Ok(decision) => decision,
-        Err(refusal) => return format!("refused: {refusal}"),
-    };
-    let events = decision.events.iter().map(|event| match event {
+fn say(events: Vec<Event>) -> String {
+    let events = events.iter().map(|event| match event {
         Event::Created(_) => "created".to_owned(),
         Event::Status(change) => {
             let text = change.status.message.as_ref().map_or(String::new(), |m| format!(" {:?}", m.text()));
@@ -49,32 +46,14 @@ fn say(decision: Result<Decision, Error>) -> String {
             format!("{append}artifact {} {}{last}", chunk.index, chunk.artifact.id)
         }
     });
-    let actions = decision.actions.iter().map(|action| match action {
-        Action::StartRun(message) => format!("start run with {}", message.text()),
-        Action::Enqueue(message) => format!("enqueue {}", message.text()),
-        Action::AnswerRun(message) => format!("answer run with {}", message.text()),
-        Action::StopRun => "stop run".to_owned(),
-        Action::ForgetRun => "forget run".to_owned(),
-    });
-    let all: Vec<String> = events.chain(actions).collect();
+    let all: Vec<String> = events.collect();
     if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
 }
 
 /// Every way a task can stand.
 fn every_standing() -> Vec<(State, Run)> {
-    vec![
-        (State::Submitted, Run::Queued),
-        (State::Working, Run::Active),
-        (State::InputRequired, Run::None),
-        (State::InputRequired, Run::Queued),
-        (State::InputRequired, Run::Parked),
-        (State::AuthRequired, Run::None),
-        (State::AuthRequired, Run::Parked),
-        (State::Completed, Run::None),
-        (State::Failed, Run::None),
-        (State::Canceled, Run::None),
-        (State::Rejected, Run::None),
-    ]
+    let all = State::ALL.into_iter().flat_map(|state| [false, true].map(|over| (state, Run::of(state, over))));
+    all.collect()
 }
 
 fn check(command: impl Fn() -> Command, expected: impl Fn(State, Run) -> &'static str) {
@@ -85,28 +64,29 @@ fn check(command: impl Fn() -> Command, expected: impl Fn(State, Run) -> &'stati
 }
 
 #[test]
-fn a_message_in_every_state() {
-    check(
-        || Command::Deliver(message("hi")),
-        |state, run| match (state.is_terminal(), run) {
-            (true, _) => "refused: the task is finished",
-            (false, Run::None) => "start run with hi",
-            (false, Run::Queued | Run::Active) => "enqueue hi",
-            (false, Run::Parked) => "Working <- hi, answer run with hi",
-        },
-    );
+fn what_a_message_is_for() {
+    for (state, run) in every_standing() {
+        for (question, text, expected) in [
+            (QuestionState::Open, "hi", "Answer"),
+            (QuestionState::Open, "yes", "Answer"),
+            (QuestionState::NotOpen, "hi", "NextTurn"),
+            (QuestionState::NotOpen, "yes", "refused: invalid parameters: message.parts"),
+        ] {
+            let expected = if state.is_terminal() { "refused: the task is finished" } else { expected };
+            let decided = match purpose(&standing(state, run, None), &message(text), question) {
+                Ok(purpose) => format!("{purpose:?}"),
+                Err(refusal) => format!("refused: {refusal}"),
+            };
+            assert!(decided.starts_with(expected), "{text} to {state:?} with {run:?}, {question:?}: {decided}");
+        }
+    }
 }
 
 #[test]
 fn cancel_in_every_state() {
     check(
         || Command::Cancel { unread: vec![message("late")] },
-        |state, run| match (state.is_terminal(), run) {
-            (true, _) => "refused: task t1 can no longer be canceled",
-            (false, Run::None) => "Canceled <- late.",
-            (false, Run::Queued) => "Canceled <- late., forget run",
-            (false, Run::Active | Run::Parked) => "stop run",
-        },
+        |state, _| if state.is_terminal() { "nothing" } else { "Canceled <- late." },
     );
 }
 
@@ -114,14 +94,14 @@ fn cancel_in_every_state() {
 fn a_run_that_lost_the_race_with_a_cancel_is_not_heard() {
     let words: [fn() -> (Command, &'static str); 7] = [
         || (Command::Begin { input: vec![message("hi")] }, "Working <- hi"),
-        || (say_so(Some("so far")), "Working \"so far\""),
-        || (say_so(None), "Working"),
+        || (Command::Answer { message: message("hi") }, "Working <- hi"),
         || {
             let artifact = Artifact::new(ArtifactId::parse("a").unwrap(), vec![Part::text("x")]);
             (Command::Make { artifact: artifact.into(), append: true, last: false, metadata: None }, "artifact 0 a")
         },
-        || (Command::Ask { state: State::InputRequired, question: message("which?") }, "InputRequired \"which?\""),
-        || (Command::AskedAndAnswered { state: State::AuthRequired, question: None }, "AuthRequired"),
+        || (Command::Ask { required: Required::Input, question: message("which?") }, "InputRequired \"which?\""),
+        || (Command::Ask { required: Required::Auth, question: message("token?") }, "AuthRequired \"token?\""),
+        || (Command::AskBetweenTurns { required: Required::Auth, question: None }, "AuthRequired"),
         || {
             let outcome = Outcome::Completed(None);
             (Command::Finish { outcome, usage: None, unread: Vec::new() }, "Completed.")
@@ -131,6 +111,28 @@ fn a_run_that_lost_the_race_with_a_cancel_is_not_heard() {
         let heard = word().1;
         check(|| word().0, |state, _| if state.is_terminal() { "nothing" } else { heard });
     }
+}
+
+#[test]
+fn progress_in_the_middle_of_a_question_shows_the_question_again() {
+    check(
+        || progress(Some("so far")),
+        |state, run| match (state, run) {
+            (state, _) if state.is_terminal() => "nothing",
+            (State::InputRequired, Run::Parked) => "Working \"so far\", InputRequired \"which?\"",
+            (State::AuthRequired, Run::Parked) => "Working \"so far\", AuthRequired \"which?\"",
+            _ => "Working \"so far\"",
+        },
+    );
+    check(
+        || progress(None),
+        |state, run| if state.is_terminal() || run == Run::Parked { "nothing" } else { "Working" },
+    );
+}
+
+#[test]
+fn a_question_that_is_withdrawn_is_not_shown_any_more() {
+    check(|| Command::WithdrawQuestion, |_, run| if run == Run::Parked { "Working" } else { "nothing" });
 }
 
 #[test]
@@ -183,15 +185,14 @@ fn live(commands: Vec<Command>) -> Task {
     let mut task = Task::create(TaskId::parse("t1").unwrap(), birth, created);
     let mut standing = task.standing();
     for command in commands {
-        for event in decide(&standing, command, now()).unwrap().events {
+        for event in decide(&standing, command, now()) {
             let stored = serde_json::to_string(&event).unwrap();
             let replayed: Event = serde_json::from_str(&stored).unwrap();
             assert_eq!(replayed, event, "the log gives back what it got");
             apply(&mut task, &replayed);
             standing.follow(&event);
             assert_eq!((standing.state, standing.seq), (task.status.state, task.seq));
-            assert_eq!(standing.run, task.standing().run, "{event:?}");
-            assert_eq!(standing.artifacts, task.standing().artifacts, "{event:?}");
+            assert_eq!(standing, task.standing(), "{event:?}");
         }
     }
     task
@@ -202,8 +203,8 @@ fn chunk(text: &str, append: bool, last: bool) -> Command {
     Command::Make { artifact: artifact.into(), append, last, metadata: None }
 }
 
-fn say_so(text: Option<&str>) -> Command {
-    Command::Say { message: text.map(message), metadata: None }
+fn progress(text: Option<&str>) -> Command {
+    Command::Progress { message: text.map(message), metadata: None }
 }
 
 #[test]
@@ -229,23 +230,42 @@ fn who_takes_up_a_task_closes_what_was_left_open() {
     let failed = Outcome::Failed(Some(message("interrupted")));
     let end = Command::Finish { outcome: failed, usage: None, unread: Vec::new() };
     assert_eq!(say(decide(&stored.standing(), end, now())), "+artifact 0 a., Failed \"interrupted\".");
-    let at_rest = Standing { run: Run::None, ..stored.standing() };
     let cancel = Command::Cancel { unread: Vec::new() };
-    assert_eq!(say(decide(&at_rest, cancel, now())), "+artifact 0 a., Canceled.");
+    assert_eq!(say(decide(&stored.standing(), cancel, now())), "+artifact 0 a., Canceled.");
 }
 
 #[test]
 fn a_question_enters_the_history_with_its_answer_and_progress_does_not() {
     let task = live(vec![
         Command::Begin { input: Vec::new() },
-        say_so(Some("progress")),
+        progress(Some("progress")),
         Command::Finish { outcome: Outcome::InputRequired(Some(message("which?"))), usage: None, unread: Vec::new() },
         Command::Begin { input: vec![message("friday")] },
-        Command::Ask { state: State::InputRequired, question: message("sure?") },
-        Command::Deliver(message("yes")),
+        Command::Ask { required: Required::Input, question: message("sure?") },
+        progress(Some("still looking")),
+        Command::Answer { message: message("yes") },
         Command::Finish { outcome: Outcome::Completed(Some(message("done"))), usage: None, unread: Vec::new() },
     ]);
     let history: Vec<String> = task.history.iter().map(|message| message.text()).collect();
     assert_eq!(history, ["first", "which?", "friday", "sure?", "yes"]);
     assert_eq!(task.status.message.map(|message| message.text()), Some("done".into()));
+}
+
+#[test]
+fn the_question_of_a_task_that_is_cancelled_while_it_waits_stays_in_its_history() {
+    let ask = Command::Ask { required: Required::Input, question: message("sure?") };
+    let end = Outcome::InputRequired(Some(message("sure?")));
+    let ends_by_asking = Command::Finish { outcome: end, usage: None, unread: Vec::new() };
+    for question in [ask, ends_by_asking] {
+        let task = live(vec![
+            Command::Begin { input: Vec::new() },
+            question,
+            Command::Cancel { unread: vec![message("unread")] },
+        ]);
+        let history: Vec<String> = task.history.iter().map(|message| message.text()).collect();
+        assert_eq!(
+            (task.status.state, history.as_slice()),
+            (State::Canceled, &["first", "sure?", "unread"].map(String::from)[..])
+        );
+    }
 }

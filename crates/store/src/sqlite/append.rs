@@ -177,7 +177,8 @@ impl<'c> Appender<'c> {
     fn put_beside(&self, no: TaskNo, extra: &Extra) -> Result<()> {
         match extra {
             Extra::InboxAdd(message) => self.add_to_inbox(no, message),
-            Extra::InboxTake(count) => self.take_from_inbox(no, *count),
+            Extra::InboxTake(count) => self.take_from_inbox(no, 0, *count),
+            Extra::InboxTakeAt(place) => self.take_from_inbox(no, *place, 1),
             Extra::Key(key) => {
                 let mut put = self.conn.prepare_cached(
                     "INSERT INTO keys (owner, agent, key, no) SELECT owner, agent, ?2, no FROM tasks WHERE no = ?1
@@ -236,12 +237,13 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    fn take_from_inbox(&self, no: TaskNo, count: usize) -> Result<()> {
+    fn take_from_inbox(&self, no: TaskNo, from: usize, count: usize) -> Result<()> {
         let (first, last) = keys(no).into_inner();
         let mut take = self.conn.prepare_cached(
-            "DELETE FROM inbox WHERE key IN (SELECT key FROM inbox WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3)",
+            "DELETE FROM inbox WHERE key IN (SELECT key FROM inbox WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3 OFFSET ?4)",
         )?;
-        take.execute((first, last, i64::try_from(count).unwrap_or(i64::MAX)))?;
+        let bound = |number| i64::try_from(number).unwrap_or(i64::MAX);
+        take.execute((first, last, bound(count), bound(from)))?;
         Ok(())
     }
 }

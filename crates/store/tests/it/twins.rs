@@ -59,6 +59,7 @@ fn beside() -> impl Strategy<Value = Beside> {
     prop_oneof![
         (0..9usize).prop_map(|length| Beside::InboxAdd(message(&"x".repeat(length)).into())),
         (0..3usize).prop_map(Beside::InboxTake),
+        (0..3usize).prop_map(Beside::InboxTakeAt),
         (0..4usize).prop_map(|n| Beside::Key(IdempotencyKey::parse(format!("k{n}")).unwrap())),
         proptest::option::of(0..9usize).prop_map(|length| Beside::AgentState(length.map(|length| "s".repeat(length)))),
         Just(Beside::CancelRequested),

@@ -15,7 +15,7 @@ pub async fn messages_wait_in_order_until_taken(store: &dyn Store) {
     let neighbour = create(store, ["ann", "echo", "t2", "c1"], 0).await;
     let add = |text: &str| Beside::InboxAdd(message(text).into());
     push_with(store, neighbour, 1, &[], None, &[add("other")]).await.unwrap();
-    let steps: [(&[Beside], &str); 9] = [
+    let steps: [(&[Beside], &str); 12] = [
         (&[add("a")], "a"),
         (&[add("b"), add("c")], "a b c"),
         (&[Beside::InboxTake(1)], "b c"),
@@ -25,6 +25,9 @@ pub async fn messages_wait_in_order_until_taken(store: &dyn Store) {
         (&[Beside::InboxTake(1)], ""),
         (&[add("f")], "f"),
         (&[Beside::InboxTake(1), add("g"), add("h")], "g h"),
+        (&[add("i"), Beside::InboxTakeAt(1)], "g i"),
+        (&[Beside::InboxTakeAt(2), Beside::InboxTakeAt(usize::MAX)], "g i"),
+        (&[Beside::InboxTakeAt(0), add("j"), Beside::InboxTakeAt(1)], "i"),
     ];
     for (last, (beside, expected)) in (1..).zip(steps) {
         push_with(store, no, last, &[status(State::Working, 10)], None, beside).await.unwrap();

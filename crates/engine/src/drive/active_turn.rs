@@ -1,0 +1,360 @@
+//! One turn: the agent works, the driver listens, decides and stores, until the turn is over.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use sabir_model::{Command, Message, Part, Purpose, ToolCall, ToolPhase};
+use sabir_store::Beside;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, Sleep};
+
+use super::{Driver, InboxRow};
+use crate::beacon::Beacon;
+use crate::turn::{AgentUpdate, Ask, Outcome, UpdateSender, WeighedUpdate};
+use crate::{AgentError, Turn};
+
+/// How long an agent that was told to stop may take before it is dropped.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// A turn under way, beside the agent's future.
+pub(super) struct ActiveTurn {
+    updates: mpsc::Receiver<WeighedUpdate>,
+    stop: Arc<Beacon<bool>>,
+    pub(super) question: Option<OpenQuestion>,
+    /// Questions that are asked when the open one is closed.
+    queued_questions: VecDeque<Ask>,
+    /// Why the agent was told to stop.
+    pub(super) stop_reason: Option<StopReason>,
+    /// How the turn ended, from an agent that only tidies up now.
+    pub(super) last_word: Option<Outcome>,
+    timer: Option<Pin<Box<Sleep>>>,
+    hard_limit: Option<Instant>,
+    last_update: Instant,
+    parked_since: Option<Instant>,
+}
+
+/// A question that the agent waits to have answered.
+pub(super) struct OpenQuestion {
+    reply: oneshot::Sender<Arc<Message>>,
+    /// An answer is on its way to the store.
+    pub(super) is_answered: bool,
+}
+
+pub(super) enum StopReason {
+    Canceled,
+    TimedOut(String),
+    ServerStops,
+    StoreFailed,
+}
+
+pub(super) type Worked = Result<Result<Outcome, AgentError>, Box<dyn std::any::Any + Send>>;
+
+impl Driver {
+    pub(super) async fn run_turn(&mut self, message: Arc<Message>) {
+        let (sender, updates) = UpdateSender::new();
+        let stop = Arc::new(Beacon::new(false));
+        let now = Instant::now();
+        self.began = now;
+        self.usage = None;
+        let opening = self.lease.look(|task| task.history.first().cloned()).flatten();
+        let turn = Turn {
+            opening: opening.unwrap_or_else(|| message.clone()),
+            metadata: message.request_metadata.clone().or_else(|| self.metadata.clone()),
+            task_metadata: self.metadata.clone(),
+            message,
+            task: self.lease.key.task.clone(),
+            context: self.context.clone(),
+            owner: self.lease.key.owner.clone(),
+            agent: self.lease.key.agent.clone(),
+            began: now,
+            updates: sender,
+            stop: stop.clone(),
+            store: self.core.store.clone(),
+        };
+        let limits = self.agency.hosted.limits;
+        let mut active = ActiveTurn {
+            updates,
+            stop: stop.clone(),
+            question: None,
+            queued_questions: VecDeque::new(),
+            stop_reason: None,
+            last_word: None,
+            timer: None,
+            hard_limit: limits.timeout.map(|limit| now + limit),
+            last_update: now,
+            parked_since: None,
+        };
+        active.set_timer(limits.idle_timeout);
+        self.turn = Some(active);
+        let agency = self.agency.clone();
+        // Also an agent that panics before it has a future to give.
+        let worked = match catch_unwind(AssertUnwindSafe(|| agency.hosted.agent.run(turn))) {
+            Ok(work) => {
+                let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
+                poll_fn(|cx| self.poll_turn(cx, work.as_mut())).await
+            }
+            Err(panic) => Some(Err(panic)),
+        };
+        // Whatever the agent has left running hears that nobody listens any more.
+        stop.set(true);
+        if let Some(permit) = &self.permit {
+            permit.park(None);
+        }
+        if self.let_go.is_some() {
+            self.turn = None;
+            return;
+        }
+        self.end_turn(worked);
+    }
+
+    /// `Ready(None)`: the agent did not stop when it was told to, or the driver lets the task go.
+    fn poll_turn(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut work: Pin<&mut impl Future<Output = Worked>>,
+    ) -> Poll<Option<Worked>> {
+        // Callers first: a cancel must reach an agent that never pauses.
+        self.serve_callers(cx);
+        loop {
+            if self.pending.has_room() {
+                if let Poll::Ready(worked) = work.as_mut().poll(cx) {
+                    self.notice_abandoned_question(cx);
+                    self.take_last_updates();
+                    return Poll::Ready(Some(worked));
+                }
+                self.notice_abandoned_question(cx);
+                self.take_updates(cx);
+            }
+            let was_full = !self.pending.has_room();
+            if let Some(turn) = self.turn.as_mut().filter(|_| was_full) {
+                // The agent waits for us, so its silence does not count.
+                turn.last_update = Instant::now();
+            }
+            if self.has_timed_out(cx) {
+                return Poll::Ready(None);
+            }
+            let _ = self.poll_store(cx);
+            if self.let_go.is_some() {
+                return Poll::Ready(None);
+            }
+            let has_room_again = was_full && self.pending.has_room();
+            if !has_room_again {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Takes what the agent and its helpers have reported, and asks to be woken for what they report later.
+    fn take_updates(&mut self, cx: &mut Context<'_>) {
+        while self.pending.has_room()
+            && let Some(turn) = &mut self.turn
+            && let Poll::Ready(Some(update)) = turn.updates.poll_recv(cx)
+        {
+            self.take_update(update.into_inner());
+        }
+    }
+
+    /// The agent has returned: what it reported before counts, and its helpers are heard no more.
+    fn take_last_updates(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.updates.close();
+        }
+        while let Some(turn) = &mut self.turn
+            && let Ok(update) = turn.updates.try_recv()
+        {
+            self.take_update(update.into_inner());
+        }
+    }
+
+    fn take_update(&mut self, update: AgentUpdate) {
+        let Some(turn) = &mut self.turn else { return };
+        turn.last_update = Instant::now();
+        match update {
+            AgentUpdate::Progress { parts, metadata } => {
+                let message = self.speak_if_any(parts);
+                self.decide(Command::Progress { message, metadata });
+            }
+            AgentUpdate::Tool(call) => {
+                let mut message = self.speak(vec![Part::text(summary_of(&call))]);
+                call.note_on(&mut message);
+                self.decide(Command::Progress { message: Some(message.into()), metadata: None });
+            }
+            AgentUpdate::Artifact(update) => self.decide(Command::Make {
+                artifact: Arc::new(update.artifact),
+                append: update.append,
+                last: update.last,
+                metadata: update.metadata,
+            }),
+            AgentUpdate::Usage(usage) => self.usage = Some(usage),
+            AgentUpdate::LastWord(outcome) => turn.last_word = Some(*outcome),
+            AgentUpdate::Remember(memory) => self.pending.side_rows.push(Beside::AgentState(memory)),
+            // After a stop, the agent gets no more answers.
+            AgentUpdate::Ask(_) if turn.stop_reason.is_some() => {}
+            AgentUpdate::Ask(ask) if turn.question.is_some() => turn.queued_questions.push_back(*ask),
+            AgentUpdate::Ask(ask) => self.ask(*ask),
+        }
+    }
+
+    /// Asks the caller. Only what comes from now on answers: whoever wrote before did not know what would be asked, and
+    /// a word such as "yes" must not allow what nobody has seen.
+    fn ask(&mut self, ask: Ask) {
+        let question = Arc::new(self.speak(ask.parts));
+        self.decide(Command::Ask { required: ask.required, question });
+        if let Some(permit) = &self.permit {
+            permit.park(Some(self.lease.key.task.clone()));
+        }
+        if let Some(turn) = &mut self.turn {
+            turn.question = Some(OpenQuestion { reply: ask.answer, is_answered: false });
+            turn.parked_since.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// Takes the stored answer to the open question out of the inbox; the agent gets it when that is stored.
+    pub(super) fn answer_question(&mut self) {
+        let is_stored_answer =
+            |unread: &super::InboxMessage| unread.purpose == Purpose::Answer && unread.row == InboxRow::Stored;
+        let Some(place) = self.inbox.iter().position(is_stored_answer) else { return };
+        let Some(turn) = self.turn.as_mut().filter(|turn| turn.stop_reason.is_none()) else { return };
+        let Some(question) = turn.question.take_if(|question| !question.reply.is_closed()) else { return };
+        let Some(message) = self.take_from_inbox(place) else { return };
+        self.decide(Command::Answer { message: message.clone() });
+        self.pending.answers.push((question.reply, message));
+        self.unpark();
+        self.ask_next();
+    }
+
+    /// Withdraws a question that the agent no longer waits for, as soon as that is known.
+    fn notice_abandoned_question(&mut self, cx: &mut Context<'_>) {
+        let question = self.turn.as_mut().and_then(|turn| turn.question.as_mut());
+        if question.is_some_and(|question| question.reply.poll_closed(cx).is_ready()) {
+            self.drop_abandoned_question();
+        }
+    }
+
+    pub(super) fn drop_abandoned_question(&mut self) {
+        let Some(turn) = &mut self.turn else { return };
+        if turn.question.take_if(|question| question.reply.is_closed()).is_none() {
+            return;
+        }
+        self.set_unused_answers_apart();
+        if self.turn.as_ref().is_some_and(|turn| turn.stop_reason.is_none()) {
+            self.decide(Command::WithdrawQuestion);
+        }
+        self.unpark();
+        self.ask_next();
+    }
+
+    fn ask_next(&mut self) {
+        while let Some(turn) = &mut self.turn
+            && turn.question.is_none()
+            && let Some(ask) = turn.queued_questions.pop_front()
+        {
+            if !ask.answer.is_closed() {
+                self.ask(ask);
+            }
+        }
+    }
+
+    fn unpark(&mut self) {
+        if let Some(permit) = &self.permit {
+            permit.park(None);
+        }
+        let Some(turn) = &mut self.turn else { return };
+        if let (Some(since), Some(at)) = (turn.parked_since.take(), &mut turn.hard_limit) {
+            // The time in which the caller thinks is not the agent's.
+            *at += since.elapsed();
+        }
+        turn.last_update = Instant::now();
+    }
+
+    fn has_timed_out(&mut self, cx: &mut Context<'_>) -> bool {
+        let limits = self.agency.hosted.limits;
+        let Some(turn) = &mut self.turn else { return false };
+        while let Some(timer) = &mut turn.timer {
+            if timer.as_mut().poll(cx).is_pending() {
+                return false;
+            }
+            if turn.stop_reason.is_some() {
+                tracing::warn!(task = %self.lease.key.task, "the agent did not stop when it was told to");
+                return true;
+            }
+            let now = Instant::now();
+            if let Some(limit) = limits.timeout
+                && turn.is_timed()
+                && turn.hard_limit.is_some_and(|at| now >= at)
+            {
+                turn.stop(StopReason::TimedOut(format!("timed out: the turn took longer than {limit:?}")));
+            } else if let Some(limit) = limits.idle_timeout
+                && turn.is_timed()
+                && now >= turn.last_update + limit
+            {
+                let reason = format!("timed out: nothing was heard of the agent for {limit:?}");
+                turn.stop(StopReason::TimedOut(reason));
+            } else {
+                turn.set_timer(limits.idle_timeout);
+            }
+        }
+        false
+    }
+}
+
+impl ActiveTurn {
+    /// Tells the agent to stop, the first time; the reason that came first counts. Whether this was the first.
+    pub(super) fn stop(&mut self, reason: StopReason) -> bool {
+        if self.stop_reason.is_some() {
+            return false;
+        }
+        self.stop_reason = Some(reason);
+        self.question = None;
+        self.queued_questions.clear();
+        self.stop.set(true);
+        self.timer = Some(Box::pin(tokio::time::sleep(STOP_GRACE)));
+        true
+    }
+
+    pub(super) fn is_parked(&self) -> bool {
+        self.parked_since.is_some()
+    }
+
+    /// Neither the time of the caller, who thinks about an answer, nor that after the last word counts.
+    fn is_timed(&self) -> bool {
+        self.parked_since.is_none() && self.last_word.is_none()
+    }
+
+    fn set_timer(&mut self, idle: Option<Duration>) {
+        let idle = idle.map(|idle| if self.is_timed() { self.last_update } else { Instant::now() } + idle);
+        let hard = self
+            .hard_limit
+            .map(|at| if self.is_timed() { at } else { at.max(Instant::now() + Duration::from_secs(1)) });
+        let next = match (idle, hard) {
+            (Some(idle), Some(hard)) => Some(idle.min(hard)),
+            (idle, hard) => idle.or(hard),
+        };
+        self.timer = next.map(|at| Box::pin(tokio::time::sleep_until(at)));
+    }
+}
+
+/// What people read of a tool call; the whole of it is in the metadata.
+fn summary_of(call: &ToolCall) -> String {
+    let outcome = |text: &Option<String>| cut(text.as_deref().unwrap_or("done"));
+    match call.phase {
+        ToolPhase::Started => format!("Using tool: {}", call.name),
+        ToolPhase::Completed => format!("Tool result: {}", outcome(&call.result)),
+        ToolPhase::Failed => format!("Tool failed: {}", outcome(&call.error)),
+    }
+}
+
+/// Tools print pages; a status is one line or two.
+fn cut(text: &str) -> String {
+    const LONGEST: usize = 200;
+    match text.char_indices().nth(LONGEST) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}

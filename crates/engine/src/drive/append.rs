@@ -1,0 +1,358 @@
+//! How a driver stores what it has decided, and what it does after the commit.
+//!
+//! The first append of a driver may fail: then the task never existed, or rests as before, and the sender is told. A
+//! later one is tried again, since the agent has already said what is in it; new messages and cancels are refused
+//! meanwhile, so nothing is acknowledged that is not stored. A full disk is waited for. Any other failure is waited for
+//! as long as `GIVE_UP_AFTER`; then the task gives its place back, everybody who waits for it is told the cause, and
+//! only its failure is left to be stored.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use sabir_model::{Error, IdempotencyKey, Message, Purpose, Run, Task, apply};
+use sabir_store::{Append, Appended, Beside, NewTask, StoreError, StoreFuture, Target};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, Sleep};
+
+use super::active_turn::StopReason;
+use super::outcome::failure;
+use super::start::FirstAppend;
+use super::{Done, Driver, InboxRow, LetGo, journal};
+use crate::LogEntry;
+use crate::topic::{Snapshot, rest_of};
+
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LAST_RETRY: Duration = Duration::from_secs(5);
+/// How long a failure that is not a full disk is taken for a passing one.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
+/// What gathers while an append is under way; then the agent has to wait.
+const MAX_ENTRIES: usize = 1024;
+const MAX_WEIGHT: usize = 1 << 20;
+
+/// What has been decided and is not stored yet.
+#[derive(Default)]
+pub(super) struct PendingAppend {
+    entries: Vec<Arc<LogEntry>>,
+    /// About how much memory they hold.
+    weight: usize,
+    pub(super) side_rows: Vec<Beside>,
+    pub(super) acks: Vec<Ack>,
+    snapshot: Snapshot,
+    /// Answers that the agent gets after the commit.
+    pub(super) answers: Vec<(oneshot::Sender<Arc<Message>>, Arc<Message>)>,
+}
+
+/// A caller who waits until the append is stored.
+pub(super) struct Ack {
+    done: Done,
+    /// What the caller is told then.
+    answer: Result<(), Error>,
+    subject: AckSubject,
+}
+
+enum AckSubject {
+    /// What the driver began with.
+    Plain,
+    /// A cancel, or a refusal: the caller need not wait for the store when it fails.
+    Notice,
+    /// The rows of a message in the inbox, which can be refused when the store fails.
+    Message {
+        message: Arc<Message>,
+        key: Option<IdempotencyKey>,
+    },
+}
+
+impl Ack {
+    pub(super) fn plain(done: Done) -> Self {
+        Self { done, answer: Ok(()), subject: AckSubject::Plain }
+    }
+
+    pub(super) fn cancel(done: Done) -> Self {
+        Self { subject: AckSubject::Notice, ..Self::plain(done) }
+    }
+
+    pub(super) fn refusal(done: Done, refusal: Error) -> Self {
+        Self { answer: Err(refusal), subject: AckSubject::Notice, ..Self::plain(done) }
+    }
+
+    pub(super) fn message(done: Done, message: Arc<Message>, key: Option<IdempotencyKey>) -> Self {
+        Self { subject: AckSubject::Message { message, key }, ..Self::plain(done) }
+    }
+}
+
+/// An append under way.
+pub(super) struct Storing {
+    append: PendingAppend,
+    attempt: Attempt,
+    pause: Duration,
+    /// Since when the store fails for another reason than a full disk.
+    failing_since: Option<Instant>,
+}
+
+enum Attempt {
+    Running(StoreFuture<'static, Appended>),
+    Pausing(Pin<Box<Sleep>>, StoreError),
+}
+
+impl PendingAppend {
+    pub(super) fn push(&mut self, entry: Arc<LogEntry>) {
+        self.weight += entry.weight();
+        self.entries.push(entry);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.side_rows.is_empty() && self.acks.is_empty() && self.answers.is_empty()
+    }
+
+    /// A full append waits for the one that is being stored, and the agent waits for both.
+    pub(super) fn has_room(&self) -> bool {
+        self.entries.len() + self.side_rows.len() < MAX_ENTRIES && self.weight < MAX_WEIGHT
+    }
+}
+
+impl Driver {
+    /// Refuses a caller because of how the task stands, as soon as that is stored: a refusal tells of it too.
+    pub(super) fn refuse(&mut self, done: Done, refusal: Error) {
+        if let Some(failure) = self.store_failure() {
+            return drop(done.send(Err(failure)));
+        }
+        let ack = Ack::refusal(done, refusal);
+        match &mut self.storing {
+            _ if !self.pending.entries.is_empty() => self.pending.acks.push(ack),
+            Some(storing) => storing.append.acks.push(ack),
+            None => drop(ack.done.send(ack.answer)),
+        }
+    }
+
+    /// Why the store refused what was to be stored, if it did and will be asked again.
+    pub(super) fn store_failure(&self) -> Option<Error> {
+        match &self.storing {
+            Some(Storing { attempt: Attempt::Pausing(_, error), .. }) => Some(copy_of(error)),
+            _ => None,
+        }
+    }
+
+    /// Keeps the store busy: ends what is under way, begins what has gathered. Ready when there is nothing left to
+    /// store.
+    pub(super) fn poll_store(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if self.storing.is_none() {
+                if self.let_go.is_some() || self.pending.is_empty() {
+                    return Poll::Ready(());
+                }
+                let mut append = std::mem::take(&mut self.pending);
+                let attempt = Attempt::Running(self.append(&mut append));
+                self.storing = Some(Storing { append, attempt, pause: FIRST_RETRY, failing_since: None });
+            }
+            let Some(storing) = &mut self.storing else { return Poll::Ready(()) };
+            match &mut storing.attempt {
+                Attempt::Running(append) => {
+                    let result = std::task::ready!(append.as_mut().poll(cx));
+                    self.stored(result);
+                }
+                Attempt::Pausing(pause, _) => {
+                    std::task::ready!(pause.as_mut().poll(cx));
+                    let Some(mut storing) = self.storing.take() else { continue };
+                    storing.attempt = Attempt::Running(self.append(&mut storing.append));
+                    storing.pause = (storing.pause * 2).min(LAST_RETRY);
+                    self.storing = Some(storing);
+                }
+            }
+        }
+    }
+
+    fn append(&self, append: &mut PendingAppend) -> StoreFuture<'static, Appended> {
+        let events: Vec<&sabir_model::Event> = append.entries.iter().map(|entry| &entry.event).collect();
+        let key = &self.lease.key;
+        let target = match (&self.first_append, self.no) {
+            (FirstAppend::Birth(new), _) => Target::New(NewTask {
+                owner: &key.owner,
+                agent: &key.agent,
+                task: &key.task,
+                context: &self.context,
+                born: new.birth.born,
+                key: new.key.as_ref(),
+            }),
+            (FirstAppend::Wake | FirstAppend::Done, Some(no)) => Target::Known(no),
+            (FirstAppend::Wake | FirstAppend::Done, None) => return Box::pin(async { Err(StoreError::Conflict) }),
+        };
+        let snapshot = self.snapshot(append);
+        append.snapshot = if snapshot.is_some() { Snapshot::Stored } else { Snapshot::None };
+        let (after, beside) = (self.stored, &append.side_rows);
+        self.core.store.append(Append { target, events: &events, after, snapshot: snapshot.as_ref(), beside })
+    }
+
+    /// The task as it will be with this append, when its log since the last snapshot has outgrown that snapshot, or
+    /// when it is finished. So snapshots cost no more than the log itself, and reading a task costs no more than twice
+    /// its size.
+    fn snapshot(&self, append: &PendingAppend) -> Option<Task> {
+        let is_born_with_it = matches!(self.first_append, FirstAppend::Birth(_));
+        let last = append.entries.last()?;
+        let is_finished = last.event.status().is_some_and(|status| status.state.is_terminal());
+        if is_born_with_it || !self.lease.wants_snapshot(last.seq, append.weight, is_finished) {
+            return None;
+        }
+        let mut task = Task::clone(&*self.lease.task()?);
+        for entry in &append.entries {
+            if entry.seq > task.seq {
+                apply(&mut task, &entry.event);
+            }
+        }
+        Some(task)
+    }
+
+    fn stored(&mut self, result: Result<Appended, StoreError>) {
+        let Some(mut storing) = self.storing.take() else { return };
+        match result {
+            Ok(appended) => self.show(appended, storing.append),
+            Err(error) if !matches!(self.first_append, FirstAppend::Done) => self.take_back(&error, storing.append),
+            Err(error @ (StoreError::Conflict | StoreError::Exists(_) | StoreError::Closed)) => {
+                tracing::error!(task = %self.lease.key.task, %error, "the run has lost its task and stops");
+                self.let_go = Some(LetGo::LogLost);
+                // Whoever waits for this run waits in vain.
+                self.lease.abandon();
+                for ack in storing.append.acks {
+                    let _ = ack.done.send(Err(copy_of(&error)));
+                }
+            }
+            Err(error) => {
+                tracing::warn!(task = %self.lease.key.task, error = chain(&error), "cannot store; will try again");
+                self.refuse_callers(&mut storing.append, &error);
+                let mut pending = std::mem::take(&mut self.pending);
+                self.refuse_callers(&mut pending, &error);
+                self.pending = pending;
+                let is_full = matches!(error, StoreError::Full);
+                let since = storing.failing_since.unwrap_or_else(Instant::now);
+                storing.failing_since = (!is_full).then_some(since);
+                if !is_full && !self.has_given_up && since.elapsed() >= GIVE_UP_AFTER {
+                    return self.give_up(&error, storing.append);
+                }
+                storing.attempt = Attempt::Pausing(Box::pin(tokio::time::sleep(storing.pause)), error);
+                if !storing.append.is_empty() {
+                    self.storing = Some(storing);
+                }
+            }
+        }
+    }
+
+    /// After the commit: events are shown, callers acknowledged, answers handed over.
+    fn show(&mut self, appended: Appended, append: PendingAppend) {
+        self.no = Some(appended.task);
+        self.stored = appended.last;
+        let birth = match std::mem::replace(&mut self.first_append, FirstAppend::Done) {
+            FirstAppend::Birth(new) => Some(new.birth),
+            FirstAppend::Wake | FirstAppend::Done => None,
+        };
+        for unread in &mut self.inbox {
+            let is_in_append = |ack: &Ack| matches!(&ack.subject, AckSubject::Message { message, .. } if Arc::ptr_eq(message, &unread.message));
+            if unread.row == InboxRow::Pending && append.acks.iter().any(is_in_append) {
+                unread.row = InboxRow::Stored;
+            }
+        }
+        // The rest is judged on what is stored with this append, not on what is decided since. A run that waits for an
+        // answer goes on with that alone; other messages wait for it.
+        let is_decided = !self.pending.entries.is_empty();
+        let is_answered = self.inbox.iter().any(|unread| unread.purpose == Purpose::Answer);
+        let has_message = !self.inbox.is_empty();
+        let rest = |task: &Task| match task.run() {
+            Run::Parked => rest_of(task, is_decided || is_answered),
+            Run::None | Run::Queued | Run::Active => rest_of(task, is_decided || has_message),
+        };
+        self.lease.show(appended.task, birth.as_ref(), &append.entries, append.snapshot, rest);
+        for ticket in &self.tickets {
+            ticket.land(&self.lease.key);
+        }
+        journal::tell(self, &append.entries);
+        for ack in append.acks {
+            let _ = ack.done.send(ack.answer);
+        }
+        for (reply, message) in append.answers {
+            let _ = reply.send(message);
+        }
+        self.answer_question();
+    }
+
+    /// What this driver began with cannot be stored: the task never came to be, or rests as before.
+    fn take_back(&mut self, error: &StoreError, append: PendingAppend) {
+        self.let_go = Some(LetGo::NeverStored);
+        match self.first_append {
+            FirstAppend::Birth(_) => self.lease.abandon(),
+            FirstAppend::Wake | FirstAppend::Done => self.lease.rest_as_before(),
+        }
+        for ack in append.acks.into_iter().chain(std::mem::take(&mut self.pending.acks)) {
+            let _ = ack.done.send(Err(copy_of(error)));
+        }
+    }
+
+    /// Refuses those whose request can be refused: messages that only wait in the inbox, and cancels. The run that a
+    /// cancel has stopped stays stopped.
+    fn refuse_callers(&mut self, append: &mut PendingAppend, error: &StoreError) {
+        for ack in std::mem::take(&mut append.acks) {
+            match &ack.subject {
+                AckSubject::Plain => append.acks.push(ack),
+                AckSubject::Notice => drop(ack.done.send(Err(copy_of(error)))),
+                AckSubject::Message { message, key } => {
+                    append.side_rows.retain(|row| match row {
+                        Beside::InboxAdd(added) => !Arc::ptr_eq(added, message),
+                        Beside::Key(added) => Some(added) != key.as_ref(),
+                        Beside::InboxTake(_)
+                        | Beside::InboxTakeAt(_)
+                        | Beside::AgentState(_)
+                        | Beside::CancelRequested
+                        | Beside::Attempts(_) => true,
+                    });
+                    self.inbox.retain(|unread| !Arc::ptr_eq(&unread.message, message));
+                    let _ = ack.done.send(Err(copy_of(error)));
+                }
+            }
+        }
+        for done in std::mem::take(&mut self.cancels) {
+            let _ = done.send(Err(copy_of(error)));
+        }
+        let is_answered = self.inbox.iter().any(|unread| unread.purpose == Purpose::Answer);
+        if let Some(question) = self.turn.as_mut().and_then(|turn| turn.question.as_mut()) {
+            question.is_answered = is_answered;
+        }
+    }
+
+    /// The store will not take what this task has to say. What was not stored was not shown either, so it can go.
+    fn give_up(&mut self, error: &StoreError, append: PendingAppend) {
+        let cause = chain(error);
+        tracing::error!(task = %self.lease.key.task, error = cause, "cannot store a task's events; the task fails");
+        self.has_given_up = true;
+        if let Some(turn) = &mut self.turn {
+            turn.stop(StopReason::StoreFailed);
+        }
+        let gathered = std::mem::take(&mut self.pending);
+        for ack in append.acks.into_iter().chain(gathered.acks) {
+            let _ = ack.done.send(Err(Error::internal(cause.clone())));
+        }
+        self.inbox.retain(|unread| unread.row == InboxRow::Stored);
+        self.withheld = None;
+        self.unused_answers.clear();
+        if let Some(standing) = self.lease.task().map(|task| task.standing()) {
+            self.standing = standing;
+        }
+        self.lease.break_off(&cause);
+        self.finish(failure("the server could not store what the agent said; its log has the cause"));
+    }
+}
+
+/// The same error for each of several callers.
+fn copy_of(error: &StoreError) -> Error {
+    match error {
+        StoreError::Full => Error::StoreFull,
+        StoreError::Closed => Error::Stopping,
+        StoreError::Conflict | StoreError::Exists(_) | StoreError::Damaged { .. } | StoreError::Failed(_) => {
+            Error::internal(chain(error))
+        }
+    }
+}
+
+/// The error with its causes: what an operator needs to see.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

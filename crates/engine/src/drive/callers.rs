@@ -1,0 +1,152 @@
+//! What callers want of a task that has a driver: messages, cancels, and the server's own wish to stop.
+//!
+//! The same functions serve a task whose agent works and one that waits for its turn.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use sabir_model::{Command, Error, IdempotencyKey, Message, Purpose, QuestionState};
+use sabir_store::Beside;
+
+use super::active_turn::StopReason;
+use super::append::Ack;
+use super::start::FirstMessage;
+use super::{Done, Driver, InboxMessage, InboxRow};
+use crate::flight::Ticket;
+use crate::schedule::Room;
+
+/// What a driver is told while it has the task.
+pub(crate) enum Control {
+    /// In a box, since a channel has room for many of the largest: every running task would pay for it.
+    Deliver(Box<Delivered>),
+    Cancel {
+        done: Done,
+    },
+    /// The server stops: settle by policy.
+    Settle,
+}
+
+/// A message for a task that a driver has.
+pub(crate) struct Delivered {
+    pub(crate) message: Arc<Message>,
+    pub(crate) key: Option<IdempotencyKey>,
+    pub(crate) tickets: Vec<Ticket>,
+    pub(crate) done: Done,
+}
+
+impl Driver {
+    /// Waits for a place, if there is something to run, and serves callers meanwhile. Without a permit afterwards,
+    /// nothing is run: the task was cancelled, or the server stops and the task stays queued in the store.
+    pub(super) async fn wait_for_place(&mut self, first: &FirstMessage, room: Option<Room>) {
+        let mut place = match (first, room) {
+            (FirstMessage::Nothing, _) | (_, None | Some(Room::None)) => return,
+            (_, Some(Room::Now(permit))) => {
+                self.permit = Some(permit);
+                return;
+            }
+            (_, Some(Room::Later { place, .. })) => place,
+        };
+        self.permit = poll_fn(|cx| {
+            self.serve_callers(cx);
+            let is_stored = self.poll_store(cx).is_ready();
+            if self.is_settling || self.let_go.is_some() || self.standing.state.is_terminal() {
+                return Poll::Ready(None);
+            }
+            // A place that comes before the commit is no reason to run: nobody was told of the task yet.
+            if !is_stored {
+                return Poll::Pending;
+            }
+            place.poll(cx)
+        })
+        .await;
+    }
+
+    /// Stores all there is, and serves callers meanwhile.
+    pub(super) async fn flush(&mut self) {
+        poll_fn(|cx| {
+            self.serve_callers(cx);
+            let stored = self.poll_store(cx);
+            if self.let_go.is_some() { Poll::Ready(()) } else { stored }
+        })
+        .await;
+    }
+
+    pub(super) fn serve_callers(&mut self, cx: &mut Context<'_>) {
+        while let Poll::Ready(Some(control)) = self.control.poll_recv(cx) {
+            match control {
+                Control::Deliver(delivered) => self.deliver(*delivered),
+                Control::Cancel { done } => self.cancel(done),
+                Control::Settle => {
+                    self.is_settling = true;
+                    if let Some(turn) = &mut self.turn {
+                        turn.stop(StopReason::ServerStops);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts a message into the inbox. Its sender is acknowledged when the row is stored.
+    fn deliver(&mut self, Delivered { message, key, tickets, done }: Delivered) {
+        if let Some(failure) = self.store_failure() {
+            return drop(done.send(Err(failure)));
+        }
+        // What waits for one task counts like what waits for its agent.
+        if self.inbox.len() >= self.agency.hosted.limits.queue.max(1) {
+            return drop(done.send(Err(Error::Busy(self.lease.key.agent.clone()))));
+        }
+        self.drop_abandoned_question();
+        let purpose = match sabir_model::purpose(&self.standing, &message, self.question_state()) {
+            Ok(purpose) => purpose,
+            Err(refusal) => return self.refuse(done, refusal),
+        };
+        if purpose == Purpose::Answer
+            && let Some(question) = self.turn.as_mut().and_then(|turn| turn.question.as_mut())
+        {
+            question.is_answered = true;
+        }
+        self.tickets.extend(tickets);
+        self.pending.side_rows.extend(key.clone().map(Beside::Key));
+        self.pending.side_rows.push(Beside::InboxAdd(message.clone()));
+        self.pending.acks.push(Ack::message(done, message.clone(), key));
+        self.inbox.push_back(InboxMessage { message, purpose, row: InboxRow::Pending });
+    }
+
+    /// Stops the run at once, or ends a task that nobody runs.
+    fn cancel(&mut self, done: Done) {
+        if self.standing.state.is_terminal() {
+            return self.refuse(done, Error::NotCancelable(self.lease.key.task.clone()));
+        }
+        let failure = self.store_failure();
+        match &mut self.turn {
+            Some(turn) => {
+                let is_first = turn.stop(StopReason::Canceled);
+                match failure {
+                    Some(failure) => return drop(done.send(Err(failure))),
+                    // After a crash the task is not run again, whatever recovery would do with it.
+                    None if is_first => self.pending.side_rows.push(Beside::CancelRequested),
+                    None => {}
+                }
+                self.cancels.push(done);
+            }
+            None => {
+                let mut unread = std::mem::take(&mut self.unused_answers);
+                unread.extend(self.take_inbox());
+                self.withheld = None;
+                self.decide(Command::Cancel { unread });
+                match failure {
+                    Some(failure) => drop(done.send(Err(failure))),
+                    None => self.pending.acks.push(Ack::cancel(done)),
+                }
+            }
+        }
+    }
+
+    fn question_state(&self) -> QuestionState {
+        match self.turn.as_ref().and_then(|turn| turn.question.as_ref()) {
+            Some(question) if !question.is_answered => QuestionState::Open,
+            _ => QuestionState::NotOpen,
+        }
+    }
+}

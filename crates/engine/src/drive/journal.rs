@@ -1,0 +1,40 @@
+//! What the operator's log says of a task: that it was accepted, asks, and how it ended. Never what was said.
+
+use std::sync::Arc;
+
+use sabir_model::{Event, State};
+
+use super::Driver;
+use crate::LogEntry;
+
+/// One line for each event that changes what somebody has to do about the task.
+pub(super) fn tell(driver: &Driver, stored: &[Arc<LogEntry>]) {
+    if !tracing::enabled!(tracing::Level::INFO) {
+        return;
+    }
+    let key = &driver.lease.key;
+    let (task, agent, context, caller) = (&key.task, &key.agent, &driver.context, &key.owner);
+    for entry in stored {
+        let (state, time) = match &entry.event {
+            Event::Created(_) => {
+                tracing::info!(%task, %agent, %context, %caller, "task accepted");
+                continue;
+            }
+            Event::Status(change) => (change.status.state, change.status.time),
+            Event::Artifact(_) => continue,
+        };
+        let millis = || {
+            let created = driver.lease.look(|task| task.created).unwrap_or(time);
+            time.as_millis().saturating_sub(created.as_millis())
+        };
+        match state {
+            State::Submitted | State::Working => {}
+            State::InputRequired => tracing::info!(%task, %agent, %context, %caller, "task asks its caller"),
+            State::AuthRequired => tracing::info!(%task, %agent, %context, %caller, "task asks for authorization"),
+            State::Completed => tracing::debug!(%task, %agent, %context, %caller, millis = millis(), "task completed"),
+            State::Failed => tracing::info!(%task, %agent, %context, %caller, millis = millis(), "task failed"),
+            State::Canceled => tracing::info!(%task, %agent, %context, %caller, millis = millis(), "task canceled"),
+            State::Rejected => tracing::info!(%task, %agent, %context, %caller, millis = millis(), "task rejected"),
+        }
+    }
+}

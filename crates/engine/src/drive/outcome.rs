@@ -1,0 +1,125 @@
+//! How turns and tasks end.
+
+use std::sync::Arc;
+
+use sabir_model::{Command, Cost, Error, Message, MessageId, Part, Role};
+use sabir_store::Beside;
+
+use super::active_turn::{StopReason, Worked};
+use super::append::Ack;
+use super::{Driver, LetGo};
+use crate::AgentError;
+use crate::engine::{Recovery, new_id};
+use crate::turn::Outcome;
+
+impl Driver {
+    /// The agent's turn is over, or was ended. `None`: it did not stop when it was told to.
+    pub(super) fn end_turn(&mut self, worked: Option<Worked>) {
+        let Some(turn) = self.turn.take() else { return };
+        let is_parked = turn.is_parked();
+        let outcome = match (turn.stop_reason, turn.last_word, worked) {
+            (None, _, Some(Ok(Ok(outcome)))) => outcome,
+            // It had said how its work ended; what came after that was tidying up.
+            (_, Some(outcome), _) => outcome,
+            (Some(StopReason::Canceled), None, _) => Outcome::Canceled(Vec::new()),
+            (Some(StopReason::TimedOut(reason)), None, _) => failure(reason),
+            (Some(StopReason::StoreFailed), None, _) => failure("the server could not store the task"),
+            (Some(StopReason::ServerStops), None, _) if is_parked && self.agency.hosted.agent.resumes() => {
+                self.let_go = Some(LetGo::StaysParked);
+                return;
+            }
+            (Some(StopReason::ServerStops), None, _) => return self.interrupt(),
+            (None, None, Some(Ok(Err(AgentError(reason))))) => failure(reason),
+            (None, None, Some(Err(_))) => {
+                tracing::error!(task = %self.lease.key.task, agent = %self.lease.key.agent, "the agent panicked");
+                failure("the agent crashed")
+            }
+            (None, None, None) => failure("the agent stopped without an answer"),
+        };
+        let is_canceled = matches!(outcome, Outcome::Canceled(_));
+        for done in std::mem::take(&mut self.cancels) {
+            let ack = match is_canceled {
+                true => Ack::cancel(done),
+                false => Ack::refusal(done, Error::NotCancelable(self.lease.key.task.clone())),
+            };
+            self.pending.acks.push(ack);
+        }
+        self.set_unused_answers_apart();
+        // A task is not settled before its inbox is empty; a failure settles it whatever waits.
+        let may_go_on = matches!(outcome, Outcome::Completed(_) | Outcome::InputRequired(_) | Outcome::AuthRequired(_));
+        if may_go_on && !self.inbox.is_empty() {
+            self.reset_attempts();
+            self.withheld = Some(outcome);
+        } else {
+            self.finish(outcome);
+        }
+    }
+
+    /// The last turn left its outcome open for messages that are not there any more, or that nobody will read.
+    /// `false`: there is nothing to settle.
+    pub(super) fn settle_withheld(&mut self) -> bool {
+        let Some(outcome) = self.withheld.take().filter(|_| self.let_go.is_none()) else { return false };
+        if self.inbox.is_empty() {
+            self.finish(outcome);
+        } else {
+            self.interrupt();
+        }
+        true
+    }
+
+    /// The server stops before the task is through.
+    pub(super) fn interrupt(&mut self) {
+        match self.core.settings.recovery {
+            Recovery::Requeue => self.let_go = Some(LetGo::ForNextStart),
+            Recovery::Fail => self.finish(failure("interrupted: the server was stopped")),
+        }
+    }
+
+    pub(super) fn finish(&mut self, outcome: Outcome) {
+        let mut unread = std::mem::take(&mut self.unused_answers);
+        match outcome {
+            Outcome::Completed(_) | Outcome::InputRequired(_) | Outcome::AuthRequired(_) => {}
+            Outcome::Failed(_) | Outcome::Rejected(_) | Outcome::Canceled(_) => unread.extend(self.take_inbox()),
+        }
+        self.reset_attempts();
+        let tells_cost = matches!(outcome, Outcome::Failed(_) | Outcome::Rejected(_));
+        // Where a turn came to nothing, its cost is told with the reason; else it is on what the turn made.
+        let cost = self.usage.filter(|_| tells_cost).map(|usage| {
+            let duration_ms = self.began.elapsed().as_millis() as u64;
+            Cost { usage, duration_ms, is_success: false }
+        });
+        let outcome = outcome.map(|parts| {
+            let mut message = (!parts.is_empty()).then(|| self.speak(parts))?;
+            if let Some(cost) = cost {
+                cost.note_on_message(&mut message);
+            }
+            Some(Arc::new(message))
+        });
+        let usage = self.usage;
+        self.decide(Command::Finish { outcome, usage, unread });
+    }
+
+    /// The turn that recovery had started is through.
+    fn reset_attempts(&mut self) {
+        if std::mem::take(&mut self.attempts) > 0 {
+            self.pending.side_rows.push(Beside::Attempts(0));
+        }
+    }
+
+    /// A message of the agent's, for a status.
+    pub(super) fn speak(&self, parts: Vec<Part>) -> Message {
+        Message {
+            task: Some(self.lease.key.task.clone()),
+            context: Some(self.context.clone()),
+            ..Message::new(new_id(MessageId::parse), Role::Agent, parts)
+        }
+    }
+
+    pub(super) fn speak_if_any(&self, parts: Vec<Part>) -> Option<Arc<Message>> {
+        (!parts.is_empty()).then(|| Arc::new(self.speak(parts)))
+    }
+}
+
+pub(crate) fn failure(reason: impl Into<String>) -> Outcome {
+    Outcome::Failed(vec![Part::text(reason)])
+}

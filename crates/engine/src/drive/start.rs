@@ -1,0 +1,179 @@
+//! What a driver begins with, and how it puts that down.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use sabir_model::{
+    Birth, Command, ContextId, Created, Error, Event, IdempotencyKey, Message, Purpose, Standing, Task, TaskBirth,
+};
+use sabir_store::Beside;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::append::{Ack, PendingAppend};
+use super::{Control, Driver, InboxMessage, InboxRow};
+use crate::engine::{Agency, Core};
+use crate::feed::Lease;
+use crate::flight::Ticket;
+use crate::schedule::Room;
+use crate::turn::Outcome;
+
+/// What a driver begins with.
+pub(crate) enum Start {
+    /// A task that does not exist yet.
+    Create { created: Created, context: ContextId, born: Birth, key: Option<IdempotencyKey> },
+    /// A message for a task at rest.
+    Deliver { message: Arc<Message>, key: Option<IdempotencyKey> },
+    /// A task that an earlier process left behind. `first` begins its turn if it is in the history already; else the
+    /// oldest message of the inbox does.
+    Again { first: Option<Arc<Message>>, inbox: Vec<Arc<Message>>, attempts: u32 },
+    /// A task at rest that its caller wants to end.
+    Cancel,
+    /// A task that an earlier process left behind and that ends now.
+    Settle { outcome: Outcome, inbox: Vec<Arc<Message>> },
+}
+
+pub(crate) type Done = oneshot::Sender<Result<(), Error>>;
+
+/// A task that has been taken, and what is to be done with it.
+pub(crate) struct Assignment {
+    pub(crate) lease: Lease,
+    pub(crate) control: mpsc::UnboundedReceiver<Control>,
+    pub(crate) start: Start,
+    /// `None` where nothing is to be run.
+    pub(crate) room: Option<Room>,
+    /// Kept until the task is at rest.
+    pub(crate) tickets: Vec<Ticket>,
+    /// Answered when what the driver begins with is stored.
+    pub(crate) done: Option<Done>,
+}
+
+/// Whether what a driver begins with can still be taken back, because nobody has been told of it.
+pub(super) enum FirstAppend {
+    /// It makes the task.
+    Birth(NewBirth),
+    /// It wakes a task at rest: a message, or a cancel.
+    Wake,
+    /// It is stored.
+    Done,
+}
+
+pub(super) struct NewBirth {
+    pub(super) birth: TaskBirth,
+    pub(super) key: Option<IdempotencyKey>,
+}
+
+/// Where the message is that the first turn works on.
+pub(super) enum FirstMessage {
+    InHistory(Arc<Message>),
+    InInbox,
+    /// There is nothing to run.
+    Nothing,
+}
+
+impl Driver {
+    pub(super) fn new(
+        core: &Arc<Core>,
+        agency: &Arc<Agency>,
+        assignment: Assignment,
+    ) -> (Box<Self>, FirstMessage, Option<Room>) {
+        let Assignment { lease, control, start, room, tickets, done } = assignment;
+        let key = lease.key.clone();
+        let known = |task: &Task| (task.context.clone(), task.metadata.clone());
+        let (context, metadata, standing, first_append) = match &start {
+            Start::Create { created, context, born, key: idempotency } => {
+                let (agent, owner) = (key.agent.clone(), key.owner.clone());
+                let birth = TaskBirth { context: context.clone(), agent, owner, born: *born };
+                let first_append = FirstAppend::Birth(NewBirth { birth, key: idempotency.clone() });
+                (context.clone(), created.metadata.clone(), Standing::new(key.task.clone()), first_append)
+            }
+            Start::Deliver { .. } | Start::Cancel | Start::Again { .. } | Start::Settle { .. } => {
+                let (context, metadata) = lease.look(known).expect("a task that has been taken is loaded");
+                let mut standing = lease.standing().expect("a task that has been taken is loaded");
+                if matches!(start, Start::Settle { .. }) && standing.state.is_terminal() {
+                    // The store shows a damaged task as failed, which its row does not say yet.
+                    standing = Standing::unreadable(key.task.clone(), standing.seq);
+                }
+                let first_append = match start {
+                    Start::Deliver { .. } | Start::Cancel => FirstAppend::Wake,
+                    _ => FirstAppend::Done,
+                };
+                (context, metadata, standing, first_append)
+            }
+        };
+        // In a box of its own: a future that held it by value would be copied with it on its way to the scheduler.
+        let mut driver = Box::new(Driver {
+            core: core.clone(),
+            agency: agency.clone(),
+            no: lease.no(),
+            lease,
+            context,
+            stored: standing.seq,
+            standing,
+            first_append,
+            control,
+            pending: PendingAppend::default(),
+            storing: None,
+            inbox: VecDeque::new(),
+            unused_answers: Vec::new(),
+            permit: None,
+            turn: None,
+            cancels: Vec::new(),
+            usage: None,
+            began: Instant::now(),
+            metadata,
+            tickets,
+            withheld: None,
+            attempts: 0,
+            is_settling: false,
+            has_given_up: false,
+            let_go: None,
+        });
+        let first = driver.put_down(start, matches!(room, Some(Room::Now(_))));
+        driver.pending.acks.extend(done.map(Ack::plain));
+        (driver, first, room)
+    }
+
+    /// Puts down what the driver begins with, to be stored; says where its first message is.
+    fn put_down(&mut self, start: Start, has_place: bool) -> FirstMessage {
+        match start {
+            Start::Create { created, .. } => {
+                let message = created.message.clone();
+                self.record(Event::Created(created));
+                FirstMessage::InHistory(message)
+            }
+            Start::Deliver { message, key } => {
+                self.pending.side_rows.extend(key.map(Beside::Key));
+                if !has_place {
+                    self.pending.side_rows.push(Beside::InboxAdd(message.clone()));
+                }
+                let row = if has_place { InboxRow::None } else { InboxRow::Pending };
+                self.inbox.push_back(InboxMessage { message, purpose: Purpose::NextTurn, row });
+                FirstMessage::InInbox
+            }
+            Start::Again { first, inbox, attempts } => {
+                self.inherit_inbox(inbox);
+                if attempts > 0 {
+                    self.attempts = attempts;
+                    self.pending.side_rows.push(Beside::Attempts(attempts));
+                }
+                first.map_or(FirstMessage::InInbox, FirstMessage::InHistory)
+            }
+            Start::Cancel => {
+                let unread = self.take_inbox();
+                self.decide(Command::Cancel { unread });
+                FirstMessage::Nothing
+            }
+            Start::Settle { outcome, inbox } => {
+                self.inherit_inbox(inbox);
+                self.finish(outcome);
+                FirstMessage::Nothing
+            }
+        }
+    }
+
+    fn inherit_inbox(&mut self, inbox: Vec<Arc<Message>>) {
+        let stored = |message| InboxMessage { message, purpose: Purpose::NextTurn, row: InboxRow::Stored };
+        self.inbox.extend(inbox.into_iter().map(stored));
+    }
+}

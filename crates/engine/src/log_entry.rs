@@ -1,0 +1,72 @@
+//! An event on its way to its readers, spelled at most once per dialect.
+
+use std::sync::Mutex;
+
+use bytes::Bytes;
+use sabir_model::{Artifact, Content, Event, Json, Message, Part, Seq, Task};
+
+use crate::sharded::lock;
+
+pub struct LogEntry {
+    pub seq: Seq,
+    pub event: Event,
+    /// What readers have made of it, by their slot. The engine never looks inside.
+    spelled: Mutex<Vec<(usize, Bytes)>>,
+}
+
+impl LogEntry {
+    pub(crate) fn new(seq: Seq, event: Event) -> Self {
+        Self { seq, event, spelled: Mutex::default() }
+    }
+
+    /// The spelling of this slot, made by the first reader who asks.
+    pub fn spelled(&self, slot: usize, spell: impl FnOnce(&Event) -> Vec<u8>) -> Bytes {
+        let mut spelled = lock(&self.spelled);
+        if let Some((_, bytes)) = spelled.iter().find(|(known, _)| *known == slot) {
+            return bytes.clone();
+        }
+        let bytes = Bytes::from(spell(&self.event));
+        spelled.push((slot, bytes.clone()));
+        bytes
+    }
+
+    /// About how much memory it holds.
+    pub(crate) fn weight(&self) -> usize {
+        let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.as_str().len());
+        256 + match &self.event {
+            Event::Created(created) => message_weight(&created.message) + json(&created.metadata),
+            Event::Status(change) => {
+                let messages = change.status.message.iter().chain(&change.input);
+                messages.map(|message| message_weight(message)).sum::<usize>() + json(&change.metadata)
+            }
+            Event::Artifact(chunk) => artifact_weight(&chunk.artifact) + json(&chunk.metadata),
+        }
+    }
+}
+
+/// About how much memory a whole task holds.
+pub(crate) fn task_weight(task: &Task) -> usize {
+    let messages = task.history.iter().chain(&task.status.message).map(|message| message_weight(message));
+    let artifacts = task.artifacts.iter().map(|artifact| artifact_weight(artifact));
+    512 + messages.sum::<usize>() + artifacts.sum::<usize>()
+}
+
+pub(crate) fn artifact_weight(artifact: &Artifact) -> usize {
+    parts_weight(&artifact.parts) + artifact.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len())
+}
+
+pub(crate) fn message_weight(message: &Message) -> usize {
+    let metadata = [&message.metadata, &message.request_metadata];
+    let metadata = metadata.into_iter().flatten().map(|metadata| metadata.as_str().len());
+    parts_weight(&message.parts) + metadata.sum::<usize>()
+}
+
+pub(crate) fn parts_weight(parts: &[Part]) -> usize {
+    let content = |part: &Part| match &part.content {
+        Content::Text(text) | Content::Url(text) => text.len(),
+        Content::Bytes(bytes) => bytes.as_str().len(),
+        Content::Data(data) => data.as_str().len(),
+    };
+    let metadata = |part: &Part| part.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
+    parts.iter().map(|part| 64 + content(part) + metadata(part)).sum()
+}

@@ -1,0 +1,99 @@
+//! Tasks that are read from the store: each once for all who ask for it at the same time.
+//!
+//! A large task is remembered for as long as somebody holds it, for example because its reply is read slowly. Whoever
+//! asks meanwhile shares it, so a hundred slow readers of one task cost the memory of one.
+
+use std::sync::{Arc, Weak};
+
+use sabir_model::Task;
+use sabir_store::{Store, StoreError};
+use tokio::sync::OnceCell;
+
+use crate::log_entry::task_weight;
+use crate::sharded::Sharded;
+use crate::topic::TopicKey;
+
+/// A smaller task is not worth remembering.
+const WORTH_SHARING: usize = 64 * 1024;
+/// When a piece of the map has more entries than this, those whose readers have gone are removed.
+const TIDY_ABOVE: usize = 64;
+
+pub(crate) struct SharedReads {
+    reads: Sharded<TopicKey, Read>,
+}
+
+enum Read {
+    /// Somebody reads it at this moment.
+    UnderWay(Weak<Reading>),
+    /// Somebody holds it.
+    Held(Weak<Task>),
+}
+
+type Reading = OnceCell<Option<Arc<Task>>>;
+
+enum Place {
+    First(Arc<Reading>),
+    Joined(Arc<Reading>),
+    Held(Arc<Task>),
+}
+
+impl SharedReads {
+    pub(crate) fn new() -> Self {
+        Self { reads: Sharded::new() }
+    }
+
+    pub(crate) async fn get(&self, store: &dyn Store, key: &TopicKey) -> Result<Option<Arc<Task>>, StoreError> {
+        let (reading, is_first) = match self.place(key) {
+            Place::Held(task) if self.is_newest(store, key, &task).await? => return Ok(Some(task)),
+            Place::Held(_) => (Arc::default(), true),
+            Place::First(reading) => (reading, true),
+            Place::Joined(reading) => (reading, false),
+        };
+        let read = reading.get_or_try_init(|| async {
+            let task = store.get(&key.owner, Some(&key.agent), &key.task).await?;
+            Ok::<_, StoreError>(task.map(Arc::new))
+        });
+        let task = read.await?.clone();
+        if is_first {
+            self.remember(key, task.as_ref());
+            return Ok(task);
+        }
+        // A read that was under way already may be older than what the caller knows of.
+        match task {
+            Some(task) if self.is_newest(store, key, &task).await? => Ok(Some(task)),
+            _ => Ok(store.get(&key.owner, Some(&key.agent), &key.task).await?.map(Arc::new)),
+        }
+    }
+
+    fn place(&self, key: &TopicKey) -> Place {
+        let mut shard = self.reads.shard(key);
+        let known = shard.get(key).and_then(|read| match read {
+            Read::UnderWay(reading) => reading.upgrade().map(Place::Joined),
+            Read::Held(task) => task.upgrade().map(Place::Held),
+        });
+        known.unwrap_or_else(|| {
+            let reading = Arc::default();
+            shard.insert(key.clone(), Read::UnderWay(Arc::downgrade(&reading)));
+            Place::First(reading)
+        })
+    }
+
+    async fn is_newest(&self, store: &dyn Store, key: &TopicKey, task: &Task) -> Result<bool, StoreError> {
+        let row = store.find(&key.owner, Some(&key.agent), &key.task).await?;
+        Ok(row.is_some_and(|row| row.seq == task.seq))
+    }
+
+    fn remember(&self, key: &TopicKey, task: Option<&Arc<Task>>) {
+        let mut shard = self.reads.shard(key);
+        match task.filter(|task| task_weight(task) >= WORTH_SHARING) {
+            Some(task) => drop(shard.insert(key.clone(), Read::Held(Arc::downgrade(task)))),
+            None => drop(shard.remove(key)),
+        }
+        if shard.len() > TIDY_ABOVE {
+            shard.retain(|_, read| match read {
+                Read::UnderWay(reading) => reading.strong_count() > 0,
+                Read::Held(task) => task.strong_count() > 0,
+            });
+        }
+    }
+}
