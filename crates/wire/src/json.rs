@@ -1,17 +1,28 @@
 //! The door for JSON text.
 //!
 //! `check_text` sees every body once, before anything reads it. `read` turns text into a wire struct; only when
-//! that fails is the text read a second time, to learn the name of the field.
+//! that fails is the text read again, to learn the name of the field.
+//!
+//! All of wire reads and writes JSON through this file (the lint in `clippy.toml` sees to that), so that `work` sees
+//! every byte that is visited.
+
+use std::fmt;
+use std::ops::ControlFlow;
 
 use sabir_model::{Error, MAX_DEPTH};
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::error::Category;
+use serde_json::value::RawValue;
+
+use crate::work;
 
 /// Of the caller's input, so many characters may come back in an error.
 const MAX_REPEATED: usize = 200;
 
 /// UTF-8, and nowhere nested deeper than 128 levels, carried JSON included.
 pub fn check_text(bytes: &[u8]) -> Result<&str, Error> {
+    work::visit(bytes.len());
     let text = std::str::from_utf8(bytes).map_err(|_| Error::NotJson("it is not UTF-8".to_owned()))?;
     // Most bodies have fewer brackets than there may be levels, and counting is much cheaper than following.
     let brackets = bytes.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
@@ -23,6 +34,7 @@ pub fn check_text(bytes: &[u8]) -> Result<&str, Error> {
 
 /// Brackets in strings do not count. Whether they match is for the parser to say.
 fn depth(bytes: &[u8]) -> usize {
+    work::visit(bytes.len());
     let (mut depth, mut deepest) = (0usize, 0usize);
     let mut rest = bytes.iter();
     while let Some(byte) = rest.next() {
@@ -48,14 +60,65 @@ fn depth(bytes: &[u8]) -> usize {
 }
 
 pub fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Error> {
-    match serde_json::from_str(text) {
+    match parse(text) {
         Ok(value) => Ok(value),
         Err(error) => Err(explain::<T>(text, &error)),
     }
 }
 
+/// The same for whoever has words of its own for what goes wrong.
+#[allow(clippy::disallowed_methods, reason = "here is where it is counted")]
+pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, serde_json::Error> {
+    work::visit(text.len());
+    serde_json::from_str(text)
+}
+
+/// A member as it stands in the text, the name with its quotes.
+pub(crate) struct Member<'t> {
+    pub(crate) name: &'t str,
+    pub(crate) value: &'t RawValue,
+}
+
+/// Shows the members of an object, in one pass that ends when nobody wants more. What is no object has none.
+pub(crate) fn each_member<'t>(text: &'t str, see: impl FnMut(Member<'t>) -> ControlFlow<()>) {
+    struct Each<F>(F);
+
+    impl<'t, F: FnMut(Member<'t>) -> ControlFlow<()>> Visitor<'t> for Each<F> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'t>>(mut self, mut map: A) -> Result<(), A::Error> {
+            while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+                work::visit(name.get().len() + value.get().len());
+                if (self.0)(Member { name: name.get(), value }).is_break() {
+                    return Err(A::Error::custom("enough was seen"));
+                }
+            }
+            Ok(())
+        }
+    }
+
+    if text.starts_with('{') {
+        // An error ends the pass, and the text was read before: it is JSON.
+        let _ = serde_json::Deserializer::from_str(text).deserialize_map(Each(see));
+    }
+}
+
+/// Text that was put together from JSON and is JSON.
+#[allow(clippy::disallowed_methods, reason = "here is where it is counted")]
+pub(crate) fn carry(text: String) -> Box<RawValue> {
+    work::visit(text.len());
+    RawValue::from_string(text).expect("it was made of JSON")
+}
+
+#[allow(clippy::disallowed_methods, reason = "here is where it is counted")]
 pub fn write<T: Serialize>(value: &T, out: &mut Vec<u8>) {
-    serde_json::to_writer(out, value).expect("a wire struct has text for names, and memory takes it all");
+    let start = out.len();
+    serde_json::to_writer(&mut *out, value).expect("a wire struct has text for names, and memory takes it all");
+    work::visit(out.len() - start);
 }
 
 /// The slow way, which knows where the mistake is.
@@ -65,6 +128,7 @@ fn explain<'a, T: Deserialize<'a>>(text: &'a str, error: &serde_json::Error) -> 
     if error.classify() != Category::Data {
         return Error::NotJson(short(&message));
     }
+    work::visit(text.len());
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let path = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
         Ok(_) => String::new(),

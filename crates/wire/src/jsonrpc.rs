@@ -140,7 +140,7 @@ fn is_spelled_task_id(params: &str) -> bool {
         #[serde(rename = "taskId")]
         task_id: Option<IgnoredAny>,
     }
-    serde_json::from_str::<Ids>(params).is_ok_and(|ids| ids.task_id.is_some() && ids.id.is_none())
+    json::parse::<Ids>(params).is_ok_and(|ids| ids.task_id.is_some() && ids.id.is_none())
 }
 
 #[cfg(test)]

@@ -3,10 +3,13 @@
 //! A dialect says how a noun is spelled; a binding says how a call is carried. Each dialect maps straight
 //! to the model. Nothing here knows tokio, a socket or a store.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 mod dialect;
 mod head;
 
 pub mod json;
+mod work;
 
 mod asked;
 mod heard;

@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use crate::work;
+
 /// One segment of a path. `None`: an escape is broken, or the bytes are not UTF-8.
 pub(crate) fn segment(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
@@ -27,6 +29,7 @@ pub(crate) fn parameters(query: Option<&str>) -> impl Iterator<Item = (&str, &st
 }
 
 fn unescape(bytes: &[u8]) -> Option<String> {
+    work::visit(bytes.len());
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     loop {

@@ -1,10 +1,13 @@
 //! What 0.1 tells of security: the names of schemes, and for some of them where to read on.
 
+use std::collections::{HashMap, HashSet};
+
 use sabir_model as model;
 use sabir_model::SecurityKind;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
+use crate::json;
 use crate::spelling::{Several, Text, given, object};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -27,8 +30,11 @@ impl<'a> Authentication<'a> {
         }
         let (mut http, mut others) = (Vec::new(), Vec::new());
         let mut credentials: Option<Text<'_>> = None;
+        let schemes: HashMap<&str, &model::SecurityScheme> =
+            card.security_schemes.iter().rev().map(|(name, scheme)| (name.as_str(), scheme)).collect();
+        let mut named: HashSet<&str> = HashSet::new();
         for (name, _) in card.security.iter().flat_map(|requirement| &requirement.schemes) {
-            let Some((_, scheme)) = card.security_schemes.iter().find(|(known, _)| known == name) else { continue };
+            let Some(scheme) = schemes.get(name.as_str()) else { continue };
             let (list, name, url): (&mut Vec<Text<'_>>, &str, Option<&String>) = match &scheme.kind {
                 SecurityKind::Http { scheme, .. } => (&mut http, scheme, None),
                 SecurityKind::ApiKey { .. } => (&mut others, "ApiKey", None),
@@ -37,7 +43,7 @@ impl<'a> Authentication<'a> {
                 SecurityKind::MutualTls => (&mut others, "MutualTLS", None),
             };
             credentials = credentials.or(url.map(Text::from));
-            if !list.iter().any(|known| known.as_str() == name) {
+            if named.insert(name) {
                 list.push(name.into());
             }
         }
@@ -53,15 +59,17 @@ impl<'a> Authentication<'a> {
         let credentials = given(self.credentials);
         let mut schemes: Vec<(String, model::SecurityScheme)> = Vec::new();
         for name in self.schemes.into_read().into_iter().map(Text::into_string) {
+            // Upper and lower case mean the same here, so there are five of them at most.
+            if schemes.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name)) {
+                continue;
+            }
             let kind = match (name.to_ascii_lowercase().as_str(), &credentials) {
                 ("bearer" | "basic" | "digest", _) => SecurityKind::Http { scheme: name.clone(), bearer_format: None },
                 ("oauth2", url) => SecurityKind::OAuth2 { flows: Vec::new(), metadata_url: url.clone() },
                 ("openidconnect", Some(url)) => SecurityKind::OpenIdConnect { url: url.clone() },
                 _ => continue,
             };
-            if !schemes.iter().any(|(known, _)| *known == name) {
-                schemes.push((name, model::SecurityScheme { description: None, kind }));
-            }
+            schemes.push((name, model::SecurityScheme { description: None, kind }));
         }
         let requirement = |name: &String| model::Requirement { schemes: vec![(name.clone(), Vec::new())] };
         let security = schemes.iter().map(|(name, _)| requirement(name)).collect();
@@ -75,5 +83,5 @@ where
     D: Deserializer<'de>,
 {
     let told = <&'de RawValue>::deserialize(deserializer)?;
-    Ok(serde_json::from_str(told.get()).ok())
+    Ok(json::parse(told.get()).ok())
 }

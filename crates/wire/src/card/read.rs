@@ -1,5 +1,7 @@
 //! Reading a card of any generation: interfaces of 1.0 where it has some, else the one address of 0.x.
 
+use std::collections::HashSet;
+
 use sabir_model as model;
 use sabir_model::Error;
 
@@ -7,6 +9,8 @@ use super::entry::{Capabilities, Card, Extension, Interface, Provider, Signature
 use super::{requirement, security};
 use crate::json;
 use crate::spelling::{Problems, Several, Text, given};
+
+const LONGEST_VERSION: usize = 32;
 
 pub fn read(text: &str) -> Result<model::Card, Error> {
     Ok(json::read::<Card>(text)?.try_into()?)
@@ -67,12 +71,20 @@ fn read_interfaces(card: &mut Card<'_>, problems: &mut Problems) -> Vec<model::I
     // Before 0.3 a card did not have to tell its version; such a peer is probed, 0.2 first.
     let version = given(card.protocol_version.take()).unwrap_or_else(|| "0.2".to_owned());
     let version = version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+    // Every interface gets a copy of it.
+    if version.len() > LONGEST_VERSION {
+        problems.add("protocolVersion", "is no version of the protocol");
+        return Vec::new();
+    }
     let Some(url) = problems.required_text("url", card.url.take()) else { return Vec::new() };
     let binding = given(card.preferred_transport.take()).unwrap_or_else(|| "JSONRPC".to_owned());
+    let mut known: HashSet<[Text<'_>; 2]> = HashSet::from([[url.clone().into(), binding.clone().into()]]);
     let mut interfaces = vec![model::Interface { url, binding, version: version.clone(), tenant: None }];
     for other in card.additional_interfaces.take().unwrap_or_default() {
-        let (Some(url), Some(binding)) = (given(other.url), given(other.transport)) else { continue };
-        if !interfaces.iter().any(|known| known.url == url && known.binding == binding) {
+        let (Some(url), Some(binding)) = (other.url, other.transport) else { continue };
+        if known.insert([url.clone(), binding.clone()])
+            && let (Some(url), Some(binding)) = (given(Some(url)), given(Some(binding)))
+        {
             interfaces.push(model::Interface { url, binding, version: version.clone(), tenant: None });
         }
     }

@@ -172,7 +172,7 @@ impl Spoken {
             Spoken::Assistant => ASSISTANT,
             Spoken::System => SYSTEM,
         };
-        Json::parse(text).ok()
+        Some(json::carry(text.to_owned()).into())
     }
 
     /// Who says this part of a message.
@@ -201,7 +201,7 @@ fn read_decisions(decisions: &[Carried<'_>], problems: &mut Problems) -> Vec<Ver
     let mut verdicts = Vec::new();
     for (at, carried) in decisions.iter().enumerate() {
         let place = format!("decisions[{at}]");
-        let Ok(decision) = serde_json::from_str::<Decision<'_>>(carried.as_str()) else {
+        let Ok(decision) = json::parse::<Decision<'_>>(carried.as_str()) else {
             problems.add(&place, "must be an object with target_id, decision_id, action and result");
             continue;
         };
@@ -218,7 +218,7 @@ fn read_decisions(decisions: &[Carried<'_>], problems: &mut Problems) -> Vec<Ver
             }
         };
         let id = target.zip(decision.decision_id.map(Text::into_string).filter(|id| !id.is_empty()));
-        verdicts.push(Verdict { id, words, decision: Json::parse(carried.as_str()).expect("it was read as JSON") });
+        verdicts.push(Verdict { id, words, decision: carried.clone().into() });
     }
     verdicts
 }
@@ -234,11 +234,11 @@ fn words_of(result: Option<&str>) -> String {
         approved: Option<&'a RawValue>,
     }
     let Some(result) = result else { return YES.to_owned() };
-    if let Ok(answer) = serde_json::from_str::<String>(result) {
+    if let Ok(answer) = json::parse::<String>(result) {
         return answer;
     }
     let is_yes = result == "true"
-        || serde_json::from_str::<Approval<'_>>(result)
+        || json::parse::<Approval<'_>>(result)
             .is_ok_and(|approval| result.starts_with('{') && approval.approved.is_none_or(|word| word.get() == "true"));
     if is_yes { YES.to_owned() } else { NO.to_owned() }
 }

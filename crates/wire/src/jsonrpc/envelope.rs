@@ -10,6 +10,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
+use crate::json;
+
 #[derive(Debug)]
 pub struct Request<'a> {
     /// JSON: a string, an integer or null.
@@ -87,7 +89,7 @@ fn read(text: &str) -> Result<Envelope<'_>, Error> {
     if text.trim_start().starts_with('[') {
         return Err(if_json(text, "batches are not supported"));
     }
-    serde_json::from_str(text).map_err(|error| match error.classify() {
+    json::parse(text).map_err(|error| match error.classify() {
         Category::Data if text.trim_start().starts_with('{') => if_json(text, &error.to_string()),
         Category::Data => if_json(text, "a request is a JSON object"),
         Category::Syntax | Category::Eof | Category::Io => Error::NotJson(error.to_string()),
@@ -96,7 +98,7 @@ fn read(text: &str) -> Result<Envelope<'_>, Error> {
 
 /// The reader stops at the first fault; what follows may show that there was no JSON to begin with.
 fn if_json(text: &str, why: &str) -> Error {
-    match serde_json::from_str::<&RawValue>(text) {
+    match json::parse::<&RawValue>(text) {
         Ok(_) => Error::InvalidRequest(why.to_owned()),
         Err(error) => Error::NotJson(error.to_string()),
     }
@@ -110,9 +112,5 @@ fn is_id(json: &str) -> bool {
 /// Some clients escape the slash in a method's name.
 fn as_text(json: &RawValue) -> Option<Cow<'_, str>> {
     let inner = json.get().strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') {
-        serde_json::from_str(json.get()).ok().map(Cow::Owned)
-    } else {
-        Some(Cow::Borrowed(inner))
-    }
+    if inner.contains('\\') { json::parse(json.get()).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }

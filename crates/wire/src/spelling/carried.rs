@@ -1,10 +1,13 @@
 //! JSON that is only carried: read and written as the text it is.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 
 use sabir_model::Json;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
+
+use crate::json;
 
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
@@ -17,6 +20,17 @@ impl Carried<'_> {
 
     pub(crate) fn is_object(&self) -> bool {
         self.as_str().starts_with('{')
+    }
+
+    /// The value of this member, its name with quotes, if it is all that the object has.
+    pub(crate) fn only_member(&self, name: &str) -> Option<&RawValue> {
+        let mut only = None;
+        json::each_member(self.as_str(), |member| {
+            let is_first = only.is_none() && member.name == name;
+            only = is_first.then_some(member.value);
+            if is_first { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        only
     }
 
     pub(crate) fn is_null(&self) -> bool {

@@ -1,5 +1,6 @@
 //! A JSON object whose member names are data, in the order they came.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -49,9 +50,10 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for EntriesVisitor<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut entries: Vec<(Text<'de>, T)> = Vec::new();
+        let mut entries = Vec::new();
+        let mut names: HashSet<Text<'de>> = HashSet::new();
         while let Some(name) = map.next_key::<Text<'de>>()? {
-            if entries.iter().any(|(known, _)| *known == name) {
+            if !names.insert(name.clone()) {
                 return Err(A::Error::custom("holds a member twice"));
             }
             entries.push((name, map.next_value()?));

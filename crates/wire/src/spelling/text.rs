@@ -4,14 +4,33 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use sabir_model::{ArtifactId, ContextId, MessageId, PushConfigId, TaskId};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+use crate::work;
+
+#[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Text<'a>(Cow<'a, str>);
+
+impl PartialEq for Text<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        work::visit(if self.0.len() == other.0.len() { self.0.len() } else { 1 });
+        self.0 == other.0
+    }
+}
+
+impl Eq for Text<'_> {}
+
+impl Hash for Text<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        work::visit(self.0.len());
+        self.0.hash(state);
+    }
+}
 
 impl Text<'_> {
     pub(crate) fn as_str(&self) -> &str {

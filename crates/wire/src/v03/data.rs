@@ -3,13 +3,15 @@
 //!
 //! Metadata is carried JSON, so the flag goes in and out as text and the rest stays byte for byte.
 
+use std::ops::ControlFlow;
+
 use sabir_model::Json;
-use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::spelling::Carried;
+use crate::{json, work};
 
 const FLAG: &str = r#""data_part_compat""#;
 
@@ -57,102 +59,105 @@ impl<'de: 'a, 'a> Deserialize<'de> for Data<'a> {
 
 /// Takes the value out of a flagged `{"value":...}` and the flag out of the metadata; leaves all else as it is.
 pub(crate) fn read_data(data: Carried<'_>, metadata: &mut Option<Json>) -> Json {
-    let flagged = metadata.as_ref().filter(|metadata| metadata.as_str().contains(FLAG));
-    if let Some(carried) = flagged
-        && let Some(unflagged) = without_flag(carried.as_str())
-        && let [Member { name: r#""value""#, value }] = members(data.as_str()).as_slice()
+    // Most metadata has no flag, so most data is not looked into.
+    if let Some(carried) = metadata.as_ref().filter(|metadata| mentions_flag(metadata))
+        && let Some(value) = data.only_member(r#""value""#)
+        && let Rest { is_flagged: true, members } = Rest::of(carried.as_str())
     {
-        let inner = Json::from(*value);
-        *metadata = unflagged;
-        return inner;
+        *metadata = (!members.is_empty()).then(|| json::carry(format!("{{{members}}}")).into());
+        return value.into();
     }
     data.into()
 }
 
+fn mentions_flag(metadata: &Json) -> bool {
+    work::visit(metadata.as_str().len());
+    metadata.is_object() && metadata.as_str().contains(FLAG)
+}
+
 /// The inside of `{"data":...}`, which is how 0.3's ProtoJSON has it; anything else is taken as the data itself.
 pub(crate) fn read_nested(data: Carried<'_>) -> Carried<'_> {
-    match members(data.as_str()).as_slice() {
-        [Member { name: r#""data""#, value }] => Carried::from((*value).to_owned()),
-        _ => data,
+    match data.only_member(r#""data""#) {
+        Some(inner) => inner.to_owned().into(),
+        None => data,
     }
 }
 
 fn flagged(metadata: Option<&Json>) -> Box<RawValue> {
-    let mut text = metadata.filter(|json| json.is_object()).map_or("{}", Json::as_str).to_owned();
     // A flag of the caller's own would be a second one.
-    while let Some(cut) = cut_flag(&text) {
-        text = cut;
-    }
-    let comma = if members(&text).is_empty() { "" } else { "," };
-    text.insert_str(1, &format!("{FLAG}:true{comma}"));
-    RawValue::from_string(text).expect("a member was put into an object")
+    let members = metadata.filter(|json| json.is_object()).map(|json| Rest::of(json.as_str()).members);
+    let members = members.unwrap_or_default();
+    let comma = if members.is_empty() { "" } else { "," };
+    json::carry(format!("{{{FLAG}:true{comma}{members}}}"))
 }
 
-/// The metadata without its flag, if the flag is set; `Some(None)` when nothing else was in it.
-fn without_flag(metadata: &str) -> Option<Option<Json>> {
-    let is_set = members(metadata).iter().any(|member| member.name == FLAG && member.value.get() == "true");
-    let rest = cut_flag(metadata).filter(|_| is_set)?;
-    if members(&rest).is_empty() {
-        return Some(None);
-    }
-    Some(Some(Json::parse(rest).expect("a member was taken out of an object")))
+/// What is left of metadata without its flags.
+struct Rest {
+    /// One of the flags is set.
+    is_flagged: bool,
+    /// The text between the brackets, each member with the blanks around it.
+    members: String,
 }
 
-/// The text without its first flag and the comma that belongs to it.
-fn cut_flag(object: &str) -> Option<String> {
-    let members = members(object);
-    let place = members.iter().position(|member| member.name == FLAG)?;
-    let offset = |part: &str| part.as_ptr() as usize - object.as_ptr() as usize;
-    let end_of = |member: &Member<'_>| offset(member.value.get()) + member.value.get().len();
-    let comma_after = |from: usize| from + object[from..].find(',').expect("members are parted by commas");
-    let cut = match (place.checked_sub(1), members.get(place + 1)) {
-        (_, Some(_)) => offset(members[place].name)..comma_after(end_of(&members[place])) + 1,
-        (Some(before), None) => comma_after(end_of(&members[before]))..end_of(&members[place]),
-        (None, None) => offset(members[place].name)..end_of(&members[place]),
-    };
-    Some([&object[..cut.start], &object[cut.end..]].concat())
-}
-
-/// A member as it stands in the text, the name with its quotes.
-struct Member<'t> {
-    name: &'t str,
-    value: &'t RawValue,
-}
-
-/// None for what is no object.
-fn members(text: &str) -> Vec<Member<'_>> {
-    serde_json::from_str::<Members<'_>>(text).map(|members| members.0).unwrap_or_default()
-}
-
-struct Members<'t>(Vec<Member<'t>>);
-
-impl<'de: 't, 't> Deserialize<'de> for Members<'t> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor)
-    }
-}
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-        let mut members = Vec::new();
-        while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
-            members.push(Member { name: name.get(), value });
-        }
-        Ok(Members(members))
+impl Rest {
+    /// `object` is well formed, and is gone through once.
+    fn of(object: &str) -> Self {
+        let mut rest = Rest { is_flagged: false, members: String::with_capacity(object.len() + FLAG.len()) };
+        let mut start = 1;
+        json::each_member(object, |member| {
+            let value = member.value.get();
+            let value_end = value.as_ptr() as usize - object.as_ptr() as usize + value.len();
+            // Only blanks are between a value and what parts it from the next member.
+            let blanks = object[value_end..].find([',', '}']).unwrap_or_default();
+            let text = &object[start..value_end + blanks];
+            start = value_end + blanks + 1;
+            if member.name == FLAG {
+                rest.is_flagged |= value == "true";
+                return ControlFlow::Continue(());
+            }
+            if !rest.members.is_empty() {
+                rest.members.push(',');
+            }
+            rest.members.push_str(text);
+            ControlFlow::Continue(())
+        });
+        rest
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use super::*;
+
+    /// A member with blanks around every token.
+    fn member() -> impl Strategy<Value = String> {
+        let name = select(vec![FLAG, r#""a""#, r#""a\"b,}""#, r#""\u0064ata_part_compat""#, r#""""#]);
+        let value = select(vec!["true", "1e3", r#""},{""#, "[ , ]", r#"{"data_part_compat":true, "x":[{}]}"#, "null"]);
+        let value = value.prop_map(|text| text.replace(" , ", "1 , 2"));
+        let blanks = || select(vec!["", " ", "\n\t", "  "]);
+        (blanks(), name, blanks(), blanks(), value, blanks())
+            .prop_map(|(a, name, b, c, value, d)| format!("{a}{name}{b}:{c}{value}{d}"))
+    }
+
+    proptest! {
+        #[test]
+        fn all_but_the_flags_stays_byte_for_byte(members in prop::collection::vec(member(), 0..8)) {
+            let carried = Json::parse(format!("{{{}}}", members.join(","))).unwrap();
+            let is_flag = |member: &&String| member.trim_start().starts_with(FLAG);
+            let rest: Vec<&str> = members.iter().filter(|member| !is_flag(member)).map(String::as_str).collect();
+            let mut metadata = Some(Json::from(flagged(Some(&carried))));
+            let flags = [format!("{FLAG}:true")];
+            let all: Vec<&str> = flags.iter().map(String::as_str).chain(rest.iter().copied()).collect();
+            prop_assert_eq!(metadata.as_ref().unwrap().as_str(), format!("{{{}}}", all.join(",")));
+            let data: Carried<'_> = serde_json::from_str(r#"{"value":5}"#).unwrap();
+            prop_assert_eq!(read_data(data, &mut metadata), Json::parse("5").unwrap());
+            let expected = (!rest.is_empty()).then(|| format!("{{{}}}", rest.join(",")));
+            prop_assert_eq!(metadata.map(|metadata| metadata.as_str().to_owned()), expected);
+        }
+    }
 
     #[test]
     fn the_flag_goes_in_and_out_as_text() {
@@ -164,6 +169,11 @@ mod tests {
                 r#"{"data_part_compat":true, "b" : 1e3 , "a":12345678901234567 }"#,
             ),
             (Some(r#"{"a":1,"data_part_compat":false,"a":2}"#), r#"{"data_part_compat":true,"a":1,"a":2}"#),
+            (Some("{ \n}"), r#"{"data_part_compat":true}"#),
+            (
+                Some(r#"{"data_part_compat":1,"data_part_compat":[2] , "a":"}," ,"data_part_compat":{}}"#),
+                r#"{"data_part_compat":true, "a":"}," }"#,
+            ),
         ] {
             let carried = metadata.map(|text| Json::parse(text).unwrap());
             let (data, flagged) = (Json::parse("[1, 2]").unwrap(), flagged(carried.as_ref()));
@@ -184,7 +194,12 @@ mod tests {
             (r#"{"value":null}"#, r#"{ "data_part_compat" : true }"#, "null -"),
             (r#"{"value":5}"#, r#"{"a":1,"data_part_compat":true}"#, r#"5 {"a":1}"#),
             (r#"{"value":5}"#, r#"{"data_part_compat":true, "a": 1}"#, r#"5 { "a": 1}"#),
-            (r#"{"value":5}"#, r#"{"a":1 , "data_part_compat":true , "b":"," }"#, r#"5 {"a":1 ,  "b":"," }"#),
+            (r#"{"value":5}"#, r#"{"a":1 , "data_part_compat":true , "b":"," }"#, r#"5 {"a":1 , "b":"," }"#),
+            (
+                r#"{"value":5}"#,
+                r#"{"data_part_compat":false,"a":{"data_part_compat":1} ,"data_part_compat":true,"b":2,"data_part_compat":3}"#,
+                r#"5 {"a":{"data_part_compat":1} ,"b":2}"#,
+            ),
             (r#"{"value":5}"#, r#"{"data_part_compat":false}"#, r#"{"value":5} {"data_part_compat":false}"#),
             (r#"{"value":5}"#, r#"{"a":"data_part_compat"}"#, r#"{"value":5} {"a":"data_part_compat"}"#),
             (r#"{"value":5,"b":6}"#, r#"{"data_part_compat":true}"#, r#"{"value":5,"b":6} {"data_part_compat":true}"#),

@@ -7,7 +7,7 @@ use std::io::Write;
 use sabir_model::{ContextId, Error, Event, Message, Seq, Task, TaskId};
 
 use super::{Manner, Reply, Voice};
-use crate::{Shown, percent};
+use crate::{Shown, percent, work};
 
 pub const EVENT_STREAM: &str = "text/event-stream";
 
@@ -124,6 +124,7 @@ impl Voice<'_> {
 /// A frame is one line. Carried JSON may hold line ends between its tokens, never inside of them; inside of
 /// strings it may hold characters that some clients take for line ends too, and those are escaped.
 fn one_line(out: &mut Vec<u8>, start: usize) {
+    work::visit(out.len() - start);
     let mut has_unusual_ends = false;
     for byte in &mut out[start..] {
         match *byte {
@@ -133,6 +134,7 @@ fn one_line(out: &mut Vec<u8>, start: usize) {
         }
     }
     if has_unusual_ends {
+        work::visit(out.len() - start);
         let json = out.split_off(start);
         let mut rest = json.as_slice();
         while let Some((first, others)) = rest.split_first() {
