@@ -1,5 +1,7 @@
 //! What is made: artifacts, whole or growing by chunks.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{ArtifactId, Content, Json, Part};
@@ -43,10 +45,28 @@ impl Artifact {
         if chunk.metadata.is_some() {
             self.metadata.clone_from(&chunk.metadata);
         }
-        for extension in &chunk.extensions {
-            if !self.extensions.contains(extension) {
-                self.extensions.push(extension.clone());
-            }
+        if !chunk.extensions.is_empty() {
+            // Nothing limits how many an agent names, so they are not compared each with each.
+            let mut known: HashSet<&str> = self.extensions.iter().map(String::as_str).collect();
+            let new: Vec<String> = chunk.extensions.iter().filter(|uri| known.insert(uri)).cloned().collect();
+            self.extensions.extend(new);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_of_later_chunks_are_named_once_and_in_order() {
+        let artifact = |extensions: Vec<String>| Artifact {
+            extensions,
+            ..Artifact::new(ArtifactId::parse("a").unwrap(), Vec::new())
+        };
+        let numbered = |range: std::ops::Range<u32>| range.map(|number| format!("urn:{number:05}")).collect::<Vec<_>>();
+        let mut whole = artifact(numbered(0..20_000));
+        whole.extend(&artifact([numbered(10_000..40_000), numbered(0..20_000)].concat()));
+        assert_eq!(whole.extensions, numbered(0..40_000));
     }
 }
