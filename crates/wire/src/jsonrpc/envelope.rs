@@ -12,6 +12,9 @@ use serde_json::value::RawValue;
 
 use crate::json;
 
+/// An id is echoed in every frame of a stream, so its length counts as often as there are frames.
+const LONGEST_ID: usize = 1024;
+
 #[derive(Debug)]
 pub struct Request<'a> {
     /// JSON: a string, an integer or null.
@@ -53,10 +56,11 @@ impl<'a> Request<'a> {
     pub fn parse(text: &'a str) -> Result<Self, Refusal<'a>> {
         let envelope = read(text).map_err(|error| Refusal { id: "null", error })?;
         if envelope.jsonrpc.is_none() && envelope.method.is_none() {
-            let id = envelope.id.map(RawValue::get).filter(|id| is_id(id)).unwrap_or("null");
+            let id = envelope.id.map(RawValue::get).filter(|id| is_id(id) && id.len() <= LONGEST_ID).unwrap_or("null");
             return Err(refused(id, NO_REQUEST));
         }
         let id = match envelope.id.map(RawValue::get) {
+            Some(id) if id.len() > LONGEST_ID => return Err(refused("null", "id must not be longer than 1024 bytes")),
             Some(id) if is_id(id) => id,
             Some(_) => return Err(refused("null", "id must be a string, an integer or null")),
             None => return Err(refused("null", "id is missing; notifications are not supported")),

@@ -83,6 +83,26 @@ fn an_id_comes_back_byte_for_byte() {
 }
 
 #[test]
+fn an_id_has_at_most_1024_bytes_as_it_is_written() {
+    for (id, is_taken) in [
+        (format!("\"{}\"", "x".repeat(1022)), true),
+        (format!("\"{}\"", "x".repeat(1023)), false),
+        (format!("\"{}\"", r#"\u0041"#.repeat(170)), true),
+        (format!("\"{}\"", r#"\u0041"#.repeat(171)), false),
+    ] {
+        for more in [r#""jsonrpc":"2.0","method":"x""#, r#""message":{}"#] {
+            let answer = refusal(&mount(Place::Root), &Head::default(), &format!(r#"{{"id":{id},{more}}}"#));
+            assert_eq!(answer["id"].is_null(), !is_taken, "{more} {id}");
+            let is_request = more.contains("method");
+            assert_eq!(answer["error"]["code"], if is_taken && is_request { -32601 } else { -32600 }, "{more} {id}");
+            if is_request && !is_taken {
+                assert_eq!(answer["error"]["data"]["detail"], "id must not be longer than 1024 bytes");
+            }
+        }
+    }
+}
+
+#[test]
 fn params_are_an_object_or_nothing() {
     for (params, expected) in
         [("[]", "params must be an object"), ("5", "params must be an object"), (r#""x""#, "params must be an object")]

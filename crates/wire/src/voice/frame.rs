@@ -64,6 +64,14 @@ impl Voice<'_> {
         self.close_frame(out);
     }
 
+    /// How many bytes `frame` writes around an event, at most. It is the caller who chooses the id in there, so whoever
+    /// limits how much is written at once must count them.
+    pub fn envelope_len(&self) -> usize {
+        let mut envelope = Vec::with_capacity(128);
+        self.frame(Some(Seq::MAX), b"", &mut envelope);
+        envelope.len()
+    }
+
     /// The first frame of a subscription: the task as it is now.
     pub fn snapshot(&self, task: &Task, out: &mut Vec<u8>) {
         self.open_frame(Some(task.seq), out);
@@ -85,7 +93,9 @@ impl Voice<'_> {
     /// The last frame of a stream that cannot go on.
     pub fn error_frame(&self, error: &Error, out: &mut Vec<u8>) {
         out.extend_from_slice(b"event: error\ndata: ");
+        let start = out.len();
         self.error_body(error, self.frames(), out);
+        one_line(out, start);
         out.extend_from_slice(b"\n\n");
     }
 
@@ -109,7 +119,10 @@ impl Voice<'_> {
         }
         out.extend_from_slice(b"data: ");
         if self.frames() == Frames::Enveloped {
+            let start = out.len();
             self.open(out);
+            // The id is the caller's.
+            one_line(out, start);
         }
     }
 

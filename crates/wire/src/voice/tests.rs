@@ -192,6 +192,60 @@ fn carried_json_does_not_break_a_frame() {
 }
 
 #[test]
+fn an_id_does_not_break_a_frame() {
+    let id = "\"a\u{2028}\u{2029}\u{85}é\\u2028\"";
+    let escaped = r#""a\u2028\u2029\u0085é\u2028""#;
+    let mut voice = rpc(Family::V0, Operation::Subscribe, None);
+    voice.answering(id);
+    let answer = Answer::<()>::Message(message(None));
+    for (what, id, text) in [
+        ("event", escaped, frame(|out| voice.frame(Some(1), b"{}", out))),
+        ("snapshot", escaped, frame(|out| voice.snapshot(&task(), out))),
+        ("reply", escaped, frame(|out| voice.reply_frame(&message(None), out))),
+        ("error", escaped, frame(|out| voice.error_frame(&Error::PushNotSupported, out))),
+        ("one frame", escaped, frame(|out| out.extend(voice.answer(&answer).body))),
+        ("error instead of a stream", escaped, frame(|out| out.extend(voice.error(&Error::PushNotSupported).body))),
+        ("answer", id, {
+            voice.about(Family::V0, Operation::Send);
+            frame(|out| out.extend(voice.answer(&answer).body))
+        }),
+        ("error", id, frame(|out| out.extend(voice.error(&Error::PushNotSupported).body))),
+    ] {
+        assert!(text.contains(&format!(r#""id":{id},"#)), "{what}: {text}");
+    }
+
+    // What an error repeats of the caller's is in the same place.
+    let error = Error::AgentNotFound { named: "a\u{2028}b".into(), known: vec![] };
+    voice.about(Family::V0, Operation::Stream);
+    let text = frame(|out| voice.error_frame(&error, out));
+    assert!(text.contains(r"there is no agent a\u2028b"), "{text}");
+    assert!(frame(|out| out.extend(voice.error(&error).body)).contains(r"a\u2028b"));
+}
+
+fn frame(write: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut out = Vec::new();
+    write(&mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn what_an_envelope_weighs() {
+    let long = format!("\"{}\"", "\u{85}".repeat(511));
+    for (id, query, expected) in [
+        ("1", None, "id: 18446744073709551615\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":}\n\n".len()),
+        ("1", Some("envelope=none"), "id: 18446744073709551615\ndata: \n\n".len()),
+        (&long, None, 66 + 511 * 6 + 2),
+    ] {
+        let mut voice = rpc(Family::V1, Operation::Stream, query);
+        voice.answering(id);
+        assert_eq!(voice.envelope_len(), expected, "{id}");
+        let framed = frame(|out| voice.frame(Some(7), b"{\"a\":1}", out));
+        assert_eq!(framed.len(), expected - 19 + 7, "{id}");
+    }
+    assert_eq!(Voice::http_json(Form::V1, Some(Operation::Stream)).envelope_len(), 33);
+}
+
+#[test]
 fn a_method_that_streams_answers_in_frames() {
     let message = message(None);
     let reply = rpc(Family::V0, Operation::Stream, None).answer(&Answer::<()>::Message(message.clone()));
