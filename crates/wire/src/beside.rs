@@ -19,6 +19,8 @@ pub(crate) enum Agent<'a> {
     Mounted(&'a AgentId),
     /// The path's, whatever the body says.
     InPath(&'a AgentId),
+    /// The query's; a body that names another one is refused.
+    InQuery(&'a AgentId),
 }
 
 pub(crate) fn complete(
@@ -71,8 +73,11 @@ fn settle_agent(named: &mut Option<AgentId>, rule: Agent<'_>, agents: &dyn Known
         (Agent::Mounted(mounted), Some(tenant)) if tenant != mounted => {
             return Err(Error::invalid("tenant", format!("does not match the path, which names {mounted}")));
         }
+        (Agent::InQuery(asked), Some(tenant)) if tenant != asked => {
+            return Err(Error::invalid("tenant", format!("does not match the query, which names {asked}")));
+        }
         (Agent::Named, _) => {}
-        (Agent::Mounted(agent) | Agent::InPath(agent), _) => *named = Some(agent.clone()),
+        (Agent::Mounted(agent) | Agent::InPath(agent) | Agent::InQuery(agent), _) => *named = Some(agent.clone()),
     }
     Ok(())
 }

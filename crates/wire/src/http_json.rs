@@ -70,8 +70,13 @@ impl Route<'_> {
             | Operation::PushDelete
             | Operation::ExtendedCard => self.ask(head.query, reading)?,
         };
+        let tenant = self.tenant(head.query, agents)?;
         let behaviour = Behaviour {
-            agent: self.agent.as_ref().map_or(Agent::Named, Agent::InPath),
+            agent: match (&self.agent, &tenant) {
+                (Some(agent), _) => Agent::InPath(agent),
+                (None, Some(tenant)) => Agent::InQuery(tenant),
+                (None, None) => Agent::Named,
+            },
             finished_cancel: match compat.cancel_terminal {
                 CancelTerminal::Auto | CancelTerminal::Error => OnFinishedCancel::Refuse,
                 CancelTerminal::Noop => OnFinishedCancel::Leave,
@@ -80,6 +85,15 @@ impl Route<'_> {
         };
         beside::complete(&mut call, head, &behaviour, agents)?;
         Ok(call)
+    }
+
+    /// The agent that the query names: it must exist, whatever else says whom the request is for.
+    fn tenant(&self, query: Option<&str>, agents: &dyn KnownAgents) -> Result<Option<AgentId>, Error> {
+        let Some(named) = query::tenant(query, self.form)? else { return Ok(None) };
+        match AgentId::parse(named.as_str()) {
+            Ok(agent) if agents.knows(&named) => Ok(Some(agent)),
+            _ => Err(Error::AgentNotFound { named, known: agents.ids() }),
+        }
     }
 
     /// A dialect may stop at the first field it refuses; asked again without that one, it tells the next.

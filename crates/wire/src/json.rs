@@ -124,9 +124,15 @@ pub fn write<T: Serialize>(value: &T, out: &mut Vec<u8>) {
 /// The slow way, which knows where the mistake is.
 #[cold]
 fn explain<'a, T: Deserialize<'a>>(text: &'a str, error: &serde_json::Error) -> Error {
-    let message = message(error);
+    let mut message = message(error);
     if error.classify() != Category::Data {
-        return Error::NotJson(short(&message));
+        if parse::<&RawValue>(text).is_err() {
+            return Error::NotJson(short(&message));
+        }
+        // JSON may escape half of a surrogate pair; text cannot hold it.
+        if message.contains("hex escape") {
+            message = "must not hold half of a surrogate pair".to_owned();
+        }
     }
     work::visit(text.len());
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -134,18 +140,19 @@ fn explain<'a, T: Deserialize<'a>>(text: &'a str, error: &serde_json::Error) -> 
         Ok(_) => String::new(),
         Err(error) => error.path().to_string(),
     };
-    let path = if path == "." { String::new() } else { path };
+    // Where a name cannot be read, the object that has it is at fault.
+    let path = path.trim_end_matches('?').trim_end_matches('.');
     if let Some(twice) = quoted(&message, "duplicate field `") {
         // The second one is found by its holder, so the path may end at either of them.
         let is_named = path.rsplit('.').next() == Some(twice);
-        let field = match path.as_str() {
+        let field = match path {
             "" => twice.to_owned(),
             path if is_named => path.to_owned(),
             path => format!("{path}.{twice}"),
         };
         return Error::invalid(short(&field), "is given twice");
     }
-    let field = if path.is_empty() { "params" } else { &path };
+    let field = if path.is_empty() { "params" } else { path };
     Error::invalid(short(field), short(&plain(&message)))
 }
 
@@ -251,6 +258,22 @@ mod tests {
             (r#"{"text":"#, "the body is not JSON: EOF while parsing a value"),
             ("", "the body is not JSON: EOF while parsing a value"),
             ("{} x", "the body is not JSON: trailing characters"),
+            (r#"{"text":"\ud800"}"#, "invalid parameters: text must not hold half of a surrogate pair"),
+            (r#"{"text":"\ud800 "}"#, "invalid parameters: text must not hold half of a surrogate pair"),
+            (r#"{"text":"\ud800\n"}"#, "invalid parameters: text must not hold half of a surrogate pair"),
+            (r#"{"text":"\ud800\ud800"}"#, "invalid parameters: text must not hold half of a surrogate pair"),
+            (r#"{"text":"a\udc00"}"#, "invalid parameters: text must not hold half of a surrogate pair"),
+            (
+                r#"{"parts":[{"text":"a"},{"text":"\udfff"}]}"#,
+                "invalid parameters: parts[1].text must not hold half of a surrogate pair",
+            ),
+            (
+                r#"{"text":"\ud83d\ude00","\uD800":{}}"#,
+                "invalid parameters: params must not hold half of a surrogate pair",
+            ),
+            (r#"{"more":"\ud800"}"#, "None [] None None"),
+            (r#"{"text":"\ud800""#, "the body is not JSON: unexpected end of hex escape"),
+            (r#"{"text":"\ud8"}"#, "the body is not JSON: invalid escape"),
         ] {
             assert_eq!(say(text), expected, "{text}");
         }

@@ -84,7 +84,7 @@ impl Mount {
                 return Err(refusal.error);
             }
         };
-        voice.answering(request.id);
+        voice.answering(request.id.unwrap_or("null"));
         let not_found = || Error::MethodNotFound(request.method.clone().into_owned());
         let forced = self.place.forced();
         let method = if forced.is_some() { Method::named(&request.method) } else { Method::called(&request.method) };
@@ -114,6 +114,10 @@ impl Mount {
             finished_send: compat.terminal_message,
         };
         beside::complete(&mut call, head, &behaviour, agents)?;
+        // Last of all: whoever forgot the id is helped more by what is wrong with the rest.
+        if request.id.is_none() {
+            return Err(Error::InvalidRequest("id is missing; notifications are not supported".to_owned()));
+        }
         Ok(call)
     }
 

@@ -60,6 +60,18 @@ pub struct Refused {
 
 impl Refused {
     pub fn reply(&self) -> Reply {
+        if let (Error::VerbNotAllowed(verb), Some(_)) = (&self.error, self.allow)
+            && verb == "OPTIONS"
+        {
+            // It asks just that.
+            return Reply {
+                status: 204,
+                content_type: "application/json",
+                retry_after: None,
+                allow: self.allow,
+                body: Vec::new(),
+            };
+        }
         let mut reply = self.voice.error(&self.error);
         reply.allow = self.allow;
         if let Error::AgentNotFound { .. } = self.error {

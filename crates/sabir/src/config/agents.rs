@@ -230,7 +230,7 @@ pub fn agent_kind(raw: &Raw) -> Read<AgentKind> {
 const ID: &str = "1 to 64 letters, digits, dots, dashes and underscores";
 
 /// First path segments that mean something else.
-const RESERVED: [&str; 12] = [
+const RESERVED: [&str; 15] = [
     "a2a",
     "v1",
     "agents",
@@ -243,6 +243,9 @@ const RESERVED: [&str; 12] = [
     "openapi.json",
     "agent",
     ".well-known",
+    "mcp",
+    "admin",
+    "health",
 ];
 
 const BUILT_IN: [AgentKind; 2] = [AgentKind::Demo, AgentKind::Conformance];
@@ -325,7 +328,21 @@ mod tests {
         for id in ["a", "demo", "Coder-2_b.x", &"x".repeat(64)] {
             assert!(agent_id(&Raw::Text(id.to_owned())).is_ok(), "{id:?}");
         }
-        for id in ["", ".", "..", "a/b", "a b", "é", &"x".repeat(65), "a2a", ".well-known", "openapi.json"] {
+        for id in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "a b",
+            "é",
+            &"x".repeat(65),
+            "a2a",
+            ".well-known",
+            "openapi.json",
+            "mcp",
+            "admin",
+            "health",
+        ] {
             assert!(agent_id(&Raw::Text(id.to_owned())).is_err(), "{id:?}");
         }
     }

@@ -68,7 +68,7 @@ fn every_problem_is_told_at_once_and_in_order() {
     let variables = [("SABIR_SERVER_GRACE", "soon"), ("SABIR_COMPAT_STRICT", "maybe")];
     let file = "[[agent]]\nid = 'a2a'\nkind = 'demo'\n[server]\nlisen = 1\nbody_limit = 0\n[log]\nformat = 'xml'\n";
     let expected = "\
-sabir.toml:2: id is \"a2a\", which is a path of the server; not allowed are a2a, v1, agents, console, tasks, message, metrics, healthz, readyz, openapi.json, agent, .well-known
+sabir.toml:2: id is \"a2a\", which is a path of the server; not allowed are a2a, v1, agents, console, tasks, message, metrics, healthz, readyz, openapi.json, agent, .well-known, mcp, admin, health
 sabir.toml:5: unknown key \"lisen\" in [server]; did you mean \"listen\"?
 sabir.toml:6: server.body_limit is 0; expected a size from 1 byte, such as \"16MiB\", \"500kB\" or 65536 (bytes)
 sabir.toml:8: log.format is \"xml\"; expected text or json

@@ -264,3 +264,47 @@ fn a_key_that_is_no_text_is_refused_and_a_cursor_is_honoured_on_every_stream() {
     let frames = desk.stream("/message:stream", &[V1, ("Last-Event-ID", "1")], &answer);
     assert_eq!(frames.iter().filter_map(|frame| frame.id).collect::<Vec<_>>(), [2, 3, 4, 5, 6]);
 }
+
+#[test]
+fn options_tell_which_verbs_a_path_takes() {
+    let desk = Desk::new();
+    for (path, expected) in [
+        ("/", Some("POST")),
+        ("/tasks", Some("GET, HEAD")),
+        ("/tasks/t:subscribe", Some("GET, POST")),
+        ("/.well-known/agent-card.json", Some("GET, HEAD")),
+        ("/healthz", Some("GET, HEAD")),
+        ("/v1/a2a/agents/demo/message:send", Some("POST")),
+        ("/nowhere", None),
+    ] {
+        let reply = desk.ask("OPTIONS", path, &[], &Value::Null);
+        assert_eq!(
+            (reply.status, reply.header("allow")),
+            (if expected.is_some() { 204 } else { 404 }, expected),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_tenant_in_the_query_makes_no_task() {
+    let desk = Desk::with_agents(&["alpha", "beta"]);
+    let refused = desk.ask("POST", "/message:send?tenant=ghost", &[V1], &v1_message("x"));
+    assert_eq!(refused.status, 404, "{}", refused.text());
+    assert!(refused.text().contains("there is no agent ghost; known: alpha, beta"), "{}", refused.text());
+    assert_eq!(desk.ask("GET", "/tasks", &[V1], &Value::Null).json()["totalSize"], 0);
+    let taken = desk.ask("POST", "/message:send?tenant=beta", &[V1], &v1_message("x"));
+    assert_eq!(taken.status, 200, "{}", taken.text());
+    assert_eq!(desk.ask("GET", "/beta/tasks", &[V1], &Value::Null).json()["totalSize"], 1);
+}
+
+#[test]
+fn an_id_that_ends_like_an_action_names_its_task() {
+    let desk = Desk::new();
+    let text = r#"{"id":"abc:cancel","message":{"role":"user","parts":[{"type":"text","text":"hi"}]}}"#;
+    let task = desk.rpc("/", "tasks/send", serde_json::from_str(text).unwrap());
+    assert_eq!(task["result"]["id"], "abc:cancel", "{task}");
+    let shown = desk.ask("GET", "/tasks/abc%3Acancel", &[V1], &Value::Null);
+    assert_eq!((shown.status, &shown.json()["id"]), (200, &json!("abc:cancel")), "{}", shown.text());
+    assert_eq!(desk.ask("POST", "/tasks/abc%3Acancel:cancel", &[V1], &json!({})).status, 400, "it is finished");
+}

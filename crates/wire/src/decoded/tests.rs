@@ -24,6 +24,7 @@ fn segment() -> impl Strategy<Value = String> {
         "message:send",
         "message:stream",
         "t:cancel",
+        "t%3Acancel",
         "t:subscribe",
         ":cancel",
         "pushNotificationConfigs",
@@ -56,7 +57,8 @@ fn query() -> impl Strategy<Value = String> {
 }
 
 fn body() -> impl Strategy<Value = String> {
-    let id = select(vec!["1", "-3", "\"a\"", "\"\\u0041\"", "null", "1.5", "{}", "[1]"]);
+    let id =
+        select(vec!["1", "-3", "1.0", "1e3", "\"a\"", "\"\\u0041\"", "\"\u{2028}\"", "null", "{}", "[1]", LONG_ID]);
     let method = select(vec![
         "SendMessage",
         "SendStreamingMessage",
@@ -93,13 +95,31 @@ fn body() -> impl Strategy<Value = String> {
         r#"{"id":"t","message":{"role":"user","parts":[{"type":"text"}]}}"#,
         r#"{"id":"t","pushNotificationConfig":{"url":"https://a.b"}}"#,
         r#"{"message":{"parts":[]}}"#,
+        r#"{"id":"\ud800"}"#,
+        r#"{"\udc00":1}"#,
+        r#"{"id":"t","message":{"messageId":"m","role":"user","parts":[{"text":"\ud800"}]}}"#,
+        r#"{"message":{"messageId":"m","role":"user","parts":[{"data":{"value":"\ud800"},"metadata":{"data_part_compat":true,"data_part_compat":0}}]}}"#,
         r#"{"message":5}"#,
     ]);
     let request = (id, method, params).prop_map(|(id, method, params)| {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
     });
-    prop_oneof![8 => request, 2 => params_alone(), 1 => ".{0,40}", 1 => Just(String::new())]
+    let without_id = request.clone().prop_map(|text| text.replacen("\"id\"", "\"no\"", 1));
+    prop_oneof![8 => request, 1 => without_id, 2 => params_alone(), 1 => ".{0,40}", 1 => Just(String::new())]
 }
+
+/// One byte too long.
+const LONG_ID: &str = {
+    const BYTES: [u8; 1025] = {
+        let mut bytes = [b'1'; 1025];
+        bytes[1] = b'.';
+        bytes
+    };
+    match std::str::from_utf8(&BYTES) {
+        Ok(text) => text,
+        Err(_) => unreachable!(),
+    }
+};
 
 fn params_alone() -> impl Strategy<Value = String> {
     select(vec![
@@ -132,7 +152,10 @@ fn check(reply: &Reply, id: Option<&str>) -> Result<(), TestCaseError> {
             prop_assert!(value["a2a_code"].is_i64() && value["detail"].is_string());
         }
         "application/a2a+json" => prop_assert_eq!(&value["error"]["code"], &serde_json::json!(reply.status)),
-        EVENT_STREAM => prop_assert!(value["error"]["code"].is_i64()),
+        EVENT_STREAM => {
+            prop_assert!(value["error"]["code"].is_i64());
+            prop_assert!(!data.contains(['\n', '\u{2028}']), "{}", data);
+        }
         "application/json" => match id {
             Some(id) => {
                 prop_assert!(value["error"]["code"].is_i64() && value["error"]["message"].is_string());
@@ -152,7 +175,7 @@ fn check(reply: &Reply, id: Option<&str>) -> Result<(), TestCaseError> {
 /// The id that an answer must carry.
 fn id_of(body: &str) -> &str {
     let id = body.strip_prefix(r#"{"jsonrpc":"2.0","id":"#).and_then(|rest| rest.split_once(r#","method""#));
-    id.map(|(id, _)| id).filter(|id| !matches!(*id, "1.5" | "{}" | "[1]")).unwrap_or("null")
+    id.map(|(id, _)| id).filter(|id| !matches!(*id, "{}" | "[1]" | LONG_ID)).unwrap_or("null")
 }
 
 proptest! {
@@ -160,7 +183,7 @@ proptest! {
 
     #[test]
     fn anything_is_read_or_refused(
-        verb in select(vec!["GET", "POST", "PUT", "DELETE", "HEAD", ""]),
+        verb in select(vec!["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", ""]),
         segments in prop::collection::vec(segment(), 0..7),
         query in query(),
         version in prop::option::of(select(vec!["", "1.0", "0.3", "0.2", "0.1", "1.7", "x"])),
@@ -199,6 +222,10 @@ proptest! {
                 (decoded.call, decoded.voice, None)
             }
             Surface::Refused(refused) => {
+                if verb == "OPTIONS" && refused.reply().allow.is_some() {
+                    prop_assert_eq!(refused.reply().status, 204);
+                    return Ok(());
+                }
                 prop_assert!(refused.reply().status >= 400);
                 return check(&refused.reply(), None);
             }

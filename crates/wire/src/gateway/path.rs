@@ -29,7 +29,7 @@ pub(crate) fn find<'a>(verb: &str, rest: &'a str) -> Option<Result<Named<'a>, Er
         [] if reads => return Some(Ok(Named::List)),
         [agent, "agent-card"] if reads => (agent, Ok(Thing::Card)),
         [] | [_, "agent-card"] => return Some(Err(Error::VerbNotAllowed(verb.to_owned()))),
-        [agent, "tasks", last] => (agent, task(verb, &percent::segment(last)?)),
+        [agent, "tasks", last] => (agent, task(verb, last)?),
         [agent, action] => (agent, action_of(verb, &percent::segment(action)?)),
         _ => return None,
     };
@@ -48,12 +48,18 @@ fn action_of(verb: &str, action: &str) -> Result<Thing, Error> {
     }
 }
 
-/// Ids may hold colons, so an action is what follows the last one.
-fn task(verb: &str, last: &str) -> Result<Thing, Error> {
+/// Ids may hold colons, so an action is what follows the last one that is not percent-encoded. `None`: the id is no
+/// text.
+fn task(verb: &str, last: &str) -> Option<Result<Thing, Error>> {
     let (id, is_cancel) = match last.strip_suffix(":cancel") {
         Some(id) => (id, true),
         None => (last, false),
     };
+    let id = percent::segment(id)?;
+    Some(asked_of(verb, &id, is_cancel))
+}
+
+fn asked_of(verb: &str, id: &str, is_cancel: bool) -> Result<Thing, Error> {
     let id = TaskId::parse(id.trim()).map_err(|why| Error::InvalidRequest(format!("the task id {why}")));
     match (verb, is_cancel) {
         ("GET" | "HEAD", false) => Ok(Thing::Call(Asked::Task(id?))),

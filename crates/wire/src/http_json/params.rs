@@ -30,7 +30,7 @@ pub(super) fn with_body(route: &Route<'_>, text: &str) -> Result<String, Error> 
         return Ok(params.finish(route));
     }
     object(text)?;
-    let Members(members) = json::parse(text).map_err(|error| Error::NotJson(error.to_string()))?;
+    let Members(members) = json::read(text)?;
     let has = |names: &[&str]| members.iter().any(|(name, _)| names.contains(&name.as_str()));
     match (route.form, route.operation) {
         // Either the request with the config in it or the config itself, as clients have it.

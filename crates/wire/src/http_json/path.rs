@@ -105,8 +105,8 @@ fn both<'a>(segments: &[&'a str]) -> Option<Resource<'a>> {
             _ => None,
         },
         ["tasks", last] => {
-            let (task, takes) = action(percent::segment(last)?);
-            Some(Resource { takes, task: Some(task), config: None })
+            let (task, takes) = action(last);
+            Some(Resource { takes, task: Some(percent::segment(task)?), config: None })
         }
         ["tasks", task, "pushNotificationConfigs"] => {
             Some(Resource { takes: CONFIGS, task: Some(percent::segment(task)?), config: None })
@@ -130,19 +130,12 @@ fn alias<'a>(segments: &[&'a str]) -> Option<Resource<'a>> {
     }
 }
 
-/// Ids may hold colons, so an action is what follows the last one.
-fn action(last: Cow<'_, str>) -> (Cow<'_, str>, Verbs) {
-    let takes = match last.rsplit_once(':') {
-        Some((_, "cancel")) => CANCEL,
-        Some((_, "subscribe")) => SUBSCRIBE,
-        _ => return (last, TASK),
-    };
-    let end = last.rfind(':').unwrap_or(last.len());
-    match last {
-        Cow::Borrowed(text) => (Cow::Borrowed(&text[..end]), takes),
-        Cow::Owned(mut text) => {
-            text.truncate(end);
-            (Cow::Owned(text), takes)
-        }
+/// Ids may hold colons, so an action is what follows the last one that is not percent-encoded: a client that encodes
+/// its ids can name a task whose id ends like an action.
+fn action(last: &str) -> (&str, Verbs) {
+    match last.rsplit_once(':') {
+        Some((task, "cancel")) => (task, CANCEL),
+        Some((task, "subscribe")) => (task, SUBSCRIBE),
+        _ => (last, TASK),
     }
 }

@@ -1,6 +1,6 @@
 //! Query parameters, as the JSON that a body would have had.
 
-use sabir_model::Violation;
+use sabir_model::{Error, Violation};
 
 use super::form::Form;
 use crate::{Operation, json, percent};
@@ -60,6 +60,17 @@ pub(super) fn fields(query: Option<&str>, form: Form, operation: Operation) -> (
         }
     }
     (fields, violations)
+}
+
+/// The agent that a query names, whatever the operation.
+pub(super) fn tenant(query: Option<&str>, form: Form) -> Result<Option<String>, Error> {
+    // Of a send nothing else is taken from the query.
+    let (fields, violations) = fields(query, form, Operation::Send);
+    if !violations.is_empty() {
+        return Err(Error::Invalid(violations));
+    }
+    let text = fields.first().and_then(|field| std::str::from_utf8(&field.json).ok());
+    Ok(text.map(json::read::<String>).transpose()?.filter(|tenant| !tenant.is_empty()))
 }
 
 fn is_taken(name: &str, form: Form, operation: Operation) -> bool {

@@ -164,6 +164,63 @@ fn the_agent_of_the_path_wins_over_the_tenant_of_the_body() {
 }
 
 #[test]
+fn the_tenant_of_a_query() {
+    const UNKNOWN: &str = "there is no agent ghost; known: alpha, b 2, harbour-north";
+    let message = r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}"#;
+    let named = r#"{"tenant":"b 2","message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}"#;
+    let config = r#"{"url":"https://a.b/c"}"#;
+    for version in ["", "1.0"] {
+        for (verb, path, body, expected) in [
+            ("POST", "/message:send?tenant=alpha", message, Ok(Some("alpha"))),
+            ("POST", "/a2a/rest/message:stream?x=1&tenant=b+2", message, Ok(Some("b 2"))),
+            ("POST", "/message:send?tenant=", message, Ok(None)),
+            ("POST", "/message:send?tenant=ghost", message, Err(UNKNOWN)),
+            ("POST", "/message:stream?tenant=ghost", message, Err(UNKNOWN)),
+            ("POST", "/message:send?tenant=ghost", named, Err(UNKNOWN)),
+            ("POST", "/message:send?tenant=b%202", named, Ok(Some("b 2"))),
+            (
+                "POST",
+                "/message:send?tenant=alpha",
+                named,
+                Err("invalid parameters: tenant does not match the query, which names alpha"),
+            ),
+            ("POST", "/alpha/message:send?tenant=b+2", message, Ok(Some("alpha"))),
+            ("POST", "/alpha/message:send?tenant=ghost", message, Err(UNKNOWN)),
+            ("POST", "/agents/alpha/message:send?tenant=ghost", message, Err(UNKNOWN)),
+            (
+                "POST",
+                "/message:send?tenant=alpha&tenant=b+2",
+                message,
+                Err("invalid parameters: tenant is given twice, with different values"),
+            ),
+            (
+                "POST",
+                "/message:send?tenant=%zz",
+                message,
+                Err("invalid parameters: tenant is not percent-encoded UTF-8"),
+            ),
+            ("POST", "/tasks/t:cancel?tenant=alpha", "", Ok(Some("alpha"))),
+            ("POST", "/tasks/t:cancel?tenant=ghost", "", Err(UNKNOWN)),
+            ("POST", "/tasks/t/pushNotificationConfigs?tenant=ghost", config, Err(UNKNOWN)),
+            ("POST", "/tasks/t:subscribe?tenant=ghost", "", Err(UNKNOWN)),
+            ("GET", "/tasks?tenant=alpha", "", Ok(Some("alpha"))),
+            ("GET", "/tasks?tenant=ghost", "", Err(UNKNOWN)),
+            ("GET", "/alpha/tasks?tenant=ghost", "", Err(UNKNOWN)),
+            ("GET", "/tasks/t?tenant=ghost", "", Err(UNKNOWN)),
+            ("GET", "/extendedAgentCard?tenant=ghost", "", Err(UNKNOWN)),
+            ("DELETE", "/tasks/t/pushNotificationConfigs/c?tenant=ghost", "", Err(UNKNOWN)),
+        ] {
+            let call = call(verb, path, version, body);
+            let agent = call.as_ref().map(|call| call.agent().map(AgentId::as_str));
+            assert_eq!(agent.map_err(ToString::to_string), expected.map_err(str::to_owned), "{verb} {path} {version}");
+        }
+    }
+    // 0.3 has no tenants, so that a parameter of that name is somebody else's.
+    let Ok(Call::Get(get)) = call("GET", "/v1/tasks/t?tenant=ghost", "", "") else { panic!("no get") };
+    assert_eq!(get.agent, None);
+}
+
+#[test]
 fn a_body_that_is_no_object() {
     for (path, body, expected) in [
         ("/message:send", "{", "the body is not JSON: EOF while parsing an object at line 1 column 1"),
@@ -172,6 +229,17 @@ fn a_body_that_is_no_object() {
         ("/tasks/t:cancel", "[]", "the body must be a JSON object"),
         ("/tasks/t:cancel", "x", "the body is not JSON: expected value at line 1 column 1"),
         ("/tasks/t/pushNotificationConfigs", "null", "the body must be a JSON object"),
+        (
+            "/message:send",
+            r#"{"message":{"parts":[{"text":"\ud800"}]}}"#,
+            "invalid parameters: message.parts[0].text must not hold half of a surrogate pair",
+        ),
+        (
+            "/tasks/t/pushNotificationConfigs",
+            r#"{"url":"\udc00"}"#,
+            "invalid parameters: url must not hold half of a surrogate pair",
+        ),
+        ("/tasks/t:cancel", r#"{"\ud800":1}"#, "invalid parameters: params must not hold half of a surrogate pair"),
         ("/v1/message:send", "{", "the body is not JSON: EOF while parsing an object at line 1 column 1"),
     ] {
         assert_eq!(call("POST", path, "", body).unwrap_err().to_string(), expected, "{path} {body}");

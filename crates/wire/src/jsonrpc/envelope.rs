@@ -17,8 +17,8 @@ const LONGEST_ID: usize = 1024;
 
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// JSON: a string, an integer or null.
-    pub id: &'a str,
+    /// JSON: a string, a number or null; `None`: there is none, which the request is refused for in the end.
+    pub id: Option<&'a str>,
     pub method: Cow<'a, str>,
     params: Option<&'a RawValue>,
 }
@@ -56,14 +56,13 @@ impl<'a> Request<'a> {
     pub fn parse(text: &'a str) -> Result<Self, Refusal<'a>> {
         let envelope = read(text).map_err(|error| Refusal { id: "null", error })?;
         if envelope.jsonrpc.is_none() && envelope.method.is_none() {
-            let id = envelope.id.map(RawValue::get).filter(|id| is_id(id) && id.len() <= LONGEST_ID).unwrap_or("null");
+            let id = envelope.id.map(RawValue::get).filter(|id| is_id(id) && id.len() <= LONGEST_ID);
             return Err(refused(id, NO_REQUEST));
         }
         let id = match envelope.id.map(RawValue::get) {
-            Some(id) if id.len() > LONGEST_ID => return Err(refused("null", "id must not be longer than 1024 bytes")),
-            Some(id) if is_id(id) => id,
-            Some(_) => return Err(refused("null", "id must be a string, an integer or null")),
-            None => return Err(refused("null", "id is missing; notifications are not supported")),
+            Some(id) if id.len() > LONGEST_ID => return Err(refused(None, "id must not be longer than 1024 bytes")),
+            Some(id) if !is_id(id) => return Err(refused(None, "id must be a string, a number or null")),
+            id => id,
         };
         if envelope.jsonrpc.and_then(as_text).as_deref() != Some("2.0") {
             return Err(refused(id, "jsonrpc must be \"2.0\""));
@@ -84,8 +83,8 @@ impl<'a> Request<'a> {
     }
 }
 
-fn refused<'a>(id: &'a str, why: &str) -> Refusal<'a> {
-    Refusal { id, error: Error::InvalidRequest(why.to_owned()) }
+fn refused<'a>(id: Option<&'a str>, why: &str) -> Refusal<'a> {
+    Refusal { id: id.unwrap_or("null"), error: Error::InvalidRequest(why.to_owned()) }
 }
 
 fn read(text: &str) -> Result<Envelope<'_>, Error> {
@@ -94,9 +93,10 @@ fn read(text: &str) -> Result<Envelope<'_>, Error> {
         return Err(if_json(text, "batches are not supported"));
     }
     json::parse(text).map_err(|error| match error.classify() {
-        Category::Data if text.trim_start().starts_with('{') => if_json(text, &error.to_string()),
-        Category::Data => if_json(text, "a request is a JSON object"),
-        Category::Syntax | Category::Eof | Category::Io => Error::NotJson(error.to_string()),
+        Category::Data if !text.trim_start().starts_with('{') => if_json(text, "a request is a JSON object"),
+        // A name with half of a surrogate pair in it is an error of syntax here, and none of JSON.
+        Category::Data | Category::Syntax => if_json(text, &error.to_string()),
+        Category::Eof | Category::Io => Error::NotJson(error.to_string()),
     })
 }
 
@@ -109,8 +109,7 @@ fn if_json(text: &str, why: &str) -> Error {
 }
 
 fn is_id(json: &str) -> bool {
-    let digits = json.strip_prefix('-').unwrap_or(json);
-    json == "null" || json.starts_with('"') || digits.bytes().all(|digit| digit.is_ascii_digit())
+    json == "null" || json.starts_with(|first: char| matches!(first, '"' | '-' | '0'..='9'))
 }
 
 /// Some clients escape the slash in a method's name.

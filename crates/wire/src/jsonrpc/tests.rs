@@ -36,10 +36,17 @@ fn envelopes() {
             "this is no JSON-RPC request: jsonrpc, id and method are needed here; plain messages go to /message:send \
              (1.0), /v1/message:send (0.3) or /v1/a2a/agents/{id}/message:send",
         ),
-        (r#"{"jsonrpc":"2.0","method":"x"}"#, json!(null), -32600, "id is missing; notifications are not supported"),
-        (r#"{"jsonrpc":"2.0","id":1.5,"method":"x"}"#, json!(null), -32600, "id must be a string, an integer or null"),
-        (r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#, json!(null), -32600, "id must be a string, an integer or null"),
-        (r#"{"jsonrpc":"2.0","id":true,"method":"x"}"#, json!(null), -32600, "id must be a string, an integer or null"),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"x"}"#, json!(1.5), -32601, ""),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#, json!(null), -32600, "id must be a string, a number or null"),
+        (r#"{"jsonrpc":"2.0","id":[1],"method":"x"}"#, json!(null), -32600, "id must be a string, a number or null"),
+        (r#"{"jsonrpc":"2.0","id":true,"method":"x"}"#, json!(null), -32600, "id must be a string, a number or null"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"x","\ud800":0}"#,
+            json!(null),
+            -32600,
+            "unexpected end of hex escape at line 1 column 45",
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"\udc00"}"#, json!(1), -32600, "method must be a string"),
         (r#"{"jsonrpc":"1.0","id":1,"method":"x"}"#, json!(1), -32600, r#"jsonrpc must be "2.0""#),
         (r#"{"id":"a","method":"x"}"#, json!("a"), -32600, r#"jsonrpc must be "2.0""#),
         (r#"{"jsonrpc":2.0,"id":"a","method":"x"}"#, json!("a"), -32600, r#"jsonrpc must be "2.0""#),
@@ -61,6 +68,8 @@ fn envelopes() {
         ("{not json", json!(null), -32700, ""),
         ("[1,", json!(null), -32700, ""),
         (r#"{"id":1,"id":1,"#, json!(null), -32700, ""),
+        (r#"{"jsonrpc":"2.0","id":01,"method":"x"}"#, json!(null), -32700, ""),
+        (r#"{"jsonrpc":"2.0","id":1.,"method":"x"}"#, json!(null), -32700, ""),
         (r#"{"jsonrpc":"2.0","id":1,"method":"x"} x"#, json!(null), -32700, ""),
     ] {
         let answer = refusal(&mount(Place::Root), &Head::default(), text);
@@ -73,7 +82,20 @@ fn envelopes() {
 
 #[test]
 fn an_id_comes_back_byte_for_byte() {
-    for id in ["1", "-0", "12345678901234567890123", r#""""#, r#""a\u00e9\/""#, "null"] {
+    for id in [
+        "1",
+        "-0",
+        "1.0",
+        "1e3",
+        "-1.50E+02",
+        "1e999",
+        "12345678901234567890123",
+        r#""""#,
+        r#""a\u00e9\/""#,
+        r#""\ud800""#,
+        "\"\u{2028}\"",
+        "null",
+    ] {
         let text = format!(r#"{{"jsonrpc":"2.0","id": {id} ,"method":"x"}}"#);
         let decoded = mount(Place::Root).decode(&Head::default(), text.as_bytes(), Compat::default(), &Known);
         let body = decoded.voice.into_owned().error(&decoded.call.unwrap_err()).body;
@@ -89,6 +111,8 @@ fn an_id_has_at_most_1024_bytes_as_it_is_written() {
         (format!("\"{}\"", "x".repeat(1023)), false),
         (format!("\"{}\"", r#"\u0041"#.repeat(170)), true),
         (format!("\"{}\"", r#"\u0041"#.repeat(171)), false),
+        (format!("0.{}", "1".repeat(1022)), true),
+        (format!("0.{}", "1".repeat(1023)), false),
     ] {
         for more in [r#""jsonrpc":"2.0","method":"x""#, r#""message":{}"#] {
             let answer = refusal(&mount(Place::Root), &Head::default(), &format!(r#"{{"id":{id},{more}}}"#));
@@ -101,6 +125,51 @@ fn an_id_has_at_most_1024_bytes_as_it_is_written() {
         }
     }
 }
+
+#[test]
+fn a_request_without_an_id_is_judged_by_all_else_first() {
+    for (place, version, rest, code, detail) in [
+        (Place::Root, "", r#""method":"x""#, -32601, ""),
+        (Place::Root, "", r#""method":"tasks/get""#, -32602, "id is required"),
+        (Place::Root, "", r#""method":"tasks/get","params":[]"#, -32602, "params must be an object"),
+        (Place::Root, "", r#""method":"message/send","params":{}"#, -32602, "message is required"),
+        (Place::Root, "", r#""method":"message/stream","params":{}"#, -32602, "message is required"),
+        (
+            Place::Root,
+            "",
+            r#""method":"GetTask","params":{"id":"t","tenant":"ghost"}"#,
+            -32602,
+            "there is no agent ghost; known: alpha, b 2, harbour-north",
+        ),
+        (Place::Forced(Spoken::V0_3), "", r#""method":"GetTask","params":{"id":"t"}"#, -32601, ""),
+        (Place::Root, "", r#""method":"tasks/get","params":{"id":"t"}"#, -32600, MISSING),
+        (Place::Root, "", r#""method":"tasks/resubscribe","params":{"id":"t"}"#, -32600, MISSING),
+        (
+            Place::Root,
+            "",
+            r#""method":"tasks/send","params":{"id":"t","message":{"parts":[{"text":"x"}]}}"#,
+            -32600,
+            MISSING,
+        ),
+        (Place::Forced(Spoken::V1), "1.0", r#""method":"GetTask","params":{"id":"t"}"#, -32600, MISSING),
+        (Place::Root, "", "\"method\":5", -32600, "method must be a string"),
+    ] {
+        let head = Head { version: Some(version), ..Head::default() };
+        let text = format!(r#"{{"jsonrpc":"2.0",{rest}}}"#);
+        let decoded = mount(place).decode(&head, text.as_bytes(), Compat::default(), &Known);
+        let reply = decoded.voice.error(&decoded.call.expect_err("refused"));
+        let body = String::from_utf8(reply.body).unwrap();
+        // In 0.x a method that streams is answered with a frame.
+        let answer = fixture::json(body.trim_start_matches("event: error\ndata: ").as_bytes());
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(null), &json!(code)), "{text}");
+        let data = &answer["error"]["data"];
+        let told = data["detail"].as_str().or(data[0]["metadata"]["detail"].as_str());
+        let told = told.or(data[0]["fieldViolations"][0]["description"].as_str());
+        assert_eq!(told.unwrap_or_default(), detail, "{text}");
+    }
+}
+
+const MISSING: &str = "id is missing; notifications are not supported";
 
 #[test]
 fn params_are_an_object_or_nothing() {

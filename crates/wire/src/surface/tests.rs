@@ -80,6 +80,11 @@ fn where_requests_belong() {
         ("GET", "/v1/a2a/agents/alpha/tasks/t:1", "", "gateway Task(\"t:1\") of alpha"),
         ("POST", "/v1/a2a/agents/alpha/tasks/t:1:cancel", "", "gateway Cancel(\"t:1\") of alpha"),
         ("GET", "/v1/a2a/agents/alpha/tasks/t:cancel", "", "400 gateway InvalidRequest"),
+        ("GET", "/v1/a2a/agents/alpha/tasks/t%3Acancel", "", "gateway Task(\"t:cancel\") of alpha"),
+        ("POST", "/v1/a2a/agents/alpha/tasks/t%3Acancel:cancel", "", "gateway Cancel(\"t:cancel\") of alpha"),
+        ("POST", "/v1/a2a/agents/alpha/tasks/t%3Acancel", "", "400 gateway InvalidRequest"),
+        ("DELETE", "/v1/a2a/agents/alpha/tasks/t%3Acancel", "", "405 gateway VerbNotAllowed (GET, HEAD)"),
+        ("GET", "/v1/a2a/agents/alpha/tasks/%ff", "", "404 gateway PathNotFound"),
         ("POST", "/v1/a2a/agents/alpha/tasks/t", "", "400 gateway InvalidRequest"),
         ("POST", "/v1/a2a/agents/alpha/tasks/:cancel", "", "400 gateway InvalidRequest"),
         ("DELETE", "/v1/a2a/agents/alpha/tasks/t", "", "405 gateway VerbNotAllowed (GET, HEAD)"),
@@ -121,7 +126,14 @@ fn where_requests_belong() {
         ("GET", "/tasks/t%2F1%3A2", "", "Unversioned Get [t/1:2]"),
         ("GET", "/tasks/urn:task:5", "", "Unversioned Get [urn:task:5]"),
         ("POST", "/tasks/urn:task:5:cancel", "1.0", "V1 Cancel [urn:task:5]"),
-        ("POST", "/tasks/t%2F1%3Acancel", "1.0", "V1 Cancel [t/1]"),
+        ("POST", "/tasks/t%2F1:cancel", "1.0", "V1 Cancel [t/1]"),
+        ("POST", "/tasks/t%3Acancel:cancel", "1.0", "V1 Cancel [t:cancel]"),
+        ("GET", "/tasks/t%3Acancel", "1.0", "V1 Get [t:cancel]"),
+        ("GET", "/tasks/t%3asubscribe", "", "Unversioned Get [t:subscribe]"),
+        ("GET", "/v1/tasks/t%3Asubscribe:subscribe", "", "V0_3 Subscribe [t:subscribe]"),
+        ("POST", "/tasks/t%3Acancel", "1.0", "405 status VerbNotAllowed (GET, HEAD)"),
+        ("GET", "/tasks/t%3Acancel/pushNotificationConfigs", "1.0", "V1 PushList [t:cancel]"),
+        ("GET", "/tasks/%ff:cancel", "1.0", "404 status PathNotFound"),
         ("GET", "/tasks/t:subscribe", "1.0", "V1 Subscribe [t]"),
         ("POST", "/tasks/t:subscribe", "1.0", "V1 Subscribe [t]"),
         ("POST", "/tasks/t/pushNotificationConfigs", "1.0", "V1 PushSet [t]"),
@@ -186,6 +198,43 @@ fn where_requests_belong() {
         ("GET", "*", "", "404 problem PathNotFound"),
     ] {
         assert_eq!(say(verb, target, version), expected, "{verb} {target} {version}");
+    }
+}
+
+#[test]
+fn options_are_told_on_every_known_path() {
+    for (path, expected) in [
+        ("/", Some("POST")),
+        ("/a2a", Some("POST")),
+        ("/a2a/v0.3", Some("POST")),
+        ("/agents/alpha/a2a/jsonrpc", Some("POST")),
+        ("/.well-known/agent-card.json", Some("GET, HEAD")),
+        ("/healthz", Some("GET, HEAD")),
+        ("/readyz", Some("GET, HEAD")),
+        ("/message:send", Some("POST")),
+        ("/a2a/rest/v1/message:stream", Some("POST")),
+        ("/alpha/tasks", Some("GET, HEAD")),
+        ("/tasks/t", Some("GET, HEAD")),
+        ("/tasks/t:cancel", Some("POST")),
+        ("/tasks/t:subscribe", Some("GET, POST")),
+        ("/tasks/t/pushNotificationConfigs", Some("GET, HEAD, POST")),
+        ("/tasks/t/pushNotificationConfigs/c", Some("GET, HEAD, DELETE")),
+        ("/extendedAgentCard", Some("GET, HEAD")),
+        ("/a2a/tasks/t", Some("GET, HEAD")),
+        ("/v1/a2a/agents", Some("GET, HEAD")),
+        ("/v1/a2a/agents/alpha/agent-card", Some("GET, HEAD")),
+        ("/v1/a2a/agents/alpha/message:send", Some("POST")),
+        ("/v1/a2a/agents/alpha/tasks/t", Some("GET, HEAD")),
+        ("/v1/a2a/agents/alpha/tasks/t:cancel", Some("POST")),
+        ("/nowhere", None),
+        ("/agents/ghost/a2a", None),
+        ("/v1/a2a/agents/alpha/nothing", None),
+    ] {
+        let head = Head { verb: "OPTIONS", path, ..Head::default() };
+        let Surface::Refused(refused) = locate(&head, &Known) else { panic!("{path}") };
+        let reply = refused.reply();
+        assert_eq!(reply.allow, expected, "{path}");
+        assert_eq!((reply.status == 204, reply.body.is_empty()), (expected.is_some(), expected.is_some()), "{path}");
     }
 }
 

@@ -28,7 +28,7 @@ object! { both Part<'a> }
 
 impl<'a> From<&'a model::Part> for Part<'a> {
     fn from(part: &'a model::Part) -> Self {
-        let v03::Part { kind, text, file, data, metadata } = part.into();
+        let v03::Part { kind, text, file, data, metadata, .. } = part.into();
         Part { type_: kind, text, file, data, metadata }
     }
 }

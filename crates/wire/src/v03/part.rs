@@ -1,6 +1,7 @@
 //! Parts as 0.3 spells them: a `kind`, files nested under `file`.
 //!
-//! The kind is always written. It may be missing when read, since the specification's own examples leave it out.
+//! The kind is always written. It may be missing when read, since the specification's own examples leave it out. A
+//! `type` in its place is 0.1's word for it: it need not be there, but it may not name something else.
 //! Text and data have no place for a filename or a media type, so these are lost.
 
 use sabir_model as model;
@@ -16,6 +17,8 @@ use crate::v1::read_base64;
 pub(crate) struct Part<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<Text<'a>>,
+    #[serde(rename = "type", skip_serializing)]
+    pub(crate) type_: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,7 +80,7 @@ impl TryFrom<Part<'_>> for model::Part {
         let mut problems = Problems::default();
         let mut metadata = problems.object("metadata", part.metadata);
         let (mut filename, mut media_type) = (None, None);
-        let kind = part.kind.as_ref().map(Text::as_str);
+        let kind = part.kind.as_ref().or(part.type_.as_ref()).map(Text::as_str);
         let content = match (kind, part.text, part.file, part.data) {
             (None | Some("text"), Some(text), None, None) => Some(Content::Text(text.into_string())),
             (None | Some("file"), None, Some(mut file), None) => {

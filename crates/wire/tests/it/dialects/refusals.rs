@@ -129,6 +129,14 @@ fn v03_names_every_field_that_is_wrong() {
                  message.parts[3].data must be an object; \
                  message.parts[4] must hold one of text, file and data, the one its kind names",
             ),
+            (
+                Operation::Send,
+                r#"{"message":{"messageId":"m","role":"user","parts":[{"type":"image","text":"a"},{"type":"file","text":"a"},
+                    {"type":"","text":"a"},{"kind":"text","type":"image","text":"a"},{"type":"text","text":"a"}]}}"#,
+                "message.parts[0] must hold one of text, file and data, the one its kind names; \
+                 message.parts[1] must hold one of text, file and data, the one its kind names; \
+                 message.parts[2] must hold one of text, file and data, the one its kind names",
+            ),
             (Operation::Get, r#"{"taskId":"t"}"#, "id is required"),
             (Operation::PushSet, r#"{"id":"t","pushNotificationConfig":{"url":"u"}}"#, "taskId is required"),
             (Operation::PushGet, r#"{"taskId":"t"}"#, "id is required"),
