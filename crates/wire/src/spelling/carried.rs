@@ -43,6 +43,11 @@ pub(crate) fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Res
     Carried::deserialize(deserializer).map(Some)
 }
 
+/// What is there of metadata and the like.
+pub(crate) fn carried(json: &Option<Json>) -> Option<Carried<'_>> {
+    json.as_ref().map(Carried::from)
+}
+
 impl<'a> From<&'a Json> for Carried<'a> {
     fn from(json: &'a Json) -> Self {
         Self(Cow::Borrowed(json.as_raw()))

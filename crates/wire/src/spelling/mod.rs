@@ -13,7 +13,7 @@ mod problems;
 mod several;
 mod text;
 
-pub(crate) use carried::{Carried, present};
+pub(crate) use carried::{Carried, carried, present};
 pub(crate) use entries::Entries;
 pub(crate) use moment::Moment;
 pub(crate) use name::Name;

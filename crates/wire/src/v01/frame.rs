@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::artifact::{Artifact, Artifacts};
 use super::task::Status;
 use crate::heard::{self, Heard};
-use crate::spelling::{Problems, Text, object};
+use crate::spelling::{Carried, Problems, Text, carried, object};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -20,6 +20,8 @@ pub(super) struct Frame<'a> {
     is_final: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     artifact: Option<Artifact<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Carried<'a>>,
     /// On the last frame: all that the task has made.
     #[serde(default, skip_serializing_if = "Artifacts::is_empty")]
     artifacts: Artifacts<'a>,
@@ -33,9 +35,12 @@ impl<'a> Frame<'a> {
         match event {
             Event::Created(created) => Frame { status: Some(Status::created(created)), is_final: Some(false), ..frame },
             Event::Status(change) => {
-                Frame { status: Some((&change.status).into()), is_final: Some(change.is_final), ..frame }
+                let metadata = carried(&change.metadata);
+                Frame { status: Some((&change.status).into()), is_final: Some(change.is_final), metadata, ..frame }
             }
-            Event::Artifact(chunk) => Frame { artifact: Some(Artifact::of(chunk)), ..frame },
+            Event::Artifact(chunk) => {
+                Frame { artifact: Some(Artifact::of(chunk)), metadata: carried(&chunk.metadata), ..frame }
+            }
         }
     }
 
@@ -62,14 +67,20 @@ impl TryFrom<Frame<'_>> for Heard {
         let mut problems = Problems::default();
         let task = problems.required_id("id", frame.id, TaskId::parse);
         let artifacts = frame.artifacts.read_each("artifacts", &mut problems);
+        let metadata = problems.object("metadata", frame.metadata);
         match (frame.status, frame.artifact) {
             (Some(status), None) => {
                 let status: Option<model::Status> = problems.keep("status", status.try_into());
-                problems.or(task.zip(status).map(|(task, status)| told(task, status, frame.is_final, artifacts)))
+                problems.or(task.zip(status).map(|(task, status)| {
+                    let is_final = frame.is_final.unwrap_or(status.state.is_terminal());
+                    told(task, StatusChange { status, is_final, input: Vec::new(), usage: None, metadata }, artifacts)
+                }))
             }
             (None, Some(artifact)) => {
                 let chunk = problems.keep("artifact", artifact.read(0));
-                problems.or(task.zip(chunk).map(|(task, chunk)| heard::event(task, None, Event::Artifact(chunk))))
+                problems.or(task
+                    .zip(chunk)
+                    .map(|(task, chunk)| heard::event(task, None, Event::Artifact(model::Chunk { metadata, ..chunk }))))
             }
             _ => {
                 problems.add("", "must hold one of status and artifact");
@@ -79,15 +90,9 @@ impl TryFrom<Frame<'_>> for Heard {
     }
 }
 
-fn told(task: TaskId, status: model::Status, is_final: Option<bool>, artifacts: Vec<model::Artifact>) -> Heard {
-    let is_final = is_final.unwrap_or(status.state.is_terminal());
-    let event = Event::Status(StatusChange {
-        status: status.clone(),
-        is_final,
-        input: Vec::new(),
-        usage: None,
-        metadata: None,
-    });
+fn told(task: TaskId, change: StatusChange, artifacts: Vec<model::Artifact>) -> Heard {
+    let status = change.status.clone();
+    let event = Event::Status(change);
     if artifacts.is_empty() {
         return heard::event(task, None, event);
     }

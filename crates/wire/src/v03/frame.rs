@@ -9,7 +9,7 @@ use super::part::Part;
 use super::task::{self, Status, Task};
 use crate::heard::{self, Heard};
 use crate::json;
-use crate::spelling::{Problems, Text, object};
+use crate::spelling::{Carried, Problems, Text, carried, object};
 use crate::v1::Artifact;
 
 const STATUS: &str = "status-update";
@@ -28,6 +28,8 @@ pub(super) struct StatusUpdate<'a> {
     status: Option<Status<'a>>,
     #[serde(rename = "final", skip_serializing_if = "Option::is_none")]
     is_final: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Carried<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,6 +47,8 @@ pub(super) struct ArtifactUpdate<'a> {
     append: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_chunk: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Carried<'a>>,
 }
 
 /// Enough to know what a frame is.
@@ -69,6 +73,7 @@ pub(super) fn write_event(task: &TaskId, context: &ContextId, event: &Event, out
                 context_id,
                 status: Some((&change.status).into()),
                 is_final: Some(change.is_final),
+                metadata: carried(&change.metadata),
             };
             json::write(&update, out);
         }
@@ -80,6 +85,7 @@ pub(super) fn write_event(task: &TaskId, context: &ContextId, event: &Event, out
                 artifact: Some((&*chunk.artifact).into()),
                 append: Some(chunk.append),
                 last_chunk: Some(chunk.last),
+                metadata: carried(&chunk.metadata),
             };
             json::write(&update, out);
         }
@@ -106,9 +112,10 @@ impl TryFrom<StatusUpdate<'_>> for Heard {
         let context = problems.id("contextId", update.context_id, ContextId::parse);
         let status = problems.required("status", update.status);
         let status = status.and_then(|status| problems.keep("status", status.try_into()));
+        let metadata = problems.object("metadata", update.metadata);
         problems.or(task.zip(status).map(|(task, status): (TaskId, model::Status)| {
             let is_final = update.is_final.unwrap_or(status.state.is_terminal());
-            let change = StatusChange { status, is_final, input: Vec::new(), usage: None, metadata: None };
+            let change = StatusChange { status, is_final, input: Vec::new(), usage: None, metadata };
             heard::event(task, context, Event::Status(change))
         }))
     }
@@ -124,12 +131,13 @@ impl TryFrom<ArtifactUpdate<'_>> for Heard {
         let artifact = problems.required("artifact", update.artifact);
         let artifact: Option<model::Artifact> =
             artifact.and_then(|artifact| problems.keep("artifact", artifact.try_into()));
+        let metadata = problems.object("metadata", update.metadata);
         let (append, last) = (update.append.unwrap_or(false), update.last_chunk.unwrap_or(false));
         problems.or(task.zip(artifact).map(|(task, artifact)| {
             heard::event(
                 task,
                 context,
-                Event::Artifact(Chunk { index: 0, artifact: artifact.into(), append, last, metadata: None }),
+                Event::Artifact(Chunk { index: 0, artifact: artifact.into(), append, last, metadata }),
             )
         }))
     }

@@ -8,7 +8,7 @@ use super::message::Message;
 use super::part::Part;
 use super::task::{Artifact, Status, Task};
 use crate::heard::{self, Heard};
-use crate::spelling::{Problems, Text, object};
+use crate::spelling::{Carried, Problems, Text, carried, object};
 
 /// Exactly one of them.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -34,6 +34,8 @@ struct StatusUpdate<'a> {
     context_id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<Status<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Carried<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -49,6 +51,8 @@ struct ArtifactUpdate<'a> {
     append: Option<bool>,
     #[serde(alias = "last_chunk", skip_serializing_if = "Option::is_none")]
     last_chunk: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Carried<'a>>,
 }
 
 object! { both Frame<'a>; both StatusUpdate<'a>; both ArtifactUpdate<'a> }
@@ -67,8 +71,9 @@ impl<'a> Frame<'a> {
         match event {
             Event::Created(created) => Frame { task: Some(Task::created(task, context, created)), ..Frame::default() },
             Event::Status(change) => {
-                let status = Some((&change.status).into());
-                Frame { status_update: Some(StatusUpdate { task_id, context_id, status }), ..Frame::default() }
+                let (status, metadata) = (Some((&change.status).into()), carried(&change.metadata));
+                let update = StatusUpdate { task_id, context_id, status, metadata };
+                Frame { status_update: Some(update), ..Frame::default() }
             }
             Event::Artifact(chunk) => {
                 let update = ArtifactUpdate {
@@ -77,6 +82,7 @@ impl<'a> Frame<'a> {
                     artifact: Some((&*chunk.artifact).into()),
                     append: chunk.append.then_some(true),
                     last_chunk: chunk.last.then_some(true),
+                    metadata: carried(&chunk.metadata),
                 };
                 Frame { artifact_update: Some(update), ..Frame::default() }
             }
@@ -116,9 +122,10 @@ impl TryFrom<StatusUpdate<'_>> for Heard {
         let context = problems.id("contextId", update.context_id, ContextId::parse);
         let status = problems.required("status", update.status);
         let status = status.and_then(|status| problems.keep("status", status.try_into()));
+        let metadata = problems.object("metadata", update.metadata);
         problems.or(task.zip(status).map(|(task, status): (TaskId, model::Status)| {
             let is_final = status.state.is_terminal();
-            let change = StatusChange { status, is_final, input: Vec::new(), usage: None, metadata: None };
+            let change = StatusChange { status, is_final, input: Vec::new(), usage: None, metadata };
             heard::event(task, context, Event::Status(change))
         }))
     }
@@ -134,13 +141,14 @@ impl TryFrom<ArtifactUpdate<'_>> for Heard {
         let artifact = problems.required("artifact", update.artifact);
         let artifact: Option<model::Artifact> =
             artifact.and_then(|artifact| problems.keep("artifact", artifact.try_into()));
+        let metadata = problems.object("metadata", update.metadata);
         let (append, last) = (update.append.unwrap_or(false), update.last_chunk.unwrap_or(false));
         problems.or(task.zip(artifact).map(|(task, artifact)| {
             // Its place in the task is for the reader to count.
             heard::event(
                 task,
                 context,
-                Event::Artifact(Chunk { index: 0, artifact: artifact.into(), append, last, metadata: None }),
+                Event::Artifact(Chunk { index: 0, artifact: artifact.into(), append, last, metadata }),
             )
         }))
     }

@@ -8,7 +8,7 @@ use super::message::Message;
 use super::part::Part;
 use super::task::{Status, Task};
 use crate::heard::{self, Heard};
-use crate::spelling::{Problems, Text, object};
+use crate::spelling::{Carried, Problems, Text, carried, object};
 use crate::v1::Artifact;
 
 /// Exactly one of them. The protobuf name of `message` is `msg`.
@@ -37,6 +37,8 @@ struct StatusUpdate<'a> {
     status: Option<Status<'a>>,
     #[serde(rename = "final", skip_serializing_if = "Option::is_none")]
     is_final: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Carried<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -52,6 +54,8 @@ struct ArtifactUpdate<'a> {
     append: Option<bool>,
     #[serde(alias = "last_chunk", skip_serializing_if = "Option::is_none")]
     last_chunk: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Carried<'a>>,
 }
 
 object! { both Frame<'a>; both StatusUpdate<'a>; both ArtifactUpdate<'a> }
@@ -75,6 +79,7 @@ impl<'a> Frame<'a> {
                     context_id,
                     status: Some((&change.status).into()),
                     is_final: change.is_final.then_some(true),
+                    metadata: carried(&change.metadata),
                 };
                 Frame { status_update: Some(update), ..Frame::default() }
             }
@@ -85,6 +90,7 @@ impl<'a> Frame<'a> {
                     artifact: Some((&*chunk.artifact).into()),
                     append: chunk.append.then_some(true),
                     last_chunk: chunk.last.then_some(true),
+                    metadata: carried(&chunk.metadata),
                 };
                 Frame { artifact_update: Some(update), ..Frame::default() }
             }
@@ -124,9 +130,10 @@ impl TryFrom<StatusUpdate<'_>> for Heard {
         let context = problems.id("contextId", update.context_id, ContextId::parse);
         let status = problems.required("status", update.status);
         let status = status.and_then(|status| problems.keep("status", status.try_into()));
+        let metadata = problems.object("metadata", update.metadata);
         let is_final = update.is_final.unwrap_or(false);
         problems.or(task.zip(status).map(|(task, status)| {
-            let change = StatusChange { status, is_final, input: Vec::new(), usage: None, metadata: None };
+            let change = StatusChange { status, is_final, input: Vec::new(), usage: None, metadata };
             heard::event(task, context, Event::Status(change))
         }))
     }
@@ -142,12 +149,13 @@ impl TryFrom<ArtifactUpdate<'_>> for Heard {
         let artifact = problems.required("artifact", update.artifact);
         let artifact: Option<model::Artifact> =
             artifact.and_then(|artifact| problems.keep("artifact", artifact.try_into()));
+        let metadata = problems.object("metadata", update.metadata);
         let (append, last) = (update.append.unwrap_or(false), update.last_chunk.unwrap_or(false));
         problems.or(task.zip(artifact).map(|(task, artifact)| {
             heard::event(
                 task,
                 context,
-                Event::Artifact(Chunk { index: 0, artifact: artifact.into(), append, last, metadata: None }),
+                Event::Artifact(Chunk { index: 0, artifact: artifact.into(), append, last, metadata }),
             )
         }))
     }

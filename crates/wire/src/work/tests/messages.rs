@@ -138,10 +138,11 @@ pub(super) fn task(message: &str) -> Task {
 fn events(message: &str) -> [Event; 3] {
     let parts = &message[message.find(r#""parts""#).unwrap()..];
     let status = format!(
-        r#"{{"statusUpdate":{{"taskId":"t","contextId":"c","status":{{"state":"TASK_STATE_COMPLETED","message":{message}}}}}}}"#
+        r#"{{"statusUpdate":{{"taskId":"t","contextId":"c","status":{{"state":"TASK_STATE_COMPLETED","message":{message}}},"metadata":{message}}}}}"#
     );
-    let artifact =
-        format!(r#"{{"artifactUpdate":{{"taskId":"t","contextId":"c","artifact":{{"artifactId":"a",{parts}}}}}"#);
+    let artifact = format!(
+        r#"{{"artifactUpdate":{{"taskId":"t","contextId":"c","metadata":{message},"artifact":{{"artifactId":"a",{parts}}}}}"#
+    );
     let heard = [status, artifact].map(|text| match V1.hear(Operation::Stream, &text) {
         Ok(Heard::Event { event, .. }) => *event,
         other => panic!("{other:?}"),

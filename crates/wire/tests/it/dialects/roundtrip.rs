@@ -56,8 +56,8 @@ proptest! {
     }
 
     #[test]
-    fn the_last_frame_of_0_1_shows_what_the_task_has_made(task in task(), is_final: bool) {
-        let change = StatusChange { status: task.status.clone(), is_final, input: vec![], usage: None, metadata: None };
+    fn the_last_frame_of_0_1_shows_what_the_task_has_made(task in task(), is_final: bool, metadata in object()) {
+        let change = StatusChange { status: task.status.clone(), is_final, input: vec![], usage: None, metadata };
         let event = Event::Status(change);
         let written = Tongue::V01.encode(Shown::End { task: &task, event: &event });
         let heard = Tongue::V01.hear(Operation::Stream, &written).unwrap();
@@ -235,7 +235,7 @@ fn told_event(tongue: Tongue, task: &TaskId, context: &ContextId, event: &Event)
             is_final: if tongue == Tongue::V1 { change.status.state.is_terminal() } else { change.is_final },
             input: vec![],
             usage: None,
-            metadata: None,
+            metadata: change.metadata.clone(),
         }),
         Event::Artifact(chunk) => {
             let index = if tongue == Tongue::V01 { chunk.index } else { 0 };
@@ -348,23 +348,16 @@ fn event() -> impl Strategy<Value = Event> {
         (message(), object(), proptest::option::of(message()), time()).prop_map(|(message, metadata, note, time)| {
             Event::Created(Created { message: message.into(), metadata, note: note.map(Into::into), time })
         }),
-        (status(), any::<bool>(), proptest::collection::vec(message(), 0..2)).prop_map(|(status, is_final, input)| {
-            Event::Status(StatusChange {
-                status,
-                is_final,
-                input: input.into_iter().map(Into::into).collect(),
-                usage: None,
-                metadata: None,
-            })
-        }),
-        (artifact(), any::<bool>(), any::<bool>(), 0..9u32).prop_map(
-            |(artifact, append, last, index)| Event::Artifact(Chunk {
-                index,
-                artifact: artifact.into(),
-                append,
-                last,
-                metadata: None
-            })
+        (status(), any::<bool>(), proptest::collection::vec(message(), 0..2), object()).prop_map(
+            |(status, is_final, input, metadata)| {
+                let input = input.into_iter().map(Into::into).collect();
+                Event::Status(StatusChange { status, is_final, input, usage: None, metadata })
+            }
+        ),
+        (artifact(), any::<bool>(), any::<bool>(), 0..9u32, object()).prop_map(
+            |(artifact, append, last, index, metadata)| {
+                Event::Artifact(Chunk { index, artifact: artifact.into(), append, last, metadata })
+            }
         ),
     ]
 }
