@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::part::{DataForm, Part};
 use super::task_id::agreed;
 use crate::Reading;
-use crate::spelling::{Carried, Name, Problems, Several, Text, object};
+use crate::spelling::{Carried, Name, Parts, Problems, Several, Text, object};
 use crate::v1::read_role;
 
 #[derive(Debug, Deserialize)]
@@ -25,7 +25,7 @@ pub(crate) struct Message<'a> {
     snake_task_id: Option<Text<'a>>,
     role: Option<Name<'a>>,
     #[serde(default, alias = "content")]
-    parts: Several<'a, Part<'a>, model::Part>,
+    parts: Parts<'a, Part<'a>>,
     metadata: Option<Carried<'a>>,
     #[serde(default)]
     extensions: Several<'a, Text<'a>, String>,
@@ -77,10 +77,8 @@ impl Message<'_> {
             Reading::Complete | Reading::Strict => problems.keep_required("role", read_any_role(self.role)),
         };
         let role = role.unwrap_or(Role::User);
-        if self.parts.is_empty() {
-            problems.add("parts", "at least one part is required");
-        }
-        let parts = self.parts.read_each("parts", &mut problems, |part| part.read(form));
+        let mut parts = self.parts.read_some("parts", &mut problems);
+        parts.iter_mut().for_each(|part| form.apply(part));
         let references = problems.task_ids("referenceTaskIds", self.reference_task_ids);
         let metadata = problems.object("metadata", self.metadata);
         let extensions = self.extensions.into_read().into_iter().map(Text::into_string).collect();

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::spelling::{Carried, Problems, Text, given, object, present};
 use crate::v1::read_base64;
-use crate::v03::{File, read_data, read_nested};
+use crate::v03::{File, read_data, read_nested, read_wrapped};
 
 /// How the dialect of the request spells data: the one thing that the part itself does not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,15 +42,37 @@ pub(super) struct Part<'a> {
 
 object! { read Part<'a> }
 
-impl Part<'_> {
-    pub(super) fn read(self, form: DataForm) -> Result<model::Part, Problems> {
+impl DataForm {
+    /// Takes the data of a part out of what its dialect has put around it.
+    pub(super) fn apply(self, part: &mut model::Part) {
+        let Content::Data(data) = &part.content else { return };
+        let carried = Carried::from(data);
+        let inner = match self {
+            DataForm::Any => return,
+            DataForm::Object => read_wrapped(&carried, &mut part.metadata),
+            DataForm::Nested => {
+                let nested = read_nested(carried);
+                Some(read_data(nested, &mut part.metadata))
+            }
+        };
+        if let Some(inner) = inner {
+            part.content = Content::Data(inner);
+        }
+    }
+}
+
+/// Data stays as it stands; what its dialect means by it is for `DataForm` to say.
+impl TryFrom<Part<'_>> for model::Part {
+    type Error = Problems;
+
+    fn try_from(part: Part<'_>) -> Result<Self, Problems> {
         let mut problems = Problems::default();
-        let mut metadata = problems.object("metadata", self.metadata);
-        let (mut filename, mut media_type) = (given(self.filename), given(self.media_type));
-        let is_other = self.text.is_some() || self.file.is_some() || self.raw.is_some() || self.url.is_some();
+        let metadata = problems.object("metadata", part.metadata);
+        let (mut filename, mut media_type) = (given(part.filename), given(part.media_type));
+        let is_other = part.text.is_some() || part.file.is_some() || part.raw.is_some() || part.url.is_some();
         // Some clients write every member and leave the unused ones null.
-        let data = self.data.filter(|data| !(data.is_null() && is_other));
-        let content = match (self.text, self.file, self.raw, self.url, data) {
+        let data = part.data.filter(|data| !(data.is_null() && is_other));
+        let content = match (part.text, part.file, part.raw, part.url, data) {
             (Some(text), None, None, None, None) => Some(Content::Text(text.into_string())),
             (None, Some(mut file), None, None, None) => {
                 filename = given(file.name.take()).or(filename);
@@ -59,11 +81,7 @@ impl Part<'_> {
             }
             (None, None, Some(raw), None, None) => problems.keep("raw", read_base64(raw)),
             (None, None, None, Some(url), None) => Some(Content::Url(url.into_string())),
-            (None, None, None, None, Some(data)) => Some(Content::Data(match form {
-                DataForm::Any => data.into(),
-                DataForm::Object => read_data(data, &mut metadata),
-                DataForm::Nested => read_data(read_nested(data), &mut metadata),
-            })),
+            (None, None, None, None, Some(data)) => Some(Content::Data(data.into())),
             (None, None, None, None, None) => {
                 problems.add("", "text, a file or data is required");
                 None
@@ -73,7 +91,7 @@ impl Part<'_> {
                 None
             }
         };
-        for (member, named) in [("kind", self.kind), ("type", self.type_)] {
+        for (member, named) in [("kind", part.kind), ("type", part.type_)] {
             let fits = matches!(
                 (named.as_ref().map(Text::as_str), &content),
                 (None | Some(""), _)

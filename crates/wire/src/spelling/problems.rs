@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use sabir_model::{Error, InvalidId, Json, Part, TaskId, Violation};
+use sabir_model::{Error, InvalidId, Json, TaskId, Violation};
 
 use super::{Carried, Int, Several, Text};
 
@@ -29,6 +29,10 @@ impl Problems {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.0.len() >= MOST
     }
@@ -40,6 +44,7 @@ impl Problems {
             violation.field = match (member, violation.field.as_str()) {
                 (member, "") => member.to_owned(),
                 ("", inside) => inside.to_owned(),
+                (member, place) if place.starts_with('[') => format!("{member}{place}"),
                 (member, inside) => format!("{member}.{inside}"),
             };
             self.0.push(violation);
@@ -106,17 +111,6 @@ impl Problems {
         if kind.is_some_and(|kind| kind.as_str() != expected) {
             self.add("kind", &format!("must be {expected}"));
         }
-    }
-
-    /// A message says something: it has at least one part.
-    pub(crate) fn some_parts<P>(&mut self, member: &str, parts: Several<'_, P, Part>) -> Vec<Part>
-    where
-        P: TryInto<Part, Error = Problems>,
-    {
-        if parts.is_empty() {
-            self.add(member, "at least one part is required");
-        }
-        parts.read_each(member, self, P::try_into)
     }
 
     pub(crate) fn task_ids(&mut self, member: &str, ids: Several<'_, Text<'_>, TaskId>) -> Vec<TaskId> {

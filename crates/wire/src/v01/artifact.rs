@@ -8,7 +8,7 @@ use sabir_model::{ArtifactId, Chunk};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::part::Part;
-use crate::spelling::{Carried, Int, Problems, Several, Text, given, object, worth_saying};
+use crate::spelling::{Carried, Int, Parts, Problems, Text, given, object, worth_saying};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -26,7 +26,7 @@ pub(super) struct Artifact<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     last_chunk: Option<bool>,
     #[serde(default)]
-    parts: Several<'a, Part<'a>, model::Part>,
+    parts: Parts<'a, Part<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Carried<'a>>,
 }
@@ -61,7 +61,7 @@ impl<'a> Artifact<'a> {
         let index = problems.count("index", self.index).unwrap_or(place);
         let id = self.id.filter(|id| !id.as_str().is_empty()).unwrap_or_else(|| format!("artifact-{index}").into());
         let id = problems.id("id", Some(id), ArtifactId::parse);
-        let parts = self.parts.read_each("parts", &mut problems, TryInto::try_into);
+        let parts = self.parts.read("parts", &mut problems);
         let metadata = problems.object("metadata", self.metadata);
         let (append, last) = (self.append.unwrap_or(false), self.last_chunk.unwrap_or(false));
         problems.or(id.map(|id| {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::part::Part;
 use crate::lenient::UNNAMED;
-use crate::spelling::{Carried, Problems, Several, Text, object};
+use crate::spelling::{Carried, Parts, Problems, Text, object};
 use crate::v03::{read_role, role_name};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub(super) struct Message<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     role: Option<Text<'a>>,
     #[serde(default)]
-    parts: Several<'a, Part<'a>, model::Part>,
+    parts: Parts<'a, Part<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Carried<'a>>,
 }
@@ -38,7 +38,7 @@ impl TryFrom<Message<'_>> for model::Message {
     fn try_from(message: Message<'_>) -> Result<Self, Problems> {
         let mut problems = Problems::default();
         let role = problems.keep_required("role", read_role(message.role));
-        let parts = problems.some_parts("parts", message.parts);
+        let parts = message.parts.read_some("parts", &mut problems);
         let metadata = problems.object("metadata", message.metadata);
         problems.or(role.map(|role| model::Message {
             id: MessageId::parse(UNNAMED).expect("a short word is an id"),

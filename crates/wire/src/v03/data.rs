@@ -59,15 +59,17 @@ impl<'de: 'a, 'a> Deserialize<'de> for Data<'a> {
 
 /// Takes the value out of a flagged `{"value":...}` and the flag out of the metadata; leaves all else as it is.
 pub(crate) fn read_data(data: Carried<'_>, metadata: &mut Option<Json>) -> Json {
+    read_wrapped(&data, metadata).unwrap_or_else(|| data.into())
+}
+
+/// The value of a flagged `{"value":...}`, if that is what the data is.
+pub(crate) fn read_wrapped(data: &Carried<'_>, metadata: &mut Option<Json>) -> Option<Json> {
     // Most metadata has no flag, so most data is not looked into.
-    if let Some(carried) = metadata.as_ref().filter(|metadata| mentions_flag(metadata))
-        && let Some(value) = data.only_member(r#""value""#)
-        && let Rest { is_flagged: true, members } = Rest::of(carried.as_str())
-    {
-        *metadata = (!members.is_empty()).then(|| json::carry(format!("{{{members}}}")).into());
-        return value.into();
-    }
-    data.into()
+    let carried = metadata.as_ref().filter(|metadata| mentions_flag(metadata))?;
+    let value = data.only_member(r#""value""#)?;
+    let Rest { is_flagged: true, members } = Rest::of(carried.as_str()) else { return None };
+    *metadata = (!members.is_empty()).then(|| json::carry(format!("{{{members}}}")).into());
+    Some(value.into())
 }
 
 fn mentions_flag(metadata: &Json) -> bool {

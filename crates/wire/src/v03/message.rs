@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::names::{read_role, role_name};
 use super::part::Part;
-use crate::spelling::{Carried, Problems, Several, Text, object};
+use crate::spelling::{Carried, Parts, Problems, Several, Text, object};
 
 pub(super) const KIND: &str = "message";
 
@@ -20,7 +20,7 @@ pub(super) struct Message<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<Text<'a>>,
     #[serde(default)]
-    parts: Several<'a, Part<'a>, model::Part>,
+    parts: Parts<'a, Part<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     context_id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,7 @@ impl TryFrom<Message<'_>> for model::Message {
         let context = problems.id("contextId", message.context_id, ContextId::parse);
         let task = problems.id("taskId", message.task_id, TaskId::parse);
         let role = problems.keep_required("role", read_role(message.role));
-        let parts = problems.some_parts("parts", message.parts);
+        let parts = message.parts.read_some("parts", &mut problems);
         let references = problems.task_ids("referenceTaskIds", message.reference_task_ids);
         let metadata = problems.object("metadata", message.metadata);
         let extensions = message.extensions.into_read().into_iter().map(Text::into_string).collect();

@@ -14,7 +14,7 @@ mod task;
 pub use dialect::V03;
 pub use proto::V03Proto;
 
-pub(crate) use data::{Data, read_data, read_nested};
+pub(crate) use data::{Data, read_data, read_nested, read_wrapped};
 pub(crate) use names::{read_role, read_state, role_name, state_name};
 pub(crate) use part::{File, Part};
 pub(crate) use push::PushConfig;

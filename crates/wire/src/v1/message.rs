@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::part::Part;
 use super::{read_role, role_name};
-use crate::spelling::{Carried, Name, Problems, Several, Text, object};
+use crate::spelling::{Carried, Name, Parts, Problems, Several, Text, object};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -20,7 +20,7 @@ pub(crate) struct Message<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<Name<'a>>,
     #[serde(default)]
-    parts: Several<'a, Part<'a>, model::Part>,
+    parts: Parts<'a, Part<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Carried<'a>>,
     #[serde(default, skip_serializing_if = "Several::is_empty")]
@@ -55,7 +55,7 @@ impl TryFrom<Message<'_>> for model::Message {
         let context = problems.id("contextId", message.context_id, ContextId::parse);
         let task = problems.id("taskId", message.task_id, TaskId::parse);
         let role = problems.keep_required("role", read_role(message.role));
-        let parts = problems.some_parts("parts", message.parts);
+        let parts = message.parts.read_some("parts", &mut problems);
         let references = problems.task_ids("referenceTaskIds", message.reference_task_ids);
         let metadata = problems.object("metadata", message.metadata);
         let extensions = message.extensions.into_read().into_iter().map(Text::into_string).collect();

@@ -5,7 +5,7 @@ use sabir_model::{ContextId, MessageId, TaskId};
 use serde::{Deserialize, Serialize};
 
 use super::part::Part;
-use crate::spelling::{Carried, Name, Problems, Several, Text, object};
+use crate::spelling::{Carried, Name, Parts, Problems, Several, Text, object};
 use crate::v1::{read_role, role_name};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub(super) struct Message<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<Name<'a>>,
     #[serde(default)]
-    content: Several<'a, Part<'a>, model::Part>,
+    content: Parts<'a, Part<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Carried<'a>>,
     #[serde(default, skip_serializing_if = "Several::is_empty")]
@@ -52,7 +52,7 @@ impl TryFrom<Message<'_>> for model::Message {
         let context = problems.id("contextId", message.context_id, ContextId::parse);
         let task = problems.id("taskId", message.task_id, TaskId::parse);
         let role = problems.keep_required("role", read_role(message.role));
-        let parts = problems.some_parts("content", message.content);
+        let parts = message.content.read_some("content", &mut problems);
         let metadata = problems.object("metadata", message.metadata);
         let extensions = message.extensions.into_read().into_iter().map(Text::into_string).collect();
         let message = id.zip(role).map(|(id, role)| model::Message {

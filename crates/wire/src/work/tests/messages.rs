@@ -196,6 +196,8 @@ const ANSWERS: [Answered; 9] = [
     ("end", |told| Shown::End { task: &told.task, event: &told.events[1] }, Operation::Stream),
 ];
 
+const READINGS: [Reading; 3] = [Reading::Strict, Reading::Complete, Reading::Lenient];
+
 const OPERATIONS: [Operation; 11] = [
     Operation::Send,
     Operation::Stream,
@@ -225,7 +227,7 @@ fn what_callers_send() {
     let mut report = Report::default();
     for (shape, text) in MESSAGES {
         for (name, dialect) in DIALECTS {
-            for reading in [Reading::Strict, Reading::Complete, Reading::Lenient] {
+            for reading in READINGS {
                 report.check(
                     &format!("{name} {reading:?} reads {shape}"),
                     |size| params(dialect, &message(&text(size))),
@@ -266,6 +268,31 @@ fn strange_members_anywhere() {
         }
     }
     report.assert_linear();
+}
+
+/// A part of three bytes must not become hundreds: the body's limit is what limits the memory.
+#[test]
+fn what_is_read_takes_a_small_multiple_of_its_body() {
+    const MOST: u64 = 16;
+    let smallest = |part: &str| format!("{}}}", head(&repeat(SIZES[1], |_| part.to_owned())));
+    let mut bodies: Vec<(&str, String)> = MESSAGES.iter().map(|(shape, text)| (*shape, text(SIZES[1]))).collect();
+    bodies.push(("empty texts", smallest(r#"{"text":""}"#)));
+    bodies.push(("empty data", smallest(r#"{"data":{}}"#)));
+    for (shape, text) in bodies {
+        for (name, dialect) in DIALECTS {
+            let good = params(dialect, &message(&text));
+            // Wrong ones may be smaller still.
+            let wrong = good.replace(r#"{"text":""}"#, "{}").replace(r#","text":"""#, "");
+            for (params, reading) in
+                [&good, &wrong].into_iter().flat_map(|text| READINGS.map(|reading| (text, reading)))
+            {
+                let peak =
+                    allocation_counter::measure(|| drop(dialect.decode(Operation::Send, params, reading))).bytes_max;
+                let times = peak / params.len() as u64;
+                assert!(times <= MOST, "{name} {reading:?} holds {shape} {times} times over");
+            }
+        }
+    }
 }
 
 #[test]
