@@ -71,11 +71,15 @@ pub enum Recovery {
     Requeue,
 }
 
-/// Which settled tasks are kept; by default all of them.
+/// Which tasks are kept; by default all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RetentionPolicy {
+    /// Settled tasks that are older than this go.
     pub max_age: Option<Duration>,
+    /// The oldest settled tasks go when there are more.
     pub max_tasks: Option<u64>,
+    /// Tasks that have waited longer than this for an answer fail.
+    pub waiting: Option<Duration>,
 }
 
 /// Whether the engine can take work.

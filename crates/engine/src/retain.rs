@@ -1,19 +1,24 @@
-//! Retention: settled tasks go when they are too old or too many, whole tasks at a time.
+//! Retention: settled tasks go when they are too old or too many, whole tasks at a time; tasks that wait too long for an
+//! answer fail.
 
 use std::time::Duration;
 
-use sabir_model::Timestamp;
-use sabir_store::Retention;
+use sabir_model::{Error, Timestamp};
+use sabir_store::{Retention, TaskRow};
 
+use crate::drive::{self, Assignment, Control, Start, failure};
 use crate::engine::Engine;
+use crate::topic::TopicKey;
 
 const EVERY: Duration = Duration::from_secs(60);
+/// Waiting tasks that are looked at together; the rest come with the next sweep.
+const WAITING_PAGE: usize = 1000;
 
 impl Engine {
     /// Sweeps now and then for as long as the engine lives, if there is anything to sweep by.
     pub(crate) fn keep_sweeping(&self) {
         let policy = self.core.settings.retention;
-        if policy.max_age.is_none() && policy.max_tasks.is_none() {
+        if policy.max_age.is_none() && policy.max_tasks.is_none() && policy.waiting.is_none() {
             return;
         }
         let engine = self.clone();
@@ -29,16 +34,12 @@ impl Engine {
         });
     }
 
-    /// Deletes what retention does not keep; says how many tasks went.
+    /// Ends what has waited too long and deletes what retention does not keep; says how many tasks were deleted.
     pub async fn sweep(&self) -> u64 {
+        self.expire_waiting().await;
         let policy = self.core.settings.retention;
-        let now = self.core.clock.now();
-        let retention = Retention {
-            settled_before: policy
-                .max_age
-                .map(|age| Timestamp::from_millis(now.as_millis().saturating_sub(age.as_millis() as i64))),
-            keep: policy.max_tasks,
-        };
+        let settled_before = policy.max_age.map(|age| self.before(age));
+        let retention = Retention { settled_before, keep: policy.max_tasks };
         let mut swept = 0;
         loop {
             match self.core.store.sweep(retention).await {
@@ -54,5 +55,54 @@ impl Engine {
             tracing::info!(tasks = swept, "deleted old tasks");
         }
         swept
+    }
+
+    async fn expire_waiting(&self) {
+        let Some(limit) = self.core.settings.retention.waiting else { return };
+        let before = self.before(limit);
+        let rows = match self.core.store.waiting_since(before, WAITING_PAGE).await {
+            Ok(rows) => rows,
+            Err(error) => return tracing::warn!(%error, "cannot look for tasks that wait too long; will try again"),
+        };
+        for row in rows {
+            let task = row.task.clone();
+            if let Err(error) = self.expire(row, before, limit).await {
+                tracing::warn!(%task, %error, "cannot end a task that waits too long; will try again");
+            }
+        }
+    }
+
+    async fn expire(&self, row: TaskRow, before: Timestamp, limit: Duration) -> Result<(), Error> {
+        let reason = format!("expired: nobody answered for {limit:?}");
+        let agency = self.agency(Some(&row.agent)).or_else(|_| self.agency(None))?;
+        let inbox = Vec::new();
+        let lease = self.core.feed.open(TopicKey { owner: row.owner, agent: row.agent, task: row.task });
+        if !lease.load(&*self.core.store).await? {
+            return Ok(());
+        }
+        match lease.take() {
+            Err(driver) => {
+                // Its run waits; a driver that is busy with something else takes no notice.
+                let _ = driver.send(Control::Expire { reason });
+            }
+            Ok(control) => {
+                let waits = lease.look(|task| task.status.state.is_waiting() && task.status.time < before);
+                if waits != Some(true) {
+                    // It has been answered since it was looked up.
+                    lease.release(None);
+                    return Ok(());
+                }
+                let start = Start::Settle { outcome: failure(reason), inbox };
+                let (room, tickets, done) = (None, Vec::new(), None);
+                drive::start(&self.core, agency, Assignment { lease, control, start, room, tickets, done });
+            }
+        }
+        Ok(())
+    }
+
+    /// The moment that is so long ago, or the beginning of time.
+    fn before(&self, age: Duration) -> Timestamp {
+        let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millis(self.core.clock.now().as_millis().saturating_sub(age))
     }
 }

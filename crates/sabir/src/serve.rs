@@ -135,7 +135,11 @@ fn engine_settings(config: &Config) -> Settings {
             config::RunningTasks::Fail => Recovery::Fail,
             config::RunningTasks::Requeue => Recovery::Requeue,
         },
-        retention: RetentionPolicy { max_age: config.retention.max_age, max_tasks: config.retention.max_tasks },
+        retention: RetentionPolicy {
+            max_age: config.retention.max_age,
+            max_tasks: config.retention.max_tasks,
+            waiting: config.retention.waiting,
+        },
     }
 }
 

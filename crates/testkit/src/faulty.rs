@@ -1,4 +1,4 @@
-//! A store whose disk can be full, or slow.
+//! A store whose disk can be full, slow or broken, and that counts what is asked of it.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,6 +10,7 @@ use sabir_store::{
 };
 
 type Then = Box<dyn FnOnce() + Send>;
+type Failure = Box<dyn Fn() -> StoreError + Send>;
 
 pub struct FaultyStore<S> {
     store: S,
@@ -17,6 +18,11 @@ pub struct FaultyStore<S> {
     pace: Mutex<Duration>,
     largest: AtomicUsize,
     then: Arc<Mutex<Option<Then>>>,
+    after_key: Mutex<Option<Then>>,
+    failure: Mutex<Option<Failure>>,
+    full_after: Mutex<Option<usize>>,
+    reads: AtomicUsize,
+    snapshot_messages: AtomicUsize,
 }
 
 impl<S: Store> FaultyStore<S> {
@@ -27,6 +33,11 @@ impl<S: Store> FaultyStore<S> {
             pace: Mutex::default(),
             largest: AtomicUsize::new(0),
             then: Arc::default(),
+            after_key: Mutex::default(),
+            failure: Mutex::default(),
+            full_after: Mutex::default(),
+            reads: AtomicUsize::new(0),
+            snapshot_messages: AtomicUsize::new(0),
         }
     }
 
@@ -43,14 +54,43 @@ impl<S: Store> FaultyStore<S> {
         self.is_full.store(false, Ordering::SeqCst);
     }
 
+    /// The disk is full after so many appends.
+    pub fn fill_after(&self, appends: usize) {
+        *held(&self.full_after) = Some(appends);
+    }
+
+    /// From now on every append fails with this.
+    pub fn fail_with(&self, failure: impl Fn() -> StoreError + Send + 'static) {
+        *held(&self.failure) = Some(Box::new(failure));
+    }
+
+    pub fn work_again(&self) {
+        *held(&self.failure) = None;
+    }
+
+    /// Does this when the next idempotency key has been looked up, before the one who asked is told.
+    pub fn after_next_key(&self, then: impl FnOnce() + Send + 'static) {
+        *held(&self.after_key) = Some(Box::new(then));
+    }
+
+    /// How many tasks were read.
+    pub fn reads(&self) -> usize {
+        self.reads.load(Ordering::SeqCst)
+    }
+
+    /// How many messages were written in snapshots.
+    pub fn snapshot_messages(&self) -> usize {
+        self.snapshot_messages.load(Ordering::SeqCst)
+    }
+
     /// From now on every append takes so long.
     pub fn slow_down(&self, pace: Duration) {
-        *self.pace.lock().expect("nobody panics while he holds this") = pace;
+        *held(&self.pace) = pace;
     }
 
     /// Does this when the next append is through, before the one who waits for it is told.
     pub fn after_next_append(&self, then: impl FnOnce() + Send + 'static) {
-        *self.then.lock().expect("nobody panics while he holds this") = Some(Box::new(then));
+        *held(&self.then) = Some(Box::new(then));
     }
 
     /// The most events that came in one append.
@@ -66,7 +106,19 @@ impl<S: Store> FaultyStore<S> {
 impl<S: Store> Store for FaultyStore<S> {
     fn append(&self, append: Append<'_>) -> StoreFuture<'static, Appended> {
         self.largest.fetch_max(append.events.len(), Ordering::SeqCst);
-        let pace = *self.pace.lock().expect("nobody panics while he holds this");
+        let messages = append.snapshot.map_or(0, |task| task.history.len());
+        self.snapshot_messages.fetch_add(messages, Ordering::SeqCst);
+        if let Some(left) = held(&self.full_after).as_mut() {
+            match left.checked_sub(1) {
+                Some(fewer) => *left = fewer,
+                None => self.fill(),
+            }
+        }
+        if let Some(failure) = &*held(&self.failure) {
+            let failure = failure();
+            return Box::pin(async { Err(failure) });
+        }
+        let pace = *held(&self.pace);
         let then = self.then.clone();
         let appending: StoreFuture<'static, Appended> =
             if self.is_full() { Box::pin(async { Err(StoreError::Full) }) } else { self.store.append(append) };
@@ -75,7 +127,7 @@ impl<S: Store> Store for FaultyStore<S> {
                 tokio::time::sleep(pace).await;
             }
             let appended = appending.await;
-            let then = then.lock().expect("nobody panics while he holds this").take();
+            let then = held(&then).take();
             if let Some(then) = then {
                 then();
             }
@@ -92,10 +144,12 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 
     fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
         self.store.load(task)
     }
 
     fn get(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<Task>> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
         self.store.get(owner, agent, task)
     }
 
@@ -126,7 +180,14 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 
     fn keyed(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>> {
-        self.store.keyed(owner, agent, key)
+        let keyed = self.store.keyed(owner, agent, key);
+        Box::pin(async move {
+            let keyed = keyed.await;
+            if let Some(then) = held(&self.after_key).take_if(|_| matches!(keyed, Ok(Some(_)))) {
+                then();
+            }
+            keyed
+        })
     }
 
     fn agent_state(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Option<String>> {
@@ -144,4 +205,8 @@ impl<S: Store> Store for FaultyStore<S> {
     fn sweep(&self, retention: Retention) -> StoreFuture<'_, u64> {
         self.store.sweep(retention)
     }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().expect("nobody panics while it is held")
 }

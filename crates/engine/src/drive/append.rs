@@ -58,10 +58,7 @@ enum AckSubject {
     /// A cancel, or a refusal: the caller need not wait for the store when it fails.
     Notice,
     /// The rows of a message in the inbox, which can be refused when the store fails.
-    Message {
-        message: Arc<Message>,
-        key: Option<IdempotencyKey>,
-    },
+    Message { message: Arc<Message>, key: Option<IdempotencyKey> },
 }
 
 impl Ack {

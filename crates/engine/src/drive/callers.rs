@@ -25,6 +25,10 @@ pub(crate) enum Control {
     },
     /// The server stops: settle by policy.
     Settle,
+    /// Nobody has answered the run's question for too long.
+    Expire {
+        reason: String,
+    },
 }
 
 /// A message for a task that a driver has.
@@ -77,6 +81,11 @@ impl Driver {
             match control {
                 Control::Deliver(delivered) => self.deliver(*delivered),
                 Control::Cancel { done } => self.cancel(done),
+                Control::Expire { reason } => {
+                    if let Some(turn) = self.turn.as_mut().filter(|turn| turn.question.is_some()) {
+                        turn.stop(StopReason::TimedOut(reason));
+                    }
+                }
                 Control::Settle => {
                     self.is_settling = true;
                     if let Some(turn) = &mut self.turn {

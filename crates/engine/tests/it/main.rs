@@ -4,10 +4,12 @@ mod desk;
 
 mod between_turns;
 mod cancelling;
+mod failing;
 mod full_store;
 mod joining;
 mod listing;
 mod naming;
+mod questions;
 mod recovering;
 mod scheduling;
 mod sending;

@@ -93,7 +93,7 @@ async fn nobody_is_told_of_an_end_that_is_not_stored() {
 async fn retention_deletes_settled_tasks_by_age_and_by_number() {
     let clock = Arc::new(ManualClock::at(1_000_000));
     let store = Arc::new(MemoryStore::new());
-    let retention = RetentionPolicy { max_age: Some(Duration::from_secs(60)), max_tasks: Some(3) };
+    let retention = RetentionPolicy { max_age: Some(Duration::from_secs(60)), max_tasks: Some(3), waiting: None };
     let settings = Settings { retention, ..Settings::default() };
     let builder = Builder::new(store.clone()).clock(clock.clone()).settings(settings);
     let desk =

@@ -162,7 +162,7 @@ async fn who_hangs_up_changes_nothing() {
 
 #[tokio::test]
 async fn a_reader_whose_task_is_swept_is_told() {
-    let retention = RetentionPolicy { max_age: None, max_tasks: Some(0) };
+    let retention = RetentionPolicy { max_tasks: Some(0), ..RetentionPolicy::default() };
     let settings = Settings { retention, ..Settings::default() };
     let desk = Desk::on(Arc::new(MemoryStore::new()), streaming(), Limits::default(), settings).await;
     let mut slow = desk.stream(text("5000")).await;

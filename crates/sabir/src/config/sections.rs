@@ -325,6 +325,7 @@ pub enum RunningTasks {
 pub struct Retention {
     pub max_age: Option<Duration>,
     pub max_tasks: Option<u64>,
+    pub waiting: Option<Duration>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -204,6 +204,12 @@ pub static SETTINGS: &[Setting<Config>] = &[
         |config, raw| put(&mut config.retention.max_tasks, optional_count(raw)?),
     ),
     global(
+        "retention.waiting",
+        "off",
+        "Tasks that have waited for an answer for longer than this fail.",
+        |config, raw| put(&mut config.retention.waiting, limit(raw)?),
+    ),
+    global(
         "log.level",
         "info",
         "What is logged: `off`, `error`, `warn`, `info`, `debug` or `trace`, also per module: `info,sabir=debug`.",

@@ -1,0 +1,191 @@
+//! Questions in the middle of a turn: what answers them, and what does not.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sabir_engine::{AgentError, Limits, Outcome, Settings, Turn};
+use sabir_model::{Error, Part, Required, State};
+use sabir_store::MemoryStore;
+use sabir_testkit::scripted::ScriptedAgent;
+use tokio::time::{sleep, timeout};
+
+use crate::desk::{Desk, at_once, drain, text, to};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+async fn until_waiting(desk: &Desk, task: &sabir_model::TaskId) {
+    while desk.get(task).await.status.state != State::InputRequired {
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_while_a_question_is_open_does_not_close_it() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        let ask = turn.ask(Required::Input, vec![Part::text("may I?")]);
+        let talk = async {
+            sleep(Duration::from_millis(10)).await;
+            turn.progress("still looking").await;
+            turn.still_working().await;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            answer = ask => Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(answer?.text())])),
+            () = talk => unreachable!("it talks for ever"),
+        }
+    });
+    let desk = Desk::with(agent).await;
+    let task = desk.task(text("go")).await;
+    let mut stream = desk.subscribe(&task.id, Some(0)).await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    let parked = desk.get(&task.id).await;
+    assert_eq!((parked.status.state, parked.status.message.unwrap().text()), (State::InputRequired, "may I?".into()));
+    let done = timeout(HOUR, desk.task(to(&task.id, text("yes")))).await.expect("the answer reaches the run");
+    assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "yes".into()));
+    let frames: Vec<String> = drain(&mut stream).await.into_iter().map(|(_, words)| words).collect();
+    assert_eq!(
+        frames,
+        [
+            "created",
+            "Working",
+            "InputRequired may I?",
+            "Working still looking",
+            "InputRequired may I?",
+            "Working",
+            "Completed yes."
+        ]
+    );
+}
+
+/// Gives up its question after a second, without a word, and works on until it gets another message.
+fn impatient(seen: &Arc<Mutex<Vec<String>>>) -> ScriptedAgent {
+    let seen = seen.clone();
+    ScriptedAgent::new(move |turn: Turn| {
+        let seen = seen.clone();
+        async move {
+            seen.lock().unwrap().push(turn.message().text());
+            if turn.message().text() == "go" {
+                let ask = turn.ask(Required::Input, vec![Part::text("may I?")]);
+                assert!(timeout(Duration::from_secs(1), ask).await.is_err());
+                sleep(Duration::from_secs(60)).await;
+            }
+            Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_the_agent_gave_up_is_withdrawn() {
+    let seen = Arc::default();
+    let desk = Desk::with(impatient(&seen)).await;
+    let task = desk.task(text("go")).await;
+    assert_eq!(task.status.state, State::InputRequired);
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(desk.get(&task.id).await.status.state, State::Working, "nobody waits for an answer any more");
+    for approval in ["yes", "No!", "go ahead"] {
+        let refused = desk.send(to(&task.id, text(approval))).await;
+        assert!(matches!(&refused, Err(Error::Invalid(violations)) if violations[0].field == "message.parts"));
+    }
+    // Any other text is the next turn.
+    let done = timeout(HOUR, desk.task(to(&task.id, text("and then clean up")))).await.unwrap();
+    assert_eq!(done.status.state, State::Completed);
+    assert_eq!(*seen.lock().unwrap(), ["go", "and then clean up"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_of_several_helpers_are_asked_one_after_the_other() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        let (first, second) = tokio::join!(
+            turn.ask(Required::Input, vec![Part::text("first?")]),
+            turn.ask(Required::Auth, vec![Part::text("second?")])
+        );
+        Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(format!("{} {}", first?.text(), second?.text()))]))
+    });
+    let desk = Desk::with(agent).await;
+    let task = desk.task(text("go")).await;
+    assert_eq!(task.status.message.unwrap().text(), "first?");
+    let task = desk.task(to(&task.id, text("one"))).await;
+    assert_eq!((task.status.state, task.status.message.unwrap().text()), (State::AuthRequired, "second?".into()));
+    let task = desk.task(to(&task.id, text("two"))).await;
+    assert_eq!((task.status.state, task.status.message.unwrap().text()), (State::Completed, "one two".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_answers_at_once_are_an_answer_and_a_next_turn() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        let text = turn.message().text();
+        if text != "go" {
+            return Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(text)]));
+        }
+        let answer = turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
+        turn.progress(format!("heard {}", answer.text())).await;
+        Ok(Outcome::Completed(Vec::new()))
+    });
+    let desk = Desk::with(agent).await;
+    let task = desk.task(text("go")).await;
+    let (first, second, third) = tokio::join!(
+        desk.send(to(&task.id, at_once("one"))),
+        desk.send(to(&task.id, at_once("two"))),
+        desk.send(to(&task.id, at_once("yes")))
+    );
+    first.unwrap();
+    second.unwrap();
+    assert!(matches!(third, Err(Error::Invalid(_))), "the question is answered, and this is nothing but an approval");
+    let frames = drain(&mut desk.subscribe(&task.id, Some(0)).await.unwrap()).await;
+    let words: Vec<&str> = frames.iter().map(|(_, words)| words.as_str()).collect();
+    assert!(words.contains(&"Working heard one") && words.last() == Some(&"Completed two."), "{words:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_that_waits_for_its_commit_is_not_turned_into_a_turn() {
+    let store = Arc::new(sabir_testkit::faulty::FaultyStore::new(MemoryStore::new()));
+    let seen = Arc::default();
+    let desk = Desk::on(store.clone(), impatient(&seen), Limits::default(), Settings::default()).await;
+    let task = desk.task(at_once("go")).await;
+    until_waiting(&desk, &task.id).await;
+    sleep(Duration::from_millis(900)).await;
+    // The agent gives up while the answer is being stored.
+    store.slow_down(Duration::from_millis(300));
+    desk.send(to(&task.id, at_once("yes"))).await.unwrap();
+    drain(&mut desk.subscribe(&task.id, Some(0)).await.unwrap()).await;
+    let done = desk.get(&task.id).await;
+    assert_eq!(*seen.lock().unwrap(), ["go"], "the approval starts no turn");
+    let said: Vec<String> = done.history.iter().map(|message| message.text()).collect();
+    assert_eq!((done.status.state, said.contains(&"yes".into())), (State::Completed, true), "{said:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_waits_too_long_fails() {
+    let clock = Arc::new(sabir_testkit::clock::ManualClock::at(1_000_000));
+    let parks = ScriptedAgent::new(|turn: Turn| async move {
+        match turn.message().text().as_str() {
+            "ends by asking" => Ok::<_, AgentError>(Outcome::InputRequired(vec![Part::text("which?")])),
+            _ => {
+                turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
+                Ok(Outcome::Completed(Vec::new()))
+            }
+        }
+    });
+    let mut settings = Settings::default();
+    settings.retention.waiting = Some(Duration::from_secs(600));
+    let agent = crate::desk::hosted("demo", parks, Limits::default());
+    let store = Arc::new(MemoryStore::new());
+    let builder = sabir_engine::Builder::new(store.clone()).settings(settings).clock(clock.clone()).agent(agent);
+    let desk = Desk { engine: builder.start().await.unwrap(), store };
+    let tasks = [desk.task(text("ends by asking")).await, desk.task(text("asks in its turn")).await];
+    clock.advance(Duration::from_secs(599));
+    desk.engine.sweep().await;
+    for task in &tasks {
+        assert_eq!(desk.get(&task.id).await.status.state, State::InputRequired, "it may wait a little longer");
+    }
+    clock.advance(Duration::from_secs(2));
+    let fresh = desk.task(text("ends by asking")).await;
+    desk.engine.sweep().await;
+    sleep(Duration::from_secs(10)).await;
+    for task in &tasks {
+        let task = desk.get(&task.id).await;
+        let reason = task.status.message.map(|message| message.text());
+        assert_eq!((task.status.state, reason.as_deref()), (State::Failed, Some("expired: nobody answered for 600s")));
+    }
+    assert_eq!(desk.get(&fresh.id).await.status.state, State::InputRequired);
+}
