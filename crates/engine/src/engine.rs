@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use sabir_model::{AgentId, Call, Caller, Error, InvalidId, PushCall};
+use sabir_model::{AgentId, Call, Caller, Error, InvalidId, PushCall, TaskId};
 use sabir_store::Store;
 use tokio::sync::{Notify, watch};
 use uuid::{NoContext, Uuid};
@@ -156,7 +156,14 @@ impl Engine {
     /// Does what a caller asks.
     pub async fn call(&self, caller: &Caller, call: Call) -> Result<Answer, Error> {
         match call {
-            Call::Send(send) => self.send(caller, *send).await,
+            Call::Send(send) => {
+                let named = (send.agent.clone(), send.message.task.clone());
+                let answer = self.send(caller, *send).await;
+                if let Err(refusal) = &answer {
+                    log_refusal(caller, named, refusal);
+                }
+                answer
+            }
             Call::Get(get) => self.get(caller, get).await,
             Call::List(list) => self.list(caller, list).await,
             Call::Cancel(cancel) => self.cancel(caller, cancel).await,
@@ -205,6 +212,13 @@ impl Engine {
             known: core.agencies.iter().map(|agency| agency.hosted.id.clone()).collect(),
         })
     }
+}
+
+/// One line for the operator. What was sent is not told.
+fn log_refusal(caller: &Caller, (agent, task): (Option<AgentId>, Option<TaskId>), refusal: &Error) {
+    let agent = agent.as_ref().map_or("default", AgentId::as_str);
+    let task = task.as_ref().map_or("new", TaskId::as_str);
+    tracing::info!(task, agent, caller = %caller.owner, reason = refusal.kind(), "message refused");
 }
 
 /// How many drivers are at work, for those who wait until there are none.

@@ -86,6 +86,38 @@ impl Error {
         Self::Invalid(vec![Violation { field: field.into(), description: description.into() }])
     }
 
+    /// What kind of refusal it is, without a word of the caller's: for logs and metrics.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Error::TaskNotFound(_) => "task not found",
+            Error::NotCancelable(_) => "task cannot be canceled",
+            Error::TaskFinished(_) => "task is finished",
+            Error::NotWaiting(_) => "task does not wait",
+            Error::PushNotSupported => "push is not supported",
+            Error::Unsupported(_) => "unsupported operation",
+            Error::ContentType(_) => "media type is not taken",
+            Error::InvalidAgentResponse => "invalid agent response",
+            Error::ExtendedCardNotConfigured | Error::ExtendedCardNotOffered => "no extended card",
+            Error::ExtensionRequired(_) => "extension required",
+            Error::Version(_) => "version is not supported",
+            Error::Invalid(_) => "invalid parameters",
+            Error::InvalidRequest(_) => "invalid request",
+            Error::MethodNotFound(_) => "method not found",
+            Error::NotJson(_) => "not JSON",
+            Error::AgentNotFound { .. } => "agent not found",
+            Error::Busy(_) => "queue is full",
+            Error::Stopping => "server stops",
+            Error::StoreFull => "store is full",
+            Error::Forbidden(_) => "forbidden",
+            Error::TooLarge { .. } => "body is too large",
+            Error::UnsupportedMediaType(_) => "body is not JSON by its type",
+            Error::BrokenBody(_) => "body is broken",
+            Error::PathNotFound(_) => "path not found",
+            Error::VerbNotAllowed(_) => "verb is not allowed",
+            Error::Internal(_) => "internal error",
+        }
+    }
+
     pub fn internal(error: impl Into<BoxError>) -> Self {
         Self::Internal(error.into())
     }

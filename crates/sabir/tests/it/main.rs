@@ -7,6 +7,7 @@ mod describing;
 mod desk;
 mod fuzzing;
 mod gateway;
+mod logging;
 mod matrix;
 mod programs;
 mod programs_at_work;
