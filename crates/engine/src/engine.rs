@@ -218,7 +218,7 @@ impl Engine {
 fn log_refusal(caller: &Caller, (agent, task): (Option<AgentId>, Option<TaskId>), refusal: &Error) {
     let agent = agent.as_ref().map_or("default", AgentId::as_str);
     let task = task.as_ref().map_or("new", TaskId::as_str);
-    tracing::info!(task, agent, caller = %caller.owner, reason = refusal.kind(), "message refused");
+    tracing::info!(%task, %agent, caller = %caller.owner, reason = refusal.kind(), "message refused");
 }
 
 /// How many drivers are at work, for those who wait until there are none.
