@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use sabir_model::{Error, Event, Message, Run, State};
-use sabir_store::{Pending, TaskNo, TaskRow};
+use sabir_store::{Pending, StoreError, TaskNo, TaskRow};
 
 use crate::drive::{self, Assignment, Start, failure};
 use crate::engine::{Engine, Recovery};
@@ -17,6 +17,7 @@ use crate::turn::Outcome;
 const PAGE: usize = 256;
 /// How often a turn is run in all, before it is taken for the cause of the crashes.
 const MAX_RUNS: u32 = 3;
+const DAMAGED: &str = "the task's log is damaged";
 
 /// What becomes of a task that was left behind.
 enum Plan {
@@ -107,17 +108,19 @@ impl Engine {
         let start = match plan {
             Plan::KeepWaiting => return Ok(()),
             Plan::Settle(outcome) => Start::Settle { outcome, inbox },
-            Plan::Run { attempts } => {
-                let first = if row.state.is_waiting() { None } else { self.turn_message(&row).await? };
-                Start::Again { first, inbox, attempts }
-            }
+            Plan::Run { attempts } if row.state.is_waiting() => Start::Again { first: None, inbox, attempts },
+            Plan::Run { attempts } => match self.turn_message(&row).await {
+                Ok(first) => Start::Again { first, inbox, attempts },
+                Err(StoreError::Damaged { .. }) => Start::Settle { outcome: failure(DAMAGED), inbox },
+                Err(error) => return Err(error.into()),
+            },
         };
         self.take_up(TopicKey { owner: row.owner, agent: row.agent, task: row.task }, start).await
     }
 
     /// The message that began the present turn. An agent that resumes goes on with the newest one; any
     /// other begins the turn again, and an answer in the middle of it is not its beginning.
-    async fn turn_message(&self, row: &TaskRow) -> Result<Option<Arc<Message>>, Error> {
+    async fn turn_message(&self, row: &TaskRow) -> Result<Option<Arc<Message>>, StoreError> {
         let resumes = self.agency(Some(&row.agent)).is_ok_and(|agency| agency.hosted.agent.resumes());
         if row.state != State::Working || resumes {
             let task = self.core.store.load(row.no).await?;
@@ -126,7 +129,7 @@ impl Engine {
         self.first_message_of_turn(row.no).await
     }
 
-    async fn first_message_of_turn(&self, no: TaskNo) -> Result<Option<Arc<Message>>, Error> {
+    async fn first_message_of_turn(&self, no: TaskNo) -> Result<Option<Arc<Message>>, StoreError> {
         let (mut first, mut is_parked, mut cursor) = (None, false, 0);
         loop {
             let events = self.core.store.events(no, cursor, PAGE).await?;
@@ -156,7 +159,7 @@ impl Engine {
         let start = match start {
             // It is not settled in its row, so this is how the store shows a log that cannot be read.
             Start::Again { inbox, .. } if lease.look(|task| task.status.state.is_terminal()) == Some(true) => {
-                Start::Settle { outcome: failure("the task's log is damaged"), inbox }
+                Start::Settle { outcome: failure(DAMAGED), inbox }
             }
             start => start,
         };

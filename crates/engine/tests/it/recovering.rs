@@ -157,3 +157,49 @@ async fn a_task_that_waits_again_for_its_place_can_be_canceled() {
     }
     assert!(!seen.lock().unwrap().contains(&"b".into()), "it never had its place");
 }
+
+#[tokio::test]
+async fn a_damaged_task_fails_and_keeps_nobody_else_from_a_start() {
+    for recovery in [Recovery::Fail, Recovery::Requeue] {
+        let store = Arc::new(MemoryStore::new());
+        let tasks = crash(store.clone(), endless(), async |desk: Desk| {
+            [desk.task(at_once("damaged")).await.id, desk.task(at_once("whole")).await.id]
+        });
+        let damaged =
+            store.unfinished().await.unwrap().into_iter().find(|pending| pending.row.task == tasks[0]).unwrap();
+        store.spoil_event(damaged.row.no, 1);
+        let settings = Settings { recovery, ..Settings::default() };
+        let desk = Desk::on(store.clone(), echo(), Limits::default(), settings).await;
+        let expected = if recovery == Recovery::Fail { State::Failed } else { State::Completed };
+        drain(&mut desk.subscribe(&tasks[1], Some(2)).await.unwrap()).await;
+        assert_eq!(desk.get(&tasks[1]).await.status.state, expected);
+        timeout(Duration::from_secs(10), async {
+            while !store.unfinished().await.unwrap().is_empty() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await
+        .expect("the damaged one is settled too");
+        assert_eq!(desk.get(&tasks[0]).await.status.state, State::Failed);
+    }
+}
+
+#[tokio::test]
+async fn a_task_whose_cancel_was_stored_is_canceled_and_not_run_again() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let stubborn = ScriptedAgent::new(|_: Turn| async { std::future::pending().await });
+    let canceled = crash(store.clone(), stubborn, async |desk: Desk| {
+        let task = desk.task(at_once("go")).await.id;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        // The server dies before the agent has stopped.
+        assert!(timeout(Duration::from_millis(50), desk.cancel(&task)).await.is_err());
+        task
+    });
+    let agent = echo();
+    let seen = agent.seen();
+    let settings = Settings { recovery: Recovery::Requeue, ..Settings::default() };
+    let desk = Desk::on(store, agent, Limits::default(), settings).await;
+    drain(&mut desk.subscribe(&canceled, Some(0)).await.unwrap()).await;
+    assert_eq!(desk.get(&canceled).await.status.state, State::Canceled);
+    assert!(seen.lock().unwrap().is_empty());
+}
