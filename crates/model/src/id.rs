@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const MAX_LENGTH: usize = 1024;
@@ -28,7 +29,12 @@ fn check(text: &str) -> Result<(), InvalidId> {
     if text.len() > MAX_LENGTH {
         return Err(InvalidId::TooLong);
     }
-    if text.chars().any(char::is_control) {
+    // Bytes are quicker to look at than characters, and nearly every id is made of them.
+    let has_control = match text.is_ascii() {
+        true => text.bytes().any(|byte| byte.is_ascii_control()),
+        false => text.chars().any(char::is_control),
+    };
+    if has_control {
         return Err(InvalidId::ControlCharacter);
     }
     Ok(())
@@ -71,7 +77,19 @@ macro_rules! text_id {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Self::parse(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+                struct Text;
+                impl Visitor<'_> for Text {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str("an id")
+                    }
+
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
+                        $name::parse(text).map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Text)
             }
         }
     )+};
