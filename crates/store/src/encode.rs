@@ -3,8 +3,9 @@
 //! Made on the caller's thread, so that the one thread which writes only binds and inserts. The JSON
 //! of `model`'s own serde is the format of the log.
 
-use sabir_model::{AgentId, Birth, ContextId, Event, IdempotencyKey, Owner, Seq, State, TaskId, Timestamp};
+use sabir_model::{AgentId, Birth, ContextId, Event, IdempotencyKey, Owner, Seq, State, Task, TaskId, Timestamp};
 
+use crate::head::HeadChange;
 use crate::{Append, Beside, StoreError, Target, TaskNo};
 
 /// A fold of so many events is short enough to do without a stored snapshot.
@@ -18,8 +19,15 @@ pub(crate) struct Encoded {
     pub subject: Subject,
     pub after: Seq,
     pub events: Bodies,
-    pub snapshot: Option<Vec<u8>>,
+    pub head: HeadChange,
+    pub snapshot: Option<Snapshot>,
     pub beside: Vec<Extra>,
+}
+
+/// A task in two parts, so that who does not want its artifacts does not read them.
+pub(crate) struct Snapshot {
+    pub rest: Vec<u8>,
+    pub artifacts: Vec<u8>,
 }
 
 pub(crate) enum Subject {
@@ -61,16 +69,22 @@ impl Encoded {
     pub fn new(append: &Append<'_>) -> Result<Self, StoreError> {
         let last = append.after.saturating_add(append.events.len() as Seq);
         // A snapshot of another moment than the last event would swallow events or repeat them.
-        let snapshot = append.snapshot.filter(|task| task.seq == last && last > SHORT_FOLD);
+        let snapshot = append.snapshot.filter(|task| task.seq == last);
         let mut events = Bodies::default();
         for event in append.events {
             events.push(event)?;
         }
+        let head = match (&append.target, snapshot) {
+            (_, Some(task)) => HeadChange::of_task(task),
+            (Target::New(_), None) => HeadChange::of_new(append.events, events.iter()),
+            (Target::Known(_), None) => HeadChange::of_later(append.events, events.iter()),
+        };
         Ok(Self {
             subject: subject(append)?,
             after: append.after,
             events,
-            snapshot: snapshot.map(serde_json::to_vec).transpose().map_err(failed)?,
+            head,
+            snapshot: snapshot.filter(|_| last > SHORT_FOLD).map(Snapshot::new).transpose()?,
             beside: append.beside.iter().map(extra).collect::<Result<_, _>>()?,
         })
     }
@@ -86,6 +100,16 @@ impl Encoded {
 
     pub fn last(&self) -> Seq {
         self.after.saturating_add(self.events.len() as Seq)
+    }
+}
+
+impl Snapshot {
+    fn new(task: &Task) -> Result<Self, StoreError> {
+        let rest = Task { artifacts: Vec::new(), ..task.clone() };
+        Ok(Self {
+            rest: serde_json::to_vec(&rest).map_err(failed)?,
+            artifacts: serde_json::to_vec(&task.artifacts).map_err(failed)?,
+        })
     }
 }
 
@@ -148,6 +172,11 @@ impl Bodies {
         serde_json::to_writer(&mut self.bytes, event).map_err(failed)?;
         self.ends.push(self.bytes.len());
         Ok(())
+    }
+
+    /// All of them, one behind the other.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     pub fn len(&self) -> usize {

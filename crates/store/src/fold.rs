@@ -2,8 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use sabir_model::{Event, Recorded, Seq, Task, TaskBirth, TaskId, apply_owned};
+use sabir_model::{Created, Event, Recorded, Seq, StatusChange, Task, TaskBirth, TaskId, apply_owned};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::damage::Damage;
 
@@ -18,8 +19,13 @@ impl Fold {
         Fold::Unborn(id, birth)
     }
 
-    pub fn resume(snapshot: &[u8]) -> Result<Self, Damage> {
-        decode(snapshot).map(Fold::Born)
+    /// Goes on from a snapshot. One of an older format has its artifacts in the rest.
+    pub fn resume(rest: &[u8], artifacts: Option<&[u8]>) -> Result<Self, Damage> {
+        let mut task: Box<Task> = decode(rest)?;
+        if let Some(artifacts) = artifacts {
+            task.artifacts = decode(artifacts)?;
+        }
+        Ok(Fold::Born(task))
     }
 
     /// The number of the last event in it.
@@ -42,6 +48,32 @@ impl Fold {
         }
     }
 
+    /// The same without the artifacts, which are not even parsed.
+    pub fn take_pack_without_artifacts(&mut self, last: Seq, pack: &[u8]) -> Result<(), Damage> {
+        let events = serde_json::Deserializer::from_slice(pack).into_iter::<WithoutArtifact>();
+        for event in events {
+            match event.map_err(|error| unreadable(self.seq() + 1, &error))? {
+                WithoutArtifact::Created(created) => self.take(Event::Created(created))?,
+                WithoutArtifact::Status(change) => self.take(Event::Status(change))?,
+                WithoutArtifact::Artifact(IgnoredAny) => self.pass_over()?,
+            }
+        }
+        match self.seq() == last {
+            true => Ok(()),
+            false => Err(incomplete(last)),
+        }
+    }
+
+    fn pass_over(&mut self) -> Result<(), Damage> {
+        match self {
+            Fold::Unborn(..) => Err(no_beginning()),
+            Fold::Born(task) => {
+                task.seq += 1;
+                Ok(())
+            }
+        }
+    }
+
     pub fn take_body(&mut self, body: &[u8]) -> Result<(), Damage> {
         let event = serde_json::from_slice(body).map_err(|error| unreadable(self.seq() + 1, &error))?;
         self.take(event)
@@ -53,7 +85,7 @@ impl Fold {
             (Fold::Unborn(id, birth), Event::Created(created)) => {
                 *self = Fold::Born(Box::new(Task::create(id.clone(), birth.clone(), created)));
             }
-            (Fold::Unborn(..), _) => return Err(Damage("its beginning is missing".into())),
+            (Fold::Unborn(..), _) => return Err(no_beginning()),
         }
         Ok(())
     }
@@ -65,6 +97,15 @@ impl Fold {
             Fold::Born(task) => Ok(*task),
         }
     }
+}
+
+/// An event of which the content of an artifact is not wanted.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum WithoutArtifact {
+    Created(Created),
+    Status(StatusChange),
+    Artifact(IgnoredAny),
 }
 
 /// A snapshot or a message.
@@ -102,6 +143,10 @@ pub(crate) fn unpack_readable(numbers: RangeInclusive<Seq>, pack: &[u8]) -> Vec<
 /// The numbers up to this one do not add up.
 pub(crate) fn incomplete(last: Seq) -> Damage {
     Damage(format!("events up to {last} are missing or doubled"))
+}
+
+fn no_beginning() -> Damage {
+    Damage("its beginning is missing".into())
 }
 
 fn unreadable(seq: Seq, error: &serde_json::Error) -> Damage {

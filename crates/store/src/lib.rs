@@ -9,6 +9,7 @@ mod store;
 mod damage;
 mod encode;
 mod fold;
+mod head;
 mod page;
 
 mod memory;

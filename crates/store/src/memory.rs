@@ -3,6 +3,7 @@
 //! It keeps the same encoded bytes, so that what a test stores has been through the log's format too.
 //! Lists look at every task; that is the plain meaning which the other stores are compared with.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::ready;
 use std::sync::{Mutex, MutexGuard};
@@ -14,7 +15,7 @@ use sabir_model::{
 use crate::damage::{Damage, DamageLog, stand_in, unreadable_message};
 use crate::encode::{Encoded, Extra, Latest, Newborn, Subject};
 use crate::fold::{Fold, decode, decode_event};
-use crate::page::{EVENT_BYTES, cut};
+use crate::page::{EVENT_BYTES, Room, cut, trim};
 use crate::{Append, Appended, Listing, Pending, Query, Retention, Store, StoreError, StoreFuture, TaskNo, TaskRow};
 
 /// A sweep takes at most so many tasks at a time.
@@ -119,14 +120,17 @@ impl Store for MemoryStore {
         agent: &AgentId,
         context: &ContextId,
         limit: usize,
+        max_bytes: usize,
     ) -> StoreFuture<'_, Vec<Task>> {
         let shelf = self.shelf();
         let mut entries: Vec<&Entry> =
             shelf.tasks.values().filter(|entry| entry.is_of(owner, agent, context)).collect();
-        entries.sort_by_key(|entry| (entry.row.time, entry.row.no));
-        entries.drain(..entries.len().saturating_sub(limit));
-        entries.sort_by_key(|entry| entry.row.no);
-        answer(Ok(entries.into_iter().map(|entry| entry.fold(&self.damages)).collect()))
+        entries.sort_by_key(|entry| Reverse((entry.row.time, entry.row.no)));
+        let mut room = Room::new(max_bytes);
+        let newest = entries.into_iter().take(limit).map(|entry| (entry.row.no, entry.fold(&self.damages)));
+        let mut tasks: Vec<(TaskNo, Task)> = newest.take_while(|(_, task)| room.takes(task)).collect();
+        tasks.sort_by_key(|(no, _)| *no);
+        answer(Ok(tasks.into_iter().map(|(_, task)| task).collect()))
     }
 
     fn keyed(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>> {
@@ -257,8 +261,18 @@ impl Shelf {
             matching.retain(|entry| entry.place() < (from.time, &from.task, &from.agent));
         }
         matching.sort_by(|a, b| b.place().cmp(&a.place()));
-        let more = cut(&mut matching, query.limit);
-        Listing { tasks: matching.into_iter().map(|entry| entry.fold(damages)).collect(), more, total }
+        let mut more = cut(&mut matching, query.limit);
+        let (mut tasks, mut room) = (Vec::new(), Room::new(query.max_bytes));
+        for entry in matching {
+            let mut task = entry.fold(damages);
+            trim(&mut task, query);
+            if !room.takes(&task) {
+                more = true;
+                break;
+            }
+            tasks.push(task);
+        }
+        Listing { tasks, more, total }
     }
 
     fn sweep(&mut self, retention: Retention) -> u64 {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use sabir_model::{
     AgentId, Birth, ContextId, Cursor, Event, IdempotencyKey, Message, Owner, Recorded, Seq, State, Task, TaskId,
-    Timestamp,
+    Timestamp, Wanted,
 };
 
 use crate::StoreError;
@@ -45,13 +45,15 @@ pub trait Store: Send + Sync + 'static {
     /// The tasks of all callers that have waited for an answer since before this moment, longest first.
     fn waiting_since(&self, before: Timestamp, limit: usize) -> StoreFuture<'_, Vec<TaskRow>>;
 
-    /// The newest `limit` tasks of a context, folded, oldest first.
+    /// The newest `limit` tasks of a context, whole, oldest first. Those that would make it more than about
+    /// `max_bytes` are left out, oldest first too; the newest is always there.
     fn conversation(
         &self,
         owner: &Owner,
         agent: &AgentId,
         context: &ContextId,
         limit: usize,
+        max_bytes: usize,
     ) -> StoreFuture<'_, Vec<Task>>;
 
     /// The task that this key made.
@@ -178,13 +180,19 @@ pub struct Query {
     /// Only what comes after this place.
     pub from: Option<Cursor>,
     pub limit: usize,
+    /// The page ends before the task with which it would hold more than about so many bytes. It has at least one task.
+    pub max_bytes: usize,
+    /// Without their artifacts tasks are cheaper to read, and their `seq` is 0: they are not whole.
+    pub artifacts: Wanted,
+    /// At most so many messages of each history, the newest; all without a number.
+    pub history: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
-    /// Folded, at most `limit`.
+    /// With what the query wants of them, at most `limit`.
     pub tasks: Vec<Task>,
-    /// Whether more follow.
+    /// Whether more follow, in number or because of their bytes.
     pub more: bool,
     /// Matches of the filters, whatever `from` and `limit` say.
     pub total: u64,

@@ -175,8 +175,9 @@ impl<S: Store> Store for FaultyStore<S> {
         agent: &AgentId,
         context: &ContextId,
         limit: usize,
+        max_bytes: usize,
     ) -> StoreFuture<'_, Vec<Task>> {
-        self.store.conversation(owner, agent, context, limit)
+        self.store.conversation(owner, agent, context, limit, max_bytes)
     }
 
     fn keyed(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>> {

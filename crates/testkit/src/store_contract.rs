@@ -32,7 +32,7 @@ type Spoil<'a> = &'a dyn Fn(TaskNo, Spoiled);
 /// What of a task is spoiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spoiled {
-    /// The event of this number, stored by an append of its own.
+    /// The event of this number, and it may be the others of the same append.
     Event(Seq),
     /// Every message in its inbox.
     Inbox,
@@ -84,7 +84,10 @@ const CASES: &[(&str, Case)] = cases! {
         a_cursor_stays_good_while_tasks_change,
         equal_places_at_two_agents_are_not_skipped,
         every_filter_gives_its_page_and_total,
-        totals_follow_the_states;
+        totals_follow_the_states,
+        artifacts_come_only_where_they_are_wanted,
+        the_newest_messages_are_listed,
+        a_page_ends_by_its_bytes;
     beside:
         messages_wait_in_order_until_taken,
         an_agent_remembers_and_forgets,

@@ -3,26 +3,38 @@
 //! Whatever may refuse it is asked before its first row is written, so that a refused append leaves
 //! nothing behind in a transaction that it shares with others.
 
-use rusqlite::{Connection, Error, OptionalExtension, Result, Statement};
+use rusqlite::{Connection, Error, OptionalExtension, Result, Statement, params};
 use sabir_model::{AgentId, Owner, Seq, State, TaskId};
 
-use crate::encode::{Encoded, Extra, Latest, Newborn, SHORT_FOLD, Subject};
+use crate::encode::{Encoded, Extra, Latest, Newborn, SHORT_FOLD, Snapshot, Subject};
+use crate::head::{HeadChange, Placement, RowLog};
 use crate::{Appended, StoreError, TaskNo};
 
 use super::failure::{Unread, is_duplicate};
 use super::key::{MAX_NO, MAX_SEQ, key, keys, seq};
-use super::rows::{self, code};
+use super::rows::{self, code, last_key};
 use super::tallies::Tallies;
 
 pub(super) struct Appender<'c> {
     conn: &'c Connection,
     pub tallies: Tallies<'c>,
     last_no: TaskNo,
-    last_event: Statement<'c>,
     insert_events: Statement<'c>,
     insert_task: Statement<'c>,
     standing: Statement<'c>,
     set_status: Statement<'c>,
+    set_log: Statement<'c>,
+}
+
+/// A task's row before it is changed.
+struct Standing {
+    /// Whose it is and its state, where these are needed.
+    status: Option<(Owner, AgentId, State)>,
+    log: RowLog,
+}
+
+fn place(log: RowLog, append: &Encoded) -> Placement {
+    log.place(append.events.as_bytes(), append.events.len() as Seq, &append.head)
 }
 
 /// Why an append is not stored.
@@ -54,32 +66,31 @@ impl<'c> Appender<'c> {
             conn,
             tallies: Tallies::new(conn)?,
             last_no,
-            last_event: conn.prepare(
-                "SELECT (SELECT key FROM events WHERE key BETWEEN ?2 AND ?3 ORDER BY key DESC LIMIT 1)
-                 FROM tasks WHERE no = ?1",
-            )?,
             insert_events: conn.prepare("INSERT INTO events (key, body) VALUES (?1, ?2)")?,
             insert_task: conn.prepare(
-                "INSERT INTO tasks (no, owner, agent, id, context, born, state, time, turn_over, created)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                "INSERT INTO tasks (no, owner, agent, id, context, born, state, time, turn_over, created, in_row, head)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             )?,
-            standing: conn.prepare("SELECT owner, agent, state FROM tasks WHERE no = ?1")?,
-            set_status: conn.prepare("UPDATE tasks SET state = ?2, time = ?3, turn_over = ?4 WHERE no = ?1")?,
+            standing: conn.prepare(concat!(
+                "SELECT in_row, ",
+                last_key!(),
+                ", head, state, owner, agent FROM tasks WHERE no = ?1"
+            ))?,
+            set_status: conn.prepare(
+                "UPDATE tasks SET state = ?2, time = ?3, turn_over = ?4, in_row = ?5, head = ?6 WHERE no = ?1",
+            )?,
+            set_log: conn.prepare("UPDATE tasks SET in_row = ?2, head = ?3 WHERE no = ?1")?,
         })
     }
 
     pub fn append(&mut self, append: &Encoded) -> Result<Appended, Refused> {
         let no = match &append.subject {
-            Subject::New(newborn) => self.create(newborn)?,
+            Subject::New(newborn) => self.create(newborn, append)?,
             Subject::Known(no, latest) => {
-                self.agree(*no, append)?;
-                self.change(*no, *latest)?;
+                self.change(*no, *latest, append)?;
                 *no
             }
         };
-        for (count, pack) in append.events.packs() {
-            self.insert_events.execute((key(no, append.after + count as Seq), pack))?;
-        }
         if let Some(snapshot) = &append.snapshot {
             self.keep_snapshot(no, append.last(), snapshot)?;
         }
@@ -93,7 +104,7 @@ impl<'c> Appender<'c> {
         Ok(Appended { task: no, last: append.last() })
     }
 
-    fn create(&mut self, new: &Newborn) -> Result<TaskNo, Refused> {
+    fn create(&mut self, new: &Newborn, append: &Encoded) -> Result<TaskNo, Refused> {
         if let Some(made) = self.keyed(new)? {
             return Err(Refused::Cleanly(StoreError::Exists(made)));
         }
@@ -105,7 +116,13 @@ impl<'c> Appender<'c> {
         let (owner, agent) = (new.owner.as_key(), new.agent.as_str());
         let (task, context, born) = (new.task.as_str(), new.context.as_str(), new.born.0);
         let (time, created) = (time.as_millis(), new.created.as_millis());
+        let placement = place(RowLog::empty(), append);
+        let (in_row, head) = match &placement {
+            Placement::Row(row) | Placement::Log { row: Some(row), .. } => (row.all.map(|all| all as i64), &row.head),
+            Placement::Log { row: None, .. } => (None, &None),
+        };
         let row = (no, owner, agent, task, context, born, code(state), time, turn_over, created);
+        let row = params![row.0, row.1, row.2, row.3, row.4, row.5, row.6, row.7, row.8, row.9, in_row, head];
         match self.insert_task.execute(row) {
             Ok(_) => {}
             Err(error) if is_duplicate(&error) => {
@@ -120,6 +137,7 @@ impl<'c> Appender<'c> {
             insert.execute((owner, agent, key.as_str(), no))?;
         }
         self.tallies.change(new.owner.clone(), new.agent.clone(), state, 1);
+        self.write_events(no, append, &placement)?;
         Ok(no)
     }
 
@@ -134,43 +152,74 @@ impl<'c> Appender<'c> {
         Ok(Some(rows::id(row, 0, |text| TaskId::parse(text))?))
     }
 
-    /// The append begins where the task ends, and there is room behind. A log that is damaged takes appends too, so
-    /// that its task can be settled.
-    fn agree(&mut self, no: TaskNo, append: &Encoded) -> Result<(), Refused> {
-        let (first, last) = keys(no).into_inner();
-        let found = self.last_event.query_row((no, first, last), |row| row.get::<_, Option<i64>>(0)).optional()?;
-        if found.map(|last| last.map_or(0, seq)) != Some(append.after) {
+    fn change(&mut self, no: TaskNo, latest: Option<Latest>, append: &Encoded) -> Result<(), Refused> {
+        let before = self.standing(no, append, latest.is_some())?;
+        let placement = place(before.log, append);
+        let row = match &placement {
+            Placement::Row(row) => Some(row),
+            Placement::Log { row, .. } => row.as_ref(),
+        };
+        let unknown = RowLog::default();
+        match (latest.zip(before.status), row) {
+            (Some((latest, (owner, agent, state))), row) => {
+                if state != latest.state {
+                    self.tallies.change(owner.clone(), agent.clone(), state, -1);
+                    self.tallies.change(owner, agent, latest.state, 1);
+                }
+                let RowLog { head, all } = row.unwrap_or(&unknown);
+                let (state, time) = (code(latest.state), latest.time.as_millis());
+                self.set_status.execute((no, state, time, latest.turn_over, all.map(|all| all as i64), head))?;
+            }
+            (None, Some(RowLog { head, all })) => {
+                self.set_log.execute((no, all.map(|all| all as i64), head))?;
+            }
+            (None, None) => {}
+        }
+        self.write_events(no, append, &placement)?;
+        Ok(())
+    }
+
+    /// The task as it stands, if the append begins where its log ends and there is room behind. A log that is damaged
+    /// takes appends too, so that its task can be settled.
+    fn standing(&mut self, no: TaskNo, append: &Encoded, with_status: bool) -> Result<Standing, Refused> {
+        let mut rows = self.standing.query((no,))?;
+        let row = rows.next()?.ok_or(Refused::Cleanly(StoreError::Conflict))?;
+        let all = row.get::<_, Option<i64>>(0)?.map(|all| all as Seq);
+        let last = row.get::<_, Option<i64>>(1)?.map_or(0, seq);
+        if all.unwrap_or(last) != append.after {
             return Err(Refused::Cleanly(StoreError::Conflict));
         }
         if append.last() > MAX_SEQ {
             return Err(Refused::Cleanly(StoreError::Failed(format!("a task has at most {MAX_SEQ} events").into())));
         }
-        Ok(())
+        // Most appends to a long log need nothing of the head, and one that cannot be read is done without.
+        let is_needed = all.is_some() || append.head != HeadChange::Keep;
+        let head = if is_needed { row.get_ref(2)?.as_blob_or_null().unwrap_or(None) } else { None };
+        let status = match with_status {
+            true => Some((rows::owner(row, 4)?, rows::agent(row, 5)?, rows::state(row.get(3)?)?)),
+            false => None,
+        };
+        Ok(Standing { status, log: RowLog { head: head.map(<[u8]>::to_vec), all } })
     }
 
-    fn change(&mut self, no: TaskNo, latest: Option<Latest>) -> Result<(), Refused> {
-        let Some(latest) = latest else { return Ok(()) };
-        let (owner, agent, state) = self.standing(no)?;
-        if state != latest.state {
-            self.tallies.change(owner.clone(), agent.clone(), state, -1);
-            self.tallies.change(owner, agent, latest.state, 1);
+    fn write_events(&mut self, no: TaskNo, append: &Encoded, placement: &Placement) -> Result<()> {
+        let Placement::Log { moved, .. } = placement else { return Ok(()) };
+        if let Some((last, pack)) = moved {
+            self.insert_events.execute((key(no, *last), pack))?;
         }
-        self.set_status.execute((no, code(latest.state), latest.time.as_millis(), latest.turn_over))?;
+        for (count, pack) in append.events.packs() {
+            self.insert_events.execute((key(no, append.after + count as Seq), pack))?;
+        }
         Ok(())
     }
 
-    fn standing(&mut self, no: TaskNo) -> Result<(Owner, AgentId, State), Refused> {
-        let mut rows = self.standing.query((no,))?;
-        let row = rows.next()?.ok_or(Refused::Cleanly(StoreError::Conflict))?;
-        Ok((rows::owner(row, 0)?, rows::agent(row, 1)?, rows::state(row.get(2)?)?))
-    }
-
-    fn keep_snapshot(&self, no: TaskNo, last: Seq, snapshot: &[u8]) -> Result<()> {
+    fn keep_snapshot(&self, no: TaskNo, last: Seq, snapshot: &Snapshot) -> Result<()> {
         let mut put = self.conn.prepare_cached(
-            "INSERT INTO snapshots (no, seq, body) VALUES (?1, ?2, ?3)
-             ON CONFLICT DO UPDATE SET seq = excluded.seq, body = excluded.body WHERE excluded.seq - seq > ?4",
+            "INSERT INTO snapshots (no, seq, body, artifacts) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET seq = excluded.seq, body = excluded.body, artifacts = excluded.artifacts
+             WHERE excluded.seq - seq > ?5",
         )?;
-        put.execute((no, last as i64, snapshot, SHORT_FOLD as i64))?;
+        put.execute((no, last as i64, &snapshot.rest, &snapshot.artifacts, SHORT_FOLD as i64))?;
         Ok(())
     }
 

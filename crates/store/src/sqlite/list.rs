@@ -6,22 +6,38 @@
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
-use sabir_model::{AgentId, State};
+use sabir_model::{AgentId, State, Task, TaskId, Timestamp, Wanted};
 
 use crate::damage::DamageLog;
-use crate::page::cut;
+use crate::head::Head;
+use crate::page::{Room, cut, trim};
 use crate::{Listing, Query, StoreError};
 
 use super::failure::Unread;
 use super::reader::{self, Glance, fold, readable};
-use super::rows::{self, Found, code, found, found_columns};
+use super::rows::{self, Found, code, found_columns, found_of};
 
 pub(super) fn list(conn: &mut Connection, damages: &DamageLog, query: &Query) -> Result<Listing, StoreError> {
     // Total, page and folds are of one moment.
     let moment = conn.transaction()?;
-    let Places { tasks, more, total } = places(&moment, damages, query)?;
-    let tasks = tasks.into_iter().filter_map(|task| fold(&moment, damages, task).transpose());
-    Ok(Listing { tasks: tasks.collect::<Result<_, _>>()?, more, total })
+    let Places { tasks: found, mut more, total } = places(&moment, damages, query)?;
+    let (mut tasks, mut room) = (Vec::with_capacity(found.len()), Room::new(query.max_bytes));
+    for found in found {
+        let task = match from_head(&found, query) {
+            Some(task) => task,
+            None => {
+                let Some(mut task) = fold(&moment, damages, found, query.artifacts)? else { continue };
+                trim(&mut task, query);
+                task
+            }
+        };
+        if !room.takes(&task) {
+            more = true;
+            break;
+        }
+        tasks.push(task);
+    }
+    Ok(Listing { tasks, more, total })
 }
 
 /// The same, if it is a matter of a few short tasks and no counting.
@@ -30,23 +46,43 @@ pub(super) fn glance(conn: &mut Connection, damages: &DamageLog, query: &Query) 
         return Ok(None);
     }
     let moment = conn.transaction()?;
-    let Places { tasks: found, more, total } = places(&moment, damages, query)?;
-    let mut tasks = Vec::with_capacity(found.len());
+    let Places { tasks: found, mut more, total } = places(&moment, damages, query)?;
+    let (mut tasks, mut room) = (Vec::with_capacity(found.len()), Room::new(query.max_bytes));
     let mut bytes = 0;
-    for task in found {
-        match reader::glance(&moment, task, PAGE_BYTES - bytes)? {
-            Glance::Whole(task, size) => {
-                tasks.push(task);
-                bytes += size;
-            }
-            Glance::Unfinished(_) => return Ok(None),
+    for found in found {
+        let task = match from_head(&found, query) {
+            Some(task) => task,
+            None => match reader::glance(&moment, found, PAGE_BYTES - bytes, query.artifacts)? {
+                Glance::Whole(mut task, size) => {
+                    bytes += size;
+                    trim(&mut task, query);
+                    task
+                }
+                Glance::Unfinished(_) => return Ok(None),
+            },
+        };
+        if !room.takes(&task) {
+            more = true;
+            break;
         }
+        tasks.push(task);
     }
     Ok(Some(Listing { tasks, more, total }))
 }
 
 const SHORT_PAGE: usize = 100;
 const PAGE_BYTES: usize = 128 << 10;
+
+/// The task as its row shows it, if that is all that is wanted.
+fn from_head(found: &Found, query: &Query) -> Option<Task> {
+    if query.artifacts == Wanted::Yes {
+        return None;
+    }
+    let head = Head::read(found.id.clone(), found.birth.clone(), found.log.head.as_deref()?)?;
+    let mut task = head.with_history(query.history)?;
+    task.seq = 0;
+    Some(task)
+}
 
 /// Which tasks are on a page, not folded yet.
 struct Places {
@@ -67,10 +103,14 @@ fn places(conn: &Connection, damages: &DamageLog, query: &Query) -> Result<Place
         tasks.extend(walk.page(conn, damages, query)?);
     }
     if is_merged {
-        tasks.sort_by(|a, b| (b.time, &b.id, &b.birth.agent).cmp(&(a.time, &a.id, &a.birth.agent)));
+        tasks.sort_by(|a, b| place(b).cmp(&place(a)));
     }
     let more = cut(&mut tasks, query.limit);
     Ok(Places { tasks, more, total: total(conn, query, &agents)? })
+}
+
+fn place(task: &Found) -> (Timestamp, &TaskId, &AgentId) {
+    (task.time, &task.id, &task.birth.agent)
 }
 
 fn agents(conn: &Connection, query: &Query) -> Result<Vec<AgentId>, StoreError> {
@@ -186,9 +226,11 @@ impl Walk {
     }
 
     fn page(self, conn: &Connection, damages: &DamageLog, query: &Query) -> Result<Vec<Found>, StoreError> {
-        let Walk { sql, params, .. } = self.selecting_page(query);
+        let Walk { agent, sql, params } = self.selecting_page(query);
         let mut select = conn.prepare_cached(&sql)?;
-        readable(&mut select.query(params_from_iter(params))?, damages, found)
+        readable(&mut select.query(params_from_iter(params))?, damages, |row| {
+            found_of(row, Some(&query.owner), agent.as_ref())
+        })
     }
 
     fn count(self, conn: &Connection) -> Result<u64, StoreError> {

@@ -1,7 +1,7 @@
 //! Lookups and lists must use their indexes: what is quick among ten tasks is quick among a million.
 
 use rusqlite::Connection;
-use sabir_model::{AgentId, ContextId, Cursor, Owner, State, TaskId, Timestamp};
+use sabir_model::{AgentId, ContextId, Cursor, Owner, State, TaskId, Timestamp, Wanted};
 
 use crate::Query;
 
@@ -58,6 +58,9 @@ fn lists_walk_an_index_in_its_order() {
                             agent: AgentId::parse("b").unwrap(),
                         }),
                         limit: 10,
+                        max_bytes: 1 << 20,
+                        artifacts: Wanted::No,
+                        history: None,
                     };
                     for sql in list::sql(&query, &AgentId::parse("a").unwrap()) {
                         check(&sql);

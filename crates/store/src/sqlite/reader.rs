@@ -1,11 +1,11 @@
 //! Lookups: one task, its events, and what belongs to it.
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, Rows};
-use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId, Timestamp};
+use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId, Timestamp, Wanted};
 
 use crate::damage::{Damage, DamageLog, stand_in, unreadable_message};
 use crate::fold::{Fold, decode, incomplete, unpack, unpack_readable};
-use crate::page::EVENT_BYTES;
+use crate::page::{EVENT_BYTES, Room};
 use crate::{Pending, StoreError, TaskNo, TaskRow};
 
 use super::failure::Unread;
@@ -121,7 +121,6 @@ pub(super) fn named(
 }
 
 /// What was read of a task that may be too long to be read here and now.
-#[expect(clippy::large_enum_variant, reason = "made and taken apart at once")]
 pub(super) enum Glance {
     /// All of it, and how many bytes of events it was.
     Whole(Task, usize),
@@ -130,8 +129,8 @@ pub(super) enum Glance {
 }
 
 /// Folds a task that is read as fast as its row: a few packs of events, and not more bytes than `limit`.
-pub(super) fn glance(conn: &Connection, task: Found, limit: usize) -> Result<Glance, StoreError> {
-    match short_fold(conn, &task, limit) {
+pub(super) fn glance(conn: &Connection, task: Found, limit: usize, artifacts: Wanted) -> Result<Glance, StoreError> {
+    match short_fold(conn, &task, limit, artifacts) {
         Ok(Some((whole, bytes))) => Ok(Glance::Whole(whole, bytes)),
         Ok(None) | Err(Unread::Damaged(_)) => Ok(Glance::Unfinished(task)),
         Err(Unread::Store(error)) => Err(error),
@@ -139,11 +138,19 @@ pub(super) fn glance(conn: &Connection, task: Found, limit: usize) -> Result<Gla
 }
 
 /// `None` if it is not short.
-fn short_fold(conn: &Connection, task: &Found, limit: usize) -> Result<Option<(Task, usize)>, Unread> {
+fn short_fold(
+    conn: &Connection,
+    task: &Found,
+    limit: usize,
+    artifacts: Wanted,
+) -> Result<Option<(Task, usize)>, Unread> {
+    if let Some(whole) = row_fold(task, artifacts)? {
+        return Ok(Some(whole));
+    }
+    let mut fold = Fold::new(task.id.clone(), task.birth.clone());
     let mut select = conn.prepare_cached(EVENTS)?;
     let (first, end) = keys(task.no).into_inner();
     let mut rows = select.query((first, end, SMALL_ROWS + 1))?;
-    let mut fold = Fold::new(task.id.clone(), task.birth.clone());
     let (mut count, mut bytes) = (0, 0);
     while let Some(row) = rows.next()? {
         let (last, pack) = pack(row)?;
@@ -151,23 +158,37 @@ fn short_fold(conn: &Connection, task: &Found, limit: usize) -> Result<Option<(T
         if count > SMALL_ROWS || bytes > limit {
             return Ok(None);
         }
-        fold.take_pack(last, pack)?;
+        take_pack(&mut fold, last, pack, artifacts)?;
     }
     Ok(Some((fold.finish()?, bytes)))
+}
+
+/// Folds a log that is all in the row; says how many bytes it has.
+fn row_fold(task: &Found, artifacts: Wanted) -> Result<Option<(Task, usize)>, Damage> {
+    let Some(last) = task.log.all else { return Ok(None) };
+    let log = task.log.head.as_deref().unwrap_or_default();
+    let mut fold = Fold::new(task.id.clone(), task.birth.clone());
+    take_pack(&mut fold, last, log, artifacts)?;
+    Ok(Some((fold.finish()?, log.len())))
 }
 
 const SMALL_ROWS: i64 = 8;
 pub(super) const SMALL_BYTES: usize = 32 << 10;
 
 /// Folds what is stored of a task. One that is damaged is shown as failed; `None` if not even its row is left.
-pub(super) fn fold(conn: &Connection, damages: &DamageLog, task: Found) -> Result<Option<Task>, StoreError> {
-    let task = match glance(conn, task, SMALL_BYTES)? {
+pub(super) fn fold(
+    conn: &Connection,
+    damages: &DamageLog,
+    task: Found,
+    artifacts: Wanted,
+) -> Result<Option<Task>, StoreError> {
+    let task = match glance(conn, task, SMALL_BYTES, artifacts)? {
         Glance::Whole(task, _) => return Ok(Some(task)),
         Glance::Unfinished(task) => task,
     };
-    let whole = match long_fold(conn, &task, Snapshot::Use) {
+    let whole = match long_fold(conn, &task, Snapshot::Use, artifacts) {
         // The snapshot may be what is damaged.
-        Err(Unread::Damaged(_)) => long_fold(conn, &task, Snapshot::Ignore),
+        Err(Unread::Damaged(_)) => long_fold(conn, &task, Snapshot::Ignore, artifacts),
         read => read,
     };
     match whole {
@@ -186,82 +207,108 @@ enum Snapshot {
     Ignore,
 }
 
-fn long_fold(conn: &Connection, task: &Found, use_of: Snapshot) -> Result<Task, Unread> {
-    let mut snapshot = conn.prepare_cached("SELECT body FROM snapshots WHERE no = ?1")?;
+fn long_fold(conn: &Connection, task: &Found, use_of: Snapshot, artifacts: Wanted) -> Result<Task, Unread> {
+    if let Some((whole, _)) = row_fold(task, artifacts)? {
+        return Ok(whole);
+    }
+    let mut snapshot = conn.prepare_cached("SELECT body, artifacts FROM snapshots WHERE no = ?1")?;
     let mut rows = snapshot.query((task.no,))?;
-    let mut fold = match rows.next()? {
-        Some(row) if use_of == Snapshot::Use => Fold::resume(blob(row, 0)?)?,
-        _ => Fold::new(task.id.clone(), task.birth.clone()),
+    let mut fold = match (rows.next()?, artifacts) {
+        (None, _) => Fold::new(task.id.clone(), task.birth.clone()),
+        (Some(_), _) if use_of == Snapshot::Ignore => Fold::new(task.id.clone(), task.birth.clone()),
+        (Some(row), Wanted::Yes) => Fold::resume(blob(row, 0)?, blob_or_null(row, 1)?)?,
+        // What is not asked for is not even read from the disk.
+        (Some(row), Wanted::No) => Fold::resume(blob(row, 0)?, None)?,
     };
     let mut select = conn.prepare_cached(EVENTS)?;
     let mut rows = select.query((key(task.no, fold.seq() + 1), keys(task.no).end(), i64::MAX))?;
     while let Some(row) = rows.next()? {
         let (last, pack) = pack(row)?;
-        fold.take_pack(last, pack)?;
+        take_pack(&mut fold, last, pack, artifacts)?;
     }
     Ok(fold.finish()?)
 }
 
+fn take_pack(fold: &mut Fold, last: Seq, pack: &[u8], artifacts: Wanted) -> Result<(), Damage> {
+    match artifacts {
+        Wanted::Yes => fold.take_pack(last, pack),
+        Wanted::No => fold.take_pack_without_artifacts(last, pack),
+    }
+}
+
 pub(super) fn events(
-    conn: &Connection,
+    conn: &mut Connection,
     damages: &DamageLog,
     no: TaskNo,
     after: Seq,
     limit: usize,
 ) -> Result<Vec<Recorded>, StoreError> {
-    let mut page = Vec::new();
-    match read_events(conn, no, after, limit, &mut page) {
+    // Between two looks the log may move out of the row.
+    let moment = conn.transaction()?;
+    let mut page = EventPage { events: Vec::new(), after, limit };
+    match page.read(&moment, no) {
         Ok(()) => {}
         Err(Unread::Store(error)) => return Err(error),
         Err(Unread::Damaged(damage)) => {
-            let row = one(conn, ROW, (no,), task_row)?;
+            let row = one(&moment, ROW, (no,), task_row)?;
             let Some(TaskRow { task, .. }) = row else { return Ok(Vec::new()) };
             damages.report(no, task.as_str(), &damage);
             // What comes before the damage is given first; who asks on is told.
-            if page.is_empty() {
+            if page.events.is_empty() {
                 return Err(StoreError::Damaged { task, reason: damage.0 });
             }
         }
     }
-    page.truncate(limit);
-    Ok(page)
+    page.events.truncate(limit);
+    Ok(page.events)
 }
 
-/// Fills the page as far as it can be read.
-fn read_events(
-    conn: &Connection,
-    no: TaskNo,
+struct EventPage {
+    events: Vec<Recorded>,
     after: Seq,
     limit: usize,
-    page: &mut Vec<Recorded>,
-) -> Result<(), Unread> {
-    let mut select = conn.prepare_cached(EVENTS)?;
-    let rows_at_most = i64::try_from(limit).unwrap_or(i64::MAX);
-    let first = key(no, after).saturating_add(1);
-    let mut rows = select.query((first, keys(no).end(), rows_at_most))?;
-    let (mut bytes, mut seen) = (0, after);
-    while page.len() < limit
-        && bytes < EVENT_BYTES
-        && let Some(row) = rows.next()?
-    {
-        let (last, pack) = pack(row)?;
-        bytes += pack.len();
+}
+
+impl EventPage {
+    /// Fills the page as far as it can be read.
+    fn read(&mut self, conn: &Connection, no: TaskNo) -> Result<(), Unread> {
+        let mut select = conn.prepare_cached("SELECT head, in_row FROM tasks WHERE no = ?1 AND in_row IS NOT NULL")?;
+        let mut rows = select.query((no,))?;
+        if let Some(row) = rows.next()? {
+            let last = row.get::<_, i64>(1)? as Seq;
+            return if last > self.after { self.take_pack(conn, no, last, blob(row, 0)?) } else { Ok(()) };
+        }
+        let mut select = conn.prepare_cached(EVENTS)?;
+        let rows_at_most = i64::try_from(self.limit).unwrap_or(i64::MAX);
+        let first = key(no, self.after).saturating_add(1);
+        let mut rows = select.query((first, keys(no).end(), rows_at_most))?;
+        let mut bytes = 0;
+        while self.events.len() < self.limit
+            && bytes < EVENT_BYTES
+            && let Some(row) = rows.next()?
+        {
+            let (last, pack) = pack(row)?;
+            bytes += pack.len();
+            self.take_pack(conn, no, last, pack)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the events of a pack, or those of them that come before its damage.
+    fn take_pack(&mut self, conn: &Connection, no: TaskNo, last: Seq, pack: &[u8]) -> Result<(), Unread> {
         let (events, damage) = match unpack(last, pack) {
             Ok(events) => (events, None),
             Err(damage) => (unpack_readable(first_of_pack(conn, no, last)?..=last, pack), Some(damage)),
         };
+        let expected = self.events.last().map_or(self.after, |event| event.seq) + 1;
         // A reader may have stopped in the middle of a pack.
-        let mut events = events.into_iter().filter(|event| event.seq > after).peekable();
-        if events.peek().is_some_and(|event| event.seq != seen + 1) {
+        let mut events = events.into_iter().filter(|event| event.seq > self.after).peekable();
+        if events.peek().is_some_and(|event| event.seq != expected) {
             return Err(incomplete(last).into());
         }
-        page.extend(events);
-        if let Some(damage) = damage {
-            return Err(damage.into());
-        }
-        seen = last;
+        self.events.extend(events);
+        damage.map_or(Ok(()), |damage| Err(damage.into()))
     }
-    Ok(())
 }
 
 /// The number of the first event in the pack that ends with `last`, as told by the pack before.
@@ -277,6 +324,10 @@ fn pack<'r>(row: &'r Row<'_>) -> Result<(Seq, &'r [u8]), Unread> {
     Ok((seq(row.get(0)?), blob(row, 1)?))
 }
 
+fn blob_or_null<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r [u8]>, Unread> {
+    row.get_ref(column)?.as_blob_or_null().map_err(|error| Damage(error.to_string()).into())
+}
+
 fn blob<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r [u8], Unread> {
     row.get_ref(column)?.as_blob().map_err(|error| Damage(error.to_string()).into())
 }
@@ -289,14 +340,23 @@ pub(super) fn conversation(
     agent: &AgentId,
     context: &ContextId,
     limit: usize,
+    max_bytes: usize,
 ) -> Result<Vec<Task>, StoreError> {
     let moment = conn.transaction()?;
     let mut select = moment.prepare_cached(CONVERSATION)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let places = (owner.as_key(), context.as_str(), agent.as_str(), limit);
-    let mut tasks = readable(&mut select.query(places)?, damages, found)?;
-    tasks.sort_by_key(|task| task.no);
-    tasks.into_iter().filter_map(|task| fold(&moment, damages, task).transpose()).collect()
+    let (mut tasks, mut room) = (Vec::new(), Room::new(max_bytes));
+    for task in readable(&mut select.query(places)?, damages, found)? {
+        let no = task.no;
+        let Some(task) = fold(&moment, damages, task, Wanted::Yes)? else { continue };
+        if !room.takes(&task) {
+            break;
+        }
+        tasks.push((no, task));
+    }
+    tasks.sort_by_key(|(no, _)| *no);
+    Ok(tasks.into_iter().map(|(_, task)| task).collect())
 }
 
 pub(super) fn agent_state(

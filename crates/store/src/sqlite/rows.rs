@@ -1,9 +1,10 @@
 //! Rows of the `tasks` table as values.
 
 use rusqlite::Row;
-use sabir_model::{AgentId, Birth, ContextId, InvalidId, Owner, State, TaskBirth, TaskId, Timestamp};
+use sabir_model::{AgentId, Birth, ContextId, InvalidId, Owner, Seq, State, TaskBirth, TaskId, Timestamp};
 
 use crate::damage::Damage;
+use crate::head::RowLog;
 use crate::{TaskNo, TaskRow};
 
 use super::failure::Unread;
@@ -27,17 +28,29 @@ pub(super) fn state(stored: i64) -> Result<State, Unread> {
     State::ALL.into_iter().find(|state| code(*state) == stored).ok_or_else(|| damaged("state"))
 }
 
-/// What `task_row` reads. The last event is the highest key of the task's range.
+/// The key of the last event, of a log that is not in the row: the highest of the task's range.
+macro_rules! last_key {
+    () => {
+        "CASE WHEN in_row IS NULL THEN
+           (SELECT key FROM events WHERE key > (no << 28) AND key < ((no + 1) << 28) ORDER BY key DESC LIMIT 1)
+         END"
+    };
+}
+pub(super) use last_key;
+
+/// What `task_row` reads.
 macro_rules! task_columns {
     () => {
-        "no, owner, agent, id, context, born, state, time, turn_over, created,
-         (SELECT key FROM events WHERE key > (no << 28) AND key < ((no + 1) << 28) ORDER BY key DESC LIMIT 1)"
+        concat!(
+            "no, owner, agent, id, context, born, state, time, turn_over, created, in_row, ",
+            super::rows::last_key!()
+        )
     };
 }
 pub(super) use task_columns;
 
 pub(super) fn task_row(row: &Row<'_>) -> Result<TaskRow, Unread> {
-    let last: Option<i64> = row.get(10)?;
+    let (in_row, last): (Option<i64>, Option<i64>) = (row.get(10)?, row.get(11)?);
     Ok(TaskRow {
         no: task_no(row)?,
         owner: owner(row, 1)?,
@@ -50,47 +63,62 @@ pub(super) fn task_row(row: &Row<'_>) -> Result<TaskRow, Unread> {
         turn_over: row.get(8)?,
         created: time(row, 9)?,
         // Without any event its log is damaged, but the row is good.
-        seq: last.map_or(0, key::seq),
+        seq: in_row.map_or(last.map_or(0, key::seq), |all| all as Seq),
     })
 }
 
-/// A task that is about to be folded.
+/// A task that is about to be read.
 pub(super) struct Found {
     pub no: TaskNo,
     pub id: TaskId,
     pub time: Timestamp,
     pub birth: TaskBirth,
+    pub log: RowLog,
 }
 
 /// What `found` reads.
 macro_rules! found_columns {
     () => {
-        "no, owner, agent, id, context, born, time"
+        "no, owner, agent, id, context, born, time, in_row, head"
     };
 }
 pub(super) use found_columns;
 
 pub(super) fn found(row: &Row<'_>) -> Result<Found, Unread> {
+    found_of(row, None, None)
+}
+
+/// The same where it is known whose the tasks mostly are: the ids of a page are shared, not read again and again.
+pub(super) fn found_of(row: &Row<'_>, owned: Option<&Owner>, run: Option<&AgentId>) -> Result<Found, Unread> {
+    let head = row.get_ref(8)?.as_blob_or_null().unwrap_or(None);
+    let all: Option<i64> = row.get(7)?;
     Ok(Found {
         no: task_no(row)?,
         id: task_id(row)?,
         time: time(row, 6)?,
         birth: TaskBirth {
             context: context(row, 4)?,
-            agent: agent(row, 2)?,
-            owner: owner(row, 1)?,
+            agent: match run {
+                Some(run) if run.as_str() == text(row, 2)? => run.clone(),
+                _ => agent(row, 2)?,
+            },
+            owner: match owned {
+                Some(owned) if owned.as_key() == text(row, 1)? => owned.clone(),
+                _ => owner(row, 1)?,
+            },
             born: Birth(row.get(5)?),
         },
+        log: RowLog { head: head.map(<[u8]>::to_vec), all: all.map(|all| all as Seq) },
     })
 }
 
-/// The number, which is the first of both lists of columns.
+/// The number, which is the first of every list of columns.
 pub(super) fn task_no(row: &Row<'_>) -> Result<TaskNo, Unread> {
     let no: i64 = row.get(0)?;
     Ok(TaskNo(u64::try_from(no).map_err(|_| damaged("number"))?))
 }
 
-/// The id, which is the fourth of both lists of columns.
+/// The id, which is the fourth of every list of columns.
 pub(super) fn task_id(row: &Row<'_>) -> Result<TaskId, Unread> {
     id(row, 3, |text| TaskId::parse(text))
 }

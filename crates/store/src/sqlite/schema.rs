@@ -81,9 +81,15 @@ CREATE TABLE probe (body BLOB NOT NULL);
 /// Rows of `events` had one event each; as packs of one they are read as before. Who knows only these must not read on.
 const FORMAT_2: &str = "";
 
+/// - `head` is what a task's row holds of its log, see `crate::head`: all of it, while there are `in_row` events. Tasks
+///   of older formats have none until they change;
+/// - `artifacts` of a snapshot are apart from the rest, which had them in it before;
 /// - `tasks_waiting` gives the tasks that wait for an answer, the longest first;
 /// - `controls` has a row for a task that a caller asked to cancel, or whose turn recovery has started again.
 const FORMAT_3: &str = "
+ALTER TABLE tasks ADD COLUMN in_row INTEGER;
+ALTER TABLE tasks ADD COLUMN head BLOB;
+ALTER TABLE snapshots ADD COLUMN artifacts BLOB;
 CREATE INDEX tasks_waiting ON tasks (time) WHERE state IN (2, 3);
 
 CREATE TABLE controls (

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
-use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId, Timestamp};
+use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId, Timestamp, Wanted};
 use tokio::sync::oneshot;
 
 use crate::damage::DamageLog;
@@ -98,7 +98,10 @@ impl SqliteStore {
         let again = find.clone();
         let look = move |conn: &mut Connection| {
             let moment = conn.transaction()?;
-            match find(&moment)?.map(|found| reader::glance(&moment, found, reader::SMALL_BYTES)).transpose()? {
+            match find(&moment)?
+                .map(|found| reader::glance(&moment, found, reader::SMALL_BYTES, Wanted::Yes))
+                .transpose()?
+            {
                 None => Ok(Some(None)),
                 Some(Glance::Whole(task, _)) => Ok(Some(Some(task))),
                 Some(Glance::Unfinished(_)) => Ok(None),
@@ -107,7 +110,7 @@ impl SqliteStore {
         let damages = self.damages.clone();
         self.pool.look(look, move |conn| {
             let moment = conn.transaction()?;
-            let task = again(&moment)?.map(|found| reader::fold(&moment, &damages, found)).transpose()?;
+            let task = again(&moment)?.map(|found| reader::fold(&moment, &damages, found, Wanted::Yes)).transpose()?;
             Ok(task.flatten())
         })
     }
@@ -184,10 +187,11 @@ impl Store for SqliteStore {
         agent: &AgentId,
         context: &ContextId,
         limit: usize,
+        max_bytes: usize,
     ) -> StoreFuture<'_, Vec<Task>> {
         let (owner, agent, context) = (owner.clone(), agent.clone(), context.clone());
         let damages = self.damages.clone();
-        self.pool.read(move |conn| reader::conversation(conn, &damages, &owner, &agent, &context, limit))
+        self.pool.read(move |conn| reader::conversation(conn, &damages, &owner, &agent, &context, limit, max_bytes))
     }
 
     fn keyed(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>> {

@@ -44,12 +44,16 @@ fn spoil_memory(store: &MemoryStore, _: &Path, no: TaskNo, spoiled: Spoiled) {
 }
 
 fn spoil_sqlite(_: &SqliteStore, folder: &Path, no: TaskNo, spoiled: Spoiled) {
-    let (table, keys) = match spoiled {
-        Spoiled::Event(seq) => ("events", (no.0 << 28 | seq)..=(no.0 << 28 | seq)),
-        Spoiled::Inbox => ("inbox", (no.0 << 28)..=((no.0 + 1) << 28)),
-    };
     let conn = Connection::open(folder.join("sabir.db")).unwrap();
-    let sql = format!("UPDATE {table} SET body = x'7b' WHERE key BETWEEN ?1 AND ?2");
-    let spoiled = conn.execute(&sql, (*keys.start() as i64, *keys.end() as i64)).unwrap();
-    assert!(spoiled > 0);
+    let key = |seq: u64| (no.0 << 28 | seq) as i64;
+    let spoiled = match spoiled {
+        Spoiled::Event(seq) => conn.execute(
+            "UPDATE events SET body = x'7b' WHERE key = (SELECT min(key) FROM events WHERE key >= ?1)",
+            (key(seq),),
+        ),
+        Spoiled::Inbox => {
+            conn.execute("UPDATE inbox SET body = x'7b' WHERE key BETWEEN ?1 AND ?2", (key(0), key((1 << 28) - 1)))
+        }
+    };
+    assert!(spoiled.unwrap() > 0);
 }

@@ -29,9 +29,10 @@ async fn seqs(store: &SqliteStore, no: TaskNo, after: u64) -> String {
     }
 }
 
-/// Packs of 1 to 3, of 4 to 6 and of 7 to 9.
+/// Packs of 1 to 3, of 4 to 6 and of 7 to 9: too long for the row of the task.
 async fn packed(store: &SqliteStore) -> TaskNo {
-    let no = start(store, ["ann", "echo", "t1", "c1"], None, 0, &[chunk("a"), chunk("b")]).await.unwrap().task;
+    let long = chunk(&"a".repeat(3_000));
+    let no = start(store, ["ann", "echo", "t1", "c1"], None, 0, &[long, chunk("b")]).await.unwrap().task;
     for after in [3, 6] {
         push(store, no, after, &[chunk("a"), chunk("b"), status(State::Working, 5)]).await.unwrap();
     }
@@ -100,6 +101,41 @@ async fn load_seq(store: &SqliteStore, no: TaskNo) -> u64 {
 }
 
 #[tokio::test]
+async fn a_log_in_the_row_can_be_damaged_too() {
+    for (harm, load, from_start) in [
+        (
+            "head = substr(head, 1, length(head) - 5)",
+            "Failed 3: the log of this task is damaged: event 3 cannot be read: EOF while parsing an object at line 1 column 282",
+            "1 2",
+        ),
+        (
+            "in_row = 4",
+            "Failed 4: the log of this task is damaged: events up to 4 are missing or doubled",
+            "t1: events up to 4 are missing or doubled",
+        ),
+        (
+            "head = NULL",
+            "Failed 3: the log of this task is damaged: events up to 3 are missing or doubled",
+            "t1: Invalid type",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sabir.db");
+        let store = open(&path);
+        let name = ["ann", "echo", "t1", "c1"];
+        let no = start(&store, name, None, 0, &[chunk("a"), status(State::Working, 5)]).await.unwrap().task;
+        execute(&path, &format!("UPDATE tasks SET {harm}"));
+        assert_eq!(reason(&store, no).await, load, "{harm}");
+        assert_eq!(seqs(&store, no, 0).await, from_start, "{harm}");
+        assert_eq!(list(&store, all_of("ann")).await.tasks.len(), 1, "{harm}");
+        let last = load_seq(&store, no).await;
+        let end = [status(State::Failed, 9)];
+        assert_eq!(say(push(&store, no, last, &end).await), format!("up to {}", last + 1), "{harm}");
+        assert_eq!(store.unfinished().await.unwrap(), [], "{harm}");
+    }
+}
+
+#[tokio::test]
 async fn a_snapshot_and_a_log_stand_in_for_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sabir.db");
@@ -138,7 +174,7 @@ async fn a_row_that_cannot_be_read_is_left_out() {
         assert_eq!(row_ids(&store.waiting(&ann, &echo, &c1).await.unwrap()), "t1 t3", "{harm}");
         assert_eq!(row_ids(&store.waiting_since(at(9), 9).await.unwrap()), "t1 t3", "{harm}");
         assert_eq!(ids(&list(&store, all_of("ann")).await.tasks), "t3 t1", "{harm}");
-        assert_eq!(ids(&store.conversation(&ann, &echo, &c1, 9).await.unwrap()), "t1 t3", "{harm}");
+        assert_eq!(ids(&store.conversation(&ann, &echo, &c1, 9, usize::MAX).await.unwrap()), "t1 t3", "{harm}");
 
         // When it counts as settled, retention takes it like any other.
         execute(&path, "UPDATE tasks SET state = 5; UPDATE tallies SET state = 5");

@@ -98,31 +98,6 @@ async fn a_closed_store_says_so() {
     assert_eq!(events(&store, no).await.len(), 50);
 }
 
-/// Format 1 had a row for each event. That is what appends of one event leave behind today.
-#[tokio::test]
-async fn a_file_of_the_first_format_is_read_and_brought_up() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sabir.db");
-    let store = open(&path).unwrap();
-    let no = create(&store, ["ann", "echo", "t1", "c1"], 0).await;
-    for seq in 1..=40 {
-        push(&store, no, seq, &[chunk("x")]).await.unwrap();
-    }
-    drop(store);
-    execute(&path, "DROP TABLE controls; DROP INDEX tasks_waiting; PRAGMA user_version = 1");
-
-    let store = open(&path).unwrap();
-    push(&store, no, 41, &[chunk("y"), chunk("z"), status(State::Completed, 5)]).await.unwrap();
-    let seqs: Vec<u64> = store.events(no, 39, 100).await.unwrap().iter().map(|event| event.seq).collect();
-    assert_eq!(seqs, [40, 41, 42, 43, 44]);
-    let row = find(&store, "ann", None, "t1").await.unwrap();
-    assert_eq!(load(&store, no).await, fold(&store, &row).await);
-    drop(store);
-    let conn = Connection::open(&path).unwrap();
-    let count = |sql: &str| conn.query_row(sql, (), |row| row.get::<_, i64>(0)).unwrap();
-    assert_eq!((count("PRAGMA user_version"), count("SELECT count(*) FROM events")), (3, 42));
-}
-
 #[tokio::test]
 async fn a_newer_format_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();

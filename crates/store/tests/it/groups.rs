@@ -46,6 +46,7 @@ async fn one_that_fails_midway_does_not_take_its_neighbours_along() {
     drop(SqliteStore::open(&path, Durability::Process).unwrap());
     let poison = "CREATE TRIGGER poison BEFORE INSERT ON events WHEN instr(NEW.body, 'poison')
                   BEGIN SELECT RAISE(ABORT, 'poison'); END";
+    let long_poison = chunk(&"poison ".repeat(1_000));
     Connection::open(&path).unwrap().execute_batch(poison).unwrap();
     let store = SqliteStore::open(&path, Durability::Process).unwrap();
     let known = create(&store, ["ann", "echo", "known", "c1"], 0).await;
@@ -55,8 +56,8 @@ async fn one_that_fails_midway_does_not_take_its_neighbours_along() {
             let (good, bad) = (format!("good{number}"), format!("bad{number}"));
             let end = status(State::Completed, 10);
             asked.push(start(&store, ["ann", "echo", &good, "c1"], Some(&good), 0, std::slice::from_ref(&end)));
-            asked.push(start(&store, ["ann", "echo", &bad, "c1"], Some(&bad), 0, &[chunk("poison"), end]));
-            asked.push(push(&store, known, 1, &[status(State::Failed, 20), chunk("poison")]));
+            asked.push(start(&store, ["ann", "echo", &bad, "c1"], Some(&bad), 0, &[long_poison.clone(), end]));
+            asked.push(push(&store, known, 1, &[status(State::Failed, 20), long_poison.clone()]));
         }
         asked
     });

@@ -12,13 +12,14 @@ async fn a_task_with_all_its_numbers_takes_no_more() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sabir.db");
     let store = SqliteStore::open(&path, Durability::Process).unwrap();
-    let no = create(&store, ["ann", "echo", "t1", "c1"], 0).await;
+    let long = chunk(&"x".repeat(3_000));
+    let no = start(&store, ["ann", "echo", "t1", "c1"], None, 0, &[long]).await.unwrap().task;
     let neighbour = create(&store, ["ann", "echo", "t2", "c1"], 0).await;
     drop(store);
     let conn = Connection::open(&path).unwrap();
     let insert = "INSERT INTO events SELECT ?1, body FROM events WHERE key = ?2";
     let key = |seq: u64| (no.0 << 28 | seq) as i64;
-    conn.execute(insert, (key(LAST - 1), key(1))).unwrap();
+    conn.execute(insert, (key(LAST - 1), key(2))).unwrap();
     drop(conn);
 
     let store = SqliteStore::open(&path, Durability::Process).unwrap();

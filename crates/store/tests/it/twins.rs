@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use proptest::prelude::*;
-use sabir_model::{Cursor, Event, IdempotencyKey, State, Task, apply};
+use sabir_model::{Cursor, Event, IdempotencyKey, State, Status, StatusChange, Task, Usage, Wanted, apply};
 use sabir_store::{
     Appended, Beside, Durability, MemoryStore, Pending, Query, Retention, SqliteStore, Store, StoreError, TaskNo,
     TaskRow,
@@ -32,6 +33,7 @@ enum Step {
     Append {
         nth: usize,
         stale: bool,
+        snapshot: bool,
         said: Vec<Said>,
         beside: Vec<Beside>,
     },
@@ -45,12 +47,23 @@ enum Step {
 #[derive(Debug, Clone)]
 enum Said {
     Status(usize, i64),
+    /// A status with a message, and with messages that it takes into the history; all by their lengths.
+    Telling {
+        state: usize,
+        time: i64,
+        text: Option<usize>,
+        input: Vec<usize>,
+    },
     Chunks(usize),
 }
 
 fn said() -> impl Strategy<Value = Said> {
+    // Some are too long for what is kept in a row.
+    let length = || prop_oneof![6 => 0..40usize, 2 => 400..1_500usize, 1 => 3_000..6_000usize];
+    let telling = (0..8usize, 0..40i64, proptest::option::of(length()), proptest::collection::vec(length(), 0..3));
     prop_oneof![
         3 => (0..8usize, 0..40i64).prop_map(|(state, time)| Said::Status(state, time)),
+        3 => telling.prop_map(|(state, time, text, input)| Said::Telling { state, time, text, input }),
         2 => (1..12usize).prop_map(Said::Chunks),
     ]
 }
@@ -73,7 +86,7 @@ fn step() -> impl Strategy<Value = Step> {
     let create = (0..OWNERS.len(), 0..AGENTS.len(), 0..TASKS.len(), 0..CONTEXTS.len(), key, 0..40i64, rest);
     let append = (
         0..100usize,
-        proptest::bool::weighted(0.1),
+        (proptest::bool::weighted(0.1), proptest::bool::weighted(0.4)),
         proptest::collection::vec(said(), 0..3),
         proptest::collection::vec(beside(), 0..3),
     );
@@ -82,7 +95,9 @@ fn step() -> impl Strategy<Value = Step> {
         6 => create.prop_map(|(owner, agent, task, context, key, time, rest)| Step::Create {
             owner, agent, task, context, key, time, rest,
         }),
-        8 => append.prop_map(|(nth, stale, said, beside)| Step::Append { nth, stale, said, beside }),
+        8 => append.prop_map(|(nth, (stale, snapshot), said, beside)| Step::Append {
+            nth, stale, snapshot, said, beside,
+        }),
         1 => sweep.prop_map(|(before, keep)| Step::Sweep { before, keep }),
         1 => Just(Step::Reopen),
     ]
@@ -93,6 +108,14 @@ fn events_of(said: &[Said]) -> Vec<Event> {
     for said in said {
         match said {
             Said::Status(state, time) => events.push(status(State::ALL[*state], *time)),
+            Said::Telling { state, time, text, input } => {
+                let Event::Status(change) = status(State::ALL[*state], *time) else { unreachable!() };
+                let message = |length: &usize| Arc::new(message(&"x".repeat(*length)));
+                let usage = text.map(|length| Usage { input_tokens: length as u64, output_tokens: 1 });
+                let status = Status { message: text.as_ref().map(message), ..change.status };
+                let input = input.iter().map(message).collect();
+                events.push(Event::Status(StatusChange { status, input, usage, ..change }));
+            }
             Said::Chunks(count) => events.extend((0..*count).map(|number| chunk(&number.to_string()))),
         }
     }
@@ -125,11 +148,11 @@ impl<'a> Twins<'a> {
                 }
                 assert_eq!(say(ours), say(theirs));
             }
-            Step::Append { nth, stale, said, beside } => {
+            Step::Append { nth, stale, snapshot, said, beside } => {
                 let Some((ours, theirs)) = self.made.get(nth % self.made.len().max(1)) else { return };
                 let events = events_of(said);
-                let ours = append(&self.memory, *ours, *stale, &events, beside).await;
-                let theirs = append(&self.sqlite, *theirs, *stale, &events, beside).await;
+                let ours = append(&self.memory, *ours, [*stale, *snapshot], &events, beside).await;
+                let theirs = append(&self.sqlite, *theirs, [*stale, *snapshot], &events, beside).await;
                 assert_eq!(say(ours), say(theirs));
             }
             Step::Sweep { before, keep } => {
@@ -155,7 +178,7 @@ impl<'a> Twins<'a> {
 async fn append(
     store: &dyn Store,
     no: TaskNo,
-    stale: bool,
+    [stale, snapshot]: [bool; 2],
     events: &[Event],
     beside: &[Beside],
 ) -> Result<Appended, StoreError> {
@@ -164,7 +187,7 @@ async fn append(
     for event in events {
         apply(&mut task, event);
     }
-    push_with(store, no, after, events, Some(&task), beside).await
+    push_with(store, no, after, events, snapshot.then_some(&task), beside).await
 }
 
 /// All that a store answers, without its own numbers.
@@ -231,7 +254,9 @@ impl Picture {
                 let (of, by, place) = (owner(of), agent(by), context(place));
                 let waiting = store.waiting(&of, &by, &place).await.unwrap();
                 self.waiting.push(waiting.into_iter().map(plain).collect());
-                self.conversations.push(store.conversation(&of, &by, &place, 2).await.unwrap());
+                for max_bytes in [usize::MAX, 2_000] {
+                    self.conversations.push(store.conversation(&of, &by, &place, 2, max_bytes).await.unwrap());
+                }
                 self.remembered.push(store.agent_state(&of, &by, &place).await.unwrap());
             }
         }
@@ -245,21 +270,32 @@ impl Picture {
                     for since in [None, Some(15)] {
                         for from in [None, Some(&from)] {
                             let query = Query {
-                                owner: owner(of),
                                 agent: by.map(agent),
                                 context: place.map(context),
                                 state,
                                 since: since.map(at),
                                 from: from.cloned(),
                                 limit: 2,
+                                ..all_of(of)
                             };
-                            let page = list(store, query).await;
-                            self.pages.push((page.tasks, page.more, page.total));
+                            self.look_at_page(store, query).await;
                         }
                     }
                 }
             }
         }
+        for artifacts in [Wanted::Yes, Wanted::No] {
+            for history in [None, Some(0), Some(1), Some(3)] {
+                for max_bytes in [usize::MAX, 2_000] {
+                    self.look_at_page(store, Query { artifacts, history, max_bytes, ..all_of(of) }).await;
+                }
+            }
+        }
+    }
+
+    async fn look_at_page(&mut self, store: &dyn Store, query: Query) {
+        let page = list(store, query).await;
+        self.pages.push((page.tasks, page.more, page.total));
     }
 }
 

@@ -6,11 +6,12 @@ use sabir_store::{Beside, Query, Store, StoreError, TaskNo};
 use super::desk::*;
 use super::{Spoil, Spoiled};
 
-/// A task of six events with an append for each, between two others of its context.
+/// A task of six events that is not short, with an append for each of the later ones, between two others of its context.
 async fn three(store: &dyn Store) -> TaskNo {
     create_in(store, ["ann", "echo", "t1", "c1"], State::Completed, 10).await;
-    let no = create(store, ["ann", "echo", "t2", "c1"], 20).await;
-    for seq in 1..5 {
+    let long = chunk(&"words ".repeat(1_000));
+    let no = start(store, ["ann", "echo", "t2", "c1"], None, 20, &[long]).await.unwrap().task;
+    for seq in 2..5 {
         push(store, no, seq, &[chunk("words ")]).await.unwrap();
     }
     push(store, no, 5, &[status(State::Working, 25)]).await.unwrap();
@@ -42,7 +43,7 @@ pub async fn a_damaged_task_is_shown_as_failed((store, spoil): (&dyn Store, Spoi
             assert_eq!(page.tasks.iter().map(say_damage).collect::<Vec<_>>(), all);
             assert_eq!(page.total, 3);
         }
-        let told = store.conversation(&owner("ann"), &agent("echo"), &context("c1"), 9).await.unwrap();
+        let told = store.conversation(&owner("ann"), &agent("echo"), &context("c1"), 9, usize::MAX).await.unwrap();
         let in_order: Vec<&str> = all.iter().rev().copied().collect();
         assert_eq!(told.iter().map(say_damage).collect::<Vec<_>>(), in_order);
     }

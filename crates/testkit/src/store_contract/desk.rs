@@ -2,7 +2,7 @@
 
 use sabir_model::{
     AgentId, Artifact, ArtifactId, Birth, Chunk, ContextId, Created, Event, IdempotencyKey, Message, MessageId, Owner,
-    Part, Role, State, Status, StatusChange, Task, TaskBirth, TaskId, Timestamp, apply,
+    Part, Role, State, Status, StatusChange, Task, TaskBirth, TaskId, Timestamp, Wanted, apply,
 };
 use sabir_store::{
     Append, Appended, Beside, Listing, NewTask, Query, Store, StoreError, StoreFuture, Target, TaskNo, TaskRow,
@@ -62,6 +62,20 @@ pub fn status(state: State, moment: i64) -> Event {
         usage: None,
         metadata: None,
     })
+}
+
+/// The same with a message from the agent.
+pub fn telling(state: State, moment: i64, text: &str) -> Event {
+    let Event::Status(mut change) = status(state, moment) else { unreachable!("it is a status") };
+    change.status.message = Some(message(text).into());
+    Event::Status(change)
+}
+
+/// The same with a message that it takes into the history.
+pub fn taking(state: State, moment: i64, text: &str) -> Event {
+    let Event::Status(mut change) = status(state, moment) else { unreachable!("it is a status") };
+    change.input = vec![message(text).into()];
+    Event::Status(change)
 }
 
 pub fn chunk(text: &str) -> Event {
@@ -146,9 +160,20 @@ pub async fn fold(store: &dyn Store, row: &TaskRow) -> Task {
     folded
 }
 
-/// All tasks of an owner, in one page.
+/// All tasks of an owner, whole, in one page.
 pub fn all_of(of: &str) -> Query {
-    Query { owner: owner(of), agent: None, context: None, state: None, since: None, from: None, limit: 1000 }
+    Query {
+        owner: owner(of),
+        agent: None,
+        context: None,
+        state: None,
+        since: None,
+        from: None,
+        limit: 1000,
+        max_bytes: usize::MAX,
+        artifacts: Wanted::Yes,
+        history: None,
+    }
 }
 
 pub async fn list(store: &dyn Store, query: Query) -> Listing {

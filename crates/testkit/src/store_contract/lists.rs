@@ -1,6 +1,6 @@
 //! Lists: their order, their pages and their totals.
 
-use sabir_model::{Cursor, State, Task};
+use sabir_model::{Cursor, State, Task, Wanted};
 use sabir_store::{Query, Store};
 
 use super::desk::*;
@@ -166,4 +166,85 @@ pub async fn totals_follow_the_states(store: &dyn Store) {
     push(store, second, 1, &[status(State::Working, 3), status(State::Completed, 4)]).await.unwrap();
     assert_eq!(totals(&states).await, [0, 1, 1]);
     assert_eq!(list(store, all_of("ann")).await.total, 2);
+}
+
+pub async fn artifacts_come_only_where_they_are_wanted(store: &dyn Store) {
+    let long = chunk(&"x".repeat(5_000));
+    let long = std::slice::from_ref(&long);
+    start(store, ["ann", "echo", "t1", "c1"], None, 1, &[chunk("a"), status(State::Completed, 1)]).await.unwrap();
+    let no = start(store, ["ann", "echo", "t2", "c1"], None, 2, long).await.unwrap().task;
+    let question = telling(State::InputRequired, 3, "which?");
+    for (after, events) in [(2, &[question][..]), (3, long), (4, long)] {
+        push(store, no, after, events).await.unwrap();
+    }
+    let whole = list(store, all_of("ann")).await.tasks;
+    assert_eq!((ids(&whole).as_str(), whole[0].artifacts.len(), whole[0].seq), ("t2 t1", 1, 5));
+    // Nothing else is missing; only what is whole has a number.
+    let expected: Vec<Task> =
+        whole.into_iter().map(|task| Task { artifacts: Vec::new(), open: Vec::new(), seq: 0, ..task }).collect();
+    for context in [None, Some(context("c1"))] {
+        let query = Query { context, artifacts: Wanted::No, ..all_of("ann") };
+        assert_eq!(list(store, query).await.tasks, expected);
+    }
+}
+
+pub async fn the_newest_messages_are_listed(store: &dyn Store) {
+    let no = create(store, ["ann", "echo", "t1", "c1"], 0).await;
+    // Long ones, so that a store which keeps a few at hand must look for the others.
+    for turn in 0..20_u64 {
+        let question = telling(State::InputRequired, 1, &format!("question {turn}"));
+        let answer = taking(State::Working, 2, &format!("answer {turn} {}", "x".repeat(300)));
+        push(store, no, 1 + 2 * turn, &[question, answer]).await.unwrap();
+    }
+    let whole = load(store, no).await;
+    assert_eq!(whole.history.len(), 41);
+    for artifacts in [Wanted::Yes, Wanted::No] {
+        for history in [None, Some(0), Some(1), Some(5), Some(40), Some(41), Some(99)] {
+            let query = Query { artifacts, history, ..all_of("ann") };
+            let expected = history.map_or(41, |wanted| wanted as usize).min(41);
+            let listed = list(store, query).await.tasks.remove(0);
+            assert_eq!(listed.history, whole.history[41 - expected..], "{artifacts:?} {history:?}");
+            assert_eq!(listed.status, whole.status);
+        }
+    }
+}
+
+pub async fn a_page_ends_by_its_bytes(store: &dyn Store) {
+    for (id, moment, length) in [("t1", 1, 50_000), ("t2", 2, 100), ("t3", 3, 9_000), ("t4", 4, 9_000), ("t5", 5, 100)]
+    {
+        let name = ["ann", "echo", id, "c1"];
+        start(store, name, None, moment, &[chunk(&"x".repeat(length))]).await.unwrap();
+    }
+    for (max_bytes, artifacts, expected) in [
+        (usize::MAX, Wanted::Yes, "t5 t4 t3 t2 t1"),
+        (12_000, Wanted::Yes, "t5 t4, t3 t2, t1"),
+        (22_000, Wanted::Yes, "t5 t4 t3 t2, t1"),
+        // The first task is always there, however large it is.
+        (0, Wanted::Yes, "t5, t4, t3, t2, t1"),
+        // What is not wanted does not count.
+        (12_000, Wanted::No, "t5 t4 t3 t2 t1"),
+    ] {
+        for context in [None, Some(context("c1"))] {
+            let (mut pages, mut from) = (Vec::new(), None);
+            loop {
+                let context = context.clone();
+                let page = list(store, Query { from, max_bytes, artifacts, context, ..all_of("ann") }).await;
+                assert_eq!(page.total, 5);
+                from = page.tasks.last().and_then(behind);
+                pages.push(ids(&page.tasks));
+                if !page.more {
+                    break;
+                }
+            }
+            assert_eq!(pages.join(", "), expected, "{max_bytes} {artifacts:?}");
+        }
+    }
+    let told = async |max_bytes| {
+        let tasks = store.conversation(&owner("ann"), &agent("echo"), &context("c1"), 9, max_bytes).await.unwrap();
+        ids(&tasks)
+    };
+    assert_eq!(told(usize::MAX).await, "t1 t2 t3 t4 t5");
+    assert_eq!(told(22_000).await, "t2 t3 t4 t5");
+    assert_eq!(told(12_000).await, "t4 t5");
+    assert_eq!(told(0).await, "t5");
 }

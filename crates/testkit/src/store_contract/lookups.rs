@@ -73,7 +73,11 @@ pub async fn nobody_sees_the_tasks_of_another_owner(store: &dyn Store) {
         let keyed = store.keyed(&name, by, &key("k")).await.unwrap();
         assert_eq!(keyed.iter().count(), expected, "keyed {of} {by}");
         assert_eq!(store.waiting(&name, by, &c1).await.unwrap().len(), expected, "waiting {of} {by}");
-        assert_eq!(store.conversation(&name, by, &c1, 9).await.unwrap().len(), expected, "conversation {of} {by}");
+        assert_eq!(
+            store.conversation(&name, by, &c1, 9, usize::MAX).await.unwrap().len(),
+            expected,
+            "conversation {of} {by}"
+        );
         let remembered = store.agent_state(&name, by, &c1).await.unwrap();
         assert_eq!(remembered.iter().count(), expected, "agent state {of} {by}");
     }
@@ -145,7 +149,7 @@ pub async fn a_conversation_is_told_in_order(store: &dyn Store) {
     ] {
         create_in(store, ["ann", by, id, place], State::Completed, moment).await;
     }
-    let told = |limit| store.conversation(&owner("ann"), &agent("echo"), &context("c1"), limit);
+    let told = |limit| store.conversation(&owner("ann"), &agent("echo"), &context("c1"), limit, usize::MAX);
     for (limit, expected) in [(100, "t1 t2 t5 t6"), (3, "t2 t5 t6"), (1, "t6"), (0, ""), (usize::MAX, "t1 t2 t5 t6")] {
         assert_eq!(ids(&told(limit).await.unwrap()), expected, "{limit}");
     }
