@@ -13,6 +13,11 @@ use crate::topic::TopicKey;
 
 /// How many earlier tasks of a context are told.
 pub(crate) const CONVERSATION: usize = 100;
+/// Of these the oldest are left out where all of them together are longer than about this.
+pub(crate) const CONVERSATION_BYTES: usize = 16 << 20;
+
+/// A page of a list ends early when its tasks hold about so much.
+const PAGE_BYTES: usize = 8 << 20;
 
 /// A task that the caller may see.
 pub(crate) struct Located {
@@ -41,7 +46,11 @@ impl Engine {
 
     /// The tasks of its context that came before this one, oldest first.
     async fn earlier(&self, task: &Task) -> Result<Vec<Task>, Error> {
-        let tasks = self.core.store.conversation(&task.owner, &task.agent, &task.context, CONVERSATION).await;
+        let tasks = self
+            .core
+            .store
+            .conversation(&task.owner, &task.agent, &task.context, CONVERSATION, CONVERSATION_BYTES)
+            .await;
         let mut tasks = tasks?;
         // Where it is older than all that is told, there is nothing before it.
         let place = tasks.iter().position(|other| other.id == task.id);
@@ -59,20 +68,17 @@ impl Engine {
             since: list.since,
             from: list.from,
             limit: list.page_size as usize,
+            max_bytes: PAGE_BYTES,
+            artifacts: list.artifacts,
+            history: list.history,
         };
         let listing = self.core.store.list(query).await?;
-        let mut tasks = listing.tasks;
+        let tasks = listing.tasks;
         let next = tasks.last().filter(|_| listing.more).map(|task| Cursor {
             time: task.status.time,
             task: task.id.clone(),
             agent: task.agent.clone(),
         });
-        for task in &mut tasks {
-            task.trim_history(list.history);
-            if list.artifacts == Wanted::No {
-                task.artifacts.clear();
-            }
-        }
         let page = Page { tasks, artifacts: list.artifacts, next, page_size: list.page_size, total: listing.total };
         Ok(Answer::Page(Box::new(page)))
     }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::AgentError;
 use crate::beacon::Beacon;
 use crate::log_entry::{artifact_weight, parts_weight};
-use crate::read::CONVERSATION;
+use crate::read::{CONVERSATION, CONVERSATION_BYTES};
 
 /// How an agent ends its turn. The parts become the status message.
 pub type Outcome = sabir_model::Outcome<Vec<Part>>;
@@ -223,7 +223,8 @@ impl Turn {
 
     /// The other tasks of this context, oldest first, without those that have not begun.
     pub async fn conversation(&self) -> Result<Vec<Task>, AgentError> {
-        let tasks = self.store.conversation(&self.owner, &self.agent, &self.context, CONVERSATION).await?;
+        let tasks = self.store.conversation(&self.owner, &self.agent, &self.context, CONVERSATION, CONVERSATION_BYTES);
+        let tasks = tasks.await?;
         let is_told = |task: &Task| task.id != self.task && task.status.state != State::Submitted;
         Ok(tasks.into_iter().filter(is_told).collect())
     }

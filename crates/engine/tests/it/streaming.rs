@@ -53,6 +53,9 @@ async fn desk_task(desk: &Desk) -> TaskId {
         since: None,
         from: None,
         limit: 1,
+        max_bytes: usize::MAX,
+        artifacts: sabir_model::Wanted::Yes,
+        history: None,
     };
     desk.store.list(query).await.unwrap().tasks[0].id.clone()
 }
