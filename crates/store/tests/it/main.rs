@@ -6,4 +6,5 @@ mod files;
 mod full;
 mod groups;
 mod limits;
+mod older;
 mod twins;
