@@ -183,11 +183,6 @@ impl Bodies {
         self.ends.len()
     }
 
-    /// All of them together, in bytes.
-    pub fn size(&self) -> usize {
-        self.bytes.len()
-    }
-
     /// The same in packs of many, each with how many events it ends with: what one row can hold. A pack is bounded, since
     /// who wants its last event reads all of it.
     pub fn packs(&self) -> impl Iterator<Item = (usize, &[u8])> {

@@ -19,5 +19,6 @@ pub use error::{OpenError, StoreError};
 pub use memory::MemoryStore;
 pub use sqlite::{Durability, Settings, SqliteStore};
 pub use store::{
-    Append, Appended, Beside, Listing, NewTask, Pending, Query, Retention, Store, StoreFuture, Target, TaskNo, TaskRow,
+    Append, Appended, Beside, Listing, NewTask, Pending, Query, Retention, Store, StoreFuture, Swept, Target, TaskNo,
+    TaskRow,
 };

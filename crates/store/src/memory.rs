@@ -16,7 +16,9 @@ use crate::damage::{Damage, DamageLog, stand_in, unreadable_message};
 use crate::encode::{Encoded, Extra, Latest, Newborn, Subject};
 use crate::fold::{Fold, decode, decode_event};
 use crate::page::{EVENT_BYTES, Room, cut, trim};
-use crate::{Append, Appended, Listing, Pending, Query, Retention, Store, StoreError, StoreFuture, TaskNo, TaskRow};
+use crate::{
+    Append, Appended, Listing, Pending, Query, Retention, Store, StoreError, StoreFuture, Swept, TaskNo, TaskRow,
+};
 
 /// A sweep takes at most so many tasks at a time.
 const SWEEP: usize = 256;
@@ -155,7 +157,7 @@ impl Store for MemoryStore {
         answer(Ok(unsettled.map(|entry| entry.pending(&self.damages)).collect()))
     }
 
-    fn sweep(&self, retention: Retention) -> StoreFuture<'_, u64> {
+    fn sweep(&self, retention: Retention) -> StoreFuture<'_, Swept> {
         answer(Ok(self.shelf().sweep(retention)))
     }
 
@@ -275,18 +277,19 @@ impl Shelf {
         Listing { tasks, more, total }
     }
 
-    fn sweep(&mut self, retention: Retention) -> u64 {
+    fn sweep(&mut self, retention: Retention) -> Swept {
         let mut settled: Vec<&TaskRow> =
             self.tasks.values().map(|entry| &entry.row).filter(|row| row.state.is_terminal()).collect();
         settled.sort_by_key(|row| (row.time, row.no));
         let surplus = retention.keep.map_or(0, |keep| settled.len().saturating_sub(keep as usize));
         let aged = |row: &TaskRow| retention.settled_before.is_some_and(|before| row.time < before);
         let goes = settled.iter().enumerate().take_while(|(at, row)| *at < surplus || aged(row));
-        let numbers: Vec<TaskNo> = goes.take(SWEEP).map(|(_, row)| row.no).collect();
+        let mut numbers: Vec<TaskNo> = goes.map(|(_, row)| row.no).collect();
+        let more = cut(&mut numbers, SWEEP);
         for no in &numbers {
             self.remove(*no);
         }
-        numbers.len() as u64
+        Swept { tasks: numbers.len() as u64, more }
     }
 
     fn remove(&mut self, no: TaskNo) {

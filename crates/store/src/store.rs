@@ -69,8 +69,9 @@ pub trait Store: Send + Sync + 'static {
     /// task whose own row cannot be read is logged and left out.
     fn unfinished(&self) -> StoreFuture<'_, Vec<Pending>>;
 
-    /// Deletes settled tasks that retention does not keep, a bounded number at a time; says how many.
-    fn sweep(&self, retention: Retention) -> StoreFuture<'_, u64>;
+    /// Deletes settled tasks that retention does not keep, the longest settled first, and ends early so that appends
+    /// can come in between. Who wants all of them gone asks again while there is more.
+    fn sweep(&self, retention: Retention) -> StoreFuture<'_, Swept>;
 
     /// Whether it can be read and written now.
     fn check(&self) -> StoreFuture<'_, ()>;
@@ -196,6 +197,15 @@ pub struct Listing {
     pub more: bool,
     /// Matches of the filters, whatever `from` and `limit` say.
     pub total: u64,
+}
+
+/// What a sweep has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// So many tasks are gone.
+    pub tasks: u64,
+    /// There is more to delete: tasks, or what is left of those that are gone.
+    pub more: bool,
 }
 
 /// Which settled tasks may go.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId, Timestamp};
 use sabir_store::{
-    Append, Appended, Listing, Pending, Query, Retention, Store, StoreError, StoreFuture, TaskNo, TaskRow,
+    Append, Appended, Listing, Pending, Query, Retention, Store, StoreError, StoreFuture, Swept, TaskNo, TaskRow,
 };
 
 type Then = Box<dyn FnOnce() + Send>;
@@ -203,7 +203,7 @@ impl<S: Store> Store for FaultyStore<S> {
         self.store.unfinished()
     }
 
-    fn sweep(&self, retention: Retention) -> StoreFuture<'_, u64> {
+    fn sweep(&self, retention: Retention) -> StoreFuture<'_, Swept> {
         self.store.sweep(retention)
     }
 }

@@ -272,11 +272,13 @@ struct EventPage {
 impl EventPage {
     /// Fills the page as far as it can be read.
     fn read(&mut self, conn: &Connection, no: TaskNo) -> Result<(), Unread> {
-        let mut select = conn.prepare_cached("SELECT head, in_row FROM tasks WHERE no = ?1 AND in_row IS NOT NULL")?;
+        let mut select = conn.prepare_cached("SELECT in_row, head FROM tasks WHERE no = ?1")?;
         let mut rows = select.query((no,))?;
-        if let Some(row) = rows.next()? {
-            let last = row.get::<_, i64>(1)? as Seq;
-            return if last > self.after { self.take_pack(conn, no, last, blob(row, 0)?) } else { Ok(()) };
+        // Events of a task that is gone may still be there.
+        let Some(row) = rows.next()? else { return Ok(()) };
+        if let Some(last) = row.get::<_, Option<i64>>(0)? {
+            let last = last as Seq;
+            return if last > self.after { self.take_pack(conn, no, last, blob(row, 1)?) } else { Ok(()) };
         }
         let mut select = conn.prepare_cached(EVENTS)?;
         let rows_at_most = i64::try_from(self.limit).unwrap_or(i64::MAX);
@@ -373,8 +375,10 @@ pub(super) fn agent_state(
 
 pub(super) fn inbox(conn: &Connection, no: TaskNo) -> Result<Vec<Message>, StoreError> {
     let (first, last) = keys(no).into_inner();
-    let mut select = conn.prepare_cached("SELECT body FROM inbox WHERE key BETWEEN ?1 AND ?2 ORDER BY key")?;
-    let messages = select.query_and_then((first, last), |row| inbox_message(row, 0))?;
+    let mut select = conn.prepare_cached(
+        "SELECT body FROM inbox WHERE key BETWEEN ?1 AND ?2 AND EXISTS (SELECT 1 FROM tasks WHERE no = ?3) ORDER BY key",
+    )?;
+    let messages = select.query_and_then((first, last, no), |row| inbox_message(row, 0))?;
     messages.collect::<Result<_, Unread>>().map_err(|unread| match unread {
         Unread::Store(error) => error,
         Unread::Damaged(damage) => StoreError::Failed(damage.0.into()),

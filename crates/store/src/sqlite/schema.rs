@@ -85,6 +85,8 @@ const FORMAT_2: &str = "";
 ///   of older formats have none until they change;
 /// - `artifacts` of a snapshot are apart from the rest, which had them in it before;
 /// - `tasks_waiting` gives the tasks that wait for an answer, the longest first;
+/// - `leftovers` has the numbers of tasks that are gone, but for events, messages and snapshots that a sweep has still
+///   to delete;
 /// - `controls` has a row for a task that a caller asked to cancel, or whose turn recovery has started again.
 const FORMAT_3: &str = "
 ALTER TABLE tasks ADD COLUMN in_row INTEGER;
@@ -97,6 +99,8 @@ CREATE TABLE controls (
     cancel_requested INTEGER NOT NULL DEFAULT 0,
     attempts         INTEGER NOT NULL DEFAULT 0
 );
+
+CREATE TABLE leftovers (no INTEGER PRIMARY KEY);
 ";
 
 /// Brings a file of format `from` to the newest one.

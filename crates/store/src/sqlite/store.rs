@@ -12,7 +12,8 @@ use tokio::sync::oneshot;
 use crate::damage::DamageLog;
 use crate::encode::Encoded;
 use crate::{
-    Append, Appended, Listing, OpenError, Pending, Query, Retention, Store, StoreError, StoreFuture, TaskNo, TaskRow,
+    Append, Appended, Listing, OpenError, Pending, Query, Retention, Store, StoreError, StoreFuture, Swept, TaskNo,
+    TaskRow,
 };
 
 use super::connect::{self, Durability, Settings};
@@ -22,7 +23,7 @@ use super::queue::Queue;
 use super::reader::Glance;
 use super::rows::Found;
 use super::writer::{self, Job, Reply};
-use super::{checkpoint, list, open, reader};
+use super::{checkpoint, list, open, reader, sweep};
 
 pub struct SqliteStore {
     queue: Arc<Queue<Job>>,
@@ -46,18 +47,23 @@ impl SqliteStore {
     }
 
     pub fn open_with(path: &Path, settings: Settings) -> Result<Self, OpenError> {
-        let open::Opened { path, lock, conn, last_no } = open::open(path, &settings)?;
-        let beside = connect::checkpointer(&path, settings.durability).map_err(|error| open::describe(&path, error))?;
-        let (growth, checkpointer) = checkpoint::pair(beside);
+        let open::Opened { path, lock, mut conn, last_no } = open::open(path, &settings)?;
+        let say = |error| open::describe(&path, error);
+        let beside = connect::checkpointer(&path, settings.durability).map_err(say)?;
+        let (growth, checkpointer) = checkpoint::pair(&mut conn, beside).map_err(say)?;
         let queue = Arc::new(Queue::new());
+        if sweep::has_leftovers(&conn).map_err(say)? {
+            let _ = queue.push(Job::Tidy);
+        }
         let commits = Arc::new(AtomicU64::new(0));
-        let (jobs, counter) = (queue.clone(), commits.clone());
+        let (jobs, counter, moved) = (queue.clone(), commits.clone(), queue.clone());
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             let spawned = thread::Builder::new().name(name.into()).spawn(work);
             spawned.map_err(|error| OpenError::Other { path: path.clone(), reason: error.to_string() })
         };
         // In this order: the checkpointer ends when no writer comes.
-        let checkpointer = spawn("store-checkpoint", Box::new(move || checkpointer.run()))?;
+        let checkpointer =
+            spawn("store-checkpoint", Box::new(move || checkpointer.run(|| drop(moved.push(Job::LogMoved)))))?;
         let writer = spawn("store-writer", Box::new(move || writer::run(&conn, last_no, &jobs, growth, counter)))?;
         let running = Running { writer, checkpointer, lock };
         let (pool, damages) = (Arc::new(Pool::new(path)), Arc::default());
@@ -213,7 +219,7 @@ impl Store for SqliteStore {
         self.pool.read(move |conn| reader::unfinished(conn, &damages))
     }
 
-    fn sweep(&self, retention: Retention) -> StoreFuture<'_, u64> {
+    fn sweep(&self, retention: Retention) -> StoreFuture<'_, Swept> {
         self.ask_writer(|reply| Job::Sweep(retention, reply))
     }
 

@@ -1,15 +1,24 @@
-//! Deletes whole settled tasks, the longest settled first.
+//! Deletes whole settled tasks, the longest settled first, a slice at a time.
+//!
+//! Appends wait for the writer, so a slice is bounded by what it costs. A task with more rows than fit into a slice goes
+//! as a whole for everybody who looks: its own row, its keys and its tally go first, and its number stays in `leftovers`
+//! until the last of its other rows is gone, whatever happens in between.
 
 use rusqlite::{Connection, Result};
 use sabir_model::Timestamp;
 
-use crate::{Retention, TaskNo};
+use crate::{Retention, Swept, TaskNo};
 
 use super::key::keys;
 
-/// A sweep stops after so many tasks or events, since appends wait for it.
-const TASKS: usize = 256;
-const EVENTS: usize = 20_000;
+/// What a slice may cost: two or three milliseconds.
+const SLICE: usize = 512 << 10;
+
+/// What rows cost beside their bytes: one of many, and one that is in the indexes.
+const ROW: usize = 512;
+const TASK: usize = 4 << 10;
+
+const TASKS: usize = SLICE / TASK;
 
 pub(super) const OLDEST: &str = "SELECT no, owner, agent, context, state, time FROM tasks INDEXED BY tasks_settled
     WHERE state >= 4 ORDER BY time, no LIMIT ?1";
@@ -24,26 +33,77 @@ struct Settled {
     time: Timestamp,
 }
 
-/// Says how many have gone.
-pub(super) fn sweep(conn: &Connection, retention: Retention) -> Result<u64> {
+/// What is left of the slice.
+struct Budget(usize);
+
+impl Budget {
+    fn spend(&mut self, cost: usize) {
+        self.0 = self.0.saturating_sub(cost);
+    }
+
+    fn is_spent(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Deletes one slice of what retention lets go, after what earlier slices have left.
+pub(super) fn sweep(conn: &Connection, retention: Retention) -> Result<Swept> {
+    let mut budget = Budget(SLICE);
+    let mut swept = Swept { tasks: 0, more: !remove_leftovers(conn, &mut budget)? };
+    if swept.more {
+        return Ok(swept);
+    }
     let surplus = match retention.keep {
         Some(keep) => count(conn)?.saturating_sub(keep),
         None => 0,
     };
     let is_old = |task: &Settled| retention.settled_before.is_some_and(|before| task.time < before);
-    let (mut tasks, mut events, mut highest) = (0, 0, 0);
-    for task in oldest(conn)? {
-        if (tasks >= surplus && !is_old(&task)) || events >= EVENTS {
+    let mut highest = 0;
+    let oldest = oldest(conn)?;
+    swept.more = oldest.len() == TASKS;
+    for task in oldest {
+        if swept.tasks >= surplus && !is_old(&task) {
+            swept.more = false;
             break;
         }
-        events += remove(conn, &task)?;
+        if budget.is_spent() {
+            swept.more = true;
+            break;
+        }
+        remove_task(conn, &task)?;
+        budget.spend(TASK);
+        if !remove_rows(conn, task.no, &mut budget)? {
+            conn.prepare_cached("INSERT INTO leftovers (no) VALUES (?1)")?.execute((task.no,))?;
+            swept.more = true;
+        }
         highest = highest.max(task.no);
-        tasks += 1;
+        swept.tasks += 1;
     }
-    if tasks > 0 {
+    if swept.tasks > 0 {
         conn.prepare_cached("UPDATE swept SET no = max(no, ?1)")?.execute((highest,))?;
     }
-    Ok(tasks)
+    Ok(swept)
+}
+
+/// Deletes one slice of what earlier ones have left. Says whether nothing more is left.
+pub(super) fn tidy(conn: &Connection) -> Result<bool> {
+    remove_leftovers(conn, &mut Budget(SLICE))
+}
+
+pub(super) fn has_leftovers(conn: &Connection) -> Result<bool> {
+    conn.prepare("SELECT 1 FROM leftovers LIMIT 1")?.exists(())
+}
+
+fn remove_leftovers(conn: &Connection, budget: &mut Budget) -> Result<bool> {
+    let mut select = conn.prepare_cached("SELECT no FROM leftovers ORDER BY no")?;
+    let numbers = select.query_map((), |row| row.get(0))?.collect::<Result<Vec<i64>>>()?;
+    for no in numbers {
+        if budget.is_spent() || !remove_rows(conn, no, budget)? {
+            return Ok(false);
+        }
+        conn.prepare_cached("DELETE FROM leftovers WHERE no = ?1")?.execute((no,))?;
+    }
+    Ok(true)
 }
 
 fn count(conn: &Connection) -> Result<u64> {
@@ -70,17 +130,11 @@ fn oldest(conn: &Connection) -> Result<Vec<Settled>> {
     tasks.collect()
 }
 
-/// Says how many events it had.
-fn remove(conn: &Connection, task: &Settled) -> Result<usize> {
-    let (first, last) = keys(TaskNo(task.no as u64)).into_inner();
-    let events = conn.prepare_cached("DELETE FROM events WHERE key BETWEEN ?1 AND ?2")?.execute((first, last))?;
-    conn.prepare_cached("DELETE FROM inbox WHERE key BETWEEN ?1 AND ?2")?.execute((first, last))?;
-    for sql in [
-        "DELETE FROM snapshots WHERE no = ?1",
-        "DELETE FROM controls WHERE no = ?1",
-        "DELETE FROM keys WHERE no = ?1",
-        "DELETE FROM tasks WHERE no = ?1",
-    ] {
+/// Deletes all by which a task can be found.
+fn remove_task(conn: &Connection, task: &Settled) -> Result<()> {
+    for sql in
+        ["DELETE FROM controls WHERE no = ?1", "DELETE FROM keys WHERE no = ?1", "DELETE FROM tasks WHERE no = ?1"]
+    {
         conn.prepare_cached(sql)?.execute((task.no,))?;
     }
     let mut tally =
@@ -92,5 +146,45 @@ fn remove(conn: &Connection, task: &Settled) -> Result<usize> {
          AND NOT EXISTS (SELECT 1 FROM tasks WHERE owner = ?1 AND agent = ?2 AND context = ?3)",
     )?;
     forget.execute((&task.owner, &task.agent, &task.context))?;
-    Ok(events)
+    Ok(())
+}
+
+/// Deletes the other rows of a task as far as the budget goes, but at least one. Says whether all are gone.
+fn remove_rows(conn: &Connection, no: i64, budget: &mut Budget) -> Result<bool> {
+    let (first, last) = keys(TaskNo(no as u64)).into_inner();
+    for (select, delete) in [
+        (
+            "SELECT key, length(body) FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key",
+            "DELETE FROM events WHERE key BETWEEN ?1 AND ?2",
+        ),
+        (
+            "SELECT key, length(body) FROM inbox WHERE key BETWEEN ?1 AND ?2 ORDER BY key",
+            "DELETE FROM inbox WHERE key BETWEEN ?1 AND ?2",
+        ),
+    ] {
+        let mut select = conn.prepare_cached(select)?;
+        let mut rows = select.query((first, last))?;
+        let (mut reached, mut is_whole) = (None, true);
+        while let Some(row) = rows.next()? {
+            if reached.is_some() && budget.is_spent() {
+                is_whole = false;
+                break;
+            }
+            reached = Some(row.get::<_, i64>(0)?);
+            budget.spend(ROW + row.get::<_, i64>(1)?.unsigned_abs() as usize);
+        }
+        drop(rows);
+        let Some(reached) = reached else { continue };
+        conn.prepare_cached(delete)?.execute((first, reached))?;
+        // What is in the next table is for the next slice.
+        if !is_whole || budget.is_spent() {
+            return Ok(false);
+        }
+    }
+    let mut snapshot = conn.prepare_cached("DELETE FROM snapshots WHERE no = ?1 RETURNING length(body)")?;
+    let mut rows = snapshot.query((no,))?;
+    while let Some(row) = rows.next()? {
+        budget.spend(ROW + row.get::<_, i64>(0)?.unsigned_abs() as usize);
+    }
+    Ok(true)
 }

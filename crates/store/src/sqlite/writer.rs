@@ -11,19 +11,23 @@ use rusqlite::{Connection, Error, Statement};
 use tokio::sync::oneshot;
 
 use crate::encode::Encoded;
-use crate::{Appended, Retention, StoreError, TaskNo};
+use crate::{Appended, Retention, StoreError, Swept, TaskNo};
 
 use super::append::{Appender, Refused};
 use super::checkpoint::Growth;
 use super::failure::{concerns_all, share};
 use super::queue::Queue;
-use super::sweep::sweep;
+use super::sweep::{sweep, tidy};
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 pub(super) enum Job {
     Append(Box<Encoded>, Reply<Appended>),
-    Sweep(Retention, Reply<u64>),
+    Sweep(Retention, Reply<Swept>),
+    /// What earlier sweeps have left.
+    Tidy,
+    /// The checkpointer has looked at the log.
+    LogMoved,
     /// Whether a row can be written and committed.
     Check(Reply<()>),
 }
@@ -49,7 +53,7 @@ pub(super) fn run(conn: &Connection, last_no: TaskNo, queue: &Queue<Job>, growth
         }
         last = jobs.len();
         let began = Instant::now();
-        writer.work(jobs);
+        writer.work(jobs, queue);
         // Waiting is worth what it saves: a commit.
         patience = began.elapsed().clamp(LEAST_PATIENCE, MOST_PATIENCE);
     }
@@ -72,6 +76,8 @@ struct Writer<'c> {
     appender: Appender<'c>,
     growth: Growth,
     commits: Arc<AtomicU64>,
+    /// Sweeps that pause until the log is moved.
+    paused: Vec<Job>,
     /// The last group could not be stored, and that has been said.
     is_failing: bool,
 }
@@ -85,11 +91,12 @@ impl<'c> Writer<'c> {
             appender: Appender::new(conn, last_no)?,
             growth,
             commits,
+            paused: Vec::new(),
             is_failing: false,
         })
     }
 
-    fn work(&mut self, jobs: Vec<Job>) {
+    fn work(&mut self, jobs: Vec<Job>, queue: &Queue<Job>) {
         let mut group = Group::with_capacity(jobs.len());
         let mut others = Vec::new();
         for job in jobs {
@@ -102,18 +109,47 @@ impl<'c> Writer<'c> {
             self.append_group(group);
         }
         for job in others {
-            match job {
-                Job::Append(append, reply) => self.append_group(vec![(append, reply)]),
-                Job::Sweep(retention, reply) => {
-                    let conn = self.conn;
-                    answer(reply, self.transact(|_| sweep(conn, retention).map_err(StoreError::from)));
-                }
-                Job::Check(reply) => {
-                    let conn = self.conn;
-                    answer(reply, self.transact(|_| probe(conn).map_err(StoreError::from)));
+            self.work_aside(job, queue);
+        }
+    }
+
+    fn work_aside(&mut self, job: Job, queue: &Queue<Job>) {
+        match job {
+            Job::Append(append, reply) => self.append_group(vec![(append, reply)]),
+            slice @ (Job::Sweep(..) | Job::Tidy) if self.growth.has_backlog() => {
+                self.paused.push(slice);
+                self.growth.tell();
+            }
+            slice @ (Job::Sweep(..) | Job::Tidy) => self.delete_slice(slice, queue),
+            Job::LogMoved => {
+                // Whatever is left to move: a reader may keep the log from being moved for long.
+                for slice in std::mem::take(&mut self.paused) {
+                    self.delete_slice(slice, queue);
                 }
             }
+            Job::Check(reply) => {
+                let conn = self.conn;
+                answer(reply, self.transact(|_| probe(conn).map_err(StoreError::from)));
+                self.growth.grew(self.conn);
+            }
         }
+    }
+
+    fn delete_slice(&mut self, slice: Job, queue: &Queue<Job>) {
+        let conn = self.conn;
+        match slice {
+            Job::Sweep(retention, reply) => {
+                answer(reply, self.transact(|_| sweep(conn, retention).map_err(StoreError::from)));
+            }
+            Job::Tidy => match self.transact(|_| tidy(conn)) {
+                Ok(true) => {}
+                // The rest comes behind what is queued meanwhile. A closed queue leaves it to the next start.
+                Ok(false) => drop(queue.push(Job::Tidy)),
+                Err(error) => tracing::warn!(%error, "cannot delete what is left of old tasks"),
+            },
+            Job::Append(..) | Job::LogMoved | Job::Check(_) => {}
+        }
+        self.growth.grew(self.conn);
     }
 
     fn append_group(&mut self, group: Group) {
@@ -122,11 +158,10 @@ impl<'c> Writer<'c> {
                 if std::mem::take(&mut self.is_failing) {
                     tracing::info!(file = self.conn.path(), "storing works again");
                 }
-                let bytes = group.iter().map(|(append, _)| append.events.size()).sum();
                 for ((_, reply), result) in group.into_iter().zip(answers) {
                     answer(reply, result);
                 }
-                self.growth.grew(self.conn, bytes);
+                self.growth.grew(self.conn);
             }
             // One of them spoiled the transaction. Which one shows when each has its own.
             Err(error) if group.len() > 1 && !concerns_all(&error) => {

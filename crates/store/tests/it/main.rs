@@ -7,4 +7,5 @@ mod full;
 mod groups;
 mod limits;
 mod older;
+mod sweep;
 mod twins;

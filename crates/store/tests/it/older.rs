@@ -10,7 +10,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use sabir_model::{AgentId, Content, IdempotencyKey, Message, Owner, Part, Role, State, Task, Wanted};
 use sabir_store::{Durability, Query, Retention, SqliteStore, Store};
-use sabir_testkit::store_contract::desk::{all_of, fold, ids, list, load, push, status};
+use sabir_testkit::store_contract::desk::{all_of, fold, ids, list, load, push, status, sweep_all};
 
 const FORMATS: [(&str, &[u8], &str); 2] = [
     ("format 1", include_bytes!("older_formats/format1.sparse"), include_str!("older_formats/format1.txt")),
@@ -119,7 +119,7 @@ async fn tasks_of_older_formats_live_on() {
         }
         let completed = list(&store, Query { state: Some(State::Completed), ..everything() }).await;
         assert_eq!(completed.total, 14, "{name}: {}", ids(&completed.tasks));
-        let gone = store.sweep(Retention { settled_before: None, keep: Some(0) }).await.unwrap();
+        let gone = sweep_all(&store, Retention { settled_before: None, keep: Some(0) }).await;
         assert_eq!((gone, list(&store, everything()).await.total), (16, 0), "{name}");
     }
 }

@@ -157,8 +157,8 @@ impl<'a> Twins<'a> {
             }
             Step::Sweep { before, keep } => {
                 let retention = Retention { settled_before: before.map(at), keep: *keep };
-                let ours = self.memory.sweep(retention).await.unwrap();
-                assert_eq!(ours, self.sqlite.sweep(retention).await.unwrap());
+                let ours = sweep_all(&self.memory, retention).await;
+                assert_eq!(ours, sweep_all(&self.sqlite, retention).await);
             }
             Step::Reopen => {
                 self.sqlite.close();

@@ -5,7 +5,8 @@ use sabir_model::{
     Part, Role, State, Status, StatusChange, Task, TaskBirth, TaskId, Timestamp, Wanted, apply,
 };
 use sabir_store::{
-    Append, Appended, Beside, Listing, NewTask, Query, Store, StoreError, StoreFuture, Target, TaskNo, TaskRow,
+    Append, Appended, Beside, Listing, NewTask, Query, Retention, Store, StoreError, StoreFuture, Target, TaskNo,
+    TaskRow,
 };
 
 /// Owner, agent, task and context.
@@ -158,6 +159,18 @@ pub async fn fold(store: &dyn Store, row: &TaskRow) -> Task {
         apply(&mut folded, event);
     }
     folded
+}
+
+/// Sweeps until there is nothing left to sweep; says how many tasks went.
+pub async fn sweep_all(store: &dyn Store, retention: Retention) -> u64 {
+    let mut gone = 0;
+    loop {
+        let swept = store.sweep(retention).await.expect("a sweep");
+        gone += swept.tasks;
+        if !swept.more {
+            return gone;
+        }
+    }
 }
 
 /// All tasks of an owner, whole, in one page.

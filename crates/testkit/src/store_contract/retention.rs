@@ -1,7 +1,7 @@
 //! Sweeps: which tasks go, and that nothing of them stays.
 
 use sabir_model::State;
-use sabir_store::{Beside, Query, Retention, Store};
+use sabir_store::{Beside, Query, Retention, Store, Swept};
 
 use super::desk::*;
 
@@ -38,7 +38,7 @@ fn newest(keep: u64) -> Retention {
 
 async fn sweep(store: &dyn Store, retention: Retention, expected: &str) {
     let settled = left(store).await.split(' ').count();
-    let gone = store.sweep(retention).await.unwrap();
+    let gone = sweep_all(store, retention).await;
     assert_eq!(left(store).await, expected, "{retention:?}");
     assert_eq!(gone as usize, settled - expected.split(' ').count(), "{retention:?}");
 }
@@ -90,7 +90,7 @@ pub async fn a_task_that_is_gone_leaves_nothing(store: &dyn Store) {
     push_with(store, no, 21, &[end], Some(&snapshot), &beside).await.unwrap();
     let neighbour = create(store, ["ann", "echo", "t2", "c2"], 0).await;
 
-    assert_eq!(store.sweep(before(99)).await.unwrap(), 1);
+    assert_eq!(sweep_all(store, before(99)).await, 1);
     assert_eq!(find(store, "ann", None, "t1").await, None);
     assert_eq!(store.load(no).await.unwrap(), None);
     assert_eq!(store.events(no, 0, 100).await.unwrap(), []);
@@ -116,16 +116,14 @@ pub async fn a_sweep_is_bounded(store: &dyn Store) {
         drop(start(store, ["ann", "echo", &id, "c1"], None, 0, &[status(State::Completed, number)]));
     }
     store.check().await.unwrap();
-    let first = store.sweep(before(count + 1)).await.unwrap();
-    assert!(first > 0 && first < count as u64, "{first} at once");
-    let mut gone = first;
-    loop {
-        let more = store.sweep(before(count + 1)).await.unwrap();
-        if more == 0 {
-            break;
-        }
-        gone += more;
+    let mut swept = store.sweep(before(count + 1)).await.unwrap();
+    assert!(swept.tasks > 0 && swept.tasks < count as u64 && swept.more, "{swept:?} at once");
+    let mut gone = swept.tasks;
+    while swept.more {
+        swept = store.sweep(before(count + 1)).await.unwrap();
+        gone += swept.tasks;
     }
     assert_eq!(gone, count as u64);
+    assert_eq!(store.sweep(before(count + 1)).await.unwrap(), Swept::default());
     assert_eq!(list(store, all_of("ann")).await.total, 0);
 }
