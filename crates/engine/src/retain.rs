@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use sabir_model::{Error, Timestamp};
-use sabir_store::{Retention, TaskRow};
+use sabir_store::{Retention, Swept, TaskRow};
 
 use crate::drive::{self, Assignment, Control, Start, failure};
 use crate::engine::Engine;
@@ -43,8 +43,12 @@ impl Engine {
         let mut swept = 0;
         loop {
             match self.core.store.sweep(retention).await {
-                Ok(0) => break,
-                Ok(count) => swept += count,
+                Ok(Swept { tasks, more }) => {
+                    swept += tasks;
+                    if !more {
+                        break;
+                    }
+                }
                 Err(error) => {
                     tracing::warn!(%error, "cannot delete old tasks; will try again");
                     break;
