@@ -6,7 +6,6 @@ use sabir_model::{AgentId, Caller, ContextId, Cursor, Error, Get, List, Page, St
 use sabir_store::{Query, TaskRow};
 
 use crate::Answer;
-
 use crate::engine::Engine;
 use crate::feed::Lease;
 use crate::topic::TopicKey;
