@@ -54,8 +54,17 @@ pub enum Error {
     Stopping,
     #[error("the store cannot take anything now; try again later")]
     StoreFull,
+    /// The server as a whole has no room for this now. Nothing was stored, so trying again is safe.
+    #[error("the server has no memory left for this request; try again later")]
+    Overloaded,
     #[error("{0}")]
     Forbidden(String),
+    /// The request came to a host name that is not this server's.
+    #[error("{0}")]
+    Misdirected(String),
+    /// The head of the request contradicts itself or lacks what it must have.
+    #[error("{0}")]
+    BrokenHead(String),
     #[error("the body is larger than {limit} bytes")]
     TooLarge { limit: usize },
     #[error("{0}")]

@@ -1,4 +1,4 @@
-//! What this machine has: programs, folders, git repositories.
+//! What this machine has: programs, folders, git repositories, a name.
 //!
 //! `main` reads the environment and hands it over, so that the rest can be tested with folders of its own.
 
@@ -58,6 +58,11 @@ impl Machine {
         let folder = folder.canonicalize().unwrap_or(folder);
         folder.ancestors().any(|folder| folder.join(".git").exists())
     }
+}
+
+/// The name that this machine has given itself.
+pub fn own_name() -> Option<String> {
+    rustix::system::uname().nodename().to_str().ok().map(str::to_owned)
 }
 
 fn is_executable(file: &Path) -> bool {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use sabir_engine::{Builder, Engine, Recovery, RetentionPolicy, Settings};
-use sabir_server::{App, CardProfile, CardSettings, CorsSettings, Listeners, ServerSettings};
+use sabir_server::{App, CardProfile, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings};
 use sabir_store::{Durability, MemoryStore, SqliteStore, Store};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -18,6 +18,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{self, Config, LogFormat, StoreUrl};
 use crate::hosting::{Surroundings, host};
+use crate::machine;
 
 /// What the answers of settled runs may take on their way out.
 const LINGER: Duration = Duration::from_secs(2);
@@ -160,6 +161,7 @@ fn server_settings(config: &Config, addresses: &[SocketAddr]) -> ServerSettings 
                 config::TerminalMessage::NewTask => sabir_wire::TerminalMessage::NewTask,
             },
         },
+        hosts: host_check(&config.server),
         cors: CorsSettings { origins: config.server.cors_origins.clone() },
         card: CardSettings {
             name: card.name.clone(),
@@ -178,6 +180,16 @@ fn server_settings(config: &Config, addresses: &[SocketAddr]) -> ServerSettings 
             max_age: card.max_age,
         },
     }
+}
+
+/// The names that requests may come to: those that are allowed, the machine's own, and that of the public address.
+fn host_check(server: &config::Server) -> HostCheck {
+    if server.allowed_hosts.iter().any(|host| host == "*") {
+        return HostCheck::Off;
+    }
+    let public = server.public_url.as_deref().and_then(config::host_of_url).map(str::to_owned);
+    let names = server.allowed_hosts.iter().cloned().chain(machine::own_name()).chain(public);
+    HostCheck::Names(names.filter_map(|name| HostName::parse(&name)).collect())
 }
 
 /// Where clients reach the server. With a wildcard address only the client knows, so the request says.

@@ -8,6 +8,7 @@ use sabir_model::AgentId;
 use sabir_wire::{Compat, KnownAgents};
 
 use crate::cards::Cards;
+use crate::host::HostCheck;
 use crate::request_id::RequestIds;
 
 /// Cheap to clone; all clones are the same server.
@@ -31,6 +32,7 @@ pub struct ServerSettings {
     /// A stream that says nothing for so long gets a comment.
     pub keep_alive: Duration,
     pub compat: Compat,
+    pub hosts: HostCheck,
     pub cors: CorsSettings,
     pub card: CardSettings,
 }

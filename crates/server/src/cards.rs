@@ -1,7 +1,6 @@
 //! Cards: what the server says of itself, from what it really does.
 
 use http::request::Parts;
-use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sabir_engine::{About, Engine, Streaming};
 use sabir_model::{AgentId, Call, Capabilities, Card, Extension, Gateway, Interface, Provider, Skill};
@@ -10,6 +9,7 @@ use sabir_wire::{CardSpelling, write_card};
 
 use crate::app::{CardProfile, CardSettings};
 use crate::body::Body;
+use crate::host::Authority;
 
 pub(crate) struct Cards {
     settings: CardSettings,
@@ -30,7 +30,7 @@ impl Cards {
         &self,
         asked: CardSpelling,
         parts: &Parts,
-        host: Option<&str>,
+        host: Option<Authority<'_>>,
         agent: Option<&AgentId>,
     ) -> Response<Body> {
         let spelling = match (asked, self.settings.profile) {
@@ -86,12 +86,11 @@ impl Cards {
     }
 
     /// Where the client reaches us.
-    fn base(&self, host: Option<&str>) -> String {
+    fn base(&self, host: Option<Authority<'_>>) -> String {
         if let Some(base) = &self.settings.base {
             return base.clone();
         }
-        let host = host.and_then(|host| host.parse::<Authority>().ok());
-        format!("http://{}", host.as_ref().map_or("localhost", Authority::as_str))
+        format!("http://{}", host.map_or("localhost", |host| host.text))
     }
 
     fn card(&self, base: &str, agent: Option<&AgentId>) -> Card {

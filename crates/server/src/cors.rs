@@ -1,12 +1,14 @@
 //! Pages of other origins: refused, unless the settings name them.
 //!
 //! A browser sends `Origin` with every request that a script makes. A server on loopback would
-//! otherwise be open to every page that its user looks at.
+//! otherwise be open to every page that its user looks at. A page counts as our own when its origin is the
+//! host that the request came to, which `host` has checked before.
 
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 
 use crate::app::CorsSettings;
 use crate::body::Body;
+use crate::host::Authority;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
 const HEADERS: HeaderValue = HeaderValue::from_static(
@@ -25,17 +27,40 @@ pub(crate) enum Origin {
 }
 
 impl CorsSettings {
-    /// `host` is what the request says that it came to.
-    pub(crate) fn judge(&self, headers: &HeaderMap, host: Option<&str>) -> Origin {
-        let Some(origin) = headers.get(header::ORIGIN) else { return Origin::Own };
+    /// `host` is where the request came to.
+    pub(crate) fn judge(&self, headers: &HeaderMap, host: Option<&Authority<'_>>) -> Origin {
+        let mut all = headers.get_all(header::ORIGIN).iter();
+        let origin = match (all.next(), all.next()) {
+            (None, _) => return Origin::Own,
+            (Some(origin), None) => origin,
+            // No browser sends two; one of them would go unjudged.
+            (Some(_), Some(_)) => return Origin::Refused,
+        };
         let listed = |wanted: &String| wanted == "*" || wanted.as_bytes().eq_ignore_ascii_case(origin.as_bytes());
         if self.origins.iter().any(listed) {
             return Origin::Allowed(origin.clone());
         }
-        let authority =
-            origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, authority)| authority);
-        if authority.is_some() && authority == host { Origin::Own } else { Origin::Refused }
+        let own = origin.to_str().ok().zip(host).is_some_and(|(origin, host)| is_at(origin, host));
+        if own { Origin::Own } else { Origin::Refused }
     }
+
+    /// Marks a response as one that depends on the origin, so that no cache shows it to another.
+    pub(crate) fn vary(&self, response: &mut Response<Body>) {
+        if !self.origins.is_empty() {
+            response.headers_mut().append(header::VARY, HeaderValue::from_static("Origin"));
+        }
+    }
+}
+
+/// Whether pages of this origin come from that host. `null` and other schemes never do.
+fn is_at(origin: &str, host: &Authority<'_>) -> bool {
+    let Some((scheme, authority)) = origin.split_once("://") else { return false };
+    let default_port = match scheme {
+        scheme if scheme.eq_ignore_ascii_case("http") => 80,
+        scheme if scheme.eq_ignore_ascii_case("https") => 443,
+        _ => return false,
+    };
+    Authority::parse(authority).is_some_and(|origin| origin.is_same(host, default_port))
 }
 
 /// The answer to a browser that asks before it sends.
@@ -56,27 +81,28 @@ pub(crate) fn allow(origin: HeaderValue, response: &mut Response<Body>) {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
-    headers.append(header::VARY, HeaderValue::from_static("Origin"));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn say(allowed: &[&str], host: Option<&str>, origins: &[&str]) -> &'static str {
+        let mut headers = HeaderMap::new();
+        for origin in origins {
+            headers.append(header::ORIGIN, HeaderValue::from_str(origin).unwrap());
+        }
+        let settings = CorsSettings { origins: allowed.iter().map(ToString::to_string).collect() };
+        let host = host.map(|host| Authority::parse(host).unwrap());
+        match settings.judge(&headers, host.as_ref()) {
+            Origin::Own => "own",
+            Origin::Allowed(_) => "allowed",
+            Origin::Refused => "refused",
+        }
+    }
+
     #[test]
     fn who_may_call() {
-        let say = |allowed: &[&str], origin: Option<&str>| {
-            let mut headers = HeaderMap::new();
-            if let Some(origin) = origin {
-                headers.insert(header::ORIGIN, HeaderValue::from_str(origin).unwrap());
-            }
-            let settings = CorsSettings { origins: allowed.iter().map(ToString::to_string).collect() };
-            match settings.judge(&headers, Some("127.0.0.1:41242")) {
-                Origin::Own => "own",
-                Origin::Allowed(_) => "allowed",
-                Origin::Refused => "refused",
-            }
-        };
         for (allowed, origin, expected) in [
             (&[][..], None, "own"),
             (&[], Some("http://127.0.0.1:41242"), "own"),
@@ -87,7 +113,38 @@ mod tests {
             (&["*"], Some("https://evil.example"), "allowed"),
             (&["*"], Some("null"), "allowed"),
         ] {
-            assert_eq!(say(allowed, origin), expected, "{origin:?} with {allowed:?}");
+            let origins: Vec<&str> = origin.into_iter().collect();
+            assert_eq!(say(allowed, Some("127.0.0.1:41242"), &origins), expected, "{origin:?} with {allowed:?}");
         }
+        assert_eq!(say(&["*"], None, &["https://a.example", "https://b.example"]), "refused");
+    }
+
+    #[test]
+    fn a_page_is_our_own_when_its_origin_is_the_host() {
+        for (host, origin, expected) in [
+            ("localhost:41242", "http://localhost:41242", "own"),
+            ("localhost:41242", "HTTP://LocalHost:41242", "own"),
+            ("localhost:41242", "http://localhost", "refused"),
+            ("localhost:41242", "http://localhost:41243", "refused"),
+            ("localhost", "http://localhost", "own"),
+            ("localhost:80", "http://localhost", "own"),
+            ("localhost:443", "https://localhost", "own"),
+            ("localhost:443", "http://localhost", "refused"),
+            ("[::1]:41242", "http://[::1]:41242", "own"),
+            ("[::1]:41242", "http://[0:0:0:0:0:0:0:1]:41242", "own"),
+            ("[::1]:41242", "http://[::2]:41242", "refused"),
+            ("127.0.0.1:41242", "http://localhost:41242", "refused"),
+            ("localhost:41242", "http://evil.example@localhost:41242", "refused"),
+            ("localhost:41242", "http://localhost:41242@evil.example", "refused"),
+            ("localhost:41242", "http://localhost:41242/", "refused"),
+            ("localhost:41242", "http://localhost:41242.evil.example", "refused"),
+            ("localhost:41242", "file://localhost:41242", "refused"),
+            ("localhost:41242", "localhost:41242", "refused"),
+            ("localhost:41242", "null", "refused"),
+            ("localhost:41242", "", "refused"),
+        ] {
+            assert_eq!(say(&[], Some(host), &[origin]), expected, "{origin} at {host}");
+        }
+        assert_eq!(say(&[], None, &["http://localhost"]), "refused", "nothing to compare with");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use sabir_engine::Answer;
 use sabir_model::{Caller, Error};
@@ -12,21 +12,22 @@ use sabir_wire::{CardSpelling, Decoded, EVENT_STREAM, Head, Reply, Surface, Voic
 use crate::app::App;
 use crate::body::{self, Body};
 use crate::cors::{self, Origin};
+use crate::host::Authority;
 use crate::request_id::{self, X_REQUEST_ID};
-use crate::{extensions, operations, stream};
+use crate::{extensions, host, operations, stream};
 
 impl App {
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
-        let origin = self.inner.settings.cors.judge(&parts.headers, host_of(&parts));
-        let mut response = match (&origin, cors::preflight(&parts.method, &parts.headers)) {
-            (Origin::Allowed(_), Some(response)) => response,
-            _ => self.exchange(&parts, body, &origin).await,
+        let mut response = match self.host_of(&parts) {
+            Ok(host) => self.for_origin(&parts, body, host).await,
+            Err(error) => {
+                let head = head_of(&parts);
+                self.refuse(&parts, &locate(&head, &self.inner.agents).voice(&head), &error)
+            }
         };
-        if let Origin::Allowed(origin) = origin {
-            cors::allow(origin, &mut response);
-        }
+        self.inner.settings.cors.vary(&mut response);
         if let Some(id) = request_id::given(&parts.headers) {
             response.headers_mut().entry(X_REQUEST_ID).or_insert_with(|| id.clone());
         }
@@ -44,14 +45,43 @@ impl App {
         response
     }
 
-    async fn exchange(&self, parts: &Parts, body: Incoming, origin: &Origin) -> Response<Body> {
+    /// Where the request came to, if this server answers to that. Clients of HTTP/1.0 know no Host, and some of them
+    /// watch over servers.
+    fn host_of<'a>(&self, parts: &'a Parts) -> Result<Option<Authority<'a>>, Error> {
+        let checked = self.inner.settings.hosts.check(parts);
+        let is_health = || matches!(locate(&head_of(parts), &self.inner.agents), Surface::Health | Surface::Ready);
+        if checked.is_err() && parts.version == Version::HTTP_10 && host::asked(parts)?.is_none() && is_health() {
+            return Ok(None);
+        }
+        checked
+    }
+
+    async fn for_origin(&self, parts: &Parts, body: Incoming, host: Option<Authority<'_>>) -> Response<Body> {
+        let origin = self.inner.settings.cors.judge(&parts.headers, host.as_ref());
+        let mut response = match (&origin, cors::preflight(&parts.method, &parts.headers)) {
+            (Origin::Allowed(_), Some(response)) => response,
+            _ => self.exchange(parts, body, host, &origin).await,
+        };
+        if let Origin::Allowed(origin) = origin {
+            cors::allow(origin, &mut response);
+        }
+        response
+    }
+
+    async fn exchange(
+        &self,
+        parts: &Parts,
+        body: Incoming,
+        host: Option<Authority<'_>>,
+        origin: &Origin,
+    ) -> Response<Body> {
         let asked = extensions::asked(&parts.headers);
         let head = Head { extensions: asked.as_deref(), ..head_of(parts) };
         let app = &*self.inner;
         let surface = locate(&head, &app.agents);
         match &surface {
-            Surface::Card { agent, spelling } => app.cards.answer(*spelling, parts, host_of(parts), agent.as_ref()),
-            Surface::GatewayCard(agent) => app.cards.answer(CardSpelling::Gateway, parts, host_of(parts), Some(agent)),
+            Surface::Card { agent, spelling } => app.cards.answer(*spelling, parts, host, agent.as_ref()),
+            Surface::GatewayCard(agent) => app.cards.answer(CardSpelling::Gateway, parts, host, Some(agent)),
             Surface::AgentList => app.cards.agent_list(parts),
             Surface::Health => operations::alive(),
             Surface::Ready => operations::ready(&app.engine).await,
@@ -125,12 +155,6 @@ fn head_of(parts: &Parts) -> Head<'_> {
 /// A header that is no text is not absent, but a value that nobody can use.
 fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).map(|value| std::str::from_utf8(value.as_bytes()).unwrap_or("\0"))
-}
-
-/// What the request says that it came to; HTTP/2 says it elsewhere.
-fn host_of(parts: &Parts) -> Option<&str> {
-    let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    named.or_else(|| parts.uri.authority().map(http::uri::Authority::as_str))
 }
 
 /// An error with all that led to it, for the log.

@@ -9,10 +9,12 @@ mod cards;
 mod cors;
 mod exchange;
 mod extensions;
+mod host;
 mod listen;
 mod operations;
 mod request_id;
 mod stream;
 
 pub use app::{App, CardProfile, CardSettings, CorsSettings, ServerSettings};
+pub use host::{HostCheck, HostName};
 pub use listen::{Listeners, Unavailable};

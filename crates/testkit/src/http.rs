@@ -58,7 +58,10 @@ impl Http {
 
     /// Sends a request and leaves the answer to be read.
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<()> {
-        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: test\r\n");
+        let mut head = format!("{method} {path} HTTP/1.1\r\n");
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            head.push_str("Host: localhost\r\n");
+        }
         if !body.is_empty() {
             head.push_str(&format!("Content-Length: {}\r\n", body.len()));
             if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {

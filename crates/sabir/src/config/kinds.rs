@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use sabir_server::HostName;
 use serde_json::{Value, json};
 
 use super::raw::Raw;
@@ -112,6 +113,23 @@ pub fn origins(raw: &Raw) -> Read<Vec<String>> {
         origins.push(origin.ok_or_else(|| misfit(raw, &part, expected))?);
     }
     Ok((origins.clone(), json!(origins)))
+}
+
+/// Host names without ports, or `*`.
+pub fn hosts(raw: &Raw) -> Read<Vec<String>> {
+    let expected = "\"*\" or a host name without a port, such as \"agents.example.com\"";
+    let mut hosts = Vec::new();
+    for part in parts(raw) {
+        let host = said(&part).and_then(|text| match text {
+            "*" => Some(text.to_owned()),
+            name => HostName::parse(name).map(|name| name.as_str().to_owned()),
+        });
+        let host = host.ok_or_else(|| misfit(raw, &part, expected))?;
+        if !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    Ok((hosts.clone(), json!(hosts)))
 }
 
 pub fn duration(raw: &Raw) -> Read<Duration> {
@@ -313,6 +331,23 @@ mod tests {
             (modes(&list(&[])), &format!("is empty; expected {}", media_type::EXPECTED)),
         ] {
             assert_eq!(say(read), expected);
+        }
+    }
+
+    #[test]
+    fn hosts_are_names_without_ports() {
+        let expected = "expected \"*\" or a host name without a port, such as \"agents.example.com\"";
+        for (raw, expected) in [
+            (word("Agents.example.com., 10.0.0.1,10.0.0.1"), r#"["agents.example.com","10.0.0.1"]"#.to_owned()),
+            (word("*"), r#"["*"]"#.to_owned()),
+            (Raw::List(vec![]), "[]".to_owned()),
+            (word("a.example,*.example"), format!("holds \"*.example\"; {expected}")),
+            (text_value("a.example:80"), format!("is \"a.example:80\"; {expected}")),
+            (text_value("https://a.example"), format!("is \"https://a.example\"; {expected}")),
+            (Raw::List(vec![text_value("")]), format!("holds \"\"; {expected}")),
+            (Raw::Integer(1), format!("is 1; {expected}")),
+        ] {
+            assert_eq!(say(hosts(&raw)), expected, "{raw:?}");
         }
     }
 

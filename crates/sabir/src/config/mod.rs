@@ -49,3 +49,4 @@ pub use agents::default_of;
 pub use layers::{Loaded, Problems, load};
 pub use sections::*;
 pub use show::{Audience, show};
+pub use web_url::host_of as host_of_url;

@@ -38,6 +38,8 @@ pub struct Server {
     pub body_limit: usize,
     /// `*` or `scheme://host[:port]`; empty means that no browser page of another origin may call.
     pub cors_origins: Vec<String>,
+    /// `*` or host names, beside those that are always answered to.
+    pub allowed_hosts: Vec<String>,
     pub allow_open: bool,
     pub grace: Duration,
     pub keep_alive: Duration,
@@ -50,6 +52,7 @@ impl Default for Server {
             public_url: None,
             body_limit: 16 * 1024 * 1024,
             cors_origins: Vec::new(),
+            allowed_hosts: Vec::new(),
             allow_open: false,
             grace: Duration::from_secs(10),
             keep_alive: Duration::from_secs(15),

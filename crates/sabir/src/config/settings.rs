@@ -49,6 +49,13 @@ pub static SETTINGS: &[Setting<Config>] = &[
         |config, raw| put(&mut config.server.cors_origins, origins(raw)?),
     ),
     global(
+        "server.allowed_hosts",
+        "",
+        "Host names that requests may come to, such as `agents.example.com`, beside `localhost`, IP addresses, the name \
+         of the machine and the host of `public_url`; or `*` for any. Requests to other names are refused with 421.",
+        |config, raw| put(&mut config.server.allowed_hosts, hosts(raw)?),
+    ),
+    global(
         "server.allow_open",
         "false",
         "Serve on addresses that other machines can reach although nothing asks callers for credentials.",

@@ -11,6 +11,16 @@ pub fn parse(text: &str) -> Option<String> {
     (plain && is_host(host)).then(|| text.trim_end_matches('/').to_owned())
 }
 
+/// The host of an address that `parse` has taken, without its port.
+pub fn host_of(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split('/').next()?;
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => Some(host),
+        _ => Some(authority),
+    }
+}
+
 /// `*`, or scheme, host and perhaps port, as browsers send it in `Origin`.
 pub fn parse_origin(text: &str) -> Option<String> {
     if text == "*" {
@@ -81,6 +91,18 @@ mod tests {
             ("http://[zebra]/", None),
         ] {
             assert_eq!(parse(text).as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_addresses() {
+        for (url, expected) in [
+            ("https://agents.example.com", "agents.example.com"),
+            ("https://agents.example.com:8443/a2a", "agents.example.com"),
+            ("http://[::1]", "[::1]"),
+            ("http://[::1]:80/a:b", "[::1]"),
+        ] {
+            assert_eq!(host_of(url), Some(expected), "{url}");
         }
     }
 

@@ -291,11 +291,11 @@ fn broken_http_hurts_nobody() {
     let target = Target::new();
     for raw in [
         &b"GARBAGE\r\n\r\n"[..],
-        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: nonsense\r\n\r\n",
-        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n",
-        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\nContent-Length: 20\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: nonsense\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\nContent-Length: 20\r\n\r\n",
         b"\x00\x01\x02\x03\r\n\r\n",
-        b"GET /<\"> HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /<\"> HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ] {
         let mut http = Http::connect(target.server.address).unwrap();
         http.write_raw(raw).unwrap();

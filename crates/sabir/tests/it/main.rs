@@ -7,6 +7,7 @@ mod describing;
 mod desk;
 mod fuzzing;
 mod gateway;
+mod hosts;
 mod logging;
 mod matrix;
 mod programs;

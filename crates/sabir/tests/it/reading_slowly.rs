@@ -134,7 +134,7 @@ fn a_client_that_hangs_up_at_any_point_changes_nothing() {
         (answer["result"]["tasks"][0]["history"][0]["messageId"] == "gone").then_some(())
     });
     drop(impatient);
-    server.http().write_raw(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"json").unwrap();
+    server.http().write_raw(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"json").unwrap();
     server.until("the task of the one who went completes", |server| {
         let answer = server.rpc("ListTasks", json!({"includeArtifacts": true, "pageSize": 1}));
         (answer["result"]["tasks"][0]["artifacts"][0]["parts"][0]["text"] == "echo: slow 0.2 gone").then_some(())

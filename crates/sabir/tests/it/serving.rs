@@ -250,8 +250,10 @@ fn a_key_that_is_no_text_is_refused_and_a_cursor_is_honoured_on_every_stream() {
     let desk = Desk::new();
     let mut http = desk.server.http();
     let body = v1_message("x").to_string();
-    let head =
-        format!("POST /message:send HTTP/1.1\r\nHost: x\r\nA2A-Version: 1.0\r\nContent-Length: {}\r\n", body.len());
+    let head = format!(
+        "POST /message:send HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Length: {}\r\n",
+        body.len()
+    );
     http.write_raw(&[head.as_bytes(), b"Idempotency-Key: k\xe9y\r\n\r\n", body.as_bytes()].concat()).unwrap();
     assert_eq!(http.receive().unwrap().status, 400);
 

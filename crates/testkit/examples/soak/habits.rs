@@ -337,7 +337,7 @@ impl Client<'_> {
             let part = self.random.between(0, body.len() as u64 - 1) as usize;
             let length = body.len().to_string();
             let head = format!(
-                "{} {} HTTP/1.1\r\nHost: soak\r\nContent-Type: application/json\r\n",
+                "{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n",
                 request.method, request.path
             );
             let head = headers.iter().fold(head, |head, (name, value)| format!("{head}{name}: {value}\r\n"));

@@ -158,7 +158,9 @@ impl Serialize for GatewayError<'_> {
             Error::NotCancelable(_) | Error::NotWaiting(_) | Error::TaskFinished(_) => {
                 "bad request: task is not active".to_owned()
             }
-            Error::Busy(_) | Error::Stopping | Error::StoreFull => format!("unavailable: {sentence}"),
+            Error::Busy(_) | Error::Stopping | Error::StoreFull | Error::Overloaded => {
+                format!("unavailable: {sentence}")
+            }
             Error::Forbidden(_) => format!("forbidden: {sentence}"),
             Error::Internal(_) => sentence,
             Error::PushNotSupported
@@ -173,6 +175,8 @@ impl Serialize for GatewayError<'_> {
             | Error::InvalidRequest(_)
             | Error::MethodNotFound(_)
             | Error::NotJson(_)
+            | Error::Misdirected(_)
+            | Error::BrokenHead(_)
             | Error::TooLarge { .. }
             | Error::UnsupportedMediaType(_)
             | Error::BrokenBody(_)

@@ -35,7 +35,10 @@ fn row(error: &Error) -> (u16, &'static str) {
         Error::Busy(_) => (503, "RESOURCE_EXHAUSTED"),
         Error::Stopping => (503, "UNAVAILABLE"),
         Error::StoreFull => (503, "UNAVAILABLE"),
+        Error::Overloaded => (503, "RESOURCE_EXHAUSTED"),
         Error::Forbidden(_) => (403, "PERMISSION_DENIED"),
+        Error::Misdirected(_) => (421, "INVALID_ARGUMENT"),
+        Error::BrokenHead(_) => (400, "INVALID_ARGUMENT"),
         Error::TooLarge { .. } => (413, "INVALID_ARGUMENT"),
         Error::UnsupportedMediaType(_) => (415, "INVALID_ARGUMENT"),
         Error::BrokenBody(_) => (400, "INVALID_ARGUMENT"),
@@ -69,7 +72,10 @@ pub(crate) fn rpc_status(error: &Error) -> u16 {
         Error::Busy(_)
         | Error::Stopping
         | Error::StoreFull
+        | Error::Overloaded
         | Error::Forbidden(_)
+        | Error::Misdirected(_)
+        | Error::BrokenHead(_)
         | Error::TooLarge { .. }
         | Error::UnsupportedMediaType(_)
         | Error::BrokenBody(_)
@@ -88,7 +94,10 @@ pub(super) fn heading(error: &Error) -> &'static str {
     match error {
         Error::AgentNotFound { .. } => "Agent not found",
         Error::Busy(_) | Error::Stopping | Error::StoreFull => "Agent unavailable",
+        Error::Overloaded => "Server overloaded",
         Error::Forbidden(_) => "Forbidden",
+        Error::Misdirected(_) => "Misdirected request",
+        Error::BrokenHead(_) => "Broken head",
         Error::TooLarge { .. } => "Content too large",
         Error::UnsupportedMediaType(_) => "Unsupported media type",
         Error::BrokenBody(_) => "Broken body",
