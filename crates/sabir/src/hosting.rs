@@ -13,6 +13,7 @@ use sabir_model::AgentId;
 
 use crate::about::describe;
 use crate::config::{self, AgentKind, Config, default_of};
+use crate::descriptors::Descriptors;
 use crate::machine::Machine;
 
 /// What agents need of the environment, which only `main` reads.
@@ -22,6 +23,7 @@ pub struct Surroundings {
     pub streaming_timeout: Duration,
     pub machine: Machine,
     pub host: Host,
+    pub descriptors: Descriptors,
 }
 
 /// All agents that have an address.

@@ -8,6 +8,7 @@ mod agents;
 mod bench;
 mod cli;
 mod config;
+mod descriptors;
 mod hosting;
 mod machine;
 mod serve;
@@ -24,6 +25,7 @@ use sabir_agents::program::Host;
 
 use cli::{Cli, Command, Options};
 use config::{Audience, Loaded, Problems};
+use descriptors::Descriptors;
 use hosting::Surroundings;
 use machine::Machine;
 
@@ -51,7 +53,8 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Serve(options) => {
             let loaded = load(&options)?;
             loaded.refuse_open_door()?;
-            let surroundings = surroundings()?;
+            let descriptors = descriptors::raise();
+            let surroundings = surroundings(descriptors)?;
             loaded.refuse_what_is_missing(&surroundings.machine)?;
             serve::run(loaded.config, surroundings)
         }
@@ -80,21 +83,22 @@ fn load(options: &Options) -> Result<Loaded, Problems> {
     Ok(loaded)
 }
 
-fn surroundings() -> anyhow::Result<Surroundings> {
+fn surroundings(descriptors: Descriptors) -> anyhow::Result<Surroundings> {
     let seconds = std::env::var("TCK_STREAMING_TIMEOUT").ok().and_then(|text| text.parse().ok());
     let streaming_timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let streaming_timeout = streaming_timeout.unwrap_or(Duration::from_secs(2));
-    Ok(Surroundings { streaming_timeout, machine: machine()?, host: host()? })
+    let host = host(descriptors.given)?;
+    Ok(Surroundings { streaming_timeout, machine: machine()?, host, descriptors })
 }
 
-fn host() -> anyhow::Result<Host> {
+fn host(open_files: Option<u64>) -> anyhow::Result<Host> {
     // The running program, also when its file has been replaced since.
     let running = Path::new("/proc/self/exe");
     let guard = match running.exists() {
         true => running.to_owned(),
         false => std::env::current_exe().context("cannot tell where sabir itself is")?,
     };
-    Ok(Host { guard, variables: std::env::vars_os().collect() })
+    Ok(Host { guard, variables: std::env::vars_os().collect(), open_files })
 }
 
 fn machine() -> anyhow::Result<Machine> {

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use sabir_engine::{Builder, Engine, Recovery, RetentionPolicy, Settings};
-use sabir_server::{App, CardProfile, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings};
+use sabir_server::{
+    App, CardProfile, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings, Timeouts,
+};
 use sabir_store::{Durability, MemoryStore, SqliteStore, Store};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -47,7 +49,8 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()>
         builder = builder.agent(agent);
     }
     let engine = builder.start().await.context("cannot take up the tasks of the store")?;
-    let app = App::new(engine.clone(), server_settings(&config, &addresses));
+    let max_connections = surroundings.descriptors.connections(config.program_runs());
+    let app = App::new(engine.clone(), server_settings(&config, max_connections, &addresses));
 
     let (closing, closed) = watch::channel(false);
     let grace = config.server.grace;
@@ -144,10 +147,13 @@ fn engine_settings(config: &Config) -> Settings {
     }
 }
 
-fn server_settings(config: &Config, addresses: &[SocketAddr]) -> ServerSettings {
+fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketAddr]) -> ServerSettings {
     let card = &config.card;
     ServerSettings {
         body_limit: config.server.body_limit,
+        memory: config.server.memory,
+        max_connections,
+        timeouts: Timeouts::default(),
         keep_alive: config.server.keep_alive,
         compat: sabir_wire::Compat {
             strict: config.compat.strict,

@@ -7,7 +7,9 @@ use sabir_engine::Engine;
 use sabir_model::AgentId;
 use sabir_wire::{Compat, KnownAgents};
 
+use crate::budget::Budget;
 use crate::cards::Cards;
+use crate::connections::Timeouts;
 use crate::host::HostCheck;
 use crate::request_id::RequestIds;
 
@@ -22,6 +24,7 @@ pub(crate) struct Inner {
     pub(crate) agents: Agents,
     pub(crate) cards: Cards,
     pub(crate) settings: ServerSettings,
+    pub(crate) budget: Arc<Budget>,
     pub(crate) request_ids: RequestIds,
 }
 
@@ -29,6 +32,11 @@ pub(crate) struct Inner {
 pub struct ServerSettings {
     /// A larger body is refused.
     pub body_limit: usize,
+    /// What large requests and replies may take together, in bytes; beyond it callers are told to try again later.
+    pub memory: usize,
+    /// Beyond this number, connections that do nothing give way to new ones.
+    pub max_connections: usize,
+    pub timeouts: Timeouts,
     /// A stream that says nothing for so long gets a comment.
     pub keep_alive: Duration,
     pub compat: Compat,
@@ -75,7 +83,14 @@ impl App {
     pub fn new(engine: Engine, settings: ServerSettings) -> Self {
         let agents = Agents(engine.agents().map(|agent| agent.id.clone()).collect());
         let cards = Cards::new(&engine, settings.card.clone());
-        Self { inner: Arc::new(Inner { engine, agents, cards, settings, request_ids: RequestIds::new() }) }
+        let budget = Budget::new(settings.memory);
+        let request_ids = RequestIds::new();
+        Self { inner: Arc::new(Inner { engine, agents, cards, settings, budget, request_ids }) }
+    }
+
+    /// What large requests and replies take now, in bytes.
+    pub fn reserved_memory(&self) -> usize {
+        self.inner.budget.reserved()
     }
 }
 

@@ -6,22 +6,25 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use sabir_engine::Answer;
-use sabir_model::{Caller, Error};
+use sabir_model::{Call, Caller, Error};
 use sabir_wire::{CardSpelling, Decoded, EVENT_STREAM, Head, Reply, Surface, Voice, locate};
 
 use crate::app::App;
-use crate::body::{self, Body};
+use crate::body::Body;
+use crate::connections::Exchange;
 use crate::cors::{self, Origin};
 use crate::host::Authority;
+use crate::incoming::{Limits, Received, RequestBody};
 use crate::request_id::{self, X_REQUEST_ID};
 use crate::{extensions, host, operations, stream};
 
 impl App {
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    pub(crate) async fn answer(&self, request: Request<Incoming>, exchange: Exchange) -> Response<Body> {
         let started = Instant::now();
-        let (parts, body) = request.into_parts();
+        let (parts, incoming) = request.into_parts();
+        let mut asking = Asking { body: RequestBody::new(&parts, incoming), exchange };
         let mut response = match self.host_of(&parts) {
-            Ok(host) => self.for_origin(&parts, body, host).await,
+            Ok(host) => self.for_origin(&parts, &mut asking, host).await,
             Err(error) => {
                 let head = head_of(&parts);
                 self.refuse(&parts, &locate(&head, &self.inner.agents).voice(&head), &error)
@@ -42,7 +45,9 @@ impl App {
                 "answered"
             );
         }
-        response
+        let Asking { body, exchange } = asking;
+        body.drain_aside();
+        response.map(|body| body.of(exchange))
     }
 
     /// Where the request came to, if this server answers to that. Clients of HTTP/1.0 know no Host, and some of them
@@ -56,11 +61,11 @@ impl App {
         checked
     }
 
-    async fn for_origin(&self, parts: &Parts, body: Incoming, host: Option<Authority<'_>>) -> Response<Body> {
+    async fn for_origin(&self, parts: &Parts, asking: &mut Asking, host: Option<Authority<'_>>) -> Response<Body> {
         let origin = self.inner.settings.cors.judge(&parts.headers, host.as_ref());
         let mut response = match (&origin, cors::preflight(&parts.method, &parts.headers)) {
             (Origin::Allowed(_), Some(response)) => response,
-            _ => self.exchange(parts, body, host, &origin).await,
+            _ => self.exchange(parts, asking, host, &origin).await,
         };
         if let Origin::Allowed(origin) = origin {
             cors::allow(origin, &mut response);
@@ -71,7 +76,7 @@ impl App {
     async fn exchange(
         &self,
         parts: &Parts,
-        body: Incoming,
+        asking: &mut Asking,
         host: Option<Authority<'_>>,
         origin: &Origin,
     ) -> Response<Body> {
@@ -79,33 +84,49 @@ impl App {
         let head = Head { extensions: asked.as_deref(), ..head_of(parts) };
         let app = &*self.inner;
         let surface = locate(&head, &app.agents);
-        match &surface {
-            Surface::Card { agent, spelling } => app.cards.answer(*spelling, parts, host, agent.as_ref()),
-            Surface::GatewayCard(agent) => app.cards.answer(CardSpelling::Gateway, parts, host, Some(agent)),
-            Surface::AgentList => app.cards.agent_list(parts),
-            Surface::Health => operations::alive(),
-            Surface::Ready => operations::ready(&app.engine).await,
-            Surface::Refused(refused) => response_of(refused.reply()),
+        let received = match &surface {
             Surface::JsonRpc(_) | Surface::HttpJson(_) | Surface::Gateway(_) if matches!(origin, Origin::Refused) => {
                 let why = "pages of this origin may not call; allow it with server.cors_origins";
-                self.refuse(parts, &surface.voice(&head), &Error::Forbidden(why.into()))
+                Err(Error::Forbidden(why.into()))
             }
-            Surface::JsonRpc(mount) => match body::read(parts, body, app.settings.body_limit).await {
-                Ok(body) => self.call(parts, mount.decode(&head, &body, app.settings.compat, &app.agents)).await,
-                Err(error) => self.refuse(parts, &surface.voice(&head), &error),
-            },
-            Surface::HttpJson(route) => match body::read(parts, body, app.settings.body_limit).await {
-                Ok(body) => self.call(parts, route.decode(&head, &body, app.settings.compat, &app.agents)).await,
-                Err(error) => self.refuse(parts, &surface.voice(&head), &error),
-            },
-            Surface::Gateway(route) => match body::read(parts, body, app.settings.body_limit).await {
-                Ok(body) => self.call(parts, route.decode(&head, &body, &app.agents)).await,
-                Err(error) => self.refuse(parts, &surface.voice(&head), &error),
-            },
-        }
+            Surface::JsonRpc(_) | Surface::HttpJson(_) | Surface::Gateway(_) => self.receive(parts, asking).await,
+            _ => Ok(Received::nothing()),
+        };
+        let body = match received {
+            Ok(body) => body,
+            Err(error) => return self.refuse(parts, &surface.voice(&head), &error),
+        };
+        let decoded = match &surface {
+            Surface::Card { agent, spelling } => {
+                return app.cards.answer(*spelling, parts, host, agent.as_ref());
+            }
+            Surface::GatewayCard(agent) => {
+                return app.cards.answer(CardSpelling::Gateway, parts, host, Some(agent));
+            }
+            Surface::AgentList => return app.cards.agent_list(parts),
+            Surface::Health => return operations::alive(),
+            Surface::Ready => return operations::ready(&app.engine).await,
+            Surface::Refused(refused) => return response_of(refused.reply()),
+            Surface::JsonRpc(mount) => mount.decode(&head, &body, app.settings.compat, &app.agents),
+            Surface::HttpJson(route) => route.decode(&head, &body, app.settings.compat, &app.agents),
+            Surface::Gateway(route) => route.decode(&head, &body, &app.agents),
+        };
+        let Decoded { call, voice } = decoded;
+        let voice = voice.into_owned();
+        // A call may take hours; what it was read from is not needed any more.
+        drop(body);
+        self.call(parts, call, voice).await
     }
 
-    async fn call(&self, parts: &Parts, Decoded { call, mut voice }: Decoded<'_>) -> Response<Body> {
+    async fn receive(&self, parts: &Parts, asking: &mut Asking) -> Result<Received, Error> {
+        let app = &*self.inner;
+        let _receiving = asking.exchange.receive();
+        let limits =
+            Limits { size: app.settings.body_limit, patience: app.settings.timeouts.body, budget: &app.budget };
+        asking.body.read(&parts.headers, &limits).await
+    }
+
+    async fn call(&self, parts: &Parts, call: Result<Call, Error>, mut voice: Voice<'static>) -> Response<Body> {
         let app = &*self.inner;
         let call = match call {
             Ok(call) => call,
@@ -115,8 +136,7 @@ impl App {
         let mut response = match app.engine.call(&Caller::anonymous(), call).await {
             Ok(Answer::Stream(subscription)) => {
                 voice.settle(subscription.born());
-                let frames = stream::frames(subscription, voice.into_owned(), app.settings.keep_alive);
-                event_stream(Body::Stream(Box::pin(frames)))
+                event_stream(Body::stream(stream::frames(subscription, voice, app.settings.keep_alive)))
             }
             Ok(answer) => response_of(voice.answer(&answer)),
             Err(error) => return self.refuse(parts, &voice, &error),
@@ -137,6 +157,12 @@ impl App {
         }
         response
     }
+}
+
+/// A request that is being answered.
+struct Asking {
+    body: RequestBody,
+    exchange: Exchange,
 }
 
 fn head_of(parts: &Parts) -> Head<'_> {

@@ -5,16 +5,22 @@
 
 mod app;
 mod body;
+mod budget;
 mod cards;
+mod connections;
 mod cors;
 mod exchange;
 mod extensions;
 mod host;
+mod incoming;
 mod listen;
 mod operations;
+mod progress;
 mod request_id;
+mod socket;
 mod stream;
 
 pub use app::{App, CardProfile, CardSettings, CorsSettings, ServerSettings};
+pub use connections::Timeouts;
 pub use host::{HostCheck, HostName};
 pub use listen::{Listeners, Unavailable};

@@ -3,24 +3,34 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::App;
+use crate::body::{Body, PIECE};
+use crate::connections::{Connection, Connections, End, Place, Protocol};
+use crate::progress::Streams;
+use crate::socket::Socket;
 
-/// A request whose head does not come within this time is dropped.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// After an accept that failed (too many open files), others may close meanwhile.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// One line of log says as much as twenty a second.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
+/// How many streams one HTTP/2 connection may have open. Each is a few kilobytes; with too few of them a client that
+/// watches many tasks could not cancel one.
+const HTTP2_STREAMS: u32 = 4096;
+/// How often the client of an HTTP/2 connection is asked whether it is still there.
+const HTTP2_PING: Duration = Duration::from_secs(30);
 
 /// Addresses that are bound and not served yet.
 pub struct Listeners {
@@ -61,76 +71,117 @@ impl Listeners {
         quiet: impl Future<Output = ()>,
         linger: Duration,
     ) {
+        let settings = &app.inner.settings;
+        let connections = Connections::new(settings.max_connections, settings.timeouts);
         let mut accepting = JoinSet::new();
-        let (open, mut all_closed) = watch::channel(());
         for listener in self.listeners {
-            accepting.spawn(accept(listener, app.clone(), closing.clone(), open.clone()));
+            accepting.spawn(accept(listener, app.clone(), connections.clone()));
         }
-        drop(open);
-        while accepting.join_next().await.is_some() {}
-        quiet.await;
-        // Each connection holds a sender; when the last one is gone, waiting fails.
-        let closed = async { while all_closed.changed().await.is_ok() {} };
-        let _ = tokio::time::timeout(linger, closed).await;
+        let serving = async {
+            until_true(closing).await;
+            drop(accepting);
+            connections.close();
+            quiet.await;
+            let _ = tokio::time::timeout(linger, connections.until_none()).await;
+        };
+        tokio::select! {
+            () = serving => {}
+            () = connections.end_overdue() => {}
+        }
     }
 }
 
-async fn accept(listener: TcpListener, app: App, closing: watch::Receiver<bool>, open: watch::Sender<()>) {
-    let mut closes = pin!(until_true(closing.clone()));
+async fn accept(listener: TcpListener, app: App, connections: Arc<Connections>) {
     let mut complained: Option<Instant> = None;
     loop {
-        tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    tokio::spawn(connect(stream, app.clone(), closing.clone(), open.clone()));
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let place = connections.admit().await;
+                tokio::spawn(connect(stream, app.clone(), place));
+            }
+            Err(error) => {
+                if complained.is_none_or(|at| at.elapsed() > COMPLAIN_EVERY) {
+                    tracing::warn!(%error, "cannot accept connections");
+                    complained = Some(Instant::now());
                 }
-                Err(error) => {
-                    if complained.is_none_or(|at| at.elapsed() > COMPLAIN_EVERY) {
-                        tracing::warn!(%error, "cannot accept connections");
-                        complained = Some(Instant::now());
-                    }
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
-            () = closes.as_mut() => return,
+                connections.make_room();
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
         }
     }
 }
 
-async fn connect(stream: TcpStream, app: App, closing: watch::Receiver<bool>, open: watch::Sender<()>) {
-    // A stream's events are small and must not wait for each other.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "cannot set TCP_NODELAY");
-    }
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(Some(HEAD_TIMEOUT));
-    let (spoke, mut speaks) = watch::channel(false);
-    let service = service_fn(move |request| {
-        let app = app.clone();
-        spoke.send_if_modified(|spoke| !std::mem::replace(spoke, true));
-        async move { Ok::<_, Infallible>(app.answer(request).await) }
-    });
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    // hyper counts from the first byte; who sends none at all would never be dropped.
-    let is_mute = async { tokio::time::timeout(HEAD_TIMEOUT, speaks.wait_for(|spoke| *spoke)).await.is_err() };
-    let mute = async {
-        if !is_mute.await {
-            std::future::pending::<()>().await;
-        }
+async fn connect(stream: TcpStream, app: App, place: Place) {
+    let connection = &place.connection;
+    let mut socket = Socket::new(stream, connection.clone());
+    let protocol = tokio::select! {
+        protocol = socket.protocol() => protocol,
+        // Nothing has been asked, so nothing is lost.
+        _ = connection.has_to_end(End::Gracefully) => return,
     };
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = mute => return,
-        () = until_true(closing) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
+    let ended = match protocol {
+        Ok(Some(Protocol::Http1)) => serve_http1(socket, app, connection).await,
+        // Rare and large, so that the others should not carry its size.
+        Ok(Some(Protocol::Http2)) => Box::pin(serve_http2(socket, app, connection)).await,
+        Ok(None) => Ok(()),
+        Err(error) => return tracing::debug!(%error, "a connection broke off"),
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection broke off");
     }
-    drop(open);
+}
+
+async fn serve_http1(socket: Socket, app: App, connection: &Arc<Connection>) -> hyper::Result<()> {
+    let mut builder = http1::Builder::new();
+    // A head may be as large as what is buffered of a reply; `connections` has the timeouts.
+    builder.max_buf_size(PIECE).half_close(true).header_read_timeout(None);
+    let service = service_fn(|request| answer(app.clone(), connection.clone(), request));
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(socket), service));
+    tokio::select! {
+        ended = serving.as_mut() => return ended,
+        how = connection.has_to_end(End::Gracefully) => match how {
+            End::Gracefully => serving.as_mut().graceful_shutdown(),
+            End::Now => return Ok(()),
+        }
+    }
+    tokio::select! {
+        ended = serving => ended,
+        _ = connection.has_to_end(End::Now) => Ok(()),
+    }
+}
+
+async fn serve_http2(socket: Socket, app: App, connection: &Arc<Connection>) -> hyper::Result<()> {
+    connection.speaks(Protocol::Http2);
+    let mut builder = http2::Builder::new(Streams { limit: app.inner.settings.timeouts.reply });
+    builder
+        .timer(TokioTimer::new())
+        .keep_alive_interval(Some(HTTP2_PING))
+        .max_concurrent_streams(HTTP2_STREAMS)
+        .max_send_buf_size(PIECE);
+    let service = service_fn(|request| answer(app.clone(), connection.clone(), request));
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(socket), service));
+    tokio::select! {
+        ended = serving.as_mut() => return ended,
+        how = connection.has_to_end(End::Gracefully) => match how {
+            End::Gracefully => serving.as_mut().graceful_shutdown(),
+            End::Now => return Ok(()),
+        }
+    }
+    tokio::select! {
+        ended = serving => ended,
+        _ = connection.has_to_end(End::Now) => Ok(()),
+    }
+}
+
+type Answered = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+/// In a box, which is gone when the response is there: a stream may be open for days, and the connection would keep
+/// room for the making of its response.
+fn answer(app: App, connection: Arc<Connection>, request: Request<Incoming>) -> Answered {
+    Box::pin(async move {
+        let exchange = connection.begin();
+        Ok(app.answer(request, exchange).await)
+    })
 }
 
 /// Also when nobody is left who could say so.

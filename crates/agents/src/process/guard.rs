@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, test_kill_process_group,
+    Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getrlimit, kill_process, kill_process_group, setrlimit,
+    test_kill_process_group,
 };
 
 use super::frames::{News, Order};
@@ -37,7 +38,13 @@ const STACK: usize = 128 * 1024;
 /// Runs a program, the first of the arguments, until it and all that it started is gone. Ends with the program's code, or
 /// with 128 and the signal that ended it, as shells say it.
 pub fn guard(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let Some(program) = arguments.next() else {
+    let mut first = arguments.next();
+    if first.as_ref().is_some_and(|first| first == super::OPEN_FILES) {
+        let limit = arguments.next().and_then(|limit| limit.to_str()?.parse().ok());
+        limit_open_files(limit);
+        first = arguments.next();
+    }
+    let Some(program) = first else {
         eprintln!("sabir: {} needs a program", super::GUARD);
         return ExitCode::from(2);
     };
@@ -50,6 +57,12 @@ pub fn guard(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
             ExitCode::from(127)
         }
     }
+}
+
+/// Sabir has raised its own limit, which not every program can bear.
+fn limit_open_files(limit: Option<u64>) {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit, maximum });
 }
 
 fn run(program: &mut Command) -> io::Result<Exit> {

@@ -21,7 +21,7 @@ use super::complaint::Complaint;
 use super::frames::News;
 use super::lines::Lines;
 use super::steer::{Input, Steer};
-use super::{GUARD, resolve};
+use super::{GUARD, OPEN_FILES, resolve};
 
 /// A guard says at once whether its program runs. One that does not is no guard.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -43,6 +43,8 @@ pub struct Launch {
     pub max_output: u64,
     /// How long it may take to end after SIGTERM.
     pub stop_grace: Duration,
+    /// How many files it may open; `None`: as many as Sabir.
+    pub open_files: Option<u64>,
 }
 
 impl Launch {
@@ -55,8 +57,11 @@ impl Launch {
         ours.set_nonblocking(true).map_err(no_guard)?;
         let mut socket = UnixStream::from_std(ours).map_err(no_guard)?;
         let mut command = Command::new(&self.guard);
+        command.arg(GUARD);
+        if let Some(limit) = self.open_files {
+            command.arg(OPEN_FILES).arg(limit.to_string());
+        }
         command
-            .arg(GUARD)
             .arg(&program)
             .args(&self.arguments)
             .current_dir(&folder)

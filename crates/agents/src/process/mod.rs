@@ -24,3 +24,6 @@ pub use launch::{Launch, LaunchError};
 
 /// The first argument that makes `sabir` a guard.
 pub const GUARD: &str = "__guard";
+
+/// The guard lowers the limit of open files to the number that follows. A program is always a path, so none has this name.
+const OPEN_FILES: &str = "--open-files";

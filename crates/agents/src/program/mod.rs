@@ -39,6 +39,8 @@ pub struct Host {
     pub guard: PathBuf,
     /// The server's environment, of which a program gets what it needs.
     pub variables: Arc<[(OsString, OsString)]>,
+    /// How many files a program may open; `None`: as many as the server.
+    pub open_files: Option<u64>,
 }
 
 impl ProgramAgent {

@@ -130,6 +130,7 @@ async fn in_place(
         max_line: settings.max_line,
         max_output: settings.max_output,
         stop_grace: settings.stop_grace,
+        open_files: host.open_files,
     };
     let child = launch.start().await.map_err(|error| {
         // Where programs lie on this machine is the operator's business.

@@ -265,7 +265,8 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_named_with_its_line() {
-        let server_keys = "listen, public_url, body_limit, cors_origins, allowed_hosts, allow_open, grace, keep_alive";
+        let server_keys =
+            "listen, public_url, body_limit, memory, cors_origins, allowed_hosts, allow_open, grace, keep_alive";
         for (text, expected) in [
             ("", ""),
             ("\u{feff}[server]\ngrace = 1\n", ""),

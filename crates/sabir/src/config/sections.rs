@@ -30,12 +30,22 @@ pub struct Config {
     pub log: Log,
 }
 
+impl Config {
+    /// How many programs can run at the same time.
+    pub fn program_runs(&self) -> usize {
+        let programs =
+            self.agents.iter().chain(&self.backstage).filter(|agent| matches!(agent.kind, AgentKind::Program(_)));
+        programs.fold(0, |runs: usize, agent| runs.saturating_add(agent.max_concurrent))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
     pub listen: Vec<SocketAddr>,
     /// Absolute, without a slash at the end.
     pub public_url: Option<String>,
     pub body_limit: usize,
+    pub memory: usize,
     /// `*` or `scheme://host[:port]`; empty means that no browser page of another origin may call.
     pub cors_origins: Vec<String>,
     /// `*` or host names, beside those that are always answered to.
@@ -51,6 +61,7 @@ impl Default for Server {
             listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT))],
             public_url: None,
             body_limit: 16 * 1024 * 1024,
+            memory: 256 * 1024 * 1024,
             cors_origins: Vec::new(),
             allowed_hosts: Vec::new(),
             allow_open: false,

@@ -42,6 +42,13 @@ pub static SETTINGS: &[Setting<Config>] = &[
         put(&mut config.server.body_limit, size(raw)?)
     }),
     global(
+        "server.memory",
+        "256MiB",
+        "What large requests and replies (over 64 KiB) may take together while they are on their way. Beyond it callers \
+         get 503 with `Retry-After`.",
+        |config, raw| put(&mut config.server.memory, size(raw)?),
+    ),
+    global(
         "server.cors_origins",
         "",
         "Web origins whose pages may call from a browser, such as `https://app.example.com`, or `*` for all. \

@@ -3,6 +3,7 @@
 mod bench;
 mod configuration;
 mod crashing;
+mod crowding;
 mod describing;
 mod desk;
 mod fuzzing;

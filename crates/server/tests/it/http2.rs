@@ -1,10 +1,12 @@
 //! HTTP/2 on the same port as HTTP/1.1: many calls and streams at once on one connection.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2 as client;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use sabir_server::{HostCheck, HostName, ServerSettings};
+use sabir_server::{HostCheck, HostName, ServerSettings, Timeouts};
 use tokio::net::TcpStream;
 
 async fn post(sender: &mut client::SendRequest<Full<Bytes>>, path: &str, text: &str) -> (u16, String) {
@@ -22,6 +24,7 @@ async fn post(sender: &mut client::SendRequest<Full<Bytes>>, path: &str, text: &
 
 async fn connect(address: std::net::SocketAddr) -> client::SendRequest<Full<Bytes>> {
     let stream = TcpStream::connect(address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
     let (sender, connection) =
         client::Builder::new(TokioExecutor::new()).handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
@@ -31,9 +34,8 @@ async fn connect(address: std::net::SocketAddr) -> client::SendRequest<Full<Byte
 #[tokio::test]
 async fn the_authority_is_checked_like_a_host() {
     let names = vec![HostName::parse("agents.example").unwrap()];
-    let (address, _closing) =
-        crate::serve_with(|settings| ServerSettings { hosts: HostCheck::Names(names), ..settings }).await;
-    let mut sender = connect(address).await;
+    let served = crate::serve_with(|settings| ServerSettings { hosts: HostCheck::Names(names), ..settings }).await;
+    let mut sender = connect(served.address).await;
     for (authority, host, expected) in [
         ("localhost:1", None, 200),
         ("agents.example", None, 200),
@@ -51,10 +53,72 @@ async fn the_authority_is_checked_like_a_host() {
     }
 }
 
+/// Opens a stream and does not read it.
+async fn watch(sender: &mut client::SendRequest<Full<Bytes>>, text: &str) -> http::Response<hyper::body::Incoming> {
+    let body = format!(r#"{{"message":{{"messageId":"{text}","role":"ROLE_USER","parts":[{{"text":"{text}"}}]}}}}"#);
+    let request = http::Request::post("http://localhost/message:stream")
+        .header("content-type", "application/json")
+        .header("a2a-version", "1.0")
+        .body(Full::new(Bytes::from(body)))
+        .unwrap();
+    sender.send_request(request).await.unwrap()
+}
+
+#[tokio::test]
+async fn five_hundred_open_streams_leave_room_for_a_call() {
+    let served = crate::serve().await;
+    let mut sender = connect(served.address).await;
+    let mut watching = Vec::new();
+    for i in 0..500 {
+        watching.push(watch(&mut sender, &format!("slow 60 {i}")).await);
+    }
+    let (status, _) = post(&mut sender, "/message:send", "hello").await;
+    assert_eq!(status, 200);
+    drop(watching);
+}
+
+#[tokio::test]
+async fn a_reply_that_nobody_reads_is_reset_and_a_stream_is_not() {
+    let timeouts = Timeouts { reply: Duration::from_millis(200), ..Timeouts::default() };
+    let served = crate::serve_with(|settings| ServerSettings { timeouts, ..settings }).await;
+    let stream = TcpStream::connect(served.address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let (mut sender, connection) = client::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(1000)
+        .handshake(TokioIo::new(stream))
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    let mut watching = watch(&mut sender, "stream 300 0").await.into_body();
+    let large = "x".repeat(300_000);
+    let body = format!(r#"{{"message":{{"messageId":"m","role":"ROLE_USER","parts":[{{"text":"{large}"}}]}}}}"#);
+    let request = http::Request::post("http://localhost/message:send")
+        .header("a2a-version", "1.0")
+        .body(Full::new(Bytes::from(body)))
+        .unwrap();
+    let mut unread = sender.send_request(request).await.unwrap().into_body();
+    // The window lets a little of it through; nothing opens it further, since nothing of that is read.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let mut size = 0;
+    let error = loop {
+        match unread.frame().await {
+            Some(Ok(frame)) => size += frame.data_ref().map_or(0, Bytes::len),
+            Some(Err(error)) => break error,
+            None => panic!("the reply came to its end after {size} bytes"),
+        }
+    };
+    assert!(size < 300_000 && error.to_string().contains("error"), "{error} after {size} bytes");
+    let mut events = String::new();
+    while let Some(frame) = watching.frame().await {
+        events.push_str(&String::from_utf8_lossy(frame.unwrap().data_ref().unwrap()));
+    }
+    assert!(events.contains("TASK_STATE_COMPLETED"), "the stream was as slow and is whole");
+}
+
 #[tokio::test]
 async fn calls_and_streams_share_a_connection() {
-    let (address, _closing) = crate::serve().await;
-    let sender = connect(address).await;
+    let served = crate::serve().await;
+    let sender = connect(served.address).await;
     let all: Vec<_> = (0..20)
         .map(|i| {
             let mut sender = sender.clone();

@@ -98,6 +98,14 @@ async fn a_program_gets_its_folder_its_arguments_and_its_environment_and_nothing
 }
 
 #[tokio::test]
+async fn a_program_may_open_as_many_files_as_it_is_allowed() {
+    let launch = Launch { open_files: Some(123), ..script("ulimit -Sn; ulimit -Hn", &Mark::new()) };
+    let mut child = launch.start().await.unwrap();
+    assert_eq!(line(&mut child).await, "123");
+    assert_ne!(line(&mut child).await, "123", "it may raise the limit itself");
+}
+
+#[tokio::test]
 async fn the_first_argument_of_the_guard_is_a_program() {
     let output = std::process::Command::new(crate::SABIR).arg("__guard").output().unwrap();
     assert_eq!(output.status.code(), Some(2));

@@ -65,6 +65,7 @@ pub fn script(script: &str, mark: &Mark) -> Launch {
         max_line: 1024 * 1024,
         max_output: 1024 * 1024 * 1024,
         stop_grace: Duration::from_secs(20),
+        open_files: None,
     }
 }
 
