@@ -11,6 +11,7 @@ use uuid::{NoContext, Uuid};
 
 use crate::feed::Feed;
 use crate::flight::Flights;
+use crate::health::StoreCheck;
 use crate::schedule::Schedule;
 use crate::shared_reads::SharedReads;
 use crate::warm::WarmTopics;
@@ -35,6 +36,7 @@ pub(crate) struct Core {
     pub(crate) flights: Arc<Flights>,
     pub(crate) running: Running,
     pub(crate) stopping: watch::Sender<bool>,
+    pub(crate) store_check: StoreCheck,
 }
 
 /// An agent and its places.
@@ -80,14 +82,6 @@ pub struct RetentionPolicy {
     pub max_tasks: Option<u64>,
     /// Tasks that have waited longer than this for an answer fail.
     pub waiting: Option<Duration>,
-}
-
-/// Whether the engine can take work.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Health {
-    Ready,
-    Stopping,
-    StoreDown(String),
 }
 
 pub struct Builder {
@@ -144,6 +138,7 @@ impl Builder {
             flights: Flights::new(),
             running: Running::new(),
             stopping: watch::channel(false).0,
+            store_check: StoreCheck::default(),
         };
         let engine = Engine { core: Arc::new(core) };
         engine.recover().await?;
@@ -187,16 +182,6 @@ impl Engine {
 
     pub fn knows_agent(&self, id: &str) -> bool {
         self.core.agencies.binary_search_by(|agency| agency.hosted.id.as_str().cmp(id)).is_ok()
-    }
-
-    pub async fn health(&self) -> Health {
-        if *self.core.stopping.borrow() {
-            return Health::Stopping;
-        }
-        match self.core.store.check().await {
-            Ok(()) => Health::Ready,
-            Err(error) => Health::StoreDown(error.to_string()),
-        }
     }
 
     pub(crate) fn agency(&self, id: Option<&AgentId>) -> Result<&Arc<Agency>, Error> {

@@ -21,6 +21,7 @@ mod drive;
 mod flight;
 
 mod engine;
+mod health;
 
 mod deliver;
 mod join;
@@ -38,7 +39,8 @@ mod stop;
 
 pub use agent::{About, Admission, Agent, AgentError, AgentFuture, Effects, Hosted, Inputs, Limits, Streaming};
 pub use clock::{Clock, SystemClock};
-pub use engine::{Builder, Engine, Health, Recovery, RetentionPolicy, Settings};
+pub use engine::{Builder, Engine, Recovery, RetentionPolicy, Settings};
+pub use health::Health;
 pub use log_entry::LogEntry;
 pub use subscribe::{Batch, Subscription};
 pub use turn::{ArtifactUpdate, Outcome, Turn};

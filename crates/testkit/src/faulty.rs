@@ -17,6 +17,7 @@ pub struct FaultyStore<S> {
     is_full: AtomicBool,
     pace: Mutex<Duration>,
     largest: AtomicUsize,
+    checks: AtomicUsize,
     then: Arc<Mutex<Option<Then>>>,
     after_key: Mutex<Option<Then>>,
     failure: Mutex<Option<Failure>>,
@@ -32,6 +33,7 @@ impl<S: Store> FaultyStore<S> {
             is_full: AtomicBool::new(false),
             pace: Mutex::default(),
             largest: AtomicUsize::new(0),
+            checks: AtomicUsize::new(0),
             then: Arc::default(),
             after_key: Mutex::default(),
             failure: Mutex::default(),
@@ -98,6 +100,11 @@ impl<S: Store> FaultyStore<S> {
         self.largest.load(Ordering::SeqCst)
     }
 
+    /// How often it was checked.
+    pub fn checks(&self) -> usize {
+        self.checks.load(Ordering::SeqCst)
+    }
+
     fn is_full(&self) -> bool {
         self.is_full.load(Ordering::SeqCst)
     }
@@ -136,6 +143,7 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 
     fn check(&self) -> StoreFuture<'_, ()> {
+        self.checks.fetch_add(1, Ordering::SeqCst);
         if self.is_full() { Box::pin(async { Err(StoreError::Full) }) } else { self.store.check() }
     }
 

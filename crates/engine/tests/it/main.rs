@@ -6,6 +6,7 @@ mod between_turns;
 mod cancelling;
 mod failing;
 mod full_store;
+mod health;
 mod joining;
 mod listing;
 mod naming;

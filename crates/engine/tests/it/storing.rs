@@ -13,7 +13,7 @@ use sabir_testkit::scripted::ScriptedAgent;
 
 use crate::desk::{Desk, asking, at_once, drain, echo, endless, hosted, text, to};
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_send_that_cannot_be_stored_is_refused_and_makes_no_task() {
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
     let desk = Desk::on(store.clone(), echo(), Limits::default(), Settings::default()).await;
@@ -23,6 +23,7 @@ async fn a_send_that_cannot_be_stored_is_refused_and_makes_no_task() {
     assert!(matches!(desk.engine.health().await, Health::StoreDown(_)));
     store.make_room();
     assert_eq!(desk.task(text("x")).await.status.state, State::Completed);
+    tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(desk.engine.health().await, Health::Ready);
 }
 

@@ -1,0 +1,82 @@
+//! Whether the engine can take work, for anybody who asks and as often as they like.
+//!
+//! Checking the store is a write that reaches the disk, and everybody may ask. So one check answers all who wait for it,
+//! and its outcome is kept for a while. It runs on its own: a caller who leaves does not make the next one start again.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sabir_store::Store;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::engine::Engine;
+use crate::sharded::lock;
+
+/// How long the outcome of a check is believed.
+const KEPT: Duration = Duration::from_secs(1);
+
+/// Whether the engine can take work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    Ready,
+    Stopping,
+    StoreDown(String),
+}
+
+/// The latest check of the store, which may be under way.
+#[derive(Default)]
+pub(crate) struct StoreCheck(Mutex<Option<watch::Receiver<Option<Outcome>>>>);
+
+#[derive(Clone)]
+struct Outcome {
+    health: Health,
+    at: Instant,
+}
+
+impl Engine {
+    pub async fn health(&self) -> Health {
+        if *self.core.stopping.borrow() {
+            return Health::Stopping;
+        }
+        self.core.store_check.outcome(&self.core.store).await
+    }
+}
+
+impl StoreCheck {
+    async fn outcome(&self, store: &Arc<dyn Store>) -> Health {
+        let mut check = self.current(store);
+        match check.wait_for(Option::is_some).await {
+            Ok(outcome) => outcome.as_ref().map(|outcome| outcome.health.clone()),
+            Err(_) => None,
+        }
+        .unwrap_or_else(|| Health::StoreDown("the check of the store broke off".into()))
+    }
+
+    /// The check that is under way or recent, or a new one.
+    fn current(&self, store: &Arc<dyn Store>) -> watch::Receiver<Option<Outcome>> {
+        let mut latest = lock(&self.0);
+        if let Some(check) = latest.as_ref().filter(|check| is_current(check)) {
+            return check.clone();
+        }
+        let (done, check) = watch::channel(None);
+        *latest = Some(check.clone());
+        let store = store.clone();
+        tokio::spawn(async move {
+            let health = match store.check().await {
+                Ok(()) => Health::Ready,
+                Err(error) => Health::StoreDown(error.to_string()),
+            };
+            done.send_replace(Some(Outcome { health, at: Instant::now() }));
+        });
+        check
+    }
+}
+
+fn is_current(check: &watch::Receiver<Option<Outcome>>) -> bool {
+    match &*check.borrow() {
+        Some(outcome) => outcome.at.elapsed() < KEPT,
+        // Under way, unless it broke off.
+        None => check.has_changed().is_ok(),
+    }
+}
