@@ -12,6 +12,7 @@ use crate::cards::Cards;
 use crate::connections::Timeouts;
 use crate::host::HostCheck;
 use crate::request_id::RequestIds;
+use crate::spellings::Spellings;
 
 /// Cheap to clone; all clones are the same server.
 #[derive(Clone)]
@@ -25,6 +26,7 @@ pub(crate) struct Inner {
     pub(crate) cards: Cards,
     pub(crate) settings: ServerSettings,
     pub(crate) budget: Arc<Budget>,
+    pub(crate) spellings: Arc<Spellings>,
     pub(crate) request_ids: RequestIds,
 }
 
@@ -84,13 +86,19 @@ impl App {
         let agents = Agents(engine.agents().map(|agent| agent.id.clone()).collect());
         let cards = Cards::new(&engine, settings.card.clone());
         let budget = Budget::new(settings.memory);
+        let spellings = Spellings::new(budget.clone());
         let request_ids = RequestIds::new();
-        Self { inner: Arc::new(Inner { engine, agents, cards, settings, budget, request_ids }) }
+        Self { inner: Arc::new(Inner { engine, agents, cards, settings, budget, spellings, request_ids }) }
     }
 
     /// What large requests and replies take now, in bytes.
     pub fn reserved_memory(&self) -> usize {
         self.inner.budget.reserved()
+    }
+
+    /// How often a large task was spelled; those who read the same at the same time share one spelling.
+    pub fn large_spellings(&self) -> usize {
+        self.inner.spellings.count()
     }
 }
 

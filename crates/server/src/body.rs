@@ -1,17 +1,15 @@
-//! What a response carries, in pieces small enough that a client which does not read pins little of it.
+//! What a response carries: something whole, or events as they come.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::Stream;
 use hyper::body::{Frame, SizeHint};
+use sabir_model::Error;
 
 use crate::connections::{Answering, Exchange};
-
-/// The largest piece that is handed to the connection at once.
-pub(crate) const PIECE: usize = 32 * 1024;
+use crate::pieces::Pieces;
 
 pub(crate) struct Body {
     content: Content,
@@ -20,7 +18,7 @@ pub(crate) struct Body {
 }
 
 enum Content {
-    Whole(Bytes),
+    Whole(Pieces),
     /// Events as they come.
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
@@ -47,24 +45,28 @@ impl Body {
 
 impl From<Vec<u8>> for Body {
     fn from(bytes: Vec<u8>) -> Self {
-        Self { content: Content::Whole(Bytes::from(bytes)), exchange: None }
+        Self::from(Pieces::small(bytes))
+    }
+}
+
+impl From<Pieces> for Body {
+    fn from(pieces: Pieces) -> Self {
+        Self { content: Content::Whole(pieces), exchange: None }
     }
 }
 
 impl hyper::body::Body for Body {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let this = &mut *self;
         match &mut this.content {
-            Content::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Content::Whole(bytes) => {
+            Content::Whole(pieces) => {
                 if let Some(exchange) = &this.exchange {
                     exchange.progress();
                 }
-                let piece = bytes.split_to(bytes.len().min(PIECE));
-                Poll::Ready(Some(Ok(Frame::data(piece))))
+                Poll::Ready(pieces.next().transpose().map(|piece| piece.map(Frame::data)))
             }
             Content::Stream(stream) => {
                 stream.as_mut().poll_next(cx).map(|next| next.map(|bytes| Ok(Frame::data(bytes))))
@@ -73,12 +75,12 @@ impl hyper::body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.content, Content::Whole(bytes) if bytes.is_empty())
+        matches!(&self.content, Content::Whole(pieces) if pieces.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
-            Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Content::Whole(pieces) => SizeHint::with_exact(pieces.len() as u64),
             Content::Stream(_) => SizeHint::default(),
         }
     }

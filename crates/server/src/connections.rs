@@ -177,11 +177,12 @@ impl Connections {
         }
     }
 
-    /// Ends every connection whose time is up, for ever.
-    pub(crate) async fn end_overdue(&self) {
+    /// Ends every connection whose time is up, in rounds without an end, and does this in each.
+    pub(crate) async fn end_overdue(&self, beside: impl Fn()) {
         let mut round = tokio::time::interval(self.timeouts.round());
         loop {
             round.tick().await;
+            beside();
             let now = Instant::now();
             for connection in lock(&self.table).open.values() {
                 let end = lock(&connection.state).overdue(&self.timeouts, now);

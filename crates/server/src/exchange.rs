@@ -1,22 +1,29 @@
 //! One request and its answer: locate, read, decode, call, encode.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use sabir_engine::Answer;
 use sabir_model::{Call, Caller, Error};
-use sabir_wire::{CardSpelling, Decoded, EVENT_STREAM, Head, Reply, Surface, Voice, locate};
+use sabir_wire::{CardSpelling, Decoded, EVENT_STREAM, Head, Reply, Surface, TaskReply, Voice, locate};
 
 use crate::app::App;
 use crate::body::Body;
+use crate::budget::SMALL;
 use crate::connections::Exchange;
 use crate::cors::{self, Origin};
 use crate::host::Authority;
 use crate::incoming::{Limits, Received, RequestBody};
+use crate::pieces::{Large, Pieces};
 use crate::request_id::{self, X_REQUEST_ID};
-use crate::{extensions, host, operations, stream};
+use crate::stream::Frames;
+use crate::{extensions, host, operations, spellings};
+
+/// How often an answer looks whether there is memory again.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 impl App {
     pub(crate) async fn answer(&self, request: Request<Incoming>, exchange: Exchange) -> Response<Body> {
@@ -133,18 +140,65 @@ impl App {
             Err(error) => return self.refuse(parts, &voice, &error),
         };
         let active = extensions::active(&parts.headers, |uri| app.cards.declares(&call, uri));
-        let mut response = match app.engine.call(&Caller::anonymous(), call).await {
+        // What has been done is not refused for want of memory: its caller would do it again.
+        let patience = match call {
+            Call::Send(_) | Call::Cancel(_) => app.settings.timeouts.reply * 2,
+            _ => Duration::ZERO,
+        };
+        let answered = match app.engine.call(&Caller::anonymous(), call).await {
             Ok(Answer::Stream(subscription)) => {
                 voice.settle(subscription.born());
-                event_stream(Body::stream(stream::frames(subscription, voice, app.settings.keep_alive)))
+                let mut frames =
+                    Frames::new(subscription, voice.clone(), app.spellings.clone(), app.settings.keep_alive);
+                let begun = if patience.is_zero() { frames.begin() } else { Ok(()) };
+                begun.map(|()| event_stream(Body::stream(frames.into_stream())))
             }
-            Ok(answer) => response_of(voice.answer(&answer)),
+            Ok(answer) => self.whole(&voice, &answer, patience).await,
+            Err(error) => Err(error),
+        };
+        let mut response = match answered {
+            Ok(response) => response,
             Err(error) => return self.refuse(parts, &voice, &error),
         };
         if let Some(active) = active {
             extensions::tell(&active, &parts.headers, response.headers_mut());
         }
         response
+    }
+
+    /// An answer that is complete, when there is memory for it.
+    async fn whole(&self, voice: &Voice<'_>, answer: &Answer, patience: Duration) -> Result<Response<Body>, Error> {
+        let deadline = tokio::time::Instant::now() + patience;
+        loop {
+            match self.try_whole(voice, answer) {
+                Err(Error::Overloaded) if tokio::time::Instant::now() < deadline => {
+                    tokio::time::sleep(LOOK_AGAIN).await
+                }
+                tried => return tried,
+            }
+        }
+    }
+
+    fn try_whole(&self, voice: &Voice<'_>, answer: &Answer) -> Result<Response<Body>, Error> {
+        let app = &*self.inner;
+        if let Answer::Task(task) = answer
+            && spellings::is_large(task)
+            && let Some(TaskReply { content_type, envelope, spelling }) = voice.task_parts(answer)
+        {
+            let shared = app.spellings.share(task, &spelling)?;
+            let body = Body::from(Pieces::enveloped(Large::Task(shared), envelope));
+            return Ok(with_type(content_type, body));
+        }
+        let mut reply = voice.answer(answer);
+        let mut reserved = app.budget.nothing();
+        reserved.grow_to(reply.body.len())?;
+        let bytes = std::mem::take(&mut reply.body);
+        let mut response = response_of(reply);
+        *response.body_mut() = match bytes.len() {
+            ..=SMALL => Body::from(bytes),
+            _ => Body::from(Pieces::large(Large::Own(Bytes::from(bytes), reserved))),
+        };
+        Ok(response)
     }
 
     fn refuse(&self, parts: &Parts, voice: &Voice<'_>, error: &Error) -> Response<Body> {
@@ -190,13 +244,7 @@ fn causes(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 pub(crate) fn response_of(reply: Reply) -> Response<Body> {
-    let mut response = if reply.content_type == EVENT_STREAM {
-        event_stream(Body::from(reply.body))
-    } else {
-        let mut response = Response::new(Body::from(reply.body));
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
-        response
-    };
+    let mut response = with_type(reply.content_type, Body::from(reply.body));
     *response.status_mut() = status_of(reply.status);
     let headers = response.headers_mut();
     if let Some(seconds) = reply.retry_after {
@@ -205,6 +253,15 @@ pub(crate) fn response_of(reply: Reply) -> Response<Body> {
     if let Some(verbs) = reply.allow {
         headers.insert(header::ALLOW, HeaderValue::from_static(verbs));
     }
+    response
+}
+
+fn with_type(content_type: &'static str, body: Body) -> Response<Body> {
+    if content_type == EVENT_STREAM {
+        return event_stream(body);
+    }
+    let mut response = Response::new(body);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 

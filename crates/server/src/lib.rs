@@ -15,9 +15,11 @@ mod host;
 mod incoming;
 mod listen;
 mod operations;
+mod pieces;
 mod progress;
 mod request_id;
 mod socket;
+mod spellings;
 mod stream;
 
 pub use app::{App, CardProfile, CardSettings, CorsSettings, ServerSettings};

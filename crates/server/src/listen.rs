@@ -17,8 +17,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::App;
-use crate::body::{Body, PIECE};
+use crate::body::Body;
 use crate::connections::{Connection, Connections, End, Place, Protocol};
+use crate::pieces::PIECE;
 use crate::progress::Streams;
 use crate::socket::Socket;
 
@@ -84,9 +85,10 @@ impl Listeners {
             quiet.await;
             let _ = tokio::time::timeout(linger, connections.until_none()).await;
         };
+        let limit = settings.timeouts.reply;
         tokio::select! {
             () = serving => {}
-            () = connections.end_overdue() => {}
+            () = connections.end_overdue(|| app.inner.spellings.take_back(limit)) => {}
         }
     }
 }

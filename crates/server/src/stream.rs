@@ -8,64 +8,113 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{Stream, stream};
-use sabir_engine::{Batch, Entry, Subscription};
-use sabir_model::{Error, Event};
+use futures_util::{FutureExt, Stream, stream};
+use sabir_engine::{Batch, LogEntry, Subscription};
+use sabir_model::{Error, Event, Task};
 use sabir_wire::{KEEP_ALIVE, Voice};
 use tokio::time::{Instant, Sleep};
 
-use crate::body::PIECE;
+use crate::budget::SMALL;
+use crate::pieces::{Large, PIECE, Pieces};
+use crate::spellings::{Spellings, is_large};
 
-struct Reader {
+/// How often a stream looks whether there is memory again.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Of one subscription, for one reader.
+pub(crate) struct Frames {
     subscription: Subscription,
     voice: Voice<'static>,
+    spellings: Arc<Spellings>,
     keep_alive: Duration,
     quiet: Pin<Box<Sleep>>,
     wrote: Instant,
+    /// To be shown when there is memory for it.
+    snapshot: Option<Arc<Task>>,
+    /// A large frame on its way.
+    large: Option<Pieces>,
     /// Events that were read and are not spelled yet.
-    pending: std::vec::IntoIter<Arc<Entry>>,
+    pending: std::vec::IntoIter<Arc<LogEntry>>,
     is_over: bool,
 }
 
-pub(crate) fn frames(
-    subscription: Subscription,
-    voice: Voice<'static>,
-    keep_alive: Duration,
-) -> impl Stream<Item = Bytes> + Send {
-    let quiet = Box::pin(tokio::time::sleep(keep_alive));
-    let pending = Vec::new().into_iter();
-    let reader = Reader { subscription, voice, keep_alive, quiet, wrote: Instant::now(), pending, is_over: false };
-    stream::unfold(reader, |mut reader| async move {
-        let frames = reader.next().await?;
-        Some((frames, reader))
-    })
-}
+impl Frames {
+    pub(crate) fn new(
+        subscription: Subscription,
+        voice: Voice<'static>,
+        spellings: Arc<Spellings>,
+        keep_alive: Duration,
+    ) -> Self {
+        Self {
+            subscription,
+            voice,
+            spellings,
+            keep_alive,
+            quiet: Box::pin(tokio::time::sleep(keep_alive)),
+            wrote: Instant::now(),
+            snapshot: None,
+            large: None,
+            pending: Vec::new().into_iter(),
+            is_over: false,
+        }
+    }
 
-impl Reader {
+    /// Makes the first frame, if it is large and there already, so that a caller for whom there is no memory can still be
+    /// told so by a status.
+    pub(crate) fn begin(&mut self) -> Result<(), Error> {
+        match self.subscription.next().now_or_never() {
+            Some(Some(Ok(Batch::Snapshot(task)))) => {
+                self.snapshot = Some(task);
+                self.show_snapshot()
+            }
+            Some(Some(Ok(Batch::Events(entries)))) => {
+                self.pending = entries.into_iter();
+                Ok(())
+            }
+            Some(Some(Err(error))) => Err(error),
+            Some(None) => {
+                self.is_over = true;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn into_stream(self) -> impl Stream<Item = Bytes> + Send {
+        stream::unfold(self, |mut frames| async move {
+            let piece = frames.next().await?;
+            Some((piece, frames))
+        })
+    }
+
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(frames) = self.pending_frames() {
-                return Some(frames);
-            }
-            if self.is_over {
-                return None;
+            match self.known() {
+                Ok(Some(piece)) => {
+                    self.wrote = Instant::now();
+                    return Some(piece);
+                }
+                Ok(None) if self.is_over => return None,
+                Ok(None) => {}
+                // What is missing is memory; all that is to be shown is still there.
+                Err(_) => {
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                    let is_between_frames = self.large.as_ref().is_none_or(|large| !large.has_begun());
+                    if is_between_frames && self.is_quiet() {
+                        return Some(Bytes::from_static(KEEP_ALIVE));
+                    }
+                    continue;
+                }
             }
             tokio::select! {
                 biased;
                 batch = self.subscription.next() => match batch? {
-                    Ok(Batch::Snapshot(task)) => {
-                        let mut out = Vec::new();
-                        self.voice.snapshot(&task, &mut out);
-                        return Some(self.written(out));
-                    }
+                    Ok(Batch::Snapshot(task)) => self.snapshot = Some(task),
                     Ok(Batch::Events(entries)) => self.pending = entries.into_iter(),
                     Err(error) => return Some(self.break_off(&error)),
                 },
                 () = &mut self.quiet => {
-                    let is_quiet = self.wrote.elapsed() >= self.keep_alive;
-                    if is_quiet {
-                        self.wrote = Instant::now();
-                    }
+                    let is_quiet = self.is_quiet();
                     self.quiet.as_mut().reset(self.wrote + self.keep_alive);
                     if is_quiet {
                         return Some(Bytes::from_static(KEEP_ALIVE));
@@ -75,16 +124,63 @@ impl Reader {
         }
     }
 
-    /// Frames of events that were read before, until there is a piece of them. What counts is what is written, with the
-    /// envelope of this reader.
-    fn pending_frames(&mut self) -> Option<Bytes> {
+    fn is_quiet(&mut self) -> bool {
+        let is_quiet = self.wrote.elapsed() >= self.keep_alive;
+        if is_quiet {
+            self.wrote = Instant::now();
+        }
+        is_quiet
+    }
+
+    /// A piece of what was read before. What counts for its size is what is written, with the envelope of this reader.
+    fn known(&mut self) -> Result<Option<Bytes>, Error> {
+        self.show_snapshot()?;
         let mut out = Vec::new();
         while out.len() < PIECE {
+            if let Some(large) = &mut self.large {
+                // What stands before it goes first.
+                if !out.is_empty() {
+                    break;
+                }
+                if let Some(piece) = large.next()? {
+                    return Ok(Some(piece));
+                }
+                self.large = None;
+            }
             let Some(entry) = self.pending.next() else { break };
             let payload = entry.spelled(self.voice.slot(), |event| self.spell(event));
-            self.voice.frame(Some(entry.seq), &payload, &mut out);
+            if payload.len() <= SMALL {
+                self.voice.frame(Some(entry.seq), &payload, &mut out);
+                continue;
+            }
+            match self.spellings.hold(&entry, payload.len()) {
+                Ok(held) => {
+                    let envelope = self.voice.frame_envelope(Some(entry.seq));
+                    self.large = Some(Pieces::enveloped(Large::Event(payload, held), envelope));
+                }
+                // It cannot wait: it is in memory already. Its reader can go on from here later.
+                Err(error) => {
+                    self.pending = Vec::new().into_iter();
+                    out.extend_from_slice(&self.break_off(&error));
+                }
+            }
         }
-        (!out.is_empty()).then(|| self.written(out))
+        Ok((!out.is_empty()).then(|| Bytes::from(out)))
+    }
+
+    /// The task as it is, if that is to be shown and there is memory for it.
+    fn show_snapshot(&mut self) -> Result<(), Error> {
+        let Some(task) = &self.snapshot else { return Ok(()) };
+        self.large = Some(if is_large(task) {
+            let (envelope, spelling) = self.voice.snapshot_parts(task);
+            Pieces::enveloped(Large::Loan(self.spellings.lend(task.clone(), spelling)?), envelope)
+        } else {
+            let mut frame = Vec::new();
+            self.voice.snapshot(task, &mut frame);
+            Pieces::small(frame)
+        });
+        self.snapshot = None;
+        Ok(())
     }
 
     fn break_off(&mut self, error: &Error) -> Bytes {
@@ -92,12 +188,7 @@ impl Reader {
         self.is_over = true;
         let mut out = Vec::new();
         self.voice.error_frame(error, &mut out);
-        self.written(out)
-    }
-
-    fn written(&mut self, frames: Vec<u8>) -> Bytes {
-        self.wrote = Instant::now();
-        Bytes::from(frames)
+        Bytes::from(out)
     }
 
     /// A task does not change after its end, so what is shown with it is the same for all readers.
@@ -120,6 +211,7 @@ mod tests {
     use sabir_wire::{Compat, Decoded, Head, KnownAgents, Surface, locate};
 
     use super::*;
+    use crate::budget::Budget;
 
     struct Demo;
 
@@ -147,7 +239,9 @@ mod tests {
         while !subscription.whole().unwrap().status.state.is_terminal() {
             tokio::task::yield_now().await;
         }
-        frames(subscription, voice.into_owned(), Duration::from_secs(60)).collect().await
+        let spellings = Spellings::new(Budget::new(usize::MAX));
+        let frames = Frames::new(subscription, voice.into_owned(), spellings, Duration::from_secs(60));
+        frames.into_stream().collect().await
     }
 
     #[tokio::test]

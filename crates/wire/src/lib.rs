@@ -49,4 +49,4 @@ pub use v01::V01;
 pub use v1::V1;
 pub use v03::{V03, V03Proto};
 pub use version::Spoken;
-pub use voice::{EVENT_STREAM, KEEP_ALIVE, Reply, Voice};
+pub use voice::{EVENT_STREAM, Envelope, KEEP_ALIVE, Reply, Spelling, TaskForm, TaskReply, Voice};

@@ -4,6 +4,7 @@
 //! one for every refusal on the way. It writes envelope and payload into one buffer; nothing is copied twice.
 
 mod frame;
+mod parts;
 
 use std::borrow::Cow;
 
@@ -11,6 +12,7 @@ use sabir_model::{Answer, Birth, Error, Task};
 
 pub(crate) use frame::Frames;
 pub use frame::{EVENT_STREAM, KEEP_ALIVE};
+pub use parts::{Envelope, Spelling, TaskForm, TaskReply};
 
 use crate::errors::{self, GatewayError, RpcError};
 use crate::gateway;

@@ -97,8 +97,9 @@ async fn a_reply_that_nobody_reads_is_reset_and_a_stream_is_not() {
         .body(Full::new(Bytes::from(body)))
         .unwrap();
     let mut unread = sender.send_request(request).await.unwrap().into_body();
+    assert!(served.app.reserved_memory() > 0);
     // The window lets a little of it through; nothing opens it further, since nothing of that is read.
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    crate::until(|| served.app.reserved_memory() == 0).await;
     let mut size = 0;
     let error = loop {
         match unread.frame().await {

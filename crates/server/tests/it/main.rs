@@ -2,6 +2,7 @@
 
 mod connections;
 mod http2;
+mod memory;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

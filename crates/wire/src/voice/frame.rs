@@ -113,7 +113,7 @@ impl Voice<'_> {
         }
     }
 
-    fn open_frame(&self, seq: Option<Seq>, out: &mut Vec<u8>) {
+    pub(super) fn open_frame(&self, seq: Option<Seq>, out: &mut Vec<u8>) {
         if let Some(seq) = seq {
             writeln!(out, "id: {seq}").expect("a Vec takes everything");
         }
@@ -126,7 +126,7 @@ impl Voice<'_> {
         }
     }
 
-    fn close_frame(&self, out: &mut Vec<u8>) {
+    pub(super) fn close_frame(&self, out: &mut Vec<u8>) {
         if self.frames() == Frames::Enveloped {
             self.close(out);
         }
@@ -136,7 +136,7 @@ impl Voice<'_> {
 
 /// A frame is one line. Carried JSON may hold line ends between its tokens, never inside of them; inside of
 /// strings it may hold characters that some clients take for line ends too, and those are escaped.
-fn one_line(out: &mut Vec<u8>, start: usize) {
+pub(super) fn one_line(out: &mut Vec<u8>, start: usize) {
     work::visit(out.len() - start);
     let mut has_unusual_ends = false;
     for byte in &mut out[start..] {

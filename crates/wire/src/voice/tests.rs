@@ -302,3 +302,37 @@ fn only_the_end_of_a_stream_of_0_1_wants_its_task() {
     let expected = r#"{"id":"t","status":{"state":"failed","timestamp":"1970-01-01T00:00:00.000Z"},"final":true,"artifacts":[{"id":"a","index":0,"parts":[{"type":"text","text":"x"}]}]}"#;
     assert_eq!(payload, expected);
 }
+
+#[test]
+fn the_parts_of_a_reply_are_the_reply() {
+    let old = Arc::new(Task { born: V01.birth(), ..Task::clone(&task()) });
+    for task in [task(), old] {
+        for operation in [Operation::Send, Operation::Get, Operation::Cancel, Operation::Stream, Operation::Subscribe] {
+            let mut by_birth = rpc(Family::V0, operation, None);
+            by_birth.choice = Choice::Birth;
+            for voice in [
+                rpc(Family::V1, operation, None),
+                rpc(Family::V0, operation, Some("envelope=none")),
+                rpc(Family::V0_1, operation, None),
+                by_birth,
+                Voice::http_json(Form::V1, Some(operation)),
+                Voice::http_json(Form::V0_3, Some(operation)),
+            ] {
+                let answer = Answer::<()>::Task(task.clone());
+                let whole = voice.answer(&answer);
+                let TaskReply { content_type, envelope, spelling } = voice.task_parts(&answer).unwrap();
+                let parts = [envelope.before, spelling.spell(&task), envelope.after].concat();
+                assert_eq!((whole.status, whole.content_type), (200, content_type));
+                assert_eq!(String::from_utf8(parts), String::from_utf8(whole.body), "{operation:?}");
+
+                let mut frame = Vec::new();
+                voice.snapshot(&task, &mut frame);
+                let (envelope, spelling) = voice.snapshot_parts(&task);
+                assert_eq!([envelope.before, spelling.spell(&task), envelope.after].concat(), frame);
+            }
+        }
+    }
+    let gateway = Voice::gateway(gateway::Asked::Send);
+    assert!(gateway.task_parts(&Answer::<()>::Task(task())).is_none());
+    assert!(rpc(Family::V1, Operation::Get, None).task_parts(&Answer::<()>::Done).is_none());
+}
