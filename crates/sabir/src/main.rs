@@ -12,6 +12,7 @@ mod descriptors;
 mod hosting;
 mod machine;
 mod serve;
+mod signals;
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
@@ -28,6 +29,7 @@ use config::{Audience, Loaded, Problems};
 use descriptors::Descriptors;
 use hosting::Surroundings;
 use machine::Machine;
+use serve::LogStyle;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -56,7 +58,8 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             let descriptors = descriptors::raise();
             let surroundings = surroundings(descriptors)?;
             loaded.refuse_what_is_missing(&surroundings.machine)?;
-            serve::run(loaded.config, surroundings)
+            let style = LogStyle::choose(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref());
+            serve::run(loaded.config, surroundings, style)
         }
         Command::Config(options) => {
             let loaded = load(&options)?;

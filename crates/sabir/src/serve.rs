@@ -1,8 +1,10 @@
 //! `sabir serve`: puts the rooms together and runs them until it is told to stop.
 
+use std::ffi::OsStr;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +14,6 @@ use sabir_server::{
     App, CardProfile, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings, Timeouts,
 };
 use sabir_store::{Durability, MemoryStore, SqliteStore, Store};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -21,14 +22,36 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::config::{self, Config, LogFormat, StoreUrl};
 use crate::hosting::{Surroundings, host};
 use crate::machine;
+use crate::signals::{Request, Signals};
 
 /// What the answers of settled runs may take on their way out.
-const LINGER: Duration = Duration::from_secs(2);
+const LINGER: Duration = Duration::from_millis(500);
+/// What threads may take to end when everything else has.
+const THREADS: Duration = Duration::from_millis(500);
+/// The exit code of a program that Ctrl-C has ended, as shells have it.
+const INTERRUPTED: i32 = 130;
 
-pub fn run(config: Config, surroundings: Surroundings) -> anyhow::Result<()> {
-    start_logging(&config);
+/// How lines of the log look to people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogStyle {
+    Colored,
+    Plain,
+}
+
+impl LogStyle {
+    /// Colors are for terminals whose owner has not switched them off with `NO_COLOR`.
+    pub fn choose(is_terminal: bool, no_color: Option<&OsStr>) -> Self {
+        let is_unwanted = no_color.is_some_and(|value| !value.is_empty());
+        if is_terminal && !is_unwanted { LogStyle::Colored } else { LogStyle::Plain }
+    }
+}
+
+pub fn run(config: Config, surroundings: Surroundings, style: LogStyle) -> anyhow::Result<()> {
+    start_logging(&config, style);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    runtime.block_on(serve(config, surroundings))
+    let served = runtime.block_on(serve(config, surroundings));
+    runtime.shutdown_timeout(THREADS);
+    served
 }
 
 async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()> {
@@ -52,21 +75,31 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()>
     let max_connections = surroundings.descriptors.connections(config.program_runs());
     let app = App::new(engine.clone(), server_settings(&config, max_connections, &addresses));
 
-    let (closing, closed) = watch::channel(false);
-    let grace = config.server.grace;
-    let (hurry, hurried) = watch::channel(false);
-    let stopped = stop(engine, grace, hurried);
-    let mut serving = tokio::spawn(listeners.serve(app, closed, stopped, LINGER));
+    let (close, closed) = watch::channel(false);
+    let mut serving = tokio::spawn(listeners.serve(app, closed, LINGER));
     let mut signals = Signals::new()?;
     announce(&config, &addresses)?;
-    signals.next().await;
+    let mut latest = signals.next().await;
+    let grace = config.server.grace;
     tracing::info!("stopping; runs have {grace:?} to finish; a second signal ends them now");
-    closing.send_replace(true);
-    let ended = tokio::select! {
-        ended = &mut serving => ended,
-        () = signals.next() => {
-            hurry.send_replace(true);
-            serving.await
+    let (hurry, hurried) = watch::channel(false);
+    let mut stopping = pin!(async {
+        stop(&engine, &config.server, hurried).await;
+        close.send_replace(true);
+        (&mut serving).await
+    });
+    let ended = loop {
+        tokio::select! {
+            ended = stopping.as_mut() => break ended,
+            next = signals.next() => {
+                if (latest, next) == (Request::Interrupt, Request::Interrupt) {
+                    // The log is whole at any moment, and the guards end the programs.
+                    tracing::warn!("ended at once; the next start settles what was running");
+                    std::process::exit(INTERRUPTED);
+                }
+                latest = next;
+                hurry.send_replace(true);
+            }
         }
     };
     ended.context("the server broke off")?;
@@ -74,38 +107,14 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Lets runs finish for a while, or settles them at once when somebody is in a hurry.
-async fn stop(engine: Engine, grace: Duration, mut hurried: watch::Receiver<bool>) {
-    let hurry = async { drop(hurried.wait_for(|hurry| *hurry).await) };
+/// Returns when nothing runs any more and balancers have had their time to notice; requests are answered meanwhile.
+async fn stop(engine: &Engine, server: &config::Server, mut hurried: watch::Receiver<bool>) {
+    // Answers need a moment to go out.
+    let grace = server.grace.saturating_sub(LINGER);
+    let in_order = async { tokio::join!(engine.stop(grace), tokio::time::sleep(server.drain)) };
     tokio::select! {
-        () = engine.stop(grace) => {}
-        () = hurry => engine.stop(Duration::ZERO).await,
-    }
-}
-
-/// What asks a server to stop.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    /// The terminal it was started from has closed.
-    hangup: Signal,
-}
-
-impl Signals {
-    fn new() -> anyhow::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?,
-            interrupt: signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?,
-            hangup: signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-            _ = self.hangup.recv() => {}
-        }
+        _ = in_order => {}
+        _ = hurried.wait_for(|hurry| *hurry) => engine.stop_now().await,
     }
 }
 
@@ -252,7 +261,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     }
 }
 
-fn start_logging(config: &Config) {
+fn start_logging(config: &Config, style: LogStyle) {
     let info = || Targets::new().with_default(LevelFilter::INFO);
     let filter = config.log.level.parse().unwrap_or_else(|_| info());
     let builder = tracing_subscriber::fmt()
@@ -263,8 +272,27 @@ fn start_logging(config: &Config) {
     // A second start in one process keeps the first logger; there is nothing to say about it.
     let _ = match config.log.format {
         LogFormat::Text => {
-            builder.with_ansi(std::io::stderr().is_terminal()).with_target(false).finish().with(filter).try_init()
+            builder.with_ansi(style == LogStyle::Colored).with_target(false).finish().with(filter).try_init()
         }
         LogFormat::Json => builder.json().finish().with(filter).try_init(),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colors_are_for_terminals_that_want_them() {
+        for (is_terminal, no_color, expected) in [
+            (true, None, LogStyle::Colored),
+            (true, Some(""), LogStyle::Colored),
+            (true, Some("1"), LogStyle::Plain),
+            (true, Some("0"), LogStyle::Plain),
+            (false, None, LogStyle::Plain),
+            (false, Some("1"), LogStyle::Plain),
+        ] {
+            assert_eq!(LogStyle::choose(is_terminal, no_color.map(OsStr::new)), expected, "{is_terminal} {no_color:?}");
+        }
+    }
 }

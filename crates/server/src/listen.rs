@@ -63,15 +63,8 @@ impl Listeners {
         self.listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
     }
 
-    /// Serves until `closing` turns true, and then until the connections have ended, at most `linger`
-    /// after `quiet` has resolved.
-    pub async fn serve(
-        self,
-        app: App,
-        closing: watch::Receiver<bool>,
-        quiet: impl Future<Output = ()>,
-        linger: Duration,
-    ) {
+    /// Serves until `closing` turns true, and then until the connections have ended, at most for `linger`.
+    pub async fn serve(self, app: App, closing: watch::Receiver<bool>, linger: Duration) {
         let settings = &app.inner.settings;
         let connections = Connections::new(settings.max_connections, settings.timeouts);
         let mut accepting = JoinSet::new();
@@ -82,7 +75,6 @@ impl Listeners {
             until_true(closing).await;
             drop(accepting);
             connections.close();
-            quiet.await;
             let _ = tokio::time::timeout(linger, connections.until_none()).await;
         };
         let limit = settings.timeouts.reply;

@@ -94,8 +94,13 @@ impl Sabir {
 
     /// SIGTERM.
     pub fn terminate(&self) {
+        self.signal("TERM");
+    }
+
+    /// A signal by its name, such as `HUP`.
+    pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
-        let status = Command::new("kill").args(["-TERM", &pid]).status().expect("kill is there");
+        let status = Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("kill is there");
         assert!(status.success(), "cannot signal {pid}");
     }
 

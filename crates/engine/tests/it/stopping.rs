@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Health, Limits, Outcome, Settings, Turn};
+use sabir_engine::{AgentError, Health, Limits, Outcome, Recovery, Settings, Turn};
 use sabir_model::{Error, Part, Required, State};
 use sabir_store::MemoryStore;
 use sabir_testkit::scripted::ScriptedAgent;
@@ -75,6 +75,50 @@ async fn a_run_parked_in_mid_turn_waits_on_if_its_agent_can_resume() {
         if resumes {
             let done = desk.task(to(&parked.id, text("yes"))).await;
             assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "yes".into()));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_may_come_while_others_still_work() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        if turn.message().text() == "ask" {
+            turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
+        } else {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+        Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
+    });
+    let desk = Desk::with(agent).await;
+    let working = desk.task(at_once("work")).await;
+    let parked = desk.task(text("ask")).await;
+    let engine = desk.engine.clone();
+    let start = tokio::time::Instant::now();
+    let stopping = tokio::spawn(async move { engine.stop(Duration::from_secs(60)).await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(matches!(desk.send(text("new")).await, Err(Error::Stopping)));
+    let answered = desk.task(to(&parked.id, text("yes"))).await;
+    assert_eq!(answered.status.state, State::Completed);
+    stopping.await.unwrap();
+    assert_eq!(desk.get(&working.id).await.status.state, State::Completed);
+    assert!(start.elapsed() < Duration::from_secs(6), "it stops when the last one is through");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_grace_is_kept_to_whatever_agents_do() {
+    for recovery in [Recovery::Fail, Recovery::Requeue] {
+        for grace in [3, 10, 60].map(Duration::from_secs) {
+            // It does not hear that it should stop.
+            let deaf = ScriptedAgent::new(|_: Turn| async move {
+                tokio::time::sleep(Duration::from_secs(3600)).await;
+                Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
+            });
+            let settings = Settings { recovery, ..Settings::default() };
+            let desk = Desk::on(Arc::new(MemoryStore::new()), deaf, Limits::default(), settings).await;
+            desk.task(at_once("go")).await;
+            let start = tokio::time::Instant::now();
+            desk.engine.stop(grace).await;
+            assert!(start.elapsed() <= grace + Duration::from_millis(50), "{:?} of {grace:?}", start.elapsed());
         }
     }
 }

@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_named_with_its_line() {
         let server_keys =
-            "listen, public_url, body_limit, memory, cors_origins, allowed_hosts, allow_open, grace, keep_alive";
+            "listen, public_url, body_limit, memory, cors_origins, allowed_hosts, allow_open, grace, drain, keep_alive";
         for (text, expected) in [
             ("", ""),
             ("\u{feff}[server]\ngrace = 1\n", ""),

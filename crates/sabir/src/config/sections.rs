@@ -52,6 +52,7 @@ pub struct Server {
     pub allowed_hosts: Vec<String>,
     pub allow_open: bool,
     pub grace: Duration,
+    pub drain: Duration,
     pub keep_alive: Duration,
 }
 
@@ -66,6 +67,7 @@ impl Default for Server {
             allowed_hosts: Vec::new(),
             allow_open: false,
             grace: Duration::from_secs(10),
+            drain: Duration::ZERO,
             keep_alive: Duration::from_secs(15),
         }
     }

@@ -73,8 +73,16 @@ pub static SETTINGS: &[Setting<Config>] = &[
     global(
         "server.grace",
         "10s",
-        "How long open requests may finish after SIGTERM before the server ends.",
+        "How long the server may take to end after SIGTERM. It answers until all runs are over; what has not finished \
+         shortly before the end is settled as `recovery.running` says.",
         |config, raw| put(&mut config.server.grace, duration(raw)?),
+    ),
+    global(
+        "server.drain",
+        "0s",
+        "How long the server answers after SIGTERM at least, also when nothing runs, so that a load balancer sees \
+         `/readyz` turn 503 first. New tasks are refused meanwhile.",
+        |config, raw| put(&mut config.server.drain, duration(raw)?),
     ),
     global(
         "server.keep_alive",

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use sabir_testkit::process::Options;
+use sabir_testkit::process::{Options, Sabir};
 use sabir_testkit::sse;
 use serde_json::json;
 
@@ -94,4 +94,92 @@ fn a_second_signal_ends_it_now() {
     assert_eq!(blocking.receive().unwrap().json()["result"]["task"]["status"]["state"], "TASK_STATE_FAILED");
     assert_eq!(server.wait(Duration::from_secs(5)).code(), Some(0));
     assert!(start.elapsed() < Duration::from_secs(4), "it took {:?}", start.elapsed());
+}
+
+/// Starts a run and returns its task and its stream.
+fn start_run(server: &Sabir, words: &str) -> (String, sse::Events) {
+    let opened = sse::open(server.address, "POST", "/", &[V1], send(words, "SendStreamingMessage").as_bytes()).unwrap();
+    let mut events = opened.unwrap_or_else(|reply| panic!("{}", reply.text()));
+    let task = events.next_frame().unwrap().unwrap().payload()["task"]["id"].as_str().unwrap().to_owned();
+    (task, events)
+}
+
+#[test]
+fn until_the_runs_are_over_it_answers_and_takes_no_new_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", "60s").start();
+    let (task, mut events) = start_run(&server, "slow 120 x");
+    server.terminate();
+    let is_stopping = |server: &Sabir| (server.get("/readyz").status == 503).then_some(());
+    server.until("/readyz says that it stops", is_stopping);
+    assert_eq!(server.get("/healthz").status, 200);
+    assert_eq!(server.get("/.well-known/agent-card.json").status, 200);
+    let refused = server.http().exchange("POST", "/", &[V1], send("new", "SendMessage").as_bytes()).unwrap();
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(server.rpc("GetTask", json!({"id": task}))["result"]["status"]["state"], "TASK_STATE_WORKING");
+    let start = Instant::now();
+    assert_eq!(server.rpc("CancelTask", json!({"id": task}))["result"]["status"]["state"], "TASK_STATE_CANCELED");
+    let last = events.rest().unwrap().pop().unwrap().payload();
+    assert_eq!(last["statusUpdate"]["status"]["state"], "TASK_STATE_CANCELED", "{last}");
+    assert_eq!(server.wait(Duration::from_secs(30)).code(), Some(0));
+    assert!(start.elapsed() < Duration::from_secs(30), "nothing is left to wait for");
+}
+
+#[test]
+fn a_drain_keeps_an_idle_server_answering() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_DRAIN", "2s").start();
+    let start = Instant::now();
+    server.terminate();
+    server.until("/readyz says that it stops", |server| (server.get("/readyz").status == 503).then_some(()));
+    assert_eq!(server.get("/healthz").status, 200);
+    assert_eq!(server.wait(Duration::from_secs(30)).code(), Some(0));
+    assert!(start.elapsed() >= Duration::from_secs(2), "it took {:?}", start.elapsed());
+}
+
+#[test]
+fn the_grace_is_kept_to_also_where_runs_are_requeued() {
+    for recovery in ["fail", "requeue"] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::new(SABIR, folder.path())
+            .variable("SABIR_SERVER_GRACE", "3s")
+            .variable("SABIR_RECOVERY_RUNNING", recovery);
+        let mut server = options.start();
+        let (_, _events) = start_run(&server, "slow 120 x");
+        let start = Instant::now();
+        server.terminate();
+        assert_eq!(server.wait(Duration::from_secs(30)).code(), Some(0));
+        // A second for a machine that has other things to do.
+        assert!(start.elapsed() < Duration::from_secs(4), "{recovery}: it took {:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn a_second_ctrl_c_ends_it_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", "1h").start();
+    let (_, _events) = start_run(&server, "slow 120 x");
+    server.signal("INT");
+    server.until("/readyz says that it stops", |server| (server.get("/readyz").status == 503).then_some(()));
+    server.signal("INT");
+    assert_eq!(server.wait(Duration::from_secs(30)).code(), Some(130));
+}
+
+#[test]
+fn without_a_terminal_a_hangup_stops_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let starter = folder.path().join("detached");
+    std::fs::write(&starter, format!("#!/bin/sh\nexec setsid '{SABIR}' \"$@\"\n")).unwrap();
+    std::fs::set_permissions(&starter, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let log = folder.path().join("log");
+    let options = Options::new(starter.to_str().unwrap(), folder.path());
+    let mut server = options.start_with(std::fs::File::create(&log).unwrap().into());
+    server.signal("HUP");
+    server.until("it says that nothing is reloaded", |_| {
+        std::fs::read_to_string(&log).unwrap().contains("nothing was reloaded").then_some(())
+    });
+    assert_eq!(server.get("/readyz").status, 200);
+    server.terminate();
+    assert_eq!(server.wait(Duration::from_secs(30)).code(), Some(0));
 }

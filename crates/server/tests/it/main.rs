@@ -59,7 +59,7 @@ async fn serve_with(change: impl FnOnce(ServerSettings) -> ServerSettings) -> Se
     let address = listeners.addresses()[0];
     let (closing, closed) = watch::channel(false);
     let app = App::new(engine, settings);
-    tokio::spawn(listeners.serve(app.clone(), closed, async {}, Duration::ZERO));
+    tokio::spawn(listeners.serve(app.clone(), closed, Duration::ZERO));
     Served { address, app, _closing: closing }
 }
 

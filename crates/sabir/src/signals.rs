@@ -1,0 +1,72 @@
+//! Signals: what asks a server to stop, and how urgently.
+//!
+//! SIGTERM and Ctrl-C ask to stop. SIGHUP means two things: to a program with a terminal, that its terminal has closed;
+//! to a service, that its configuration has changed.
+
+use std::fs::File;
+
+use anyhow::Context;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    Stop,
+    /// By Ctrl-C.
+    Interrupt,
+}
+
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    /// `None`: whoever started Sabir wants it to outlive the terminal, as `nohup` does.
+    hangup: Option<Signal>,
+    has_terminal: bool,
+}
+
+impl Signals {
+    pub fn new() -> anyhow::Result<Self> {
+        let hangup = match is_hangup_ignored() {
+            true => None,
+            false => Some(signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?),
+        };
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?,
+            interrupt: signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?,
+            hangup,
+            // Asked now: once it has closed, it cannot be opened any more.
+            has_terminal: File::open("/dev/tty").is_ok(),
+        })
+    }
+
+    pub async fn next(&mut self) -> Request {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return Request::Stop,
+                _ = self.interrupt.recv() => return Request::Interrupt,
+                () = received(&mut self.hangup) => {
+                    if self.has_terminal {
+                        return Request::Stop;
+                    }
+                    tracing::info!("SIGHUP: no setting can be changed while the server runs; nothing was reloaded");
+                }
+            }
+        }
+    }
+}
+
+async fn received(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether SIGHUP was already ignored when Sabir was started. Only Linux tells.
+fn is_hangup_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // SIGHUP is 1, the lowest bit.
+    ignored.is_some_and(|mask| mask & 1 == 1)
+}
