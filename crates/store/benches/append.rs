@@ -7,7 +7,7 @@ use sabir_model::{
     AgentId, Artifact, ArtifactId, Birth, Chunk, ContextId, Created, Event, Message, MessageId, Owner, Part, Role,
     State, Status, StatusChange, TaskId, Timestamp,
 };
-use sabir_store::{Append, Durability, MemoryStore, NewTask, SqliteStore, Store, Target};
+use sabir_store::{Append, Appended, Durability, MemoryStore, NewTask, SqliteStore, Store, StoreFuture, Target};
 
 fn main() {
     divan::main();
@@ -26,6 +26,36 @@ fn appends_for_a_killed_process(bencher: Bencher<'_, '_>, at_once: usize) {
     sqlite(bencher, at_once, Durability::Process);
 }
 
+/// As a send to an agent that must be stored first: the creation, then what the agent said.
+#[divan::bench(args = AT_ONCE)]
+fn appends_in_two_steps(bencher: Bencher<'_, '_>, at_once: usize) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = SqliteStore::open(&folder.path().join("bench.db"), Durability::Process).expect("a store");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let mut number = 0;
+    let events = events();
+    let events: Vec<&Event> = events.iter().collect();
+    bencher.counter(ItemsCount::new(at_once)).bench_local(|| {
+        let firsts: Vec<_> = (0..at_once)
+            .map(|_| {
+                number += 1;
+                create(&store, number, &events[..1])
+            })
+            .collect();
+        runtime.block_on(async {
+            let mut seconds = Vec::new();
+            for first in firsts {
+                let target = Target::Known(first.await.expect("it is stored").task);
+                let append = Append { target, events: &events[1..], after: 1, snapshot: None, beside: &[] };
+                seconds.push(store.append(append));
+            }
+            for second in seconds {
+                second.await.expect("it is stored");
+            }
+        });
+    });
+}
+
 #[divan::bench(args = AT_ONCE)]
 fn appends_in_memory(bencher: Bencher<'_, '_>, at_once: usize) {
     measure(bencher, at_once, &MemoryStore::new());
@@ -42,22 +72,11 @@ fn measure(bencher: Bencher<'_, '_>, at_once: usize, store: &dyn Store) {
     let mut number = 0;
     let events = events();
     let events: Vec<&Event> = events.iter().collect();
-    let (owner, agent) = (Owner::anonymous(), AgentId::parse("demo").expect("an id"));
     bencher.counter(ItemsCount::new(at_once)).bench_local(|| {
         let appends: Vec<_> = (0..at_once)
             .map(|_| {
                 number += 1;
-                let task = TaskId::parse(format!("task-{number}")).expect("an id");
-                let context = ContextId::parse(format!("context-{number}")).expect("an id");
-                let new =
-                    NewTask { owner: &owner, agent: &agent, task: &task, context: &context, born: Birth(1), key: None };
-                store.append(Append {
-                    target: Target::New(new),
-                    events: &events,
-                    after: 0,
-                    snapshot: None,
-                    beside: &[],
-                })
+                create(store, number, &events)
             })
             .collect();
         runtime.block_on(async {
@@ -66,6 +85,14 @@ fn measure(bencher: Bencher<'_, '_>, at_once: usize, store: &dyn Store) {
             }
         });
     });
+}
+
+fn create(store: &dyn Store, number: u32, events: &[&Event]) -> StoreFuture<'static, Appended> {
+    let (owner, agent) = (Owner::anonymous(), AgentId::parse("demo").expect("an id"));
+    let task = TaskId::parse(format!("task-{number}")).expect("an id");
+    let context = ContextId::parse(format!("context-{number}")).expect("an id");
+    let new = NewTask { owner: &owner, agent: &agent, task: &task, context: &context, born: Birth(1), key: None };
+    store.append(Append { target: Target::New(new), events, after: 0, snapshot: None, beside: &[] })
 }
 
 fn events() -> Vec<Event> {

@@ -85,6 +85,14 @@ fn start_with_many_waiting_tasks(bencher: Bencher<'_, '_>) {
     });
 }
 
+#[divan::bench(sample_count = 20)]
+fn opening_a_file(bencher: Bencher<'_, '_>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bench.db");
+    drop(SqliteStore::open(&path, Durability::Process).expect("a store"));
+    bencher.bench_local(|| SqliteStore::open(&path, Durability::Process).expect("a store"));
+}
+
 struct Files {
     store: SqliteStore,
     runtime: Runtime,

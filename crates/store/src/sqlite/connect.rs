@@ -29,9 +29,9 @@ pub struct Settings {
     pub max_bytes: Option<u64>,
 }
 
-/// Opens or creates the file, and changes nothing in it.
+/// Opens the file, which must be there, and changes nothing in it.
 pub(super) fn open(path: &Path) -> Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(PATIENCE)?;
     // Partial indexes make SQLite plan a statement anew for every value that is bound to it, in case the value fits one
@@ -75,8 +75,10 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     let conn = open(path)?;
     conn.pragma_update(None, "query_only", true)?;
     conn.pragma_update(None, "cache_size", -4 * 1024)?;
+    // With this and the first read it has every descriptor that it will ever need.
     conn.pragma_update(None, "temp_store", "memory")?;
     conn.set_prepared_statement_cache_capacity(32);
+    conn.query_row("SELECT count(*) FROM probe", (), |_| Ok(()))?;
     Ok(conn)
 }
 

@@ -1,9 +1,9 @@
 //! Connections for readers, and the threads they read on.
 //!
-//! A connection is opened when all others are busy, and kept for the next reader. Reads beyond the
-//! limit wait their turn: more threads than that would only fight over the same processors.
+//! All of them are opened at the start, so that a read needs no descriptor: a server that has run out of them can still
+//! answer. Reads beyond their number wait their turn; more threads would only fight over the same processors.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rusqlite::Connection;
@@ -15,16 +15,17 @@ use crate::{StoreError, StoreFuture};
 use super::connect;
 
 pub(super) struct Pool {
-    path: PathBuf,
+    /// As many as there are connections.
     places: Arc<Semaphore>,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Pool {
-    pub fn new(path: PathBuf) -> Self {
+    pub fn open(path: &Path) -> rusqlite::Result<Self> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let places = Arc::new(Semaphore::new((2 * processors).clamp(4, 32)));
-        Self { path, places, idle: Mutex::new(Vec::new()) }
+        let count = processors.clamp(LEAST, MOST);
+        let idle = (0..count).map(|_| connect::reader(path)).collect::<rusqlite::Result<_>>()?;
+        Ok(Self { places: Arc::new(Semaphore::new(count)), idle: Mutex::new(idle) })
     }
 
     /// Looks up a few rows, here and now: that is over sooner than another thread could be woken for it. `None` from
@@ -38,9 +39,7 @@ impl Pool {
         Box::pin(async move {
             // All readers are busy: then this one waits like any other.
             let Ok(place) = pool.places.clone().try_acquire_owned() else { return pool.read(read).await };
-            let mut conn = pool.take()?;
-            let seen = look(&mut conn);
-            pool.put_back(conn);
+            let seen = pool.lend(look);
             drop(place);
             match seen? {
                 Some(seen) => Ok(seen),
@@ -59,10 +58,7 @@ impl Pool {
             let place = pool.places.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
             let done = spawn_blocking(move || {
                 let _place = place;
-                let mut conn = pool.take()?;
-                let answer = read(&mut conn);
-                pool.put_back(conn);
-                answer
+                pool.lend(read)
             });
             done.await.map_err(|error| StoreError::Failed(error.into()))?
         })
@@ -74,19 +70,34 @@ impl Pool {
         self.idle().clear();
     }
 
-    fn take(&self) -> Result<Connection, StoreError> {
-        let idle = self.idle().pop();
-        Ok(idle.map_or_else(|| connect::reader(&self.path), Ok)?)
-    }
-
-    fn put_back(&self, conn: Connection) {
-        let mut idle = self.idle();
-        if !self.places.is_closed() {
-            idle.push(conn);
-        }
+    /// Whoever has a place gets a connection.
+    fn lend<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let conn = self.idle().pop().ok_or(StoreError::Closed)?;
+        let mut lent = Lent { pool: self, conn: Some(conn) };
+        let conn = lent.conn.as_mut().ok_or(StoreError::Closed)?;
+        read(conn)
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.idle.lock().expect("nobody panics with the connections in hand")
+    }
+}
+
+/// So many readers there are, at least and at most: one for each processor.
+const LEAST: usize = 4;
+const MOST: usize = 16;
+
+/// A connection that comes back whatever happens to its reader.
+struct Lent<'p> {
+    pool: &'p Pool,
+    conn: Option<Connection>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let mut idle = self.pool.idle();
+        if !self.pool.places.is_closed() {
+            idle.extend(self.conn.take());
+        }
     }
 }

@@ -51,6 +51,7 @@ impl SqliteStore {
         let say = |error| open::describe(&path, error);
         let beside = connect::checkpointer(&path, settings.durability).map_err(say)?;
         let (growth, checkpointer) = checkpoint::pair(&mut conn, beside).map_err(say)?;
+        let pool = Arc::new(Pool::open(&path).map_err(say)?);
         let queue = Arc::new(Queue::new());
         if sweep::has_leftovers(&conn).map_err(say)? {
             let _ = queue.push(Job::Tidy);
@@ -66,8 +67,7 @@ impl SqliteStore {
             spawn("store-checkpoint", Box::new(move || checkpointer.run(|| drop(moved.push(Job::LogMoved)))))?;
         let writer = spawn("store-writer", Box::new(move || writer::run(&conn, last_no, &jobs, growth, counter)))?;
         let running = Running { writer, checkpointer, lock };
-        let (pool, damages) = (Arc::new(Pool::new(path)), Arc::default());
-        Ok(Self { queue, pool, damages, commits, running: Mutex::new(Some(running)) })
+        Ok(Self { queue, pool, damages: Arc::default(), commits, running: Mutex::new(Some(running)) })
     }
 
     /// Stores what is queued, refuses what comes later, and frees the file. Blocks until that is done.

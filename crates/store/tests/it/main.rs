@@ -2,6 +2,7 @@
 
 mod contract;
 mod damage;
+mod descriptors;
 mod files;
 mod full;
 mod groups;
