@@ -19,8 +19,11 @@ pub enum StoreError {
     Full,
     #[error("the store is closed")]
     Closed,
-    #[error("the store failed")]
-    Failed(#[source] BoxError),
+    /// What was stored is not where it was any more. The text says what happened and what to do.
+    #[error("{0}")]
+    Lost(String),
+    #[error(transparent)]
+    Failed(BoxError),
 }
 
 /// What a caller is told of a store that failed.
@@ -29,9 +32,11 @@ impl From<StoreError> for Error {
         match error {
             StoreError::Full => Error::StoreFull,
             StoreError::Closed => Error::Stopping,
-            StoreError::Conflict | StoreError::Exists(_) | StoreError::Damaged { .. } | StoreError::Failed(_) => {
-                Error::internal(error)
-            }
+            StoreError::Conflict
+            | StoreError::Exists(_)
+            | StoreError::Damaged { .. }
+            | StoreError::Lost(_)
+            | StoreError::Failed(_) => Error::internal(error),
         }
     }
 }

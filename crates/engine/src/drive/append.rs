@@ -342,9 +342,11 @@ fn copy_of(error: &StoreError) -> Error {
     match error {
         StoreError::Full => Error::StoreFull,
         StoreError::Closed => Error::Stopping,
-        StoreError::Conflict | StoreError::Exists(_) | StoreError::Damaged { .. } | StoreError::Failed(_) => {
-            Error::internal(chain(error))
-        }
+        StoreError::Conflict
+        | StoreError::Exists(_)
+        | StoreError::Damaged { .. }
+        | StoreError::Lost(_)
+        | StoreError::Failed(_) => Error::internal(chain(error)),
     }
 }
 

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use rusqlite::{Connection, Result};
+use rusqlite::{Connection, Error, Result};
+
+use super::failure::is_unsynced;
 
 /// Pages in the log that are worth moving: 8 MiB.
 const WORTH_MOVING: u32 = 1024;
@@ -44,6 +46,8 @@ struct Log {
     /// Those of them that were moved by the last checkpoint.
     moved: AtomicU32,
     is_long: AtomicBool,
+    /// A sync has failed, here or there: see `failure::Trouble`.
+    is_unsynced: AtomicBool,
 }
 
 pub(super) fn pair(writer: &mut Connection, conn: Connection) -> Result<(Growth, Checkpointer)> {
@@ -82,6 +86,15 @@ impl Growth {
         self.log.pages.load(Ordering::Relaxed).saturating_sub(self.log.moved.load(Ordering::Relaxed)) >= BACKLOG
     }
 
+    /// Whether a sync has ever failed.
+    pub fn is_unsynced(&self) -> bool {
+        self.log.is_unsynced.load(Ordering::Relaxed)
+    }
+
+    pub fn note(&self, error: &Error) {
+        self.log.note(error);
+    }
+
     pub fn tell(&self) {
         // One that is told already will see the rest too.
         let _ = self.tell.try_send(());
@@ -90,6 +103,7 @@ impl Growth {
     /// Moves what the checkpointer has not moved yet, so that the next commit begins the log anew.
     pub fn move_rest(&self, conn: &Connection) {
         if let Err(error) = move_log(conn, "PASSIVE") {
+            self.log.note(&error);
             tracing::warn!(%error, "the write-ahead log cannot be moved into the database");
         }
     }
@@ -100,6 +114,7 @@ impl Checkpointer {
     pub fn run(self, done: impl Fn()) {
         while self.told.recv().is_ok() {
             if let Err(error) = self.advance() {
+                self.log.note(&error);
                 tracing::warn!(%error, "the write-ahead log cannot be moved into the database");
             }
             done();
@@ -124,6 +139,14 @@ impl Checkpointer {
             self.log.is_long.store(true, Ordering::Relaxed);
         }
         Ok(())
+    }
+}
+
+impl Log {
+    fn note(&self, error: &Error) {
+        if is_unsynced(error) {
+            self.is_unsynced.store(true, Ordering::Relaxed);
+        }
     }
 }
 

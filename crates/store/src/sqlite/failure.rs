@@ -43,17 +43,54 @@ impl From<Error> for StoreError {
     }
 }
 
-/// The same trouble, for each of several who have it.
-pub(super) fn share(error: &Error) -> StoreError {
-    if is_full(error) { StoreError::Full } else { StoreError::Failed(error.to_string().into()) }
+/// Why a transaction of the writer is not stored.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    Sqlite(Error),
+    /// The files are not those that were opened.
+    Lost(String),
+    /// A sync has failed before.
+    Unsynced,
 }
 
-/// The trouble is the disk's or the file's, not the one append's: trying each alone would not help.
-pub(super) fn concerns_all(error: &Error) -> bool {
-    !matches!(
-        error.sqlite_error_code(),
-        None | Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch)
-    )
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Trouble::Sqlite(error)
+    }
+}
+
+/// A failed sync. The system may have dropped what it could not write and call the next sync a success, so nothing that
+/// is stored from then on can be promised to anybody.
+const UNSYNCED: &str = "the disk failed to write what was stored (fsync); nothing is stored any more: \
+     check the disk and the system's log, then restart the server";
+
+impl Trouble {
+    /// The same, for each of several who have it.
+    pub fn share(&self) -> StoreError {
+        match self {
+            Trouble::Sqlite(error) if is_unsynced(error) => StoreError::Failed(UNSYNCED.into()),
+            Trouble::Sqlite(error) if is_full(error) => StoreError::Full,
+            Trouble::Sqlite(error) => StoreError::Failed(error.to_string().into()),
+            Trouble::Lost(reason) => StoreError::Lost(reason.clone()),
+            Trouble::Unsynced => StoreError::Failed(UNSYNCED.into()),
+        }
+    }
+
+    /// The trouble is the disk's or the file's, not the one append's: trying each alone would not help.
+    pub fn concerns_all(&self) -> bool {
+        match self {
+            Trouble::Sqlite(error) => !matches!(
+                error.sqlite_error_code(),
+                None | Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch)
+            ),
+            Trouble::Lost(_) | Trouble::Unsynced => true,
+        }
+    }
+}
+
+/// The system could not say that what was written is on the disk.
+pub(super) fn is_unsynced(error: &Error) -> bool {
+    matches!(extended_code(error), Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
 }
 
 /// An equal row is there already.
@@ -68,8 +105,6 @@ fn is_full(error: &Error) -> bool {
         Some(
             ffi::SQLITE_FULL
                 | ffi::SQLITE_IOERR_WRITE
-                | ffi::SQLITE_IOERR_FSYNC
-                | ffi::SQLITE_IOERR_DIR_FSYNC
                 | ffi::SQLITE_IOERR_TRUNCATE
                 | ffi::SQLITE_IOERR_SHMOPEN
                 | ffi::SQLITE_IOERR_SHMSIZE
@@ -80,4 +115,27 @@ fn is_full(error: &Error) -> bool {
 
 fn extended_code(error: &Error) -> Option<i32> {
     error.sqlite_error().map(|error| error.extended_code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_writer_says_of_trouble() {
+        let sqlite = |code| Trouble::Sqlite(Error::SqliteFailure(ffi::Error::new(code), None));
+        for (trouble, expected) in [
+            (sqlite(ffi::SQLITE_FULL), "the disk or the quota is full"),
+            (sqlite(ffi::SQLITE_IOERR_WRITE), "the disk or the quota is full"),
+            (sqlite(ffi::SQLITE_IOERR_SHMSIZE), "the disk or the quota is full"),
+            (sqlite(ffi::SQLITE_IOERR_FSYNC), UNSYNCED),
+            (sqlite(ffi::SQLITE_IOERR_DIR_FSYNC), UNSYNCED),
+            (Trouble::Unsynced, UNSYNCED),
+            (sqlite(ffi::SQLITE_BUSY), "Error code 5: database is locked"),
+            (Trouble::Lost("it is gone".into()), "it is gone"),
+        ] {
+            assert!(trouble.concerns_all(), "{trouble:?}");
+            assert_eq!(trouble.share().to_string(), expected, "{trouble:?}");
+        }
+    }
 }

@@ -5,8 +5,8 @@
 //! SQLite's own locks are of another kind and do not meet it; but closing any descriptor of the file would
 //! drop those, so this one is closed after the last connection.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::ErrorKind;
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -32,6 +32,11 @@ impl Lock {
                 Err(OpenError::Other { path: path.into(), reason: format!("it cannot be locked: {error}") })
             }
         }
+    }
+
+    /// Of the file that is locked, whatever its name leads to by now.
+    pub fn metadata(&self) -> io::Result<Metadata> {
+        self.file.metadata()
     }
 }
 

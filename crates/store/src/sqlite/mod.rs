@@ -10,6 +10,7 @@ mod rows;
 mod schema;
 
 mod connect;
+mod identity;
 mod lock;
 mod open;
 

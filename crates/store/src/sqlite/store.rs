@@ -17,6 +17,7 @@ use crate::{
 };
 
 use super::connect::{self, Durability, Settings};
+use super::identity::Identity;
 use super::lock::Lock;
 use super::pool::Pool;
 use super::queue::Queue;
@@ -52,6 +53,10 @@ impl SqliteStore {
         let beside = connect::checkpointer(&path, settings.durability).map_err(say)?;
         let (growth, checkpointer) = checkpoint::pair(&mut conn, beside).map_err(say)?;
         let pool = Arc::new(Pool::open(&path).map_err(say)?);
+        let other = |reason: String| OpenError::Other { path: path.clone(), reason };
+        let identity = Identity::new(&path, &lock).map_err(|error| other(error.to_string()))?;
+        // It may have been replaced between the lock and the connections.
+        identity.check().map_err(other)?;
         let queue = Arc::new(Queue::new());
         if sweep::has_leftovers(&conn).map_err(say)? {
             let _ = queue.push(Job::Tidy);
@@ -60,12 +65,13 @@ impl SqliteStore {
         let (jobs, counter, moved) = (queue.clone(), commits.clone(), queue.clone());
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             let spawned = thread::Builder::new().name(name.into()).spawn(work);
-            spawned.map_err(|error| OpenError::Other { path: path.clone(), reason: error.to_string() })
+            spawned.map_err(|error| other(error.to_string()))
         };
         // In this order: the checkpointer ends when no writer comes.
         let checkpointer =
             spawn("store-checkpoint", Box::new(move || checkpointer.run(|| drop(moved.push(Job::LogMoved)))))?;
-        let writer = spawn("store-writer", Box::new(move || writer::run(&conn, last_no, &jobs, growth, counter)))?;
+        let writer =
+            spawn("store-writer", Box::new(move || writer::run(&conn, last_no, &jobs, growth, identity, counter)))?;
         let running = Running { writer, checkpointer, lock };
         Ok(Self { queue, pool, damages: Arc::default(), commits, running: Mutex::new(Some(running)) })
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, Error, Statement};
+use rusqlite::{Connection, Statement};
 use tokio::sync::oneshot;
 
 use crate::encode::Encoded;
@@ -15,7 +15,8 @@ use crate::{Appended, Retention, StoreError, Swept, TaskNo};
 
 use super::append::{Appender, Refused};
 use super::checkpoint::Growth;
-use super::failure::{concerns_all, share};
+use super::failure::Trouble;
+use super::identity::Identity;
 use super::queue::Queue;
 use super::sweep::{sweep, tidy};
 
@@ -39,9 +40,16 @@ const MOST_PATIENCE: Duration = Duration::from_millis(1);
 type Group = Vec<(Box<Encoded>, Reply<Appended>)>;
 
 /// Works until the queue is closed and empty.
-pub(super) fn run(conn: &Connection, last_no: TaskNo, queue: &Queue<Job>, growth: Growth, commits: Arc<AtomicU64>) {
+pub(super) fn run(
+    conn: &Connection,
+    last_no: TaskNo,
+    queue: &Queue<Job>,
+    growth: Growth,
+    identity: Identity,
+    commits: Arc<AtomicU64>,
+) {
     let _closing = Closing(queue);
-    let mut writer = match Writer::new(conn, last_no, growth, commits) {
+    let mut writer = match Writer::new(conn, last_no, growth, identity, commits) {
         Ok(writer) => writer,
         Err(error) => return tracing::error!(%error, "the database cannot be written"),
     };
@@ -75,6 +83,9 @@ struct Writer<'c> {
     commit: Statement<'c>,
     appender: Appender<'c>,
     growth: Growth,
+    identity: Identity,
+    /// The files were not the right ones when they were looked at last.
+    is_lost: bool,
     commits: Arc<AtomicU64>,
     /// Sweeps that pause until the log is moved.
     paused: Vec<Job>,
@@ -83,13 +94,21 @@ struct Writer<'c> {
 }
 
 impl<'c> Writer<'c> {
-    fn new(conn: &'c Connection, last_no: TaskNo, growth: Growth, commits: Arc<AtomicU64>) -> rusqlite::Result<Self> {
+    fn new(
+        conn: &'c Connection,
+        last_no: TaskNo,
+        growth: Growth,
+        identity: Identity,
+        commits: Arc<AtomicU64>,
+    ) -> rusqlite::Result<Self> {
         Ok(Self {
             conn,
             begin: conn.prepare("BEGIN IMMEDIATE")?,
             commit: conn.prepare("COMMIT")?,
             appender: Appender::new(conn, last_no)?,
             growth,
+            identity,
+            is_lost: false,
             commits,
             paused: Vec::new(),
             is_failing: false,
@@ -129,7 +148,7 @@ impl<'c> Writer<'c> {
             }
             Job::Check(reply) => {
                 let conn = self.conn;
-                answer(reply, self.transact(|_| probe(conn).map_err(StoreError::from)));
+                answer(reply, self.transact(|_| probe(conn)).map_err(|trouble| trouble.share()));
                 self.growth.grew(self.conn);
             }
         }
@@ -139,13 +158,15 @@ impl<'c> Writer<'c> {
         let conn = self.conn;
         match slice {
             Job::Sweep(retention, reply) => {
-                answer(reply, self.transact(|_| sweep(conn, retention).map_err(StoreError::from)));
+                answer(reply, self.transact(|_| sweep(conn, retention)).map_err(|trouble| trouble.share()));
             }
             Job::Tidy => match self.transact(|_| tidy(conn)) {
                 Ok(true) => {}
                 // The rest comes behind what is queued meanwhile. A closed queue leaves it to the next start.
                 Ok(false) => drop(queue.push(Job::Tidy)),
-                Err(error) => tracing::warn!(%error, "cannot delete what is left of old tasks"),
+                Err(trouble) => {
+                    tracing::warn!(error = %trouble.share(), "cannot delete what is left of old tasks");
+                }
             },
             Job::Append(..) | Job::LogMoved | Job::Check(_) => {}
         }
@@ -164,17 +185,18 @@ impl<'c> Writer<'c> {
                 self.growth.grew(self.conn);
             }
             // One of them spoiled the transaction. Which one shows when each has its own.
-            Err(error) if group.len() > 1 && !concerns_all(&error) => {
+            Err(trouble) if group.len() > 1 && !trouble.concerns_all() => {
                 for one in group {
                     self.append_group(vec![one]);
                 }
             }
-            Err(error) => {
+            Err(trouble) => {
                 if !std::mem::replace(&mut self.is_failing, true) {
-                    tracing::error!(%error, file = self.conn.path(), "cannot store anything; will say so when it works again");
+                    let (error, file) = (trouble.share(), self.conn.path());
+                    tracing::error!(%error, file, "cannot store anything; will say so when it works again");
                 }
                 for (_, reply) in group {
-                    answer(reply, Err(share(&error)));
+                    answer(reply, Err(trouble.share()));
                 }
             }
         }
@@ -183,7 +205,7 @@ impl<'c> Writer<'c> {
     fn append_together<'a>(
         &mut self,
         appends: impl ExactSizeIterator<Item = &'a Encoded>,
-    ) -> Result<Vec<Result<Appended, StoreError>>, Error> {
+    ) -> Result<Vec<Result<Appended, StoreError>>, Trouble> {
         self.transact(|appender| {
             let mut answers = Vec::with_capacity(appends.len());
             for append in appends {
@@ -197,19 +219,34 @@ impl<'c> Writer<'c> {
         })
     }
 
-    fn transact<T, E: From<Error>>(&mut self, work: impl FnOnce(&mut Appender<'c>) -> Result<T, E>) -> Result<T, E> {
-        let done = self.commit_after(work);
-        match &done {
-            Ok(_) => drop(self.commits.fetch_add(1, Ordering::Relaxed)),
-            Err(_) => self.roll_back(),
+    /// Commits what `work` does. Nobody may be told of it where this fails, whatever is in the file.
+    fn transact<T>(&mut self, work: impl FnOnce(&mut Appender<'c>) -> rusqlite::Result<T>) -> Result<T, Trouble> {
+        if self.growth.is_unsynced() {
+            return Err(Trouble::Unsynced);
         }
-        done
+        if self.is_lost {
+            self.look_for_files()?;
+        }
+        let done = match self.commit_after(work) {
+            Ok(done) => done,
+            Err(error) => {
+                self.growth.note(&error);
+                self.roll_back();
+                return Err(error.into());
+            }
+        };
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.look_for_files()?;
+        Ok(done)
     }
 
-    fn commit_after<T, E: From<Error>>(
-        &mut self,
-        work: impl FnOnce(&mut Appender<'c>) -> Result<T, E>,
-    ) -> Result<T, E> {
+    fn look_for_files(&mut self) -> Result<(), Trouble> {
+        let found = self.identity.check();
+        self.is_lost = found.is_err();
+        found.map_err(Trouble::Lost)
+    }
+
+    fn commit_after<T>(&mut self, work: impl FnOnce(&mut Appender<'c>) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
         self.begin.execute(())?;
         let done = work(&mut self.appender)?;
         self.appender.tallies.write()?;
@@ -226,7 +263,9 @@ impl<'c> Writer<'c> {
             tracing::error!(%error, "a transaction cannot be rolled back");
         }
         // On a full disk the log may have room of its own, once it can begin anew.
-        self.growth.move_rest(self.conn);
+        if !self.growth.is_unsynced() {
+            self.growth.move_rest(self.conn);
+        }
     }
 }
 
@@ -240,4 +279,35 @@ fn probe(conn: &Connection) -> rusqlite::Result<()> {
 /// A caller who went away does not need the answer.
 fn answer<T>(reply: Reply<T>, result: Result<T, StoreError>) {
     let _ = reply.send(result);
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{Error, ffi};
+
+    use super::super::{checkpoint, connect, open, pool::Pool};
+    use super::*;
+    use crate::Settings;
+
+    /// What the system cannot write it may forget, and then it calls the next sync a success.
+    #[test]
+    fn after_a_failed_sync_nothing_is_stored_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings::default();
+        let opened = open::open(&folder.path().join("sabir.db"), &settings).unwrap();
+        let (mut conn, path) = (opened.conn, opened.path);
+        let beside = connect::checkpointer(&path, settings.durability).unwrap();
+        let (growth, _checkpointer) = checkpoint::pair(&mut conn, beside).unwrap();
+        let _pool = Pool::open(&path).unwrap();
+        let identity = Identity::new(&path, &opened.lock).unwrap();
+        let commits = Arc::new(AtomicU64::new(0));
+        let mut writer = Writer::new(&conn, opened.last_no, growth, identity, commits.clone()).unwrap();
+
+        writer.transact(|_| probe(&conn)).unwrap();
+        let failed =
+            |_: &mut Appender<'_>| Err::<(), _>(Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_FSYNC), None));
+        assert!(matches!(writer.transact(failed), Err(Trouble::Sqlite(_))));
+        assert!(matches!(writer.transact(|_| probe(&conn)), Err(Trouble::Unsynced)));
+        assert_eq!(commits.load(Ordering::Relaxed), 1);
+    }
 }

@@ -8,5 +8,6 @@ mod full;
 mod groups;
 mod limits;
 mod older;
+mod replaced;
 mod sweep;
 mod twins;

@@ -212,6 +212,7 @@ pub fn say(answer: Result<Appended, StoreError>) -> String {
         Err(StoreError::Full) => "full".into(),
         Err(StoreError::Closed) => "closed".into(),
         Err(StoreError::Damaged { task, .. }) => format!("damaged: {task}"),
+        Err(StoreError::Lost(_)) => "lost".into(),
         Err(StoreError::Failed(_)) => "failed".into(),
     }
 }
