@@ -11,7 +11,7 @@ use sabir_testkit::faulty::FaultyStore;
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::time::{sleep, timeout};
 
-use crate::desk::{Desk, at_once, drain, echo, endless, hosted, text, to};
+use crate::desk::{Desk, at_once, echo, endless, hosted, text, to};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
