@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use sabir_model::{Error, Event, Message, Run, State};
 use sabir_store::{Pending, StoreError, TaskNo, TaskRow};
+use tokio::sync::mpsc;
 
-use crate::drive::{self, Assignment, Start, failure};
+use crate::drive::{self, Assignment, Control, Start, failure};
 use crate::engine::{Engine, Recovery};
+use crate::feed::Lease;
 use crate::topic::TopicKey;
 use crate::turn::Outcome;
 
@@ -52,24 +54,32 @@ impl Engine {
         Ok(())
     }
 
-    /// The driver of a task crashed: the same as after a restart, for this one task.
-    pub(crate) async fn recover_after_crash(&self, key: TopicKey, attempts: u32, cancel_requested: bool) {
-        let recovered = async {
-            let row = self.core.store.find(&key.owner, Some(&key.agent), &key.task).await?;
-            let Some(row) = row.filter(|row| !row.state.is_terminal()) else { return Ok(()) };
-            let inbox = self.core.store.inbox(row.no).await?;
-            let pending = Pending { row, inbox, cancel_requested, attempts, damage: None };
-            let plan = match self.plan(&pending) {
-                Plan::Settle(Outcome::Failed(_)) => {
-                    Plan::Settle(failure("interrupted: the server had an internal error"))
-                }
-                plan => plan,
-            };
-            self.carry_out(plan, pending).await
-        };
-        if let Err(error) = recovered.await {
-            tracing::error!(task = %key.task, error = causes(&error), "cannot settle a task whose driver crashed");
+    /// What becomes of a task whose driver crashed: the same as after a restart, for this one task. `None`: it is at rest.
+    pub(crate) async fn start_after_crash(
+        &self,
+        lease: &Lease,
+        attempts: u32,
+        cancel_requested: bool,
+    ) -> Result<Option<Start>, Error> {
+        let key = &lease.key;
+        let row = self.core.store.find(&key.owner, Some(&key.agent), &key.task).await?;
+        let Some(row) = row else { return Ok(None) };
+        lease.reload(&*self.core.store, row.no).await?;
+        if row.state.is_terminal() {
+            return Ok(None);
         }
+        let inbox = self.core.store.inbox(row.no).await?;
+        let pending = Pending { row, inbox, cancel_requested, attempts, damage: None };
+        let runs = attempts.max(1);
+        let plan = match self.plan(&pending) {
+            // Also a task that had not begun: whatever crashes its driver must not do so for ever.
+            Plan::Run { .. } if runs < MAX_RUNS => Plan::Run { attempts: runs + 1 },
+            Plan::Run { .. } | Plan::Settle(Outcome::Failed(_)) => {
+                Plan::Settle(failure("interrupted: the server had an internal error"))
+            }
+            plan => plan,
+        };
+        Ok(self.start_of(plan, pending).await?)
     }
 
     fn plan(&self, pending: &Pending) -> Plan {
@@ -103,19 +113,28 @@ impl Engine {
     }
 
     async fn carry_out(&self, plan: Plan, pending: Pending) -> Result<(), Error> {
+        let row = &pending.row;
+        let key = TopicKey { owner: row.owner.clone(), agent: row.agent.clone(), task: row.task.clone() };
+        match self.start_of(plan, pending).await? {
+            Some(start) => self.take_up(key, start).await,
+            None => Ok(()),
+        }
+    }
+
+    /// What a driver begins with to carry out this plan. `None`: nobody needs to do anything.
+    async fn start_of(&self, plan: Plan, pending: Pending) -> Result<Option<Start>, StoreError> {
         let Pending { row, inbox, .. } = pending;
         let inbox: Vec<Arc<Message>> = inbox.into_iter().map(Arc::new).collect();
-        let start = match plan {
-            Plan::KeepWaiting => return Ok(()),
+        Ok(Some(match plan {
+            Plan::KeepWaiting => return Ok(None),
             Plan::Settle(outcome) => Start::Settle { outcome, inbox },
             Plan::Run { attempts } if row.state.is_waiting() => Start::Again { first: None, inbox, attempts },
             Plan::Run { attempts } => match self.turn_message(&row).await {
                 Ok(first) => Start::Again { first, inbox, attempts },
                 Err(StoreError::Damaged { .. }) => Start::Settle { outcome: failure(DAMAGED), inbox },
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             },
-        };
-        self.take_up(TopicKey { owner: row.owner, agent: row.agent, task: row.task }, start).await
+        }))
     }
 
     /// The message that began the present turn. An agent that resumes goes on with the newest one; any
@@ -151,11 +170,25 @@ impl Engine {
     }
 
     async fn take_up(&self, key: TopicKey, start: Start) -> Result<(), Error> {
-        let lease = self.core.feed.open(key.clone());
+        let lease = self.core.feed.open(key);
         if !lease.load(&*self.core.store).await? {
-            return Err(Error::TaskNotFound(key.task));
+            return Err(Error::TaskNotFound(lease.key.task.clone()));
         }
-        let Ok(control) = lease.take() else { return Ok(()) };
+        match lease.take() {
+            Ok(control) => self.drive_again(lease, control, start),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Hands the task of a driver that has crashed to the next one, with nobody in between.
+    pub(crate) fn replace_driver(&self, lease: &Lease, start: Start) {
+        let control = lease.replace_driver();
+        if let Err(error) = self.drive_again(self.core.feed.open(lease.key.clone()), control, start) {
+            tracing::error!(task = %lease.key.task, error = causes(&error), "cannot settle a task whose driver crashed");
+        }
+    }
+
+    fn drive_again(&self, lease: Lease, control: mpsc::UnboundedReceiver<Control>, start: Start) -> Result<(), Error> {
         let start = match start {
             // It is not settled in its row, so this is how the store shows a log that cannot be read.
             Start::Again { inbox, .. } if lease.look(|task| task.status.state.is_terminal()) == Some(true) => {
@@ -164,16 +197,19 @@ impl Engine {
             start => start,
         };
         lease.expect_more();
-        let agency = match self.agency(Some(&key.agent)) {
+        // Where the agent is gone, the task only ends; any agency will do.
+        let agency = match self.agency(Some(&lease.key.agent)).or_else(|_| self.agency(None)) {
             Ok(agency) => agency,
-            // It only ends the task; any agency will do.
-            Err(_) => self.agency(None)?,
+            Err(error) => {
+                lease.release(None);
+                return Err(error);
+            }
         };
-        let room = match &start {
-            Start::Settle { .. } | Start::Cancel => None,
-            Start::Create { .. } | Start::Deliver { .. } | Start::Again { .. } => {
-                let context = lease.look(|task| task.context.clone()).ok_or(Error::TaskNotFound(key.task))?;
-                Some(agency.schedule.enter_again((key.owner, context)))
+        let context = lease.look(|task| task.context.clone());
+        let room = match (&start, context) {
+            (Start::Settle { .. } | Start::Cancel, _) | (_, None) => None,
+            (Start::Create { .. } | Start::Deliver { .. } | Start::Again { .. }, Some(context)) => {
+                Some(agency.schedule.enter_again((lease.key.owner.clone(), context)))
             }
         };
         drive::start(&self.core, agency, Assignment { lease, control, start, room, tickets: Vec::new(), done: None });

@@ -185,6 +185,8 @@ impl State {
     /// The next one in line of a context that is free.
     fn advance(&mut self, context: ContextKey) {
         let Some(line) = self.contexts.get_mut(&context) else { return };
+        // The run that had asked is over, also when it crashed and could not say so.
+        line.parked = None;
         while let Some(next) = line.waiters.pop_front() {
             if next.standing.load(Ordering::Relaxed) == GONE {
                 self.gone -= 1;

@@ -125,6 +125,25 @@ impl Topic {
         }
     }
 
+    /// Brings in again what the store knows: after a crash, what is stored may not have been shown. Readers get the
+    /// missing events from the store.
+    pub(crate) async fn reload(&self, store: &dyn Store, no: TaskNo) -> Result<(), StoreError> {
+        let Some(task) = store.load(no).await? else { return Ok(()) };
+        let seq = task.seq;
+        {
+            let mut held = lock(&self.held);
+            held.no = Some(no);
+            held.weight = task_weight(&task);
+            held.log_weight = held.weight;
+            held.task = Some(Arc::new(task));
+            held.tail.clear();
+            held.tail_weight = 0;
+        }
+        let _ = self.loaded.set(());
+        self.mark.modify(|mark| mark.seq = seq);
+        Ok(())
+    }
+
     /// The task as of its last stored event.
     pub(crate) fn task(&self) -> Option<Arc<Task>> {
         lock(&self.held).task.clone()
@@ -237,9 +256,17 @@ impl Topic {
         held.standing = standing;
     }
 
+    /// Takes the task from a driver that has crashed, for the next one.
+    pub(crate) fn replace_driver(&self) -> mpsc::UnboundedReceiver<Control> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut held = lock(&self.held);
+        held.driver = Some(sender);
+        held.standing = None;
+        receiver
+    }
+
     /// The task will not come to be, because its first append failed, or its log is somebody else's.
     pub(crate) fn abandon(&self) {
-        self.release(None);
         self.mark.modify(|mark| mark.rest = Rest::Finished);
     }
 

@@ -208,8 +208,7 @@ impl Driver {
             Err(error @ (StoreError::Conflict | StoreError::Exists(_) | StoreError::Closed)) => {
                 tracing::error!(task = %self.lease.key.task, %error, "the run has lost its task and stops");
                 self.let_go = Some(LetGo::LogLost);
-                // Whoever waits for this run waits in vain.
-                self.lease.abandon();
+                self.abandon();
                 for ack in storing.append.acks {
                     let _ = ack.done.send(Err(copy_of(&error)));
                 }
@@ -271,11 +270,25 @@ impl Driver {
         self.answer_question();
     }
 
+    /// After a crash: waits for the append that is under way, since the store may keep it although nobody listens. Its
+    /// events are not shown from here; the next driver reads them from the store.
+    pub(super) async fn finish_append(&mut self) {
+        let Some(Storing { append, attempt: Attempt::Running(under_way), .. }) = self.storing.take() else { return };
+        let Ok(appended) = under_way.await else { return };
+        self.no = Some(appended.task);
+        for ticket in &self.tickets {
+            ticket.land(&self.lease.key);
+        }
+        for ack in append.acks {
+            let _ = ack.done.send(ack.answer);
+        }
+    }
+
     /// What this driver began with cannot be stored: the task never came to be, or rests as before.
     fn take_back(&mut self, error: &StoreError, append: PendingAppend) {
         self.let_go = Some(LetGo::NeverStored);
         match self.first_append {
-            FirstAppend::Birth(_) => self.lease.abandon(),
+            FirstAppend::Birth(_) => self.abandon(),
             FirstAppend::Wake | FirstAppend::Done => self.lease.rest_as_before(),
         }
         for ack in append.acks.into_iter().chain(std::mem::take(&mut self.pending.acks)) {
@@ -351,7 +364,7 @@ fn copy_of(error: &StoreError) -> Error {
 }
 
 /// The error with its causes: what an operator needs to see.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

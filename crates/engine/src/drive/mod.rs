@@ -91,6 +91,8 @@ pub(crate) struct Driver {
     is_settling: bool,
     /// The store refused this task's events for so long that only its failure is left to be stored.
     has_given_up: bool,
+    /// Another driver may have the task now.
+    is_given_back: bool,
     let_go: Option<LetGo>,
 }
 
@@ -134,11 +136,13 @@ pub(crate) fn start(core: &Arc<Core>, agency: &Arc<Agency>, assignment: Assignme
     let (mut driver, first, room) = Driver::new(core, agency, assignment);
     let running = core.running.enter();
     tokio::spawn(async move {
-        let driven = AssertUnwindSafe(driver.drive(first, room)).catch_unwind().await;
-        if driven.is_err() {
-            driver.settle_after_panic().await;
-        } else {
-            driver.release();
+        match AssertUnwindSafe(driver.drive(first, room)).catch_unwind().await {
+            Ok(()) => driver.release(),
+            Err(_) => {
+                if AssertUnwindSafe(driver.settle_after_panic()).catch_unwind().await.is_err() {
+                    driver.leave_unsettled("the server had an internal error");
+                }
+            }
         }
         drop(running);
     });
@@ -265,33 +269,64 @@ impl Driver {
         self.pending.push(Arc::new(LogEntry::new(self.standing.seq, event)));
     }
 
-    /// The driver itself has crashed: a defect, and no reason for its task to stay without an end.
+    /// The driver itself has crashed: a defect, and no reason for its task to stay without an end. It keeps the task
+    /// until another driver takes over, so that no caller comes in between.
     async fn settle_after_panic(&mut self) {
         tracing::error!(task = %self.lease.key.task, agent = %self.lease.key.agent, "the driver of a task crashed");
-        let (engine, key) = (Engine { core: self.core.clone() }, self.lease.key.clone());
+        let engine = Engine { core: self.core.clone() };
         let was_canceled = !self.cancels.is_empty();
         self.cancels.clear();
         self.permit = None;
         self.turn = None;
-        (self.pending, self.storing) = (PendingAppend::default(), None);
+        self.pending = PendingAppend::default();
+        self.finish_append().await;
         if self.no.is_none() {
-            return self.lease.abandon();
+            return self.abandon();
         }
-        self.lease.release(None);
-        engine.recover_after_crash(key, self.attempts, was_canceled).await;
+        match engine.start_after_crash(&self.lease, self.attempts, was_canceled).await {
+            Ok(Some(start)) => {
+                self.is_given_back = true;
+                engine.replace_driver(&self.lease, start);
+            }
+            Ok(None) => {
+                self.give_back(None);
+                self.lease.rest_as_before();
+            }
+            Err(error) => self.leave_unsettled(&append::chain(&error)),
+        }
+    }
+
+    /// Nothing more can be done for the task before the next start. Whoever waits for it is told why.
+    fn leave_unsettled(&mut self, cause: &str) {
+        tracing::error!(task = %self.lease.key.task, cause, "cannot settle a task whose driver crashed");
+        self.give_back(None);
+        self.lease.break_off(cause);
     }
 
     fn release(&mut self) {
         let standing = std::mem::replace(&mut self.standing, Standing::new(self.lease.key.task.clone()));
         let is_stored = standing.seq == self.stored && self.let_go.is_none();
-        self.lease.release(is_stored.then_some(standing));
+        self.give_back(is_stored.then_some(standing));
         self.core.warm.keep(&self.core.feed, &self.lease);
+    }
+
+    /// Gives the task back, once: from then on it may have another driver, which must not lose it by this one.
+    fn give_back(&mut self, standing: Option<Standing>) {
+        if !std::mem::replace(&mut self.is_given_back, true) {
+            self.lease.release(standing);
+        }
+    }
+
+    /// The task will not come to be, or its log is somebody else's. Whoever waits for this driver waits in vain.
+    fn abandon(&mut self) {
+        self.give_back(None);
+        self.lease.abandon();
     }
 }
 
 /// A driver that is dropped without a word, because its runtime ends, leaves a task that nobody has.
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.lease.release(None);
+        self.give_back(None);
     }
 }

@@ -127,6 +127,7 @@ impl Driver {
             attempts: 0,
             is_settling: false,
             has_given_up: false,
+            is_given_back: false,
             let_go: None,
         });
         let first = driver.put_down(start, matches!(room, Some(Room::Now(_))));

@@ -12,6 +12,7 @@ mod listing;
 mod naming;
 mod questions;
 mod recovering;
+mod review;
 mod scheduling;
 mod sending;
 mod stopping;
