@@ -21,7 +21,7 @@ impl Engine {
         key: TopicKey,
         send: &sabir_model::Send,
         message: Arc<Message>,
-        mut tickets: Vec<Ticket>,
+        tickets: Vec<Arc<Ticket>>,
     ) -> Result<Sent, Error> {
         let mut message = Message::clone(&message);
         message.request_metadata = send.metadata.clone();
@@ -53,11 +53,9 @@ impl Engine {
             match lease.take() {
                 Err(driver) => {
                     let (message, key) = (message.clone(), send.idempotency.clone());
-                    let delivered = Delivered { message, key, tickets: std::mem::take(&mut tickets), done };
-                    if let Err(unsent) = driver.send(Control::Deliver(Box::new(delivered))) {
-                        if let Control::Deliver(unheard) = unsent.0 {
-                            tickets = unheard.tickets;
-                        }
+                    // Kept here too: a driver that lets go drops them, and the message is still under way.
+                    let delivered = Delivered { message, key, tickets: tickets.clone(), done };
+                    if driver.send(Control::Deliver(Box::new(delivered))).is_err() {
                         tokio::task::yield_now().await;
                         continue;
                     }
@@ -83,7 +81,7 @@ impl Engine {
                     }
                     lease.expect_more();
                     let start = Start::Deliver { message: message.clone(), key: send.idempotency.clone() };
-                    let tickets = std::mem::take(&mut tickets);
+                    let tickets = tickets.clone();
                     let assignment = Assignment { lease, control, start, room: Some(room), tickets, done: Some(done) };
                     drive::start(&self.core, agency, assignment);
                 }

@@ -17,7 +17,7 @@ impl Engine {
         agent: &AgentId,
         send: &sabir_model::Send,
         message: &Arc<Message>,
-        tickets: &mut Vec<Ticket>,
+        tickets: &mut Vec<Arc<Ticket>>,
     ) -> Result<Option<Sent>, Error> {
         let (owner, flights) = (&caller.owner, &self.core.flights);
         // Where the first comes to nothing, the next one is the first, and the others join that.
@@ -25,7 +25,7 @@ impl Engine {
             tickets.clear();
             if let Some(key) = &send.idempotency {
                 match flights.by_key(owner, agent, key, message) {
-                    Boarding::First(ticket) => tickets.push(ticket),
+                    Boarding::First(ticket) => tickets.push(Arc::new(ticket)),
                     Boarding::Joined(flight) => match self.join_flight(&flight).await? {
                         Some(sent) => return Ok(Some(sent)),
                         None => {
@@ -44,7 +44,7 @@ impl Engine {
                 }
             }
             match flights.by_message(owner, agent, message) {
-                Boarding::First(ticket) => tickets.push(ticket),
+                Boarding::First(ticket) => tickets.push(Arc::new(ticket)),
                 Boarding::Joined(flight) => match self.join_flight(&flight).await? {
                     Some(sent) => return Ok(Some(sent)),
                     None => {

@@ -199,7 +199,7 @@ impl Engine {
         message: &Message,
         named: Option<TaskId>,
         context: ContextId,
-        tickets: Vec<Ticket>,
+        tickets: Vec<Arc<Ticket>>,
     ) -> Result<Creation, Error> {
         if *self.core.stopping.borrow() {
             return Err(Error::Stopping);

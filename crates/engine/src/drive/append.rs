@@ -21,6 +21,7 @@ use super::outcome::failure;
 use super::start::FirstAppend;
 use super::{Done, Driver, InboxRow, LetGo, journal};
 use crate::LogEntry;
+use crate::flight::Ticket;
 use crate::topic::{Snapshot, rest_of};
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
@@ -47,6 +48,8 @@ pub(super) struct PendingAppend {
 /// A caller who waits until the append is stored.
 pub(super) struct Ack {
     done: Done,
+    /// Sends that join this one land when it is stored.
+    tickets: Vec<Arc<Ticket>>,
     /// What the caller is told then.
     answer: Result<(), Error>,
     subject: AckSubject,
@@ -62,20 +65,25 @@ enum AckSubject {
 }
 
 impl Ack {
-    pub(super) fn plain(done: Done) -> Self {
-        Self { done, answer: Ok(()), subject: AckSubject::Plain }
+    pub(super) fn plain(done: Done, tickets: Vec<Arc<Ticket>>) -> Self {
+        Self { done, tickets, answer: Ok(()), subject: AckSubject::Plain }
     }
 
     pub(super) fn cancel(done: Done) -> Self {
-        Self { subject: AckSubject::Notice, ..Self::plain(done) }
+        Self { subject: AckSubject::Notice, ..Self::plain(done, Vec::new()) }
     }
 
     pub(super) fn refusal(done: Done, refusal: Error) -> Self {
-        Self { answer: Err(refusal), subject: AckSubject::Notice, ..Self::plain(done) }
+        Self { answer: Err(refusal), subject: AckSubject::Notice, ..Self::plain(done, Vec::new()) }
     }
 
-    pub(super) fn message(done: Done, message: Arc<Message>, key: Option<IdempotencyKey>) -> Self {
-        Self { subject: AckSubject::Message { message, key }, ..Self::plain(done) }
+    pub(super) fn message(
+        done: Done,
+        tickets: Vec<Arc<Ticket>>,
+        message: Arc<Message>,
+        key: Option<IdempotencyKey>,
+    ) -> Self {
+        Self { subject: AckSubject::Message { message, key }, ..Self::plain(done, tickets) }
     }
 }
 
@@ -257,13 +265,8 @@ impl Driver {
             Run::None | Run::Queued | Run::Active => rest_of(task, is_decided || has_message),
         };
         self.lease.show(appended.task, birth.as_ref(), &append.entries, append.snapshot, rest);
-        for ticket in &self.tickets {
-            ticket.land(&self.lease.key);
-        }
         journal::tell(self, &append.entries);
-        for ack in append.acks {
-            let _ = ack.done.send(ack.answer);
-        }
+        self.acknowledge(append.acks);
         for (reply, message) in append.answers {
             let _ = reply.send(message);
         }
@@ -276,10 +279,15 @@ impl Driver {
         let Some(Storing { append, attempt: Attempt::Running(under_way), .. }) = self.storing.take() else { return };
         let Ok(appended) = under_way.await else { return };
         self.no = Some(appended.task);
-        for ticket in &self.tickets {
-            ticket.land(&self.lease.key);
-        }
-        for ack in append.acks {
+        self.acknowledge(append.acks);
+    }
+
+    fn acknowledge(&mut self, acks: Vec<Ack>) {
+        for ack in acks {
+            for ticket in &ack.tickets {
+                ticket.land(&self.lease.key);
+            }
+            self.tickets.extend(ack.tickets);
             let _ = ack.done.send(ack.answer);
         }
     }

@@ -35,7 +35,7 @@ pub(crate) enum Control {
 pub(crate) struct Delivered {
     pub(crate) message: Arc<Message>,
     pub(crate) key: Option<IdempotencyKey>,
-    pub(crate) tickets: Vec<Ticket>,
+    pub(crate) tickets: Vec<Arc<Ticket>>,
     pub(crate) done: Done,
 }
 
@@ -115,10 +115,9 @@ impl Driver {
         {
             question.is_answered = true;
         }
-        self.tickets.extend(tickets);
         self.pending.side_rows.extend(key.clone().map(Beside::Key));
         self.pending.side_rows.push(Beside::InboxAdd(message.clone()));
-        self.pending.acks.push(Ack::message(done, message.clone(), key));
+        self.pending.acks.push(Ack::message(done, tickets, message.clone(), key));
         self.inbox.push_back(InboxMessage { message, purpose, row: InboxRow::Pending });
     }
 

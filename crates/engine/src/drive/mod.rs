@@ -82,7 +82,8 @@ pub(crate) struct Driver {
     began: Instant,
     /// Of the request that made the task.
     metadata: Option<sabir_model::Json>,
-    tickets: Vec<Ticket>,
+    /// Of sends that are stored, so that a repeated one joins them until the task is at rest.
+    tickets: Vec<Arc<Ticket>>,
     /// How the last turn ended, where messages still wait that may change it.
     withheld: Option<Outcome>,
     /// How often recovery has started the present turn.

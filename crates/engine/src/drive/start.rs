@@ -43,7 +43,7 @@ pub(crate) struct Assignment {
     /// `None` where nothing is to be run.
     pub(crate) room: Option<Room>,
     /// Kept until the task is at rest.
-    pub(crate) tickets: Vec<Ticket>,
+    pub(crate) tickets: Vec<Arc<Ticket>>,
     /// Answered when what the driver begins with is stored.
     pub(crate) done: Option<Done>,
 }
@@ -122,7 +122,7 @@ impl Driver {
             usage: None,
             began: Instant::now(),
             metadata,
-            tickets,
+            tickets: Vec::new(),
             withheld: None,
             attempts: 0,
             is_settling: false,
@@ -131,7 +131,7 @@ impl Driver {
             let_go: None,
         });
         let first = driver.put_down(start, matches!(room, Some(Room::Now(_))));
-        driver.pending.acks.extend(done.map(Ack::plain));
+        driver.pending.acks.extend(done.map(|done| Ack::plain(done, tickets)));
         (driver, first, room)
     }
 

@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use sabir_engine::{AgentError, Builder, Clock, Limits, Outcome, Recovery, Settings, Turn};
-use sabir_model::{State, Timestamp};
+use sabir_model::{Error, Message, MessageId, Part, Send, State, Timestamp};
 use sabir_store::MemoryStore;
 use sabir_testkit::faulty::FaultyStore;
 use sabir_testkit::scripted::ScriptedAgent;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
-use crate::desk::{Desk, at_once, drain, hosted, text};
+use crate::desk::{Desk, at_once, drain, hosted, text, to};
 
 const HOUR: Duration = Duration::from_secs(3600);
+const SLOW: Duration = Duration::from_millis(100);
 
 fn millis(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -21,6 +24,11 @@ fn millis(count: u64) -> Duration {
 
 fn requeue() -> Settings {
     Settings { recovery: Recovery::Requeue, ..Settings::default() }
+}
+
+async fn faulty(agent: ScriptedAgent, settings: Settings) -> (Arc<Desk>, Arc<FaultyStore<MemoryStore>>) {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    (Arc::new(Desk::on(store.clone(), agent, Limits::default(), settings).await), store)
 }
 
 /// A clock that panics when it is told to, which makes the driver panic that asks it.
@@ -34,6 +42,10 @@ impl Clock for Bomb {
         assert!(!self.is_armed.swap(false, Ordering::SeqCst), "the clock is broken");
         Timestamp::from_millis(1_000)
     }
+}
+
+fn named(id: &str, send: Send) -> Send {
+    Send { message: Message { id: MessageId::parse(id).unwrap(), ..send.message }, ..send }
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,4 +107,75 @@ async fn a_driver_that_crashes_while_an_append_is_under_way_settles_its_task() {
         let numbers: Vec<u64> = frames.iter().map(|(seq, _)| *seq).collect();
         assert_eq!(numbers, (1..=frames.len() as u64).collect::<Vec<_>>());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_message_is_not_acknowledged_before_the_first_is_stored() {
+    let go = Arc::new(Notify::new());
+    let gate = go.clone();
+    let agent = ScriptedAgent::new(move |turn: Turn| {
+        let gate = gate.clone();
+        async move {
+            gate.notified().await;
+            turn.progress("busy").await;
+            turn.cancelled().await;
+            Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
+        }
+    });
+    let (desk, store) = faulty(agent, Settings::default()).await;
+    let task = desk.task(at_once("one")).await.id;
+    sleep(millis(1)).await;
+    store.slow_down(SLOW);
+    go.notify_one();
+    sleep(millis(10)).await;
+    // The progress is under way; the message waits for the next append, which the store will not take.
+    let again = || named("same", to(&task, at_once("two")));
+    let (sender, send) = (desk.clone(), again());
+    let first = tokio::spawn(async move { sender.send(send).await });
+    sleep(millis(40)).await;
+    store.fill();
+    sleep(millis(70)).await;
+    let second = timeout(HOUR, desk.send(again())).await.expect("it is answered");
+    assert!(matches!(first.await.unwrap(), Err(Error::StoreFull)));
+    assert!(matches!(second, Err(Error::StoreFull)), "nothing of it is stored");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_message_that_comes_as_the_driver_lets_go_is_taken_once() {
+    let go = Arc::new(Notify::new());
+    let gate = go.clone();
+    let agent = ScriptedAgent::new(move |turn: Turn| {
+        let gate = gate.clone();
+        async move {
+            gate.notified().await;
+            Ok::<_, AgentError>(Outcome::InputRequired(vec![Part::text("which?")]))
+        }
+    });
+    let seen = agent.seen();
+    let (desk, store) = faulty(agent, Settings::default()).await;
+    let task = desk.task(at_once("one")).await.id;
+    sleep(millis(1)).await;
+    let again = || named("same", to(&task, at_once("two")));
+    let mut sends: Vec<_> = (0..2)
+        .map(|_| {
+            let (desk, send) = (desk.clone(), again());
+            Box::pin(async move { desk.send(send).await })
+        })
+        .collect();
+    let (under_way, sent) = oneshot::channel();
+    store.after_next_append(move || {
+        for send in &mut sends {
+            assert!(matches!(send.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
+        }
+        drop(under_way.send(sends));
+    });
+    go.notify_one();
+    for answer in futures_util::future::join_all(sent.await.unwrap()).await {
+        answer.unwrap();
+    }
+    for _ in 0..3 {
+        go.notify_one();
+        sleep(millis(10)).await;
+    }
+    assert_eq!(*seen.lock().unwrap(), ["one", "two"]);
 }
