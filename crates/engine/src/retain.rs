@@ -87,7 +87,7 @@ impl Engine {
         match lease.take() {
             Err(driver) => {
                 // Its run waits; a driver that is busy with something else takes no notice.
-                let _ = driver.send(Control::Expire { reason });
+                let _ = driver.send(Control::Expire { before, reason });
             }
             Ok(control) => {
                 let waits = lease.look(|task| task.status.state.is_waiting() && task.status.time < before);

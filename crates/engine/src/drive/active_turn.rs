@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use sabir_model::{Command, Message, Part, Purpose, ToolCall, ToolPhase};
+use sabir_model::{Command, Message, Part, Purpose, Seq, Timestamp, ToolCall, ToolPhase};
 use sabir_store::Beside;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
@@ -42,6 +42,9 @@ pub(super) struct ActiveTurn {
 /// A question that the agent waits to have answered.
 pub(super) struct OpenQuestion {
     reply: oneshot::Sender<Arc<Message>>,
+    /// The event that asks it. Before that is stored, nobody has seen the question.
+    pub(super) event: Seq,
+    pub(super) asked: Timestamp,
     /// An answer is on its way to the store.
     pub(super) is_answered: bool,
 }
@@ -210,7 +213,8 @@ impl Driver {
             permit.park(Some(self.lease.key.task.clone()));
         }
         if let Some(turn) = &mut self.turn {
-            turn.question = Some(OpenQuestion { reply: ask.answer, is_answered: false });
+            let (event, asked) = (self.standing.seq, self.core.clock.now());
+            turn.question = Some(OpenQuestion { reply: ask.answer, event, asked, is_answered: false });
             turn.parked_since.get_or_insert_with(Instant::now);
         }
     }

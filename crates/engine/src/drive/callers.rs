@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use sabir_model::{Command, Error, IdempotencyKey, Message, Purpose, QuestionState};
+use sabir_model::{Command, Error, IdempotencyKey, Message, Purpose, QuestionState, Timestamp};
 use sabir_store::Beside;
 
 use super::active_turn::StopReason;
@@ -25,8 +25,9 @@ pub(crate) enum Control {
     },
     /// The server stops: settle by policy.
     Settle,
-    /// Nobody has answered the run's question for too long.
+    /// Nobody has answered the run's question, if it was asked before this moment.
     Expire {
+        before: Timestamp,
         reason: String,
     },
 }
@@ -81,8 +82,13 @@ impl Driver {
             match control {
                 Control::Deliver(delivered) => self.deliver(*delivered),
                 Control::Cancel { done } => self.cancel(done),
-                Control::Expire { reason } => {
-                    if let Some(turn) = self.turn.as_mut().filter(|turn| turn.question.is_some()) {
+                Control::Expire { before, reason } => {
+                    if let Some(turn) = &mut self.turn
+                        && turn
+                            .question
+                            .as_ref()
+                            .is_some_and(|question| !question.is_answered && question.asked < before)
+                    {
                         turn.stop(StopReason::TimedOut(reason));
                     }
                 }
@@ -153,7 +159,7 @@ impl Driver {
 
     fn question_state(&self) -> QuestionState {
         match self.turn.as_ref().and_then(|turn| turn.question.as_ref()) {
-            Some(question) if !question.is_answered => QuestionState::Open,
+            Some(question) if !question.is_answered && question.event <= self.stored => QuestionState::Open,
             _ => QuestionState::NotOpen,
         }
     }

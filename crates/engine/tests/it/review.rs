@@ -6,8 +6,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use sabir_engine::{AgentError, Builder, Clock, Limits, Outcome, Recovery, Settings, Turn};
-use sabir_model::{Error, Message, MessageId, Part, Send, State, Timestamp};
+use sabir_model::{Error, Message, MessageId, Part, Required, Send, State, Timestamp};
 use sabir_store::MemoryStore;
+use sabir_testkit::clock::ManualClock;
 use sabir_testkit::faulty::FaultyStore;
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::sync::{Notify, oneshot};
@@ -144,7 +145,7 @@ async fn a_repeated_message_is_not_acknowledged_before_the_first_is_stored() {
 async fn a_repeated_message_that_comes_as_the_driver_lets_go_is_taken_once() {
     let go = Arc::new(Notify::new());
     let gate = go.clone();
-    let agent = ScriptedAgent::new(move |turn: Turn| {
+    let agent = ScriptedAgent::new(move |_: Turn| {
         let gate = gate.clone();
         async move {
             gate.notified().await;
@@ -178,4 +179,54 @@ async fn a_repeated_message_that_comes_as_the_driver_lets_go_is_taken_once() {
         sleep(millis(10)).await;
     }
     assert_eq!(*seen.lock().unwrap(), ["one", "two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_sent_twice_does_not_answer_a_question_that_nobody_has_seen() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        let (first, second) = tokio::join!(
+            turn.ask(Required::Input, vec![Part::text("may I read?")]),
+            turn.ask(Required::Input, vec![Part::text("may I delete?")])
+        );
+        Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(format!("{} {}", first?.text(), second?.text()))]))
+    });
+    let (desk, store) = faulty(agent, Settings::default()).await;
+    let task = desk.task(text("go")).await;
+    store.slow_down(SLOW);
+    desk.task(to(&task.id, at_once("yes"))).await;
+    // The answer is stored; the next question is on its way to the store.
+    assert_eq!(desk.get(&task.id).await.status.message.unwrap().text(), "may I read?");
+    let again = desk.send(to(&task.id, at_once("yes"))).await;
+    assert!(matches!(again, Err(Error::Invalid(_))), "it was meant for the first question");
+    let parked = desk.get(&task.id).await;
+    assert_eq!(
+        (parked.status.state, parked.status.message.unwrap().text()),
+        (State::InputRequired, "may I delete?".into())
+    );
+    let done = timeout(HOUR, desk.task(to(&task.id, text("no")))).await.unwrap();
+    assert_eq!(done.status.message.unwrap().text(), "yes no");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_being_answered_does_not_expire() {
+    let clock = Arc::new(ManualClock::at(1_000_000));
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        let answer = turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
+        Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(answer.text())]))
+    });
+    let mut settings = Settings::default();
+    settings.retention.waiting = Some(Duration::from_secs(600));
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let builder = Builder::new(store.clone()).settings(settings).clock(clock.clone());
+    let builder = builder.agent(hosted("demo", agent, Limits::default()));
+    let desk = Arc::new(Desk { engine: builder.start().await.unwrap(), store: store.clone() });
+    let task = desk.task(text("go")).await.id;
+    clock.advance(Duration::from_secs(700));
+    store.slow_down(SLOW);
+    let (sender, send) = (desk.clone(), to(&task, text("friday")));
+    let sent = tokio::spawn(async move { sender.task(send).await });
+    sleep(millis(30)).await;
+    desk.engine.sweep().await;
+    let done = timeout(HOUR, sent).await.unwrap().unwrap();
+    assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "friday".into()));
 }
