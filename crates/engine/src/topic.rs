@@ -272,7 +272,12 @@ impl Topic {
 
     /// What was expected does not come: the task is as it was.
     pub(crate) fn rest_as_before(&self) {
-        if let Some(rest) = self.look(|task| rest_of(task, false)) {
+        self.judge_rest(|task| rest_of(task, false));
+    }
+
+    /// Says anew whether more is to be expected, without a new event.
+    pub(crate) fn judge_rest(&self, judge: impl FnOnce(&Task) -> Rest) {
+        if let Some(rest) = self.look(judge) {
             self.mark.modify(|mark| mark.rest = rest);
         }
     }

@@ -6,6 +6,7 @@
 //! as long as `GIVE_UP_AFTER`; then the task gives its place back, everybody who waits for it is told the cause, and
 //! only its failure is left to be stored.
 
+use std::collections::HashSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -22,7 +23,7 @@ use super::start::FirstAppend;
 use super::{Done, Driver, InboxRow, LetGo, journal};
 use crate::LogEntry;
 use crate::flight::Ticket;
-use crate::topic::{Snapshot, rest_of};
+use crate::topic::{Rest, Snapshot, rest_of};
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(5);
@@ -237,6 +238,10 @@ impl Driver {
                 if !storing.append.is_empty() {
                     self.storing = Some(storing);
                 }
+                if !self.has_given_up {
+                    // What was refused is not to be expected any more.
+                    self.lease.judge_rest(self.rest());
+                }
             }
         }
     }
@@ -249,21 +254,13 @@ impl Driver {
             FirstAppend::Birth(new) => Some(new.birth),
             FirstAppend::Wake | FirstAppend::Done => None,
         };
-        for unread in &mut self.inbox {
-            let is_in_append = |ack: &Ack| matches!(&ack.subject, AckSubject::Message { message, .. } if Arc::ptr_eq(message, &unread.message));
-            if unread.row == InboxRow::Pending && append.acks.iter().any(is_in_append) {
+        let in_append = messages_of(&append.acks);
+        for unread in self.inbox.iter_mut().filter(|_| !in_append.is_empty()) {
+            if in_append.contains(&Arc::as_ptr(&unread.message)) {
                 unread.row = InboxRow::Stored;
             }
         }
-        // The rest is judged on what is stored with this append, not on what is decided since. A run that waits for an
-        // answer goes on with that alone; other messages wait for it.
-        let is_decided = !self.pending.entries.is_empty();
-        let is_answered = self.inbox.iter().any(|unread| unread.purpose == Purpose::Answer);
-        let has_message = !self.inbox.is_empty();
-        let rest = |task: &Task| match task.run() {
-            Run::Parked => rest_of(task, is_decided || is_answered),
-            Run::None | Run::Queued | Run::Active => rest_of(task, is_decided || has_message),
-        };
+        let rest = self.rest();
         self.lease.show(appended.task, birth.as_ref(), &append.entries, append.snapshot, rest);
         journal::tell(self, &append.entries);
         self.acknowledge(append.acks);
@@ -271,6 +268,19 @@ impl Driver {
             let _ = reply.send(message);
         }
         self.answer_question();
+    }
+
+    /// Whether more is to be expected of the task, judged on what is stored of it and not on what is decided since. A run
+    /// that waits for an answer goes on with that alone; other messages wait for it.
+    fn rest(&self) -> impl FnOnce(&Task) -> Rest + use<> {
+        let is_storing = self.storing.as_ref().is_some_and(|storing| !storing.append.entries.is_empty());
+        let is_decided = is_storing || !self.pending.entries.is_empty();
+        let is_answered = self.inbox.iter().any(|unread| unread.purpose == Purpose::Answer);
+        let has_message = !self.inbox.is_empty();
+        move |task: &Task| match task.run() {
+            Run::Parked => rest_of(task, is_decided || is_answered),
+            Run::None | Run::Queued | Run::Active => rest_of(task, is_decided || has_message),
+        }
     }
 
     /// After a crash: waits for the append that is under way, since the store may keep it although nobody listens. Its
@@ -307,24 +317,25 @@ impl Driver {
     /// Refuses those whose request can be refused: messages that only wait in the inbox, and cancels. The run that a
     /// cancel has stopped stays stopped.
     fn refuse_callers(&mut self, append: &mut PendingAppend, error: &StoreError) {
-        for ack in std::mem::take(&mut append.acks) {
-            match &ack.subject {
-                AckSubject::Plain => append.acks.push(ack),
-                AckSubject::Notice => drop(ack.done.send(Err(copy_of(error)))),
-                AckSubject::Message { message, key } => {
-                    append.side_rows.retain(|row| match row {
-                        Beside::InboxAdd(added) => !Arc::ptr_eq(added, message),
-                        Beside::Key(added) => Some(added) != key.as_ref(),
-                        Beside::InboxTake(_)
-                        | Beside::InboxTakeAt(_)
-                        | Beside::AgentState(_)
-                        | Beside::CancelRequested
-                        | Beside::Attempts(_) => true,
-                    });
-                    self.inbox.retain(|unread| !Arc::ptr_eq(&unread.message, message));
-                    let _ = ack.done.send(Err(copy_of(error)));
-                }
-            }
+        let (refused, kept) = std::mem::take(&mut append.acks)
+            .into_iter()
+            .partition(|ack: &Ack| !matches!(ack.subject, AckSubject::Plain));
+        append.acks = kept;
+        // There may be thousands of them.
+        let (messages, keys) = (messages_of(&refused), keys_of(&refused));
+        append.side_rows.retain(|row| match row {
+            Beside::InboxAdd(added) => !messages.contains(&Arc::as_ptr(added)),
+            Beside::Key(added) => !keys.contains(added),
+            Beside::InboxTake(_)
+            | Beside::InboxTakeAt(_)
+            | Beside::AgentState(_)
+            | Beside::CancelRequested
+            | Beside::Attempts(_) => true,
+        });
+        self.inbox.retain(|unread| !messages.contains(&Arc::as_ptr(&unread.message)));
+        self.unused_answers.retain(|answer| !messages.contains(&Arc::as_ptr(answer)));
+        for ack in refused {
+            let _ = ack.done.send(Err(copy_of(error)));
         }
         for done in std::mem::take(&mut self.cancels) {
             let _ = done.send(Err(copy_of(error)));
@@ -356,6 +367,23 @@ impl Driver {
         self.lease.break_off(&cause);
         self.finish(failure("the server could not store what the agent said; its log has the cause"));
     }
+}
+
+/// The messages whose rows are in an append, by their addresses.
+fn messages_of(acks: &[Ack]) -> HashSet<*const Message> {
+    let message = |ack: &Ack| match &ack.subject {
+        AckSubject::Message { message, .. } => Some(Arc::as_ptr(message)),
+        AckSubject::Plain | AckSubject::Notice => None,
+    };
+    acks.iter().filter_map(message).collect()
+}
+
+fn keys_of(acks: &[Ack]) -> HashSet<IdempotencyKey> {
+    let key = |ack: &Ack| match &ack.subject {
+        AckSubject::Message { key, .. } => key.clone(),
+        AckSubject::Plain | AckSubject::Notice => None,
+    };
+    acks.iter().filter_map(key).collect()
 }
 
 /// The same error for each of several callers.

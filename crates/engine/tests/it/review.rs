@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use sabir_engine::{AgentError, Builder, Clock, Limits, Outcome, Recovery, Settings, Turn};
-use sabir_model::{Error, Message, MessageId, Part, Required, Send, State, Timestamp};
+use sabir_model::{Error, IdempotencyKey, Message, MessageId, Part, Required, Send, State, Timestamp};
 use sabir_store::MemoryStore;
 use sabir_testkit::clock::ManualClock;
 use sabir_testkit::faulty::FaultyStore;
@@ -229,4 +229,65 @@ async fn a_question_that_is_being_answered_does_not_expire() {
     desk.engine.sweep().await;
     let done = timeout(HOUR, sent).await.unwrap().unwrap();
     assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "friday".into()));
+}
+
+/// Asks, and makes something while it waits, when it is told to.
+fn busy_asker(go: &Arc<Notify>) -> ScriptedAgent {
+    let gate = go.clone();
+    ScriptedAgent::new(move |turn: Turn| {
+        let gate = gate.clone();
+        async move {
+            let ask = turn.ask(Required::Input, vec![Part::text("may I?")]);
+            let talk = async {
+                gate.notified().await;
+                turn.progress("meanwhile").await;
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                answer = ask => Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(answer?.text())])),
+                () = talk => unreachable!("it talks for ever"),
+            }
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_an_answer_that_was_refused() {
+    let go = Arc::new(Notify::new());
+    let (desk, store) = faulty(busy_asker(&go), Settings::default()).await;
+    let keyed = || Send { idempotency: Some(IdempotencyKey::parse("k").unwrap()), ..text("go") };
+    let task = desk.task(keyed()).await.id;
+    store.slow_down(SLOW);
+    go.notify_one();
+    sleep(millis(30)).await;
+    let (sender, send) = (desk.clone(), to(&task, at_once("friday")));
+    let sent = tokio::spawn(async move { sender.send(send).await });
+    sleep(millis(30)).await;
+    store.fill();
+    assert!(matches!(sent.await.unwrap(), Err(Error::StoreFull)));
+    store.make_room();
+    let joined = timeout(HOUR, desk.task(keyed())).await.expect("the task waits for its caller, and nobody works");
+    assert_eq!(joined.status.state, State::InputRequired);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_that_was_refused_does_not_enter_the_history() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        let ask = turn.ask(Required::Input, vec![Part::text("may I?")]);
+        assert!(timeout(Duration::from_secs(1), ask).await.is_err());
+        sleep(Duration::from_secs(60)).await;
+        Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
+    });
+    let (desk, store) = faulty(agent, Settings::default()).await;
+    let task = desk.task(text("go")).await.id;
+    sleep(millis(950)).await;
+    store.slow_down(SLOW);
+    store.fill();
+    // The agent gives up its question while the approval is on its way to the disk that will not take it.
+    let sent = desk.send(to(&task, at_once("yes"))).await;
+    assert!(matches!(sent, Err(Error::StoreFull)));
+    store.make_room();
+    drain(&mut desk.subscribe(&task, Some(0)).await.unwrap()).await;
+    let said: Vec<String> = desk.get(&task).await.history.iter().map(|message| message.text()).collect();
+    assert!(!said.contains(&"yes".into()), "{said:?}");
 }
