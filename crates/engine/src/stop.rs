@@ -27,7 +27,7 @@ impl Engine {
     /// Takes no more tasks and returns when nothing runs any more, within the grace time.
     pub async fn stop(&self, grace: Duration) {
         self.core.stopping.send_replace(true);
-        self.settle(|topic| topic.look(|task| task.status.state) == Some(State::Submitted));
+        self.settle(grace, |topic| topic.look(|task| task.status.state) == Some(State::Submitted));
         let last_words = (grace / 3).min(MOST_LAST_WORDS);
         let _ = tokio::time::timeout(grace.saturating_sub(last_words), self.until_nobody_works()).await;
         self.settle_all(last_words.max(LEAST_LAST_WORDS)).await;
@@ -55,18 +55,19 @@ impl Engine {
     }
 
     async fn settle_all(&self, limit: Duration) {
-        self.settle(|_| true);
+        // An agent that does not stop is dropped in time for its end to be stored.
+        self.settle(limit * 2 / 3, |_| true);
         if tokio::time::timeout(limit, self.core.running.until_none()).await.is_err() {
             tracing::warn!("some runs could not be settled in time; the next start will do it");
         }
     }
 
-    fn settle(&self, which: impl Fn(&Topic) -> bool) {
+    fn settle(&self, within: Duration, which: impl Fn(&Topic) -> bool) {
         self.core.feed.for_each(|topic| {
             if which(topic)
                 && let Some(driver) = topic.driver()
             {
-                let _ = driver.send(Control::Settle);
+                let _ = driver.send(Control::Settle { within });
             }
         });
     }

@@ -311,14 +311,23 @@ impl Driver {
 impl ActiveTurn {
     /// Tells the agent to stop, the first time; the reason that came first counts. Whether this was the first.
     pub(super) fn stop(&mut self, reason: StopReason) -> bool {
+        self.stop_within(reason, STOP_GRACE)
+    }
+
+    /// The same for an agent that has less time, also where it was told to stop before.
+    pub(super) fn stop_within(&mut self, reason: StopReason, grace: Duration) -> bool {
+        let deadline = Instant::now() + grace.min(STOP_GRACE);
         if self.stop_reason.is_some() {
+            if let Some(timer) = self.timer.as_mut().filter(|timer| timer.deadline() > deadline) {
+                timer.as_mut().reset(deadline);
+            }
             return false;
         }
         self.stop_reason = Some(reason);
         self.question = None;
         self.queued_questions.clear();
         self.stop.set(true);
-        self.timer = Some(Box::pin(tokio::time::sleep(STOP_GRACE)));
+        self.timer = Some(Box::pin(tokio::time::sleep_until(deadline)));
         true
     }
 

@@ -5,6 +5,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use sabir_model::{Command, Error, IdempotencyKey, Message, Purpose, QuestionState, Timestamp};
 use sabir_store::Beside;
@@ -23,8 +24,10 @@ pub(crate) enum Control {
     Cancel {
         done: Done,
     },
-    /// The server stops: settle by policy.
-    Settle,
+    /// The server stops: settle by policy. The agent has so long to stop.
+    Settle {
+        within: Duration,
+    },
     /// Nobody has answered the run's question, if it was asked before this moment.
     Expire {
         before: Timestamp,
@@ -92,10 +95,10 @@ impl Driver {
                         turn.stop(StopReason::TimedOut(reason));
                     }
                 }
-                Control::Settle => {
+                Control::Settle { within } => {
                     self.is_settling = true;
                     if let Some(turn) = &mut self.turn {
-                        turn.stop(StopReason::ServerStops);
+                        turn.stop_within(StopReason::ServerStops, within);
                     }
                 }
             }
