@@ -175,6 +175,10 @@ impl Driver {
     }
 
     async fn take_turn(&mut self, turn: NextTurn) {
+        if self.attempts > 0 {
+            // Counted now and not when recovery queued it: a task that only waited for its place was not tried.
+            self.pending.side_rows.push(Beside::Attempts(self.attempts));
+        }
         self.decide(Command::Begin { input: turn.input });
         let is_confined = self.agency.hosted.agent.effects() == Effects::ThroughTurn;
         if !is_confined || self.attempts > 0 {

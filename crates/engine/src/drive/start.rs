@@ -154,10 +154,7 @@ impl Driver {
             }
             Start::Again { first, inbox, attempts } => {
                 self.inherit_inbox(inbox);
-                if attempts > 0 {
-                    self.attempts = attempts;
-                    self.pending.side_rows.push(Beside::Attempts(attempts));
-                }
+                self.attempts = attempts;
                 first.map_or(FirstMessage::InInbox, FirstMessage::InHistory)
             }
             Start::Cancel => {

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use sabir_engine::{AgentError, Builder, Clock, Limits, Outcome, Recovery, Settings, Turn};
 use sabir_model::{Error, IdempotencyKey, Message, MessageId, Part, Required, Send, State, Timestamp};
-use sabir_store::MemoryStore;
+use sabir_store::{MemoryStore, Store};
 use sabir_testkit::clock::ManualClock;
 use sabir_testkit::faulty::FaultyStore;
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
-use crate::desk::{Desk, at_once, drain, hosted, text, to};
+use crate::desk::{Desk, at_once, drain, echo, endless, hosted, text, to};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const SLOW: Duration = Duration::from_millis(100);
@@ -30,6 +30,24 @@ fn requeue() -> Settings {
 async fn faulty(agent: ScriptedAgent, settings: Settings) -> (Arc<Desk>, Arc<FaultyStore<MemoryStore>>) {
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
     (Arc::new(Desk::on(store.clone(), agent, Limits::default(), settings).await), store)
+}
+
+/// A process that dies with everything in it but the store.
+fn life<T: std::marker::Send + 'static>(
+    store: Arc<dyn Store>,
+    agent: ScriptedAgent,
+    concurrent: usize,
+    work: impl AsyncFnOnce(Desk) -> T + std::marker::Send + 'static,
+) -> T {
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        let limits = Limits { concurrent, ..Limits::default() };
+        let result = runtime.block_on(async { work(Desk::on(store, agent, limits, requeue()).await).await });
+        runtime.shutdown_background();
+        result
+    })
+    .join()
+    .unwrap()
 }
 
 /// A clock that panics when it is told to, which makes the driver panic that asks it.
@@ -179,6 +197,26 @@ async fn a_repeated_message_that_comes_as_the_driver_lets_go_is_taken_once() {
         sleep(millis(10)).await;
     }
     assert_eq!(*seen.lock().unwrap(), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_task_that_waited_for_its_place_has_not_been_tried() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let tasks = life(store.clone(), endless(), 2, async |desk: Desk| {
+        let tasks = [desk.task(at_once("a")).await.id, desk.task(at_once("b")).await.id];
+        sleep(millis(10)).await;
+        tasks
+    });
+    // The first takes the only place each time, until it has been run three times.
+    for _ in 0..2 {
+        life(store.clone(), endless(), 1, async |_: Desk| sleep(millis(10)).await);
+    }
+    let desk = Desk::on(store, echo(), Limits::default(), requeue()).await;
+    for (task, expected) in tasks.iter().zip([State::Failed, State::Completed]) {
+        drain(&mut desk.subscribe(task, Some(0)).await.unwrap()).await;
+        let task = desk.get(task).await;
+        assert_eq!(task.status.state, expected, "{:?}", task.status);
+    }
 }
 
 #[tokio::test(start_paused = true)]
