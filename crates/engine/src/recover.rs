@@ -158,7 +158,9 @@ impl Engine {
                 match recorded.event {
                     Event::Created(created) => first = Some(created.message),
                     Event::Status(change) => {
-                        if !is_parked && let Some(message) = change.input.into_iter().next_back() {
+                        if (change.begins_turn || !is_parked)
+                            && let Some(message) = change.input.into_iter().next_back()
+                        {
                             first = Some(message);
                         }
                         is_parked = Run::of(change.status.state, change.is_final) == Run::Parked;

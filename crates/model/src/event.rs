@@ -41,6 +41,10 @@ pub struct StatusChange {
     /// The caller's messages that this change takes into the history.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub input: Vec<Arc<Message>>,
+    /// The last of these messages begins a turn. Otherwise they answer the run's question, or nobody takes them up.
+    /// Logs from before this was told have it nowhere.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub begins_turn: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// What the agent says about this event itself, beside the metadata of its message.

@@ -130,7 +130,7 @@ pub fn decide(task: &Standing, command: Command, now: Timestamp) -> Vec<Event> {
         return Vec::new();
     }
     match command {
-        Command::Begin { input } => vec![working(None, now, input)],
+        Command::Begin { input } => vec![begin(input, now)],
         Command::Progress { message, metadata } => task.progress(message, metadata, now),
         Command::Make { artifact, append, last, metadata } => vec![task.chunk(artifact, append, last, metadata)],
         Command::Ask { required, question } => vec![change(required.state(), Some(question), now)],
@@ -321,19 +321,39 @@ impl Standing {
             })
             .collect();
         let status = Status { state, message, time: now };
-        events.push(Event::Status(StatusChange { status, is_final: true, input: unread, usage, metadata: None }));
+        events.push(Event::Status(StatusChange {
+            status,
+            is_final: true,
+            input: unread,
+            begins_turn: false,
+            usage,
+            metadata: None,
+        }));
         events
     }
 }
 
+fn begin(input: Vec<Arc<Message>>, now: Timestamp) -> Event {
+    let begins_turn = !input.is_empty();
+    let status = Status { state: State::Working, message: None, time: now };
+    Event::Status(StatusChange { status, is_final: false, input, begins_turn, usage: None, metadata: None })
+}
+
 fn working(message: Option<Arc<Message>>, now: Timestamp, input: Vec<Arc<Message>>) -> Event {
     let status = Status { state: State::Working, message, time: now };
-    Event::Status(StatusChange { status, is_final: false, input, usage: None, metadata: None })
+    Event::Status(StatusChange { status, is_final: false, input, begins_turn: false, usage: None, metadata: None })
 }
 
 fn change(state: State, message: Option<Arc<Message>>, now: Timestamp) -> Event {
     let status = Status { state, message, time: now };
-    Event::Status(StatusChange { status, is_final: false, input: Vec::new(), usage: None, metadata: None })
+    Event::Status(StatusChange {
+        status,
+        is_final: false,
+        input: Vec::new(),
+        begins_turn: false,
+        usage: None,
+        metadata: None,
+    })
 }
 
 fn with_metadata(mut event: Event, metadata: Option<Json>) -> Event {

@@ -114,6 +114,7 @@ fn events() -> Vec<Event> {
             status: Status { state, message: None, time },
             is_final,
             input: vec![],
+            begins_turn: false,
             usage: None,
             metadata: None,
         })

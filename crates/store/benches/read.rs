@@ -198,7 +198,7 @@ fn completed() -> Event {
 fn status(state: State) -> Event {
     let is_final = state.is_terminal() || state.is_waiting();
     let status = Status { state, message: None, time: time() };
-    Event::Status(StatusChange { status, is_final, input: vec![], usage: None, metadata: None })
+    Event::Status(StatusChange { status, is_final, input: vec![], begins_turn: false, usage: None, metadata: None })
 }
 
 fn artifact(index: u32, text: &str, append: bool) -> Event {

@@ -353,6 +353,7 @@ mod tests {
                 status: Status { state, message: message_of(told), time },
                 is_final: state != State::Working,
                 input: message_of(taken).into_iter().collect(),
+                begins_turn: false,
                 usage: None,
                 metadata: None,
             })

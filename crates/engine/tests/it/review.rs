@@ -200,6 +200,37 @@ async fn a_repeated_message_that_comes_as_the_driver_lets_go_is_taken_once() {
 }
 
 #[tokio::test]
+async fn a_turn_after_one_that_ended_by_asking_begins_again_with_its_own_message() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let go = Arc::new(Notify::new());
+    let gate = go.clone();
+    let agent = ScriptedAgent::new(move |turn: Turn| {
+        let gate = gate.clone();
+        async move {
+            if turn.message().text() == "one" {
+                gate.notified().await;
+                return Ok::<_, AgentError>(Outcome::InputRequired(vec![Part::text("which?")]));
+            }
+            turn.cancelled().await;
+            Ok(Outcome::Canceled(Vec::new()))
+        }
+    });
+    let task = life(store.clone(), agent, 1, async move |desk: Desk| {
+        let task = desk.task(at_once("one")).await.id;
+        desk.task(to(&task, at_once("two"))).await;
+        go.notify_one();
+        sleep(millis(10)).await;
+        assert_eq!(desk.get(&task).await.status.state, State::Working);
+        task
+    });
+    let agent = echo();
+    let seen = agent.seen();
+    let desk = Desk::on(store, agent, Limits::default(), requeue()).await;
+    drain(&mut desk.subscribe(&task, Some(0)).await.unwrap()).await;
+    assert_eq!(*seen.lock().unwrap(), ["two"]);
+}
+
+#[tokio::test]
 async fn a_task_that_waited_for_its_place_has_not_been_tried() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let tasks = life(store.clone(), endless(), 2, async |desk: Desk| {

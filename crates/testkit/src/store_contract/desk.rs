@@ -60,6 +60,7 @@ pub fn status(state: State, moment: i64) -> Event {
         status: Status { state, message: None, time: at(moment) },
         is_final: state.is_terminal() || state.is_waiting(),
         input: Vec::new(),
+        begins_turn: false,
         usage: None,
         metadata: None,
     })

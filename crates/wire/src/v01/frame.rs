@@ -73,7 +73,11 @@ impl TryFrom<Frame<'_>> for Heard {
                 let status: Option<model::Status> = problems.keep("status", status.try_into());
                 problems.or(task.zip(status).map(|(task, status)| {
                     let is_final = frame.is_final.unwrap_or(status.state.is_terminal());
-                    told(task, StatusChange { status, is_final, input: Vec::new(), usage: None, metadata }, artifacts)
+                    told(
+                        task,
+                        StatusChange { status, is_final, input: Vec::new(), begins_turn: false, usage: None, metadata },
+                        artifacts,
+                    )
                 }))
             }
             (None, Some(artifact)) => {

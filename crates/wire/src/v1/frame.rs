@@ -125,7 +125,8 @@ impl TryFrom<StatusUpdate<'_>> for Heard {
         let metadata = problems.object("metadata", update.metadata);
         problems.or(task.zip(status).map(|(task, status): (TaskId, model::Status)| {
             let is_final = status.state.is_terminal();
-            let change = StatusChange { status, is_final, input: Vec::new(), usage: None, metadata };
+            let change =
+                StatusChange { status, is_final, input: Vec::new(), begins_turn: false, usage: None, metadata };
             heard::event(task, context, Event::Status(change))
         }))
     }

@@ -286,7 +286,14 @@ fn a_task_of_0_1_is_answered_there_where_nobody_says_otherwise() {
 fn only_the_end_of_a_stream_of_0_1_wants_its_task() {
     let change = |state| {
         let status = Status { state, message: None, time: Timestamp::from_millis(0) };
-        Event::Status(StatusChange { status, is_final: true, input: vec![], usage: None, metadata: None })
+        Event::Status(StatusChange {
+            status,
+            is_final: true,
+            input: vec![],
+            begins_turn: false,
+            usage: None,
+            metadata: None,
+        })
     };
     for (family, wanted) in [(Family::V0_1, true), (Family::V0, false), (Family::V1, false)] {
         let voice = rpc(family, Operation::Stream, None);

@@ -36,7 +36,7 @@ proptest! {
                 let heard = tongue.hear(operation, &written).unwrap();
                 if tongue == Tongue::V01 && operation == Operation::Subscribe {
                     // A status that is not the last one, whatever it says.
-                    let change = StatusChange { status: task.status.clone(), is_final: false, input: vec![], usage: None, metadata: None };
+                    let change = StatusChange { status: task.status.clone(), is_final: false, input: vec![], begins_turn: false, usage: None, metadata: None };
                     prop_assert_eq!(heard, told_event(tongue, &task.id, &task.context, &Event::Status(change)));
                     continue;
                 }
@@ -57,7 +57,7 @@ proptest! {
 
     #[test]
     fn the_last_frame_of_0_1_shows_what_the_task_has_made(task in task(), is_final: bool, metadata in object()) {
-        let change = StatusChange { status: task.status.clone(), is_final, input: vec![], usage: None, metadata };
+        let change = StatusChange { status: task.status.clone(), is_final, input: vec![], begins_turn: false, usage: None, metadata };
         let event = Event::Status(change);
         let written = Tongue::V01.encode(Shown::End { task: &task, event: &event });
         let heard = Tongue::V01.hear(Operation::Stream, &written).unwrap();
@@ -205,7 +205,14 @@ fn told_event(tongue: Tongue, task: &TaskId, context: &ContextId, event: &Event)
         Event::Created(created) if tongue == Tongue::V01 => {
             let status = Status { state: State::Submitted, message: created.note.clone(), time: created.time };
             let status = told_status(tongue, &status);
-            Event::Status(StatusChange { status, is_final: false, input: vec![], usage: None, metadata: None })
+            Event::Status(StatusChange {
+                status,
+                is_final: false,
+                input: vec![],
+                begins_turn: false,
+                usage: None,
+                metadata: None,
+            })
         }
         Event::Created(created) => {
             let status = Status { state: State::Submitted, message: created.note.clone(), time: created.time };
@@ -234,6 +241,7 @@ fn told_event(tongue: Tongue, task: &TaskId, context: &ContextId, event: &Event)
             // 1.0 does not say it.
             is_final: if tongue == Tongue::V1 { change.status.state.is_terminal() } else { change.is_final },
             input: vec![],
+            begins_turn: false,
             usage: None,
             metadata: change.metadata.clone(),
         }),
@@ -351,7 +359,7 @@ fn event() -> impl Strategy<Value = Event> {
         (status(), any::<bool>(), proptest::collection::vec(message(), 0..2), object()).prop_map(
             |(status, is_final, input, metadata)| {
                 let input = input.into_iter().map(Into::into).collect();
-                Event::Status(StatusChange { status, is_final, input, usage: None, metadata })
+                Event::Status(StatusChange { status, is_final, input, begins_turn: false, usage: None, metadata })
             }
         ),
         (artifact(), any::<bool>(), any::<bool>(), 0..9u32, object()).prop_map(
