@@ -282,6 +282,15 @@ impl Topic {
         }
     }
 
+    /// The server stops: whatever the task waits for does not come in this process.
+    pub(crate) fn leave_for_restart(&self) {
+        self.mark.modify(|mark| {
+            if matches!(mark.rest, Rest::Busy | Rest::Parked) {
+                mark.rest = Rest::Waiting;
+            }
+        });
+    }
+
     /// The store refuses what was to come. Whoever waits for it is told why.
     pub(crate) fn break_off(&self, cause: &str) {
         lock(&self.held).failure = Some(cause.into());

@@ -158,6 +158,7 @@ impl Driver {
                     let result = std::task::ready!(append.as_mut().poll(cx));
                     self.stored(result);
                 }
+                Attempt::Pausing(..) if self.let_go.is_some() => self.storing = None,
                 Attempt::Pausing(pause, _) => {
                     std::task::ready!(pause.as_mut().poll(cx));
                     let Some(mut storing) = self.storing.take() else { continue };

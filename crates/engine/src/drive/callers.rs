@@ -70,12 +70,12 @@ impl Driver {
         .await;
     }
 
-    /// Stores all there is, and serves callers meanwhile.
+    /// Stores all there is, and serves callers meanwhile. A driver that lets the task go stores nothing new, but hears
+    /// what became of the append that is under way: its callers wait for that.
     pub(super) async fn flush(&mut self) {
         poll_fn(|cx| {
             self.serve_callers(cx);
-            let stored = self.poll_store(cx);
-            if self.let_go.is_some() { Poll::Ready(()) } else { stored }
+            self.poll_store(cx)
         })
         .await;
     }

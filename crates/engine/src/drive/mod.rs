@@ -311,6 +311,9 @@ impl Driver {
     fn release(&mut self) {
         let standing = std::mem::replace(&mut self.standing, Standing::new(self.lease.key.task.clone()));
         let is_stored = standing.seq == self.stored && self.let_go.is_none();
+        if self.is_settling {
+            self.lease.leave_for_restart();
+        }
         self.give_back(is_stored.then_some(standing));
         self.core.warm.keep(&self.core.feed, &self.lease);
     }

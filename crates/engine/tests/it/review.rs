@@ -14,7 +14,7 @@ use sabir_testkit::scripted::ScriptedAgent;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
-use crate::desk::{Desk, at_once, drain, echo, endless, hosted, text, to};
+use crate::desk::{Desk, at_once, drain, echo, endless, hosted, task_of, text, to};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const SLOW: Duration = Duration::from_millis(100);
@@ -274,6 +274,57 @@ async fn an_answer_that_is_sent_twice_does_not_answer_a_question_that_nobody_has
     );
     let done = timeout(HOUR, desk.task(to(&task.id, text("no")))).await.unwrap();
     assert_eq!(done.status.message.unwrap().text(), "yes no");
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_and_senders_of_unfinished_tasks_end_when_the_server_has_stopped() {
+    for settings in [Settings::default(), requeue()] {
+        let limits = Limits { concurrent: 1, ..Limits::default() };
+        let desk = Arc::new(Desk::on(Arc::new(MemoryStore::new()), endless(), limits, settings.clone()).await);
+        let running = desk.task(at_once("running")).await.id;
+        let queued = desk.task(at_once("queued")).await.id;
+        let mut streams = Vec::new();
+        for task in [&running, &queued] {
+            streams.push(desk.subscribe(task, Some(0)).await.unwrap());
+        }
+        let sender = desk.clone();
+        let blocked = tokio::spawn(async move { sender.send(text("blocked")).await });
+        sleep(millis(10)).await;
+        desk.engine.stop(millis(10)).await;
+        for stream in &mut streams {
+            timeout(HOUR, drain(stream)).await.expect("the stream ends");
+        }
+        let blocked = timeout(HOUR, blocked).await.expect("the sender is answered").unwrap();
+        assert_eq!(task_of(blocked.unwrap()).status.state, State::Submitted);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_being_stored_when_the_server_stops_is_stored_or_refused() {
+    let approving = || {
+        ScriptedAgent::new(|turn: Turn| async move {
+            if turn.message().text() == "go" {
+                turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
+            }
+            Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(turn.message().text())]))
+        })
+        .resuming()
+    };
+    let (desk, store) = faulty(approving(), Settings::default()).await;
+    let task = desk.task(text("go")).await.id;
+    store.slow_down(SLOW);
+    let (sender, send) = (desk.clone(), to(&task, at_once("friday")));
+    let sent = tokio::spawn(async move { sender.send(send).await });
+    sleep(millis(30)).await;
+    desk.engine.stop(Duration::from_secs(10)).await;
+    let sent = timeout(HOUR, sent).await.expect("the sender is answered").unwrap();
+    let agent = approving();
+    let seen = agent.seen();
+    let desk = Desk::on(store, agent, Limits::default(), Settings::default()).await;
+    sleep(Duration::from_secs(1)).await;
+    let expected: &[&str] = if sent.is_ok() { &["friday"] } else { &[] };
+    assert_eq!(*seen.lock().unwrap(), expected, "the sender was told {:?}", sent.map(drop));
+    drop(desk);
 }
 
 #[tokio::test(start_paused = true)]
