@@ -59,10 +59,16 @@ impl Driver {
     /// `false`: there is nothing to settle.
     pub(super) fn settle_withheld(&mut self) -> bool {
         let Some(outcome) = self.withheld.take().filter(|_| self.let_go.is_none()) else { return false };
-        if self.inbox.is_empty() {
-            self.finish(outcome);
-        } else {
-            self.interrupt();
+        match self.core.settings.recovery {
+            _ if self.inbox.is_empty() => self.finish(outcome),
+            Recovery::Fail => self.interrupt(),
+            Recovery::Requeue => {
+                // The turn that is over must not be run again, so the next one begins in the log; the next start runs it.
+                self.withheld = Some(outcome);
+                if let Some(next) = self.next_message() {
+                    self.decide(Command::Begin { input: next.input });
+                }
+            }
         }
         true
     }

@@ -1,7 +1,7 @@
 //! Two things at once, at the worst moment: what a hostile reader of the driver tried.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -410,4 +410,34 @@ async fn an_approval_that_was_refused_does_not_enter_the_history() {
     drain(&mut desk.subscribe(&task, Some(0)).await.unwrap()).await;
     let said: Vec<String> = desk.get(&task).await.history.iter().map(|message| message.text()).collect();
     assert!(!said.contains(&"yes".into()), "{said:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_was_over_when_the_server_stopped_is_not_run_again() {
+    let go = Arc::new(Notify::new());
+    let gate = go.clone();
+    let agent = ScriptedAgent::new(move |turn: Turn| {
+        let gate = gate.clone();
+        async move {
+            gate.notified().await;
+            Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(turn.message().text())]))
+        }
+    });
+    let (desk, store) = faulty(agent, requeue()).await;
+    let task = desk.task(at_once("one")).await.id;
+    sleep(millis(1)).await;
+    store.slow_down(SLOW);
+    let (sender, send) = (desk.clone(), to(&task, at_once("two")));
+    let sent = tokio::spawn(async move { sender.send(send).await });
+    sleep(millis(10)).await;
+    go.notify_one();
+    sleep(millis(10)).await;
+    desk.engine.stop(millis(50)).await;
+    sent.await.unwrap().unwrap();
+    let agent = echo();
+    let seen: Arc<Mutex<Vec<String>>> = agent.seen();
+    let desk = Desk::on(store, agent, Limits::default(), requeue()).await;
+    let frames = drain(&mut desk.subscribe(&task, Some(0)).await.unwrap()).await;
+    assert_eq!(*seen.lock().unwrap(), ["two"], "{frames:?}");
+    assert!(frames.iter().any(|(_, words)| words == "Working one"), "{frames:?}");
 }
