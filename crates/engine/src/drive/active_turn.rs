@@ -290,7 +290,7 @@ impl Driver {
             }
             let now = Instant::now();
             if let Some(limit) = limits.timeout
-                && turn.is_timed()
+                && turn.parked_since.is_none()
                 && turn.hard_limit.is_some_and(|at| now >= at)
             {
                 turn.stop(StopReason::TimedOut(format!("timed out: the turn took longer than {limit:?}")));
@@ -335,7 +335,8 @@ impl ActiveTurn {
         self.parked_since.is_some()
     }
 
-    /// Neither the time of the caller, who thinks about an answer, nor that after the last word counts.
+    /// Whether silence counts: neither while the caller thinks about an answer nor after the last word. The limit of the
+    /// whole turn counts after the last word too, and does not change the outcome then.
     fn is_timed(&self) -> bool {
         self.parked_since.is_none() && self.last_word.is_none()
     }
@@ -344,7 +345,7 @@ impl ActiveTurn {
         let idle = idle.map(|idle| if self.is_timed() { self.last_update } else { Instant::now() } + idle);
         let hard = self
             .hard_limit
-            .map(|at| if self.is_timed() { at } else { at.max(Instant::now() + Duration::from_secs(1)) });
+            .map(|at| if self.parked_since.is_none() { at } else { at.max(Instant::now() + Duration::from_secs(1)) });
         let next = match (idle, hard) {
             (Some(idle), Some(hard)) => Some(idle.min(hard)),
             (idle, hard) => idle.or(hard),

@@ -17,8 +17,14 @@ impl Driver {
     pub(super) fn end_turn(&mut self, worked: Option<Worked>) {
         let Some(turn) = self.turn.take() else { return };
         let is_parked = turn.is_parked();
+        self.set_unused_answers_apart();
         let outcome = match (turn.stop_reason, turn.last_word, worked) {
             (None, _, Some(Ok(Ok(outcome)))) => outcome,
+            // The last word was not the end of the task, which the caller wants.
+            (Some(StopReason::Canceled), Some(outcome), _) if self.may_go_on(&outcome) => match outcome {
+                Outcome::Completed(parts) => Outcome::Canceled(parts),
+                _ => Outcome::Canceled(Vec::new()),
+            },
             // It had said how its work ended; what came after that was tidying up.
             (_, Some(outcome), _) => outcome,
             (Some(StopReason::Canceled), None, _) => Outcome::Canceled(Vec::new()),
@@ -44,14 +50,21 @@ impl Driver {
             };
             self.pending.acks.push(ack);
         }
-        self.set_unused_answers_apart();
         // A task is not settled before its inbox is empty; a failure settles it whatever waits.
-        let may_go_on = matches!(outcome, Outcome::Completed(_) | Outcome::InputRequired(_) | Outcome::AuthRequired(_));
-        if may_go_on && !self.inbox.is_empty() {
+        if self.may_go_on(&outcome) && !self.inbox.is_empty() {
             self.reset_attempts();
             self.withheld = Some(outcome);
         } else {
             self.finish(outcome);
+        }
+    }
+
+    /// Whether the task goes on after a turn with this outcome, now or with the next message.
+    fn may_go_on(&self, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Completed(_) => !self.inbox.is_empty(),
+            Outcome::InputRequired(_) | Outcome::AuthRequired(_) => true,
+            Outcome::Failed(_) | Outcome::Rejected(_) | Outcome::Canceled(_) => false,
         }
     }
 

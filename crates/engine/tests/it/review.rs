@@ -328,6 +328,32 @@ async fn an_answer_that_is_being_stored_when_the_server_stops_is_stored_or_refus
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cancel_after_the_last_word_ends_a_task_that_would_go_on() {
+    for (is_asking, expected) in [(true, &["one"][..]), (false, &["one", "two"])] {
+        let agent = ScriptedAgent::new(move |turn: Turn| async move {
+            let parts = vec![Part::text("said")];
+            let outcome = if is_asking { Outcome::InputRequired(parts) } else { Outcome::Completed(parts) };
+            turn.last_word(outcome.clone()).await;
+            turn.cancelled().await;
+            Ok::<_, AgentError>(outcome)
+        });
+        let seen = agent.seen();
+        let desk = Desk::with(agent).await;
+        let task = desk.task(at_once("one")).await;
+        sleep(millis(10)).await;
+        if !is_asking {
+            desk.task(to(&task.id, at_once("two"))).await;
+        }
+        let canceled = timeout(HOUR, desk.cancel(&task.id)).await.expect("it is answered").expect("it is canceled");
+        assert_eq!(canceled.status.state, State::Canceled);
+        let said: Vec<String> = canceled.history.iter().map(|message| message.text()).collect();
+        assert_eq!(said, expected);
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(*seen.lock().unwrap(), ["one"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_that_is_being_answered_does_not_expire() {
     let clock = Arc::new(ManualClock::at(1_000_000));
     let agent = ScriptedAgent::new(|turn: Turn| async move {
@@ -410,6 +436,19 @@ async fn an_approval_that_was_refused_does_not_enter_the_history() {
     drain(&mut desk.subscribe(&task, Some(0)).await.unwrap()).await;
     let said: Vec<String> = desk.get(&task).await.history.iter().map(|message| message.text()).collect();
     assert!(!said.contains(&"yes".into()), "{said:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_never_ends_after_its_last_word_is_ended_by_the_time_limit() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        turn.last_word(Outcome::Completed(vec![Part::text("done")])).await;
+        std::future::pending::<()>().await;
+        Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
+    });
+    let limits = Limits { timeout: Some(Duration::from_secs(60)), ..Limits::default() };
+    let desk = Desk::limited(agent, limits).await;
+    let done = timeout(HOUR, desk.task(text("go"))).await.expect("the limit holds");
+    assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "done".into()));
 }
 
 #[tokio::test(start_paused = true)]
