@@ -15,7 +15,7 @@ use crate::topic::{Rest, TailRead, entries_of};
 use crate::{Answer, LogEntry};
 
 /// What the store is asked for at once.
-const PAGE: usize = 256;
+const PAGE: usize = 64;
 
 pub struct Subscription {
     lease: Lease,

@@ -21,8 +21,8 @@ use crate::sharded::lock;
 const TAIL_ENTRIES: usize = 512;
 const TAIL_WEIGHT: usize = 512 * 1024;
 /// What a reader takes at once.
-const BATCH_ENTRIES: usize = 256;
-const BATCH_WEIGHT: usize = 256 * 1024;
+const BATCH_ENTRIES: usize = 64;
+const BATCH_WEIGHT: usize = 64 * 1024;
 /// The store does without a snapshot where the log is this short.
 const SHORT_LOG: Seq = 16;
 /// A smaller log is read faster than a snapshot is written.
