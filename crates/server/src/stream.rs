@@ -165,6 +165,8 @@ impl Frames {
                 }
             }
         }
+        // A reader may stall with this in hand.
+        out.shrink_to_fit();
         Ok((!out.is_empty()).then(|| Bytes::from(out)))
     }
 
