@@ -87,7 +87,8 @@ const CASES: &[(&str, Case)] = cases! {
         totals_follow_the_states,
         artifacts_come_only_where_they_are_wanted,
         the_newest_messages_are_listed,
-        a_page_ends_by_its_bytes;
+        a_page_ends_by_its_bytes,
+        a_page_of_a_hundred;
     beside:
         messages_wait_in_order_until_taken,
         an_agent_remembers_and_forgets,

@@ -5,8 +5,8 @@
 //! Totals come from the tallies unless a filter asks for more than these know.
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
-use sabir_model::{AgentId, State, Task, TaskId, Timestamp, Wanted};
+use rusqlite::{Connection, Row, params_from_iter};
+use sabir_model::{AgentId, State, Task, TaskBirth, TaskId, Timestamp, Wanted};
 
 use crate::damage::DamageLog;
 use crate::head::Head;
@@ -15,29 +15,18 @@ use crate::{Listing, Query, StoreError};
 
 use super::failure::Unread;
 use super::reader::{self, Glance, fold, readable};
-use super::rows::{self, Found, code, found_columns, found_of};
+use super::rows::{self, Found, code, found_columns};
 
 pub(super) fn list(conn: &mut Connection, damages: &DamageLog, query: &Query) -> Result<Listing, StoreError> {
     // Total, page and folds are of one moment.
     let moment = conn.transaction()?;
-    let Places { tasks: found, mut more, total } = places(&moment, damages, query)?;
-    let (mut tasks, mut room) = (Vec::with_capacity(found.len()), Room::new(query.max_bytes));
-    for found in found {
-        let task = match from_head(&found, query) {
-            Some(task) => task,
-            None => {
-                let Some(mut task) = fold(&moment, damages, found, query.artifacts)? else { continue };
-                trim(&mut task, query);
-                task
-            }
-        };
-        if !room.takes(&task) {
-            more = true;
-            break;
-        }
-        tasks.push(task);
+    let mut page = Page::new(places(&moment, damages, query)?, query);
+    while let Some(found) = page.next_unread() {
+        let Some(mut task) = fold(&moment, damages, found, query.artifacts)? else { continue };
+        trim(&mut task, query);
+        page.take(task);
     }
-    Ok(Listing { tasks, more, total })
+    Ok(page.listing)
 }
 
 /// The same, if it is a matter of a few short tasks and no counting.
@@ -46,47 +35,99 @@ pub(super) fn glance(conn: &mut Connection, damages: &DamageLog, query: &Query) 
         return Ok(None);
     }
     let moment = conn.transaction()?;
-    let Places { tasks: found, mut more, total } = places(&moment, damages, query)?;
-    let (mut tasks, mut room) = (Vec::with_capacity(found.len()), Room::new(query.max_bytes));
+    let mut page = Page::new(places(&moment, damages, query)?, query);
     let mut bytes = 0;
-    for found in found {
-        let task = match from_head(&found, query) {
-            Some(task) => task,
-            None => match reader::glance(&moment, found, PAGE_BYTES - bytes, query.artifacts)? {
-                Glance::Whole(mut task, size) => {
-                    bytes += size;
-                    trim(&mut task, query);
-                    task
-                }
-                Glance::Unfinished(_) => return Ok(None),
-            },
-        };
-        if !room.takes(&task) {
-            more = true;
-            break;
+    while let Some(found) = page.next_unread() {
+        match reader::glance(&moment, found, PAGE_BYTES.saturating_sub(bytes), query.artifacts)? {
+            Glance::Whole(mut task, size) => {
+                bytes += size;
+                trim(&mut task, query);
+                page.take(task);
+            }
+            Glance::Unfinished(_) => return Ok(None),
         }
-        tasks.push(task);
     }
-    Ok(Some(Listing { tasks, more, total }))
+    Ok(Some(page.listing))
 }
 
 const SHORT_PAGE: usize = 100;
 const PAGE_BYTES: usize = 128 << 10;
 
+/// A page that is filled task by task.
+struct Page<'q> {
+    rest: std::vec::IntoIter<Listed>,
+    query: &'q Query,
+    room: Room,
+    listing: Listing,
+}
+
+impl<'q> Page<'q> {
+    fn new(Places { tasks, more, total }: Places, query: &'q Query) -> Self {
+        let listing = Listing { tasks: Vec::with_capacity(tasks.len()), more, total };
+        Self { rest: tasks.into_iter(), query, room: Room::new(query.max_bytes), listing }
+    }
+
+    /// Takes all that their rows show; the next one must be read from its log.
+    fn next_unread(&mut self) -> Option<Found> {
+        loop {
+            match self.rest.next()? {
+                Listed::Shown(task) => self.take(task),
+                Listed::Found(found) => {
+                    let head = found.log.head.as_deref();
+                    match head.and_then(|head| shown(&found.id, &found.birth, head, self.query)) {
+                        Some(task) => self.take(task),
+                        None => return Some(found),
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, task: Task) {
+        if self.room.takes(&task) {
+            self.listing.tasks.push(task);
+        } else {
+            self.listing.more = true;
+            self.rest = Vec::new().into_iter();
+        }
+    }
+}
+
+/// A task of a page.
+enum Listed {
+    /// Its row shows all that is wanted.
+    Shown(Task),
+    Found(Found),
+}
+
+/// Reads a row that is on the page, where it lies: most rows show all that is wanted.
+fn listed(row: &Row<'_>, query: &Query, agent: Option<&AgentId>) -> Result<Listed, Unread> {
+    let mut found = rows::named(row, Some(&query.owner), agent)?;
+    if let Some(task) = rows::head(row)?.and_then(|head| shown(&found.id, &found.birth, head, query)) {
+        return Ok(Listed::Shown(task));
+    }
+    found.log = rows::row_log(row)?;
+    Ok(Listed::Found(found))
+}
+
+/// Reads a row that may be on the page. Of several agents most are not, so its head is for later.
+fn found_on_page(row: &Row<'_>, query: &Query, agent: Option<&AgentId>) -> Result<Found, Unread> {
+    Ok(Found { log: rows::row_log(row)?, ..rows::named(row, Some(&query.owner), agent)? })
+}
+
 /// The task as its row shows it, if that is all that is wanted.
-fn from_head(found: &Found, query: &Query) -> Option<Task> {
+fn shown(id: &TaskId, birth: &TaskBirth, head: &[u8], query: &Query) -> Option<Task> {
     if query.artifacts == Wanted::Yes {
         return None;
     }
-    let head = Head::read(found.id.clone(), found.birth.clone(), found.log.head.as_deref()?)?;
-    let mut task = head.with_history(query.history)?;
+    let mut task = Head::read(id.clone(), birth.clone(), head)?.with_history(query.history)?;
     task.seq = 0;
     Some(task)
 }
 
-/// Which tasks are on a page, not folded yet.
+/// Which tasks are on a page.
 struct Places {
-    tasks: Vec<Found>,
+    tasks: Vec<Listed>,
     more: bool,
     total: u64,
 }
@@ -97,13 +138,18 @@ fn places(conn: &Connection, damages: &DamageLog, query: &Query) -> Result<Place
         Some(_) => vec![Walk::through_context(query)],
         None => agents.iter().map(|agent| Walk::through_agent(query, agent, query.state)).collect(),
     };
-    let is_merged = walks.len() > 1;
     let mut tasks = Vec::new();
-    for walk in walks {
-        tasks.extend(walk.page(conn, damages, query)?);
-    }
-    if is_merged {
-        tasks.sort_by(|a, b| place(b).cmp(&place(a)));
+    if walks.len() == 1 {
+        for walk in walks {
+            tasks = walk.page(conn, damages, query, listed)?;
+        }
+    } else {
+        let mut found = Vec::new();
+        for walk in walks {
+            found.extend(walk.page(conn, damages, query, found_on_page)?);
+        }
+        found.sort_by(|a, b| place(b).cmp(&place(a)));
+        tasks.extend(found.into_iter().map(Listed::Found));
     }
     let more = cut(&mut tasks, query.limit);
     Ok(Places { tasks, more, total: total(conn, query, &agents)? })
@@ -225,12 +271,18 @@ impl Walk {
         self
     }
 
-    fn page(self, conn: &Connection, damages: &DamageLog, query: &Query) -> Result<Vec<Found>, StoreError> {
+    /// Reads the rows of a page, with the agent whose they all are, if it is one.
+    fn page<T>(
+        self,
+        conn: &Connection,
+        damages: &DamageLog,
+        query: &Query,
+        read: impl Fn(&Row<'_>, &Query, Option<&AgentId>) -> Result<T, Unread>,
+    ) -> Result<Vec<T>, StoreError> {
         let Walk { agent, sql, params } = self.selecting_page(query);
         let mut select = conn.prepare_cached(&sql)?;
-        readable(&mut select.query(params_from_iter(params))?, damages, |row| {
-            found_of(row, Some(&query.owner), agent.as_ref())
-        })
+        let mut rows = select.query(params_from_iter(params))?;
+        readable(&mut rows, damages, |row| read(row, query, agent.as_ref()))
     }
 
     fn count(self, conn: &Connection) -> Result<u64, StoreError> {

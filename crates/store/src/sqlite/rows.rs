@@ -85,13 +85,11 @@ macro_rules! found_columns {
 pub(super) use found_columns;
 
 pub(super) fn found(row: &Row<'_>) -> Result<Found, Unread> {
-    found_of(row, None, None)
+    Ok(Found { log: row_log(row)?, ..named(row, None, None)? })
 }
 
-/// The same where it is known whose the tasks mostly are: the ids of a page are shared, not read again and again.
-pub(super) fn found_of(row: &Row<'_>, owned: Option<&Owner>, run: Option<&AgentId>) -> Result<Found, Unread> {
-    let head = row.get_ref(8)?.as_blob_or_null().unwrap_or(None);
-    let all: Option<i64> = row.get(7)?;
+/// The same without the log. Where it is known whose the tasks mostly are, their ids are shared and not made again.
+pub(super) fn named(row: &Row<'_>, owned: Option<&Owner>, run: Option<&AgentId>) -> Result<Found, Unread> {
     Ok(Found {
         no: task_no(row)?,
         id: task_id(row)?,
@@ -108,8 +106,18 @@ pub(super) fn found_of(row: &Row<'_>, owned: Option<&Owner>, run: Option<&AgentI
             },
             born: Birth(row.get(5)?),
         },
-        log: RowLog { head: head.map(<[u8]>::to_vec), all: all.map(|all| all as Seq) },
+        log: RowLog::default(),
     })
+}
+
+pub(super) fn row_log(row: &Row<'_>) -> Result<RowLog, Unread> {
+    let all: Option<i64> = row.get(7)?;
+    Ok(RowLog { head: head(row)?.map(<[u8]>::to_vec), all: all.map(|all| all as Seq) })
+}
+
+/// One that is no blob is done without.
+pub(super) fn head<'r>(row: &'r Row<'_>) -> Result<Option<&'r [u8]>, Unread> {
+    Ok(row.get_ref(8)?.as_blob_or_null().unwrap_or(None))
 }
 
 /// The number, which is the first of every list of columns.

@@ -248,3 +248,20 @@ pub async fn a_page_ends_by_its_bytes(store: &dyn Store) {
     assert_eq!(told(12_000).await, "t4 t5");
     assert_eq!(told(0).await, "t5");
 }
+
+pub async fn a_page_of_a_hundred(store: &dyn Store) {
+    let text = chunk(&"x".repeat(1_500));
+    for number in 0..120 {
+        let (by, id) = (["echo", "other"][number % 2], format!("t{number:03}"));
+        let name = ["ann", by, &id, "c1"];
+        start(store, name, None, number as i64, std::slice::from_ref(&text)).await.unwrap();
+    }
+    for artifacts in [Wanted::Yes, Wanted::No] {
+        let page = list(store, Query { limit: 100, artifacts, ..all_of("ann") }).await;
+        assert_eq!((page.tasks.len(), page.more, page.total), (100, true, 120));
+        assert_eq!((page.tasks[0].id.as_str(), page.tasks[99].id.as_str()), ("t119", "t020"));
+        let query = Query { agent: Some(agent("echo")), limit: 100, artifacts, ..all_of("ann") };
+        let page = list(store, query).await;
+        assert_eq!((page.tasks.len(), page.more, page.total), (60, false, 60));
+    }
+}
