@@ -26,6 +26,9 @@ pub(super) struct Appender<'c> {
     set_log: Statement<'c>,
 }
 
+/// Events of so many bytes are worth a new snapshot, however few they are.
+const LARGE_APPEND: usize = 64 << 10;
+
 /// A task's row before it is changed.
 struct Standing {
     /// Whose it is and its state, where these are needed.
@@ -92,7 +95,7 @@ impl<'c> Appender<'c> {
             }
         };
         if let Some(snapshot) = &append.snapshot {
-            self.keep_snapshot(no, append.last(), snapshot)?;
+            self.keep_snapshot(no, append, snapshot)?;
         }
         for extra in &append.beside {
             self.put_beside(no, extra)?;
@@ -213,13 +216,15 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    fn keep_snapshot(&self, no: TaskNo, last: Seq, snapshot: &Snapshot) -> Result<()> {
+    /// One that would spare readers little more than the one before is not written.
+    fn keep_snapshot(&self, no: TaskNo, append: &Encoded, snapshot: &Snapshot) -> Result<()> {
         let mut put = self.conn.prepare_cached(
             "INSERT INTO snapshots (no, seq, body, artifacts) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT DO UPDATE SET seq = excluded.seq, body = excluded.body, artifacts = excluded.artifacts
-             WHERE excluded.seq - seq > ?5",
+             WHERE excluded.seq - seq > ?5 OR ?6",
         )?;
-        put.execute((no, last as i64, &snapshot.rest, &snapshot.artifacts, SHORT_FOLD as i64))?;
+        let (last, is_large) = (append.last() as i64, append.events.as_bytes().len() > LARGE_APPEND);
+        put.execute((no, last, &snapshot.rest, &snapshot.artifacts, SHORT_FOLD as i64, is_large))?;
         Ok(())
     }
 

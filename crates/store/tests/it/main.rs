@@ -9,5 +9,6 @@ mod groups;
 mod limits;
 mod older;
 mod replaced;
+mod snapshots;
 mod sweep;
 mod twins;
