@@ -64,6 +64,13 @@ impl Feed {
     }
 }
 
+impl Lease {
+    /// Whether both are on the same topic.
+    pub(crate) fn is_of(&self, other: &Lease) -> bool {
+        Arc::ptr_eq(&self.topic, &other.topic)
+    }
+}
+
 impl std::ops::Deref for Lease {
     type Target = Topic;
 

@@ -25,10 +25,11 @@ struct Kept {
 }
 
 impl WarmTopics {
-    /// Keeps the topic if its task waits for a message; the oldest go when there are too many or too much.
+    /// Keeps the topic if its task waits for a message, and lets it go when the task has ended; the oldest go when there
+    /// are too many or too much.
     pub(crate) fn keep(&self, feed: &Arc<Feed>, topic: &Lease) {
         if !topic.is_waiting() {
-            return;
+            return drop(self.forget(topic));
         }
         let weight = topic.weight().max(1);
         let mut cold = Vec::new();
@@ -47,5 +48,16 @@ impl WarmTopics {
         }
         // Dropped without the lock: a lease takes that of its shard.
         drop(cold);
+    }
+
+    /// A task that has ended is read from the store, where retention may delete it.
+    fn forget(&self, topic: &Lease) -> Option<Lease> {
+        if topic.warm_weight.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let mut kept = lock(&self.kept);
+        let place = kept.leases.iter().position(|lease| lease.is_of(topic))?;
+        kept.weight -= topic.warm_weight.swap(0, Ordering::Relaxed);
+        kept.leases.remove(place)
     }
 }

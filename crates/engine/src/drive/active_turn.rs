@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use sabir_model::{Command, Message, Part, Purpose, Seq, Timestamp, ToolCall, ToolPhase};
-use sabir_store::Beside;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
 
@@ -196,7 +195,7 @@ impl Driver {
             }),
             AgentUpdate::Usage(usage) => self.usage = Some(usage),
             AgentUpdate::LastWord(outcome) => turn.last_word = Some(*outcome),
-            AgentUpdate::Remember(memory) => self.pending.side_rows.push(Beside::AgentState(memory)),
+            AgentUpdate::Remember(memory) => self.pending.remember(memory),
             // After a stop, the agent gets no more answers.
             AgentUpdate::Ask(_) if turn.stop_reason.is_some() => {}
             AgentUpdate::Ask(ask) if turn.question.is_some() => turn.queued_questions.push_back(*ask),

@@ -108,6 +108,12 @@ impl PendingAppend {
         self.entries.push(entry);
     }
 
+    /// What the agent wants to remember. Only the newest counts, but the agent waits for the store as with all it says.
+    pub(super) fn remember(&mut self, memory: Option<String>) {
+        self.weight += memory.as_ref().map_or(0, String::len);
+        self.side_rows.push(Beside::AgentState(memory));
+    }
+
     fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.side_rows.is_empty() && self.acks.is_empty() && self.answers.is_empty()
     }

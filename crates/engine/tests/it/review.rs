@@ -14,7 +14,7 @@ use sabir_testkit::scripted::ScriptedAgent;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
-use crate::desk::{Desk, at_once, drain, echo, endless, hosted, task_of, text, to};
+use crate::desk::{Desk, asking, at_once, drain, echo, endless, hosted, task_of, text, to};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const SLOW: Duration = Duration::from_millis(100);
@@ -328,6 +328,20 @@ async fn an_answer_that_is_being_stored_when_the_server_stops_is_stored_or_refus
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_task_that_was_swept_is_gone_although_it_once_waited() {
+    let mut settings = Settings::default();
+    settings.retention.max_tasks = Some(0);
+    let desk = Desk::on(Arc::new(MemoryStore::new()), asking(), Limits::default(), settings).await;
+    let task = desk.task(text("ask which?")).await;
+    assert_eq!(desk.task(to(&task.id, text("friday"))).await.status.state, State::Completed);
+    sleep(millis(10)).await;
+    assert_eq!(desk.engine.sweep().await, 1);
+    let get = sabir_model::Get { agent: None, task: task.id, history: None, earlier: sabir_model::Wanted::No };
+    let got = desk.call(sabir_model::Call::Get(get)).await;
+    assert!(matches!(got, Err(Error::TaskNotFound(_))), "it was deleted");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cancel_after_the_last_word_ends_a_task_that_would_go_on() {
     for (is_asking, expected) in [(true, &["one"][..]), (false, &["one", "two"])] {
         let agent = ScriptedAgent::new(move |turn: Turn| async move {
@@ -449,6 +463,29 @@ async fn an_agent_that_never_ends_after_its_last_word_is_ended_by_the_time_limit
     let desk = Desk::limited(agent, limits).await;
     let done = timeout(HOUR, desk.task(text("go"))).await.expect("the limit holds");
     assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "done".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_agent_remembers_on_a_full_disk_is_bounded() {
+    let remembered = Arc::new(AtomicUsize::new(0));
+    let counter = remembered.clone();
+    const PIECE: usize = 64 * 1024;
+    let agent = ScriptedAgent::new(move |turn: Turn| {
+        let counter = counter.clone();
+        async move {
+            for _ in 0..1000 {
+                turn.remember(Some("x".repeat(PIECE))).await;
+                counter.fetch_add(PIECE, Ordering::SeqCst);
+            }
+            Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
+        }
+    });
+    let (desk, store) = faulty(agent, Settings::default()).await;
+    store.fill_after(1);
+    desk.task(at_once("go")).await;
+    sleep(Duration::from_secs(600)).await;
+    let held = remembered.load(Ordering::SeqCst);
+    assert!((PIECE..=4 << 20).contains(&held), "{held} bytes are held");
 }
 
 #[tokio::test(start_paused = true)]
