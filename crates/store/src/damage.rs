@@ -22,10 +22,13 @@ pub(crate) struct DamageLog {
 
 impl DamageLog {
     pub fn report(&self, no: TaskNo, task: &str, damage: &Damage) {
-        let is_new = self.logged.lock().expect("nobody panics with the list in hand").insert(no);
-        if is_new {
+        if self.is_new(no) {
             tracing::error!(task, number = no.0, reason = damage.0, "a task is damaged in the store");
         }
+    }
+
+    fn is_new(&self, no: TaskNo) -> bool {
+        self.logged.lock().expect("nobody panics with the list in hand").insert(no)
     }
 }
 
@@ -57,5 +60,17 @@ pub(crate) fn stand_in(row: TaskRow, damage: &Damage) -> Task {
         metadata: None,
         usage: None,
         seq: row.seq,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_damaged_task_is_logged_once() {
+        let log = DamageLog::default();
+        let new: Vec<bool> = [1, 2, 1, 1, 3].into_iter().map(|no| log.is_new(TaskNo(no))).collect();
+        assert_eq!(new, [true, true, false, false, true]);
     }
 }

@@ -151,7 +151,7 @@ impl HeadChange {
             return HeadChange::Replace(head);
         }
         let [Event::Created(created), later @ ..] = events else { return HeadChange::Drop };
-        let (id, birth) = nobody();
+        let (id, birth) = placeholder();
         let mut task = Task::create(id, birth, created.clone());
         for event in later.iter().filter(|event| is_shown(event)) {
             apply_owned(&mut task, (*event).clone());
@@ -192,7 +192,7 @@ impl HeadChange {
                 let mut head = head?;
                 head.extend_from_slice(more);
                 if head.len() > MAX_BYTES {
-                    let (id, birth) = nobody();
+                    let (id, birth) = placeholder();
                     let Head { task, is_cut } = Head::read(id, birth, &head)?;
                     head = summary(&task, is_cut)?;
                 }
@@ -324,7 +324,7 @@ fn is_shown(event: &Event) -> bool {
 }
 
 /// A name for a task that is only folded and never shown.
-fn nobody() -> (TaskId, TaskBirth) {
+fn placeholder() -> (TaskId, TaskBirth) {
     let context = ContextId::parse("-").expect("a short text is an id");
     let agent = AgentId::parse("-").expect("a short text is an id");
     let birth = TaskBirth { context, agent, owner: Owner::anonymous(), born: Birth(0) };
@@ -380,7 +380,7 @@ mod tests {
     /// Lives through these appends; says how many packs went into the log, and what the row shows.
     fn live(appends: &[&str]) -> (usize, RowLog, Task) {
         let (mut row, mut packs) = (RowLog::empty(), 0);
-        let (id, birth) = nobody();
+        let (id, birth) = placeholder();
         let mut task: Option<Task> = None;
         for append in appends {
             let events: Vec<Event> = append.split(' ').map(event).collect();
@@ -418,7 +418,7 @@ mod tests {
         let place = row.all.map_or_else(|| format!("{packs} packs"), |all| format!("{all} in the row"));
         let Some(head) = row.head.as_deref() else { return format!("{place}, no head") };
         assert!(head.len() <= MAX_BYTES, "{} bytes", head.len());
-        let (id, birth) = nobody();
+        let (id, birth) = placeholder();
         let head = Head::read(id, birth, head).expect("a head can be read");
         let history = if head.is_cut { format!("newest {}", head.task.history.len()) } else { "all".into() };
         let newest = whole.history.split_off(whole.history.len() - head.task.history.len());
@@ -469,7 +469,7 @@ mod tests {
         let (_, _, task) = live(&["c9 w", "q9", "w900", "q9", "w900", "q9", "w900", "d"]);
         let HeadChange::Replace(head) = HeadChange::of_task(&task) else { panic!("no head") };
         assert!(head.len() <= MAX_SUMMARY);
-        let (id, birth) = nobody();
+        let (id, birth) = placeholder();
         let head = Head::read(id, birth, &head).unwrap();
         assert!(head.is_cut);
         assert_eq!(head.task.history, task.history[task.history.len() - 2..]);
@@ -496,7 +496,7 @@ mod tests {
     #[test]
     fn what_is_no_head_is_not_read() {
         for head in ["", "{", r#"{"status":{"status":{"state":"working","time":1}}}"#, "[]", r#"{"other":1}"#] {
-            let (id, birth) = nobody();
+            let (id, birth) = placeholder();
             assert!(Head::read(id, birth, head.as_bytes()).is_none(), "{head}");
         }
     }

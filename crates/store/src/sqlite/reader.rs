@@ -327,11 +327,15 @@ fn pack<'r>(row: &'r Row<'_>) -> Result<(Seq, &'r [u8]), Unread> {
 }
 
 fn blob_or_null<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r [u8]>, Unread> {
-    row.get_ref(column)?.as_blob_or_null().map_err(|error| Damage(error.to_string()).into())
+    row.get_ref(column)?.as_blob_or_null().map_err(|_| no_bytes())
 }
 
 fn blob<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r [u8], Unread> {
-    row.get_ref(column)?.as_blob().map_err(|error| Damage(error.to_string()).into())
+    row.get_ref(column)?.as_blob().map_err(|_| no_bytes())
+}
+
+fn no_bytes() -> Unread {
+    Damage("one of its rows has no valid body".into()).into()
 }
 
 /// The tasks that were active last, told in order of creation.

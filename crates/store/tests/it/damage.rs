@@ -68,7 +68,7 @@ async fn every_damage_of_a_log_is_told() {
         ),
         (
             "UPDATE events SET body = 'text' WHERE key = 1 << 28 | 9",
-            "Failed 9: the log of this task is damaged: Invalid type",
+            "Failed 9: the log of this task is damaged: one of its rows has no valid body",
             "1 2 3 4 5 6",
             "5 6",
         ),
@@ -116,7 +116,7 @@ async fn a_log_in_the_row_can_be_damaged_too() {
         (
             "head = NULL",
             "Failed 3: the log of this task is damaged: events up to 3 are missing or doubled",
-            "t1: Invalid type",
+            "t1: one of its rows has no valid body",
         ),
     ] {
         let folder = tempfile::tempdir().unwrap();
