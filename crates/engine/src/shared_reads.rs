@@ -80,7 +80,11 @@ impl SharedReads {
 
     async fn is_newest(&self, store: &dyn Store, key: &TopicKey, task: &Task) -> Result<bool, StoreError> {
         let row = store.find(&key.owner, Some(&key.agent), &key.task).await?;
-        Ok(row.is_some_and(|row| row.seq == task.seq))
+        // The same name may be another task by now, of as many events.
+        Ok(row.is_some_and(|row| {
+            (row.seq, row.created, row.time) == (task.seq, task.created, task.status.time)
+                && row.context == task.context
+        }))
     }
 
     fn remember(&self, key: &TopicKey, task: Option<&Arc<Task>>) {

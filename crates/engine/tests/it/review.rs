@@ -517,3 +517,29 @@ async fn a_turn_that_was_over_when_the_server_stopped_is_not_run_again() {
     assert_eq!(*seen.lock().unwrap(), ["two"], "{frames:?}");
     assert!(frames.iter().any(|(_, words)| words == "Working one"), "{frames:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_does_not_get_a_deleted_task_for_a_new_one_of_its_name() {
+    let mut settings = Settings::default();
+    settings.retention.max_tasks = Some(0);
+    let store = Arc::new(MemoryStore::new());
+    let clock = Arc::new(ManualClock::at(1_000_000));
+    let builder = Builder::new(store.clone()).settings(settings).clock(clock.clone());
+    let builder = builder.agent(hosted("demo", echo(), Limits::default()));
+    let desk = Desk { engine: builder.start().await.unwrap(), store };
+    let name = sabir_model::TaskId::parse("mine").unwrap();
+    let get = || sabir_model::Get { agent: None, task: name.clone(), history: None, earlier: sabir_model::Wanted::No };
+    let mut held = Vec::new();
+    for words in ["old", "new"] {
+        let long = words.repeat(100_000);
+        desk.task(Send { on_unknown: sabir_model::OnUnknown::Create, ..to(&name, text(&long)) }).await;
+        sleep(millis(10)).await;
+        let answer = desk.call(sabir_model::Call::Get(get())).await.unwrap();
+        let sabir_engine::Answer::Task(task) = answer else { panic!("expected a task") };
+        assert!(task.history[0].text() == long, "it is the task of {words}");
+        // A slow reader holds it while retention deletes it.
+        held.push(task);
+        desk.engine.sweep().await;
+        clock.advance(Duration::from_secs(1));
+    }
+}
