@@ -10,11 +10,9 @@
 
 use std::time::Duration;
 
-use sabir_model::State;
-
 use crate::drive::Control;
 use crate::engine::Engine;
-use crate::topic::{Rest, Topic};
+use crate::topic::Rest;
 
 /// How much of the grace time is kept for settling what has not finished: a third of it, and not more than this.
 const MOST_LAST_WORDS: Duration = Duration::from_secs(3);
@@ -27,7 +25,7 @@ impl Engine {
     /// Takes no more tasks and returns when nothing runs any more, within the grace time.
     pub async fn stop(&self, grace: Duration) {
         self.core.stopping.send_replace(true);
-        self.settle(grace, |topic| topic.look(|task| task.status.state) == Some(State::Submitted));
+        self.tell_drivers(|| Control::LeaveLine);
         let last_words = (grace / 3).min(MOST_LAST_WORDS);
         let _ = tokio::time::timeout(grace.saturating_sub(last_words), self.until_nobody_works()).await;
         self.settle_all(last_words.max(LEAST_LAST_WORDS)).await;
@@ -56,18 +54,16 @@ impl Engine {
 
     async fn settle_all(&self, limit: Duration) {
         // An agent that does not stop is dropped in time for its end to be stored.
-        self.settle(limit * 2 / 3, |_| true);
+        self.tell_drivers(|| Control::Settle { within: limit * 2 / 3 });
         if tokio::time::timeout(limit, self.core.running.until_none()).await.is_err() {
             tracing::warn!("some runs could not be settled in time; the next start will do it");
         }
     }
 
-    fn settle(&self, within: Duration, which: impl Fn(&Topic) -> bool) {
+    fn tell_drivers(&self, control: impl Fn() -> Control) {
         self.core.feed.for_each(|topic| {
-            if which(topic)
-                && let Some(driver) = topic.driver()
-            {
-                let _ = driver.send(Control::Settle { within });
+            if let Some(driver) = topic.driver() {
+                let _ = driver.send(control());
             }
         });
     }

@@ -24,6 +24,8 @@ pub(crate) enum Control {
     Cancel {
         done: Done,
     },
+    /// The server stops: a task that waits for its place stays queued in the store.
+    LeaveLine,
     /// The server stops: settle by policy. The agent has so long to stop.
     Settle {
         within: Duration,
@@ -95,6 +97,8 @@ impl Driver {
                         turn.stop(StopReason::TimedOut(reason));
                     }
                 }
+                // Who has a place works, also when the event that says so is not stored yet.
+                Control::LeaveLine => self.is_settling |= self.permit.is_none(),
                 Control::Settle { within } => {
                     self.is_settling = true;
                     if let Some(turn) = &mut self.turn {

@@ -543,3 +543,49 @@ async fn a_reader_does_not_get_a_deleted_task_for_a_new_one_of_its_name() {
         clock.advance(Duration::from_secs(1));
     }
 }
+
+/// Works for so many seconds on what begins with `work`, and asks otherwise.
+fn working(seconds: u64) -> ScriptedAgent {
+    ScriptedAgent::new(move |turn: Turn| async move {
+        if !turn.message().text().starts_with("work") {
+            return Ok::<_, AgentError>(Outcome::InputRequired(vec![Part::text("which?")]));
+        }
+        tokio::select! {
+            () = sleep(Duration::from_secs(seconds)) => Ok(Outcome::Completed(Vec::new())),
+            () = turn.cancelled() => Ok(Outcome::Canceled(Vec::new())),
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_waits_for_a_place_begins_no_turn_while_the_server_stops() {
+    let store = Arc::new(MemoryStore::new());
+    let limits = Limits { concurrent: 1, ..Limits::default() };
+    let agent = working(5);
+    let seen = agent.seen();
+    let desk = Desk::on(store.clone(), agent, limits, Settings::default()).await;
+    let waiting = desk.task(text("ask")).await.id;
+    desk.task(at_once("work")).await;
+    desk.task(to(&waiting, at_once("work on"))).await;
+    desk.engine.stop(Duration::from_secs(12)).await;
+    assert_eq!(*seen.lock().unwrap(), ["ask", "work"]);
+    assert_eq!(desk.get(&waiting).await.status.state, State::InputRequired);
+    let desk = Desk::on(store, working(5), limits, Settings::default()).await;
+    drain(&mut desk.subscribe(&waiting, Some(0)).await.unwrap()).await;
+    assert_eq!(desk.get(&waiting).await.status.state, State::Completed, "its message was kept");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_has_just_got_its_place_may_finish_when_the_server_stops() {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let limits = Limits { concurrent: 1, ..Limits::default() };
+    let desk = Desk::on(store.clone(), working(1), limits, Settings::default()).await;
+    desk.task(at_once("work")).await;
+    let next = desk.task(at_once("work too")).await.id;
+    store.slow_down(SLOW);
+    // The first has ended and its end is stored; the beginning of the next is on its way to the store.
+    sleep(millis(1_150)).await;
+    assert_eq!(desk.get(&next).await.status.state, State::Submitted);
+    desk.engine.stop(Duration::from_secs(12)).await;
+    assert_eq!(desk.get(&next).await.status.state, State::Completed);
+}
