@@ -8,12 +8,13 @@ use sabir_testkit::http::Http;
 use sabir_testkit::sse::{self, Frame};
 use serde_json::Value;
 
-use crate::ledger::Ledger;
-use crate::lives::Lives;
+use crate::agents::DEFAULT;
+use crate::ledger::{Ledger, Moment};
+use crate::lives::{Lives, Recovery};
 use crate::pools::Pools;
 use crate::promise;
 use crate::random::Random;
-use crate::tongue::{Delivery, Event, Operation, Told, Tongue, Wish, is_at_rest, is_terminal};
+use crate::tongue::{Delivery, Event, Mount, Operation, Request, Told, Tongue, Wish, is_at_rest, is_terminal};
 
 pub struct Client<'a> {
     pub lives: &'a Lives,
@@ -33,6 +34,12 @@ pub enum Called {
     /// No answer, since the server went away.
     Gone,
 }
+
+/// How the server says that the disk is full.
+const STORE_FULL: &str = "the store cannot take anything now";
+
+/// How long a task waits at most until it tries again to store something.
+const STORE_RETRY_MS: i64 = 5000;
 
 /// What the first frame of a stream must be.
 #[derive(Clone, Copy)]
@@ -75,7 +82,8 @@ impl Client<'_> {
         expected: &[i64],
     ) -> Called {
         let Some((address, epoch)) = self.lives.server() else { return Called::Gone };
-        let request = tongue.request(operation);
+        let asked = self.ledger.now();
+        let request = self.request(tongue, operation);
         let kept = self.connection.take().filter(|(of, _)| *of == epoch && self.random.percent(50));
         let connected = kept.map_or_else(|| Http::connect(address), |(_, http)| Ok(http));
         let exchanged = connected.and_then(|mut http| {
@@ -93,28 +101,84 @@ impl Client<'_> {
         if reply.header("connection") != Some("close") {
             self.connection = Some((epoch, http));
         }
-        let read = tongue.read(&reply);
-        let is_fine = match &read {
-            Ok(_) => true,
-            Err(code) => expected.contains(code) || !self.lives.is_still(epoch),
+        match tongue.read(&reply) {
+            Ok(answer) => {
+                promise::ANSWERED.check(true, String::new);
+                Called::Answer(answer)
+            }
+            Err(code) => {
+                self.refused(tongue, operation, (asked, epoch), (code, &reply.text()), expected);
+                Called::Refused(code)
+            }
+        }
+    }
+
+    /// Where it is asked does not matter, as long as the agent is there.
+    fn request(&mut self, tongue: &Tongue, operation: &Operation<'_>) -> Request {
+        let (agent, is_new) = match (operation, operation.task()) {
+            (_, Some(task)) => (self.ledger.agent_of(task), false),
+            (Operation::Send(wish, _), None) => (wish.agent, true),
+            (_, None) => return tongue.request(operation, Mount::Root),
         };
+        let needs_agent = !tongue.can_watch() || (is_new && agent != DEFAULT);
+        let mount = if needs_agent || self.random.percent(30) { Mount::Agent(agent) } else { Mount::Root };
+        tongue.request(operation, mount)
+    }
+
+    /// The server said no. It must have a reason: one that the caller expects, an end, a full disk, or a task that
+    /// retention has deleted.
+    fn refused(
+        &self,
+        tongue: &Tongue,
+        operation: &Operation<'_>,
+        (asked, epoch): (Moment, u64),
+        (code, reply): (i64, &str),
+        expected: &[i64],
+    ) {
+        let is_up = self.lives.is_still(epoch);
+        // A task with something to store tries again after a while, and until then refuses for itself.
+        let since = if operation.task().is_some() { asked.time - STORE_RETRY_MS } else { asked.time };
+        let is_full = reply.contains(STORE_FULL) && self.lives.was_full_since(since);
+        let is_gone = code == tongue.not_found()
+            && operation.task().is_some_and(|task| self.ledger.misses(task, &self.lives.so_far()));
+        if is_up && let Operation::Send(wish, _) = operation {
+            self.ledger.refuses(wish.text);
+        }
+        let is_fine = !is_up || is_full || is_gone || expected.contains(&code);
+        if is_full {
+            promise::FULL.check(is_fine, String::new);
+        }
         promise::ANSWERED.check(is_fine, || {
-            format!("{} {} {} in {}: {}", request.method, request.path, request.body, tongue.name, reply.text())
+            let request = tongue.request(operation, Mount::Root);
+            format!("{} {} {} in {}: {reply}", request.method, request.path, request.body, tongue.name)
         });
-        read.map_or_else(Called::Refused, Called::Answer)
     }
 
     /// Sends without a stream, and hears which task it is.
     pub fn send(&mut self, tongue: &Tongue, wish: Wish<'_>, delivery: Delivery, key: Option<&str>) -> Option<Told> {
-        let epoch = self.lives.server()?.1;
+        self.try_send(tongue, wish, delivery, key, &[]).ok().flatten()
+    }
+
+    /// The same, where a refusal may be expected: the error is its code.
+    pub fn try_send(
+        &mut self,
+        tongue: &Tongue,
+        wish: Wish<'_>,
+        delivery: Delivery,
+        key: Option<&str>,
+        expected: &[i64],
+    ) -> Result<Option<Told>, i64> {
+        let Some((_, epoch)) = self.lives.server() else { return Ok(None) };
         let headers: Vec<(&str, &str)> = key.map(|key| ("Idempotency-Key", key)).into_iter().collect();
         let asked = self.ledger.now();
-        let Called::Answer(answer) = self.call(tongue, &Operation::Send(wish, delivery), &headers, &[]) else {
-            return None;
+        let answer = match self.call(tongue, &Operation::Send(wish, delivery), &headers, expected) {
+            Called::Answer(answer) => answer,
+            Called::Refused(code) if self.lives.is_still(epoch) => return Err(code),
+            Called::Refused(_) | Called::Gone => return Ok(None),
         };
         let told = tongue.read_task(&answer);
         promise::ANSWERED.check(told.is_some(), || format!("a send in {}: {answer}", tongue.name));
-        let told = told?;
+        let Some(told) = told else { return Ok(None) };
         self.ledger.hears(wish.text, &told.id);
         // The gateway says that it was submitted, whatever it found.
         if tongue.can_watch() {
@@ -124,7 +188,7 @@ impl Client<'_> {
             let is_settled = is_at_rest(&told.state) || !self.lives.is_still(epoch);
             promise::ANSWERED.check(is_settled, || format!("who waits in {} is told {told:?}", tongue.name));
         }
-        Some(told)
+        Ok(Some(told))
     }
 
     /// Asks how a task is.
@@ -150,13 +214,36 @@ impl Client<'_> {
         first: First,
         manner: Manner,
     ) -> Watched {
+        self.try_watch(tongue, operation, headers, first, manner, &[])
+    }
+
+    /// The same, where a refusal may be expected.
+    pub fn try_watch(
+        &mut self,
+        tongue: &Tongue,
+        operation: &Operation<'_>,
+        headers: &[(&str, &str)],
+        first: First,
+        manner: Manner,
+        expected: &[i64],
+    ) -> Watched {
         let Some((address, epoch)) = self.lives.server() else { return Watched::Nothing };
-        let request = tongue.request(operation);
+        let (asked, settings) = (self.ledger.now(), self.lives.settings());
+        let request = self.request(tongue, operation);
         let headers = tongue.headers(headers);
         let opened = sse::open(address, request.method, &request.path, &headers, request.body.as_bytes());
+        let no_stream = |client: &Self, code: i64, reply: &str| {
+            client.refused(tongue, operation, (asked, epoch), (code, reply), expected);
+            if client.lives.is_still(epoch) { Watched::Refused(code) } else { Watched::Nothing }
+        };
         let mut events = match opened {
             Ok(Ok(events)) => events,
-            Ok(Err(reply)) => return self.refused(tongue, epoch, &request.body, &reply.text(), &tongue.read(&reply)),
+            Ok(Err(reply)) => {
+                // Where a stream was asked for, an error may come as its only frame.
+                let framed = sse::frames(&reply.text()).first().map(|frame| error_code(&frame.data));
+                let code = framed.or(tongue.read(&reply).err()).unwrap_or_default();
+                return no_stream(self, code, &reply.text());
+            }
             Err(error) => {
                 self.gone(tongue, epoch, &error, &request.path);
                 return Watched::Nothing;
@@ -174,10 +261,7 @@ impl Client<'_> {
             match events.next_frame() {
                 Ok(Some(frame)) => {
                     let Some(event) = tongue.read_frame(&frame) else {
-                        let code =
-                            serde_json::from_str::<Value>(&frame.data).unwrap_or_default()["error"]["code"].as_i64();
-                        let read = Err(code.unwrap_or_default());
-                        return self.refused(tongue, epoch, &request.body, &frame.data, &read);
+                        return no_stream(self, error_code(&frame.data), &frame.data);
                     };
                     if let Operation::Send(wish, _) = operation {
                         self.ledger.hears(wish.text, event.task());
@@ -202,8 +286,10 @@ impl Client<'_> {
             format!("{task} in {}: {}", tongue.name, disorder.clone().unwrap_or_default())
         });
         if is_ended {
-            // A task that is queued when the server stops stays queued, and its stream cannot go on.
-            let is_over = is_at_rest(&seen.state) || (seen.state == "submitted" && !self.lives.is_still(epoch));
+            // A task that is queued when the server stops stays queued, and its stream cannot go on; nor can that of
+            // a task that the next life runs again.
+            let stays = seen.state == "submitted" || settings.recovery == Recovery::Requeue;
+            let is_over = is_at_rest(&seen.state) || (stays && !self.lives.is_still(epoch));
             promise::ENDS.check(is_over, || {
                 format!("{} in {} ends after {} while {}", seen.task, tongue.name, seen.last, seen.state)
             });
@@ -244,15 +330,6 @@ impl Client<'_> {
         }
     }
 
-    fn refused(&self, tongue: &Tongue, epoch: u64, request: &str, reply: &str, read: &Result<Value, i64>) -> Watched {
-        let is_fine = !self.lives.is_still(epoch);
-        promise::ANSWERED.check(is_fine, || format!("no stream in {}: {request}: {reply}", tongue.name));
-        if is_fine {
-            return Watched::Nothing;
-        }
-        Watched::Refused(read.as_ref().err().copied().unwrap_or_default())
-    }
-
     fn gone(&self, tongue: &Tongue, epoch: u64, error: &io::Error, path: &str) {
         let is_down = !self.lives.is_still(epoch);
         promise::ANSWERED.check(is_down, || format!("{error} at {path} in {}, with the server up", tongue.name));
@@ -288,4 +365,9 @@ struct Seen {
     last: u64,
     state: String,
     disorder: Option<String>,
+}
+
+fn error_code(frame: &str) -> i64 {
+    let json: Value = serde_json::from_str(frame).unwrap_or_default();
+    json["error"]["code"].as_i64().unwrap_or_default()
 }

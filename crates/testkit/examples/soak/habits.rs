@@ -6,16 +6,18 @@ use std::time::Duration;
 use sabir_testkit::http::Http;
 use sabir_testkit::sse;
 
+use crate::agents::{AGENTS, Agent, DEFAULT, Kind, PROGRAM};
 use crate::client::{Called, Client, First, Manner, Watched};
 use crate::ledger::{Asked, Cancel};
+use crate::lives;
 use crate::promise;
 use crate::random::Random;
 use crate::tongue::{
-    Delivery, LISTING, Operation, Spelling, TONGUES, Told, Tongue, WATCHING, Wish, is_at_rest, is_terminal,
+    Delivery, LISTING, Mount, Operation, Spelling, TONGUES, Told, Tongue, WATCHING, Wish, is_at_rest, is_terminal,
 };
 
 const SHARED_CONTEXTS: u64 = 6;
-const TRIES: usize = 6;
+pub const TRIES: usize = 6;
 
 #[derive(Clone, Copy)]
 enum Habit {
@@ -24,18 +26,22 @@ enum Habit {
     SleepOverStream,
     PickUp,
     Answer,
+    FollowUp,
+    Approve,
     Cancel,
     Read,
     List,
     Vanish,
 }
 
-const HABITS: [(u64, Habit); 9] = [
+const HABITS: [(u64, Habit); 11] = [
     (34, Habit::Send),
     (10, Habit::SendOften),
     (2, Habit::SleepOverStream),
     (16, Habit::PickUp),
     (10, Habit::Answer),
+    (9, Habit::FollowUp),
+    (5, Habit::Approve),
     (8, Habit::Cancel),
     (10, Habit::Read),
     (5, Habit::List),
@@ -51,6 +57,8 @@ impl Client<'_> {
                 Habit::SleepOverStream => self.sleep_over_stream(),
                 Habit::PickUp => self.pick_up(),
                 Habit::Answer => self.answer(),
+                Habit::FollowUp => self.follow_up(),
+                Habit::Approve => self.approve(),
                 Habit::Cancel => self.cancel_something(),
                 Habit::Read => self.read_something(),
                 Habit::List => self.list(),
@@ -64,10 +72,10 @@ impl Client<'_> {
     fn send_something(&mut self) {
         let tongue = self.random.one_of(&TONGUES);
         let delivery = *self.random.one_of(tongue.deliveries());
-        let (name, text) = self.words();
-        let context = self.context(&text);
-        let wish = Wish { name: &name, text: &text, context: context.as_deref(), task: None };
-        self.ledger.asks(&text, Asked { context: context.clone(), ..Asked::default() });
+        let (name, text, agent) = self.work();
+        let context = self.context(&text, agent);
+        let wish = Wish { context: context.as_deref(), ..Wish::new(&name, &text, agent) };
+        self.ledger.asks(&text, Asked { context: context.clone(), ..Asked::of(agent) });
         if delivery == Delivery::Stream {
             let manner = self.manner();
             let watched = self.watch(tongue, &Operation::Send(wish, delivery), &[], First::After(0), manner);
@@ -80,10 +88,10 @@ impl Client<'_> {
 
     /// The same send again and again under one key, in several dialects, also at the same time.
     fn send_often(&mut self) {
-        let (name, text) = self.words();
+        let (name, text, agent) = self.work();
         let key = format!("key-{name}");
-        self.ledger.asks(&text, Asked { is_keyed: true, ..Asked::default() });
-        let wish = Wish { name: &name, text: &text, context: None, task: None };
+        self.ledger.asks(&text, Asked { is_keyed: true, ..Asked::of(agent) });
+        let wish = Wish::new(&name, &text, agent);
         let seed = self.random.between(0, u64::MAX - 1);
         let (lives, ledger, pools) = (self.lives, self.ledger, self.pools);
         let twin = || {
@@ -109,8 +117,10 @@ impl Client<'_> {
     fn repeat(&mut self, wish: Wish<'_>, key: &str) -> Option<Told> {
         let mut heard = None;
         let more = self.random.between(0, 2);
+        let began = lives::now();
         for _ in 0..TRIES {
-            if !self.wait_for_server() {
+            // A key lives as long as its task.
+            if !self.wait_for_server() || self.lives.has_swept_since(began) {
                 return heard;
             }
             let tongue = self.random.one_of(&TONGUES);
@@ -137,8 +147,8 @@ impl Client<'_> {
         let tongue = self.random.one_of(WATCHING);
         let name = self.new_name();
         let text = format!("stream {} 0 {name}", self.random.between(3000, 6000));
-        let wish = Wish { name: &name, text: &text, context: None, task: None };
-        self.ledger.asks(&text, Asked::default());
+        let wish = Wish::new(&name, &text, DEFAULT);
+        self.ledger.asks(&text, Asked::of(DEFAULT));
         let nap = Duration::from_millis(self.random.between(300, 2500));
         let manner = Manner { sleeps: Some((self.random.between(1, 20), nap)), leaves_after: None };
         let watched = self.watch(tongue, &Operation::Send(wish, Delivery::Stream), &[], First::After(0), manner);
@@ -160,6 +170,7 @@ impl Client<'_> {
                 }
             }
             Watched::Nothing => self.pools.broken.put((task, place, last), &mut self.random),
+            Watched::Refused(code) if code == tongue.not_found() => {}
             Watched::Refused(code) => {
                 promise::PICKED_UP.check(false, || format!("{task} after {last} in {}: {code}", tongue.name));
             }
@@ -171,7 +182,9 @@ impl Client<'_> {
         let Some(task) = self.pools.asking.take(&mut self.random) else { return };
         let (name, text) = self.words();
         let key = format!("key-{name}");
-        self.ledger.asks(&text, Asked { is_keyed: true, answers: Some(task.clone()), ..Asked::default() });
+        let agent = self.ledger.agent_of(&task);
+        self.ledger.asks(&text, Asked { is_keyed: true, continues: Some(task.clone()), ..Asked::of(agent) });
+        let began = lives::now();
         // Some watch from before the answer; the stream stays open for it.
         // 1.0 refuses who comes too late without a number to go on from.
         let watcher = self.random.percent(30).then(|| self.random.one_of(&WATCHING[3..]));
@@ -188,9 +201,10 @@ impl Client<'_> {
                 });
                 self.pause(0, 50);
             }
-            let wish = Wish { name: &name, text: &text, context: None, task: Some(&task) };
-            for _ in 0..TRIES * 4 {
-                if !self.wait_for_server() {
+            let wish = Wish { task: Some(&task), ..Wish::new(&name, &text, agent) };
+            for _ in 0..TRIES * 20 {
+                // A task that is gone would be made anew in 0.1.
+                if !self.wait_for_server() || self.lives.has_swept_since(began) {
                     return;
                 }
                 let tongue = self.random.one_of(&TONGUES);
@@ -213,6 +227,8 @@ impl Client<'_> {
                     self.keep(&told, &text);
                     return;
                 }
+                // The server was not there, or its disk is full.
+                self.pause(5, 40);
             }
         });
     }
@@ -230,8 +246,9 @@ impl Client<'_> {
                     1 => format!("stream 3000 1 {name}"),
                     _ => format!("slow 0.2 stream 20000 0 {name}"),
                 };
-                let wish = Wish { name: &name, text: &text, context: None, task: None };
-                self.ledger.asks(&text, Asked::default());
+                let agent = self.demo();
+                let wish = Wish::new(&name, &text, agent);
+                self.ledger.asks(&text, Asked::of(agent));
                 let made = if tongue.can_watch() {
                     let manner = Manner { leaves_after: Some(self.random.between(1, 3)), sleeps: None };
                     let operation = Operation::Send(wish, Delivery::Stream);
@@ -324,11 +341,11 @@ impl Client<'_> {
     fn vanish(&mut self) {
         let Some((address, _)) = self.lives.server() else { return };
         let tongue = self.random.one_of(&TONGUES);
-        let (name, text) = self.words();
-        let wish = Wish { name: &name, text: &text, context: None, task: None };
+        let (name, text, agent) = self.work();
+        let wish = Wish::new(&name, &text, agent);
         let delivery = *self.random.one_of(tongue.deliveries());
-        let request = tongue.request(&Operation::Send(wish, delivery));
-        self.ledger.asks(&text, Asked::default());
+        let request = tongue.request(&Operation::Send(wish, delivery), Mount::Agent(agent));
+        self.ledger.asks(&text, Asked::of(agent));
         let headers = tongue.headers(&[]);
         let body = request.body.as_bytes();
         // It does not matter how far it comes.
@@ -356,7 +373,7 @@ impl Client<'_> {
     }
 
     /// Asks again in other dialects until the task is at rest, or patience ends.
-    fn poll(&mut self, told: Told) -> Told {
+    pub fn poll(&mut self, told: Told) -> Told {
         let mut last = told;
         for _ in 0..30 {
             if is_at_rest(&last.state) {
@@ -381,8 +398,8 @@ impl Client<'_> {
     }
 
     /// Leaves a task for others, who must not meddle with one that asks.
-    fn keep(&mut self, told: &Told, text: &str) {
-        let asks = text.contains("ask ") || text.contains("auth ");
+    pub fn keep(&mut self, told: &Told, text: &str) {
+        let asks = asks(text);
         if matches!(told.state.as_str(), "input-required" | "auth-required") {
             self.pools.asking.put(told.id.clone(), &mut self.random);
         } else if !asks && !text.is_empty() {
@@ -390,15 +407,31 @@ impl Client<'_> {
         }
     }
 
-    fn manner(&mut self) -> Manner {
+    pub fn manner(&mut self) -> Manner {
         let leaves_after = self.random.percent(30).then(|| self.random.between(1, 40));
         let nap = Duration::from_millis(self.random.between(1, 400));
         let sleeps = self.random.percent(15).then(|| (self.random.between(0, 10), nap));
         Manner { leaves_after, sleeps }
     }
 
+    /// One of the demo agents.
+    pub fn demo(&mut self) -> &'static Agent {
+        if self.random.percent(70) { DEFAULT } else { &AGENTS[1] }
+    }
+
+    /// Words for some agent.
+    fn work(&mut self) -> (String, String, &'static Agent) {
+        if self.random.percent(6) {
+            let name = self.new_name();
+            let text = format!("do {name}");
+            return (name, text, PROGRAM);
+        }
+        let (name, text) = self.words();
+        (name, text, self.demo())
+    }
+
     /// Words for the demo agent, with a name that makes them unique.
-    fn words(&mut self) -> (String, String) {
+    pub fn words(&mut self) -> (String, String) {
         let name = self.new_name();
         let random = &mut self.random;
         let text = match random.weighted(&[(30, 0), (14, 1), (22, 2), (4, 3), (5, 4), (5, 5), (14, 6), (3, 7), (3, 8)])
@@ -417,9 +450,13 @@ impl Client<'_> {
     }
 
     /// Some tasks share a context, and wait for each other. In one that asks, 0.3 would answer instead.
-    fn context(&mut self, text: &str) -> Option<String> {
-        let asks = text.contains("ask ") || text.contains("auth ");
-        let is_shared = !asks && self.random.percent(25);
-        is_shared.then(|| format!("shared-{}", self.random.between(1, SHARED_CONTEXTS)))
+    fn context(&mut self, text: &str, agent: &Agent) -> Option<String> {
+        let is_shared = !asks(text) && agent.kind == Kind::Demo && self.random.percent(25);
+        is_shared.then(|| format!("shared-{}-{}", agent.id, self.random.between(1, SHARED_CONTEXTS)))
     }
+}
+
+/// Whether the demo agent asks when it is told this.
+fn asks(text: &str) -> bool {
+    text.contains("ask ") || text.contains("auth ")
 }

@@ -5,8 +5,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use crate::agents::{Agent, DEFAULT};
+use crate::lives::{self, Life, MAX_AGE, Retention};
 use crate::promise;
-use crate::tongue::{Event, Spelling, Told, Tongue, is_terminal};
+use crate::tongue::{Event, Spelling, Told, Tongue, is_at_rest, is_terminal};
 
 /// Frames are remembered whole up to this many bytes, and by their hashes beyond.
 const WHOLE: usize = 1 << 30;
@@ -17,9 +19,12 @@ pub struct Ledger {
     moments: AtomicU64,
 }
 
-/// Before or after other moments, whoever's they are.
+/// Before or after other moments, whoever's they are; and when that was, in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(u64);
+pub struct Moment {
+    order: u64,
+    pub time: i64,
+}
 
 #[derive(Default)]
 pub struct Books {
@@ -31,14 +36,22 @@ pub struct Books {
 }
 
 /// A message that was sent, once or more often under one key.
-#[derive(Default)]
 pub struct Asked {
+    pub agent: &'static Agent,
     pub context: Option<String>,
     pub is_keyed: bool,
-    /// The task that it answers; none where it asks for a new one.
-    pub answers: Option<String>,
+    /// The task that it continues; none where it asks for a new one.
+    pub continues: Option<String>,
     /// The tasks that its senders were told.
     pub told: HashSet<String>,
+    /// The server said that it does not take it.
+    pub is_refused: bool,
+}
+
+impl Asked {
+    pub fn of(agent: &'static Agent) -> Self {
+        Self { agent, context: None, is_keyed: false, continues: None, told: HashSet::new(), is_refused: false }
+    }
 }
 
 /// What was told of one task.
@@ -51,8 +64,38 @@ pub struct Account {
     /// Each snapshot's tongue, number, state and artifacts.
     pub snapshots: Vec<(usize, u64, Told)>,
     pub cancel: Cancel,
+    pub agent: Option<&'static Agent>,
     /// When somebody had first been told of its end, and by which state.
     ended: Option<(Moment, String)>,
+    /// When somebody last asked who was told that it was not at its end.
+    unsettled: Option<Moment>,
+    /// Somebody was told that it waits.
+    is_waiting: bool,
+    /// Somebody has tried to answer or to cancel it since it was made.
+    is_moved: bool,
+    /// When somebody had first been told that it is no more.
+    missing: Option<Moment>,
+}
+
+impl Account {
+    /// Whether retention may have deleted it by this time. It takes what is settled for longer than its limit; a task
+    /// that waits, and that nobody has answered or canceled, stays.
+    pub fn may_be_swept(&self, lives: &[Life], time: i64) -> bool {
+        if self.is_waiting && !self.is_moved && self.ended.is_none() {
+            return false;
+        }
+        let settled = self.unsettled.filter(|_| self.ended.is_none()).map_or(i64::MIN, |moment| moment.time);
+        was_swept(lives, settled, time)
+    }
+}
+
+/// Whether a sweep by this time may have taken a task that was not settled before that time.
+pub fn was_swept(lives: &[Life], unsettled: i64, time: i64) -> bool {
+    let earliest = unsettled.saturating_add(MAX_AGE.as_millis() as i64);
+    lives.iter().any(|life| {
+        let until = life.end.map_or(time, |end| end.gone.min(time));
+        life.settings.retention == Retention::Sweep && life.began <= time && earliest <= until
+    })
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -98,26 +141,64 @@ impl Ledger {
 
     /// Somebody is about to send this.
     pub fn asks(&self, text: &str, asked: Asked) {
-        self.books().wishes.insert(text.to_owned(), asked);
+        let mut books = self.books();
+        if let Some(task) = &asked.continues {
+            books.tasks.entry(task.clone()).or_default().is_moved = true;
+        }
+        books.wishes.insert(text.to_owned(), asked);
     }
 
     /// The sender of this text was told which task it is.
     pub fn hears(&self, text: &str, task: &str) {
         let mut books = self.books();
-        books.tasks.entry(task.to_owned()).or_default();
-        if let Some(asked) = books.wishes.get_mut(text) {
+        let Books { wishes, tasks, .. } = &mut *books;
+        let account = tasks.entry(task.to_owned()).or_default();
+        if let Some(asked) = wishes.get_mut(text) {
             asked.told.insert(task.to_owned());
+            account.agent = Some(asked.agent);
         }
     }
 
+    /// The sender of this text was told that it is not taken.
+    pub fn refuses(&self, text: &str) {
+        if let Some(asked) = self.books().wishes.get_mut(text) {
+            asked.is_refused = true;
+        }
+    }
+
+    /// Who works on a task.
+    pub fn agent_of(&self, task: &str) -> &'static Agent {
+        self.books().tasks.get(task).and_then(|account| account.agent).unwrap_or(DEFAULT)
+    }
+
     pub fn now(&self) -> Moment {
-        Moment(self.moments.fetch_add(1, Ordering::SeqCst))
+        Moment { order: self.moments.fetch_add(1, Ordering::SeqCst), time: lives::now() }
+    }
+
+    /// Somebody was told that there is no such task. Whether that may be.
+    pub fn misses(&self, task: &str, lives: &[Life]) -> bool {
+        let now = self.now();
+        let mut books = self.books();
+        let account = books.tasks.entry(task.to_owned()).or_default();
+        account.missing.get_or_insert(now);
+        let may_be = account.may_be_swept(lives, now.time);
+        promise::SWEPT.check(may_be, || {
+            let Account { ended, unsettled, is_waiting, .. } = account;
+            format!("{task} is gone; it ended {ended:?}, was at work {unsettled:?}, waited: {is_waiting}")
+        })
     }
 
     /// Somebody who asked at this moment was told of a task. Who asks after another has heard of its end hears the same.
     pub fn answer(&self, tongue: &Tongue, asked: Moment, told: &Told) {
         let mut books = self.books();
         let account = books.tasks.entry(told.id.clone()).or_default();
+        if account.missing.is_some_and(|missing| missing < asked) {
+            promise::SWEPT.check(false, || format!("{} was gone, and in {} is {told:?}", told.id, tongue.name));
+        }
+        if !is_terminal(&told.state) {
+            account.unsettled = account.unsettled.max(Some(asked));
+            account.is_waiting |= is_at_rest(&told.state);
+        }
         if let Some((_, end)) = account.ended.as_ref().filter(|(heard, _)| *heard < asked) {
             let is_so = tongue.word_for(end) == tongue.word_for(&told.state);
             promise::STATES.check(is_so, || format!("{} was {end}, and in {} is {told:?}", told.id, tongue.name));
@@ -163,5 +244,6 @@ impl Ledger {
         let mut books = self.books();
         let account = books.tasks.entry(task.to_owned()).or_default();
         account.cancel = account.cancel.max(cancel);
+        account.is_moved = true;
     }
 }

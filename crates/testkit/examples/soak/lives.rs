@@ -1,4 +1,4 @@
-//! The server's lives: started, killed or asked to stop, and started again on the same file.
+//! The server's lives: started, killed or asked to stop, and started again on the same file with other settings.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -14,21 +14,37 @@ use crate::promise;
 
 /// What runs may take to finish after SIGTERM; short, so that some do not.
 pub const GRACE: Duration = Duration::from_millis(1500);
-/// What the server may take beyond it to store the last words.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+/// What the server may take beyond it to end its programs, which have two seconds, and to store the last words.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long settled tasks are kept in a life that sweeps.
+pub const MAX_AGE: Duration = Duration::from_secs(1);
 
 pub struct Lives {
-    options: Options,
+    binary: PathBuf,
+    folder: PathBuf,
+    store: PathBuf,
     pub log: PathBuf,
     now: RwLock<Option<SocketAddr>>,
     /// Counts every beginning and every end, just before the signal is sent.
     epoch: AtomicU64,
     pub pid: AtomicU64,
     pub is_over: AtomicBool,
-    pub ends: Mutex<Vec<End>>,
+    all: Mutex<Vec<Life>>,
+    /// When the disk was full: from and until, the last one perhaps for ever.
+    full: Mutex<Vec<(i64, i64)>>,
 }
 
-/// How a life ended; times in milliseconds since 1970.
+/// One life of the server; times in milliseconds since 1970.
+#[derive(Debug, Clone, Copy)]
+pub struct Life {
+    pub settings: Settings,
+    /// When it was started.
+    pub began: i64,
+    /// When it was ready.
+    pub ready: i64,
+    pub end: Option<End>,
+}
+
 #[derive(Debug, Clone, Copy)]
 pub struct End {
     pub how: How,
@@ -36,8 +52,6 @@ pub struct End {
     pub from: i64,
     /// When the process was gone.
     pub gone: i64,
-    /// When the next one was ready.
-    pub until: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,33 +60,77 @@ pub enum How {
     Stopped,
 }
 
+/// What differs from life to life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    pub recovery: Recovery,
+    pub retention: Retention,
+}
+
+/// What becomes of tasks that were running when the last life ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recovery {
+    Fail,
+    Requeue,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retention {
+    KeepAll,
+    /// Settled tasks are deleted when they are older than `MAX_AGE`.
+    Sweep,
+}
+
+impl Settings {
+    pub const PLAIN: Settings = Settings { recovery: Recovery::Fail, retention: Retention::KeepAll };
+}
+
 impl Lives {
-    pub fn new(binary: &str, folder: &Path) -> Self {
-        let grace = format!("{}ms", GRACE.as_millis());
+    /// The server works in the folder; its database is this file.
+    pub fn new(binary: &Path, folder: &Path, store: &Path) -> Self {
         Self {
-            options: Options::new(binary, folder).variable("SABIR_SERVER_GRACE", &grace),
+            binary: binary.to_owned(),
+            folder: folder.to_owned(),
+            store: store.to_owned(),
             log: folder.join("server.log"),
             now: RwLock::new(None),
             epoch: AtomicU64::new(0),
             pid: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
-            ends: Mutex::new(Vec::new()),
+            all: Mutex::new(Vec::new()),
+            full: Mutex::new(Vec::new()),
         }
     }
 
-    pub fn start(&self) -> Sabir {
+    pub fn start(&self, settings: Settings) -> Sabir {
         let log = File::options().create(true).append(true).open(&self.log).expect("the log can be written");
-        let began = Instant::now();
-        let server = self.options.start_with(Stdio::from(log));
-        let took = began.elapsed();
+        let instant = Instant::now();
+        let life = Life { settings, began: now(), ready: i64::MAX, end: None };
+        // Known before it begins, since it may sweep before it is ready.
+        self.all().push(life);
+        let server = self.options(settings).start_with(Stdio::from(log));
+        let took = instant.elapsed();
         promise::STARTS.check(took < Duration::from_secs(10), || format!("it took {took:?}"));
-        if let Some(end) = self.ends.lock().expect("nobody panics over it").last_mut() {
-            end.until = now();
+        if let Some(life) = self.all().last_mut() {
+            life.ready = now();
         }
         self.pid.store(server.pid().into(), Ordering::SeqCst);
         self.epoch.fetch_add(1, Ordering::SeqCst);
         *self.now.write().expect("nobody panics over it") = Some(server.address);
         server
+    }
+
+    fn options(&self, settings: Settings) -> Options {
+        let mut options = Options::new(&self.binary.to_string_lossy(), &self.folder);
+        options.store = format!("sqlite:{}", self.store.display());
+        options = options.variable("SABIR_SERVER_GRACE", &format!("{}ms", GRACE.as_millis()));
+        if settings.recovery == Recovery::Requeue {
+            options = options.variable("SABIR_RECOVERY_RUNNING", "requeue");
+        }
+        if settings.retention == Retention::Sweep {
+            options = options.variable("SABIR_RETENTION_MAX_AGE", &format!("{}ms", MAX_AGE.as_millis()));
+        }
+        options
     }
 
     pub fn end(&self, mut server: Sabir, how: How) {
@@ -90,8 +148,18 @@ impl Lives {
                 promise::STOPS.check(status.success() && took < GRACE + LAST_WORDS, || format!("{status} in {took:?}"));
             }
         }
-        let gone = now();
-        self.ends.lock().expect("nobody panics over it").push(End { how, from, gone, until: i64::MAX });
+        if let Some(life) = self.all().last_mut() {
+            life.end = Some(End { how, from, gone: now() });
+        }
+    }
+
+    /// All lives so far, the oldest first.
+    pub fn so_far(&self) -> Vec<Life> {
+        self.all().clone()
+    }
+
+    fn all(&self) -> std::sync::MutexGuard<'_, Vec<Life>> {
+        self.all.lock().expect("nobody panics over it")
     }
 
     /// Where the server is, and in which epoch; none while there is none.
@@ -105,8 +173,47 @@ impl Lives {
         self.epoch.load(Ordering::SeqCst) == epoch
     }
 
+    /// What the present life, or else the last one, is set to.
+    pub fn settings(&self) -> Settings {
+        self.all().last().map_or(Settings::PLAIN, |life| life.settings)
+    }
+
+    /// Whether a life that sweeps has been there since this time.
+    pub fn has_swept_since(&self, time: i64) -> bool {
+        let sweeps = |life: &Life| life.settings.retention == Retention::Sweep;
+        self.all().iter().any(|life| sweeps(life) && life.end.is_none_or(|end| end.gone >= time))
+    }
+
+    /// The disk is about to become full, or has room again.
+    pub fn disk_is_full(&self, is_full: bool) {
+        let mut full = self.full.lock().expect("nobody panics over it");
+        match full.last_mut() {
+            Some(last) if !is_full => last.1 = now(),
+            _ if is_full => full.push((now(), i64::MAX)),
+            _ => {}
+        }
+    }
+
+    /// Whether the disk was full at any time since then.
+    pub fn was_full_since(&self, time: i64) -> bool {
+        self.full.lock().expect("nobody panics over it").iter().any(|(_, until)| *until >= time)
+    }
+
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::SeqCst)
+    }
+
+    /// Ends the traffic when it is dropped, so that nobody waits for a server that could not be started.
+    pub fn over_when_dropped(&self) -> OverWhenDropped<'_> {
+        OverWhenDropped(self)
+    }
+}
+
+pub struct OverWhenDropped<'a>(&'a Lives);
+
+impl Drop for OverWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Ordering::SeqCst);
     }
 }
 

@@ -15,7 +15,7 @@ const GROWTH: u64 = 16 << 20;
 /// What it may ever hold.
 const MOST: u64 = 256 << 20;
 /// Four connections for each client at most, and what the server has of its own.
-const FILES: usize = 4 * crate::CLIENTS as usize + 64;
+const FILES: usize = 4 * crate::phase::CLIENTS as usize + 64;
 /// Connections of the store that are opened when they are needed first.
 const READERS: usize = 8;
 /// What closing may take.

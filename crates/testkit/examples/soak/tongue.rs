@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use sabir_testkit::http::Reply;
 use sabir_testkit::sse::Frame;
 
+use crate::agents::{Agent, DEFAULT};
+
 pub struct Tongue {
     pub name: &'static str,
     carried: Carried,
@@ -45,7 +47,7 @@ pub static TONGUES: [Tongue; 8] = [
     Tongue { name: "0.3 HTTP+JSON", carried: Carried::HttpJson, path: "/a2a/rest/v1", version: "", spelling: Spelling::Proto, not_cancelable: 409 },
     Tongue { name: "0.2", carried: Carried::JsonRpc, path: "/", version: "0.2", spelling: Spelling::Kind, not_cancelable: -32002 },
     Tongue { name: "0.1", carried: Carried::JsonRpc, path: "/a2a/v0.1", version: "", spelling: Spelling::Type, not_cancelable: -32002 },
-    Tongue { name: "the gateway", carried: Carried::Gateway, path: "/v1/a2a/agents/demo", version: "", spelling: Spelling::Gateway, not_cancelable: 400 },
+    Tongue { name: "the gateway", carried: Carried::Gateway, path: "/v1/a2a/agents", version: "", spelling: Spelling::Gateway, not_cancelable: 400 },
 ];
 
 /// The one that loses nothing.
@@ -66,6 +68,39 @@ pub struct Wish<'a> {
     pub context: Option<&'a str>,
     /// The task that it continues.
     pub task: Option<&'a str>,
+    /// Who is to work on it.
+    pub agent: &'static Agent,
+    pub content: Content,
+}
+
+impl<'a> Wish<'a> {
+    /// Words that ask for a new task.
+    pub fn new(name: &'a str, text: &'a str, agent: &'static Agent) -> Self {
+        Self { name, text, context: None, task: None, agent, content: Content::Words }
+    }
+}
+
+/// What a message says beside its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    Words,
+    /// Words, and a data part that grants what was asked for.
+    WordsAndYes,
+    /// A data part that grants or denies, with the text as its reason, and no words.
+    OnlyApproval(Verdict),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Yes,
+    No,
+}
+
+/// A message of the caller as a history tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallerMessage {
+    pub text: String,
+    pub content: Content,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +117,25 @@ pub enum Operation<'a> {
     Subscribe(&'a str),
     /// A page of the list: filters and token as 1.0 names them.
     List(&'a [(&'a str, &'a str)]),
+}
+
+impl<'a> Operation<'a> {
+    /// The task that must exist for it.
+    pub fn task(&self) -> Option<&'a str> {
+        match self {
+            Operation::Send(wish, _) => wish.task,
+            Operation::Get(id) | Operation::Cancel(id) | Operation::Subscribe(id) => Some(id),
+            Operation::List(_) => None,
+        }
+    }
+}
+
+/// Where a request goes.
+#[derive(Clone, Copy)]
+pub enum Mount {
+    /// The server's own, which serves all agents.
+    Root,
+    Agent(&'static Agent),
 }
 
 pub struct Request {
@@ -167,25 +221,51 @@ impl Tongue {
         version.into_iter().chain(more.iter().copied()).collect()
     }
 
-    pub fn request(&self, operation: &Operation<'_>) -> Request {
+    /// What a message to a finished task is refused with.
+    pub fn finished(&self) -> i64 {
+        if self.carried == Carried::JsonRpc { -32004 } else { 400 }
+    }
+
+    /// What an approval that nobody asked for is refused with.
+    pub fn not_asked(&self) -> i64 {
+        if self.carried == Carried::JsonRpc { -32602 } else { 400 }
+    }
+
+    /// What is said of a task that does not exist.
+    pub fn not_found(&self) -> i64 {
+        if self.carried == Carried::JsonRpc { -32001 } else { 404 }
+    }
+
+    /// The gateway has no place for all agents.
+    fn path(&self, mount: Mount) -> String {
+        match (self.carried, mount) {
+            (Carried::Gateway, Mount::Root) => format!("{}/{}", self.path, DEFAULT.id),
+            (Carried::Gateway, Mount::Agent(agent)) => format!("{}/{}", self.path, agent.id),
+            (_, Mount::Root) => self.path.to_owned(),
+            (_, Mount::Agent(agent)) => format!("/agents/{}{}", agent.id, self.path),
+        }
+    }
+
+    pub fn request(&self, operation: &Operation<'_>, mount: Mount) -> Request {
+        let base = self.path(mount);
         if self.carried == Carried::JsonRpc {
             // Always the same id, so that frames can be compared byte for byte.
             let body =
                 json!({"jsonrpc": "2.0", "id": 7, "method": self.method(operation), "params": self.params(operation)});
-            return Request { method: "POST", path: self.path.to_owned(), body: body.to_string() };
+            return Request { method: "POST", path: base, body: body.to_string() };
         }
-        let task = |id: &str| format!("{}/tasks/{id}", self.path);
+        let task = |id: &str| format!("{base}/tasks/{id}");
         let (method, path, body) = match operation {
             Operation::Send(_, Delivery::Stream) => {
-                ("POST", format!("{}/message:stream", self.path), self.params(operation).to_string())
+                ("POST", format!("{base}/message:stream"), self.params(operation).to_string())
             }
-            Operation::Send(..) => ("POST", format!("{}/message:send", self.path), self.params(operation).to_string()),
+            Operation::Send(..) => ("POST", format!("{base}/message:send"), self.params(operation).to_string()),
             Operation::Get(id) => ("GET", task(id), String::new()),
             Operation::Cancel(id) => ("POST", task(id) + ":cancel", String::new()),
             Operation::Subscribe(id) => ("POST", task(id) + ":subscribe", String::new()),
             Operation::List(filters) => {
                 let query: Vec<String> = filters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-                ("GET", format!("{}/tasks?{}", self.path, query.join("&")), String::new())
+                ("GET", format!("{base}/tasks?{}", query.join("&")), String::new())
             }
         };
         Request { method, path, body }
@@ -221,30 +301,53 @@ impl Tongue {
     }
 
     fn send(&self, wish: &Wish<'_>, delivery: Delivery) -> Value {
-        let Wish { name, text, context, task } = *wish;
+        let Wish { name, text, context, task, .. } = *wish;
         let waits = delivery == Delivery::WhenSettled;
+        let parts = self.parts(wish);
         let params = match self.spelling {
             Spelling::V1 => json!({
-                "message": {"messageId": name, "role": "ROLE_USER", "parts": [{"text": text}], "contextId": context, "taskId": task},
+                "message": {"messageId": name, "role": "ROLE_USER", "parts": parts, "contextId": context, "taskId": task},
                 "configuration": {"returnImmediately": !waits},
             }),
             Spelling::Kind => json!({
-                "message": {"kind": "message", "messageId": name, "role": "user", "parts": [{"kind": "text", "text": text}],
+                "message": {"kind": "message", "messageId": name, "role": "user", "parts": parts,
                     "contextId": context, "taskId": task},
                 "configuration": {"blocking": waits},
             }),
             Spelling::Proto => json!({
-                "message": {"messageId": name, "role": "ROLE_USER", "content": [{"text": text}], "contextId": context, "taskId": task},
+                "message": {"messageId": name, "role": "ROLE_USER", "content": parts, "contextId": context, "taskId": task},
                 "configuration": {"blocking": waits},
             }),
             Spelling::Type => json!({
                 "id": task.unwrap_or(name),
                 "sessionId": context,
-                "message": {"role": "user", "parts": [{"type": "text", "text": text}]},
+                "message": {"role": "user", "parts": parts},
             }),
             Spelling::Gateway => json!({"taskId": task, "contextId": context, "input": text}),
         };
         without_nulls(params)
+    }
+
+    fn parts(&self, wish: &Wish<'_>) -> Vec<Value> {
+        let words = match self.spelling {
+            Spelling::V1 | Spelling::Proto | Spelling::Gateway => json!({"text": wish.text}),
+            Spelling::Kind => json!({"kind": "text", "text": wish.text}),
+            Spelling::Type => json!({"type": "text", "text": wish.text}),
+        };
+        let approval = |verdict: Verdict| {
+            let data = json!({"approved": verdict == Verdict::Yes, "reason": wish.text});
+            match self.spelling {
+                Spelling::V1 | Spelling::Gateway => json!({"data": data}),
+                Spelling::Proto => json!({"data": {"data": data}}),
+                Spelling::Kind => json!({"kind": "data", "data": data}),
+                Spelling::Type => json!({"type": "data", "data": data}),
+            }
+        };
+        match wish.content {
+            Content::Words => vec![words],
+            Content::WordsAndYes => vec![words, approval(Verdict::Yes)],
+            Content::OnlyApproval(verdict) => vec![approval(verdict)],
+        }
     }
 
     /// What is in an answer, or the refusal: a code of JSON-RPC, or a status of HTTP.
@@ -319,6 +422,26 @@ impl Tongue {
             Some(name) => name.to_lowercase().replace('_', "-"),
             None => state.to_owned(),
         })
+    }
+
+    /// What callers said in a task, as 1.0 tells its history.
+    pub fn caller_messages(task: &Value) -> Vec<CallerMessage> {
+        let history = task["history"].as_array().into_iter().flatten();
+        let read = |message: &Value| {
+            let parts = || message["parts"].as_array().into_iter().flatten();
+            let words: String = parts().filter_map(|part| part["text"].as_str()).collect();
+            let data = parts().map(|part| &part["data"]).find(|data| data.is_object());
+            let verdict = |data: &Value| if data["approved"] == true { Verdict::Yes } else { Verdict::No };
+            match data {
+                Some(data) if words.is_empty() => CallerMessage {
+                    text: data["reason"].as_str().unwrap_or_default().to_owned(),
+                    content: Content::OnlyApproval(verdict(data)),
+                },
+                Some(_) => CallerMessage { text: words, content: Content::WordsAndYes },
+                None => CallerMessage { text: words, content: Content::Words },
+            }
+        };
+        history.filter(|message| message["role"] == "ROLE_USER").map(read).collect()
     }
 
     /// The texts of an artifact or a message.

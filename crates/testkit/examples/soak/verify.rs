@@ -1,44 +1,45 @@
 //! The end of the run: everything that anyone was told is held against what the server has.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sabir_testkit::http::Http;
-use sabir_testkit::sse::{self, Frame};
-use serde_json::Value;
+use sabir_testkit::sse::Frame;
 
+use crate::agents::{DEFAULT, PROGRAM, Records};
+use crate::explain::{self, time_of};
+use crate::inquiry::Inquiry;
 use crate::ledger::{Account, Books, Cancel};
-use crate::lives::{End, GRACE, How};
+use crate::lives::{self, Life};
 use crate::promise;
 use crate::random::Random;
-use crate::story::{self, Ending};
+use crate::story::{self, Ending, Story};
 use crate::tongue::{
-    Delivery, Event, LISTING, Operation, REFERENCE, Spelling, TONGUES, Tongue, WATCHING, Wish, is_at_rest, is_terminal,
+    CallerMessage, Delivery, Event, LISTING, Operation, REFERENCE, Spelling, TONGUES, Tongue, WATCHING, Wish,
+    is_at_rest, is_terminal,
 };
 
 const CHECKERS: usize = 4;
-/// What a clock may be off between two processes.
-const TICK: i64 = 50;
 /// What the settling after a start may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A task as it is at the end.
-struct Found {
-    id: String,
+pub struct Found {
+    pub id: String,
     context: String,
     state: String,
-    texts: Vec<String>,
+    pub messages: Vec<CallerMessage>,
+    pub story: Option<Story>,
     ran: Option<(i64, i64)>,
 }
 
 pub struct Checker<'a> {
     pub address: SocketAddr,
     pub books: &'a Books,
-    pub ends: &'a [End],
+    pub lives: &'a [Life],
+    pub records: Records,
     pub seed: u64,
 }
 
@@ -48,7 +49,12 @@ impl Checker<'_> {
         let ids = self.check_lists();
         let listed: HashSet<&str> = ids.iter().map(String::as_str).collect();
         for (id, account) in &self.books.tasks {
-            promise::KEPT.check(listed.contains(id.as_str()), || {
+            let is_there = listed.contains(id.as_str());
+            if !is_there && account.may_be_swept(self.lives, lives::now()) {
+                promise::SWEPT.check(true, String::new);
+                continue;
+            }
+            promise::KEPT.check(is_there, || {
                 format!(
                     "{id} was told of in {} answers and {} frames, and is gone",
                     account.answers.len(),
@@ -62,7 +68,7 @@ impl Checker<'_> {
                 let found = &found;
                 scope.spawn(move || {
                     let mut random = Random::new(self.seed ^ place as u64);
-                    let mut desk = Desk { address: self.address, http: None };
+                    let mut desk = Inquiry::new(self.address);
                     for id in part {
                         let task = self.check_task(&mut desk, &mut random, id);
                         found.lock().expect("nobody panics over it").extend(task);
@@ -72,19 +78,27 @@ impl Checker<'_> {
         });
         let found = found.into_inner().expect("nobody panics over it");
         self.check_wishes(&found);
+        self.check_program(&found);
         check_contexts(&found);
         self.check_waiting(&found);
     }
 
     /// After a start nobody is left working, or waits for a place for long.
     fn wait_until_settled(&self) {
-        let mut desk = Desk { address: self.address, http: None };
+        let mut desk = Inquiry::new(self.address);
+        // What it asks it gives up in time.
+        let mut program = Inquiry::of_agent(self.address, PROGRAM);
         let began = Instant::now();
         loop {
-            let left = ["TASK_STATE_WORKING", "TASK_STATE_SUBMITTED"].map(|state| {
+            let left_in = |desk: &mut Inquiry, state: &str| {
                 let page = desk.list(REFERENCE, &[("pageSize", "10"), ("status", state)]);
                 page.map(|page| (page["totalSize"].as_u64().unwrap_or(u64::MAX), page["tasks"].to_string()))
-            });
+            };
+            let left = [
+                left_in(&mut desk, "TASK_STATE_SUBMITTED"),
+                left_in(&mut program, "TASK_STATE_INPUT_REQUIRED"),
+                left_in(&mut desk, "TASK_STATE_WORKING"),
+            ];
             if left.iter().all(|left| matches!(left, Ok((0, _)))) {
                 return;
             }
@@ -98,7 +112,7 @@ impl Checker<'_> {
 
     /// All ids, by every list that there is.
     fn check_lists(&self) -> Vec<String> {
-        let mut desk = Desk { address: self.address, http: None };
+        let mut desk = Inquiry::new(self.address);
         let mut all: Option<Vec<String>> = None;
         for tongue in LISTING {
             let ids = desk.pages(tongue, None);
@@ -121,7 +135,7 @@ impl Checker<'_> {
         all
     }
 
-    fn check_task(&self, desk: &mut Desk, random: &mut Random, id: &str) -> Option<Found> {
+    fn check_task(&self, desk: &mut Inquiry, random: &mut Random, id: &str) -> Option<Found> {
         let nothing = Account::default();
         let account = self.books.tasks.get(id).unwrap_or(&nothing);
         let task = desk.ask(REFERENCE, &Operation::Get(id));
@@ -130,9 +144,7 @@ impl Checker<'_> {
         let task = task.ok()?.ok()?;
         let told = REFERENCE.read_task(&task)?;
         promise::SETTLED.check(is_at_rest(&told.state), || format!("{id} is {}", told.state));
-        let history = task["history"].as_array().into_iter().flatten();
-        let said = history.filter(|message| message["role"] == "ROLE_USER");
-        let texts: Vec<String> = said.map(|message| REFERENCE.text_of(message)).collect();
+        let messages = Tongue::caller_messages(&task);
 
         let frames = self.replay(desk, REFERENCE, id, 0)?;
         let events: Vec<Event> = frames.iter().filter_map(|frame| REFERENCE.read_frame(frame)).collect();
@@ -147,18 +159,20 @@ impl Checker<'_> {
         });
         check_answers(id, account, &told.state, &events);
         check_snapshots(id, account, &events);
-        self.check_story(id, account, &texts, &events);
+        let story = self.check_story(id, account, &messages, &events);
 
-        let times: Vec<i64> = events.iter().filter_map(time_of).collect();
-        let was_interrupted = matches!(events.last(), Some(Event::Status { words: Some(words), .. }) if words.starts_with("interrupted: "));
+        // Of a task that was run again, the last run counts.
+        let last_run = story.as_ref().and_then(|story| story.reruns.last().copied()).unwrap_or(0);
+        let times: Vec<i64> = events[last_run..].iter().filter_map(time_of).collect();
+        let was_interrupted = matches!(&story, Some(Story { ending: Ending::Interrupted(_), .. }));
         let ran = (is_terminal(&told.state) && !was_interrupted && times.len() > 1)
             .then(|| (times[0], times[times.len() - 1]));
         let context = task["contextId"].as_str().unwrap_or_default().to_owned();
-        Some(Found { id: id.to_owned(), context, state: told.state, texts, ran })
+        Some(Found { id: id.to_owned(), context, state: told.state, messages, story, ran })
     }
 
     /// The events after a number, which have the numbers after it.
-    fn replay(&self, desk: &mut Desk, tongue: &Tongue, id: &str, after: u64) -> Option<Vec<Frame>> {
+    fn replay(&self, desk: &mut Inquiry, tongue: &Tongue, id: &str, after: u64) -> Option<Vec<Frame>> {
         let frames = desk.replay(tongue, id, after);
         let is_read = frames.is_ok();
         promise::ORDER.check(is_read, || format!("no replay of {id} after {after} in {}: {frames:?}", tongue.name));
@@ -171,7 +185,7 @@ impl Checker<'_> {
     }
 
     /// Every frame that was seen, in the dialect that it was seen in.
-    fn check_frames(&self, desk: &mut Desk, id: &str, account: &Account, reference: &[Frame]) {
+    fn check_frames(&self, desk: &mut Inquiry, id: &str, account: &Account, reference: &[Frame]) {
         let mut by_tongue: BTreeMap<usize, Vec<_>> = BTreeMap::new();
         for ((place, number), seen) in &account.frames {
             by_tongue.entry(*place).or_default().push((*number, seen));
@@ -189,85 +203,82 @@ impl Checker<'_> {
         }
     }
 
-    /// The log is what the caller's words lead to; where it is cut short, there is a reason.
-    fn check_story(&self, id: &str, account: &Account, texts: &[String], events: &[Event]) {
-        let ending = story::read(texts, events);
-        promise::STORIES.check(ending.is_ok(), || format!("{id} {texts:?}: {ending:?}"));
-        match ending {
-            Ok(Ending::Canceled) => {
-                promise::STOPPED.check(account.cancel != Cancel::Never, || format!("{id} was canceled by nobody"));
-            }
-            Ok(Ending::Interrupted(reason)) => {
-                let is_so = self.is_explained(&reason, events);
-                promise::INTERRUPTED.check(is_so, || {
-                    let times: Vec<i64> = events.iter().filter_map(time_of).collect();
-                    format!("{id}: {reason} at {times:?}, the server ended {:?}", self.ends)
-                });
-            }
-            Ok(Ending::Told) | Err(_) => {}
-        }
+    /// The log is what the callers' words lead to; where it is cut short or begins again, there is a reason.
+    fn check_story(&self, id: &str, account: &Account, messages: &[CallerMessage], events: &[Event]) -> Option<Story> {
+        let first = messages.first().map_or("", |message| &message.text);
+        let agent = self.books.wishes.get(first).map_or(DEFAULT, |asked| asked.agent);
+        let story = story::read(agent.kind, messages, events);
+        promise::STORIES.check(story.is_ok(), || format!("{id} {messages:?}: {story:?}"));
         if account.cancel == Cancel::Acknowledged {
             let is_last = matches!(events.last(), Some(Event::Status { state, .. }) if state == "canceled");
             promise::STOPPED.check(is_last, || format!("{id} was canceled, and ends with {:?}", events.last()));
         }
+        let story = story.ok()?;
+        let times = || events.iter().filter_map(time_of).collect::<Vec<i64>>();
+        match &story.ending {
+            Ending::Canceled => {
+                promise::STOPPED.check(account.cancel != Cancel::Never, || format!("{id} was canceled by nobody"));
+            }
+            Ending::Interrupted(reason) => {
+                let is_so = explain::is_interrupted(self.lives, reason, events);
+                promise::INTERRUPTED
+                    .check(is_so, || format!("{id}: {reason} at {:?}, the server lived {:?}", times(), self.lives));
+            }
+            Ending::Told => {}
+        }
+        if !story.reruns.is_empty() {
+            let is_so = story.reruns.iter().all(|place| explain::is_rerun(self.lives, events, *place));
+            promise::RERUN.check(is_so, || {
+                format!("{id} began again at {:?} of {:?}, the server lived {:?}", story.reruns, times(), self.lives)
+            });
+        }
+        Some(story)
     }
 
-    /// An interruption needs an end of the server between it and what came before it.
-    fn is_explained(&self, reason: &str, events: &[Event]) -> bool {
-        let times: Vec<i64> = events.iter().filter_map(time_of).collect();
-        let [.., before, at] = times[..] else { return false };
-        self.ends.iter().any(|end| match (end.how, reason) {
-            // Settled by the next start, before or just after it is ready.
-            (_, "interrupted: the server was restarted while the task was running") => {
-                let is_killed = end.how == How::Killed;
-                is_killed && before <= end.gone + TICK && at + TICK >= end.from && at <= end.until.saturating_add(1000)
-            }
-            // Settled by itself, when its time to finish was over.
-            (How::Stopped, "interrupted: the server was stopped") => {
-                let grace = GRACE.as_millis() as i64;
-                at + TICK >= end.from + grace && at <= end.gone + TICK
-            }
-            _ => false,
-        })
-    }
-
-    /// Every task was asked for by somebody, once.
+    /// Every task was asked for by somebody, once; every message is where its sender was told.
     fn check_wishes(&self, found: &[Found]) {
         let mut tasks_of: HashMap<&str, Vec<&str>> = HashMap::new();
         for task in found {
-            let first = task.texts.first().map_or("", String::as_str);
+            let first = task.messages.first().map_or("", |message| &message.text);
             let is_asked = self.books.wishes.get(first).is_some_and(|asked| {
-                asked.answers.is_none() && asked.context.as_ref().is_none_or(|context| *context == task.context)
+                asked.continues.is_none() && asked.context.as_ref().is_none_or(|context| *context == task.context)
             });
-            promise::UNASKED.check(is_asked, || format!("{} begins with {:?}", task.id, task.texts));
-            for text in &task.texts {
-                tasks_of.entry(text).or_default().push(&task.id);
+            promise::UNASKED.check(is_asked, || format!("{} begins with {:?}", task.id, task.messages));
+            for message in &task.messages {
+                tasks_of.entry(&message.text).or_default().push(&task.id);
             }
         }
+        let now = lives::now();
+        let is_swept =
+            |id: &String| self.books.tasks.get(id).is_some_and(|account| account.may_be_swept(self.lives, now));
         for (text, asked) in &self.books.wishes {
             let tasks = tasks_of.get(text.as_str()).map_or(&[][..], Vec::as_slice);
-            let is_heard = !asked.told.is_empty();
-            let told_tasks = asked.told.iter().all(|told| tasks == [told.as_str()]);
-            let in_its_task = asked.answers.as_ref().is_none_or(|task| tasks.iter().all(|id| id == task));
-            let is_once = tasks.len() <= 1 && told_tasks && in_its_task;
+            let is_kept = |told: &String| tasks == [told.as_str()] || (tasks.is_empty() && is_swept(told));
+            let in_its_task = asked.continues.as_ref().is_none_or(|task| tasks.iter().all(|id| id == task));
+            let is_once = tasks.len() <= 1 && asked.told.iter().all(is_kept) && in_its_task;
             let offender = || format!("{text:?} is in {tasks:?}, told were {:?}", asked.told);
-            if asked.is_keyed {
-                promise::ONCE.check(is_once, offender);
-            } else {
-                promise::UNASKED.check(is_once, offender);
+            match (&asked.continues, asked.is_keyed) {
+                (Some(_), false) => promise::FOLLOW_UPS.check(is_once, offender),
+                (Some(_), true) => {
+                    promise::FOLLOW_UPS.check(is_once, offender) && promise::ONCE.check(is_once, offender)
+                }
+                (None, true) => promise::ONCE.check(is_once, offender),
+                (None, false) => promise::UNASKED.check(is_once, offender),
+            };
+            if asked.is_refused && asked.told.is_empty() {
+                promise::REFUSED.check(tasks.is_empty(), || format!("{text:?} was refused, and is in {tasks:?}"));
             }
-            promise::KEPT.check(!is_heard || !tasks.is_empty(), || format!("{text:?} was heard, and is nowhere"));
         }
     }
 
     /// Whoever waits at the end can still be answered.
     fn check_waiting(&self, found: &[Found]) {
-        let mut desk = Desk { address: self.address, http: None };
+        let mut desk = Inquiry::new(self.address);
         for (place, task) in found.iter().filter(|task| !is_terminal(&task.state)).enumerate() {
             // The gateway does not tell how it ends.
             let tongue = &WATCHING[place % WATCHING.len()];
             let name = format!("last-{place}");
-            let wish = Wish { name: &name, text: "thanks", context: None, task: Some(&task.id) };
+            let wish = Wish { task: Some(&task.id), ..Wish::new(&name, "thanks", DEFAULT) };
             let answer = desk.ask(tongue, &Operation::Send(wish, Delivery::WhenSettled));
             let told = answer.as_ref().ok().and_then(|answer| tongue.read_task(answer.as_ref().ok()?));
             promise::WAITING.check(told.is_some_and(|told| told.state == "completed" && told.id == task.id), || {
@@ -336,97 +347,5 @@ fn text_of(event: &Event) -> Option<&str> {
     match event {
         Event::Artifact { text, .. } => Some(text),
         Event::Task(_) | Event::Status { .. } => None,
-    }
-}
-
-/// When a status came, in milliseconds since 1970.
-fn time_of(event: &Event) -> Option<i64> {
-    let Event::Status { time, .. } = event else { return None };
-    let number = |from: usize, to: usize| time.get(from..to)?.parse::<i64>().ok();
-    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-    // Days since 1970, with years that begin in March.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
-    let seconds = (days * 24 + number(11, 13)?) * 3600 + number(14, 16)? * 60 + number(17, 19)?;
-    Some(seconds * 1000 + number(20, 23).unwrap_or(0))
-}
-
-/// One who asks, on one connection as long as it lasts.
-struct Desk {
-    address: SocketAddr,
-    http: Option<Http>,
-}
-
-impl Desk {
-    fn exchange(
-        &mut self,
-        tongue: &Tongue,
-        operation: &Operation<'_>,
-        headers: &[(&str, &str)],
-    ) -> io::Result<sabir_testkit::http::Reply> {
-        let request = tongue.request(operation);
-        let mut http = self.http.take().map_or_else(|| Http::connect(self.address), Ok)?;
-        let headers = tongue.headers(headers);
-        let reply = http.exchange(request.method, &request.path, &headers, request.body.as_bytes())?;
-        if reply.header("connection") != Some("close") {
-            self.http = Some(http);
-        }
-        Ok(reply)
-    }
-
-    fn ask(&mut self, tongue: &Tongue, operation: &Operation<'_>) -> io::Result<Result<Value, i64>> {
-        Ok(tongue.read(&self.exchange(tongue, operation, &[])?))
-    }
-
-    fn list(&mut self, tongue: &Tongue, filters: &[(&str, &str)]) -> Result<Value, String> {
-        match self.ask(tongue, &Operation::List(filters)) {
-            Ok(Ok(page)) => Ok(page),
-            Ok(Err(code)) => Err(code.to_string()),
-            Err(error) => Err(error.to_string()),
-        }
-    }
-
-    /// The ids of all tasks of a state, page by page; every page says the same total, and it is right.
-    fn pages(&mut self, tongue: &Tongue, state: Option<&str>) -> Vec<String> {
-        let mut ids = Vec::new();
-        let mut token = String::new();
-        let mut total = None;
-        loop {
-            let mut filters = vec![("pageSize", "100")];
-            filters.extend(state.map(|state| ("status", state)));
-            if !token.is_empty() {
-                filters.push(("pageToken", &token));
-            }
-            let page = match self.list(tongue, &filters) {
-                Ok(page) => page,
-                Err(error) => {
-                    promise::TOTALS.check(false, || format!("no page in {}: {error}", tongue.name));
-                    return ids;
-                }
-            };
-            let said = page["totalSize"].as_u64();
-            promise::TOTALS.check(said == *total.get_or_insert(said), || format!("{said:?} after {total:?}"));
-            let tasks = page["tasks"].as_array().into_iter().flatten();
-            ids.extend(tasks.filter_map(|task| task["id"].as_str()).map(str::to_owned));
-            token = page["nextPageToken"].as_str().unwrap_or_default().to_owned();
-            if token.is_empty() {
-                break;
-            }
-        }
-        let count = ids.len() as u64;
-        promise::TOTALS.check(total == Some(Some(count)), || format!("{count} of {state:?}, and a total of {total:?}"));
-        ids
-    }
-
-    fn replay(&mut self, tongue: &Tongue, id: &str, after: u64) -> Result<Vec<Frame>, String> {
-        let after = after.to_string();
-        let headers = [("Last-Event-ID", after.as_str())];
-        let reply = self.exchange(tongue, &Operation::Subscribe(id), &headers).map_err(|error| error.to_string())?;
-        if reply.status != 200
-            || !reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"))
-        {
-            return Err(reply.text());
-        }
-        Ok(sse::frames(&reply.text()))
     }
 }

@@ -1,0 +1,101 @@
+//! The agents that the server hosts, and what the program among them leaves behind.
+//!
+//! Two demo agents, and a program that asks in the middle of its turn. The program writes down when it runs and which
+//! answers it reads, so that the server's log can be held against what was really done.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Agent {
+    pub id: &'static str,
+    pub kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Demo,
+    /// A shell script. Words that begin with `approve` make it ask.
+    Program,
+}
+
+/// Messages that name no agent go to the first.
+pub static AGENTS: [Agent; 3] = [
+    Agent { id: "demo", kind: Kind::Demo },
+    Agent { id: "second", kind: Kind::Demo },
+    Agent { id: "program", kind: Kind::Program },
+];
+
+pub static DEFAULT: &Agent = &AGENTS[0];
+pub static PROGRAM: &Agent = &AGENTS[2];
+
+/// How long the program's question is open; then it counts as denied.
+pub const APPROVAL_TIMEOUT_MS: u64 = 1500;
+
+/// The text that the program answers with, whatever it was told. It says so while its question is open.
+pub const PROGRAM_ANSWER: &str = "still here";
+
+const SCRIPT: &str = r#"#!/bin/sh
+for text; do :; done
+text=${text%%
+*}
+note() { printf '%s\t%s\n' "$(date +%s%3N)" "$2" >> "$RECORDS/$1"; }
+note runs "$text"
+echo '{"type":"system/init"}'
+case $text in
+approve\ *)
+    echo "Run ${text#approve }? [Y/n]"
+    echo '{"type":"assistant","message":{"content":"still here"}}'
+    read -r answer || exit 1
+    note answers "${text#approve }	$answer" ;;
+*)
+    echo '{"type":"assistant","message":{"content":"still here"}}' ;;
+esac
+echo '{"type":"result","summary":"done"}'
+"#;
+
+/// Puts the program and the configuration of all agents into the folder that the server is started in.
+pub fn set_up(folder: &Path) -> io::Result<()> {
+    let program = folder.join("program");
+    fs::write(&program, SCRIPT)?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    let mut config = String::new();
+    for agent in &AGENTS {
+        config += &format!("[[agent]]\nid = \"{}\"\ndefault = {}\n", agent.id, agent == DEFAULT);
+        config += &match agent.kind {
+            Kind::Demo => "kind = \"demo\"\n".to_owned(),
+            Kind::Program => format!(
+                "kind = \"generic\"\ncommand = [{program:?}]\nworkspace = {folder:?}\nmax_concurrent = 8\napprove = \"ask\"\n\
+                 approval_timeout = \"{APPROVAL_TIMEOUT_MS}ms\"\nenv = {{ RECORDS = {folder:?} }}\n"
+            ),
+        };
+    }
+    fs::write(folder.join("sabir.toml"), config)
+}
+
+/// What the program wrote down; times in milliseconds since 1970.
+#[derive(Default)]
+pub struct Records {
+    /// When it was started, and the first line of what it was told.
+    pub runs: Vec<(i64, String)>,
+    /// What it asked about, and the answer that it read.
+    pub answers: Vec<(i64, String, String)>,
+}
+
+impl Records {
+    pub fn read(folder: &Path) -> Self {
+        let lines = |name: &str| -> Vec<(i64, String)> {
+            let text = fs::read_to_string(folder.join(name)).unwrap_or_default();
+            let read =
+                |line: &str| line.split_once('\t').and_then(|(time, rest)| Some((time.parse().ok()?, rest.to_owned())));
+            text.lines().filter_map(read).collect()
+        };
+        let answer = |(time, line): (i64, String)| {
+            let (asked, answer) = line.split_once('\t')?;
+            Some((time, asked.to_owned(), answer.to_owned()))
+        };
+        Self { runs: lines("runs"), answers: lines("answers").into_iter().filter_map(answer).collect() }
+    }
+}
