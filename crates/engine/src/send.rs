@@ -52,6 +52,13 @@ impl NewTaskPlan {
     }
 }
 
+/// What a new task is called.
+struct TaskIds {
+    /// As its caller names it; `None`: it gets a fresh id.
+    task: Option<TaskId>,
+    context: ContextId,
+}
+
 enum Creation {
     Made(Sent),
     /// Somebody else made a task of this name in the meantime.
@@ -105,7 +112,7 @@ impl Engine {
             {
                 Arc::make_mut(&mut message).references.push(parent);
             }
-            match self.create(caller, &agency, &send, &message, plan.task, context, tickets).await? {
+            match self.create(caller, &agency, &send, &message, TaskIds { task: plan.task, context }, tickets).await? {
                 Creation::Made(sent) => {
                     drop(message);
                     return sent.answer(self, &send).await;
@@ -197,13 +204,13 @@ impl Engine {
         agency: &Arc<Agency>,
         send: &sabir_model::Send,
         message: &Message,
-        named: Option<TaskId>,
-        context: ContextId,
+        ids: TaskIds,
         tickets: Vec<Arc<Ticket>>,
     ) -> Result<Creation, Error> {
         if *self.core.stopping.borrow() {
             return Err(Error::Stopping);
         }
+        let TaskIds { task: named, context } = ids;
         let is_named = named.is_some();
         let task = named.unwrap_or_else(|| new_id(TaskId::parse));
         let key = TopicKey { owner: caller.owner.clone(), agent: agency.hosted.id.clone(), task: task.clone() };

@@ -50,7 +50,7 @@ pub fn die_often(traffic: &Traffic<'_>, time: Duration, seed: u64) -> LastLife {
 /// Every other life runs tasks again that were at work, and two of three sweep as long as that is wanted.
 fn settings(number: u64, may_sweep: bool) -> Settings {
     let recovery = if number % 2 == 1 { Recovery::Requeue } else { Recovery::Fail };
-    let retention = if may_sweep && number % 3 > 0 { Retention::Sweep } else { Retention::KeepAll };
+    let retention = if may_sweep && !number.is_multiple_of(3) { Retention::Sweep } else { Retention::KeepAll };
     Settings { recovery, retention }
 }
 
