@@ -116,7 +116,9 @@ async fn the_log_stays_short_while_much_is_swept() {
             stored.await.unwrap();
         }
     }
-    store.check().await.unwrap();
+    // What the appends have left in the log is not what this is about.
+    drop(store);
+    let store = open(&path);
     let log = || fs::metadata(folder.path().join("sabir.db-wal")).unwrap().len() >> 20;
     let mut longest = 0;
     let mut swept = Swept { tasks: 0, more: true };
