@@ -139,7 +139,7 @@ impl Client<'_> {
         // A task with something to store tries again after a while, and until then refuses for itself.
         let since = if operation.task().is_some() { asked.time - STORE_RETRY_MS } else { asked.time };
         let is_full = reply.contains(STORE_FULL) && self.lives.was_full_since(since);
-        let is_gone = code == tongue.not_found()
+        let is_gone = tongue.is_not_found(code)
             && operation.task().is_some_and(|task| self.ledger.misses(task, &self.lives.so_far()));
         if is_up && let Operation::Send(wish, _) = operation {
             self.ledger.refuses(wish.text);
@@ -369,5 +369,5 @@ struct Seen {
 
 fn error_code(frame: &str) -> i64 {
     let json: Value = serde_json::from_str(frame).unwrap_or_default();
-    json["error"]["code"].as_i64().unwrap_or_default()
+    [&json["error"]["code"], &json["code"], &json["a2a_code"]].iter().find_map(|code| code.as_i64()).unwrap_or_default()
 }

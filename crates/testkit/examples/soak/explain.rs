@@ -1,6 +1,6 @@
 //! Whether an interruption or a second run has its reason in how the server's lives ended.
 
-use crate::lives::{GRACE, How, Life, Recovery};
+use crate::lives::{How, Life, Recovery, WORK_GRACE};
 use crate::tongue::Event;
 
 /// What a clock may be off between two processes.
@@ -29,7 +29,7 @@ pub fn is_interrupted(lives: &[Life], reason: &str, events: &[Event]) -> bool {
             }
             // Settled by itself: when its time to finish was over, or at once if it waited for an answer.
             "interrupted: the server was stopped" => {
-                let grace = if was_asking(events, end.from) { 0 } else { GRACE.as_millis() as i64 };
+                let grace = if was_asking(events, end.from) { 0 } else { WORK_GRACE.as_millis() as i64 };
                 let is_stopped = end.how == How::Stopped && life.settings.recovery == Recovery::Fail;
                 is_stopped && at + TICK >= end.from + grace && at <= end.gone + TICK
             }
@@ -46,6 +46,13 @@ pub fn is_rerun(lives: &[Life], events: &[Event], place: usize) -> bool {
         let is_between = before <= end.gone + TICK && at + TICK >= next.began;
         is_between && left_behind(life) && next.settings.recovery == Recovery::Requeue
     })
+}
+
+/// The lives around the last of these events, to be told with an offender.
+pub fn around<'a>(lives: &'a [Life], events: &[Event]) -> Vec<&'a Life> {
+    let Some(time) = events.iter().rev().find_map(time_of) else { return Vec::new() };
+    let is_near = |life: &&Life| life.began <= time + 1000 && life.end.is_none_or(|end| end.gone + 1000 >= time);
+    lives.iter().filter(is_near).collect()
 }
 
 /// Each life, and the one after it.

@@ -1,11 +1,13 @@
 //! Messages to tasks that are at work: further turns, and answers to questions in the middle of one.
 
 use crate::agents::{APPROVAL_TIMEOUT_MS, Agent, PROGRAM};
-use crate::client::{Client, First, Manner, Watched};
+use crate::client::{Called, Client, First, Manner, Watched};
 use crate::habits::TRIES;
 use crate::ledger::Asked;
 use crate::lives;
-use crate::tongue::{Content, Delivery, Operation, TONGUES, Told, Verdict, WATCHING, Wish, is_terminal};
+use crate::tongue::{
+    Content, Delivery, Operation, REFERENCE, TONGUES, Told, Tongue, Verdict, WATCHING, Wish, is_terminal,
+};
 
 /// What became of a message to a task.
 enum Sent {
@@ -34,13 +36,25 @@ impl Client<'_> {
             let (name, text) = self.words();
             let wish = Wish { task: Some(&task), ..Wish::new(&name, &text, agent) };
             match self.deliver(wish, began) {
-                Sent::Taken(told) => last = Some(told),
-                Sent::Refused | Sent::Lost => break,
+                Sent::Taken(told) => last = Some((told, text)),
+                Sent::Refused => break,
+                Sent::Lost => return,
             }
         }
-        if let Some(told) = last {
+        if let Some((told, text)) = last {
             let told = self.poll(told);
-            self.keep(&told, &text);
+            // A question between two turns is none that waits.
+            if is_terminal(&told.state) || self.has_begun(&task, &text) {
+                self.keep(&told, &text);
+            }
+        }
+    }
+
+    /// Whether the turn of this message has begun, as far as the history tells.
+    fn has_begun(&mut self, task: &str, text: &str) -> bool {
+        match self.call(REFERENCE, &Operation::Get(task), &[], &[]) {
+            Called::Answer(answer) => Tongue::caller_messages(&answer).iter().any(|message| message.text == text),
+            Called::Refused(_) | Called::Gone => false,
         }
     }
 
@@ -75,9 +89,7 @@ impl Client<'_> {
                 break;
             }
         }
-        if self.random.percent(50) {
-            self.pools.recent.put(task, &mut self.random);
-        }
+        self.pools.recent.put(task, &mut self.random);
     }
 
     /// A new task that nobody else knows of.

@@ -170,7 +170,7 @@ impl Client<'_> {
                 }
             }
             Watched::Nothing => self.pools.broken.put((task, place, last), &mut self.random),
-            Watched::Refused(code) if code == tongue.not_found() => {}
+            Watched::Refused(code) if tongue.is_not_found(code) => {}
             Watched::Refused(code) => {
                 promise::PICKED_UP.check(false, || format!("{task} after {last} in {}: {code}", tongue.name));
             }
@@ -400,7 +400,10 @@ impl Client<'_> {
     /// Leaves a task for others, who must not meddle with one that asks.
     pub fn keep(&mut self, told: &Told, text: &str) {
         let asks = asks(text);
-        if matches!(told.state.as_str(), "input-required" | "auth-required") {
+        if self.ledger.agent_of(&told.id).kind == Kind::Program {
+            // It asks for a while only, and whoever has made the task answers.
+            self.pools.recent.put(told.id.clone(), &mut self.random);
+        } else if matches!(told.state.as_str(), "input-required" | "auth-required") {
             self.pools.asking.put(told.id.clone(), &mut self.random);
         } else if !asks && !text.is_empty() {
             self.pools.recent.put(told.id.clone(), &mut self.random);

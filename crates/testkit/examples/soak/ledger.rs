@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::agents::{Agent, DEFAULT};
+use crate::agents::{Agent, DEFAULT, Kind};
 use crate::lives::{self, Life, MAX_AGE, Retention};
 use crate::promise;
 use crate::tongue::{Event, Spelling, Told, Tongue, is_at_rest, is_terminal};
@@ -79,9 +79,10 @@ pub struct Account {
 
 impl Account {
     /// Whether retention may have deleted it by this time. It takes what is settled for longer than its limit; a task
-    /// that waits, and that nobody has answered or canceled, stays.
+    /// that waits, and that nobody has answered or canceled, stays. (The program gives up waiting by itself.)
     pub fn may_be_swept(&self, lives: &[Life], time: i64) -> bool {
-        if self.is_waiting && !self.is_moved && self.ended.is_none() {
+        let keeps_waiting = self.agent.is_some_and(|agent| agent.kind == Kind::Demo);
+        if keeps_waiting && self.is_waiting && !self.is_moved && self.ended.is_none() {
             return false;
         }
         let settled = self.unsettled.filter(|_| self.ended.is_none()).map_or(i64::MIN, |moment| moment.time);

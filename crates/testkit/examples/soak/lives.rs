@@ -13,9 +13,11 @@ use sabir_testkit::process::{Options, Sabir};
 use crate::promise;
 
 /// What runs may take to finish after SIGTERM; short, so that some do not.
-pub const GRACE: Duration = Duration::from_millis(1500);
-/// What the server may take beyond it to end its programs, which have two seconds, and to store the last words.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_millis(1500);
+/// What they have of it at least; the rest is for settling those that do not, and for the last answers.
+pub const WORK_GRACE: Duration = Duration::from_millis(500);
+/// What a busy machine may add.
+const BUSY: Duration = Duration::from_secs(3);
 /// How long settled tasks are kept in a life that sweeps.
 pub const MAX_AGE: Duration = Duration::from_secs(1);
 
@@ -145,7 +147,7 @@ impl Lives {
                 server.terminate();
                 let status = server.wait(Duration::from_secs(60));
                 let took = began.elapsed();
-                promise::STOPS.check(status.success() && took < GRACE + LAST_WORDS, || format!("{status} in {took:?}"));
+                promise::STOPS.check(status.success() && took < GRACE + BUSY, || format!("{status} in {took:?}"));
             }
         }
         if let Some(life) = self.all().last_mut() {

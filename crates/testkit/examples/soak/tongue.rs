@@ -231,9 +231,9 @@ impl Tongue {
         if self.carried == Carried::JsonRpc { -32602 } else { 400 }
     }
 
-    /// What is said of a task that does not exist.
-    pub fn not_found(&self) -> i64 {
-        if self.carried == Carried::JsonRpc { -32001 } else { 404 }
+    /// Whether this says that there is no such task. In a frame 0.3 HTTP+JSON has the codes of JSON-RPC.
+    pub fn is_not_found(&self, code: i64) -> bool {
+        code == -32001 || (self.carried != Carried::JsonRpc && code == 404)
     }
 
     /// The gateway has no place for all agents.

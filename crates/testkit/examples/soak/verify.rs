@@ -214,23 +214,23 @@ impl Checker<'_> {
             promise::STOPPED.check(is_last, || format!("{id} was canceled, and ends with {:?}", events.last()));
         }
         let story = story.ok()?;
-        let times = || events.iter().filter_map(time_of).collect::<Vec<i64>>();
+        let times = || {
+            let times: Vec<i64> = events.iter().filter_map(time_of).collect();
+            format!("its statuses came at {times:?}, the server lived {:?}", explain::around(self.lives, events))
+        };
         match &story.ending {
             Ending::Canceled => {
                 promise::STOPPED.check(account.cancel != Cancel::Never, || format!("{id} was canceled by nobody"));
             }
             Ending::Interrupted(reason) => {
                 let is_so = explain::is_interrupted(self.lives, reason, events);
-                promise::INTERRUPTED
-                    .check(is_so, || format!("{id}: {reason} at {:?}, the server lived {:?}", times(), self.lives));
+                promise::INTERRUPTED.check(is_so, || format!("{id}: {reason}; {}", times()));
             }
             Ending::Told => {}
         }
         if !story.reruns.is_empty() {
             let is_so = story.reruns.iter().all(|place| explain::is_rerun(self.lives, events, *place));
-            promise::RERUN.check(is_so, || {
-                format!("{id} began again at {:?} of {:?}, the server lived {:?}", story.reruns, times(), self.lives)
-            });
+            promise::RERUN.check(is_so, || format!("{id} began again at {:?}; {}", story.reruns, times()));
         }
         Some(story)
     }
