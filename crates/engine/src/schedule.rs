@@ -1,8 +1,8 @@
-//! Who may run now, for one agent: so many at once, one per context, in order of arrival.
+//! Decides which task may run now, for one agent: a limited number at once, one per context, in order of arrival.
 //!
-//! A context that has a run is busy until the run gives its place back; who comes meanwhile waits in the context's own
-//! line. Whoever is first in line of a context but finds no place waits with the others for one. Both lines together
-//! are the bounded queue. Whoever leaves a line counts no more from that moment, and is removed from it later.
+//! A context is busy while it has a run. Tasks that arrive meanwhile wait in the line of that context. The first task of
+//! each free context waits in one common line for a place. All lines together are the bounded queue. A task that leaves
+//! its line (canceled, or the server stops) counts no more from that moment, and is removed from the line later.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;

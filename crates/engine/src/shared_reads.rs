@@ -1,7 +1,7 @@
 //! Tasks that are read from the store: each once for all who ask for it at the same time.
 //!
-//! A large task is remembered for as long as somebody holds it, for example because its reply is read slowly. Whoever
-//! asks meanwhile shares it, so a hundred slow readers of one task cost the memory of one.
+//! A large task is remembered for as long as somebody holds it, for example because its reply is read slowly. Others
+//! who ask meanwhile share it, so a hundred slow readers of one task cost the memory of one.
 
 use std::sync::{Arc, Weak};
 

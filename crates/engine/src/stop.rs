@@ -31,7 +31,7 @@ impl Engine {
         self.settle_all(last_words.max(LEAST_LAST_WORDS)).await;
     }
 
-    /// The same for whoever does not want to wait for anybody.
+    /// Stops without a grace time: all runs are settled at once.
     pub async fn stop_now(&self) {
         self.core.stopping.send_replace(true);
         self.settle_all(MOST_LAST_WORDS).await;

@@ -270,7 +270,7 @@ impl Topic {
         self.mark.modify(|mark| mark.rest = Rest::Finished);
     }
 
-    /// What was expected does not come: the task is as it was.
+    /// No more events are coming after all: the mark is that of the task as stored.
     pub(crate) fn rest_as_before(&self) {
         self.judge_rest(|task| rest_of(task, false));
     }
@@ -291,7 +291,7 @@ impl Topic {
         });
     }
 
-    /// The store refuses what was to come. Whoever waits for it is told why.
+    /// The store refuses the next events. Waiting callers and readers get the cause.
     pub(crate) fn break_off(&self, cause: &str) {
         lock(&self.held).failure = Some(cause.into());
         self.mark.modify(|mark| mark.rest = Rest::Stuck);

@@ -179,11 +179,11 @@ impl Driver {
         turn.last_update = Instant::now();
         match update {
             AgentUpdate::Progress { parts, metadata } => {
-                let message = self.speak_if_any(parts);
+                let message = self.agent_message_if_any(parts);
                 self.decide(Command::Progress { message, metadata });
             }
             AgentUpdate::Tool(call) => {
-                let mut message = self.speak(vec![Part::text(summary_of(&call))]);
+                let mut message = self.agent_message(vec![Part::text(summary_of(&call))]);
                 call.note_on(&mut message);
                 self.decide(Command::Progress { message: Some(message.into()), metadata: None });
             }
@@ -206,7 +206,7 @@ impl Driver {
     /// Asks the caller. Only what comes from now on answers: whoever wrote before did not know what would be asked, and
     /// a word such as "yes" must not allow what nobody has seen.
     fn ask(&mut self, ask: Ask) {
-        let question = Arc::new(self.speak(ask.parts));
+        let question = Arc::new(self.agent_message(ask.parts));
         self.decide(Command::Ask { required: ask.required, question });
         if let Some(permit) = &self.permit {
             permit.park(Some(self.lease.key.task.clone()));

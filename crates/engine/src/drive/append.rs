@@ -269,7 +269,7 @@ impl Driver {
         }
         let rest = self.rest();
         self.lease.show(appended.task, birth.as_ref(), &append.entries, append.snapshot, rest);
-        journal::tell(self, &append.entries);
+        journal::log_events(self, &append.entries);
         self.acknowledge(append.acks);
         for (reply, message) in append.answers {
             let _ = reply.send(message);

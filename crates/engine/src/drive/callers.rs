@@ -97,7 +97,7 @@ impl Driver {
                         turn.stop(StopReason::TimedOut(reason));
                     }
                 }
-                // Who has a place works, also when the event that says so is not stored yet.
+                // A driver with a place works, even if the event that says so is not stored yet.
                 Control::LeaveLine => self.is_settling |= self.permit.is_none(),
                 Control::Settle { within } => {
                     self.is_settling = true;

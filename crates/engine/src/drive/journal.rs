@@ -8,7 +8,7 @@ use super::Driver;
 use crate::LogEntry;
 
 /// One line for each event that changes what somebody has to do about the task.
-pub(super) fn tell(driver: &Driver, stored: &[Arc<LogEntry>]) {
+pub(super) fn log_events(driver: &Driver, stored: &[Arc<LogEntry>]) {
     if !tracing::enabled!(tracing::Level::INFO) {
         return;
     }

@@ -207,7 +207,7 @@ impl Driver {
         match self.withheld.take() {
             // What the last turn had to say is not its end any more.
             Some(Outcome::Completed(parts)) if !parts.is_empty() => {
-                let message = self.speak_if_any(parts);
+                let message = self.agent_message_if_any(parts);
                 self.decide(Command::Progress { message, metadata: None });
             }
             Some(Outcome::InputRequired(parts)) => self.ask_between_turns(Required::Input, parts),
@@ -223,7 +223,7 @@ impl Driver {
     }
 
     fn ask_between_turns(&mut self, required: Required, parts: Vec<sabir_model::Part>) {
-        let question = self.speak_if_any(parts);
+        let question = self.agent_message_if_any(parts);
         self.decide(Command::AskBetweenTurns { required, question });
     }
 
@@ -301,7 +301,7 @@ impl Driver {
         }
     }
 
-    /// Nothing more can be done for the task before the next start. Whoever waits for it is told why.
+    /// Recovery has failed as well: the task stays unsettled until the next start. Its waiting callers get the cause.
     fn leave_unsettled(&mut self, cause: &str) {
         tracing::error!(task = %self.lease.key.task, cause, "cannot settle a task whose driver crashed");
         self.give_back(None);
@@ -325,14 +325,14 @@ impl Driver {
         }
     }
 
-    /// The task will not come to be, or its log is somebody else's. Whoever waits for this driver waits in vain.
+    /// The task was never stored, or another process writes its log. Callers stop waiting for this driver.
     fn abandon(&mut self) {
         self.give_back(None);
         self.lease.abandon();
     }
 }
 
-/// A driver that is dropped without a word, because its runtime ends, leaves a task that nobody has.
+/// A driver is dropped without `release` when its runtime ends; the task must not stay assigned to it.
 impl Drop for Driver {
     fn drop(&mut self) {
         self.give_back(None);

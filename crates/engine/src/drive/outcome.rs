@@ -108,7 +108,7 @@ impl Driver {
             Cost { usage, duration_ms, is_success: false }
         });
         let outcome = outcome.map(|parts| {
-            let mut message = (!parts.is_empty()).then(|| self.speak(parts))?;
+            let mut message = (!parts.is_empty()).then(|| self.agent_message(parts))?;
             if let Some(cost) = cost {
                 cost.note_on_message(&mut message);
             }
@@ -126,7 +126,7 @@ impl Driver {
     }
 
     /// A message of the agent's, for a status.
-    pub(super) fn speak(&self, parts: Vec<Part>) -> Message {
+    pub(super) fn agent_message(&self, parts: Vec<Part>) -> Message {
         Message {
             task: Some(self.lease.key.task.clone()),
             context: Some(self.context.clone()),
@@ -134,8 +134,8 @@ impl Driver {
         }
     }
 
-    pub(super) fn speak_if_any(&self, parts: Vec<Part>) -> Option<Arc<Message>> {
-        (!parts.is_empty()).then(|| Arc::new(self.speak(parts)))
+    pub(super) fn agent_message_if_any(&self, parts: Vec<Part>) -> Option<Arc<Message>> {
+        (!parts.is_empty()).then(|| Arc::new(self.agent_message(parts)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a driver begins with, and how it puts that down.
+//! What a driver begins with, and how it records that for its first append.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -130,13 +130,13 @@ impl Driver {
             is_given_back: false,
             let_go: None,
         });
-        let first = driver.put_down(start, matches!(room, Some(Room::Now(_))));
+        let first = driver.record_start(start, matches!(room, Some(Room::Now(_))));
         driver.pending.acks.extend(done.map(|done| Ack::plain(done, tickets)));
         (driver, first, room)
     }
 
-    /// Puts down what the driver begins with, to be stored; says where its first message is.
-    fn put_down(&mut self, start: Start, has_place: bool) -> FirstMessage {
+    /// Records what the driver begins with, for its first append. Returns where the message of its first turn is.
+    fn record_start(&mut self, start: Start, has_place: bool) -> FirstMessage {
         match start {
             Start::Create { created, .. } => {
                 let message = created.message.clone();
