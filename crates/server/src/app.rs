@@ -96,7 +96,7 @@ impl App {
         self.inner.budget.reserved()
     }
 
-    /// How often a large task was spelled; those who read the same at the same time share one spelling.
+    /// How often something large was spelled; those who read the same task at the same time share one spelling.
     pub fn large_spellings(&self) -> usize {
         self.inner.spellings.count()
     }

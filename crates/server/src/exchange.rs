@@ -189,8 +189,11 @@ impl App {
             let body = Body::from(Pieces::enveloped(Large::Task(shared), envelope));
             return Ok(with_type(content_type, body));
         }
-        let mut reply = voice.answer(answer);
+        // First of all, since a refusal must not cost what the answer would have cost: it comes in crowds, and a send asks
+        // again and again.
         let mut reserved = app.budget.nothing();
+        reserved.grow_to(spellings::length_of(answer))?;
+        let mut reply = app.spellings.counted(voice.answer(answer));
         reserved.grow_to(reply.body.len())?;
         let bytes = std::mem::take(&mut reply.body);
         let mut response = response_of(reply);

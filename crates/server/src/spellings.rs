@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use sabir_engine::LogEntry;
+use sabir_engine::{Answer, LogEntry};
 use sabir_model::{AgentId, Content, Error, Json, Message, Owner, Part, Seq, Task, TaskId, Timestamp};
-use sabir_wire::{Spelling, TaskForm};
+use sabir_wire::{Reply, Spelling, TaskForm};
 
 use crate::budget::{Budget, Reservation, SMALL};
 
@@ -82,7 +82,15 @@ impl Spellings {
         })
     }
 
-    /// How often a large task was spelled.
+    /// Counts an answer that was spelled for one reader, if it is large.
+    pub(crate) fn counted(&self, reply: Reply) -> Reply {
+        if reply.body.len() > SMALL {
+            self.count.fetch_add(1, Ordering::Relaxed);
+        }
+        reply
+    }
+
+    /// How often something large was spelled.
     pub(crate) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
@@ -200,6 +208,26 @@ impl Loan {
 /// Whether the spelling of a task is worth sharing and counting.
 pub(crate) fn is_large(task: &Task) -> bool {
     weight(task) > SMALL
+}
+
+/// About how long the spelling of an answer is that is made for one reader; rather less than more, since what is small
+/// is never refused.
+pub(crate) fn length_of(answer: &Answer) -> usize {
+    match answer {
+        Answer::Page(page) => page.tasks.iter().map(weight).sum(),
+        Answer::Message(message) => of_message(message),
+        // Of a conversation only what was said is shown.
+        Answer::Conversation(task, earlier) => {
+            let tasks = earlier.iter().chain([&**task]);
+            tasks.flat_map(|task| &task.history).map(|message| of_text(&message.parts)).sum()
+        }
+        _ => 0,
+    }
+}
+
+fn of_text(parts: &[Part]) -> usize {
+    let text = |part: &Part| if let Content::Text(text) = &part.content { text.len() } else { 0 };
+    parts.iter().map(text).sum()
 }
 
 /// About how long the spelling of a task is.

@@ -115,11 +115,14 @@ async fn beyond_the_memory_callers_are_told_to_come_back() {
         unread.push(open(served.address, &get(id)).await);
         until(|| served.app.reserved_memory() >= reserved).await;
     }
-    for request in [get(&ids[2]), subscribe(&ids[2])] {
+    let spellings = served.app.large_spellings();
+    let list = format!("GET /tasks HTTP/1.1\r\n{HEAD}\r\n");
+    for request in [get(&ids[2]), subscribe(&ids[2]), list] {
         let refused = exchange(served.address, &request).await;
         assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("retry-after: "), "{refused}");
         assert!(refused.contains("RESOURCE_EXHAUSTED"), "{refused}");
     }
+    assert_eq!(served.app.large_spellings(), spellings, "a refusal does not do the work first");
     assert!(exchange(served.address, &format!("GET /healthz HTTP/1.1\r\n{HEAD}\r\n")).await.contains("200 OK"));
     drop(unread);
     until(|| served.app.reserved_memory() == 0).await;
