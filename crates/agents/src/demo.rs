@@ -13,11 +13,17 @@ use crate::words::Word;
 #[derive(Debug, Clone)]
 pub struct DemoAgent {
     takes: Inputs,
+    effects: Effects,
 }
 
 impl DemoAgent {
     pub fn new(takes: Inputs) -> Self {
-        Self { takes }
+        Self { takes, effects: Effects::ThroughTurn }
+    }
+
+    /// Starts only after its message is stored, as agents do that act by themselves. Measures what that costs.
+    pub fn stored_first(self) -> Self {
+        Self { effects: Effects::Anywhere, ..self }
     }
 }
 
@@ -52,7 +58,7 @@ impl Agent for DemoAgent {
     }
 
     fn effects(&self) -> Effects {
-        Effects::ThroughTurn
+        self.effects
     }
 
     fn admit(&self, message: &Message) -> Admission {

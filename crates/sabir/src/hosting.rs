@@ -58,13 +58,18 @@ pub fn host(config: &Config, surroundings: &Surroundings) -> anyhow::Result<Vec<
 fn make(agent: &config::Agent, config: &Config, surroundings: &Surroundings) -> anyhow::Result<Arc<dyn ModelChoice>> {
     let takes = if config.compat.strict { Inputs::Listed } else { Inputs::Anything };
     Ok(match agent.kind {
-        AgentKind::Demo => Arc::new(DemoAgent::new(takes)),
+        AgentKind::Demo => Arc::new(demo(agent, takes)),
         AgentKind::Conformance => Arc::new(ConformanceAgent::new(surroundings.streaming_timeout)),
         AgentKind::Program(kind) => {
             let settings = program_settings(&agent.program, kind, &surroundings.machine);
             Arc::new(ProgramAgent::new(settings, sabir_agents::about(kind), surroundings.host.clone()))
         }
     })
+}
+
+fn demo(agent: &config::Agent, takes: Inputs) -> DemoAgent {
+    let demo = DemoAgent::new(takes);
+    if agent.stored_first { demo.stored_first() } else { demo }
 }
 
 fn place(agent: &config::Agent, program: Arc<dyn Agent>) -> anyhow::Result<Hosted> {
@@ -120,6 +125,8 @@ fn program_settings(program: &config::Program, kind: Kind, machine: &Machine) ->
 mod tests {
     use std::path::{Path, PathBuf};
 
+    use sabir_engine::Effects;
+
     use super::*;
 
     #[test]
@@ -137,6 +144,14 @@ mod tests {
             let line = settings.command.map(|words| words.join(" "));
             assert_eq!((line.as_deref(), settings.workspace.as_path()), (expected.0, Path::new(expected.1)));
             assert_eq!(settings.pass, ["ANTHROPIC_*", "CLAUDE_*"]);
+        }
+    }
+
+    #[test]
+    fn the_demo_agent_can_start_like_agents_that_act() {
+        for (stored_first, expected) in [(false, Effects::ThroughTurn), (true, Effects::Anywhere)] {
+            let agent = config::Agent { stored_first, ..config::Agent::new("demo", AgentKind::Demo) };
+            assert_eq!(demo(&agent, Inputs::Anything).effects(), expected, "{stored_first}");
         }
     }
 }

@@ -80,6 +80,12 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
         put(&mut agent.idle_timeout, limit(raw)?)
     }),
     agent(
+        "stored_first",
+        "false",
+        "For `demo`, to measure what it costs: start only after the message is stored, as every other agent does.",
+        |agent, raw| put(&mut agent.stored_first, switch(raw)?),
+    ),
+    agent(
         "mode",
         "",
         "How the program is talked to: `acp`, `duplex` (its own protocol, both ways) or `oneshot` (one process per \
@@ -159,6 +165,9 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
         put(&mut agent.program.max_output, size(raw)?)
     }),
 ];
+
+/// The settings that only the demo agent has.
+pub static DEMO_KEYS: [&str; 1] = ["stored_first"];
 
 /// The settings that only programs have.
 pub static PROGRAM_KEYS: [&str; 15] = [

@@ -6,7 +6,7 @@ use sabir_agents::kinds::{Known, Questions};
 use sabir_agents::program::settings::Kind;
 use sabir_agents::protocol::Approve;
 
-use super::agent_settings::{PROGRAM_KEYS, agent_setting};
+use super::agent_settings::{DEMO_KEYS, PROGRAM_KEYS, agent_setting};
 use super::described::Described;
 use super::origin::{Origin, Problem};
 use super::raw::Raw;
@@ -14,10 +14,19 @@ use super::sections::{Agent, AgentKind};
 
 /// Fills in the defaults of the kind, and tells what is wrong.
 pub fn settle(agent: &mut Described<Agent>) -> Vec<Problem> {
-    match agent.subject.kind {
-        AgentKind::Program(kind) => settle_program(agent, kind.known()),
-        other => refuse_program_keys(agent, other),
+    let kind = agent.subject.kind;
+    let no_use = format!("an agent of kind {} has no use for it", kind.name());
+    let mut problems = Vec::new();
+    if kind != AgentKind::Demo {
+        problems.extend(refuse_keys(agent, &DEMO_KEYS, &format!("is for the demo agent; {no_use}")));
     }
+    match kind {
+        AgentKind::Program(kind) => problems.extend(settle_program(agent, kind.known())),
+        AgentKind::Demo | AgentKind::Conformance => {
+            problems.extend(refuse_keys(agent, &PROGRAM_KEYS, &format!("is for programs; {no_use}")));
+        }
+    }
+    problems
 }
 
 fn settle_program(agent: &mut Described<Agent>, known: &Known) -> Vec<Problem> {
@@ -85,11 +94,10 @@ fn cannot_ask(known: &Known, mode: &str) -> String {
 }
 
 /// A setting that does nothing is worse than one that is refused. Those that nobody set are not shown either.
-fn refuse_program_keys(agent: &mut Described<Agent>, kind: AgentKind) -> Vec<Problem> {
-    let is_for_programs = |key: &str| PROGRAM_KEYS.contains(&key);
-    let set = agent.values.iter().filter(|shown| is_for_programs(&shown.key) && shown.origin != Origin::Default);
-    let words = format!("is for programs; an agent of kind {} has no use for it", kind.name());
-    let problems = set.map(|shown| Problem::of(&shown.origin, &shown.key, &words)).collect();
-    agent.values.retain(|shown| !is_for_programs(&shown.key));
+fn refuse_keys(agent: &mut Described<Agent>, keys: &[&str], words: &str) -> Vec<Problem> {
+    let is_refused = |key: &str| keys.contains(&key);
+    let set = agent.values.iter().filter(|shown| is_refused(&shown.key) && shown.origin != Origin::Default);
+    let problems = set.map(|shown| Problem::of(&shown.origin, &shown.key, words)).collect();
+    agent.values.retain(|shown| !is_refused(&shown.key));
     problems
 }

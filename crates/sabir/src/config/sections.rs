@@ -121,6 +121,8 @@ pub struct Agent {
     pub queue: usize,
     pub timeout: Option<Duration>,
     pub idle_timeout: Option<Duration>,
+    /// For the demo agent; all others start so anyway.
+    pub stored_first: bool,
     /// For programs; other kinds have no use for it.
     pub program: Program,
 }
@@ -143,6 +145,7 @@ impl Agent {
             queue: 10_000,
             timeout: None,
             idle_timeout: None,
+            stored_first: false,
             program: Program::default(),
         }
     }

@@ -124,6 +124,10 @@ fn a_list_of_agents_must_make_sense() {
             "[[agent]]\nid = 'x'\nkind = 'demo'\nmax_concurrent = 0",
             "sabir.toml:4: max_concurrent is 0; expected a number from 1 to 1000000",
         ),
+        (
+            "[[agent]]\nid = 'x'\nkind = 'command'\ncommand = 'cat'\nstored_first = true",
+            "sabir.toml:5: stored_first is for the demo agent; an agent of kind command has no use for it",
+        ),
     ] {
         assert_eq!(say(&Options::default(), &[], file, ""), expected, "{file:?}");
     }
