@@ -8,12 +8,15 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::lock::Lock;
 
 /// The database, its log and the index of the log, by what the file system knows them by.
 pub(super) struct Identity {
     files: [(PathBuf, Node); 3],
+    /// The database never becomes shorter by itself: one that did was cut off or overwritten in its place.
+    longest: AtomicU64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,17 +40,22 @@ impl Identity {
             let path = PathBuf::from(name);
             fs::metadata(&path).map(|meta| (path, Node::from(&meta)))
         };
-        let file = (path.to_owned(), Node::from(&lock.metadata()?));
-        Ok(Self { files: [file, beside("-wal")?, beside("-shm")?] })
+        let meta = lock.metadata()?;
+        let file = (path.to_owned(), Node::from(&meta));
+        let longest = AtomicU64::new(meta.len());
+        Ok(Self { files: [file, beside("-wal")?, beside("-shm")?], longest })
     }
 
     /// Says what is wrong, in words for the operator.
     pub fn check(&self) -> Result<(), String> {
         let database = self.files[0].0.display();
-        for (path, node) in &self.files {
+        for (place, (path, node)) in self.files.iter().enumerate() {
             let what = match fs::metadata(path) {
-                Ok(meta) if Node::from(&meta) == *node => continue,
-                Ok(_) => "was replaced by another file",
+                Ok(meta) if Node::from(&meta) != *node => "was replaced by another file",
+                Ok(meta) if place == 0 && meta.len() < self.longest.fetch_max(meta.len(), Ordering::Relaxed) => {
+                    "became shorter"
+                }
+                Ok(_) => continue,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => "was deleted or moved away",
                 Err(error) => {
                     return Err(format!(

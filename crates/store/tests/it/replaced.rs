@@ -73,6 +73,17 @@ async fn a_file_that_is_not_there_any_more_takes_nothing() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_cut_off_in_its_place_takes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sabir.db");
+    let store = open(&path);
+    assert_eq!(try_to_start(&store, "t1").await, "up to 1");
+    fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+    assert_eq!(try_to_start(&store, "t2").await, "lost");
+    assert!(health(&store).await.contains("sabir.db became shorter"));
+}
+
+#[tokio::test]
 async fn a_file_that_is_put_back_is_used_again() {
     let folder = tempfile::tempdir().unwrap();
     let (path, elsewhere) = (folder.path().join("sabir.db"), folder.path().join("elsewhere.db"));
