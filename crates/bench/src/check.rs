@@ -131,6 +131,11 @@ impl Order {
         self.frames
     }
 
+    /// Whether every chunk has come.
+    pub fn has_all_chunks(&self) -> bool {
+        self.seen == self.chunks
+    }
+
     /// `rest` begins with the chunk's number.
     fn chunk(&mut self, rest: &[u8], data: &[u8]) -> Result<(), Wrong> {
         let expected = self.seen + 1;

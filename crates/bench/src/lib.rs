@@ -18,6 +18,7 @@ mod check;
 mod connection;
 mod histogram;
 mod http;
+mod http2;
 mod process;
 mod sse;
 

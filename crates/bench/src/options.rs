@@ -27,10 +27,13 @@ pub enum Workload {
     Stream,
     Fanout,
     OpenStreams,
+    ListRunning,
+    Stalled,
+    Http2,
 }
 
 impl Workload {
-    pub const ALL: [Workload; 7] = [
+    pub const ALL: [Workload; 10] = [
         Workload::Send,
         Workload::Get,
         Workload::GetLive,
@@ -38,6 +41,9 @@ impl Workload {
         Workload::Stream,
         Workload::Fanout,
         Workload::OpenStreams,
+        Workload::ListRunning,
+        Workload::Stalled,
+        Workload::Http2,
     ];
 
     pub fn named(name: &str) -> Option<Workload> {
@@ -53,16 +59,19 @@ impl Workload {
             Workload::Stream => "stream",
             Workload::Fanout => "fanout",
             Workload::OpenStreams => "open-streams",
+            Workload::ListRunning => "list-running",
+            Workload::Stalled => "stalled",
+            Workload::Http2 => "http2",
         }
     }
 
     /// What is counted.
     pub fn unit(self) -> &'static str {
         match self {
-            Workload::Send | Workload::Get | Workload::GetLive | Workload::List => "requests",
-            Workload::Stream => "events",
+            Workload::Send | Workload::Get | Workload::GetLive | Workload::List | Workload::ListRunning => "requests",
+            Workload::Stream | Workload::Stalled => "events",
             Workload::Fanout => "deliveries",
-            Workload::OpenStreams => "streams",
+            Workload::OpenStreams | Workload::Http2 => "streams",
         }
     }
 }

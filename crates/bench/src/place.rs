@@ -47,6 +47,18 @@ impl Place {
         Some(Request::new(bytes))
     }
 
+    /// A message to a task that works, which does not wait for its answer. Only for dialects that have lists.
+    pub fn follow_up(&self, task: &str, text: &str) -> Option<Request> {
+        let mut message = self.message(text);
+        message["taskId"] = task.into();
+        let params = json!({"message": message, "configuration": {"returnImmediately": true}});
+        match self.dialect {
+            Dialect::V1 => Some(Request::new(self.call("SendMessage", &params))),
+            Dialect::Rest => Some(Request::new(self.post("/message:send", &params))),
+            Dialect::V03 | Dialect::V01 | Dialect::Gateway => None,
+        }
+    }
+
     pub fn subscribe(&self, task: &str) -> Option<Vec<u8>> {
         let id = json!({"id": task});
         Some(match self.dialect {
@@ -86,6 +98,15 @@ impl Place {
             Dialect::Rest if token.is_empty() => Some(self.get(&format!("/tasks?pageSize={PAGE}"))),
             Dialect::Rest => Some(self.get(&format!("/tasks?pageSize={PAGE}&pageToken={token}"))),
             Dialect::V03 | Dialect::V01 | Dialect::Gateway => None,
+        }
+    }
+
+    /// How the state of a task that was canceled is spelled, with its quotes.
+    pub fn canceled(&self) -> &'static [u8] {
+        match self.dialect {
+            Dialect::V1 | Dialect::Rest => b"\"TASK_STATE_CANCELED\"",
+            Dialect::V03 | Dialect::V01 => b"\"canceled\"",
+            Dialect::Gateway => b"\"cancelled\"",
         }
     }
 

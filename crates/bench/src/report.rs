@@ -24,6 +24,9 @@ pub struct Report {
     pub latency_us: Option<Quantiles>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_event_us: Option<Quantiles>,
+    /// The rate of the same reader without those who do not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alone_per_second: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
     pub notices: Vec<String>,
@@ -56,6 +59,9 @@ impl Report {
         }
         if let Some(first) = &self.first_event_us {
             rows.push(("first event", spelled(first)));
+        }
+        if let Some(alone) = self.alone_per_second {
+            rows.push(("alone", format!("{}/s", grouped(alone as u64))));
         }
         if let Some(server) = &self.server {
             if let (Some(cpu), Some(cores)) = (server.cpu_us_per_operation, server.cores) {

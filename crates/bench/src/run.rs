@@ -14,9 +14,10 @@ use crate::report::{Report, Server};
 use crate::stage::{self, Extent, Operation, Outcome, Tally};
 use crate::work::get::{Get, GetLive};
 use crate::work::list::List;
+use crate::work::running::Running;
 use crate::work::send::{self, Collect, Send};
 use crate::work::stream::Stream;
-use crate::work::{fanout, open_streams};
+use crate::work::{fanout, http2_streams, open_streams, stalled};
 
 /// Why there is nothing to report.
 #[derive(Debug, thiserror::Error)]
@@ -62,8 +63,7 @@ pub async fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Resul
         Used::by(pid).ok_or(Error::NoProcess(pid))?;
     }
     let found = probe::find(options).await?;
-    let needs_demo =
-        matches!(options.workload, Workload::GetLive | Workload::Stream | Workload::Fanout | Workload::OpenStreams);
+    let needs_demo = !matches!(options.workload, Workload::Send | Workload::Get | Workload::List);
     if needs_demo && found.agent != Agent::Demo {
         return Err(Error::NeedsDemo(options.workload.name()));
     }
@@ -75,6 +75,8 @@ pub async fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Resul
         }
     };
     let mut measured = measure(options, &found, progress).await?;
+    let counts_readers = matches!(options.workload, Workload::Fanout | Workload::Stalled);
+    let connections = if counts_readers { options.readers } else { options.connections };
     let seconds = measured.time.as_secs_f64();
     let per = |total: f64, count: f64| if count > 0.0 { total / count } else { 0.0 };
     let tally = &mut measured.tally;
@@ -83,13 +85,13 @@ pub async fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Resul
         cpu_us_per_operation: used.map(|used| tenths(per(used.as_secs_f64() * 1e6, tally.operations as f64), 100.0)),
         cores: used.map(|used| tenths(per(used.as_secs_f64(), seconds), 100.0)),
         rss: process::resident(pid).unwrap_or(0),
-        rss_per_stream: measured.grown.map(|grown| grown / options.connections.max(1) as u64),
+        rss_per_stream: measured.grown.map(|grown| grown / connections.max(1) as u64),
     });
     Ok(Report {
         url: options.url.clone(),
         workload: options.workload.name(),
         dialect: options.dialect.name(),
-        connections: if options.workload == Workload::Fanout { options.readers } else { options.connections },
+        connections,
         seconds: tenths(seconds, 1000.0),
         unit: options.workload.unit(),
         operations: tally.operations,
@@ -98,6 +100,7 @@ pub async fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Resul
         first_wrong: tally.first_wrong.take(),
         latency_us: tally.latency.summary(),
         first_event_us: tally.first_event.summary(),
+        alone_per_second: measured.alone.map(|rate| tenths(rate, 10.0)),
         server,
         notices: notice.into_iter().map(str::to_owned).collect(),
     })
@@ -108,6 +111,8 @@ struct Measured {
     time: Duration,
     processor_time: Option<Duration>,
     grown: Option<u64>,
+    /// Operations per second without those who do not read.
+    alone: Option<f64>,
 }
 
 async fn measure(options: &Options, found: &Found, progress: &mut dyn FnMut(Progress)) -> Result<Measured, Error> {
@@ -162,7 +167,39 @@ async fn measure(options: &Options, found: &Found, progress: &mut dyn FnMut(Prog
             let outcome = open_streams::all(place, options.connections, resident, progress).await.map_err(set_up)?;
             let open_streams::Outcome { tally, grown, time } = outcome.ok_or_else(no_streams)?;
             let processor_time = used(options).zip(before).map(|(after, before)| after.since(before));
-            Ok(Measured { tally, time, processor_time, grown })
+            Ok(Measured { tally, time, processor_time, grown, alone: None })
+        }
+        Workload::ListRunning => {
+            let no_lists = || Error::NotSpoken(options.dialect.name(), "lists");
+            let running = Running::begin(place, options.chunks).await.map_err(set_up)?.ok_or_else(no_lists)?;
+            let all: Option<Vec<List>> = (0..workers).map(|_| List::new(place)).collect();
+            let mut loaded = load(options, place, all.ok_or_else(no_lists)?, progress).await;
+            loaded.pause();
+            if let Err(wrong) = running.end().await {
+                loaded.outcome.tally.wrong(&wrong);
+            }
+            Ok(loaded.finish())
+        }
+        Workload::Stalled => {
+            let resident = || options.pid.and_then(process::resident);
+            let (chunks, readers) = (options.chunks, options.readers);
+            let alone = stalled::round(place, 0, chunks, 1, resident, progress).await.map_err(set_up)?;
+            let alone = alone.ok_or_else(no_streams)?;
+            let before = used(options);
+            let round = stalled::round(place, readers, chunks, 2, resident, progress).await.map_err(set_up)?;
+            let stalled::Round { mut tally, time, grown } = round.ok_or_else(no_streams)?;
+            let processor_time = used(options).zip(before).map(|(after, before)| after.since(before));
+            let rate = alone.tally.operations as f64 / alone.time.as_secs_f64().max(f64::EPSILON);
+            tally.wrong += alone.tally.wrong;
+            Ok(Measured { tally, time, processor_time, grown, alone: Some(rate) })
+        }
+        Workload::Http2 => {
+            let resident = || options.pid.and_then(process::resident);
+            let before = used(options);
+            let outcome = http2_streams::all(place, options.connections, resident, progress).await.map_err(set_up)?;
+            let http2_streams::Outcome { tally, grown, time } = outcome.ok_or_else(no_streams)?;
+            let processor_time = used(options).zip(before).map(|(after, before)| after.since(before));
+            Ok(Measured { tally, time, processor_time, grown, alone: None })
         }
     }
 }
@@ -170,8 +207,13 @@ async fn measure(options: &Options, found: &Found, progress: &mut dyn FnMut(Prog
 /// Rounds of one task each, until the time is over.
 async fn fan_out(options: &Options, place: &Place, progress: &mut dyn FnMut(Progress)) -> Result<Measured, Error> {
     let began = Instant::now();
-    let mut total =
-        Measured { tally: Tally::default(), time: Duration::ZERO, processor_time: Some(Duration::ZERO), grown: None };
+    let mut total = Measured {
+        tally: Tally::default(),
+        time: Duration::ZERO,
+        processor_time: Some(Duration::ZERO),
+        grown: None,
+        alone: None,
+    };
     let mut number = 1;
     while number == 1 || began.elapsed() < options.duration {
         let round = fanout::round(place, options.readers, options.chunks, number, || used(options));
@@ -217,7 +259,7 @@ impl<O> Loaded<O> {
     fn finish(mut self) -> Measured {
         self.pause();
         let (time, processor_time) = self.paused.unwrap_or_default();
-        Measured { tally: self.outcome.tally, time, processor_time, grown: None }
+        Measured { tally: self.outcome.tally, time, processor_time, grown: None, alone: None }
     }
 }
 

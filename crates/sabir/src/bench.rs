@@ -34,7 +34,11 @@ fn options(flags: &BenchOptions) -> Options {
         connections: flags.connections as usize,
         duration: Duration::from_secs_f64(flags.seconds),
         count: flags.count,
-        chunks: flags.chunks.unwrap_or(if workload == Workload::Fanout { 1000 } else { 100 }),
+        chunks: flags.chunks.unwrap_or(match workload {
+            Workload::Fanout => 1000,
+            Workload::ListRunning | Workload::Stalled => 20_000,
+            _ => 100,
+        }),
         readers: flags.readers as usize,
         pid: flags.pid,
     }

@@ -78,11 +78,14 @@ Workloads:
   stream        a message whose answer comes in chunks; counts events
   fanout        all readers of one task get every chunk; counts deliveries
   open-streams  so many streams open at the same time, until each gets its end
+  list-running  one page of 50 tasks, 20 of which have many chunks and still work (dialects 1.0 and rest)
+  stalled       a task that streams to one reader, beside so many readers that never read; counts events
+  http2         so many streams open on one HTTP/2 connection, and cancels over it, which are timed
 
 URL is where the card lies: /.well-known/agent-card.json is asked for below it. Any A2A server will do. One
-whose agent echoes `echo: TEXT`, as the demo agent does, has its texts checked too, and only such a server is
-asked for get-live, stream, fanout and open-streams, which need the words `stream N MS` and `slow S` of the
-demo agent. For others a notice says what was not checked. The tasks stay on the server: use one for trials.
+whose agent echoes `echo: TEXT`, as the demo agent does, has its texts checked too. All workloads but send, get
+and list need such a server, since they use the words `stream N MS` and `slow S` of the demo agent. For others a
+notice says what was not checked. The tasks stay on the server: use one for trials.
 
 On a terminal it prints a table, in a pipe one JSON object. The exit code is 0 only if every reply was right.")]
     Bench(BenchOptions),
@@ -99,7 +102,7 @@ pub struct BenchOptions {
           value_parser = PossibleValuesParser::new(Workload::ALL.map(Workload::name)))]
     pub workload: String,
 
-    /// How many connections do it at the same time; for open-streams how many streams
+    /// How many connections do it at the same time; for open-streams and http2 how many streams
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub connections: u32,
 
@@ -116,11 +119,11 @@ pub struct BenchOptions {
           value_parser = PossibleValuesParser::new(Dialect::ALL.map(Dialect::name)))]
     pub dialect: String,
 
-    /// How many chunks an answer of stream (default 100) or fanout (default 1000) has
+    /// How many chunks an answer of stream (default 100), fanout (1000), list-running or stalled (20000) has
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub chunks: Option<u64>,
 
-    /// How many read the task of fanout
+    /// How many read the task of fanout, or do not read that of stalled
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub readers: u32,
 

@@ -18,6 +18,8 @@ pub struct Figures {
     pub first_event_p50: Option<f64>,
     pub rss: u64,
     pub rss_per_stream: Option<u64>,
+    /// The rate without those who do not read.
+    pub alone_per_second: Option<f64>,
 }
 
 /// Runs it with these words; a wrong reply is an error.
@@ -34,6 +36,7 @@ pub fn once(machine: &Machine, binary: &Path, server: &Served, words: &str) -> R
         first_event_p50: number(&report["first_event_us"]["p50"]),
         rss: report["server"]["rss"].as_u64().context("no memory in the report")?,
         rss_per_stream: report["server"]["rss_per_stream"].as_u64(),
+        alone_per_second: number(&report["alone_per_second"]),
     })
 }
 

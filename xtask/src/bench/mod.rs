@@ -7,8 +7,11 @@
 mod generator;
 mod machine;
 mod page;
+mod reads;
 mod rows;
+mod sends;
 mod served;
+mod streams;
 mod table;
 
 use anyhow::{Result, bail};

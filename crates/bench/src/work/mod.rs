@@ -2,7 +2,10 @@
 
 pub mod fanout;
 pub mod get;
+pub mod http2_streams;
 pub mod list;
 pub mod open_streams;
+pub mod running;
 pub mod send;
+pub mod stalled;
 pub mod stream;

@@ -36,6 +36,11 @@ fn every_workload_in_every_dialect_that_has_it() {
         "--workload stream --count 8 --chunks 300 --dialect rest",
         "--workload fanout --readers 20 --chunks 300 --seconds 0.1",
         "--workload open-streams --connections 30",
+        "--workload list-running --count 40 --chunks 300",
+        "--workload list-running --count 40 --chunks 300 --dialect rest",
+        "--workload stalled --readers 20 --chunks 3000",
+        "--workload http2 --connections 120",
+        "--workload http2 --connections 30 --dialect 0.3",
     ] {
         let words: Vec<&str> = arguments.split(' ').chain(["--pid", &pid]).collect();
         let output = bench(&url, &words);
@@ -49,7 +54,9 @@ fn every_workload_in_every_dialect_that_has_it() {
             _ if arguments.contains("stream --count 40 --chunks 20") => 40 * 23,
             _ if arguments.contains("stream --count 8 --chunks 300") => 8 * 303,
             _ if arguments.contains("--count 40") => 40,
-            _ if arguments.contains("open-streams") => 30,
+            _ if arguments.contains("--connections 30") => 30,
+            _ if arguments.contains("--connections 120") => 120,
+            _ if arguments.contains("stalled") => 3002,
             _ if arguments.contains("fanout") => 20 * 301,
             _ => report["operations"].as_u64().unwrap().max(10),
         };
