@@ -397,13 +397,12 @@ impl Client<'_> {
         self.keep(&Told { id: task, state, made: None }, text);
     }
 
-    /// Leaves a task for others, who must not meddle with one that asks.
+    /// Leaves a task for others, who must not meddle with one that asks. The text is what it was told last; who does not
+    /// know that cannot know either whether a question waits, or another message.
     pub fn keep(&mut self, told: &Told, text: &str) {
-        let asks = asks(text);
-        if self.ledger.agent_of(&told.id).kind == Kind::Program {
-            // It asks for a while only, and whoever has made the task answers.
-            self.pools.recent.put(told.id.clone(), &mut self.random);
-        } else if matches!(told.state.as_str(), "input-required" | "auth-required") {
+        let asks = asks(text) && self.ledger.agent_of(&told.id).kind == Kind::Demo;
+        let waits = matches!(told.state.as_str(), "input-required" | "auth-required");
+        if asks && waits {
             self.pools.asking.put(told.id.clone(), &mut self.random);
         } else if !asks && !text.is_empty() {
             self.pools.recent.put(told.id.clone(), &mut self.random);
