@@ -11,6 +11,7 @@ mod turn;
 
 mod feed;
 mod log_entry;
+mod log_pages;
 mod schedule;
 mod sharded;
 mod shared_reads;

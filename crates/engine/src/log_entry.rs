@@ -10,37 +10,45 @@ use crate::sharded::lock;
 pub struct LogEntry {
     pub seq: Seq,
     pub event: Event,
+    weight: usize,
     /// What readers have made of it, by their slot. The engine never looks inside.
     spelled: Mutex<Vec<(usize, Bytes)>>,
 }
 
 impl LogEntry {
     pub(crate) fn new(seq: Seq, event: Event) -> Self {
-        Self { seq, event, spelled: Mutex::default() }
+        Self { seq, weight: event_weight(&event), event, spelled: Mutex::default() }
     }
 
-    /// The spelling of this slot, made by the first reader who asks.
-    pub fn spelled(&self, slot: usize, spell: impl FnOnce(&Event) -> Vec<u8>) -> Bytes {
+    /// Takes what it needs of the spelling of this slot, which is made by the first reader who asks.
+    pub fn spelled<T>(&self, slot: usize, spell: impl FnOnce(&Event) -> Vec<u8>, take: impl FnOnce(&Bytes) -> T) -> T {
         let mut spelled = lock(&self.spelled);
         if let Some((_, bytes)) = spelled.iter().find(|(known, _)| *known == slot) {
-            return bytes.clone();
+            return take(bytes);
         }
-        let bytes = Bytes::from(spell(&self.event));
-        spelled.push((slot, bytes.clone()));
-        bytes
+        let mut bytes = spell(&self.event);
+        bytes.shrink_to_fit();
+        // Nearly always there is one.
+        spelled.reserve_exact(1);
+        spelled.push((slot, Bytes::from(bytes)));
+        take(&spelled[spelled.len() - 1].1)
     }
 
     /// About how much memory it holds.
     pub(crate) fn weight(&self) -> usize {
-        let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.as_str().len());
-        256 + match &self.event {
-            Event::Created(created) => message_weight(&created.message) + json(&created.metadata),
-            Event::Status(change) => {
-                let messages = change.status.message.iter().chain(&change.input);
-                messages.map(|message| message_weight(message)).sum::<usize>() + json(&change.metadata)
-            }
-            Event::Artifact(chunk) => artifact_weight(&chunk.artifact) + json(&chunk.metadata),
+        self.weight
+    }
+}
+
+fn event_weight(event: &Event) -> usize {
+    let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.as_str().len());
+    256 + match event {
+        Event::Created(created) => message_weight(&created.message) + json(&created.metadata),
+        Event::Status(change) => {
+            let messages = change.status.message.iter().chain(&change.input);
+            messages.map(|message| message_weight(message)).sum::<usize>() + json(&change.metadata)
         }
+        Event::Artifact(chunk) => artifact_weight(&chunk.artifact) + json(&chunk.metadata),
     }
 }
 

@@ -11,11 +11,9 @@ use tokio::sync::watch;
 
 use crate::engine::{Core, Engine};
 use crate::feed::Lease;
-use crate::topic::{Rest, TailRead, entries_of};
+use crate::log_pages::LogPage;
+use crate::topic::{Rest, TailRead};
 use crate::{Answer, LogEntry};
-
-/// What the store is asked for at once.
-const PAGE: usize = 64;
 
 pub struct Subscription {
     lease: Lease,
@@ -24,6 +22,8 @@ pub struct Subscription {
     context: ContextId,
     born: Birth,
     cursor: Seq,
+    /// Where the last events came from, if the tail did not have them.
+    page: Option<Arc<LogPage>>,
     /// To be shown before anything else.
     snapshot: Option<Arc<Task>>,
     /// The last event that was read ended a turn.
@@ -84,6 +84,7 @@ impl Subscription {
             context,
             born,
             cursor,
+            page: None,
             snapshot,
             saw_end: false,
             is_over: false,
@@ -106,6 +107,7 @@ impl Subscription {
             context: snapshot.context.clone(),
             born: snapshot.born,
             cursor: snapshot.seq,
+            page: None,
             snapshot: Some(snapshot),
             saw_end: false,
             is_over: false,
@@ -141,15 +143,21 @@ impl Subscription {
             // Taken before the log is looked at, so that no later event can be missed.
             let mark = self.lease.mark();
             match self.lease.after(self.cursor) {
-                TailRead::Entries(entries) => return self.hand_out(entries),
-                TailRead::Behind(no) => match self.core.store.events(no, self.cursor, PAGE).await {
+                TailRead::Entries(entries) => {
+                    self.page = None;
+                    return self.hand_out(entries);
+                }
+                TailRead::Behind(no) => match self.lease.pages.read(&*self.core.store, no, self.cursor).await {
                     // The task has been deleted under the reader, who must not take this for its end.
-                    Ok(recorded) if recorded.is_empty() && !self.is_over => {
+                    Ok((_, entries)) if entries.is_empty() && !self.is_over => {
                         self.is_over = true;
                         return Some(Err(Error::TaskNotFound(self.lease.key.task.clone())));
                     }
-                    Ok(recorded) if recorded.is_empty() => return None,
-                    Ok(recorded) => return self.hand_out(entries_of(recorded)),
+                    Ok((_, entries)) if entries.is_empty() => return None,
+                    Ok((page, entries)) => {
+                        self.page = Some(page);
+                        return self.hand_out(entries);
+                    }
                     Err(_) if self.is_over => return None,
                     Err(error) => {
                         self.is_over = true;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
-use sabir_model::{AgentId, Event, Owner, Recorded, Run, Seq, Standing, Task, TaskBirth, TaskId, apply};
+use sabir_model::{AgentId, Event, Owner, Run, Seq, Standing, Task, TaskBirth, TaskId, apply};
 use sabir_store::{Store, StoreError, TaskNo};
 use tokio::sync::{OnceCell, mpsc};
 
@@ -16,12 +16,13 @@ use crate::LogEntry;
 use crate::beacon::Beacon;
 use crate::drive::Control;
 use crate::log_entry::task_weight;
+use crate::log_pages::LogPages;
 use crate::sharded::lock;
 
-const TAIL_ENTRIES: usize = 512;
+const TAIL_ENTRIES: usize = 1024;
 const TAIL_WEIGHT: usize = 512 * 1024;
 /// What a reader takes at once.
-const BATCH_ENTRIES: usize = 64;
+const BATCH_ENTRIES: usize = 128;
 const BATCH_WEIGHT: usize = 64 * 1024;
 /// The store does without a snapshot where the log is this short.
 const SHORT_LOG: Seq = 16;
@@ -40,6 +41,8 @@ pub(crate) struct Topic {
     held: Mutex<Held>,
     mark: Beacon<Mark>,
     loaded: OnceCell<()>,
+    /// For readers whose place the tail does not reach back to.
+    pub(crate) pages: LogPages,
     /// What it counts for among the warm topics; 0: it is not one of them.
     pub(crate) warm_weight: AtomicUsize,
 }
@@ -94,7 +97,14 @@ pub(crate) enum TailRead {
 impl Topic {
     pub(crate) fn new(key: TopicKey) -> Self {
         let mark = Beacon::new(Mark { seq: 0, rest: Rest::Busy });
-        Self { key, held: Mutex::default(), mark, loaded: OnceCell::new(), warm_weight: AtomicUsize::new(0) }
+        Self {
+            key,
+            held: Mutex::default(),
+            mark,
+            loaded: OnceCell::new(),
+            pages: LogPages::default(),
+            warm_weight: AtomicUsize::new(0),
+        }
     }
 
     /// Brings in what the store knows, once. `false`: the store knows no such task.
@@ -377,9 +387,4 @@ pub(crate) fn rest_of(task: &Task, more_comes: bool) -> Rest {
         Run::Parked => Rest::Parked,
         Run::Queued | Run::Active => Rest::Busy,
     }
-}
-
-/// Entries that came from the store, for a reader who fell behind.
-pub(crate) fn entries_of(recorded: Vec<Recorded>) -> Vec<Arc<LogEntry>> {
-    recorded.into_iter().map(|recorded| Arc::new(LogEntry::new(recorded.seq, recorded.event))).collect()
 }

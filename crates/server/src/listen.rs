@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -50,7 +50,7 @@ impl Listeners {
     pub async fn bind(addresses: &[SocketAddr]) -> Result<Self, Unavailable> {
         let mut listeners = Vec::new();
         for address in addresses {
-            match TcpListener::bind(address).await {
+            match listen(*address) {
                 Ok(listener) => listeners.push(listener),
                 Err(error) => return Err(Unavailable { address: *address, error }),
             }
@@ -83,6 +83,18 @@ impl Listeners {
             () = connections.end_overdue(|| app.inner.spellings.take_back(limit)) => {}
         }
     }
+}
+
+/// A crowd that connects at once is queued by the system. Whom it has no room for must ask again, a second later.
+const BACKLOG: u32 = 4096;
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // So that a restart need not wait for the connections of the server before it.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 async fn accept(listener: TcpListener, app: App, connections: Arc<Connections>) {

@@ -148,11 +148,18 @@ impl Frames {
                 self.large = None;
             }
             let Some(entry) = self.pending.next() else { break };
-            let payload = entry.spelled(self.voice.slot(), |event| self.spell(event));
-            if payload.len() <= SMALL {
-                self.voice.frame(Some(entry.seq), &payload, &mut out);
-                continue;
-            }
+            let large = entry.spelled(
+                self.voice.slot(),
+                |event| self.spell(event),
+                |payload| {
+                    if payload.len() > SMALL {
+                        return Some(payload.clone());
+                    }
+                    self.voice.frame(Some(entry.seq), payload, &mut out);
+                    None
+                },
+            );
+            let Some(payload) = large else { continue };
             match self.spellings.hold(&entry, payload.len()) {
                 Ok(held) => {
                     let envelope = self.voice.frame_envelope(Some(entry.seq));

@@ -205,7 +205,9 @@ impl HeadChange {
 impl Head {
     /// `None` if it cannot be read; the log can.
     pub fn read(id: TaskId, birth: TaskBirth, head: &[u8]) -> Option<Self> {
-        let mut items = serde_json::Deserializer::from_slice(head).into_iter::<Item>();
+        // Checked once, not string by string.
+        let head = str::from_utf8(head).ok()?;
+        let mut items = serde_json::Deserializer::from_str(head).into_iter::<Item>();
         let mut head = match items.next()?.ok()? {
             Item::Created(created) => Self { task: Task::create(id, birth, created), is_cut: false },
             Item::Summary(summary) => {

@@ -61,6 +61,31 @@ async fn desk_task(desk: &Desk) -> TaskId {
 }
 
 #[tokio::test]
+async fn readers_who_are_behind_at_the_same_place_share_what_they_read() {
+    let desk = Desk::with(streaming()).await;
+    let mut first = desk.stream(text("2000")).await;
+    let id = first.task().clone();
+    let all = drain(&mut first).await;
+    let (mut one, mut other) =
+        (desk.subscribe(&id, Some(3)).await.unwrap(), desk.subscribe(&id, Some(3)).await.unwrap());
+    loop {
+        let (Some(Ok(Batch::Events(read))), Some(Ok(Batch::Events(same)))) = (one.next().await, other.next().await)
+        else {
+            break;
+        };
+        assert_eq!(read.len(), same.len());
+        assert!(read.iter().zip(&same).all(|(a, b)| Arc::ptr_eq(a, b)), "event {} was read twice", read[0].seq);
+    }
+    // One who comes later begins in the middle of a page that another holds, and misses nothing.
+    let mut holder = desk.subscribe(&id, Some(100)).await.unwrap();
+    holder.next().await;
+    for after in [99, 100, 101, 130, 163, 164, 165] {
+        let rest = drain(&mut desk.subscribe(&id, Some(after)).await.unwrap()).await;
+        assert_eq!(rest, all[after as usize..], "after {after}");
+    }
+}
+
+#[tokio::test]
 async fn a_reader_who_comes_back_gets_exactly_what_it_missed() {
     let desk = Desk::with(streaming()).await;
     let mut first = desk.stream(text("2000")).await;

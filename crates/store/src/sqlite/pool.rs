@@ -1,7 +1,9 @@
 //! Connections for readers, and the threads they read on.
 //!
 //! All of them are opened at the start, so that a read needs no descriptor: a server that has run out of them can still
-//! answer. Reads beyond their number wait their turn; more threads would only fight over the same processors.
+//! answer. Reads that may block have threads of their own; beyond their number they wait their turn, since more threads
+//! would only fight over the same processors. A look at a few rows is taken where it is asked for, and never waits for
+//! long reads: there is a connection for every thread that may ask.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,17 +17,18 @@ use crate::{StoreError, StoreFuture};
 use super::connect;
 
 pub(super) struct Pool {
-    /// As many as there are connections.
+    /// For reads that may block, and for looks: together as many as there are connections.
     places: Arc<Semaphore>,
+    looks: Semaphore,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Pool {
     pub fn open(path: &Path) -> rusqlite::Result<Self> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let count = processors.clamp(LEAST, MOST);
-        let idle = (0..count).map(|_| connect::reader(path)).collect::<rusqlite::Result<_>>()?;
-        Ok(Self { places: Arc::new(Semaphore::new(count)), idle: Mutex::new(idle) })
+        let reads = processors.clamp(LEAST, MOST);
+        let idle = (0..reads + processors).map(|_| connect::reader(path)).collect::<rusqlite::Result<_>>()?;
+        Ok(Self { places: Arc::new(Semaphore::new(reads)), looks: Semaphore::new(processors), idle: Mutex::new(idle) })
     }
 
     /// Looks up a few rows, here and now: that is over sooner than another thread could be woken for it. `None` from
@@ -37,11 +40,12 @@ impl Pool {
     ) -> StoreFuture<'static, T> {
         let pool = self.clone();
         Box::pin(async move {
-            // All readers are busy: then this one waits like any other.
-            let Ok(place) = pool.places.clone().try_acquire_owned() else { return pool.read(read).await };
-            let seen = pool.lend(look);
-            drop(place);
-            match seen? {
+            let seen = match pool.looks.try_acquire() {
+                Ok(_place) => pool.lend(look)?,
+                // More threads than processors ask: then this one waits like any other.
+                Err(_) => None,
+            };
+            match seen {
                 Some(seen) => Ok(seen),
                 None => pool.read(read).await,
             }
@@ -83,8 +87,8 @@ impl Pool {
     }
 }
 
-/// So many readers there are, at least and at most: one for each processor.
-const LEAST: usize = 4;
+/// So many reads that may block are done at once, at least and at most: one for each processor.
+const LEAST: usize = 2;
 const MOST: usize = 16;
 
 /// A connection that comes back whatever happens to its reader.
@@ -98,6 +102,43 @@ impl Drop for Lent<'_> {
         let mut idle = self.pool.idle();
         if !self.pool.places.is_closed() {
             idle.extend(self.conn.take());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_look_does_not_wait_for_long_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pool.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (n); INSERT INTO t VALUES (7)").unwrap();
+        let pool = Arc::new(Pool::open(&path).unwrap());
+        let (let_go, held) = mpsc::channel::<()>();
+        let held = Arc::new(Mutex::new(held));
+        // As many as there are places, and some that wait for one.
+        let long: Vec<_> = (0..pool.places.available_permits() + 3)
+            .map(|_| {
+                let held = held.clone();
+                tokio::spawn(pool.read(move |_| {
+                    let _ = held.lock().unwrap().recv();
+                    Ok(())
+                }))
+            })
+            .collect();
+        while pool.places.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let number = |conn: &mut Connection| Ok(conn.query_row("SELECT n FROM t", (), |row| row.get::<_, i64>(0))?);
+        let seen = pool.look(move |conn| number(conn).map(Some), |_| panic!("it was seen at once")).await;
+        assert_eq!(seen.unwrap(), 7);
+        drop(let_go);
+        for read in long {
+            read.await.unwrap().unwrap();
         }
     }
 }
