@@ -1,7 +1,7 @@
 //! Connections for readers, and the threads they read on.
 //!
 //! All of them are opened at the start, so that a read needs no descriptor: a server that has run out of them can still
-//! answer. Reads that may block have threads of their own; beyond their number they wait their turn, since more threads
+//! answer. Two are there at once, and the others follow while the server starts. Reads that may block have threads of their own; beyond their number they wait their turn, since more threads
 //! would only fight over the same processors. A look at a few rows is taken where it is asked for, and never waits for
 //! long reads: there is a connection for every thread that may ask.
 
@@ -24,11 +24,43 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub fn open(path: &Path) -> rusqlite::Result<Self> {
+    pub fn open(path: &Path) -> rusqlite::Result<Arc<Self>> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let reads = processors.clamp(LEAST, MOST);
-        let idle = (0..reads + processors).map(|_| connect::reader(path)).collect::<rusqlite::Result<_>>()?;
-        Ok(Self { places: Arc::new(Semaphore::new(reads)), looks: Semaphore::new(processors), idle: Mutex::new(idle) })
+        let idle = vec![connect::reader(path)?, connect::reader(path)?];
+        let places = Arc::new(Semaphore::new(1));
+        let pool = Arc::new(Self { places, looks: Semaphore::new(1), idle: Mutex::new(idle) });
+        let (opening, path) = (pool.clone(), path.to_owned());
+        let open_others = move || {
+            for (wanted, of_looks) in [(reads, false), (processors, true)] {
+                for _ in 1..wanted {
+                    let Some(conn) = opening.reader(&path) else { return };
+                    opening.add(conn, if of_looks { &opening.looks } else { &opening.places });
+                }
+            }
+        };
+        // Without a thread the two have to do.
+        if let Err(error) = std::thread::Builder::new().name("store-readers".into()).spawn(open_others) {
+            tracing::warn!(%error, "cannot open more connections to the database");
+        }
+        Ok(pool)
+    }
+
+    fn reader(&self, path: &Path) -> Option<Connection> {
+        if self.places.is_closed() {
+            return None;
+        }
+        connect::reader(path)
+            .inspect_err(|error| tracing::warn!(%error, "cannot open another connection to the database"))
+            .ok()
+    }
+
+    fn add(&self, conn: Connection, places: &Semaphore) {
+        let mut idle = self.idle();
+        if !self.places.is_closed() {
+            idle.push(conn);
+            places.add_permits(1);
+        }
     }
 
     /// Looks up a few rows, here and now: that is over sooner than another thread could be woken for it. `None` from
@@ -117,11 +149,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pool.db");
         Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (n); INSERT INTO t VALUES (7)").unwrap();
-        let pool = Arc::new(Pool::open(&path).unwrap());
+        let pool = Pool::open(&path).unwrap();
         let (let_go, held) = mpsc::channel::<()>();
         let held = Arc::new(Mutex::new(held));
         // As many as there are places, and some that wait for one.
-        let long: Vec<_> = (0..pool.places.available_permits() + 3)
+        let long: Vec<_> = (0..MOST + 3)
             .map(|_| {
                 let held = held.clone();
                 tokio::spawn(pool.read(move |_| {

@@ -52,7 +52,7 @@ impl SqliteStore {
         let say = |error| open::describe(&path, error);
         let beside = connect::checkpointer(&path, settings.durability).map_err(say)?;
         let (growth, checkpointer) = checkpoint::pair(&mut conn, beside).map_err(say)?;
-        let pool = Arc::new(Pool::open(&path).map_err(say)?);
+        let pool = Pool::open(&path).map_err(say)?;
         let other = |reason: String| OpenError::Other { path: path.clone(), reason };
         let identity = Identity::new(&path, &lock).map_err(|error| other(error.to_string()))?;
         // It may have been replaced between the lock and the connections.
