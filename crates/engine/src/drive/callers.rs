@@ -45,6 +45,9 @@ pub(crate) struct Delivered {
     pub(crate) done: Done,
 }
 
+/// Messages of more than this in all do not wait for one task: they are held in memory.
+const MAX_INBOX_BYTES: usize = 64 << 20;
+
 impl Driver {
     /// Waits for a place, if there is something to run, and serves callers meanwhile. Without a permit afterwards,
     /// nothing is run: the task was cancelled, or the server stops and the task stays queued in the store.
@@ -115,7 +118,8 @@ impl Driver {
             return drop(done.send(Err(failure)));
         }
         // What waits for one task counts like what waits for its agent.
-        if self.inbox.len() >= self.agency.hosted.limits.queue.max(1) {
+        let bytes: usize = self.inbox.iter().map(|unread| unread.weight).sum();
+        if self.inbox.len() >= self.agency.hosted.limits.queue.max(1) || bytes >= MAX_INBOX_BYTES {
             return drop(done.send(Err(Error::Busy(self.lease.key.agent.clone()))));
         }
         self.drop_abandoned_question();
@@ -131,7 +135,7 @@ impl Driver {
         self.pending.side_rows.extend(key.clone().map(Beside::Key));
         self.pending.side_rows.push(Beside::InboxAdd(message.clone()));
         self.pending.acks.push(Ack::message(done, tickets, message.clone(), key));
-        self.inbox.push_back(InboxMessage { message, purpose, row: InboxRow::Pending });
+        self.inbox.push_back(InboxMessage::new(message, purpose, InboxRow::Pending));
     }
 
     /// Stops the run at once, or ends a task that nobody runs.

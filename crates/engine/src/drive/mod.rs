@@ -44,6 +44,7 @@ use tokio::time::Instant;
 use crate::engine::{Agency, Core, Engine};
 use crate::feed::Lease;
 use crate::flight::Ticket;
+use crate::log_entry::message_weight;
 use crate::schedule::{Permit, Room};
 use crate::turn::Outcome;
 use crate::{Effects, LogEntry};
@@ -115,6 +116,14 @@ struct InboxMessage {
     message: Arc<Message>,
     purpose: Purpose,
     row: InboxRow,
+    /// About how much memory it holds.
+    weight: usize,
+}
+
+impl InboxMessage {
+    fn new(message: Arc<Message>, purpose: Purpose, row: InboxRow) -> Self {
+        Self { weight: message_weight(&message), message, purpose, row }
+    }
 }
 
 /// Whether a message in the inbox has a row in the store.

@@ -149,7 +149,7 @@ impl Driver {
                     self.pending.side_rows.push(Beside::InboxAdd(message.clone()));
                 }
                 let row = if has_place { InboxRow::None } else { InboxRow::Pending };
-                self.inbox.push_back(InboxMessage { message, purpose: Purpose::NextTurn, row });
+                self.inbox.push_back(InboxMessage::new(message, Purpose::NextTurn, row));
                 FirstMessage::InInbox
             }
             Start::Again { first, inbox, attempts } => {
@@ -171,7 +171,7 @@ impl Driver {
     }
 
     fn inherit_inbox(&mut self, inbox: Vec<Arc<Message>>) {
-        let stored = |message| InboxMessage { message, purpose: Purpose::NextTurn, row: InboxRow::Stored };
+        let stored = |message| InboxMessage::new(message, Purpose::NextTurn, InboxRow::Stored);
         self.inbox.extend(inbox.into_iter().map(stored));
     }
 }

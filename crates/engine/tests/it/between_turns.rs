@@ -195,3 +195,22 @@ async fn a_repeated_message_to_a_running_task_is_taken_once() {
     drain(&mut stream).await;
     assert_eq!(*seen.lock().unwrap(), ["one", "two"]);
 }
+
+#[tokio::test]
+async fn what_waits_for_one_task_is_bounded_by_bytes_too() {
+    let (agent, gate) = gated();
+    let desk = Desk::with(agent).await;
+    let task = desk.task(at_once("one")).await.id;
+    let large = "x".repeat(16 << 20);
+    for place in 1..=4 {
+        assert!(desk.send(to(&task, at_once(&large))).await.is_ok(), "message {place}");
+    }
+    for text in ["small", &large] {
+        let refused = desk.send(to(&task, at_once(text))).await;
+        assert!(matches!(refused, Err(Error::Busy(_))), "a message of {} bytes", text.len());
+    }
+    gate.add_permits(9);
+    while !desk.get(&task).await.status.state.is_terminal() {
+        tokio::task::yield_now().await;
+    }
+}

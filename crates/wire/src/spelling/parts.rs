@@ -7,10 +7,13 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use sabir_model as model;
-use serde::de::{Error, SeqAccess, Visitor};
+use serde::de::{Error, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Problems;
+
+/// A part of a few bytes takes some hundred in memory. No message of use has so many.
+const MAX_PARTS: usize = 65_536;
 
 #[derive(Debug)]
 pub(crate) enum Parts<'a, Theirs> {
@@ -115,6 +118,12 @@ where
                 Err(inner) => self.problems.adopt(&format!("[{place}]"), inner),
             }
             place += 1;
+            if place == MAX_PARTS && list.next_element::<IgnoredAny>()?.is_some() {
+                self.parts.clear();
+                self.problems.add("", &format!("must not have more than {MAX_PARTS} parts"));
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                break;
+            }
         }
         Ok(self)
     }

@@ -17,6 +17,25 @@ fn check(tongue: Tongue, rows: &[(Operation, &str, &str)]) {
 }
 
 #[test]
+fn a_message_of_too_many_parts_is_refused_in_every_dialect() {
+    let send = |tongue: Tongue, count: usize| {
+        let (id, part, role) = match tongue {
+            Tongue::V1 => ("", r#"{"text":"a"}"#, "ROLE_USER"),
+            Tongue::V03 | Tongue::V03Proto => ("", r#"{"kind":"text","text":"a"}"#, "user"),
+            Tongue::V01 => (r#""id":"t","#, r#"{"type":"text","text":"a"}"#, "user"),
+        };
+        let parts = vec![part; count].join(",");
+        let params = format!(r#"{{{id}"message":{{"messageId":"m","role":"{role}","parts":[{parts}]}}}}"#);
+        say(&tongue.decode(Operation::Send, &params, Reading::Lenient))
+    };
+    for tongue in Tongue::ALL {
+        let said = send(tongue, 65_537);
+        assert!(said.ends_with("must not have more than 65536 parts"), "{tongue:?}: {}", &said[..said.len().min(300)]);
+        assert!(!send(tongue, 65_536).starts_with("refused"), "{tongue:?}");
+    }
+}
+
+#[test]
 fn v1_names_every_field_that_is_wrong() {
     check(
         Tongue::V1,
