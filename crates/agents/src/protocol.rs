@@ -36,6 +36,11 @@ pub trait Protocol: Send {
         Vec::new()
     }
 
+    /// Whether another process of the program can resume its session, as far as the program has said.
+    fn is_resumable(&self) -> bool {
+        false
+    }
+
     /// Asks the program to stop its turn by itself. Nothing: it has to be signalled.
     fn interrupt(&mut self) -> Vec<Step> {
         Vec::new()
@@ -63,6 +68,8 @@ pub struct Prompt {
     pub folder: PathBuf,
     /// The program's own session, to be gone on with.
     pub session: Option<String>,
+    /// The text answers a question of that session, so it must not begin another.
+    pub needs_session: bool,
     pub model: Option<String>,
     /// What the operator adds to the program's own instructions.
     pub instructions: Option<String>,
@@ -72,6 +79,11 @@ pub struct Prompt {
     pub files: Vec<PathBuf>,
     /// The program runs as root, to whom some programs refuse what they allow others.
     pub as_root: bool,
+}
+
+/// Why the answer to a question of a session that is gone was not passed on.
+pub fn without_session(reason: &str) -> String {
+    format!("the session that asked cannot be resumed, so the answer was not passed on: {reason}")
 }
 
 /// What happens when a program wants to use a tool that needs leave.

@@ -184,9 +184,9 @@ impl Agent for RoutedAgent {
         self.usual.admit(message)
     }
 
-    /// The answer to a parked run may go to any of them.
-    fn resumes(&self) -> bool {
-        self.usual.resumes() && self.routes.iter().all(|route| route.agent.resumes())
+    /// The memory does not say which of them asked. A run that cannot resume its session after all fails then.
+    fn resumes(&self, memory: Option<&str>) -> bool {
+        self.usual.resumes(memory) || self.routes.iter().any(|route| route.agent.resumes(memory))
     }
 }
 

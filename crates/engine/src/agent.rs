@@ -30,8 +30,9 @@ pub trait Agent: Send + Sync + 'static {
         Effects::Anywhere
     }
 
-    /// Whether a run that was parked when the server died can go on with the caller's answer.
-    fn resumes(&self) -> bool {
+    /// Whether a run of this context that waited for an answer when the server ended can continue with the answer.
+    /// `memory` is what the agent remembers of the context (`Turn::remember`).
+    fn resumes(&self, _memory: Option<&str>) -> bool {
         false
     }
 }

@@ -9,7 +9,7 @@ use sabir_model::{Error, Event, Message, Run, State};
 use sabir_store::{Pending, StoreError, TaskNo, TaskRow};
 use tokio::sync::mpsc;
 
-use crate::drive::{self, Assignment, Control, Start, failure};
+use crate::drive::{self, Assignment, Control, FirstInHistory, Start, failure};
 use crate::engine::{Engine, Recovery};
 use crate::feed::Lease;
 use crate::topic::TopicKey;
@@ -36,14 +36,17 @@ impl Engine {
         let pending = self.core.store.unfinished().await?;
         let (mut settled, mut queued, mut waiting) = (0, 0, 0);
         for pending in pending {
-            let plan = self.plan(&pending);
-            match &plan {
-                Plan::KeepWaiting => waiting += 1,
-                Plan::Run { .. } => queued += 1,
-                Plan::Settle(_) => settled += 1,
-            }
             let (task, agent) = (pending.row.task.clone(), pending.row.agent.clone());
-            if let Err(error) = self.carry_out(plan, pending).await {
+            let taken_up = async {
+                let plan = self.plan(&pending).await?;
+                match &plan {
+                    Plan::KeepWaiting => waiting += 1,
+                    Plan::Run { .. } => queued += 1,
+                    Plan::Settle(_) => settled += 1,
+                }
+                self.carry_out(plan, pending).await
+            };
+            if let Err(error) = taken_up.await {
                 // One task that cannot be read must not keep the others from their server.
                 tracing::error!(%task, %agent, error = causes(&error), "cannot take up a task of an earlier run");
             }
@@ -71,7 +74,7 @@ impl Engine {
         let inbox = self.core.store.inbox(row.no).await?;
         let pending = Pending { row, inbox, cancel_requested, attempts, damage: None };
         let runs = attempts.max(1);
-        let plan = match self.plan(&pending) {
+        let plan = match self.plan(&pending).await? {
             // Also a task that had not begun: whatever crashes its driver must not do so for ever.
             Plan::Run { .. } if runs < MAX_RUNS => Plan::Run { attempts: runs + 1 },
             Plan::Run { .. } | Plan::Settle(Outcome::Failed(_)) => {
@@ -82,18 +85,18 @@ impl Engine {
         Ok(self.start_of(plan, pending).await?)
     }
 
-    fn plan(&self, pending: &Pending) -> Plan {
+    async fn plan(&self, pending: &Pending) -> Result<Plan, Error> {
         let Pending { row, inbox, cancel_requested, attempts, .. } = pending;
         if *cancel_requested {
-            return Plan::Settle(Outcome::Canceled(Vec::new()));
+            return Ok(Plan::Settle(Outcome::Canceled(Vec::new())));
         }
-        let Ok(agency) = self.agency(Some(&row.agent)) else {
+        if self.agency(Some(&row.agent)).is_err() {
             // A task that waits may wait for its agent to come back too.
             let keeps_waiting = row.state.is_waiting() && inbox.is_empty();
             let reason = format!("interrupted: agent {} is no longer configured", row.agent);
-            return if keeps_waiting { Plan::KeepWaiting } else { Plan::Settle(failure(reason)) };
-        };
-        match Run::of(row.state, row.turn_over) {
+            return Ok(if keeps_waiting { Plan::KeepWaiting } else { Plan::Settle(failure(reason)) });
+        }
+        Ok(match Run::of(row.state, row.turn_over) {
             Run::Queued => Plan::Run { attempts: *attempts },
             Run::Active => match self.core.settings.recovery {
                 Recovery::Fail => {
@@ -104,12 +107,19 @@ impl Engine {
                 ))),
                 Recovery::Requeue => Plan::Run { attempts: (*attempts).max(1) + 1 },
             },
-            Run::Parked if !agency.hosted.agent.resumes() => {
+            Run::Parked if !self.resumes(row).await? => {
                 Plan::Settle(failure("interrupted: the server was restarted and the agent cannot resume"))
             }
             Run::Parked | Run::None if inbox.is_empty() => Plan::KeepWaiting,
             Run::Parked | Run::None => Plan::Run { attempts: *attempts },
-        }
+        })
+    }
+
+    /// Whether the task's agent can continue its run with an answer, by what it remembers of the context.
+    async fn resumes(&self, row: &TaskRow) -> Result<bool, StoreError> {
+        let Ok(agency) = self.agency(Some(&row.agent)) else { return Ok(false) };
+        let memory = self.core.store.agent_state(&row.owner, &row.agent, &row.context).await?;
+        Ok(agency.hosted.agent.resumes(memory.as_deref()))
     }
 
     async fn carry_out(&self, plan: Plan, pending: Pending) -> Result<(), Error> {
@@ -139,13 +149,21 @@ impl Engine {
 
     /// The message that began the present turn. An agent that resumes goes on with the newest one; any
     /// other begins the turn again, and an answer in the middle of it is not its beginning.
-    async fn turn_message(&self, row: &TaskRow) -> Result<Option<Arc<Message>>, StoreError> {
-        let resumes = self.agency(Some(&row.agent)).is_ok_and(|agency| agency.hosted.agent.resumes());
-        if row.state != State::Working || resumes {
+    async fn turn_message(&self, row: &TaskRow) -> Result<Option<FirstInHistory>, StoreError> {
+        let newest = || async {
             let task = self.core.store.load(row.no).await?;
-            return Ok(task.and_then(|task| task.history.last().cloned()));
+            Ok::<_, StoreError>(task.and_then(|task| task.history.last().cloned()))
+        };
+        if row.state != State::Working {
+            return Ok(newest().await?.map(FirstInHistory::beginning));
         }
-        self.first_message_of_turn(row.no).await
+        let first = self.first_message_of_turn(row.no).await?;
+        if !self.resumes(row).await? {
+            return Ok(first.map(FirstInHistory::beginning));
+        }
+        let newest = newest().await?;
+        let answers_lost_run = newest.as_ref().map(|message| &message.id) != first.as_ref().map(|message| &message.id);
+        Ok(newest.map(|message| FirstInHistory { message, answers_lost_run }))
     }
 
     async fn first_message_of_turn(&self, no: TaskNo) -> Result<Option<Arc<Message>>, StoreError> {

@@ -24,6 +24,7 @@ pub type Outcome = sabir_model::Outcome<Vec<Part>>;
 pub struct Turn {
     pub(crate) message: Arc<Message>,
     pub(crate) opening: Arc<Message>,
+    pub(crate) answers_lost_run: bool,
     pub(crate) task: TaskId,
     pub(crate) context: ContextId,
     pub(crate) owner: Owner,
@@ -232,6 +233,12 @@ impl Turn {
     /// The message that began the task: this one, unless the task has had turns before.
     pub fn opening(&self) -> &Arc<Message> {
         &self.opening
+    }
+
+    /// Whether the message answers a question of a run that ended with its server. It makes sense only to whoever asked,
+    /// so an agent that cannot resume that run must not take it for something to do.
+    pub fn answers_lost_run(&self) -> bool {
+        self.answers_lost_run
     }
 
     /// The tasks that the message refers to, as far as its sender may see them.

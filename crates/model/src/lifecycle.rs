@@ -279,6 +279,11 @@ impl Standing {
         }
     }
 
+    /// Whether the run of the task waits for the caller's answer.
+    pub fn is_parked(&self) -> bool {
+        self.question.is_some()
+    }
+
     /// Progress in the middle of a question is shown, and then the question again: whoever reads only the last status
     /// must see that the task waits, and for what. A sign of life without words changes nothing then.
     fn progress(&self, message: Option<Arc<Message>>, metadata: Option<Json>, now: Timestamp) -> Vec<Event> {

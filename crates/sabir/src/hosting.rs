@@ -62,7 +62,7 @@ fn make(agent: &config::Agent, config: &Config, surroundings: &Surroundings) -> 
         AgentKind::Conformance => Arc::new(ConformanceAgent::new(surroundings.streaming_timeout)),
         AgentKind::Program(kind) => {
             let settings = program_settings(&agent.program, kind, &surroundings.machine);
-            Arc::new(ProgramAgent::new(settings, sabir_agents::about(kind), surroundings.host.clone()))
+            Arc::new(ProgramAgent::new(&agent.id, settings, sabir_agents::about(kind), surroundings.host.clone()))
         }
     })
 }

@@ -6,12 +6,13 @@ use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, Effects, In
 use sabir_model::{Message, Part};
 
 type Run = dyn Fn(Turn) -> futures_util::future::BoxFuture<'static, Result<Outcome, AgentError>> + Send + Sync;
+type Resumes = dyn Fn(Option<&str>) -> bool + Send + Sync;
 
 /// Runs a closure for each turn and keeps what it was asked.
 pub struct ScriptedAgent {
     run: Box<Run>,
     seen: Arc<Mutex<Vec<String>>>,
-    resumes: bool,
+    resumes: Box<Resumes>,
     effects: Effects,
 }
 
@@ -24,13 +25,18 @@ impl ScriptedAgent {
         Self {
             run: Box::new(move |turn| Box::pin(run(turn))),
             seen: Arc::default(),
-            resumes: false,
+            resumes: Box::new(|_| false),
             effects: Effects::Anywhere,
         }
     }
 
-    pub fn resuming(mut self) -> Self {
-        self.resumes = true;
+    pub fn resuming(self) -> Self {
+        self.resuming_if(|_| true)
+    }
+
+    /// Decides by what it remembers of a context whether it can resume there.
+    pub fn resuming_if(mut self, resumes: impl Fn(Option<&str>) -> bool + Send + Sync + 'static) -> Self {
+        self.resumes = Box::new(resumes);
         self
     }
 
@@ -77,7 +83,7 @@ impl Agent for ScriptedAgent {
         self.effects
     }
 
-    fn resumes(&self) -> bool {
-        self.resumes
+    fn resumes(&self, memory: Option<&str>) -> bool {
+        (self.resumes)(memory)
     }
 }

@@ -1,4 +1,5 @@
-//! What is remembered of a context between turns: the program's own session, and where it was held.
+//! What is remembered of a context between turns: the program's own session, where it was held, and whether it can be
+//! resumed.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,24 +10,54 @@ use super::settings::{Kind, Mode};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Memory {
-    /// The program that held it: routing may send the next message to another.
+    /// The agent whose program held it. `None`: an older version wrote it and kept one session per kind.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// The kind of the agent then: the operator may give an agent another program.
     pub program: String,
     pub session: String,
     pub folder: PathBuf,
     /// When the session was first heard of, in seconds since 1970.
     #[serde(default)]
     pub began: u64,
+    /// Whether another process of the program can resume it, as the program said. Older versions did not ask; then it is
+    /// found out when it is tried.
+    #[serde(default = "unknown")]
+    pub resumable: bool,
+}
+
+fn unknown() -> bool {
+    true
+}
+
+/// Whose session it is: each agent of a context has its own.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Holder<'a> {
+    pub agent: &'a str,
+    /// The name of its kind.
+    pub program: &'a str,
 }
 
 impl Memory {
     /// A session that was just heard of.
-    pub fn of(program: &str, session: &str, folder: &Path) -> Self {
+    pub fn of(holder: Holder<'_>, session: &str, folder: &Path) -> Self {
         let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        Self { program: program.into(), session: session.into(), folder: folder.into(), began }
+        Self {
+            agent: Some(holder.agent.into()),
+            program: holder.program.into(),
+            session: session.into(),
+            folder: folder.into(),
+            began,
+            resumable: true,
+        }
+    }
+
+    fn is_of(&self, holder: Holder<'_>) -> bool {
+        self.program == holder.program && self.agent.as_deref().is_none_or(|agent| agent == holder.agent)
     }
 }
 
-/// What all programs of a context have left: routing may send each message to another one, and back.
+/// What all agents of a context have left: routing may send each message to another one, and back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Memories(Vec<Memory>);
 
@@ -36,17 +67,18 @@ impl Memories {
         Self(text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default())
     }
 
-    pub fn of(&self, program: &str) -> Option<&Memory> {
-        self.0.iter().find(|memory| memory.program == program)
+    pub fn of(&self, holder: Holder<'_>) -> Option<&Memory> {
+        self.0.iter().find(|memory| memory.is_of(holder))
     }
 
-    pub fn put(&mut self, memory: Memory) {
-        self.forget(&memory.program);
+    /// Keeps the session of this holder instead of the one before.
+    pub fn put(&mut self, holder: Holder<'_>, memory: Memory) {
+        self.0.retain(|memory| !memory.is_of(holder) && memory.agent.as_deref() != Some(holder.agent));
         self.0.push(memory);
     }
 
-    pub fn forget(&mut self, program: &str) {
-        self.0.retain(|memory| memory.program != program);
+    pub fn forget(&mut self, holder: Holder<'_>) {
+        self.0.retain(|memory| !memory.is_of(holder));
     }
 
     /// `None`: there is nothing to remember.
@@ -70,26 +102,61 @@ pub(super) fn rest(kind: Kind, mode: Mode, memory: &Memory, now: SystemTime) -> 
 mod tests {
     use super::*;
 
+    fn holder<'a>(agent: &'a str, program: &'a str) -> Holder<'a> {
+        Holder { agent, program }
+    }
+
+    fn session<'a>(memories: &'a Memories, agent: &str, program: &str) -> Option<&'a str> {
+        memories.of(holder(agent, program)).map(|memory| memory.session.as_str())
+    }
+
     #[test]
-    fn each_program_has_its_own_session() {
+    fn each_agent_has_its_own_session() {
         let mut memories = Memories::parse(None);
         assert_eq!(memories.text(), None);
-        for (program, session) in [("codex", "c1"), ("gemini", "g1"), ("codex", "c2")] {
-            memories.put(Memory::of(program, session, Path::new("/srv/repo")));
+        for (agent, program, name) in
+            [("one", "acp", "a1"), ("two", "acp", "a2"), ("coder", "codex", "c1"), ("coder", "codex", "c2")]
+        {
+            let holder = holder(agent, program);
+            let memory = Memory::of(holder, name, Path::new("/srv/repo"));
+            memories.put(holder, Memory { resumable: agent == "one", ..memory });
         }
         let mut memories = Memories::parse(memories.text().as_deref());
-        let session = |memories: &Memories, program: &str| memories.of(program).map(|memory| memory.session.clone());
-        assert_eq!((session(&memories, "codex"), session(&memories, "gemini")), (Some("c2".into()), Some("g1".into())));
-        assert_eq!(session(&memories, "goose"), None);
-        memories.forget("codex");
-        assert_eq!((session(&memories, "codex"), session(&memories, "gemini")), (None, Some("g1".into())));
+        for (agent, program, expected) in [
+            ("one", "acp", Some("a1")),
+            ("two", "acp", Some("a2")),
+            ("three", "acp", None),
+            ("coder", "codex", Some("c2")),
+            // The agent was given another program.
+            ("coder", "gemini", None),
+        ] {
+            assert_eq!(session(&memories, agent, program), expected, "{agent} {program}");
+        }
+        let is_resumable = |agent: &str| memories.of(holder(agent, "acp")).map(|memory| memory.resumable);
+        assert_eq!((is_resumable("one"), is_resumable("two")), (Some(true), Some(false)));
+        memories.forget(holder("one", "acp"));
+        assert_eq!((session(&memories, "one", "acp"), session(&memories, "two", "acp")), (None, Some("a2")));
+        let gemini = holder("coder", "gemini");
+        memories.put(gemini, Memory::of(gemini, "g1", Path::new("/srv/repo")));
+        assert_eq!((session(&memories, "coder", "codex"), session(&memories, "coder", "gemini")), (None, Some("g1")));
+    }
+
+    #[test]
+    fn memories_of_older_versions_are_read() {
         assert_eq!(Memories::parse(Some("s1")), Memories::default());
+        let text = r#"[{"program":"codex","session":"c1","folder":"/srv","began":6010}]"#;
+        let mut memories = Memories::parse(Some(text));
+        let coder = holder("coder", "codex");
+        assert_eq!(memories.of(coder).map(|memory| (memory.session.as_str(), memory.resumable)), Some(("c1", true)));
+        memories.put(coder, Memory::of(coder, "c2", Path::new("/srv")));
+        assert_eq!(session(&memories, "coder", "codex"), Some("c2"));
+        assert_eq!(session(&memories, "other", "codex"), None, "it was the other's");
     }
 
     #[test]
     fn a_session_of_gemini_rests_for_its_first_minute() {
         let at = |seconds: u64| UNIX_EPOCH + Duration::from_secs(seconds);
-        let memory = Memory { program: "gemini".into(), session: "s".into(), folder: "/".into(), began: 6_010 };
+        let memory = Memory { began: 6_010, ..Memory::of(holder("g", "gemini"), "s", Path::new("/")) };
         for (kind, mode, now, expected) in [
             (Kind::Gemini, Mode::Acp, 6_010, Some(51)),
             (Kind::Gemini, Mode::Acp, 6_059, Some(2)),

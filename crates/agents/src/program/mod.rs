@@ -23,10 +23,12 @@ use std::sync::Arc;
 use sabir_engine::{About, Agent, AgentFuture, Turn};
 
 use crate::routing::ModelChoice;
+use memory::{Holder, Memories};
 
 pub use settings::{Isolation, Kind, Mode, Settings};
 
 pub struct ProgramAgent {
+    id: String,
     settings: Settings,
     about: About,
     host: Host,
@@ -44,15 +46,20 @@ pub struct Host {
 }
 
 impl ProgramAgent {
-    pub fn new(settings: Settings, about: About, host: Host) -> Self {
-        Self { settings, about, host }
+    /// `id` is the agent's own in the configuration, also where messages are routed to it in the name of another.
+    pub fn new(id: impl Into<String>, settings: Settings, about: About, host: Host) -> Self {
+        Self { id: id.into(), settings, about, host }
+    }
+
+    fn holder(&self) -> Holder<'_> {
+        Holder { agent: &self.id, program: self.settings.kind.known().name }
     }
 }
 
 impl ModelChoice for ProgramAgent {
     fn run_with_model(&self, turn: Turn, model: Option<&str>) -> AgentFuture<'_> {
         let model = model.map(str::to_owned).or_else(|| self.settings.model.clone());
-        Box::pin(async move { turn::work(&self.settings, &self.host, &turn, model).await })
+        Box::pin(async move { turn::work(self.holder(), &self.settings, &self.host, &turn, model).await })
     }
 }
 
@@ -65,8 +72,7 @@ impl Agent for ProgramAgent {
         self.run_with_model(turn, None)
     }
 
-    fn resumes(&self) -> bool {
-        // What a plain program had in mind died with it.
-        !matches!(self.settings.kind, Kind::Generic | Kind::Command)
+    fn resumes(&self, memory: Option<&str>) -> bool {
+        Memories::parse(memory).of(self.holder()).is_some_and(|memory| memory.resumable)
     }
 }

@@ -9,7 +9,7 @@ use sabir_engine::{AgentError, Outcome, Turn};
 use sabir_model::{Part, Required};
 
 use super::approval;
-use super::memory::{Memories, Memory};
+use super::memory::{Holder, Memories, Memory};
 use super::settings::{Kind, Settings};
 use super::telling::{Teller, Told};
 use crate::process::{Child, Output};
@@ -34,6 +34,7 @@ fn last_words(kind: Kind) -> Duration {
 }
 
 pub(super) struct Run<'t> {
+    pub holder: Holder<'t>,
     pub settings: &'t Settings,
     pub turn: &'t Turn,
     pub base: PathBuf,
@@ -153,15 +154,21 @@ impl<'t> Run<'t> {
 
     /// The session counts from the moment it is known: a cancel in mid-turn does not lose it.
     async fn remember(&mut self, update: &Update) {
-        let program = self.settings.kind.known().name;
+        let resumable = self.protocol.is_resumable();
         match update {
-            Update::Init { session: Some(session), .. }
-                if self.memories.of(program).is_none_or(|memory| memory.session != *session) =>
-            {
-                self.memories.put(Memory::of(program, session, &self.base));
+            Update::Init { session: Some(session), .. } => {
+                let known = self.memories.of(self.holder);
+                let memory = match known.filter(|known| known.session == *session) {
+                    Some(known) => Memory { agent: Some(self.holder.agent.into()), resumable, ..known.clone() },
+                    None => Memory { resumable, ..Memory::of(self.holder, session, &self.base) },
+                };
+                if known == Some(&memory) {
+                    return;
+                }
+                self.memories.put(self.holder, memory);
             }
             // Else every message of the context would fail from now on.
-            Update::SessionGone => self.memories.forget(program),
+            Update::SessionGone => self.memories.forget(self.holder),
             _ => return,
         }
         self.turn.remember(self.memories.text()).await;
@@ -256,7 +263,7 @@ impl<'t> Run<'t> {
     }
 
     fn has_session(&self) -> bool {
-        self.memories.of(self.settings.kind.known().name).is_some()
+        self.memories.of(self.holder).is_some()
     }
 
     fn reason(&self, exit: Exit) -> String {

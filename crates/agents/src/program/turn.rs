@@ -9,7 +9,7 @@ use sabir_model::{Artifact, Base64, Content, Part};
 
 use super::Host;
 use super::files::{self, Taken};
-use super::memory::{self, Memories};
+use super::memory::{self, Holder, Memories};
 use super::run::Run;
 use super::settings::{Isolation, Settings};
 use super::talk::{Talk, talk};
@@ -20,13 +20,14 @@ use crate::process::{Launch, environment};
 use crate::protocol::Prompt;
 
 pub(super) async fn work(
+    holder: Holder<'_>,
     settings: &Settings,
     host: &Host,
     turn: &Turn,
     model: Option<String>,
 ) -> Result<Outcome, AgentError> {
     let memories = Memories::parse(turn.memory().await?.as_deref());
-    let memory = memories.of(settings.kind.known().name);
+    let memory = memories.of(holder);
     let wish = workspace::chosen([turn.message().metadata.as_ref(), turn.metadata()]);
     let base = match workspace::folder(&settings.workspace, &settings.roots, wish.as_deref()) {
         // A conversation stays where it was begun, as long as that is still allowed.
@@ -47,7 +48,7 @@ pub(super) async fn work(
         }
     };
     let place = Place { folder: worktree.as_ref().map_or_else(|| base.clone(), |tree| tree.folder.clone()), base };
-    let ended = in_place(settings, host, turn, model, place, memories).await;
+    let ended = in_place(holder, settings, host, turn, model, place, memories).await;
     if let Some(worktree) = worktree {
         // A task that was stopped has changed something too.
         match worktree.keep().await {
@@ -91,6 +92,7 @@ async fn hand_over_diff(turn: &Turn, diff: Vec<u8>) {
 }
 
 async fn in_place(
+    holder: Holder<'_>,
     settings: &Settings,
     host: &Host,
     turn: &Turn,
@@ -99,7 +101,12 @@ async fn in_place(
     memories: Memories,
 ) -> Result<Outcome, AgentError> {
     let folder = &place.folder;
-    let memory = memories.of(settings.kind.known().name);
+    let memory = memories.of(holder);
+    if turn.answers_lost_run() && memory.is_none() {
+        return Ok(Outcome::Failed(vec![Part::text(
+            "the program that asked is gone, and nothing is known of its session",
+        )]));
+    }
     if let Some(rest) = memory.and_then(|memory| memory::rest(settings.kind, settings.mode, memory, SystemTime::now()))
     {
         turn.progress(format!("The session began a moment ago; it can be gone on with in {} s", rest.as_secs())).await;
@@ -113,6 +120,7 @@ async fn in_place(
         text,
         folder: folder.clone(),
         session: memory.map(|memory| memory.session.clone()),
+        needs_session: turn.answers_lost_run(),
         model,
         instructions: settings.instructions.clone(),
         approve: settings.approve,
@@ -142,7 +150,7 @@ async fn in_place(
         }
     })?;
     let teller = Teller::new(turn, folder.clone());
-    let run = Run { settings, turn, base: place.base, protocol, child, teller, memories, has_spoken: false };
+    let run = Run { holder, settings, turn, base: place.base, protocol, child, teller, memories, has_spoken: false };
     run.finish().await
 }
 

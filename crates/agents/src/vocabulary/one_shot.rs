@@ -51,6 +51,11 @@ impl<V: Vocabulary> Protocol for OneShot<V> {
         tell(updates, &mut self.is_over)
     }
 
+    /// All of them take the session as an argument.
+    fn is_resumable(&self) -> bool {
+        true
+    }
+
     fn ended(&mut self, exit: &Exit) -> Option<Update> {
         if self.is_over { None } else { self.vocabulary.ended(exit) }
     }

@@ -13,7 +13,7 @@ use sabir_model::{Command, Message, Part, Purpose, Seq, Timestamp, ToolCall, Too
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
 
-use super::{Driver, InboxRow};
+use super::{Driver, InboxRow, LetGo, NextTurn};
 use crate::beacon::Beacon;
 use crate::turn::{AgentUpdate, Ask, Outcome, UpdateSender, WeighedUpdate};
 use crate::{AgentError, Turn};
@@ -36,6 +36,8 @@ pub(super) struct ActiveTurn {
     hard_limit: Option<Instant>,
     last_update: Instant,
     parked_since: Option<Instant>,
+    /// What the agent has remembered of the context in this turn; it may not be stored yet.
+    memory: Option<Option<String>>,
 }
 
 /// A question that the agent waits to have answered.
@@ -58,7 +60,8 @@ pub(super) enum StopReason {
 pub(super) type Worked = Result<Result<Outcome, AgentError>, Box<dyn std::any::Any + Send>>;
 
 impl Driver {
-    pub(super) async fn run_turn(&mut self, message: Arc<Message>) {
+    pub(super) async fn run_turn(&mut self, next: NextTurn) {
+        let NextTurn { message, answers_lost_run, .. } = next;
         let (sender, updates) = UpdateSender::new();
         let stop = Arc::new(Beacon::new(false));
         let now = Instant::now();
@@ -70,6 +73,7 @@ impl Driver {
             metadata: message.request_metadata.clone().or_else(|| self.metadata.clone()),
             task_metadata: self.metadata.clone(),
             message,
+            answers_lost_run,
             task: self.lease.key.task.clone(),
             context: self.context.clone(),
             owner: self.lease.key.owner.clone(),
@@ -91,6 +95,7 @@ impl Driver {
             hard_limit: limits.timeout.map(|limit| now + limit),
             last_update: now,
             parked_since: None,
+            memory: None,
         };
         active.set_timer(limits.idle_timeout);
         self.turn = Some(active);
@@ -112,7 +117,30 @@ impl Driver {
             self.turn = None;
             return;
         }
+        if self.stays_parked().await {
+            self.turn = None;
+            self.let_go = Some(LetGo::StaysParked);
+            return;
+        }
         self.end_turn(worked);
+    }
+
+    /// Whether the server stops while the run waits for an answer that a later run can take.
+    async fn stays_parked(&mut self) -> bool {
+        let Some(turn) = &mut self.turn else { return false };
+        let waits = turn.is_parked() && turn.last_word.is_none();
+        if !waits || !matches!(turn.stop_reason, Some(StopReason::ServerStops)) {
+            return false;
+        }
+        let memory = match turn.memory.take() {
+            Some(memory) => Ok(memory),
+            None => {
+                let key = &self.lease.key;
+                self.core.store.agent_state(&key.owner, &key.agent, &self.context).await
+            }
+        };
+        // Where the store cannot say, the next start decides.
+        memory.map_or(true, |memory| self.agency.hosted.agent.resumes(memory.as_deref()))
     }
 
     /// `Ready(None)`: the agent did not stop when it was told to, or the driver lets the task go.
@@ -195,7 +223,10 @@ impl Driver {
             }),
             AgentUpdate::Usage(usage) => self.usage = Some(usage),
             AgentUpdate::LastWord(outcome) => turn.last_word = Some(*outcome),
-            AgentUpdate::Remember(memory) => self.pending.remember(memory),
+            AgentUpdate::Remember(memory) => {
+                turn.memory = Some(memory.clone());
+                self.pending.remember(memory);
+            }
             // After a stop, the agent gets no more answers.
             AgentUpdate::Ask(_) if turn.stop_reason.is_some() => {}
             AgentUpdate::Ask(ask) if turn.question.is_some() => turn.queued_questions.push_back(*ask),

@@ -52,7 +52,7 @@ use active_turn::ActiveTurn;
 use append::{PendingAppend, Storing};
 pub(crate) use callers::{Control, Delivered};
 pub(crate) use outcome::failure;
-pub(crate) use start::{Assignment, Done, Start};
+pub(crate) use start::{Assignment, Done, FirstInHistory, Start};
 use start::{FirstAppend, FirstMessage};
 
 pub(crate) struct Driver {
@@ -139,6 +139,8 @@ enum InboxRow {
 struct NextTurn {
     message: Arc<Message>,
     input: Vec<Arc<Message>>,
+    /// The message answers a question of a run that is gone.
+    answers_lost_run: bool,
 }
 
 /// Starts a driver.
@@ -163,7 +165,9 @@ impl Driver {
         self.wait_for_place(&first, room).await;
         let mut next = match first {
             _ if self.permit.is_none() => None,
-            FirstMessage::InHistory(message) => Some(NextTurn { message, input: Vec::new() }),
+            FirstMessage::InHistory(FirstInHistory { message, answers_lost_run }) => {
+                Some(NextTurn { message, input: Vec::new(), answers_lost_run })
+            }
             FirstMessage::InInbox => self.next_message(),
             FirstMessage::Nothing => None,
         };
@@ -183,12 +187,12 @@ impl Driver {
         self.permit = None;
     }
 
-    async fn take_turn(&mut self, turn: NextTurn) {
+    async fn take_turn(&mut self, mut turn: NextTurn) {
         if self.attempts > 0 {
             // Counted now and not when recovery queued it: a task that only waited for its place was not tried.
             self.pending.side_rows.push(Beside::Attempts(self.attempts));
         }
-        self.decide(Command::Begin { input: turn.input });
+        self.decide(Command::Begin { input: std::mem::take(&mut turn.input) });
         let is_confined = self.agency.hosted.agent.effects() == Effects::ThroughTurn;
         if !is_confined || self.attempts > 0 {
             // Nothing is done before what starts it is stored; a turn that kills the server must be counted first.
@@ -200,7 +204,7 @@ impl Driver {
         if self.is_settling {
             return self.interrupt();
         }
-        self.run_turn(turn.message).await;
+        self.run_turn(turn).await;
         if self.has_given_up {
             // What is left needs the store, not a place.
             self.permit = None;
@@ -213,6 +217,8 @@ impl Driver {
             return None;
         }
         let unread = self.inbox.pop_front()?;
+        // Between turns no run of this driver waits, so a task that is parked was left behind by an earlier process.
+        let answers_lost_run = self.standing.is_parked();
         match self.withheld.take() {
             // What the last turn had to say is not its end any more.
             Some(Outcome::Completed(parts)) if !parts.is_empty() => {
@@ -228,7 +234,7 @@ impl Driver {
         }
         let mut input = std::mem::take(&mut self.unused_answers);
         input.push(unread.message.clone());
-        Some(NextTurn { message: unread.message, input })
+        Some(NextTurn { message: unread.message, input, answers_lost_run })
     }
 
     fn ask_between_turns(&mut self, required: Required, parts: Vec<sabir_model::Part>) {

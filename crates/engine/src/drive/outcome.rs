@@ -16,7 +16,6 @@ impl Driver {
     /// The agent's turn is over, or was ended. `None`: it did not stop when it was told to.
     pub(super) fn end_turn(&mut self, worked: Option<Worked>) {
         let Some(turn) = self.turn.take() else { return };
-        let is_parked = turn.is_parked();
         self.set_unused_answers_apart();
         let outcome = match (turn.stop_reason, turn.last_word, worked) {
             (None, _, Some(Ok(Ok(outcome)))) => outcome,
@@ -30,10 +29,6 @@ impl Driver {
             (Some(StopReason::Canceled), None, _) => Outcome::Canceled(Vec::new()),
             (Some(StopReason::TimedOut(reason)), None, _) => failure(reason),
             (Some(StopReason::StoreFailed), None, _) => failure("the server could not store the task"),
-            (Some(StopReason::ServerStops), None, _) if is_parked && self.agency.hosted.agent.resumes() => {
-                self.let_go = Some(LetGo::StaysParked);
-                return;
-            }
             (Some(StopReason::ServerStops), None, _) => return self.interrupt(),
             (None, None, Some(Ok(Err(AgentError(reason))))) => failure(reason),
             (None, None, Some(Err(_))) => {

@@ -26,11 +26,24 @@ pub(crate) enum Start {
     Deliver { message: Arc<Message>, key: Option<IdempotencyKey> },
     /// A task that an earlier process left behind. `first` begins its turn if it is in the history already; else the
     /// oldest message of the inbox does.
-    Again { first: Option<Arc<Message>>, inbox: Vec<Arc<Message>>, attempts: u32 },
+    Again { first: Option<FirstInHistory>, inbox: Vec<Arc<Message>>, attempts: u32 },
     /// A task at rest that its caller wants to end.
     Cancel,
     /// A task that an earlier process left behind and that ends now.
     Settle { outcome: Outcome, inbox: Vec<Arc<Message>> },
+}
+
+/// The message in the history that a turn begins with, or begins again with.
+pub(crate) struct FirstInHistory {
+    pub(crate) message: Arc<Message>,
+    /// It answered a question in the middle of a turn whose run is gone.
+    pub(crate) answers_lost_run: bool,
+}
+
+impl FirstInHistory {
+    pub(crate) fn beginning(message: Arc<Message>) -> Self {
+        Self { message, answers_lost_run: false }
+    }
 }
 
 pub(crate) type Done = oneshot::Sender<Result<(), Error>>;
@@ -65,7 +78,7 @@ pub(super) struct NewBirth {
 
 /// Where the message is that the first turn works on.
 pub(super) enum FirstMessage {
-    InHistory(Arc<Message>),
+    InHistory(FirstInHistory),
     InInbox,
     /// There is nothing to run.
     Nothing,
@@ -141,7 +154,7 @@ impl Driver {
             Start::Create { created, .. } => {
                 let message = created.message.clone();
                 self.record(Event::Created(created));
-                FirstMessage::InHistory(message)
+                FirstMessage::InHistory(FirstInHistory::beginning(message))
             }
             Start::Deliver { message, key } => {
                 self.pending.side_rows.extend(key.map(Beside::Key));

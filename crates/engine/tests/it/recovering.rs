@@ -95,6 +95,50 @@ async fn a_run_parked_in_mid_turn_waits_on_if_its_agent_can_resume() {
     }
 }
 
+/// Remembers what it is told and asks; tells of an answer whether its run was lost.
+fn remembering() -> ScriptedAgent {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        let words = turn.message().text();
+        if turn.answers_lost_run() {
+            return Ok(Outcome::Completed(vec![Part::text(format!("late {words}"))]));
+        }
+        turn.remember(Some(words)).await;
+        let answer = turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
+        Ok(Outcome::Completed(vec![Part::text(format!("in time {}", answer.text()))]))
+    });
+    agent.resuming_if(|memory| memory == Some("resumable"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn whether_a_parked_run_can_resume_is_asked_for_each_context() {
+    for is_killed in [true, false] {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let leave_behind = async move |desk: Desk| {
+            let mut left = Vec::new();
+            for words in ["resumable", "gone"] {
+                left.push(desk.task(text(words)).await.id);
+            }
+            if !is_killed {
+                desk.engine.stop(Duration::from_secs(1)).await;
+            }
+            left
+        };
+        let left = crash(store.clone(), remembering(), leave_behind);
+        let desk = Desk::on(store, remembering(), Limits::default(), Settings::default()).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let mut states = Vec::new();
+        for task in &left {
+            states.push(desk.get(task).await.status.state);
+        }
+        assert_eq!(states, [State::InputRequired, State::Failed], "killed: {is_killed}");
+        let done = desk.task(to(&left[0], text("yes"))).await;
+        assert_eq!(done.status.message.unwrap().text(), "late yes", "killed: {is_killed}");
+        let parked = desk.task(text("new")).await;
+        let done = desk.task(to(&parked.id, text("yes"))).await;
+        assert_eq!(done.status.message.unwrap().text(), "in time yes", "killed: {is_killed}");
+    }
+}
+
 #[tokio::test]
 async fn an_interrupted_turn_begins_again_or_goes_on_where_its_agent_can_resume() {
     for (agent, expected) in [(echo(), "go"), (echo().resuming(), "yes")] {

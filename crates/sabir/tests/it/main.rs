@@ -17,6 +17,7 @@ mod promises;
 mod reading_slowly;
 mod routing;
 mod serving;
+mod sessions;
 mod starting;
 mod stopping;
 mod supervising;

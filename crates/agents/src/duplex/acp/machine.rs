@@ -12,7 +12,7 @@ use super::tool::{self, Tools};
 use crate::duplex::attachment::{self, Attachment};
 use crate::duplex::jsonrpc::{self, Fault, Header, Incoming};
 use crate::duplex::reading::{list_at, owned_text_at, plain_words, text_at};
-use crate::protocol::{Approve, Exit, Prompt, Protocol, Step};
+use crate::protocol::{Approve, Exit, Prompt, Protocol, Step, without_session};
 use crate::update::{Question, Reply, Update};
 
 const VERSION: u64 = 1;
@@ -126,14 +126,10 @@ impl Acp {
         }
         self.quirk = Quirk::of(&initialized);
         self.initialized = initialized;
-        let capability = |pointer: &str| self.initialized.pointer(pointer);
-        let can_load = capability("/agentCapabilities/loadSession") == Some(&Value::Bool(true));
-        let can_resume = capability("/agentCapabilities/sessionCapabilities/resume").is_some_and(|can| !can.is_null());
-        let method = match self.prompt.session {
-            None => return vec![self.open()],
-            Some(_) if can_load => "session/load",
-            Some(_) if can_resume => "session/resume",
-            Some(_) => return self.open_anew("the program keeps no sessions"),
+        let method = match (&self.prompt.session, resume_method(&self.initialized)) {
+            (None, _) => return vec![self.open()],
+            (Some(_), None) => return self.open_anew("the program keeps no sessions"),
+            (Some(_), Some(method)) => method,
         };
         self.stage = Stage::Opening;
         self.origin = Origin::GoneOnWith;
@@ -149,6 +145,10 @@ impl Acp {
     }
 
     fn open_anew(&mut self, reason: &str) -> Vec<Step> {
+        if self.prompt.needs_session {
+            let gone = Step::Tell(Update::SessionGone);
+            return [gone].into_iter().chain(self.fail(without_session(reason))).collect();
+        }
         let told = progress(format!("The earlier session cannot be gone on with, a new one begins: {reason}"));
         vec![told, self.open()]
     }
@@ -394,6 +394,10 @@ impl Protocol for Acp {
         vec![Step::Write(jsonrpc::result(Header::Version2, &pending.id, pending.outcome(reply)))]
     }
 
+    fn is_resumable(&self) -> bool {
+        resume_method(&self.initialized).is_some()
+    }
+
     fn interrupt(&mut self) -> Vec<Step> {
         self.interrupt = Interrupt::Asked;
         if self.stage != Stage::Prompted {
@@ -408,6 +412,18 @@ impl Protocol for Acp {
 
     fn ended(&mut self, _exit: &Exit) -> Option<Update> {
         (self.interrupt == Interrupt::Asked).then_some(Update::Interrupted)
+    }
+}
+
+/// How a program that has announced this resumes a session. `None`: it cannot.
+fn resume_method(initialized: &Value) -> Option<&'static str> {
+    let capability = |pointer: &str| initialized.pointer(pointer);
+    let can_load = capability("/agentCapabilities/loadSession") == Some(&Value::Bool(true));
+    let can_resume = capability("/agentCapabilities/sessionCapabilities/resume").is_some_and(|can| !can.is_null());
+    match (can_load, can_resume) {
+        (true, _) => Some("session/load"),
+        (false, true) => Some("session/resume"),
+        (false, false) => None,
     }
 }
 

@@ -183,6 +183,10 @@ impl Protocol for ClaudeControl {
         vec![step]
     }
 
+    fn is_resumable(&self) -> bool {
+        true
+    }
+
     fn interrupt(&mut self) -> Vec<Step> {
         self.interrupted = true;
         if self.over {

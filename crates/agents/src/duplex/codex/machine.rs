@@ -7,7 +7,7 @@ use super::item::Items;
 use crate::duplex::attachment::{self, Attachment};
 use crate::duplex::jsonrpc::{self, Fault, Header, Incoming};
 use crate::duplex::reading::{count_at, list_at, owned_text_at, text_at, words_of_error};
-use crate::protocol::{Approve, Exit, Prompt, Protocol, Step};
+use crate::protocol::{Approve, Exit, Prompt, Protocol, Step, without_session};
 use crate::update::{Question, Reply, Spent, Update};
 
 pub struct CodexServer {
@@ -73,6 +73,7 @@ impl CodexServer {
                 vec![greeted, self.open()]
             }
             (Stage::Greeting, Err(fault)) => self.fail(format!("the program does not start: {}", fault.message)),
+            (Stage::Resuming, Err(fault)) if self.prompt.needs_session => self.fail_without_session(&fault.message),
             (Stage::Resuming, Err(fault)) => {
                 self.prompt.session = None;
                 let words = format!("The earlier session cannot be gone on with, a new one begins: {}", fault.message);
@@ -222,6 +223,13 @@ impl CodexServer {
         vec![Step::Tell(end), Step::CloseInput]
     }
 
+    /// The caller answers a question of a session that is gone; a new one could only misunderstand it.
+    fn fail_without_session(&mut self, reason: &str) -> Vec<Step> {
+        let gone = Step::Tell(Update::SessionGone);
+        let failed = self.fail(without_session(reason));
+        [gone].into_iter().chain(failed).collect()
+    }
+
     fn fail(&mut self, words: String) -> Vec<Step> {
         self.over(Update::Failed(words))
     }
@@ -254,6 +262,10 @@ impl Protocol for CodexServer {
                 vec![Step::Write(jsonrpc::result(Header::Absent, &pending.id, result))]
             }
         }
+    }
+
+    fn is_resumable(&self) -> bool {
+        true
     }
 
     fn interrupt(&mut self) -> Vec<Step> {

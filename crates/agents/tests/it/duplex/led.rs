@@ -16,6 +16,10 @@ fn going_on() -> Prompt {
     Prompt { session: Some("old".into()), ..prompt() }
 }
 
+fn answering() -> Prompt {
+    Prompt { needs_session: true, ..going_on() }
+}
+
 #[test]
 fn an_acp_session_is_opened_as_the_program_can() {
     let prepared = Prompt { model: Some("m".into()), approve: Approve::All, ..prompt() };
@@ -51,6 +55,20 @@ fn an_acp_session_is_opened_as_the_program_can() {
             Prompt { approve: Approve::Ask, ..prepared },
             vec![GREETED, OPENED],
             "initialize, session/new, init s, progress The program does not let its model be chosen: m, session/prompt",
+        ),
+        (
+            "an answer to a session that is not known any more",
+            answering(),
+            vec![GREETED, r#"{"id":2,"error":{"code":-32602,"message":"unknown"}}"#],
+            "initialize, session/load, SessionGone, failed the session that asked cannot be resumed, so the answer was \
+             not passed on: unknown, close",
+        ),
+        (
+            "an answer to a program that keeps no sessions",
+            answering(),
+            vec![r#"{"id":1,"result":{"protocolVersion":1}}"#],
+            "initialize, SessionGone, failed the session that asked cannot be resumed, so the answer was not passed on: \
+             the program keeps no sessions, close",
         ),
         (
             "a program that is not logged in",
@@ -247,6 +265,28 @@ fn codex_begins_anew_when_a_thread_is_gone() {
     let expected = "initialize, initialized, thread/resume, progress The earlier session cannot be gone on with, a new one \
                     begins: no rollout found, thread/start, init t, turn/start, answer -32601, failed no turn, close";
     assert_eq!(led(CodexServer::new(going_on(), Vec::new()), &lines), expected);
+    let expected = "initialize, initialized, thread/resume, SessionGone, failed the session that asked cannot be \
+                    resumed, so the answer was not passed on: no rollout found, close";
+    assert_eq!(led(CodexServer::new(answering(), Vec::new()), &lines[..2]), expected);
+}
+
+#[test]
+fn what_can_be_resumed_is_what_the_program_says() {
+    for (capabilities, expected) in [
+        ("{}", false),
+        (r#"{"loadSession":false}"#, false),
+        (r#"{"loadSession":true}"#, true),
+        (r#"{"loadSession":false,"sessionCapabilities":{"resume":{}}}"#, true),
+        (r#"{"sessionCapabilities":{"resume":null,"list":{}}}"#, false),
+    ] {
+        let mut machine = Acp::new(prompt(), Vec::new());
+        machine.begin();
+        assert!(!machine.is_resumable(), "it has not said so yet");
+        machine.hear(&format!(r#"{{"id":1,"result":{{"protocolVersion":1,"agentCapabilities":{capabilities}}}}}"#));
+        assert_eq!(machine.is_resumable(), expected, "{capabilities}");
+    }
+    assert!(ClaudeControl::new(prompt(), Vec::new()).is_resumable());
+    assert!(CodexServer::new(prompt(), Vec::new()).is_resumable());
 }
 
 #[test]

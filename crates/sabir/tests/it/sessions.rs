@@ -1,0 +1,168 @@
+//! Sessions of programs that speak the Agent Client Protocol, through the real server: who may resume which, what an
+//! answer is worth after `kill -9`, and which model is used.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use sabir_testkit::process::{Options, Sabir};
+use serde_json::{Value, json};
+
+use crate::SABIR;
+
+/// Writes down what it is told. Asks for permission when a prompt says so. `CAN_LOAD` is what it announces; a session is
+/// gone when there is a file of that name.
+const PROGRAM: &str = r#"#!/bin/sh
+say() { printf '{"jsonrpc":"2.0",%s}\n' "$1"; }
+note() { echo "$1" >> log; }
+member() { printf %s "$line" | sed -n "s/.*\"$1\":\"*\([^\",}]*\).*/\1/p"; }
+option() { printf '{"id":"model","category":"model","type":"select","currentValue":"%s","options":[{"value":"small"},{"value":"big"}]}' "$1"; }
+while read -r line; do
+    id=$(member id)
+    case $line in
+    *'"initialize"'*)
+        say "\"id\":$id,\"result\":{\"protocolVersion\":1,\"agentCapabilities\":{\"loadSession\":${CAN_LOAD:-true}}}" ;;
+    *'"session/new"'*)
+        note new
+        say "\"id\":$id,\"result\":{\"sessionId\":\"$NAME\",\"configOptions\":[$(option small)]}" ;;
+    *'"session/load"'*)
+        note "load $(member sessionId)"
+        if test -e "gone"; then say "\"id\":$id,\"error\":{\"code\":-32602,\"message\":\"no such session\"}"
+        else say "\"id\":$id,\"result\":{\"configOptions\":[$(option small)]}"; fi ;;
+    *'"session/set_config_option"'*)
+        note "set $(member configId) $(member value)"
+        say "\"id\":$id,\"result\":{\"configOptions\":[$(option "$(member value)")]}" ;;
+    *'"session/prompt"'*)
+        note "prompt $(member text)"
+        case $(member text) in
+        *ask*) say "\"id\":99,\"method\":\"session/request_permission\",\"params\":{\"sessionId\":\"$NAME\",\"toolCall\":{\"toolCallId\":\"t\",\"title\":\"rm\"},\"options\":[{\"optionId\":\"yes\",\"name\":\"Allow\",\"kind\":\"allow_once\"},{\"optionId\":\"no\",\"name\":\"No\",\"kind\":\"reject_once\"}]}" ;;
+        *) say "\"id\":$id,\"result\":{\"stopReason\":\"end_turn\"}" ;;
+        esac ;;
+    esac
+done
+"#;
+
+struct Bench {
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let bench = Self { folder: tempfile::tempdir().unwrap() };
+        let program = bench.path("program");
+        fs::write(&program, PROGRAM).unwrap();
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// An agent with a folder of its own.
+    fn agent(&self, id: &str, more: &str) -> String {
+        let workspace = self.path(id);
+        fs::create_dir_all(&workspace).unwrap();
+        let program = self.path("program");
+        format!("[[agent]]\nid = '{id}'\nkind = 'acp'\ncommand = [{program:?}]\nworkspace = {workspace:?}\n{more}\n")
+    }
+
+    fn configure(&self, file: &str) {
+        fs::write(self.path("sabir.toml"), file).unwrap();
+    }
+
+    fn start(&self) -> Sabir {
+        Options::new(SABIR, self.folder.path()).start()
+    }
+
+    /// What the program of an agent was told.
+    fn log(&self, id: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.path(id).join("log")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+fn call(server: &Sabir, method: &str, params: Value) -> Value {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    server.http().exchange("POST", "/a2a/v1", &[], body.as_bytes()).unwrap().json()["result"].take()
+}
+
+fn send(server: &Sabir, text: &str, place: Value) -> Value {
+    let mut message = json!({"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}]});
+    message.as_object_mut().unwrap().extend(place.as_object().unwrap().clone());
+    call(server, "SendMessage", json!({"message": message}))["task"].take()
+}
+
+fn state(task: &Value) -> &str {
+    task["status"]["state"].as_str().unwrap_or_default()
+}
+
+fn reason(task: &Value) -> &str {
+    task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
+}
+
+fn wait_for_state(server: &Sabir, task: &Value, expected: &str) -> Value {
+    let start = Instant::now();
+    loop {
+        let now = call(server, "GetTask", json!({"id": task["id"]}));
+        if state(&now) == expected || start.elapsed() > Duration::from_secs(10) {
+            return now;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn after_a_crash_an_answer_goes_to_the_session_that_asked_or_to_nobody() {
+    for (name, can_load, is_gone, left, end, why, told) in [
+        ("resumes", "true", false, "INPUT_REQUIRED", "COMPLETED", "", &["load s", "prompt yes"][..]),
+        ("cannot resume", "false", false, "FAILED", "FAILED", "the agent cannot resume", &[]),
+        ("lost its session", "true", true, "INPUT_REQUIRED", "FAILED", "the answer was not passed on", &["load s"]),
+    ] {
+        let bench = Bench::new();
+        bench.configure(&bench.agent("prog", &format!("env = {{ NAME = 's', CAN_LOAD = '{can_load}' }}")));
+        let server = bench.start();
+        let parked = send(&server, "ask me", json!({}));
+        assert_eq!(state(&parked), "TASK_STATE_INPUT_REQUIRED", "{name}: {parked}");
+        server.kill();
+
+        if is_gone {
+            fs::write(bench.path("prog").join("gone"), "").unwrap();
+        }
+        let server = bench.start();
+        let mut task = wait_for_state(&server, &parked, &format!("TASK_STATE_{left}"));
+        assert_eq!(state(&task), format!("TASK_STATE_{left}"), "{name}: {task}");
+        if left == "INPUT_REQUIRED" {
+            task = send(&server, "yes", json!({"taskId": parked["id"]}));
+        }
+        assert_eq!(state(&task), format!("TASK_STATE_{end}"), "{name}: {task}");
+        assert!(reason(&task).contains(why), "{name}: {task}");
+        assert_eq!(bench.log("prog")[2..], *told, "{name}");
+
+        // The context goes on, with a new session where the old one cannot be resumed.
+        let next = send(&server, "next", json!({"contextId": parked["contextId"]}));
+        assert_eq!(state(&next), "TASK_STATE_COMPLETED", "{name}: {next}");
+        let begun = bench.log("prog").split_off(2 + told.len());
+        let expected = if name == "resumes" { ["load s", "prompt next"] } else { ["new", "prompt next"] };
+        assert_eq!(begun, expected, "{name}");
+        server.kill();
+    }
+}
+
+#[test]
+fn two_agents_in_one_context_keep_their_sessions_apart() {
+    let bench = Bench::new();
+    let one = bench.agent("one", "default = true\nenv = { NAME = 's1' }");
+    let two = bench.agent("two", "env = { NAME = 's2' }");
+    bench.configure(&format!("{one}{two}[routing]\ncomplex = {{ agent = 'two' }}\n"));
+    let server = bench.start();
+    let first = send(&server, "hello", json!({}));
+    for text in ["refactor this", "hello again", "refactor that"] {
+        let task = send(&server, text, json!({"contextId": first["contextId"]}));
+        assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+    }
+    assert_eq!(bench.log("one"), ["new", "prompt hello", "load s1", "prompt hello again"]);
+    assert_eq!(bench.log("two"), ["new", "prompt refactor this", "load s2", "prompt refactor that"]);
+    server.kill();
+}
