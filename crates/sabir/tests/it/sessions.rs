@@ -166,3 +166,21 @@ fn two_agents_in_one_context_keep_their_sessions_apart() {
     assert_eq!(bench.log("two"), ["new", "prompt refactor this", "load s2", "prompt refactor that"]);
     server.kill();
 }
+
+#[test]
+fn the_model_is_set_before_the_prompt_or_the_task_fails() {
+    for (model, end, why, told) in [
+        ("big", "COMPLETED", "", &["new", "set model big", "prompt hello"][..]),
+        ("small", "COMPLETED", "", &["new", "prompt hello"]),
+        ("huge", "FAILED", "the model huge cannot be used: the program does not have it; it has small, big", &["new"]),
+    ] {
+        let bench = Bench::new();
+        bench.configure(&bench.agent("prog", &format!("model = '{model}'\nenv = {{ NAME = 's' }}")));
+        let server = bench.start();
+        let task = send(&server, "hello", json!({}));
+        assert_eq!(state(&task), format!("TASK_STATE_{end}"), "{model}: {task}");
+        assert_eq!(reason(&task), why, "{model}: {task}");
+        assert_eq!(bench.log("prog"), *told, "{model}");
+        server.kill();
+    }
+}

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use serde_json::{Value, json};
 
 use super::mode;
+use super::model::{self, Change};
 use super::permission::{Pending, cancelled};
 use super::quirk::{self, Quirk};
 use super::spent::{Meter, Origin};
@@ -30,6 +31,8 @@ pub struct Acp {
     initialized: Value,
     quirk: Quirk,
     session: String,
+    /// The model that the session uses, where it says so.
+    model: Option<String>,
     origin: Origin,
     pending: Vec<Pending>,
     tools: Tools,
@@ -53,7 +56,7 @@ enum Stage {
 /// What is set in a session before it is prompted.
 #[derive(Debug, PartialEq, Eq)]
 enum Preparation {
-    Model(String),
+    Model(Change),
     Mode(String),
 }
 
@@ -74,6 +77,7 @@ impl Acp {
             initialized: Value::Null,
             quirk: Quirk::None,
             session: String::new(),
+            model: None,
             origin: Origin::New,
             pending: Vec::new(),
             tools: Tools::default(),
@@ -98,14 +102,11 @@ impl Acp {
             (Stage::Opening, Err(fault)) if self.origin == Origin::GoneOnWith => self.open_anew(&fault.message),
             (Stage::Opening, Err(fault)) => self.fail(format!("the program opens no session: {}", fault.message)),
             (Stage::Preparing(preparations), outcome) => {
-                let tried = preparations.pop_front();
-                let mut steps = Vec::new();
-                // Without the right mode it asks more often, which is answered anyway.
-                if let (Some(Preparation::Model(model)), Err(fault)) = (tried, outcome) {
-                    steps.push(progress(format!("The model {model} cannot be chosen: {}", fault.message)));
+                match preparations.pop_front() {
+                    Some(Preparation::Model(change)) => self.model_set(change, outcome),
+                    // Without the right mode it asks more often, which is answered anyway.
+                    Some(Preparation::Mode(_)) | None => self.prepare(),
                 }
-                steps.extend(self.prepare());
-                steps
             }
             (Stage::Prompted, Ok(result)) => self.ended_turn(&result),
             (Stage::Prompted, Err(_)) if self.interrupt == Interrupt::Asked => self.over(Update::Interrupted),
@@ -160,21 +161,40 @@ impl Acp {
             return self.fail("the program opens no session".into());
         };
         self.session = id;
-        let mut steps = vec![Step::Tell(Update::Init { session: Some(self.session.clone()), model: model(session) })];
+        self.model = model::current(session);
         let mut preparations = VecDeque::new();
-        match self.prompt.model.clone() {
-            Some(model) if session.get("models").is_some_and(Value::is_object) => {
-                preparations.push_back(Preparation::Model(model));
-            }
-            Some(model) => steps.push(progress(format!("The program does not let its model be chosen: {model}"))),
-            None => {}
+        match self.prompt.model.as_deref().map(|wanted| model::change(session, wanted)) {
+            None | Some(Ok(None)) => {}
+            Some(Ok(Some(change))) => preparations.push_back(Preparation::Model(change)),
+            Some(Err(why)) => return self.fail_without_model(&why),
         }
         if self.prompt.approve == Approve::All {
             preparations.extend(mode::full_access(session).map(Preparation::Mode));
         }
         self.stage = Stage::Preparing(preparations);
-        steps.extend(self.prepare());
-        steps
+        self.prepare()
+    }
+
+    /// The program has answered whether it uses the model from now on. Nothing is sent to another model than the operator
+    /// wants.
+    fn model_set(&mut self, change: Change, outcome: Result<Value, Fault>) -> Vec<Step> {
+        let model = match (change, outcome) {
+            (_, Err(fault)) => return self.fail_without_model(&fault.message),
+            (Change::Option { id, value }, Ok(answer)) => {
+                if let Some(other) = model::other_value(&answer, &id, &value) {
+                    return self.fail_without_model(&format!("the program uses {other} instead"));
+                }
+                value
+            }
+            (Change::Model(id), Ok(_)) => id,
+        };
+        self.model = Some(model);
+        self.prepare()
+    }
+
+    fn fail_without_model(&mut self, why: &str) -> Vec<Step> {
+        let model = self.prompt.model.as_deref().unwrap_or_default();
+        self.fail(format!("the model {model} cannot be used: {why}"))
     }
 
     /// Sends the next preparation, and the prompt when there is none.
@@ -183,20 +203,30 @@ impl Acp {
             Stage::Preparing(preparations) => preparations.front(),
             _ => None,
         };
+        let session = &self.session;
         let (method, params) = match next {
-            Some(Preparation::Model(model)) => {
-                ("session/set_model", json!({"sessionId": self.session, "modelId": model}))
+            Some(Preparation::Model(Change::Option { id, value })) => {
+                let params = json!({"sessionId": session, "configId": id, "value": value});
+                ("session/set_config_option", params)
             }
-            Some(Preparation::Mode(mode)) => ("session/set_mode", json!({"sessionId": self.session, "modeId": mode})),
-            None => {
-                self.stage = Stage::Prompted;
-                if self.quirk == Quirk::ReplaysLate && self.origin == Origin::GoneOnWith {
-                    self.held = Some(Vec::new());
-                }
-                ("session/prompt", json!({"sessionId": self.session, "prompt": self.content()}))
+            Some(Preparation::Model(Change::Model(model))) => {
+                ("session/set_model", json!({"sessionId": session, "modelId": model}))
             }
+            Some(Preparation::Mode(mode)) => ("session/set_mode", json!({"sessionId": session, "modeId": mode})),
+            None => return self.begin_turn(),
         };
         vec![self.request(method, params)]
+    }
+
+    /// The session is worth remembering now: it is about to hold something.
+    fn begin_turn(&mut self) -> Vec<Step> {
+        self.stage = Stage::Prompted;
+        if self.quirk == Quirk::ReplaysLate && self.origin == Origin::GoneOnWith {
+            self.held = Some(Vec::new());
+        }
+        let init = Update::Init { session: Some(self.session.clone()), model: self.model.clone() };
+        let params = json!({"sessionId": self.session, "prompt": self.content()});
+        vec![Step::Tell(init), self.request("session/prompt", params)]
     }
 
     fn content(&self) -> Vec<Value> {
@@ -425,14 +455,6 @@ fn resume_method(initialized: &Value) -> Option<&'static str> {
         (false, true) => Some("session/resume"),
         (false, false) => None,
     }
-}
-
-/// The model of a session: in its own place, or among the options.
-fn model(session: &Value) -> Option<String> {
-    let is_model = |option: &&Value| text_at(option, "/category") == Some("model");
-    let option = || list_at(session, "/configOptions").iter().find(is_model);
-    owned_text_at(session, "/models/currentModelId")
-        .or_else(|| option().and_then(|found| owned_text_at(found, "/currentValue")))
 }
 
 fn progress(words: String) -> Step {

@@ -23,6 +23,7 @@ fn answering() -> Prompt {
 #[test]
 fn an_acp_session_is_opened_as_the_program_can() {
     let prepared = Prompt { model: Some("m".into()), approve: Approve::All, ..prompt() };
+    let options = r#"{"id":2,"result":{"sessionId":"s","configOptions":[{"id":"model","category":"model","currentValue":"old","options":[{"value":"old"},{"value":"m"}]}]}}"#;
     let modes = r#"{"id":2,"result":{"sessionId":"s","models":{},"modes":{"availableModes":[{"id":"yolo"}]}}}"#;
     for (name, prompt, lines, expected) in [
         (
@@ -46,15 +47,53 @@ fn an_acp_session_is_opened_as_the_program_can() {
         (
             "model and mode",
             prepared.clone(),
-            vec![GREETED, modes, r#"{"id":3,"error":{"message":"unknown"}}"#, r#"{"id":4,"error":{"message":"no"}}"#],
-            "initialize, session/new, init s, session/set_model, progress The model m cannot be chosen: unknown, \
-             session/set_mode, session/prompt",
+            vec![GREETED, modes, r#"{"id":3,"result":{}}"#, r#"{"id":4,"error":{"message":"no"}}"#],
+            "initialize, session/new, session/set_model, session/set_mode, init s, session/prompt",
+        ),
+        (
+            "a model that the program refuses",
+            prepared.clone(),
+            vec![GREETED, modes, r#"{"id":3,"error":{"message":"unknown"}}"#],
+            "initialize, session/new, session/set_model, failed the model m cannot be used: unknown, close",
         ),
         (
             "a model that cannot be chosen",
-            Prompt { approve: Approve::Ask, ..prepared },
+            prepared.clone(),
             vec![GREETED, OPENED],
-            "initialize, session/new, init s, progress The program does not let its model be chosen: m, session/prompt",
+            "initialize, session/new, failed the model m cannot be used: the program does not let its model be chosen, \
+             close",
+        ),
+        (
+            "a model among the options of the session",
+            prepared.clone(),
+            vec![GREETED, options, r#"{"id":3,"result":{"configOptions":[{"id":"model","currentValue":"m"}]}}"#],
+            "initialize, session/new, session/set_config_option, init s, session/prompt",
+        ),
+        (
+            "an option that the program refuses",
+            prepared.clone(),
+            vec![GREETED, options, r#"{"id":3,"error":{"code":-32602,"message":"no such value"}}"#],
+            "initialize, session/new, session/set_config_option, failed the model m cannot be used: no such value, close",
+        ),
+        (
+            "an option that the program does not change",
+            prepared.clone(),
+            vec![GREETED, options, r#"{"id":3,"result":{"configOptions":[{"id":"model","currentValue":"old"}]}}"#],
+            "initialize, session/new, session/set_config_option, failed the model m cannot be used: the program uses old \
+             instead, close",
+        ),
+        (
+            "a model that is not among the options",
+            Prompt { model: Some("x".into()), ..prepared.clone() },
+            vec![GREETED, options],
+            "initialize, session/new, failed the model x cannot be used: the program does not have it; it has old, m, \
+             close",
+        ),
+        (
+            "a session that is resumed gets the model too",
+            Prompt { session: Some("old".into()), ..prepared },
+            vec![GREETED, options, r#"{"id":3,"result":{}}"#],
+            "initialize, session/load, session/set_config_option, init s, session/prompt",
         ),
         (
             "an answer to a session that is not known any more",
