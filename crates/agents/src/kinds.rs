@@ -30,6 +30,26 @@ pub struct Way {
     /// What makes it speak the Agent Client Protocol. The other modes have arguments that depend on the turn.
     pub arguments: &'static [&'static str],
     pub questions: Questions,
+    /// What it does when its input is closed after its turn.
+    pub at_end: AtEnd,
+    pub new_session: NewSession,
+}
+
+/// What a program does when its turn is over and its input is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtEnd {
+    Ends,
+    /// It waits for more, and is ended.
+    Stays,
+}
+
+/// When a session that has just begun can be resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewSession {
+    AtOnce,
+    /// Gemini names the file of a session after its id and the minute, and opens a new one before it loads the old: within
+    /// the minute in which a session began, loading it overwrites it (seen with 0.61.0).
+    AfterItsMinute,
 }
 
 /// Whether a program that wants leave can ask for it.
@@ -65,6 +85,18 @@ impl Kind {
     }
 }
 
+impl Settings {
+    /// What is known of the program. All that depends on the kind is asked here.
+    pub fn known(&self) -> &'static Known {
+        self.kind.known()
+    }
+
+    /// How it is talked to. `None`: the kind does not have this mode.
+    pub fn way(&self) -> Option<&'static Way> {
+        self.known().way(self.mode)
+    }
+}
+
 impl Mode {
     /// Its name in the configuration.
     pub fn name(self) -> &'static str {
@@ -81,7 +113,7 @@ impl Mode {
 ///
 /// Empty only where the configuration should have named a program and has not.
 pub fn launch(settings: &Settings) -> Vec<String> {
-    let way = settings.kind.known().way(settings.mode);
+    let way = settings.way();
     let own = || way.and_then(|way| way.program).map(|program| vec![program.to_owned()]);
     let mut line = settings.command.clone().or_else(own).unwrap_or_default();
     let arguments: Vec<String> =
@@ -112,7 +144,7 @@ pub static KNOWN: [Known; 12] = [
     Known {
         kind: Kind::Gemini,
         name: "gemini",
-        ways: &[acp("gemini", &["--acp"]), one_shot("gemini")],
+        ways: &[Way { new_session: NewSession::AfterItsMinute, ..acp("gemini", &["--acp"]) }, one_shot("gemini")],
         pass: &["GEMINI_*", "GOOGLE_*"],
         version: "--version",
         install: "npm install -g @google/gemini-cli, then run gemini once to log in or set GEMINI_API_KEY",
@@ -128,7 +160,10 @@ pub static KNOWN: [Known; 12] = [
     Known {
         kind: Kind::Goose,
         name: "goose",
-        ways: &[acp("goose", &["acp"]), one_shot("goose")],
+        ways: &[
+            Way { at_end: AtEnd::Stays, ..acp("goose", &["acp"]) },
+            Way { at_end: AtEnd::Stays, ..one_shot("goose") },
+        ],
         pass: &["GOOSE_*", "OPENAI_*", "ANTHROPIC_*", "GOOGLE_*", "GEMINI_*", "OPENROUTER_*", "GROQ_*", "DATABRICKS_*"],
         version: "--version",
         install: "npm install -g @aaif/goose, then goose configure",
@@ -168,7 +203,7 @@ pub static KNOWN: [Known; 12] = [
     Known {
         kind: Kind::Acp,
         name: "acp",
-        ways: &[Way { mode: Mode::Acp, program: None, arguments: &[], questions: Questions::Asked }],
+        ways: &[Way { program: None, ..acp("", &[]) }],
         pass: &[],
         version: "--version",
         install: "install the program that command names",
@@ -177,7 +212,7 @@ pub static KNOWN: [Known; 12] = [
         kind: Kind::Generic,
         name: "generic",
         // It asks in plain lines, which approval_pattern tells from the rest.
-        ways: &[Way { mode: Mode::OneShot, program: None, arguments: &[], questions: Questions::Asked }],
+        ways: &[Way { program: None, questions: Questions::Asked, ..one_shot("") }],
         pass: &[],
         version: "--version",
         install: "install the program that command names",
@@ -185,7 +220,7 @@ pub static KNOWN: [Known; 12] = [
     Known {
         kind: Kind::Command,
         name: "command",
-        ways: &[Way { mode: Mode::OneShot, program: None, arguments: &[], questions: Questions::Never }],
+        ways: &[Way { program: None, ..one_shot("") }],
         pass: &[],
         version: "--version",
         install: "install the program that command names",
@@ -193,15 +228,22 @@ pub static KNOWN: [Known; 12] = [
 ];
 
 const fn acp(program: &'static str, arguments: &'static [&'static str]) -> Way {
-    Way { mode: Mode::Acp, program: Some(program), arguments, questions: Questions::Asked }
+    Way { mode: Mode::Acp, arguments, questions: Questions::Asked, ..one_shot(program) }
 }
 
 const fn duplex(program: &'static str) -> Way {
-    Way { mode: Mode::Duplex, program: Some(program), arguments: &[], questions: Questions::Asked }
+    Way { mode: Mode::Duplex, questions: Questions::Asked, ..one_shot(program) }
 }
 
 const fn one_shot(program: &'static str) -> Way {
-    Way { mode: Mode::OneShot, program: Some(program), arguments: &[], questions: Questions::Never }
+    Way {
+        mode: Mode::OneShot,
+        program: Some(program),
+        arguments: &[],
+        questions: Questions::Never,
+        at_end: AtEnd::Ends,
+        new_session: NewSession::AtOnce,
+    }
 }
 
 #[cfg(test)]

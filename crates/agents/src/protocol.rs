@@ -26,6 +26,16 @@ pub trait Protocol: Send {
     /// A line of its standard output, without its end. Lines that are not for us are no error.
     fn hear(&mut self, line: &str) -> Vec<Step>;
 
+    /// Whether what it prints is plain text, so that lines which came together may be told together.
+    fn speaks_plain_text(&self) -> bool {
+        false
+    }
+
+    /// Whether it may ask in a line that does not end, now.
+    fn asks_in_plain_text(&self) -> bool {
+        false
+    }
+
     /// Whether a line that has begun and does not go on is a question, as programs ask on a terminal.
     fn is_question(&self, _begun: &str) -> bool {
         false

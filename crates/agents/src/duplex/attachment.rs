@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use sabir_model::Base64;
+
 use crate::protocol::Prompt;
 
 /// Larger pictures are named instead of sent.
@@ -29,7 +31,7 @@ impl Attachment {
     pub(super) fn image(&self) -> Option<(&str, String)> {
         let media_type = self.media_type.as_deref().filter(|media_type| media_type.starts_with("image/"))?;
         let bytes = self.bytes.as_deref().filter(|bytes| bytes.len() < MAX_IMAGE)?;
-        Some((media_type, base64(bytes)))
+        Some((media_type, Base64::encode(bytes).as_str().to_owned()))
     }
 
     pub(super) fn uri(&self, folder: &Path) -> String {
@@ -63,32 +65,9 @@ pub(super) fn text_naming<'a>(prompt: &Prompt, files: impl Iterator<Item = &'a A
     format!("{}\n\nAttached files:\n{}", prompt.text, paths.join("\n"))
 }
 
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let octet = |index: usize| u32::from(group.get(index).copied().unwrap_or_default());
-        let bits = octet(0) << 16 | octet(1) << 8 | octet(2);
-        for letter in 0..4 {
-            let index = (bits >> (18 - 6 * letter)) & 63;
-            text.push(if letter <= group.len() { LETTERS[index as usize].into() } else { '=' });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bytes_in_base64() {
-        for (bytes, expected) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy"), ("\u{ff}~?", "w79+Pw==")]
-        {
-            assert_eq!(base64(bytes.as_bytes()), expected);
-        }
-    }
 
     #[test]
     fn a_path_as_an_address() {

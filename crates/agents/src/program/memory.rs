@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::settings::{Kind, Mode};
+use crate::kinds::NewSession;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Memory {
@@ -87,15 +87,12 @@ impl Memories {
     }
 }
 
-/// How long a session must rest before it can be gone on with.
-///
-/// Gemini names the file of a session after its id and the minute, and opens a new one before it loads the old: within the
-/// minute in which a session began, loading it overwrites it (seen with 0.61.0).
-pub(super) fn rest(kind: Kind, mode: Mode, memory: &Memory, now: SystemTime) -> Option<Duration> {
+/// How long a session must rest before it can be resumed.
+pub(super) fn rest(new_session: NewSession, memory: &Memory, now: SystemTime) -> Option<Duration> {
     let since = now.duration_since(UNIX_EPOCH).ok()?;
     let is_same_minute = since.as_secs() / 60 == memory.began / 60;
-    let is_concerned = (kind, mode) == (Kind::Gemini, Mode::Acp) && is_same_minute;
-    is_concerned.then(|| Duration::from_secs((memory.began / 60 + 1) * 60 + 1).saturating_sub(since))
+    let must_rest = new_session == NewSession::AfterItsMinute && is_same_minute;
+    must_rest.then(|| Duration::from_secs((memory.began / 60 + 1) * 60 + 1).saturating_sub(since))
 }
 
 #[cfg(test)]
@@ -154,17 +151,16 @@ mod tests {
     }
 
     #[test]
-    fn a_session_of_gemini_rests_for_its_first_minute() {
+    fn a_session_may_have_to_rest_for_its_first_minute() {
         let at = |seconds: u64| UNIX_EPOCH + Duration::from_secs(seconds);
         let memory = Memory { began: 6_010, ..Memory::of(holder("g", "gemini"), "s", Path::new("/")) };
-        for (kind, mode, now, expected) in [
-            (Kind::Gemini, Mode::Acp, 6_010, Some(51)),
-            (Kind::Gemini, Mode::Acp, 6_059, Some(2)),
-            (Kind::Gemini, Mode::Acp, 6_060, None),
-            (Kind::Gemini, Mode::OneShot, 6_010, None),
-            (Kind::Goose, Mode::Acp, 6_010, None),
+        for (new_session, now, expected) in [
+            (NewSession::AfterItsMinute, 6_010, Some(51)),
+            (NewSession::AfterItsMinute, 6_059, Some(2)),
+            (NewSession::AfterItsMinute, 6_060, None),
+            (NewSession::AtOnce, 6_010, None),
         ] {
-            assert_eq!(rest(kind, mode, &memory, at(now)), expected.map(Duration::from_secs), "{now}");
+            assert_eq!(rest(new_session, &memory, at(now)), expected.map(Duration::from_secs), "{now}");
         }
     }
 }

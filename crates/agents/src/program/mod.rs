@@ -52,7 +52,7 @@ impl ProgramAgent {
     }
 
     fn holder(&self) -> Holder<'_> {
-        Holder { agent: &self.id, program: self.settings.kind.known().name }
+        Holder { agent: &self.id, program: self.settings.known().name }
     }
 }
 

@@ -10,8 +10,9 @@ use sabir_model::{Part, Required};
 
 use super::approval;
 use super::memory::{Holder, Memories, Memory};
-use super::settings::{Kind, Settings};
+use super::settings::Settings;
 use super::telling::{Teller, Told};
+use crate::kinds::AtEnd;
 use crate::process::{Child, Output};
 use crate::protocol::{Exit, Protocol, Step};
 use crate::update::{Question, Reply, Update};
@@ -25,11 +26,10 @@ const SILENCE: Duration = Duration::from_millis(300);
 const LAST_WORDS: Duration = Duration::from_secs(4);
 
 /// How long a program that has finished its turn may take to end by itself.
-fn last_words(kind: Kind) -> Duration {
-    match kind {
-        // It does not end when its input does.
-        Kind::Goose => Duration::from_millis(200),
-        _ => Duration::from_secs(6),
+fn time_to_end(at_end: AtEnd) -> Duration {
+    match at_end {
+        AtEnd::Ends => Duration::from_secs(6),
+        AtEnd::Stays => Duration::from_millis(200),
     }
 }
 
@@ -54,7 +54,8 @@ impl<'t> Run<'t> {
             // It has finished and may still have to write its session down.
             self.turn.last_word(Outcome::Completed(parts.clone())).await;
             self.child.close_input();
-            let _ = tokio::time::timeout(last_words(self.settings.kind), self.quiet_end()).await;
+            let at_end = self.settings.way().map_or(AtEnd::Ends, |way| way.at_end);
+            let _ = tokio::time::timeout(time_to_end(at_end), self.quiet_end()).await;
         }
         self.child.stop().await;
         outcome
@@ -99,7 +100,7 @@ impl<'t> Run<'t> {
                         steps.extend(self.protocol.answer(&question, &reply));
                     }
                 }
-                () = tokio::time::sleep(SILENCE), if self.settings.kind == Kind::Generic && asked.is_none() => {
+                () = tokio::time::sleep(SILENCE), if asked.is_none() && self.protocol.asks_in_plain_text() => {
                     if let Some(line) = self.child.begun(|begun| self.protocol.is_question(begun)) {
                         steps.extend(self.protocol.hear(&line));
                     }
@@ -130,7 +131,7 @@ impl<'t> Run<'t> {
     /// Plain text that has come with what was heard is told with it: each piece is stored for itself, and a program may print
     /// a million short lines. Whoever speaks in messages has chosen the pieces.
     fn hear_on(&mut self, steps: &mut VecDeque<Step>) {
-        if self.settings.kind != Kind::Command {
+        if !self.protocol.speaks_plain_text() {
             return;
         }
         while matches!(steps.back(), Some(Step::Tell(Update::Text(_))))

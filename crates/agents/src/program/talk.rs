@@ -15,12 +15,13 @@ pub(super) struct Talk {
 }
 
 pub(super) fn talk(settings: &Settings, prompt: Prompt, attachments: Vec<Attachment>) -> Talk {
+    let kind = settings.known().kind;
     let mut command = kinds::launch(settings);
-    let mut environment = vocabulary::environment(settings.kind, &prompt);
+    let mut environment = vocabulary::environment(kind, &prompt);
     if settings.mode != Mode::OneShot {
-        let_it_ask(settings.kind, prompt.approve, &mut environment);
+        let_it_ask(kind, prompt.approve, &mut environment);
     }
-    let protocol: Box<dyn Protocol> = match (settings.mode, settings.kind) {
+    let protocol: Box<dyn Protocol> = match (settings.mode, kind) {
         (Mode::OneShot, _) => {
             let (arguments, protocol) = vocabulary::configured(settings, &prompt);
             command.extend(arguments);

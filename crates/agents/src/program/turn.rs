@@ -16,6 +16,7 @@ use super::talk::{Talk, talk};
 use super::telling::Teller;
 use super::workspace;
 use super::worktree::Worktree;
+use crate::kinds::NewSession;
 use crate::process::{Launch, environment};
 use crate::protocol::Prompt;
 
@@ -107,8 +108,8 @@ async fn in_place(
             "the program that asked is gone, and nothing is known of its session",
         )]));
     }
-    if let Some(rest) = memory.and_then(|memory| memory::rest(settings.kind, settings.mode, memory, SystemTime::now()))
-    {
+    let new_session = settings.way().map_or(NewSession::AtOnce, |way| way.new_session);
+    if let Some(rest) = memory.and_then(|memory| memory::rest(new_session, memory, SystemTime::now())) {
         turn.progress(format!("The session began a moment ago; it can be gone on with in {} s", rest.as_secs())).await;
         tokio::select! {
             () = tokio::time::sleep(rest) => {}
@@ -155,7 +156,7 @@ async fn in_place(
 }
 
 fn environment_of(settings: &Settings, host: &Host, own: Vec<(String, String)>) -> Vec<(OsString, OsString)> {
-    let known = settings.kind.known().pass.iter().map(|name| (*name).to_owned());
+    let known = settings.known().pass.iter().map(|name| (*name).to_owned());
     let pass: Vec<String> = known.chain(settings.pass.iter().cloned()).collect();
     // What the operator says comes last and wins.
     let fixed = [own, settings.environment.clone()].concat();

@@ -34,13 +34,14 @@ pub fn one_shot(kind: Kind, prompt: &Prompt) -> (Vec<String>, Box<dyn Protocol>)
 
 /// The same as `one_shot`, with what the operator has set: further arguments, and how a program asks for leave.
 pub fn configured(settings: &Settings, prompt: &Prompt) -> (Vec<String>, Box<dyn Protocol>) {
-    let (mut arguments, mut protocol) = one_shot(settings.kind, prompt);
-    if settings.kind == Kind::Generic {
+    let kind = settings.known().kind;
+    let (mut arguments, mut protocol) = one_shot(kind, prompt);
+    if kind == Kind::Generic {
         let approval = Approval::of(settings.approval_pattern.as_deref(), &settings.approval_response);
         protocol = Box::new(generic::Generic::new(prompt, approval));
     }
     // Flags go before what has no flag: nothing may come behind the task, and a subcommand reads no flags of its parent.
-    let positional = match settings.kind {
+    let positional = match kind {
         Kind::Codex => codex::positional(prompt).len(),
         Kind::Cursor => cursor::positional(prompt).len(),
         Kind::Generic => generic::positional(prompt).len(),

@@ -64,9 +64,13 @@ impl Protocol for Generic {
         if self.may_ask { vec![] } else { vec![Step::CloseInput] }
     }
 
+    fn asks_in_plain_text(&self) -> bool {
+        self.may_ask && !self.is_over
+    }
+
     fn is_question(&self, line: &str) -> bool {
         // A JSON line that was cut is no question either.
-        self.may_ask && !self.is_over && !line.trim_start().starts_with('{') && self.approval.asks(line)
+        self.asks_in_plain_text() && !line.trim_start().starts_with('{') && self.approval.asks(line)
     }
 
     fn hear(&mut self, line: &str) -> Vec<Step> {

@@ -25,6 +25,10 @@ impl Protocol for Plain {
         self.input.take().map(Step::Write).into_iter().chain([Step::CloseInput]).collect()
     }
 
+    fn speaks_plain_text(&self) -> bool {
+        true
+    }
+
     /// Each line but the first brings the end of the one before, so that the last one has none.
     fn hear(&mut self, line: &str) -> Vec<Step> {
         let text = if self.has_spoken { format!("\n{line}") } else { line.to_owned() };
