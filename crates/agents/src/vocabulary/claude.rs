@@ -54,13 +54,6 @@ impl ClaudeCode {
     }
 }
 
-impl ClaudeCode {
-    /// What a line means, for whoever hears the program in another way.
-    pub(crate) fn tell(&mut self, line: &str) -> Vec<Update> {
-        Object::parse(line).map(|line| self.read(&line)).unwrap_or_default()
-    }
-}
-
 impl Vocabulary for ClaudeCode {
     fn read(&mut self, line: &Object) -> Vec<Update> {
         match line.kind().as_str() {

@@ -5,7 +5,7 @@
 //! `calls` and `complaint` are what several of them need. Nothing here runs anything.
 
 mod choose;
-mod one_shot;
+pub(crate) mod one_shot;
 
 pub mod claude;
 pub mod codex;
@@ -28,3 +28,4 @@ mod streamed;
 
 pub use approval::Approval;
 pub use choose::{configured, environment, one_shot};
+pub(crate) use object::Object;

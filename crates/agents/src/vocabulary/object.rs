@@ -13,79 +13,84 @@ use serde::de::{Error, Visitor};
 use serde_json::value::RawValue;
 
 #[derive(Default)]
-pub(super) struct Object<'line>(BTreeMap<String, &'line RawValue>);
+pub(crate) struct Object<'line>(BTreeMap<String, &'line RawValue>);
 
 impl<'line> Object<'line> {
     /// `None`: the text is no JSON object.
-    pub(super) fn parse(text: &'line str) -> Option<Self> {
+    pub(crate) fn parse(text: &'line str) -> Option<Self> {
         serde_json::from_str(text).ok().map(Self)
     }
 
     /// The member `type`, by which most lines are told apart; empty if there is none.
-    pub(super) fn kind(&self) -> String {
+    pub(crate) fn kind(&self) -> String {
         self.text("type").unwrap_or_default()
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.value(name).is_some()
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    pub(super) fn text(&self, name: &str) -> Option<String> {
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
         text_of(self.value(name)?)
     }
 
     /// A text, unless it is empty.
-    pub(super) fn words(&self, name: &str) -> Option<String> {
+    pub(crate) fn words(&self, name: &str) -> Option<String> {
         self.text(name).filter(|text| !text.is_empty())
     }
 
     /// Names of sessions and calls, which some programs count instead of spelling.
-    pub(super) fn id(&self, name: &str) -> Option<String> {
+    pub(crate) fn id(&self, name: &str) -> Option<String> {
         self.words(name).or_else(|| self.number(name).map(|number| number.to_string()))
     }
 
-    pub(super) fn number(&self, name: &str) -> Option<f64> {
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
         self.value(name)?.get().parse().ok().filter(|number: &f64| number.is_finite())
     }
 
     /// A number of tokens; 0 if it is missing.
-    pub(super) fn count(&self, name: &str) -> u64 {
+    pub(crate) fn count(&self, name: &str) -> u64 {
         // The cast cuts off fractions and keeps to the limits of the type.
         self.number(name).unwrap_or_default() as u64
     }
 
-    pub(super) fn is_true(&self, name: &str) -> bool {
+    pub(crate) fn is_true(&self, name: &str) -> bool {
         self.value(name).is_some_and(|raw| raw.get() == "true")
     }
 
-    pub(super) fn is_false(&self, name: &str) -> bool {
+    pub(crate) fn is_false(&self, name: &str) -> bool {
         self.value(name).is_some_and(|raw| raw.get() == "false")
     }
 
     /// The object under this name; one without members if there is none.
-    pub(super) fn object(&self, name: &str) -> Object<'line> {
+    pub(crate) fn object(&self, name: &str) -> Object<'line> {
         self.value(name).and_then(|raw| Object::parse(raw.get())).unwrap_or_default()
     }
 
-    pub(super) fn objects(&self, name: &str) -> Vec<Object<'line>> {
+    pub(crate) fn objects(&self, name: &str) -> Vec<Object<'line>> {
         self.list(name).into_iter().filter_map(|raw| Object::parse(raw.get())).collect()
     }
 
-    pub(super) fn texts(&self, name: &str) -> Vec<String> {
+    pub(crate) fn texts(&self, name: &str) -> Vec<String> {
         self.list(name).into_iter().filter_map(text_of).collect()
     }
 
     /// A value to be carried on as it is. What is nested too deep is not there; half is left for what it is wrapped in.
-    pub(super) fn json(&self, name: &str) -> Option<Json> {
+    pub(crate) fn json(&self, name: &str) -> Option<Json> {
         self.value(name).filter(|raw| depth(raw) < MAX_DEPTH / 2).map(Json::from)
     }
 
+    /// A value to be looked into, whatever it is.
+    pub(crate) fn parsed(&self, name: &str) -> Option<serde_json::Value> {
+        self.value(name).and_then(|raw| serde_json::from_str(raw.get()).ok())
+    }
+
     /// What stands in a member that is a text, or a list of text blocks.
-    pub(super) fn content(&self, name: &str) -> String {
+    pub(crate) fn content(&self, name: &str) -> String {
         if let Some(text) = self.text(name) {
             return text;
         }

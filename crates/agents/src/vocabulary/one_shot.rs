@@ -5,7 +5,7 @@ use crate::update::Update;
 use crate::vocabulary::object::Object;
 
 /// What the lines of one program mean.
-pub(super) trait Vocabulary: Send {
+pub(crate) trait Vocabulary: Send {
     fn read(&mut self, line: &Object) -> Vec<Update>;
 
     /// A line that is no JSON object: a banner, a warning, a line that was cut.

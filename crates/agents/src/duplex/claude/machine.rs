@@ -7,7 +7,9 @@ use crate::duplex::interview::{Interview, Next, Topic};
 use crate::duplex::reading::{carried, list_at, owned_text_at, text_at};
 use crate::protocol::{Approve, Exit, Prompt, Protocol, Step};
 use crate::update::{Choice, ChoiceKind, Question, Reply, Update};
+use crate::vocabulary::Object;
 use crate::vocabulary::claude::ClaudeCode;
+use crate::vocabulary::one_shot::Vocabulary;
 
 const ALLOW: &str = "allow";
 const ALLOW_ALWAYS: &str = "allow_always";
@@ -76,9 +78,9 @@ impl ClaudeControl {
         arguments
     }
 
-    fn asked(&mut self, line: &Value) -> Vec<Step> {
-        let Some(id) = owned_text_at(line, "/request_id") else { return Vec::new() };
-        let request = &line["request"];
+    fn asked(&mut self, line: &Object) -> Vec<Step> {
+        let Some(id) = line.words("request_id") else { return Vec::new() };
+        let request = &line.parsed("request").unwrap_or_default();
         if text_at(request, "/subtype") != Some("can_use_tool") {
             let refusal = json!({"subtype": "error", "request_id": id, "error": "not supported"});
             return vec![control_response(refusal)];
@@ -125,22 +127,21 @@ impl Protocol for ClaudeControl {
     }
 
     fn hear(&mut self, line: &str) -> Vec<Step> {
-        let text = line;
-        let Ok(line) = serde_json::from_str::<Value>(text) else { return Vec::new() };
         if self.over {
             return Vec::new();
         }
-        match text_at(&line, "/type") {
-            Some("control_request") => return self.asked(&line),
-            Some("control_cancel_request") => {
-                let canceled = text_at(&line, "/request_id").unwrap_or_default();
+        let Some(line) = Object::parse(line) else { return Vec::new() };
+        match line.kind().as_str() {
+            "control_request" => return self.asked(&line),
+            "control_cancel_request" => {
+                let canceled = line.text("request_id").unwrap_or_default();
                 self.pending.retain(|pending| pending.id != canceled);
                 return Vec::new();
             }
             _ => {}
         }
         let mut steps = Vec::new();
-        for update in self.reader.tell(text) {
+        for update in self.reader.read(&line) {
             let update = match update {
                 // An interrupted turn ends as one that failed.
                 Update::Failed(_) if self.interrupted => Update::Interrupted,
