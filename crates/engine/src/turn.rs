@@ -4,6 +4,7 @@
 //! than the disk can write is slowed down and never buffered without bound.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sabir_model::{
     AgentId, Artifact, ArtifactId, ContextId, Cost, Json, Message, Owner, Part, Required, State, Task, TaskId,
@@ -52,6 +53,8 @@ pub(crate) enum AgentUpdate {
     LastWord(Box<Outcome>),
     /// What the agent wants to remember of the context.
     Remember(Option<String>),
+    /// The agent has to wait for so long before it can go on.
+    Wait(Duration),
 }
 
 /// A question to the caller.
@@ -125,7 +128,7 @@ impl AgentUpdate {
             AgentUpdate::Artifact(update) => artifact_weight(&update.artifact) + json(&update.metadata),
             AgentUpdate::Ask(ask) => parts_weight(&ask.parts),
             AgentUpdate::Usage(_) => 0,
-            AgentUpdate::LastWord(_) => 0,
+            AgentUpdate::LastWord(_) | AgentUpdate::Wait(_) => 0,
             AgentUpdate::Remember(memory) => memory.as_ref().map_or(0, String::len),
         }
     }
@@ -172,6 +175,16 @@ impl Turn {
     /// A sign of life, without words.
     pub async fn still_working(&self) {
         self.updates.send(AgentUpdate::Progress { parts: Vec::new(), metadata: None }).await;
+    }
+
+    /// Waits until the time is over or the agent must stop. It is neither silence nor time of the turn: the limits of the
+    /// agent do not count it.
+    pub async fn wait(&self, time: Duration) {
+        self.updates.send(AgentUpdate::Wait(time)).await;
+        tokio::select! {
+            () = tokio::time::sleep(time) => {}
+            () = self.cancelled() => {}
+        }
     }
 
     /// Tells of a tool: that it is used, and how that ended.

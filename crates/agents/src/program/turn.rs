@@ -111,9 +111,9 @@ async fn in_place(
     let new_session = settings.way().map_or(NewSession::AtOnce, |way| way.new_session);
     if let Some(rest) = memory.and_then(|memory| memory::rest(new_session, memory, SystemTime::now())) {
         turn.progress(format!("The session began a moment ago; it can be gone on with in {} s", rest.as_secs())).await;
-        tokio::select! {
-            () = tokio::time::sleep(rest) => {}
-            () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
+        turn.wait(rest).await;
+        if turn.is_cancelled() {
+            return Ok(Outcome::Canceled(Vec::new()));
         }
     }
     let Taken { text, files } = files::take_in(turn.message(), folder, turn.task().as_str()).map_err(AgentError)?;

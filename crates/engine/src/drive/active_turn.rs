@@ -35,6 +35,8 @@ pub(super) struct ActiveTurn {
     timer: Option<Pin<Box<Sleep>>>,
     hard_limit: Option<Instant>,
     last_update: Instant,
+    /// Until then the agent has to wait, and says so.
+    waits_until: Option<Instant>,
     parked_since: Option<Instant>,
     /// What the agent has remembered of the context in this turn; it may not be stored yet.
     memory: Option<Option<String>>,
@@ -94,6 +96,7 @@ impl Driver {
             timer: None,
             hard_limit: limits.timeout.map(|limit| now + limit),
             last_update: now,
+            waits_until: None,
             parked_since: None,
             memory: None,
         };
@@ -227,6 +230,10 @@ impl Driver {
                 turn.memory = Some(memory.clone());
                 self.pending.remember(memory);
             }
+            AgentUpdate::Wait(time) => {
+                turn.waits_until = Some(turn.last_update + time);
+                turn.hard_limit = turn.hard_limit.map(|at| at + time);
+            }
             // After a stop, the agent gets no more answers.
             AgentUpdate::Ask(_) if turn.stop_reason.is_some() => {}
             AgentUpdate::Ask(ask) if turn.question.is_some() => turn.queued_questions.push_back(*ask),
@@ -326,7 +333,7 @@ impl Driver {
                 turn.stop(StopReason::TimedOut(format!("timed out: the turn took longer than {limit:?}")));
             } else if let Some(limit) = limits.idle_timeout
                 && turn.is_timed()
-                && now >= turn.last_update + limit
+                && now >= turn.silent_since() + limit
             {
                 let reason = format!("timed out: nothing was heard of the agent for {limit:?}");
                 turn.stop(StopReason::TimedOut(reason));
@@ -371,8 +378,13 @@ impl ActiveTurn {
         self.parked_since.is_none() && self.last_word.is_none()
     }
 
+    /// Since when silence counts; in the future while the agent has to wait.
+    fn silent_since(&self) -> Instant {
+        self.waits_until.map_or(self.last_update, |until| until.max(self.last_update))
+    }
+
     fn set_timer(&mut self, idle: Option<Duration>) {
-        let idle = idle.map(|idle| if self.is_timed() { self.last_update } else { Instant::now() } + idle);
+        let idle = idle.map(|idle| if self.is_timed() { self.silent_since() } else { Instant::now() } + idle);
         let hard = self
             .hard_limit
             .map(|at| if self.parked_since.is_none() { at } else { at.max(Instant::now() + Duration::from_secs(1)) });

@@ -58,6 +58,43 @@ async fn the_time_in_which_the_caller_thinks_is_not_the_agents() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_time_that_an_agent_has_to_wait_is_not_silence() {
+    let seconds = |n| Some(Duration::from_secs(n));
+    for (silent, expected) in [
+        (1, None),
+        (3, Some("timed out: nothing was heard of the agent for 2s")),
+        // Also what comes afterwards has only its own time.
+        (9, Some("timed out: nothing was heard of the agent for 2s")),
+    ] {
+        let agent = ScriptedAgent::new(move |turn: Turn| async move {
+            turn.wait(Duration::from_secs(60)).await;
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_secs(silent)) => Ok::<_, AgentError>(Outcome::Completed(Vec::new())),
+                () = turn.cancelled() => Ok(Outcome::Canceled(Vec::new())),
+            }
+        });
+        let limits = Limits { timeout: seconds(5), idle_timeout: seconds(2), ..Limits::default() };
+        let task = Desk::limited(agent, limits).await.task(text("go")).await;
+        assert_eq!(task.status.message.map(|message| message.text()).as_deref(), expected, "silent for {silent} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_waits_can_be_canceled() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        turn.wait(Duration::from_secs(3600)).await;
+        assert!(turn.is_cancelled());
+        Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
+    });
+    let limits = Limits { timeout: Some(Duration::from_secs(5)), ..Limits::default() };
+    let settings = Settings { max_wait: Some(Duration::from_secs(1)), ..Settings::default() };
+    let desk = Desk::on(std::sync::Arc::new(MemoryStore::new()), agent, limits, settings).await;
+    let task = desk.task(text("go")).await;
+    assert_eq!(task.status.state, State::Working);
+    assert_eq!(desk.cancel(&task.id).await.unwrap().status.state, State::Canceled);
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_limit_fails_an_agent_that_has_said_all() {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
         turn.progress("nearly").await;

@@ -1,0 +1,71 @@
+//! What "always" may make the program remember: permissions of the running session, and nothing else.
+//!
+//! The program proposes updates of its permissions with each question, and most of them are for a settings file. A caller's
+//! word must not get there: every agent that works in the same folder, or for the same user, would obey it from then on.
+
+use serde_json::{Value, json};
+
+use crate::duplex::reading::text_at;
+
+/// Updates of the program's permissions, each of them for its session.
+pub(super) type Remembered = Vec<Value>;
+
+/// Modes that still ask for what matters.
+const MODES: [&str; 3] = ["default", "acceptEdits", "plan"];
+
+/// The proposed updates that add a permission, with the session as their destination whatever was proposed.
+pub(super) fn for_session(proposed: &[Value]) -> Remembered {
+    proposed.iter().filter(|update| adds_permission(update)).cloned().map(into_session).collect()
+}
+
+fn adds_permission(update: &Value) -> bool {
+    match text_at(update, "/type") {
+        Some("addRules") => text_at(update, "/behavior") == Some("allow"),
+        Some("addDirectories") => true,
+        Some("setMode") => text_at(update, "/mode").is_some_and(|mode| MODES.contains(&mode)),
+        // What replaces or removes rules may remove a denial.
+        _ => false,
+    }
+}
+
+fn into_session(mut update: Value) -> Value {
+    update["destination"] = json!("session");
+    update
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_destination_becomes_the_session() {
+        let rule = |destination: Value| {
+            json!({"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "ls *"}], "behavior": "allow",
+                "destination": destination})
+        };
+        for destination in ["session", "localSettings", "projectSettings", "userSettings", "cliArg", "new"] {
+            assert_eq!(for_session(&[rule(json!(destination))]), [rule(json!("session"))], "{destination}");
+        }
+        assert_eq!(for_session(&[rule(json!(null))]), [rule(json!("session"))]);
+        let directories = json!({"type": "addDirectories", "directories": ["/w"], "destination": "localSettings"});
+        let expected = json!({"type": "addDirectories", "directories": ["/w"], "destination": "session"});
+        assert_eq!(for_session(&[directories]), [expected]);
+    }
+
+    #[test]
+    fn only_what_adds_a_permission_is_passed_on() {
+        for (update, is_passed) in [
+            (json!({"type": "setMode", "mode": "acceptEdits"}), true),
+            (json!({"type": "setMode", "mode": "bypassPermissions"}), false),
+            (json!({"type": "setMode"}), false),
+            (json!({"type": "addRules", "behavior": "deny"}), false),
+            (json!({"type": "removeRules", "behavior": "deny"}), false),
+            (json!({"type": "replaceRules", "behavior": "allow"}), false),
+            (json!({"type": "removeDirectories"}), false),
+            (json!("addRules"), false),
+            (json!(null), false),
+        ] {
+            assert_eq!(for_session(std::slice::from_ref(&update)).len() == 1, is_passed, "{update}");
+        }
+    }
+}
