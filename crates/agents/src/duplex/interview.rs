@@ -2,6 +2,10 @@
 
 use crate::update::{Choice, ChoiceKind, Question, Reply};
 
+/// What a program is told that may use every tool without asking, and asks all the same.
+pub(super) const NOBODY_CAN: &str =
+    "Nobody can answer questions here. Decide by yourself, and say in your answer what you assumed.";
+
 pub(super) struct Interview {
     /// The program's name for the whole of it.
     id: String,

@@ -258,7 +258,8 @@ impl Acp {
         }
         let asked_for = params.get("toolCall").and_then(|call| self.tools.asked_for(call));
         let (tool, told) = asked_for.map_or((None, None), |(tool, told)| (Some(tool), told));
-        let pending = Pending::new(id, params, tool);
+        let program = text_at(&self.initialized, "/agentInfo/name");
+        let pending = Pending::new(id, params, tool, program);
         let mut steps = self.release();
         steps.extend(told.map(Step::Tell));
         let decided = if self.stage == Stage::Prompted && self.interrupt == Interrupt::NotAsked {

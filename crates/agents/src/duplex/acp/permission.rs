@@ -1,5 +1,9 @@
 //! A request for leave: the question that is made of it and what its answer means. Options are told apart by their
 //! `kind`, never by their id.
+//!
+//! The protocol does not say how long `always` lasts. Several programs write it into the settings of their user or of the
+//! workspace, where it would rule every other agent; so it is offered only where a program is known to forget it
+//! with its session. To all others "always" is said as "once".
 
 use serde_json::{Value, json};
 
@@ -17,13 +21,14 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    pub(super) fn new(id: Value, params: &Value, tool: Option<&Tool>) -> Self {
+    /// `program` is the name that the program gave itself.
+    pub(super) fn new(id: Value, params: &Value, tool: Option<&Tool>, program: Option<&str>) -> Self {
         let question = Question {
             id: jsonrpc::spoken(&id),
             text: tool.map_or_else(|| "Allow what it wants to do?".to_owned(), text),
             tool: tool.map(|tool| tool.name.clone()),
             input: tool.and_then(|tool| carried(&tool.input)),
-            choices: list_at(params, "/options").iter().filter_map(choice).collect(),
+            choices: choices(list_at(params, "/options"), program),
         };
         Self { id, question }
     }
@@ -34,7 +39,6 @@ impl Pending {
             // Nothing can be chosen.
             _ if self.question.choices.is_empty() => Some(cancelled()),
             Approve::Ask => None,
-            // Once, not always: some programs write what is always allowed into the settings of their user.
             Approve::All => Some(self.first_of([ChoiceKind::AllowOnce, ChoiceKind::AllowAlways])),
             Approve::None => Some(self.refusal()),
         }
@@ -67,6 +71,32 @@ pub(super) fn cancelled() -> Value {
 
 fn selected(option: &str) -> Value {
     json!({"outcome": {"outcome": "selected", "optionId": option}})
+}
+
+/// Options whose `always` ends with the session: the program, and the ids. Seen in their code and in recorded runs.
+///
+/// Not among them: Goose (`permission.yaml` of its user), Qwen Code (settings of the project or the user), Vibe's
+/// `allow_always_permanent`, codex-acp's policy amendments, claude-agent-acp (local settings of the workspace), OpenCode (for
+/// the project), Copilot (not known).
+const SESSION_ONLY: [(&str, &[&str]); 2] = [
+    ("gemini-cli", &["proceed_always", "proceed_always_server", "proceed_always_tool"]),
+    ("@mistralai/mistral-vibe", &["allow_always"]),
+];
+
+fn choices(options: &[Value], program: Option<&str>) -> Vec<Choice> {
+    let all: Vec<Choice> = options.iter().filter_map(choice).collect();
+    let is_permission = all.iter().any(|choice| choice.kind != ChoiceKind::Other);
+    let is_offered = |choice: &Choice| match choice.kind {
+        ChoiceKind::AllowOnce | ChoiceKind::RejectOnce => true,
+        ChoiceKind::AllowAlways | ChoiceKind::RejectAlways => ends_with_session(program, &choice.id),
+        // Beside a permission it may be one that lasts; alone it is an answer to a question.
+        ChoiceKind::Other => !is_permission,
+    };
+    all.into_iter().filter(is_offered).collect()
+}
+
+fn ends_with_session(program: Option<&str>, option: &str) -> bool {
+    SESSION_ONLY.iter().any(|(name, options)| Some(*name) == program && options.contains(&option))
 }
 
 fn choice(option: &Value) -> Option<Choice> {
@@ -103,8 +133,12 @@ mod tests {
     use super::*;
 
     fn pending(options: &[(&str, &str)]) -> Pending {
+        asked_by("some-program", options)
+    }
+
+    fn asked_by(program: &str, options: &[(&str, &str)]) -> Pending {
         let options: Vec<Value> = options.iter().map(|(id, kind)| json!({"optionId": id, "kind": kind})).collect();
-        Pending::new(json!(7), &json!({"options": options}), None)
+        Pending::new(json!(7), &json!({"options": options}), None, Some(program))
     }
 
     const ALL: [(&str, &str); 4] =
@@ -121,7 +155,8 @@ mod tests {
             (&ALL[..], Approve::All, "b"),
             (&ALL[..], Approve::None, "d"),
             (&ALL[..], Approve::Ask, "asked"),
-            (&ALL[..1], Approve::All, "a"),
+            // Nobody knows where it would be written.
+            (&ALL[..1], Approve::All, "cancelled"),
             (&ALL[..2], Approve::None, "cancelled"),
             (&ALL[2..], Approve::All, "cancelled"),
             (&[], Approve::Ask, "cancelled"),
@@ -134,12 +169,41 @@ mod tests {
     fn the_answer_of_the_caller() {
         let chosen = |choice: &str| Reply::Chosen { choice: choice.into(), said: None };
         for (reply, expected) in [
-            (chosen("a"), "a"),
+            (chosen("a"), "d"),
+            (chosen("b"), "b"),
+            (chosen("c"), "d"),
             (chosen("unknown"), "d"),
             (Reply::Said("yes".into()), "d"),
             (Reply::Nobody, "cancelled"),
         ] {
             assert_eq!(said(Some(pending(&ALL).outcome(&reply))), expected, "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn always_is_offered_where_it_ends_with_the_session() {
+        for (program, options, expected) in [
+            (
+                "gemini-cli",
+                &[("proceed_always", "allow_always"), ("proceed_once", "allow_once")][..],
+                "proceed_always proceed_once",
+            ),
+            ("gemini-cli", &[("proceed_always_and_save", "allow_always"), ("cancel", "reject_once")], "cancel"),
+            ("qwen-code", &[("proceed_always", "allow_always"), ("proceed_always_user", "allow_always")], ""),
+            (
+                "@mistralai/mistral-vibe",
+                &[("allow_always", "allow_always"), ("allow_always_permanent", "allow_always")],
+                "allow_always",
+            ),
+            // Goose, which says no name of its own, writes both down.
+            ("goose", &ALL, "b d"),
+            ("@agentclientprotocol/codex-acp", &[("accept_execpolicy_amendment", "allow_always")], ""),
+            ("OpenCode", &[("once", "allow_once"), ("always", "allow_always"), ("x", "new_kind")], "once"),
+            ("any", &[("red", ""), ("blue", "")], "red blue"),
+        ] {
+            let question = asked_by(program, options).question;
+            let ids: Vec<&str> = question.choices.iter().map(|choice| choice.id.as_str()).collect();
+            assert_eq!(ids.join(" "), expected, "{program}");
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::remembered::{self, Remembered};
 use crate::duplex::attachment::{self, Attachment};
-use crate::duplex::interview::{Interview, Next, Topic};
+use crate::duplex::interview::{Interview, NOBODY_CAN, Next, Topic};
 use crate::duplex::reading::{carried, list_at, owned_text_at, text_at};
 use crate::protocol::{Approve, Exit, Prompt, Protocol, Step};
 use crate::update::{Choice, ChoiceKind, Question, Reply, Update};
@@ -35,9 +36,9 @@ struct Pending {
 }
 
 enum About {
-    /// What to remember if the tool is always allowed.
     Tool {
-        suggestions: Vec<Value>,
+        /// What the program remembers if the tool is always allowed.
+        always: Remembered,
     },
     Questions(Interview),
 }
@@ -87,6 +88,9 @@ impl ClaudeControl {
         }
         let tool = text_at(request, "/tool_name").unwrap_or("tool").to_owned();
         let input = request.get("input").cloned().unwrap_or_else(|| json!({}));
+        if tool == ASKS_USER && self.prompt.approve == Approve::All {
+            return vec![denied(&id, NOBODY_CAN)];
+        }
         if tool == ASKS_USER {
             let topics = list_at(&input, "/questions").iter().filter_map(topic).collect();
             if let Some((interview, question)) = Interview::begin(id.clone(), tool.clone(), topics) {
@@ -98,9 +102,9 @@ impl ClaudeControl {
             Approve::All => vec![allowed(&id, input, &[])],
             Approve::None => vec![denied(&id, "tools that need leave are not allowed here")],
             Approve::Ask => {
-                let suggestions = list_at(request, "/permission_suggestions").to_vec();
-                let question = question(&id, tool, request, &suggestions);
-                self.pending.push(Pending { id, input, about: About::Tool { suggestions } });
+                let always = remembered::for_session(list_at(request, "/permission_suggestions"));
+                let question = question(&id, tool, request, &always);
+                self.pending.push(Pending { id, input, about: About::Tool { always } });
                 vec![Step::Ask(question)]
             }
         }
@@ -161,10 +165,10 @@ impl Protocol for ClaudeControl {
         let Some(index) = self.pending.iter().position(|pending| pending.asks(question)) else { return Vec::new() };
         let pending = &mut self.pending[index];
         let step = match &mut pending.about {
-            About::Tool { suggestions } => match reply {
+            About::Tool { always } => match reply {
                 Reply::Chosen { choice, .. } if choice == ALLOW => allowed(&pending.id, pending.input.take(), &[]),
                 Reply::Chosen { choice, .. } if choice == ALLOW_ALWAYS => {
-                    allowed(&pending.id, pending.input.take(), suggestions)
+                    allowed(&pending.id, pending.input.take(), always)
                 }
                 Reply::Chosen { said: Some(words), .. } | Reply::Said(words) => denied(&pending.id, words),
                 Reply::Chosen { said: None, .. } => denied(&pending.id, "the user said no"),
@@ -213,7 +217,7 @@ impl Pending {
     }
 }
 
-fn question(id: &str, tool: String, request: &Value, suggestions: &[Value]) -> Question {
+fn question(id: &str, tool: String, request: &Value, always: &[Value]) -> Question {
     let input = &request["input"];
     let text = match (text_at(input, "/command"), text_at(input, "/file_path")) {
         (Some(command), _) => format!("Run \"{command}\"?"),
@@ -225,8 +229,8 @@ fn question(id: &str, tool: String, request: &Value, suggestions: &[Value]) -> Q
     };
     let choice = |id: &str, name: &str, kind| Choice { id: id.into(), name: name.into(), kind };
     let mut choices = vec![choice(ALLOW, "Allow", ChoiceKind::AllowOnce)];
-    if !suggestions.is_empty() {
-        choices.push(choice(ALLOW_ALWAYS, "Always allow", ChoiceKind::AllowAlways));
+    if !always.is_empty() {
+        choices.push(choice(ALLOW_ALWAYS, "Allow for this session", ChoiceKind::AllowAlways));
     }
     choices.push(choice(REJECT, "Reject", ChoiceKind::RejectOnce));
     Question { id: id.to_owned(), text, tool: Some(tool), input: carried(input), choices }

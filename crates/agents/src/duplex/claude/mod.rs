@@ -2,5 +2,6 @@
 //! the lines of its one-shot output.
 
 mod machine;
+mod remembered;
 
 pub use machine::ClaudeControl;

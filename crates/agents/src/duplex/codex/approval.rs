@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::item::{self, Items};
-use crate::duplex::interview::{Interview, Next, Topic};
+use crate::duplex::interview::{Interview, NOBODY_CAN, Next, Topic};
 use crate::duplex::jsonrpc;
 use crate::duplex::reading::{carried, list_at, owned_text_at, text_at};
 use crate::protocol::Approve;
@@ -44,10 +44,12 @@ impl Pending {
     ) -> Option<(Self, Response)> {
         let item = text_at(params, "/itemId").and_then(|item| items.running(item));
         let (tool, text, answers) = match method {
-            "item/commandExecution/requestApproval" => ("commandExecution", command_text(params), decisions(params)),
+            "item/commandExecution/requestApproval" => {
+                ("commandExecution", command_text(params, item), decisions(params))
+            }
             "item/fileChange/requestApproval" => ("fileChange", change_text(params, item), decisions(params)),
             "item/permissions/requestApproval" => ("permissions", permission_text(params), grants(params)),
-            "item/tool/requestUserInput" => return Self::interview(id, params),
+            "item/tool/requestUserInput" => return Self::interview(id, params, approve),
             _ => return None,
         };
         let answer = match approve {
@@ -70,15 +72,17 @@ impl Pending {
         Some((Self { id, about: About::Leave { question, answers } }, response))
     }
 
-    fn interview(id: Value, params: &Value) -> Option<(Self, Response)> {
+    fn interview(id: Value, params: &Value, approve: Approve) -> Option<(Self, Response)> {
         let option = |option: &Value| Some((owned_text_at(option, "/label")?, owned_text_at(option, "/description")));
         let topic = |question: &Value| {
             let options = list_at(question, "/options").iter().filter_map(option).collect();
             Some(Topic { key: owned_text_at(question, "/id")?, text: owned_text_at(question, "/question")?, options })
         };
-        let topics = list_at(params, "/questions").iter().filter_map(topic).collect();
+        let topics: Vec<Topic> = list_at(params, "/questions").iter().filter_map(topic).collect();
+        let nobody = answered(topics.iter().map(|topic| (topic.key.clone(), NOBODY_CAN.to_owned())));
         let (interview, first) = Interview::begin(jsonrpc::spoken(&id), "requestUserInput".into(), topics)?;
-        Some((Self { id, about: About::Questions(interview) }, Response::Ask(first)))
+        let response = if approve == Approve::All { Response::Result(nobody) } else { Response::Ask(first) };
+        Some((Self { id, about: About::Questions(interview) }, response))
     }
 
     pub(super) fn asks(&self, question: &Question) -> bool {
@@ -101,14 +105,15 @@ impl Pending {
             About::Questions(interview) => match interview.answer(reply) {
                 Next::Ask(question) => Response::Ask(question),
                 Next::GivenUp => Response::Result(json!({"answers": {}})),
-                Next::Answered(answers) => {
-                    let answers: Value =
-                        answers.into_iter().map(|(key, answer)| (key, json!({"answers": [answer]}))).collect();
-                    Response::Result(json!({"answers": answers}))
-                }
+                Next::Answered(answers) => Response::Result(answered(answers)),
             },
         }
     }
+}
+
+fn answered(answers: impl IntoIterator<Item = (String, String)>) -> Value {
+    let answers: Value = answers.into_iter().map(|(key, answer)| (key, json!({"answers": [answer]}))).collect();
+    json!({"answers": answers})
 }
 
 fn first(answers: &[Answer], kind: ChoiceKind) -> Value {
@@ -116,8 +121,8 @@ fn first(answers: &[Answer], kind: ChoiceKind) -> Value {
     answer.map_or_else(|| json!({"decision": "decline"}), |answer| answer.result.clone())
 }
 
-/// The decisions that are offered, and to decline, which is always taken though it is not always offered: the turn goes
-/// on, while `cancel` ends it.
+/// The decisions that are offered and end with the session at the latest, and to decline, which is always taken though it
+/// is not always offered: the turn goes on, while `cancel` ends it.
 fn decisions(params: &Value) -> Vec<Answer> {
     let offered = list_at(params, "/availableDecisions");
     let usual = ["accept", "acceptForSession", "decline", "cancel"].map(Value::from);
@@ -131,22 +136,18 @@ fn decisions(params: &Value) -> Vec<Answer> {
     answers
 }
 
-/// A decision is a word, or an object of one member that is named by it.
+/// A decision is a word, or an object that amends the policy of the program's user: which no caller may.
 fn decision(decision: &Value) -> Option<Answer> {
-    let id = match decision {
-        Value::String(word) => word,
-        Value::Object(members) => members.keys().next()?,
-        _ => return None,
-    };
-    let (name, kind) = match id.as_str() {
+    let id = decision.as_str()?;
+    let (name, kind) = match id {
         "accept" => ("Allow", ChoiceKind::AllowOnce),
         "acceptForSession" => ("Allow for this session", ChoiceKind::AllowAlways),
-        "acceptWithExecpolicyAmendment" => ("Always allow this command", ChoiceKind::AllowAlways),
         "decline" => ("Reject", ChoiceKind::RejectOnce),
         "cancel" => ("Reject and stop", ChoiceKind::RejectAlways),
-        other => (other, ChoiceKind::Other),
+        // How long another one would hold is not known.
+        _ => return None,
     };
-    let choice = Choice { id: id.clone(), name: name.to_owned(), kind };
+    let choice = Choice { id: id.to_owned(), name: name.to_owned(), kind };
     Some(Answer { choice, result: json!({"decision": decision}) })
 }
 
@@ -171,10 +172,10 @@ fn grants(params: &Value) -> Vec<Answer> {
     ]
 }
 
-fn command_text(params: &Value) -> String {
-    let command =
-        item::command(params).map_or_else(|| "Run a command?".into(), |command| format!("Run \"{command}\"?"));
-    with_reason(command, params)
+fn command_text(params: &Value, item: Option<&Value>) -> String {
+    let command = item::command_line(params).or_else(|| item.and_then(item::command_line));
+    let text = command.map_or_else(|| "Run a command?".to_owned(), |command| format!("Run \"{command}\"?"));
+    with_reason(text, params)
 }
 
 fn change_text(params: &Value, item: Option<&Value>) -> String {
@@ -202,7 +203,10 @@ fn with_reason(text: String, params: &Value) -> String {
 fn input(params: &Value) -> Value {
     let member =
         |name: &str| params.get(name).filter(|value| !value.is_null()).map(|value| (name.to_owned(), value.clone()));
-    ["command", "cwd", "permissions", "grantRoot"].into_iter().filter_map(member).collect()
+    ["command", "cwd", "permissions", "additionalPermissions", "networkApprovalContext", "grantRoot"]
+        .into_iter()
+        .filter_map(member)
+        .collect()
 }
 
 #[cfg(test)]
@@ -225,22 +229,25 @@ mod tests {
     }
 
     #[test]
-    fn decisions_go_back_as_they_were_offered() {
-        let params = json!({"command": "ls", "reason": "to see", "availableDecisions":
-            ["accept", {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["ls"]}}, "cancel"]});
+    fn decisions_end_with_the_session() {
+        let params = json!({"command": "/bin/bash -lc 'cd ~/.ssh && cat id_rsa | tee /tmp/k'", "reason": "to see",
+            "commandActions": [{"type": "read", "command": "cat id_rsa"}], "availableDecisions":
+            ["accept", {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["cat"]}}, "acceptForSession",
+             {"applyNetworkPolicyAmendment": {"network_policy_amendment": {"host": "a"}}}, "acceptAlways", "cancel"]});
         let method = "item/commandExecution/requestApproval";
         let (mut waiting, asked) = pending(method, params.clone(), Approve::Ask);
         let Response::Ask(question) = asked else { panic!() };
-        assert_eq!(question.text, "Run \"ls\"? (to see)");
+        assert_eq!(question.text, "Run \"/bin/bash -lc 'cd ~/.ssh && cat id_rsa | tee /tmp/k'\"? (to see)");
+        // What would outlive the session is no choice.
+        let ids: Vec<&str> = question.choices.iter().map(|choice| choice.id.as_str()).collect();
+        assert_eq!(ids, ["accept", "acceptForSession", "cancel", "decline"]);
         let kinds: Vec<ChoiceKind> = question.choices.iter().map(|choice| choice.kind).collect();
         use ChoiceKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
         assert_eq!(kinds, [AllowOnce, AllowAlways, RejectAlways, RejectOnce]);
         for (reply, expected) in [
             (chosen("accept"), r#"{"decision":"accept"}"#),
-            (
-                chosen("acceptWithExecpolicyAmendment"),
-                r#"{"decision":{"acceptWithExecpolicyAmendment":{"execpolicy_amendment":["ls"]}}}"#,
-            ),
+            (chosen("acceptForSession"), r#"{"decision":"acceptForSession"}"#),
+            (chosen("acceptWithExecpolicyAmendment"), r#"{"decision":"decline"}"#),
             (chosen("cancel"), r#"{"decision":"cancel"}"#),
             (chosen("unknown"), r#"{"decision":"decline"}"#),
             (Reply::Nobody, r#"{"decision":"decline"}"#),
@@ -265,10 +272,13 @@ mod tests {
     }
 
     #[test]
-    fn questions_are_asked_whatever_tools_may_do() {
+    fn questions_are_asked_unless_nothing_is() {
         let params = json!({"questions": [{"id": "a", "question": "Colour?", "options": [{"label": "red"}]},
             {"id": "b", "question": "Size?", "options": null}]});
-        let (mut waiting, asked) = pending("item/tool/requestUserInput", params, Approve::All);
+        let (_, told) = pending("item/tool/requestUserInput", params.clone(), Approve::All);
+        let nobody = json!({"answers": [NOBODY_CAN]});
+        assert_eq!(result(told), json!({"answers": {"a": nobody, "b": nobody}}).to_string());
+        let (mut waiting, asked) = pending("item/tool/requestUserInput", params, Approve::Ask);
         assert_eq!(result(asked), "Colour?");
         assert_eq!(result(waiting.answer(&chosen("red"))), "Size?");
         let expected = r#"{"answers":{"a":{"answers":["red"]},"b":{"answers":["large"]}}}"#;

@@ -98,11 +98,15 @@ pub(super) fn paths(item: &Value) -> Vec<&str> {
     list_at(item, "/changes").iter().filter_map(|change| text_at(change, "/path")).collect()
 }
 
-/// A command as its author wrote it, without the shell around it.
-pub(super) fn command(said: &Value) -> Option<String> {
-    let actions: Vec<&str> =
-        list_at(said, "/commandActions").iter().filter_map(|action| text_at(action, "/command")).collect();
-    if actions.is_empty() { owned_text_at(said, "/command") } else { Some(actions.join(" && ")) }
+/// A command as it will be executed, the shell around it included. What the program has parsed from it (`commandActions`)
+/// leaves out folders, pipes and redirections.
+pub(super) fn command_line(said: &Value) -> Option<String> {
+    match said.get("command")? {
+        Value::Array(words) => {
+            Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")).filter(|line| !line.is_empty())
+        }
+        _ => owned_text_at(said, "/command"),
+    }
 }
 
 fn id(item: &Value) -> String {

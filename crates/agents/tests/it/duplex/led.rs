@@ -223,7 +223,7 @@ fn claude_is_started_with_what_it_is_told() {
 fn claude_is_answered_by_policy_and_by_the_caller() {
     let request = |tool: &str, input: &str| {
         format!(
-            r#"{{"type":"control_request","request_id":"r","request":{{"subtype":"can_use_tool","tool_name":"{tool}","input":{input},"permission_suggestions":[{{"type":"setMode"}}]}}}}"#
+            r#"{{"type":"control_request","request_id":"r","request":{{"subtype":"can_use_tool","tool_name":"{tool}","input":{input},"permission_suggestions":[{{"type":"addRules","behavior":"allow","rules":[{{"toolName":"Bash"}}],"destination":"localSettings"}},{{"type":"replaceRules","destination":"userSettings"}}]}}}}"#
         )
     };
     let chosen =
@@ -240,12 +240,18 @@ fn claude_is_answered_by_policy_and_by_the_caller() {
             Approve::Ask,
             &bash,
             vec![chosen("allow_always", None)],
-            r#"{"behavior":"allow","updatedInput":{"command":"ls"},"updatedPermissions":[{"type":"setMode"}]}"#,
+            r#"{"behavior":"allow","updatedInput":{"command":"ls"},"updatedPermissions":[{"behavior":"allow","destination":"session","rules":[{"toolName":"Bash"}],"type":"addRules"}]}"#,
         ),
         (Approve::Ask, &bash, vec![chosen("reject", Some("not now"))], r#"{"behavior":"deny","message":"not now"}"#),
         (Approve::Ask, &bash, vec![Reply::Nobody], r#"{"behavior":"deny","message":"nobody answered"}"#),
         (
             Approve::All,
+            &ask,
+            vec![],
+            r#"{"behavior":"deny","message":"Nobody can answer questions here. Decide by yourself, and say in your answer what you assumed."}"#,
+        ),
+        (
+            Approve::Ask,
             &ask,
             vec![chosen("red", None), Reply::Said("large".into())],
             r#"{"behavior":"allow","updatedInput":{"answers":{"Colour?":"red","Size?":"large"},"questions":[{"options":[{"label":"red"}],"question":"Colour?"},{"question":"Size?"}]}}"#,
