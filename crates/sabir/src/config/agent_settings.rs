@@ -102,9 +102,13 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
     agent("args", "", "More arguments, behind those that the mode needs.", |agent, raw| {
         put(&mut agent.program.arguments, arguments(raw)?)
     }),
-    agent("model", "", "The model to use, in the words of the program.", |agent, raw| {
-        put(&mut agent.program.model, optional_text(raw)?)
-    }),
+    agent(
+        "model",
+        "",
+        "The model to use, in the words of the program. Where an ACP program does not offer it or does not let it be \
+         chosen, the task fails with that reason before anything is sent to a model.",
+        |agent, raw| put(&mut agent.program.model, optional_text(raw)?),
+    ),
     agent("instructions", "", "What is added to the program's own instructions.", |agent, raw| {
         put(&mut agent.program.instructions, optional_text(raw)?)
     }),
