@@ -66,6 +66,7 @@ impl Run {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct OpenArtifact {
     id: ArtifactId,
+    name: Option<String>,
     /// No last chunk has been seen yet.
     is_open: bool,
 }
@@ -225,7 +226,7 @@ impl Task {
         let state = self.status.state;
         let mut standing = Standing { state, seq: self.seq, question, ..Standing::new(self.id.clone()) };
         for artifact in &self.artifacts {
-            standing.know(&artifact.id, true);
+            standing.know(artifact, true);
         }
         for index in &self.open {
             if let Some(artifact) = standing.artifacts.get_mut(*index as usize) {
@@ -257,9 +258,9 @@ impl Standing {
         Self { state: State::Working, seq, ..Self::new(task) }
     }
 
-    fn know(&mut self, id: &ArtifactId, is_whole: bool) {
-        self.places.insert(id.clone(), self.artifacts.len() as u32);
-        self.artifacts.push(OpenArtifact { id: id.clone(), is_open: !is_whole });
+    fn know(&mut self, artifact: &Artifact, is_whole: bool) {
+        self.places.insert(artifact.id.clone(), self.artifacts.len() as u32);
+        self.artifacts.push(OpenArtifact { id: artifact.id.clone(), name: artifact.name.clone(), is_open: !is_whole });
     }
 
     /// Keeps up with an event, as `apply` does for the whole task.
@@ -273,8 +274,13 @@ impl Standing {
                 self.question = change.status.message.clone().filter(|_| is_parked);
             }
             Event::Artifact(chunk) => match self.artifacts.get_mut(chunk.index as usize) {
-                Some(known) => known.is_open = !chunk.last,
-                None => self.know(&chunk.artifact.id, chunk.last),
+                Some(known) => {
+                    known.is_open = !chunk.last;
+                    if chunk.artifact.name.is_some() {
+                        known.name.clone_from(&chunk.artifact.name);
+                    }
+                }
+                None => self.know(&chunk.artifact, chunk.last),
             },
         }
     }
@@ -321,7 +327,9 @@ impl Standing {
             .enumerate()
             .filter(|(_, artifact)| artifact.is_open)
             .map(|(index, artifact)| {
-                let artifact = Arc::new(Artifact::new(artifact.id.clone(), vec![Part::text("")]));
+                let mut closing = Artifact::new(artifact.id.clone(), vec![Part::text("")]);
+                closing.name.clone_from(&artifact.name);
+                let artifact = Arc::new(closing);
                 Event::Artifact(Chunk { index: index as u32, artifact, append: true, last: true, metadata: None })
             })
             .collect();

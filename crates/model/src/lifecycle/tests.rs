@@ -26,7 +26,7 @@ fn standing(state: State, run: Run, open: Option<&str>) -> Standing {
     let question = (run == Run::Parked).then(|| message("which?"));
     let mut standing = Standing { state, seq: 7, question, ..Standing::new(TaskId::parse("t1").unwrap()) };
     if let Some(id) = open {
-        standing.know(&ArtifactId::parse(id).unwrap(), false);
+        standing.know(&Artifact::new(ArtifactId::parse(id).unwrap(), Vec::new()), false);
     }
     standing
 }
@@ -232,6 +232,19 @@ fn who_takes_up_a_task_closes_what_was_left_open() {
     assert_eq!(say(decide(&stored.standing(), end, now())), "+artifact 0 a., Failed \"interrupted\".");
     let cancel = Command::Cancel { unread: Vec::new() };
     assert_eq!(say(decide(&stored.standing(), cancel, now())), "+artifact 0 a., Canceled.");
+}
+
+/// Clients that show chunks by their artifact's name would lose the last one.
+#[test]
+fn the_chunk_that_closes_an_artifact_has_its_name() {
+    let mut artifact = Artifact::new(ArtifactId::parse("a").unwrap(), vec![Part::text("one")]);
+    artifact.name = Some("answer".into());
+    let named = Command::Make { artifact: Arc::new(artifact), append: false, last: false, metadata: None };
+    let task = live(vec![Command::Begin { input: Vec::new() }, named, chunk("two", true, false)]);
+    let end = Command::Finish { outcome: Outcome::Completed(None), usage: None, unread: Vec::new() };
+    let events = decide(&task.standing(), end, now());
+    let Some(Event::Artifact(closing)) = events.first() else { panic!("{events:?}") };
+    assert_eq!((closing.artifact.name.as_deref(), closing.last), (Some("answer"), true));
 }
 
 #[test]
