@@ -1,11 +1,25 @@
 //! What the card of a program says, unless the configuration says otherwise.
+//!
+//! A coding program is known by its kind. Of a `command` or `generic` program nothing is known but how it is called, so
+//! its card says no more than that.
+
+use std::path::Path;
 
 use sabir_engine::{About, Inputs, Streaming};
 use sabir_model::{Skill, cost_extension, tool_call_extension};
 
 use crate::program::settings::Kind;
 
-pub fn about(kind: Kind) -> About {
+/// The card of a program. `command` is how it is called, where the configuration says so.
+pub fn about(kind: Kind, command: &[String]) -> About {
+    match kind {
+        Kind::Generic | Kind::Command => any_program(kind, called(command)),
+        _ => coding_program(kind),
+    }
+}
+
+/// The card of a coding program.
+pub fn coding_program(kind: Kind) -> About {
     let name = kind.known().name;
     About {
         name: format!("Sabir ({name})"),
@@ -16,14 +30,67 @@ pub fn about(kind: Kind) -> About {
         skills: vec![code_task()],
         input_modes: words(&["text/plain"]),
         output_modes: words(&["text/plain", "application/json"]),
-        extensions: match kind {
-            // All that such a program says is text.
-            Kind::Command => Vec::new(),
-            _ => vec![cost_extension(), tool_call_extension()],
-        },
+        extensions: vec![cost_extension(), tool_call_extension()],
         takes: Inputs::Listed,
         streaming: Streaming::Offered,
     }
+}
+
+fn any_program(kind: Kind, name: String) -> About {
+    let does = match kind {
+        Kind::Command => "Gives each message to the program NAME and answers with what it prints",
+        _ => "Gives each message to the program NAME and tells what it reports",
+    };
+    let does = does.replace("NAME", &name);
+    let (output_modes, extensions) = match kind {
+        // All that such a program says is text.
+        Kind::Command => (words(&["text/plain"]), Vec::new()),
+        _ => (words(&["text/plain", "application/json"]), vec![cost_extension(), tool_call_extension()]),
+    };
+    let skill = Skill {
+        id: name.clone(),
+        name: name.clone(),
+        description: does.clone(),
+        tags: vec![name.clone()],
+        input_modes: taken(),
+        output_modes: output_modes.clone(),
+        ..Skill::default()
+    };
+    About {
+        name,
+        description: does,
+        version: env!("CARGO_PKG_VERSION").into(),
+        skills: vec![skill],
+        input_modes: words(&["text/plain"]),
+        output_modes,
+        extensions,
+        takes: Inputs::Listed,
+        streaming: Streaming::Offered,
+    }
+}
+
+/// Programs that run the file behind them.
+const INTERPRETERS: [&str; 10] = ["sh", "bash", "zsh", "env", "node", "npx", "uv", "uvx", "ruby", "perl"];
+
+/// What people call the program: its file's name, or that of the script that it runs.
+fn called(command: &[String]) -> String {
+    let name = |word: &String| Path::new(word).file_name().map(|name| name.to_string_lossy().into_owned());
+    let is_interpreter = |name: &str| INTERPRETERS.contains(&name) || name.starts_with("python");
+    let mut called = "program".to_owned();
+    for word in command {
+        match word.as_str() {
+            // The script itself is in the next word, and not for everybody.
+            "-c" | "-e" => break,
+            flag if flag.starts_with('-') => {}
+            _ => {
+                called = name(word).unwrap_or(called);
+                if !is_interpreter(&called) {
+                    break;
+                }
+            }
+        }
+    }
+    called
 }
 
 fn code_task() -> Skill {
@@ -37,12 +104,16 @@ fn code_task() -> Skill {
             "Add unit tests for src/utils/date.ts",
             "Explain how the rate limiter works",
         ]),
-        // Data goes into the prompt, and files of any type go into the workspace. A client that looks for its own type
-        // word by word finds the usual two.
-        input_modes: words(&["text/plain", "application/json", "*/*"]),
+        input_modes: taken(),
         output_modes: words(&["text/plain", "application/json"]),
         security: Vec::new(),
     }
+}
+
+/// Data goes into the prompt, and files of any type go into the workspace. A client that looks for its own type word by
+/// word finds the usual two.
+fn taken() -> Vec<String> {
+    words(&["text/plain", "application/json", "*/*"])
 }
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -55,9 +126,9 @@ mod tests {
     use crate::kinds::KNOWN;
 
     #[test]
-    fn the_card_of_a_program_names_its_kind_and_has_one_skill() {
-        for known in &KNOWN {
-            let about = about(known.kind);
+    fn the_card_of_a_coding_program_names_its_kind_and_has_one_skill() {
+        for known in KNOWN.iter().filter(|known| !matches!(known.kind, Kind::Generic | Kind::Command)) {
+            let about = about(known.kind, &[]);
             assert_eq!(about.name, format!("Sabir ({})", known.name));
             assert!(about.description.contains(known.name), "{}", about.description);
             assert_eq!(about.input_modes, ["text/plain"]);
@@ -71,8 +142,32 @@ mod tests {
     }
 
     #[test]
+    fn any_other_program_is_called_by_its_name() {
+        for (command, expected) in [
+            (&["/opt/bin/summarise", "--short"][..], "summarise"),
+            (&["summarise"], "summarise"),
+            (&["python3", "-u", "agents/weather.py"], "weather.py"),
+            (&["/usr/bin/env", "python3", "weather.py"], "weather.py"),
+            (&["sh", "-c", "curl -H token"], "sh"),
+            (&["bash"], "bash"),
+            (&[], "program"),
+        ] {
+            let command = words(command);
+            for kind in [Kind::Generic, Kind::Command] {
+                let about = about(kind, &command);
+                assert_eq!(about.name, expected);
+                let text = format!("{about:?}");
+                assert!(about.description.contains(expected) && !text.contains("oding"), "{text}");
+                assert_eq!(about.skills.iter().map(|skill| skill.name.as_str()).collect::<Vec<_>>(), [expected]);
+                assert_eq!(about.skills[0].examples, Vec::<String>::new());
+            }
+        }
+    }
+
+    #[test]
     fn programs_that_speak_only_text_declare_no_extension() {
-        assert_eq!(about(Kind::Command).extensions.len(), 0);
-        assert_eq!(about(Kind::Cursor).extensions.len(), 2);
+        assert_eq!(about(Kind::Command, &[]).extensions.len(), 0);
+        assert_eq!(about(Kind::Generic, &[]).extensions.len(), 2);
+        assert_eq!(about(Kind::Cursor, &[]).extensions.len(), 2);
     }
 }

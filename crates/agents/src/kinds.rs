@@ -252,7 +252,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::program::settings::Isolation;
+    use crate::program::settings::{Isolation, PromptBy};
     use crate::protocol::Approve;
 
     fn settings(name: &str, mode: Mode, command: &[&str]) -> Settings {
@@ -272,6 +272,9 @@ mod tests {
             environment: Vec::new(),
             pass: Vec::new(),
             approval_pattern: None,
+            tell_stderr: false,
+            keep_files: false,
+            prompt_by: PromptBy::default(),
             approval_response: "y".to_owned(),
             max_line: 1,
             max_output: 1,

@@ -20,7 +20,7 @@ pub mod routing;
 pub mod update;
 pub mod vocabulary;
 
-pub use about::about;
+pub use about::{about, coding_program};
 pub use conformance::ConformanceAgent;
 pub use demo::DemoAgent;
 pub use program::ProgramAgent;

@@ -32,6 +32,8 @@ pub enum Update {
     Spent(Spent),
     /// It touched a file that its caller may want to have.
     File(String),
+    /// A line that means nothing in the words which the program should use.
+    NotUnderstood(String),
     /// The session that was to be gone on with is not there any more.
     SessionGone,
     /// The turn is over and went well.

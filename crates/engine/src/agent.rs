@@ -1,5 +1,6 @@
 //! What the engine needs of an agent, and what it knows of one that it hosts.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,13 +53,28 @@ pub enum Admission {
     Reply(Vec<Part>),
 }
 
-/// An agent that could not do its turn. The text is for the caller.
+/// Why an agent could not do its turn.
+///
+/// `?` makes an `Internal` of any error, and of a text, so an agent tells its caller only what it chooses to tell:
+/// `return Err(AgentError::told("no such document"))`.
 #[derive(Debug)]
-pub struct AgentError(pub String);
+pub enum AgentError {
+    /// For the caller, word for word.
+    Told(String),
+    /// For the log. The caller is told only that the agent failed.
+    Internal(Box<dyn Error + Send + Sync>),
+}
 
-impl<E: std::fmt::Display> From<E> for AgentError {
+impl AgentError {
+    /// An error whose text the caller reads.
+    pub fn told(text: impl Into<String>) -> Self {
+        AgentError::Told(text.into())
+    }
+}
+
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for AgentError {
     fn from(error: E) -> Self {
-        Self(error.to_string())
+        AgentError::Internal(error.into())
     }
 }
 

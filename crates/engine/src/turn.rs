@@ -10,7 +10,7 @@ use sabir_model::{
     AgentId, Artifact, ArtifactId, ContextId, Cost, Json, Message, Owner, Part, Required, State, Task, TaskId,
     ToolCall, Usage,
 };
-use sabir_store::Store;
+use sabir_store::{Store, TaskNo};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -27,6 +27,7 @@ pub struct Turn {
     pub(crate) opening: Arc<Message>,
     pub(crate) answers_lost_run: bool,
     pub(crate) task: TaskId,
+    pub(crate) no: Option<TaskNo>,
     pub(crate) context: ContextId,
     pub(crate) owner: Owner,
     pub(crate) agent: AgentId,
@@ -55,6 +56,8 @@ pub(crate) enum AgentUpdate {
     Remember(Option<String>),
     /// The agent has to wait for so long before it can go on.
     Wait(Duration),
+    /// Who wants to know when nobody works on the task any more, and whether it is over then.
+    WatchEnd(oneshot::Sender<bool>),
 }
 
 /// A question to the caller.
@@ -128,7 +131,7 @@ impl AgentUpdate {
             AgentUpdate::Artifact(update) => artifact_weight(&update.artifact) + json(&update.metadata),
             AgentUpdate::Ask(ask) => parts_weight(&ask.parts),
             AgentUpdate::Usage(_) => 0,
-            AgentUpdate::LastWord(_) | AgentUpdate::Wait(_) => 0,
+            AgentUpdate::LastWord(_) | AgentUpdate::Wait(_) | AgentUpdate::WatchEnd(_) => 0,
             AgentUpdate::Remember(memory) => memory.as_ref().map_or(0, String::len),
         }
     }
@@ -142,6 +145,26 @@ impl Turn {
 
     pub fn task(&self) -> &TaskId {
         &self.task
+    }
+
+    /// The number of the task in this server's store, for names of files: ids repeat across callers and agents. `None` in
+    /// agents that start before their message is stored.
+    pub fn number(&self) -> Option<u64> {
+        self.no.map(|TaskNo(number)| number)
+    }
+
+    /// Whether the task of this number is over, or not there any more.
+    pub async fn is_over(&self, number: u64) -> Result<bool, AgentError> {
+        let task = self.store.load(TaskNo(number)).await?;
+        Ok(task.is_none_or(|task| task.status.state.is_terminal()))
+    }
+
+    /// A future that may outlive the turn. It resolves when nobody works on the task any more, and says whether the task is
+    /// over; it may as well wait for a caller.
+    pub async fn task_end(&self) -> impl Future<Output = bool> + Send + 'static + use<> {
+        let (end, ended) = oneshot::channel();
+        self.updates.send(AgentUpdate::WatchEnd(end)).await;
+        async { ended.await.unwrap_or(false) }
     }
 
     pub fn agent(&self) -> &AgentId {
@@ -218,7 +241,7 @@ impl Turn {
     pub async fn ask(&self, required: Required, parts: Vec<Part>) -> Result<Arc<Message>, AgentError> {
         let (answer, answered) = oneshot::channel();
         self.updates.send(AgentUpdate::Ask(Box::new(Ask { required, parts, answer }))).await;
-        answered.await.map_err(|_| AgentError("the turn was stopped before it was answered".into()))
+        answered.await.map_err(|_| AgentError::told("the turn was stopped before it was answered"))
     }
 
     /// Says how the turn ends. The agent tidies up from now on: neither a time limit nor a stop changes this outcome.

@@ -62,7 +62,11 @@ fn make(agent: &config::Agent, config: &Config, surroundings: &Surroundings) -> 
         AgentKind::Conformance => Arc::new(ConformanceAgent::new(surroundings.streaming_timeout)),
         AgentKind::Program(kind) => {
             let settings = program_settings(&agent.program, kind, &surroundings.machine);
-            Arc::new(ProgramAgent::new(&agent.id, settings, sabir_agents::about(kind), surroundings.host.clone()))
+            let about = match agent.card {
+                config::AgentCard::OfProgram => sabir_agents::about(kind, &agent.program.command),
+                config::AgentCard::OfCodingProgram => sabir_agents::coding_program(kind),
+            };
+            Arc::new(ProgramAgent::new(&agent.id, settings, about, surroundings.host.clone()))
         }
     })
 }
@@ -113,6 +117,9 @@ fn program_settings(program: &config::Program, kind: Kind, machine: &Machine) ->
         approval_timeout: program.approval_timeout,
         environment: program.environment.clone(),
         pass: own.chain(program.pass_environment.iter().cloned()).collect(),
+        tell_stderr: program.tell_stderr.unwrap_or(false),
+        keep_files: program.keep_files,
+        prompt_by: program.prompt_by,
         approval_pattern: program.approval_pattern.clone(),
         approval_response: program.approval_response.clone(),
         max_line: LONGEST_LINE.min(program.max_output),

@@ -25,7 +25,7 @@ use sabir_agents::process;
 use sabir_agents::program::Host;
 
 use cli::{Cli, Command, Options};
-use config::{Audience, Loaded, Problems};
+use config::{Audience, Config, Loaded, Problems, StoreUrl};
 use descriptors::Descriptors;
 use hosting::Surroundings;
 use machine::Machine;
@@ -60,7 +60,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             let loaded = load(&options)?;
             loaded.refuse_open_door()?;
             let descriptors = descriptors::raise();
-            let surroundings = surroundings(descriptors)?;
+            let surroundings = surroundings(descriptors, &loaded.config)?;
             loaded.refuse_what_is_missing(&surroundings.machine)?;
             let style = LogStyle::choose(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref());
             serve::run(loaded.config, surroundings, style)
@@ -90,22 +90,26 @@ fn load(options: &Options) -> Result<Loaded, Problems> {
     Ok(loaded)
 }
 
-fn surroundings(descriptors: Descriptors) -> anyhow::Result<Surroundings> {
+fn surroundings(descriptors: Descriptors, config: &Config) -> anyhow::Result<Surroundings> {
     let seconds = std::env::var("TCK_STREAMING_TIMEOUT").ok().and_then(|text| text.parse().ok());
     let streaming_timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let streaming_timeout = streaming_timeout.unwrap_or(Duration::from_secs(2));
-    let host = host(descriptors.given)?;
+    let host = host(descriptors.given, &config.store.url)?;
     Ok(Surroundings { streaming_timeout, machine: machine()?, host, descriptors })
 }
 
-fn host(open_files: Option<u64>) -> anyhow::Result<Host> {
+fn host(open_files: Option<u64>, store: &StoreUrl) -> anyhow::Result<Host> {
     // The running program, also when its file has been replaced since.
     let running = Path::new("/proc/self/exe");
     let guard = match running.exists() {
         true => running.to_owned(),
         false => std::env::current_exe().context("cannot tell where sabir itself is")?,
     };
-    Ok(Host { guard, variables: std::env::vars_os().collect(), open_files })
+    let database = match store {
+        StoreUrl::Sqlite(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+        StoreUrl::Memory => None,
+    };
+    Ok(Host { guard, variables: std::env::vars_os().collect(), open_files, database })
 }
 
 fn machine() -> anyhow::Result<Machine> {

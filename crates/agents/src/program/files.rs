@@ -1,17 +1,13 @@
 //! Files of a message, put where the program can read them, and data in its prompt.
 
-use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io;
 use std::iter;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sabir_model::{Content, Message};
 
-use super::folder_name::folder_name;
+use super::uploads::Uploads;
 use crate::duplex::Attachment;
-
-/// The folder in the workspace that holds what callers sent. It hides itself from git.
-const INBOX: &str = ".sabir";
 
 /// A message, as a program can take it.
 pub(super) struct Taken {
@@ -21,14 +17,14 @@ pub(super) struct Taken {
 }
 
 /// Writes the message's files into the workspace and names them in the text.
-pub(super) fn take_in(message: &Message, folder: &Path, task: &str) -> Result<Taken, String> {
+pub(super) fn take_in(message: &Message, folder: &Path, uploads: &mut Uploads) -> io::Result<Taken> {
     let (mut text, mut notes, mut files) = (Vec::new(), Vec::new(), Vec::new());
     for part in &message.parts {
         match &part.content {
             Content::Text(words) => text.push(words.as_str()),
             Content::Bytes(bytes) => {
                 let name = own_name(file_name(part.filename.as_deref(), files.len()), &files);
-                let path = put(folder, task, &name, &bytes.decode())?;
+                let path = uploads.put(&name, &bytes.decode())?;
                 notes.push(format!("- {}", path.strip_prefix(folder).unwrap_or(&path).display()));
                 let is_image = part.media_type.as_ref().is_some_and(|media_type| media_type.starts_with("image/"));
                 let bytes = is_image.then(|| bytes.decode());
@@ -44,45 +40,6 @@ pub(super) fn take_in(message: &Message, folder: &Path, task: &str) -> Result<Ta
         text.push_str(&notes.join("\n"));
     }
     Ok(Taken { text, files })
-}
-
-fn put(folder: &Path, task: &str, name: &str, bytes: &[u8]) -> Result<PathBuf, String> {
-    let inbox = folder.join(INBOX);
-    let place = inbox.join(folder_name(task));
-    let file = place.join(name);
-    let written = own_folder(&inbox)
-        .and_then(|()| hide_from_git(&inbox))
-        .and_then(|()| own_folder(&place))
-        .and_then(|()| write_anew(&file, bytes));
-    written.map_err(|error| format!("a file of the message cannot be put into the workspace: {error}"))?;
-    Ok(file)
-}
-
-/// A real folder: a link in its place, which a repository may bring along, would lead out of the workspace.
-fn own_folder(path: &Path) -> io::Result<()> {
-    match fs::create_dir(path) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists && fs::symlink_metadata(path)?.is_dir() => Ok(()),
-        made => made,
-    }
-}
-
-fn hide_from_git(inbox: &Path) -> io::Result<()> {
-    match write_new(&inbox.join(".gitignore"), b"*\n") {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        written => written,
-    }
-}
-
-/// In the place of an earlier file of that name, never through it.
-fn write_anew(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => write_new(path, bytes),
-    }
-}
-
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    fs::OpenOptions::new().write(true).create_new(true).open(path)?.write_all(bytes)
 }
 
 /// Two files of one name are two files.
@@ -110,6 +67,8 @@ fn file_name(said: Option<&str>, number: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use sabir_model::{Base64, Json, MessageId, Part, Role};
 
@@ -121,6 +80,14 @@ mod tests {
         let mut part = Part::from(Content::Bytes(Base64::encode(text.as_bytes())));
         part.filename = name.map(str::to_owned);
         part
+    }
+
+    fn take(folder: &Path, parts: Vec<Part>) -> Taken {
+        take_in(&message(parts), folder, &mut Uploads::new(folder, None, 1)).unwrap()
+    }
+
+    fn texts(taken: &Taken) -> Vec<String> {
+        taken.files.iter().map(|file| fs::read_to_string(&file.path).unwrap()).collect()
     }
 
     #[test]
@@ -138,12 +105,13 @@ mod tests {
             data,
             link,
         ];
-        let taken = take_in(&message(parts), folder.path(), "task-1").unwrap();
-        let expected = "look\nhere\n\nAttached:\n- .sabir/task-1/passwd\n- .sabir/task-1/2-passwd\n- .sabir/task-1/file-3\n\
-            - .sabir/task-1/file-4\n```json\n{\"a\":1}\n```\n- https://example.com/x";
-        assert_eq!(taken.text, expected);
-        let read: Vec<String> = taken.files.iter().map(|file| fs::read_to_string(&file.path).unwrap()).collect();
-        assert_eq!(read, ["one", "two", "three", "four"]);
+        let taken = take(folder.path(), parts);
+        let place = taken.files[0].path.parent().unwrap().strip_prefix(folder.path()).unwrap().display().to_string();
+        assert!(place.starts_with(".sabir/"), "{place}");
+        let expected = "look\nhere\n\nAttached:\n- PLACE/passwd\n- PLACE/2-passwd\n- PLACE/file-3\n\
+            - PLACE/file-4\n```json\n{\"a\":1}\n```\n- https://example.com/x";
+        assert_eq!(taken.text, expected.replace("PLACE", &place));
+        assert_eq!(texts(&taken), ["one", "two", "three", "four"]);
         assert!(taken.files.iter().all(|file| file.path.starts_with(folder.path())));
         assert_eq!(fs::read_to_string(folder.path().join(".sabir/.gitignore")).unwrap(), "*\n");
     }
@@ -151,7 +119,7 @@ mod tests {
     #[test]
     fn words_alone_leave_no_trace() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(take_in(&message(vec![Part::text("hi")]), folder.path(), "t").unwrap().text, "hi");
+        assert_eq!(take(folder.path(), vec![Part::text("hi")]).text, "hi");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
@@ -160,32 +128,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let wide = "\u{1f600}".repeat(120);
         let parts =
-            vec![file(Some("a"), "one"), file(Some("3-a"), "two"), file(Some("a"), "three"), file(Some(&wide), "4")];
-        // A caller may choose the id of a task.
-        let taken = take_in(&message(parts), folder.path(), ".gitignore").unwrap();
-        let read: Vec<String> = taken.files.iter().map(|file| fs::read_to_string(&file.path).unwrap()).collect();
-        assert_eq!(read, ["one", "two", "three", "4"]);
-        assert!(fs::metadata(folder.path().join(".sabir/.gitignore")).unwrap().is_file());
-        let again = take_in(&message(vec![file(Some("a"), "new")]), folder.path(), ".gitignore").unwrap();
-        assert_eq!(fs::read_to_string(&again.files[0].path).unwrap(), "new");
-    }
-
-    #[test]
-    fn links_do_not_lead_out_of_the_workspace() {
-        let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let link = |to: &Path, at: &str| std::os::unix::fs::symlink(to, folder.path().join(at)).unwrap();
-        let take = || take_in(&message(vec![file(Some("a"), "text")]), folder.path(), "t");
-        link(outside.path(), ".sabir");
-        assert!(take().is_err());
-        fs::remove_file(folder.path().join(".sabir")).unwrap();
-        fs::create_dir(folder.path().join(".sabir")).unwrap();
-        link(outside.path(), ".sabir/t");
-        assert!(take().is_err());
-        fs::remove_file(folder.path().join(".sabir/t")).unwrap();
-        fs::create_dir(folder.path().join(".sabir/t")).unwrap();
-        link(&outside.path().join("made"), ".sabir/t/a");
-        take().unwrap();
-        assert_eq!(fs::read_to_string(folder.path().join(".sabir/t/a")).unwrap(), "text");
-        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+            || vec![file(Some("a"), "one"), file(Some("3-a"), "two"), file(Some("a"), "three"), file(Some(&wide), "4")];
+        // Two turns of one task, or two tasks: each has a folder of its own.
+        for _ in 0..2 {
+            assert_eq!(texts(&take(folder.path(), parts())), ["one", "two", "three", "4"]);
+        }
+        assert_eq!(fs::read_dir(folder.path().join(".sabir")).unwrap().count(), 3);
     }
 }

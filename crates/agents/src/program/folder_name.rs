@@ -7,10 +7,12 @@ pub(super) fn folder_name(id: &str) -> String {
         return id.to_owned();
     }
     let start: String = id.chars().filter(|letter| is_plain(*letter)).take(40).collect();
-    let number = id
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("{start}-{number:016x}")
+    format!("{start}-{:016x}", fingerprint(id.as_bytes()))
+}
+
+/// A number that stands for a name (FNV-1a).
+pub(super) fn fingerprint(name: &[u8]) -> u64 {
+    name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

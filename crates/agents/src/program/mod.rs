@@ -7,12 +7,15 @@ mod approval;
 mod files;
 mod folder_name;
 mod memory;
+mod notes;
 mod produced;
 mod run;
+mod secrets;
 pub mod settings;
 mod talk;
 mod telling;
 mod turn;
+mod uploads;
 mod workspace;
 mod worktree;
 
@@ -25,7 +28,7 @@ use sabir_engine::{About, Agent, AgentFuture, Turn};
 use crate::routing::ModelChoice;
 use memory::{Holder, Memories};
 
-pub use settings::{Isolation, Kind, Mode, Settings};
+pub use settings::{Isolation, Kind, Mode, PromptBy, Settings};
 
 pub struct ProgramAgent {
     id: String,
@@ -43,6 +46,8 @@ pub struct Host {
     pub variables: Arc<[(OsString, OsString)]>,
     /// How many files a program may open; `None`: as many as the server.
     pub open_files: Option<u64>,
+    /// The file that keeps the server's tasks, as an absolute path. `None`: they are in memory and die with the server.
+    pub database: Option<PathBuf>,
 }
 
 impl ProgramAgent {

@@ -10,6 +10,7 @@ use sabir_model::{Part, Required};
 
 use super::approval;
 use super::memory::{Holder, Memories, Memory};
+use super::secrets::Secrets;
 use super::settings::Settings;
 use super::telling::{Teller, Told};
 use crate::kinds::AtEnd;
@@ -42,6 +43,7 @@ pub(super) struct Run<'t> {
     pub child: Child,
     pub teller: Teller<'t>,
     pub memories: Memories,
+    pub secrets: Secrets,
     pub has_spoken: bool,
 }
 
@@ -58,7 +60,18 @@ impl<'t> Run<'t> {
             let _ = tokio::time::timeout(time_to_end(at_end), self.quiet_end()).await;
         }
         self.child.stop().await;
+        if let Ok(Outcome::Failed(parts)) = &outcome {
+            self.log_failure(parts);
+        }
         outcome
+    }
+
+    /// The log has what the program wrote to its standard error, whatever its caller is told.
+    fn log_failure(&self, parts: &[Part]) {
+        let reason: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
+        let stderr = self.secrets.mask(&self.child.complaint());
+        let (task, agent) = (self.turn.task(), self.turn.agent());
+        tracing::warn!(%task, %agent, reason = reason.join("\n"), stderr, "a program failed");
     }
 
     async fn until_told(&mut self) -> Result<Outcome, AgentError> {
@@ -82,8 +95,8 @@ impl<'t> Run<'t> {
                         self.remember(&update).await;
                         match self.teller.tell(update).await {
                             Told::Heard => {}
-                            Told::Done => return Ok(Outcome::Completed(Vec::new())),
-                            Told::Failed(reason) => return Ok(failed(reason)),
+                            Told::Done => return Ok(self.completed()),
+                            Told::Failed(reason) => return Ok(failed(self.secrets.mask(&reason))),
                             Told::Interrupted => return Ok(failed("the program stopped before it was done".into())),
                         }
                     }
@@ -250,8 +263,8 @@ impl<'t> Run<'t> {
         };
         match self.protocol.ended(&exit) {
             Some(update) => match self.teller.tell(update).await {
-                Told::Done => Ok(Outcome::Completed(Vec::new())),
-                Told::Failed(reason) => Ok(failed(reason)),
+                Told::Done => Ok(self.completed()),
+                Told::Failed(reason) => Ok(failed(self.secrets.mask(&reason))),
                 Told::Heard | Told::Interrupted => Ok(failed(self.reason(exit))),
             },
             None if exit != Exit::Code(0) && !self.has_spoken && self.has_session() => {
@@ -267,15 +280,25 @@ impl<'t> Run<'t> {
         self.memories.of(self.holder).is_some()
     }
 
-    fn reason(&self, exit: Exit) -> String {
+    fn reason(&mut self, exit: Exit) -> String {
         let how = match exit {
             Exit::Code(0) => "the program ended without saying that it was done".to_owned(),
             Exit::Code(code) => format!("the program ended with exit code {code}"),
             Exit::Signal(signal) => format!("the program was ended by signal {signal}"),
         };
-        match self.child.complaint() {
+        let how = self.teller.with_notes(how);
+        match self.secrets.mask(&self.child.complaint()) {
             complaint if complaint.is_empty() => how,
-            complaint => format!("{how}: {complaint}"),
+            complaint if self.settings.tell_stderr => format!("{how}: {complaint}"),
+            _ => format!("{how}; the server's log says more"),
+        }
+    }
+
+    /// A caller who got nothing is told so: silence would look like a lost answer.
+    fn completed(&self) -> Outcome {
+        match self.teller.has_answered() {
+            true => Outcome::Completed(Vec::new()),
+            false => Outcome::Completed(vec![Part::text("The program ended without an answer")]),
         }
     }
 }

@@ -58,6 +58,11 @@ pub struct Settings {
     pub environment: Vec<(String, String)>,
     /// Names of variables that are passed on, beside those that every program needs. `PREFIX_*` passes on many.
     pub pass: Vec<String>,
+    /// Whether callers are told the end of a failed program's standard error. The log has it always.
+    pub tell_stderr: bool,
+    /// Whether the files of a message stay in the workspace when its task is over.
+    pub keep_files: bool,
+    pub prompt_by: PromptBy,
     /// Lines that ask for leave, in programs that ask in plain text.
     pub approval_pattern: Option<String>,
     /// What such a program reads for yes.
@@ -68,6 +73,16 @@ pub struct Settings {
     pub max_output: u64,
     /// How long it may take to end after SIGTERM.
     pub stop_grace: Duration,
+}
+
+/// How a `generic` program gets the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PromptBy {
+    /// As its last argument, which other users of the machine can see.
+    #[default]
+    Argument,
+    /// On its standard input.
+    Stdin,
 }
 
 /// Whether tasks share the workspace.

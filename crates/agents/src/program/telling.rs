@@ -8,7 +8,8 @@ use sabir_model::{Artifact, ArtifactId, Content, Json, Part, ToolCall, ToolPhase
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::produced;
+use super::notes::{self, Notes};
+use super::produced::Collection;
 use crate::update::{Spent, Update};
 
 /// While a program only thinks, its callers hear of it so often.
@@ -37,9 +38,11 @@ pub(super) struct Teller<'t> {
     spent: Option<Spent>,
     is_introduced: bool,
     sign: Instant,
-    folder: PathBuf,
     /// Files that the program told of, to be handed over as they are at the end.
-    files: Vec<String>,
+    files: Collection,
+    /// What did not reach the caller, for the end of the turn.
+    notes: Notes,
+    has_result: bool,
 }
 
 impl<'t> Teller<'t> {
@@ -53,9 +56,15 @@ impl<'t> Teller<'t> {
             spent: None,
             is_introduced: false,
             sign: Instant::now(),
-            folder,
-            files: Vec::new(),
+            files: Collection::new(folder),
+            notes: Notes::default(),
+            has_result: false,
         }
+    }
+
+    /// Whether the caller got anything from the program: words, a summary or a file.
+    pub fn has_answered(&self) -> bool {
+        self.answer.is_some() || self.has_result
     }
 
     pub async fn tell(&mut self, update: Update) -> Told {
@@ -67,7 +76,8 @@ impl<'t> Teller<'t> {
             Update::ToolResult { id, name, output, is_error } => self.end_tool(id, name, output, is_error).await,
             Update::Progress(text) => self.turn.progress(text).await,
             Update::Spent(spent) => self.count(spent).await,
-            Update::File(path) => self.files.push(path),
+            Update::File(path) => self.files.add(path),
+            Update::NotUnderstood(line) => self.not_understood(&line).await,
             Update::SessionGone => {
                 self.turn.progress("The earlier session is gone; the next message begins a new one").await
             }
@@ -76,10 +86,15 @@ impl<'t> Teller<'t> {
                 self.result(summary).await;
                 return Told::Done;
             }
-            Update::Failed(reason) => return Told::Failed(reason),
+            Update::Failed(reason) => return Told::Failed(self.notes.behind(reason)),
             Update::Interrupted => return Told::Interrupted,
         }
         Told::Heard
+    }
+
+    /// The reason of a failure, and what was noted before it.
+    pub fn with_notes(&mut self, reason: String) -> String {
+        self.notes.behind(reason)
     }
 
     async fn introduce(&mut self, session: Option<String>, model: Option<String>) {
@@ -106,7 +121,7 @@ impl<'t> Teller<'t> {
         self.last = text.chars().last().or(self.last);
         let text = if breaks { format!("\n\n{text}") } else { text };
         let mut artifact = Artifact::new(id, vec![Part::text(text)]);
-        artifact.name = is_new.then(|| ANSWER.into());
+        artifact.name = Some(ANSWER.into());
         self.turn.artifact_update(ArtifactUpdate { artifact, append: !is_new, last: false, metadata: None }).await;
     }
 
@@ -144,14 +159,29 @@ impl<'t> Teller<'t> {
         self.spent = Some(spent);
     }
 
+    /// The line is named in the task, so that whoever wrote the program sees what is wrong with it.
+    async fn not_understood(&mut self, line: &str) {
+        let (task, agent, line) = (self.turn.task(), self.turn.agent(), notes::cut(line));
+        match self.notes.add(format!("A line of the program is not understood: {line}")) {
+            Some(note) => {
+                tracing::warn!(%task, %agent, line, "a line of a program is not understood");
+                self.turn.progress(note).await;
+            }
+            // A program that speaks other words altogether must not fill the log.
+            None => tracing::debug!(%task, %agent, line, "a line of a program is not understood"),
+        }
+    }
+
     /// Comes before the last status: who stops reading there has it.
     async fn result(&mut self, summary: Option<String>) {
         let summary = summary.filter(|text| !text.is_empty());
+        self.has_result |= summary.is_some();
+        let notes = self.notes.take();
         let Some(spent) = &self.spent else {
-            if summary.is_none() {
+            if summary.is_none() && notes.is_empty() {
                 return;
             }
-            return self.hand_over(Outcome { summary, stats: None }, None).await;
+            return self.hand_over(Outcome { summary, stats: None, notes }, None).await;
         };
         let usage = Usage { input_tokens: spent.input_tokens, output_tokens: spent.output_tokens };
         let cost = self.turn.cost(usage);
@@ -161,7 +191,7 @@ impl<'t> Teller<'t> {
             cost_usd: spent.cost,
             duration_ms: cost.duration_ms,
         };
-        self.hand_over(Outcome { summary, stats: Some(stats) }, Some(cost)).await;
+        self.hand_over(Outcome { summary, stats: Some(stats), notes }, Some(cost)).await;
     }
 
     async fn hand_over(&self, outcome: Outcome, cost: Option<sabir_model::Cost>) {
@@ -173,15 +203,21 @@ impl<'t> Teller<'t> {
         self.turn.artifact(artifact).await;
     }
 
+    /// Each file is an artifact. What does not fit stays in the workspace and is named.
     async fn hand_over_files(&mut self) {
-        let mut paths = std::mem::take(&mut self.files);
-        paths.sort();
-        paths.dedup();
-        for path in paths {
-            if let Some((name, part)) = produced::read(&self.folder, &path) {
-                let mut artifact = Artifact::new(self.turn.new_artifact_id(), vec![part]);
-                artifact.name = Some(name);
-                self.turn.artifact(artifact).await;
+        while let Some(file) = self.files.next() {
+            match file {
+                Ok((name, part)) => {
+                    self.has_result = true;
+                    let mut artifact = Artifact::new(self.turn.new_artifact_id(), vec![part]);
+                    artifact.name = Some(name);
+                    self.turn.artifact(artifact).await;
+                }
+                Err(left_out) => {
+                    if let Some(note) = self.notes.add(left_out) {
+                        self.turn.progress(note).await;
+                    }
+                }
             }
         }
     }
@@ -208,6 +244,9 @@ struct Outcome {
     summary: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stats: Option<Stats>,
+    /// What the program did or said that did not reach the caller.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 #[derive(Serialize)]

@@ -11,9 +11,11 @@ use super::Host;
 use super::files::{self, Taken};
 use super::memory::{self, Holder, Memories};
 use super::run::Run;
+use super::secrets::Secrets;
 use super::settings::{Isolation, Settings};
 use super::talk::{Talk, talk};
 use super::telling::Teller;
+use super::uploads::{self, Uploads};
 use super::workspace;
 use super::worktree::Worktree;
 use crate::kinds::NewSession;
@@ -44,7 +46,7 @@ pub(super) async fn work(
             let opened = Worktree::open(&base, turn.agent().as_str(), turn.task().as_str()).await;
             Some(opened.map_err(|error| {
                 tracing::error!(error, task = %turn.task(), "no worktree can be made for a task");
-                AgentError("no worktree can be made for the task; the server's log says why".into())
+                AgentError::told("no worktree can be made for the task; the server's log says why")
             })?)
         }
     };
@@ -116,7 +118,7 @@ async fn in_place(
             return Ok(Outcome::Canceled(Vec::new()));
         }
     }
-    let Taken { text, files } = files::take_in(turn.message(), folder, turn.task().as_str()).map_err(AgentError)?;
+    let Taken { text, files } = take_in_files(settings, host, turn, folder).await?;
     let prompt = Prompt {
         text,
         folder: folder.clone(),
@@ -129,13 +131,15 @@ async fn in_place(
         as_root: rustix::process::geteuid().is_root(),
     };
     let Talk { command, environment: own, protocol } = talk(settings, prompt, files);
-    let (program, first) = command.split_first().ok_or_else(|| AgentError("no program is configured".into()))?;
+    let (program, first) = command.split_first().ok_or("no program is configured")?;
+    let environment = environment_of(settings, host, own);
+    let secrets = Secrets::of(&environment);
     let launch = Launch {
         guard: host.guard.clone(),
         program: program.into(),
         arguments: first.iter().map(OsString::from).collect(),
         folder: folder.clone(),
-        environment: environment_of(settings, host, own),
+        environment,
         max_line: settings.max_line,
         max_output: settings.max_output,
         stop_grace: settings.stop_grace,
@@ -146,13 +150,36 @@ async fn in_place(
         tracing::error!(%error, task = %turn.task(), "a program cannot be started");
         let name = Path::new(program).file_name().unwrap_or_default().display();
         match error.is_too_long() {
-            true => AgentError(format!("the message is longer than the program {name} can be told")),
-            false => AgentError(format!("the program {name} cannot be started; the server's log says why")),
+            true => AgentError::told(format!("the message is longer than the program {name} can be told")),
+            false => AgentError::told(format!("the program {name} cannot be started; the server's log says why")),
         }
     })?;
     let teller = Teller::new(turn, folder.clone());
-    let run = Run { holder, settings, turn, base: place.base, protocol, child, teller, memories, has_spoken: false };
+    let run =
+        Run { holder, settings, turn, base: place.base, protocol, child, teller, memories, secrets, has_spoken: false };
     run.finish().await
+}
+
+/// Writes the files of the message into the workspace, where they stay until the task is over.
+async fn take_in_files(settings: &Settings, host: &Host, turn: &Turn, folder: &Path) -> Result<Taken, AgentError> {
+    let database = host.database.as_deref();
+    uploads::sweep(folder, database, turn).await;
+    let mut uploads = match turn.number() {
+        Some(number) if !settings.keep_files => Uploads::new(folder, database, number),
+        _ => Uploads::kept(folder, turn.task().as_str()),
+    };
+    let taken = files::take_in(turn.message(), folder, &mut uploads);
+    // Also for a turn without files: an earlier one may have left some.
+    let end = turn.task_end().await;
+    tokio::spawn(async move {
+        if end.await {
+            uploads.remove();
+        }
+    });
+    taken.map_err(|error| {
+        tracing::error!(%error, task = %turn.task(), "a file of a message cannot be put into the workspace");
+        AgentError::told("a file of the message cannot be put into the workspace; the server's log says why")
+    })
 }
 
 fn environment_of(settings: &Settings, host: &Host, own: Vec<(String, String)>) -> Vec<(OsString, OsString)> {

@@ -27,6 +27,11 @@ impl Approval {
         Self { pattern: pattern.and_then(|pattern| Regex::new(pattern).ok()), yes: yes.to_owned() }
     }
 
+    /// Whether somebody has said how the program asks.
+    pub fn is_configured(&self) -> bool {
+        self.pattern.is_some()
+    }
+
     pub fn yes(&self) -> &str {
         &self.yes
     }

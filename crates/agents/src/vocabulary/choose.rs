@@ -1,6 +1,6 @@
 //! Which words a program understands, and which it speaks.
 
-use crate::program::settings::{Kind, Settings};
+use crate::program::settings::{Kind, PromptBy, Settings};
 use crate::protocol::{Approve, Prompt, Protocol};
 use crate::vocabulary::approval::Approval;
 use crate::vocabulary::one_shot::OneShot;
@@ -18,9 +18,9 @@ pub fn one_shot(kind: Kind, prompt: &Prompt) -> (Vec<String>, Box<dyn Protocol>)
         Kind::Opencode => {
             (opencode::arguments(prompt), OneShot::told(with_instructions(prompt), opencode::Opencode::new()))
         }
-        Kind::Goose => (goose::arguments(prompt), OneShot::called(goose::Goose::new(prompt))),
+        Kind::Goose => (goose::arguments(prompt), OneShot::told(prompt.text.clone(), goose::Goose::new(prompt))),
         Kind::Copilot => (copilot::arguments(prompt), OneShot::called(copilot::Copilot::new())),
-        Kind::Qwen => (qwen::arguments(prompt), OneShot::called(claude::ClaudeCode::new(prompt))),
+        Kind::Qwen => (qwen::arguments(prompt), OneShot::told(prompt.text.clone(), claude::ClaudeCode::new(prompt))),
         Kind::Vibe => (vibe::arguments(prompt), OneShot::called(vibe::Vibe::new())),
         Kind::Cursor => (cursor::arguments(prompt), OneShot::called(cursor::Cursor::new(prompt))),
         Kind::Generic => (
@@ -38,13 +38,20 @@ pub fn configured(settings: &Settings, prompt: &Prompt) -> (Vec<String>, Box<dyn
     let (mut arguments, mut protocol) = one_shot(kind, prompt);
     if kind == Kind::Generic {
         let approval = Approval::of(settings.approval_pattern.as_deref(), &settings.approval_response);
-        protocol = Box::new(generic::Generic::new(prompt, approval));
+        let generic = generic::Generic::new(prompt, approval);
+        protocol = match settings.prompt_by {
+            PromptBy::Argument => Box::new(generic),
+            PromptBy::Stdin => {
+                arguments.clear();
+                Box::new(generic.told(with_instructions(prompt)))
+            }
+        };
     }
     // Flags go before what has no flag: nothing may come behind the task, and a subcommand reads no flags of its parent.
     let positional = match kind {
         Kind::Codex => codex::positional(prompt).len(),
         Kind::Cursor => cursor::positional(prompt).len(),
-        Kind::Generic => generic::positional(prompt).len(),
+        Kind::Generic => arguments.len(),
         _ => 0,
     };
     let end_of_flags = arguments.len() - positional;

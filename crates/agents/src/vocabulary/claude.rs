@@ -54,6 +54,22 @@ impl ClaudeCode {
     }
 }
 
+impl ClaudeCode {
+    /// Whether the line is one of this vocabulary. Known lines may tell nothing.
+    pub(super) fn understands(line: &Object) -> bool {
+        match line.kind().as_str() {
+            "assistant" => {
+                let message = line.object("message");
+                message.text("content").is_some() || !message.objects("content").is_empty()
+            }
+            "system" | "system/init" | "stream_event" | "user" | "tool_use" | "tool_result" | "result" | "error" => {
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
 impl Vocabulary for ClaudeCode {
     fn read(&mut self, line: &Object) -> Vec<Update> {
         match line.kind().as_str() {

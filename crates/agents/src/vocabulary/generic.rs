@@ -1,11 +1,12 @@
-//! Any program that prints lines as Claude Code does, or the simpler ones of old, and that may ask for leave in plain
-//! text.
+//! Any program that prints lines as Claude Code does, or the simpler ones of old, and that may ask for permission in plain
+//! text. `docs/agents.md` lists the lines.
 //!
-//! Only a line that is no JSON can be such a question: an answer that mentions `[Y/n]` is none. Its input stays open
-//! where it may ask.
+//! Only a line that is no JSON can be such a question: an answer that mentions `[Y/n]` is none. The program's standard
+//! input is closed at once, so that a program which reads it to its end goes on, unless its questions are answered there.
+//! Every other line that means nothing is told: whoever wrote the program has to see it.
 
 use crate::protocol::{Approve, Prompt, Protocol, Step};
-use crate::update::{Choice, ChoiceKind, Question, Reply};
+use crate::update::{Choice, ChoiceKind, Question, Reply, Update};
 use crate::vocabulary::approval::Approval;
 use crate::vocabulary::claude::ClaudeCode;
 use crate::vocabulary::object::Object;
@@ -29,7 +30,9 @@ const NO_RESPONSE: &str = "n";
 
 pub struct Generic {
     approval: Approval,
-    may_ask: bool,
+    approve: Approve,
+    /// What it reads first.
+    input: Option<String>,
     lines: ClaudeCode,
     questions: u64,
     is_over: bool,
@@ -39,11 +42,22 @@ impl Generic {
     pub fn new(prompt: &Prompt, approval: Approval) -> Self {
         Self {
             approval,
-            may_ask: prompt.approve == Approve::Ask,
+            approve: prompt.approve,
+            input: None,
             lines: ClaudeCode::new(prompt),
             questions: 0,
             is_over: false,
         }
+    }
+
+    /// The prompt goes to its standard input.
+    pub fn told(self, input: String) -> Self {
+        Self { input: Some(input), ..self }
+    }
+
+    /// Whether questions are answered: by the caller, or by the policy where the operator has said how they look.
+    fn answers(&self) -> bool {
+        self.approve == Approve::Ask || self.approval.is_configured()
     }
 
     fn question(&mut self, line: &str) -> Question {
@@ -61,11 +75,12 @@ impl Generic {
 
 impl Protocol for Generic {
     fn begin(&mut self) -> Vec<Step> {
-        if self.may_ask { vec![] } else { vec![Step::CloseInput] }
+        let close = (!self.answers()).then_some(Step::CloseInput);
+        self.input.take().map(Step::Write).into_iter().chain(close).collect()
     }
 
     fn asks_in_plain_text(&self) -> bool {
-        self.may_ask && !self.is_over
+        self.answers() && !self.is_over
     }
 
     fn is_question(&self, line: &str) -> bool {
@@ -75,12 +90,20 @@ impl Protocol for Generic {
 
     fn hear(&mut self, line: &str) -> Vec<Step> {
         let Some(object) = Object::parse(line) else {
-            return if self.is_question(line) { vec![Step::Ask(self.question(line))] } else { vec![] };
+            return match self.approve {
+                _ if !self.is_question(line) => not_understood(line, self.is_over),
+                Approve::Ask => vec![Step::Ask(self.question(line))],
+                Approve::All => vec![Step::Write(self.approval.yes().to_owned())],
+                Approve::None => vec![Step::Write(NO_RESPONSE.to_owned())],
+            };
         };
+        if !ClaudeCode::understands(&object) {
+            return not_understood(line, self.is_over);
+        }
         let was_over = self.is_over;
         let mut steps = tell(self.lines.read(&object), &mut self.is_over);
         // It may wait for more; there will be none.
-        if self.may_ask && self.is_over && !was_over {
+        if self.answers() && self.is_over && !was_over {
             steps.push(Step::CloseInput);
         }
         steps
@@ -96,4 +119,9 @@ impl Protocol for Generic {
         };
         vec![Step::Write(response)]
     }
+}
+
+fn not_understood(line: &str, is_over: bool) -> Vec<Step> {
+    let is_silence = is_over || line.trim().is_empty();
+    if is_silence { vec![] } else { vec![Step::Tell(Update::NotUnderstood(line.to_owned()))] }
 }

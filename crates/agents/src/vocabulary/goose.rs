@@ -8,14 +8,14 @@ use crate::vocabulary::object::Object;
 use crate::vocabulary::one_shot::Vocabulary;
 use crate::vocabulary::opening::{flag, strings};
 
-/// Its model and its approvals are set by the environment.
+/// Its model and its approvals are set by the environment; the prompt goes to its standard input.
 pub fn arguments(prompt: &Prompt) -> Vec<String> {
     let mut arguments = strings(&["run", "--output-format=stream-json"]);
     if let Some(session) = flag("session-id", prompt.session.as_ref()) {
         arguments.extend(["--resume".to_owned(), session]);
     }
     arguments.extend(flag("system", prompt.instructions.as_ref()));
-    arguments.extend(flag("text", Some(&prompt.text)));
+    arguments.push("--instructions=-".to_owned());
     arguments
 }
 

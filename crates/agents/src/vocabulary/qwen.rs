@@ -3,6 +3,7 @@
 use crate::protocol::{Approve, Prompt};
 use crate::vocabulary::opening::{flag, strings};
 
+/// The prompt goes to its standard input.
 pub fn arguments(prompt: &Prompt) -> Vec<String> {
     let mut arguments = strings(&["--output-format", "stream-json", "--include-partial-messages"]);
     arguments.extend(flag("model", prompt.model.as_ref()));
@@ -13,6 +14,5 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
         // Tools that need leave are taken away from the model.
         Approve::Ask | Approve::None => "--approval-mode=default".to_owned(),
     });
-    arguments.extend(flag("prompt", Some(&prompt.text)));
     arguments
 }

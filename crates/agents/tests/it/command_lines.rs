@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sabir_agents::program::settings::{Isolation, Kind, Mode, Settings};
+use sabir_agents::kinds::KNOWN;
+use sabir_agents::program::settings::{Isolation, Kind, Mode, PromptBy, Settings};
 use sabir_agents::protocol::{Approve, Prompt};
 use sabir_agents::vocabulary::{configured, environment, one_shot};
 
@@ -82,10 +83,16 @@ fn opencode() {
 
 #[test]
 fn goose() {
-    check(Kind::Goose, &bare(), &["run", "--output-format=stream-json", "--text=-rf x"], NO_INPUT);
-    let set =
-        ["run", "--output-format=stream-json", "--resume", "--session-id=s1", "--system=be \"brief\"", "--text=go on"];
-    check(Kind::Goose, &full(), &set, NO_INPUT);
+    check(Kind::Goose, &bare(), &["run", "--output-format=stream-json", "--instructions=-"], BARE_INPUT);
+    let set = [
+        "run",
+        "--output-format=stream-json",
+        "--resume",
+        "--session-id=s1",
+        "--system=be \"brief\"",
+        "--instructions=-",
+    ];
+    check(Kind::Goose, &full(), &set, FULL_INPUT);
 }
 
 #[test]
@@ -98,10 +105,9 @@ fn copilot() {
 #[test]
 fn qwen() {
     let usual = ["--output-format", "stream-json", "--include-partial-messages"];
-    check(Kind::Qwen, &bare(), &[&usual[..], &["--approval-mode=default", "--prompt=-rf x"]].concat(), NO_INPUT);
-    let set =
-        ["--model=m1", "--append-system-prompt=be \"brief\"", "--resume=s1", "--approval-mode=yolo", "--prompt=go on"];
-    check(Kind::Qwen, &full(), &[&usual[..], &set].concat(), NO_INPUT);
+    check(Kind::Qwen, &bare(), &[&usual[..], &["--approval-mode=default"]].concat(), BARE_INPUT);
+    let set = ["--model=m1", "--append-system-prompt=be \"brief\"", "--resume=s1", "--approval-mode=yolo"];
+    check(Kind::Qwen, &full(), &[&usual[..], &set].concat(), FULL_INPUT);
 }
 
 #[test]
@@ -151,9 +157,22 @@ fn instructions_come_first_where_there_is_no_flag_for_them() {
     }
 }
 
+/// Everybody on the machine can read arguments. A program that takes its prompt on standard input gets it there.
+#[test]
+fn prompts_stand_in_arguments_only_where_the_documentation_says_so() {
+    let document = include_str!("../../../../docs/agents.md");
+    for known in &KNOWN {
+        let (arguments, _) = one_shot(known.kind, &bare());
+        let is_argument = arguments.iter().any(|argument| argument.contains("-rf x"));
+        assert_eq!(is_argument, matches!(known.name, "generic" | "copilot" | "cursor" | "vibe"), "{}", known.name);
+        let paragraph = document.split("- Prompts go to").nth(1).unwrap().split("Instructions").next().unwrap();
+        assert_eq!(is_argument, paragraph.contains(&format!("`{}`", known.name)), "{}", known.name);
+    }
+}
+
 #[test]
 fn arguments_have_no_zero_bytes() {
-    for kind in [Kind::Goose, Kind::Copilot, Kind::Qwen, Kind::Vibe, Kind::Cursor, Kind::Generic] {
+    for kind in [Kind::Copilot, Kind::Vibe, Kind::Cursor, Kind::Generic] {
         let (arguments, _) = one_shot(kind, &Prompt { text: "\0-a\0b".to_owned(), ..Prompt::default() });
         assert!(arguments.iter().all(|argument| !argument.contains('\0')), "{kind:?}");
         assert!(arguments.last().unwrap().ends_with("-ab"), "{kind:?}");
@@ -207,8 +226,39 @@ fn further_arguments_stand_before_the_task() {
 #[test]
 fn a_generic_program_asks_as_it_is_configured_to() {
     let (_, mut protocol) = configured(&settings(Kind::Generic, Some("^May I")), &bare());
-    assert_eq!(rows(&protocol.hear("Continue?")), "");
+    assert_eq!(rows(&protocol.hear("Continue?")), "not understood \"Continue?\"\n");
     assert!(rows(&protocol.hear("May I go")).starts_with("ask question-1 \"May I go\""));
+}
+
+/// Its input is closed at once unless it reads answers there; a policy answers only questions whose form is known.
+#[test]
+fn what_a_generic_program_reads() {
+    for (approve, pattern, prompt_by, begins, answer) in [
+        (Approve::None, None, PromptBy::Argument, "close input", "not understood \"May I\""),
+        (Approve::All, None, PromptBy::Argument, "close input", "not understood \"May I\""),
+        (Approve::None, Some("May I"), PromptBy::Argument, "", "write \"n\""),
+        (Approve::All, Some("May I"), PromptBy::Argument, "", "write \"y\""),
+        (
+            Approve::Ask,
+            Some("May I"),
+            PromptBy::Argument,
+            "",
+            "ask question-1 \"May I\" [yes AllowOnce, no RejectOnce]",
+        ),
+        (Approve::None, None, PromptBy::Stdin, BARE_INPUT, "not understood \"May I\""),
+        (Approve::All, Some("May I"), PromptBy::Stdin, "write \"-rf x\"", "write \"y\""),
+    ] {
+        let settings = Settings { approve, prompt_by, ..settings(Kind::Generic, pattern) };
+        let (arguments, mut protocol) = configured(&settings, &Prompt { approve, ..bare() });
+        let said = format!("{approve:?} {pattern:?} {prompt_by:?}");
+        assert_eq!(
+            arguments.join(" "),
+            if prompt_by == PromptBy::Stdin { "--extra" } else { "--extra -- -rf x" },
+            "{said}"
+        );
+        assert_eq!(rows(&protocol.begin()).trim_end(), begins, "{said}");
+        assert_eq!(rows(&protocol.hear("May I")).trim_end(), answer, "{said}");
+    }
 }
 
 fn settings(kind: Kind, pattern: Option<&str>) -> Settings {
@@ -227,6 +277,9 @@ fn settings(kind: Kind, pattern: Option<&str>) -> Settings {
         environment: vec![],
         pass: vec![],
         approval_pattern: pattern.map(str::to_owned),
+        tell_stderr: false,
+        keep_files: false,
+        prompt_by: PromptBy::default(),
         approval_response: "y".to_owned(),
         max_line: 1 << 20,
         max_output: 1 << 30,

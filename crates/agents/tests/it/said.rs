@@ -66,6 +66,7 @@ fn row(step: &Step) -> String {
                 format!("spent {} {}{cost}", spent.input_tokens, spent.output_tokens)
             }
             Update::File(path) => format!("file {path}"),
+            Update::NotUnderstood(line) => format!("not understood {line:?}"),
             Update::SessionGone => "session gone".to_owned(),
             Update::Done { summary } => {
                 format!("done {}", summary.as_ref().map_or("-".to_owned(), |summary| format!("{summary:?}")))

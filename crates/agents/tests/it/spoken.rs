@@ -63,7 +63,6 @@ fn the_simple_lines_of_old() {
         check(
             kind,
             &[
-                "starting up",
                 r#"{"type":"system/init","model":"m","sessionId":"s"}"#,
                 r#"{"type":"assistant","message":{"content":[{"type":"text","text":"Let me "},{"type":"text","text":"see."}]}}"#,
                 r#"{"type":"assistant","message":{"content":[{"type":"text","text":""}]}}"#,
@@ -71,7 +70,6 @@ fn the_simple_lines_of_old() {
                 r#"{"type":"tool_result","content":"a.txt"}"#,
                 r#"{"type":"tool_use","name":"read","input":{}}"#,
                 r#"{"type":"tool_result","content":[{"type":"text","text":"one"},{"type":"image"},{"type":"text","text":"two"}]}"#,
-                r#"{"type":"weather","text":"fine"}"#,
                 r#"{"type":"result","cost":{"input_tokens":12,"output_tokens":3}}"#,
                 r#"{"type":"assistant","message":{"content":[{"type":"text","text":"too late"}]}}"#,
             ],
@@ -112,14 +110,46 @@ fn a_generic_program_asks_in_plain_text_only() {
     let asking = r#"ask question-1 "Delete build? [y/N]" [yes AllowOnce, no RejectOnce]"#;
     for (line, approve, expected) in [
         ("Delete build? [y/N] ", Approve::Ask, asking),
-        ("Delete build? [y/N] ", Approve::All, ""),
-        ("Delete build? [y/N] ", Approve::None, ""),
-        (r#"{"type":"note","text":"say [Y/n]"}"#, Approve::Ask, ""),
-        (r#"{"type":"note","text":"cut here [Y/n]"#, Approve::Ask, ""),
-        ("no question", Approve::Ask, ""),
+        ("Delete build? [y/N] ", Approve::All, r#"not understood "Delete build? [y/N] ""#),
+        ("Delete build? [y/N] ", Approve::None, r#"not understood "Delete build? [y/N] ""#),
+        (
+            r#"{"type":"note","text":"say [Y/n]"}"#,
+            Approve::Ask,
+            r#"not understood "{\"type\":\"note\",\"text\":\"say [Y/n]\"}""#,
+        ),
+        (r#"{"type":"note","t":"cut [Y/n]"#, Approve::Ask, r#"not understood "{\"type\":\"note\",\"t\":\"cut [Y/n]""#),
+        ("no question", Approve::Ask, r#"not understood "no question""#),
+        (" ", Approve::Ask, ""),
     ] {
         let (_, mut protocol) = one_shot(Kind::Generic, &Prompt { approve, ..Prompt::default() });
         assert_eq!(rows(&protocol.hear(line)).trim_end(), expected, "{line} {approve:?}");
+    }
+}
+
+/// A line without a meaning is told to the one who wrote the program; other programs print whatever they like.
+#[test]
+fn a_generic_program_hears_which_of_its_lines_mean_nothing() {
+    for (line, is_understood) in [
+        (r#"{"type":"assistant","message":{"content":"hi"}}"#, true),
+        (r#"{"type":"assistant","message":{"content":[{"type":"text","text":"hi"}]}}"#, true),
+        (r#"{"type":"assistant","text":"hi"}"#, false),
+        (r#"{"type":"weather","text":"fine"}"#, false),
+        (r#"{"text":"hi"}"#, false),
+        ("[1]", false),
+        ("starting up", false),
+        ("", true),
+        (r#"{"type":"system","subtype":"status"}"#, true),
+        (r#"{"type":"user","message":{"content":"echo"}}"#, true),
+    ] {
+        for kind in [Kind::Generic, Kind::ClaudeCode] {
+            let (_, mut protocol) = one_shot(kind, &Prompt::default());
+            let said = rows(&protocol.hear(line));
+            let is_told = said.starts_with("not understood");
+            assert_eq!(is_told, kind == Kind::Generic && !is_understood, "{kind:?} {line}: {said}");
+        }
+        let (_, mut protocol) = one_shot(Kind::Generic, &Prompt::default());
+        protocol.hear(r#"{"type":"result"}"#);
+        assert_eq!(rows(&protocol.hear(line)), "", "after the end: {line}");
     }
 }
 

@@ -77,6 +77,7 @@ impl Driver {
             message,
             answers_lost_run,
             task: self.lease.key.task.clone(),
+            no: self.no,
             context: self.context.clone(),
             owner: self.lease.key.owner.clone(),
             agent: self.lease.key.agent.clone(),
@@ -234,6 +235,7 @@ impl Driver {
                 turn.waits_until = Some(turn.last_update + time);
                 turn.hard_limit = turn.hard_limit.map(|at| at + time);
             }
+            AgentUpdate::WatchEnd(watcher) => self.end_watchers.push(watcher),
             // After a stop, the agent gets no more answers.
             AgentUpdate::Ask(_) if turn.stop_reason.is_some() => {}
             AgentUpdate::Ask(ask) if turn.question.is_some() => turn.queued_questions.push_back(*ask),

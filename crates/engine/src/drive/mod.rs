@@ -38,7 +38,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use sabir_model::{Command, ContextId, Event, Message, Purpose, Required, Seq, Standing, Usage};
 use sabir_store::{Beside, TaskNo};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::engine::{Agency, Core, Engine};
@@ -96,6 +96,8 @@ pub(crate) struct Driver {
     /// Another driver may have the task now.
     is_given_back: bool,
     let_go: Option<LetGo>,
+    /// Agents that want to know whether the task is over when the driver leaves it.
+    end_watchers: Vec<oneshot::Sender<bool>>,
 }
 
 /// Why a driver leaves its task without settling it. Nothing more is stored then.
@@ -326,6 +328,9 @@ impl Driver {
     fn release(&mut self) {
         let standing = std::mem::replace(&mut self.standing, Standing::new(self.lease.key.task.clone()));
         let is_stored = standing.seq == self.stored && self.let_go.is_none();
+        for watcher in self.end_watchers.drain(..) {
+            let _ = watcher.send(is_stored && standing.state.is_terminal());
+        }
         if self.is_settling {
             self.lease.leave_for_restart();
         }

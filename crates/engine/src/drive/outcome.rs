@@ -6,7 +6,7 @@ use sabir_model::{Command, Cost, Error, Message, MessageId, Part, Role};
 use sabir_store::Beside;
 
 use super::active_turn::{StopReason, Worked};
-use super::append::Ack;
+use super::append::{Ack, chain};
 use super::{Driver, LetGo};
 use crate::AgentError;
 use crate::engine::{Recovery, new_id};
@@ -30,7 +30,12 @@ impl Driver {
             (Some(StopReason::TimedOut(reason)), None, _) => failure(reason),
             (Some(StopReason::StoreFailed), None, _) => failure("the server could not store the task"),
             (Some(StopReason::ServerStops), None, _) => return self.interrupt(),
-            (None, None, Some(Ok(Err(AgentError(reason))))) => failure(reason),
+            (None, None, Some(Ok(Err(AgentError::Told(reason))))) => failure(reason),
+            (None, None, Some(Ok(Err(AgentError::Internal(error))))) => {
+                let (task, agent) = (&self.lease.key.task, &self.lease.key.agent);
+                tracing::error!(%task, %agent, error = chain(&*error), "the agent failed");
+                failure("the agent failed; the server's log says why")
+            }
             (None, None, Some(Err(_))) => {
                 tracing::error!(task = %self.lease.key.task, agent = %self.lease.key.agent, "the agent panicked");
                 failure("the agent crashed")

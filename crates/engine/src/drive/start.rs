@@ -142,6 +142,7 @@ impl Driver {
             has_given_up: false,
             is_given_back: false,
             let_go: None,
+            end_watchers: Vec::new(),
         });
         let first = driver.record_start(start, matches!(room, Some(Room::Now(_))));
         driver.pending.acks.extend(done.map(|done| Ack::plain(done, tickets)));

@@ -133,12 +133,19 @@ async fn an_agent_that_fails_or_panics_fails_its_task() {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
         match turn.message().text().as_str() {
             "panic" => panic!("as told"),
-            "error" => Err(AgentError("no network".into())),
+            "told" => Err(AgentError::told("no network")),
+            "error" => Err(std::io::Error::other("/home/me/.key: permission denied"))?,
+            "text" => Err("the key is sk-1234")?,
             _ => Ok(Outcome::Completed(Vec::new())),
         }
     });
     let desk = Desk::with(agent).await;
-    for (words, reason) in [("error", "no network"), ("panic", "the agent crashed")] {
+    for (words, reason) in [
+        ("told", "no network"),
+        ("error", "the agent failed; the server's log says why"),
+        ("text", "the agent failed; the server's log says why"),
+        ("panic", "the agent crashed"),
+    ] {
         let task = desk.task(text(words)).await;
         assert_eq!(task.status.state, State::Failed);
         assert_eq!(task.status.message.unwrap().text(), reason);

@@ -1,6 +1,6 @@
 //! The tables of everything that can be set of an agent.
 
-use sabir_agents::program::settings::Isolation;
+use sabir_agents::program::settings::{Isolation, PromptBy};
 use sabir_model::{Extension, Skill};
 use serde_json::Value;
 
@@ -137,16 +137,27 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
         "approve",
         "",
         "What happens when the program wants leave to use a tool: `ask` the caller, allow `all`, or allow `none`. Without \
-         it `ask` where the mode can ask, else `none`.",
+         it `ask` where the mode can ask (`generic`: where `approval_pattern` is set), else `none`.",
         |agent, raw| put(&mut agent.program.approve, approve(raw)?),
     ),
     agent("approval_timeout", "off", "A question that nobody answers in this time is answered with no.", |agent, raw| {
         put(&mut agent.program.approval_timeout, limit(raw)?)
     }),
     agent(
+        "prompt",
+        "argument",
+        "How a `generic` program gets the message: as its last `argument`, which other users of the machine can see, or on \
+         its `stdin`.",
+        |agent, raw| {
+            let words = [("argument", PromptBy::Argument), ("stdin", PromptBy::Stdin)];
+            put(&mut agent.program.prompt_by, choice(raw, &words)?)
+        },
+    ),
+    agent(
         "approval_pattern",
         "",
-        "A regular expression for lines that ask for leave, for `generic`. Without it the usual forms, such as `[Y/n]`.",
+        "A regular expression for lines that ask for leave, for `generic`. Without it the usual forms, such as `[Y/n]`, if \
+         `approve` is `ask`.",
         |agent, raw| put(&mut agent.program.approval_pattern, optional_text(raw)?),
     ),
     agent("approval_response", "y", "What such a program reads for yes.", |agent, raw| {
@@ -165,6 +176,23 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
          many.",
         |agent, raw| put(&mut agent.program.pass_environment, variable_names(raw)?),
     ),
+    agent(
+        "tell_stderr",
+        "",
+        "Whether callers are told the end of what a failed program wrote to its standard error, with the secrets of its \
+         environment masked; the log has it always. Without it only while every listener is loopback and \
+         `server.public_url` is not set.",
+        |agent, raw| {
+            let (tell, shown) = switch(raw)?;
+            put(&mut agent.program.tell_stderr, (Some(tell), shown))
+        },
+    ),
+    agent(
+        "keep_files",
+        "false",
+        "Whether files of messages stay in `.sabir/` of the workspace when their task is over.",
+        |agent, raw| put(&mut agent.program.keep_files, switch(raw)?),
+    ),
     agent("max_output", "64MiB", "A program that prints more than this in one run is stopped.", |agent, raw| {
         put(&mut agent.program.max_output, size(raw)?)
     }),
@@ -174,7 +202,7 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
 pub static DEMO_KEYS: [&str; 1] = ["stored_first"];
 
 /// The settings that only programs have.
-pub static PROGRAM_KEYS: [&str; 15] = [
+pub static PROGRAM_KEYS: [&str; 18] = [
     "mode",
     "command",
     "args",
@@ -185,10 +213,13 @@ pub static PROGRAM_KEYS: [&str; 15] = [
     "isolation",
     "approve",
     "approval_timeout",
+    "prompt",
     "approval_pattern",
     "approval_response",
     "env",
     "pass_env",
+    "tell_stderr",
+    "keep_files",
     "max_output",
 ];
 

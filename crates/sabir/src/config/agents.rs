@@ -17,7 +17,7 @@ use super::origin::{Origin, Problem};
 use super::programs;
 use super::raw::Raw;
 use super::routes::{self, Wanted};
-use super::sections::{Agent, AgentKind};
+use super::sections::{Agent, AgentCard, AgentKind};
 
 /// Agents that one word names, strongest first.
 pub struct Wishes {
@@ -147,6 +147,9 @@ impl Crew<'_> {
                 Err(words) => self.problems.push(Problem::of(&origin, hint.key, words)),
             }
         }
+        if let Chosen::Borrowed(_) = self.chosen {
+            agent.subject.card = AgentCard::OfCodingProgram;
+        }
         ignored.extend(self.allow(agent));
         self.problems.extend(programs::settle(agent));
         if let Place::OnStage(warnings) = place {
@@ -156,9 +159,11 @@ impl Crew<'_> {
 
     /// Lets the agent do all, if that is what the borrowed names mean.
     fn allow(&self, agent: &mut Described<Agent>) -> Option<String> {
-        let origin = match (self.borrowed.force, self.chosen) {
-            (Some((name, Force::All)), _) => name,
-            (None, Chosen::Borrowed(name)) => name,
+        let (origin, approve) = match (self.borrowed.force, self.chosen) {
+            (Some((name, Force::All)), _) => (name, "all"),
+            (None, Chosen::Borrowed(name)) => (name, "all"),
+            // Its questions are answered only where somebody says so; whoever could ask asks by default.
+            (Some((name, Force::Ask)), _) if agent.subject.kind == AgentKind::Program(Kind::Generic) => (name, "ask"),
             _ => return None,
         };
         match (irrelevant(For::Programs, &agent.subject), self.borrowed.force) {
@@ -166,9 +171,18 @@ impl Crew<'_> {
             (Some(_), None) => return None,
             (None, _) => {}
         }
-        let (raw, origin) = (Raw::Word("all".to_owned()), Origin::Borrowed(origin.to_owned()));
-        agent.set(agent_setting("approve"), &raw, origin).expect("all is a word for approve");
-        None
+        let raw = Raw::Word(approve.to_owned());
+        agent
+            .set(agent_setting("approve"), &raw, Origin::Borrowed(origin.to_owned()))
+            .expect("it is a word for approve");
+        let is_said = self.borrowed.force.is_some();
+        (!is_said).then(|| {
+            format!(
+                "{origin} alone means approve = \"all\": callers can make {} do everything that you can, without a \
+                 question; AGENT_FORCE=false makes it ask where it can, AGENT_FORCE=true says that this is meant",
+                agent.subject.kind.name()
+            )
+        })
     }
 }
 

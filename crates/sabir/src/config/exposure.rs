@@ -15,6 +15,13 @@ pub fn exposed(server: &Server) -> Option<SocketAddr> {
     server.listen.iter().copied().find(|address| !address.ip().to_canonical().is_loopback())
 }
 
+/// Whether only people at this machine can call. Without credentials they are the ones who started the server; an address
+/// for others, behind which a proxy stands, says otherwise.
+pub fn is_private(server: &Server) -> bool {
+    let is_loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
+    server.public_url.is_none() && server.listen.iter().all(is_loopback)
+}
+
 /// `address` is what `exposed` found; `origin` where it was asked for.
 pub fn refusal(address: SocketAddr, origin: &impl std::fmt::Display) -> String {
     format!(

@@ -19,7 +19,7 @@ use super::file::{self, File};
 use super::origin::{Origin, Problem};
 use super::raw::Raw;
 use super::routes::Wanted;
-use super::sections::{Agent, Config, StoreUrl};
+use super::sections::{Agent, AgentKind, Config, StoreUrl};
 use super::settings::{SETTINGS, setting};
 use super::{exposure, flags, routes, store_url};
 
@@ -138,6 +138,7 @@ pub(super) fn stack(
 
     warnings.extend(layers.keep_borrowed_inside());
     warnings.extend(exposure::advice(&layers.subject.server));
+    layers.decide_about_stderr();
     problems.sort_by_key(|problem| problem.line);
     if !problems.is_empty() {
         return Err(Problems(problems.into_iter().map(|problem| problem.text).collect()));
@@ -179,6 +180,21 @@ impl Layers {
         self.subject.store.url = StoreUrl::Sqlite(path.to_owned());
         let shown = self.values.iter_mut().find(|shown| shown.key == STORE).expect("every setting has a value");
         shown.value = json!(format!("sqlite:{}", path.display()));
+    }
+
+    /// Where nobody says whether callers may read what failed programs write, that follows from who the callers are.
+    fn decide_about_stderr(&mut self) {
+        let is_private = exposure::is_private(&self.subject.server);
+        let Config { agents, backstage, .. } = &mut self.subject;
+        for agent in agents.iter_mut().chain(backstage) {
+            let AgentKind::Program(_) = agent.kind else { continue };
+            if agent.program.tell_stderr.is_none() {
+                agent.program.tell_stderr = Some(is_private);
+                let key = format!("agent.{}.tell_stderr", agent.id);
+                let shown = self.values.iter_mut().find(|shown| shown.key == key);
+                shown.expect("every setting of a program has a value").value = json!(is_private);
+            }
+        }
     }
 
     fn absorb_agent(&mut self, described: Described<Agent>) -> Agent {

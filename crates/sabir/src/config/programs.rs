@@ -47,7 +47,12 @@ fn settle_program(agent: &mut Described<Agent>, known: &Known) -> Vec<Problem> {
             problems.push(Problem::of(&agent.shown("mode").origin, "mode", &words));
         }
         Some(way) => {
-            fill(agent, "approve", if way.questions == Questions::Asked { "ask" } else { "none" });
+            // Whoever answers a program's questions keeps its standard input open, and many programs read that to its end.
+            let asks = match known.kind {
+                Kind::Generic => agent.subject.program.approval_pattern.is_some(),
+                _ => way.questions == Questions::Asked,
+            };
+            fill(agent, "approve", if asks { "ask" } else { "none" });
             if way.questions == Questions::Never && agent.subject.program.approve == Approve::Ask {
                 let words = cannot_ask(known, mode.name());
                 problems.push(Problem::of(&agent.shown("approve").origin, "approve", &words));
@@ -56,10 +61,11 @@ fn settle_program(agent: &mut Described<Agent>, known: &Known) -> Vec<Problem> {
     }
     if known.kind != Kind::Generic {
         let words = format!("is for kind generic; {} does not ask in plain lines", known.name);
-        for key in ["approval_pattern", "approval_response"] {
+        let prompt = format!("is for kind generic; {} knows how it gets its message", known.name);
+        for (key, words) in [("approval_pattern", &words), ("approval_response", &words), ("prompt", &prompt)] {
             let origin = &agent.shown(key).origin;
             if *origin != Origin::Default {
-                problems.push(Problem::of(origin, key, &words));
+                problems.push(Problem::of(origin, key, words));
             }
         }
     }

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sabir_agents::program::settings::{Isolation, Kind, Mode};
+use sabir_agents::program::settings::{Isolation, Kind, Mode, PromptBy};
 use sabir_agents::protocol::Approve;
 use sabir_agents::routing::Profile;
 use sabir_model::{Extension, Skill};
@@ -123,6 +123,7 @@ pub struct Agent {
     pub idle_timeout: Option<Duration>,
     /// For the demo agent; all others start so anyway.
     pub stored_first: bool,
+    pub card: AgentCard,
     /// For programs; other kinds have no use for it.
     pub program: Program,
 }
@@ -146,9 +147,19 @@ impl Agent {
             timeout: None,
             idle_timeout: None,
             stored_first: false,
+            card: AgentCard::OfProgram,
             program: Program::default(),
         }
     }
+}
+
+/// What the card of a program says where the file says nothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum AgentCard {
+    /// What is known of the program.
+    OfProgram,
+    /// That it does coding tasks, whatever it is: clients of the server whose names describe it expect that.
+    OfCodingProgram,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -183,10 +194,14 @@ pub struct Program {
     pub isolation: Isolation,
     pub approve: Approve,
     pub approval_timeout: Option<Duration>,
+    pub prompt_by: PromptBy,
     pub approval_pattern: Option<String>,
     pub approval_response: String,
     pub environment: Vec<(String, String)>,
     pub pass_environment: Vec<String>,
+    /// Whether callers are told the end of a failed program's standard error. `None` only until all layers are read.
+    pub tell_stderr: Option<bool>,
+    pub keep_files: bool,
     pub max_output: usize,
 }
 
@@ -203,10 +218,13 @@ impl Default for Program {
             isolation: Isolation::Shared,
             approve: Approve::None,
             approval_timeout: None,
+            prompt_by: PromptBy::Argument,
             approval_pattern: None,
             approval_response: "y".to_owned(),
             environment: Vec::new(),
             pass_environment: Vec::new(),
+            tell_stderr: None,
+            keep_files: false,
             max_output: 64 * 1024 * 1024,
         }
     }

@@ -306,6 +306,57 @@ fn warnings_say_what_was_not_used() {
     }
 }
 
+/// What failed programs write is for the operator, who is the only caller as long as nobody else can call.
+#[test]
+fn stderr_is_told_by_default_where_only_this_machine_can_call() {
+    let program = "[[agent]]\nid = 'x'\nkind = 'codex'\n";
+    for (file, key_line, expected) in [
+        ("", "", "true # default"),
+        ("[server]\nlisten = ['127.0.0.1:1', '[::1]:1']\n", "", "true # default"),
+        ("[server]\nlisten = ['127.0.0.1:1', '10.0.0.1:1']\n", "", "false # default"),
+        ("[server]\nlisten = ['0.0.0.0:1']\nallow_open = true\n", "", "false # default"),
+        ("[server]\npublic_url = 'https://a.example'\n", "", "false # default"),
+        ("[server]\npublic_url = 'https://a.example'\n", "tell_stderr = true\n", "true # sabir.toml:6"),
+        ("", "tell_stderr = false\n", "false # sabir.toml:4"),
+    ] {
+        let file = format!("{file}{program}{key_line}");
+        assert_eq!(say(&Options::default(), &[], &file, "agent.x.tell_stderr"), expected, "{file}");
+    }
+    let tells = load_text(&Options::default(), &[], program).unwrap().config.agents[0].program.tell_stderr;
+    assert_eq!(tells, Some(true));
+}
+
+#[test]
+fn an_adapter_alone_warns_that_nothing_will_be_asked() {
+    let adapter = ("AGENT_ADAPTER", "codex");
+    for (variables, is_warned) in [
+        (&[adapter][..], true),
+        (&[adapter, ("AGENT_FORCE", "true")], false),
+        (&[adapter, ("AGENT_FORCE", "false")], false),
+        (&[("AGENT_ADAPTER", "demo")], false),
+        (&[("SABIR_AGENT", "codex"), adapter], false),
+    ] {
+        let said = warnings(variables, "");
+        assert_eq!(said.contains("AGENT_ADAPTER alone means approve = \"all\""), is_warned, "{variables:?}: {said}");
+    }
+}
+
+/// A program whose questions nobody answers has its standard input closed.
+#[test]
+fn a_generic_program_is_asked_for_only_where_somebody_says_so() {
+    let generic = "[[agent]]\nid = 'x'\nkind = 'generic'\ncommand = ['y']\n";
+    let borrowed = [("AGENT_ADAPTER", "generic"), ("AGENT_BINARY", "y"), ("AGENT_FORCE", "false")];
+    for (variables, file, expected) in [
+        (&[][..], generic.to_owned(), r#""none" # default"#),
+        (&[], format!("{generic}approval_pattern = 'z'\n"), r#""ask" # default"#),
+        (&[], format!("{generic}approve = 'ask'\n"), r#""ask" # sabir.toml:5"#),
+        (&borrowed, String::new(), r#""ask" # AGENT_FORCE"#),
+    ] {
+        let key = if file.is_empty() { "agent.generic.approve" } else { "agent.x.approve" };
+        assert_eq!(say(&Options::default(), variables, &file, key), expected, "{file}");
+    }
+}
+
 #[test]
 fn config_prints_lines_for_people_and_json_for_programs() {
     let variables = [("SABIR_LOG_FORMAT", "json")];

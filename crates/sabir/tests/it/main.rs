@@ -8,6 +8,7 @@ mod describing;
 mod desk;
 mod fuzzing;
 mod gateway;
+mod generic_programs;
 mod hosts;
 mod logging;
 mod matrix;
@@ -16,11 +17,14 @@ mod programs_at_work;
 mod promises;
 mod reading_slowly;
 mod routing;
+mod script;
 mod serving;
 mod sessions;
 mod starting;
 mod stopping;
 mod supervising;
+mod telling_failures;
+mod uploads;
 mod v0_1;
 
 /// The program under test.

@@ -211,6 +211,7 @@ impl Stage {
             Update::Done { summary } => format!("done {}", summary.unwrap_or("-".into())),
             Update::Failed(words) => format!("failed {words}"),
             Update::SessionGone => "session gone".into(),
+            Update::NotUnderstood(line) => format!("not understood {line:?}"),
             Update::Interrupted => "interrupted".into(),
         };
         self.tell(None, &line);

@@ -173,6 +173,7 @@ fn s0_12_texts_are_pieces_of_one_artifact() {
     let pieces = artifacts(&frames, "assistant-response");
     let texts: Vec<&Value> = pieces.iter().map(|frame| &frame["artifact"]["parts"][0]["text"]).collect();
     assert_eq!(texts[..2], [&json!("Hello, "), &json!("world.")], "{frames:#?}");
+    assert!(pieces.iter().all(|frame| frame["artifact"]["name"] == "assistant-response"), "{frames:#?}");
     assert_ne!(pieces[0]["append"], true);
     assert_eq!(pieces[1]["append"], true);
 }

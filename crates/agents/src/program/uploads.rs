@@ -1,0 +1,280 @@
+//! Where the files of messages lie while their task is worked on, and how they go when it is over.
+//!
+//! `WORKSPACE/.sabir/STORE-NUMBER-RANDOM/`: the number is that of the task in the server's store, which no other task has,
+//! and nobody can guess the rest. A folder is locked as long as somebody works on its task. When the task is over, all its
+//! folders go. A server that is killed leaves them behind; the next turn in that workspace looks for them, and asks the
+//! store which of their tasks are over: one that waits for an answer still needs its files.
+
+use std::collections::hash_map::RandomState;
+use std::fs::{self, DirBuilder, File};
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use sabir_engine::Turn;
+
+use super::folder_name::{fingerprint, folder_name};
+
+/// The folder in the workspace that holds what callers sent. It hides itself from git.
+const INBOX: &str = ".sabir";
+const IGNORE_FILE: &str = ".gitignore";
+const IGNORE_ALL: &[u8] = b"*\n";
+
+/// What stands for the store in names, where tasks die with the server.
+const IN_MEMORY: &str = "memory";
+
+/// Folders are made and removed one after the other: the last one that goes takes the inbox with it.
+static CHANGING: Mutex<()> = Mutex::new(());
+
+/// The place for the files of one task.
+pub(super) struct Uploads {
+    inbox: PathBuf,
+    /// The store and the number of the task, which the names of all its folders have. `None`: they stay.
+    task: Option<(String, u64)>,
+    name: String,
+    /// The folder of this turn, as soon as there is one.
+    lock: Option<File>,
+}
+
+impl Uploads {
+    /// A place in this workspace. `database`: the file that has the tasks; without it they are in memory.
+    pub fn new(workspace: &Path, database: Option<&Path>, number: u64) -> Self {
+        let store = store_name(database);
+        let name = format!("{store}-{number}-{}", random());
+        Self { inbox: workspace.join(INBOX), task: Some((store, number)), name, lock: None }
+    }
+
+    /// A place that stays when the task is over, with a name that leads back to the task.
+    pub fn kept(workspace: &Path, task: &str) -> Self {
+        let name = format!("kept-{}-{}", folder_name(task), random());
+        Self { inbox: workspace.join(INBOX), task: None, name, lock: None }
+    }
+
+    /// Writes a file of this name, which no other file of the turn may have.
+    pub fn put(&mut self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        let folder = self.inbox.join(&self.name);
+        if self.lock.is_none() {
+            self.lock = Some(make_folder(&self.inbox, &folder)?);
+        }
+        let file = folder.join(name);
+        write_new(&file, bytes)?;
+        Ok(file)
+    }
+
+    /// Removes all folders of the task.
+    pub fn remove(self) {
+        let Some((store, number)) = &self.task else { return };
+        remove_where(&self.inbox, |name| parse(name) == Some((store, *number)));
+    }
+}
+
+/// Removes what earlier servers left in this workspace, of tasks that are over.
+pub(super) async fn sweep(workspace: &Path, database: Option<&Path>, turn: &Turn) {
+    let inbox = workspace.join(INBOX);
+    let mut leftovers = Vec::new();
+    for name in folders(&inbox) {
+        let Some((store, number)) = parse(&name) else { continue };
+        let is_ours = store == store_name(database);
+        let is_over = match is_ours && turn.number() == Some(number) {
+            true => false,
+            // A task in memory is gone with its server, which would hold the lock.
+            false if store == IN_MEMORY => is_unlocked(&inbox.join(&name)),
+            false => is_ours && is_unlocked(&inbox.join(&name)) && turn.is_over(number).await.unwrap_or(false),
+        };
+        if is_over {
+            leftovers.push(name);
+        }
+    }
+    if !leftovers.is_empty() {
+        remove_where(&inbox, |name| leftovers.iter().any(|leftover| leftover == name));
+    }
+}
+
+/// Names no two databases of a machine have in common.
+fn store_name(database: Option<&Path>) -> String {
+    database.map_or_else(
+        || IN_MEMORY.to_owned(),
+        |path| format!("{:016x}", fingerprint(path.as_os_str().as_encoded_bytes())),
+    )
+}
+
+/// The store and the number in a folder's name, if it is one of ours.
+fn parse(name: &str) -> Option<(&str, u64)> {
+    let (store, rest) = name.split_once('-')?;
+    let (number, random) = rest.split_once('-')?;
+    let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_store = store == IN_MEMORY || (store.len() == 16 && is_hex(store));
+    let is_ours = is_store && random.len() == RANDOM_LENGTH && is_hex(random);
+    is_ours.then(|| number.parse().ok().map(|number| (store, number))).flatten()
+}
+
+const RANDOM_LENGTH: usize = 32;
+
+/// 128 bits from the operating system, by way of the keys that hash maps are protected with.
+fn random() -> String {
+    let part = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", part(), part())
+}
+
+/// The names in the inbox. A link in its place, which a repository may bring along, leads out of the workspace.
+fn folders(inbox: &Path) -> Vec<String> {
+    if !fs::symlink_metadata(inbox).is_ok_and(|about| about.is_dir()) {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(inbox).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+fn is_unlocked(folder: &Path) -> bool {
+    File::open(folder).is_ok_and(|folder| folder.try_lock().is_ok())
+}
+
+fn remove_where(inbox: &Path, mut is_leftover: impl FnMut(&str) -> bool) {
+    let _changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
+    let names = folders(inbox);
+    if names.is_empty() {
+        return;
+    }
+    let mut rest = 0;
+    for name in names {
+        let folder = inbox.join(&name);
+        let removed = is_leftover(&name).then(|| fs::remove_dir_all(&folder));
+        match removed {
+            Some(Ok(())) => {}
+            Some(Err(error)) if error.kind() == ErrorKind::NotFound => {}
+            Some(Err(error)) => {
+                tracing::warn!(%error, folder = %folder.display(), "files of a message cannot be removed");
+                rest += 1;
+            }
+            None => rest += 1,
+        }
+    }
+    let ignore = inbox.join(IGNORE_FILE);
+    if rest == 0 && fs::read(&ignore).is_ok_and(|text| text == IGNORE_ALL) {
+        let _ = fs::remove_file(&ignore);
+        // What else lies there is not ours, and keeps it.
+        if fs::remove_dir(inbox).is_err() {
+            let _ = write_new(&ignore, IGNORE_ALL);
+        }
+    }
+}
+
+/// Makes the folder and locks it.
+fn make_folder(inbox: &Path, folder: &Path) -> io::Result<File> {
+    let _changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut attempts = 3;
+    loop {
+        let made = own_folder(inbox).and_then(|()| hide_from_git(inbox)).and_then(|()| own_folder(folder));
+        attempts -= 1;
+        match made {
+            // Another server has just removed the inbox, which was empty.
+            Err(error) if error.kind() == ErrorKind::NotFound && attempts > 0 => {}
+            made => {
+                made?;
+                let folder = File::open(folder)?;
+                // Where locks do not work, nothing else needs them than a sweep, which then cannot lock either.
+                let _ = folder.try_lock();
+                return Ok(folder);
+            }
+        }
+    }
+}
+
+/// A real folder, for nobody but us: a link in its place would lead out of the workspace.
+fn own_folder(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && fs::symlink_metadata(path)?.is_dir() => Ok(()),
+        made => made,
+    }
+}
+
+fn hide_from_git(inbox: &Path) -> io::Result<()> {
+    match write_new(&inbox.join(IGNORE_FILE), IGNORE_ALL) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        written => written,
+    }
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn names(workspace: &Path) -> Vec<String> {
+        folders(&workspace.join(INBOX))
+    }
+
+    #[test]
+    fn folders_of_a_task_go_together_and_the_last_one_takes_the_inbox() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Path::new("/data/sabir.db");
+        let place = |number| Uploads::new(folder.path(), Some(database), number);
+        let (mut first, mut second, mut other) = (place(7), place(7), place(71));
+        let path = first.put("a", b"one").unwrap();
+        second.put("a", b"two").unwrap();
+        other.put("a", b"three").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        for private in [path.parent().unwrap(), &folder.path().join(INBOX)] {
+            assert_eq!(fs::metadata(private).unwrap().permissions().mode() & 0o777, 0o700, "{private:?}");
+        }
+        assert_eq!(names(folder.path()).len(), 3);
+        first.remove();
+        assert_eq!(names(folder.path()), [other.name.clone()]);
+        assert_eq!(fs::read(folder.path().join(INBOX).join(IGNORE_FILE)).unwrap(), IGNORE_ALL);
+        other.remove();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_kept_or_not_ours_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut kept = Uploads::kept(folder.path(), "a/b");
+        let path = kept.put("a", b"one").unwrap();
+        let mut gone = Uploads::new(folder.path(), None, 1);
+        gone.put("a", b"one").unwrap();
+        fs::create_dir(folder.path().join(INBOX).join("memory-1-notes")).unwrap();
+        gone.remove();
+        kept.remove();
+        assert!(path.exists() && folder.path().join(INBOX).join("memory-1-notes").exists());
+    }
+
+    #[test]
+    fn names_lead_back_to_their_task() {
+        for (database, number) in [(Some(Path::new("/a.db")), 0), (Some(Path::new("/b.db")), u64::MAX), (None, 7)] {
+            let uploads = Uploads::new(Path::new("/w"), database, number);
+            assert_eq!(parse(&uploads.name), Some((store_name(database).as_str(), number)), "{}", uploads.name);
+        }
+        let random = "0".repeat(RANDOM_LENGTH);
+        for other in ["", "kept-x-1", "memory-x-0", &format!("kept-1-{random}"), &format!("memory--1-{random}")] {
+            assert_eq!(parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn links_do_not_lead_out_of_the_workspace() {
+        let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        symlink(outside.path(), folder.path().join(INBOX)).unwrap();
+        fs::create_dir(outside.path().join(Uploads::new(folder.path(), None, 1).name)).unwrap();
+        assert!(Uploads::new(folder.path(), None, 1).put("a", b"x").is_err());
+        Uploads::new(folder.path(), None, 1).remove();
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_folder_in_use_is_locked() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut uploads = Uploads::new(folder.path(), None, 1);
+        let path = uploads.put("a", b"x").unwrap();
+        assert!(!is_unlocked(path.parent().unwrap()));
+        drop(uploads);
+        assert!(is_unlocked(path.parent().unwrap()));
+    }
+}
