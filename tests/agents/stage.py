@@ -89,6 +89,23 @@ class Stage:
             text=True,
         )
 
+    def check(self, *arguments, is_logged_in=True, seconds=100):
+        """Runs `sabir agents --check`: the exit code, and what it says of each agent."""
+        if not is_logged_in:
+            # A home that no program has seen, and no variables that name a key or another provider.
+            shutil.rmtree(self.home)
+            self.home.mkdir()
+        (self.folder / 'sabir.toml').write_text(self._configuration(is_logged_in))
+        ended = subprocess.run(
+            [self.sabir, 'agents', '--config', self.folder / 'sabir.toml', '--check', *arguments],
+            cwd=self.folder,
+            env=self._surroundings(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            timeout=seconds,
+        )
+        return ended.returncode, json.loads(ended.stdout)
+
     def nothing_is_left(self, seconds=5):
         """The server may run on; all that it has started must be gone in time."""
         known = {self.model.pid} | ({self.server.pid} if self.server else set())
@@ -140,7 +157,7 @@ class Stage:
         passed = {name: os.environ[name] for name in ('PATH', 'LANG', 'RUST_LOG', 'RUST_BACKTRACE') if name in os.environ}
         return passed | {'HOME': str(self.home), 'TMPDIR': str(self.folder)}
 
-    def _configuration(self):
+    def _configuration(self, is_logged_in=True):
         server = f"""\
 [server]
 listen = ["127.0.0.1:0"]
@@ -148,10 +165,10 @@ listen = ["127.0.0.1:0"]
 url = {_toml(f'sqlite:{self.folder / "sabir.db"}')}
 """
         approvals = ['all'] if self.mode == 'oneshot' else ['all', 'ask']
-        return server + ''.join(self._agent(approve) for approve in approvals)
+        return server + ''.join(self._agent(approve, is_logged_in) for approve in approvals)
 
-    def _agent(self, approve):
-        environment = self.program.environment(self.model_url).items()
+    def _agent(self, approve, is_logged_in):
+        environment = self.program.environment(self.model_url).items() if is_logged_in else {}.items()
         settings = {
             'id': _toml(approve),
             'kind': _toml(self.program.name),

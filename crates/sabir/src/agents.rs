@@ -201,7 +201,7 @@ fn end(child: &mut Child) -> Option<ExitStatus> {
 }
 
 /// Columns under their titles, each as wide as its widest cell; the last may be as long as it likes.
-fn table(titles: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub fn table(titles: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let titles = titles.iter().map(|title| (*title).to_uppercase()).collect();
     let rows: Vec<Vec<String>> = std::iter::once(titles).chain(rows).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -216,7 +216,7 @@ fn table(titles: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
 }
 
 /// Written out, since a map would sort its members by name.
-fn object(members: &[(&str, Value)]) -> String {
+pub fn object(members: &[(&str, Value)]) -> String {
     let members = members.iter().map(|(name, value)| format!("{}:{value}", json!(name)));
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }

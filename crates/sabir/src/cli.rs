@@ -19,6 +19,7 @@ use sabir_bench::{Dialect, Workload};
   sabir serve --agent claude-code    Claude Code, in the folder where you are
   sabir serve --config sabir.toml    the agents of a file
   sabir agents                       what is configured, and what is installed here
+  sabir agents --check               whether the configured programs really answer
   sabir config                       what would be used, and where it is set
   sabir bench http://127.0.0.1:41242 how fast a server is, and whether it is right
 
@@ -54,6 +55,8 @@ On a terminal it prints lines to read, in a pipe one JSON array. It takes the sa
     #[command(after_help = "Examples:
   sabir agents
   sabir agents --config staging.toml
+  sabir agents --check
+  sabir agents --check coder
   sabir agents | jq -r '.[] | select(.list == \"known\" and .ready) | .kind'
 
 First come the agents that serve would run: id, kind, mode, program, workspace, and what happens when a program
@@ -61,8 +64,12 @@ wants leave to use a tool. Then come the programs that sabir knows by name, with
 found is run with --version, for at most 10 seconds. Nothing is asked of the network.
 
 On a terminal it prints tables, in a pipe one JSON array; `list` is \"configured\" or \"known\", and `why` says what
-is missing where `ready` is false. It takes the same flags as serve. The exit code is 0, ready or not.")]
-    Agents(Options),
+is missing where `ready` is false. It takes the same flags as serve. The exit code is 0, ready or not.
+
+With --check each configured program is started once, and asked for a word as a caller would ask it, with no
+permission to use a tool. That takes up to a minute and costs what the word costs. What is wrong is told in plain
+words, with the remedy; the exit code is 1 if any program does not answer.")]
+    Agents(AgentsOptions),
     /// Measure an A2A server, and check every reply of it
     #[command(after_help = "Examples:
   sabir bench http://127.0.0.1:41242
@@ -89,6 +96,17 @@ notice says what was not checked. The tasks stay on the server: use one for tria
 
 On a terminal it prints a table, in a pipe one JSON object. The exit code is 0 only if every reply was right.")]
     Bench(BenchOptions),
+}
+
+/// The flags of `agents`.
+#[derive(Debug, Clone, Args)]
+pub struct AgentsOptions {
+    #[command(flatten)]
+    pub options: Options,
+
+    /// Start each configured program, or the one of this agent, and ask it for a word
+    #[arg(long, value_name = "ID", num_args = 0..=1)]
+    pub check: Option<Option<String>>,
 }
 
 /// The flags of `bench`.

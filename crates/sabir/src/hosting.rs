@@ -54,6 +54,11 @@ pub fn host(config: &Config, surroundings: &Surroundings) -> anyhow::Result<Vec<
     Ok(hosted)
 }
 
+/// One agent alone, whatever routing says.
+pub fn host_one(agent: &config::Agent, config: &Config, surroundings: &Surroundings) -> anyhow::Result<Hosted> {
+    place(agent, make(agent, config, surroundings)?)
+}
+
 /// The one place where an agent comes into being.
 fn make(agent: &config::Agent, config: &Config, surroundings: &Surroundings) -> anyhow::Result<Arc<dyn ModelChoice>> {
     let takes = if config.compat.strict { Inputs::Listed } else { Inputs::Anything };

@@ -6,9 +6,11 @@
 mod about;
 mod agents;
 mod bench;
+mod check;
 mod cli;
 mod config;
 mod descriptors;
+mod diagnosis;
 mod hosting;
 mod machine;
 mod serve;
@@ -24,7 +26,7 @@ use clap::Parser;
 use sabir_agents::process;
 use sabir_agents::program::Host;
 
-use cli::{Cli, Command, Options};
+use cli::{AgentsOptions, Cli, Command, Options};
 use config::{Audience, Config, Loaded, Problems, StoreUrl};
 use descriptors::Descriptors;
 use hosting::Surroundings;
@@ -41,8 +43,9 @@ fn main() -> ExitCode {
         // Sabir starts itself so, once for every program that it runs. Nothing may come before: it has to be small and quick.
         return process::guard(arguments);
     }
-    let Err(error) = run(Cli::parse()) else {
-        return ExitCode::SUCCESS;
+    let error = match run(Cli::parse()) {
+        Ok(code) => return code,
+        Err(error) => error,
     };
     if let Some(Problems(problems)) = error.downcast_ref() {
         for problem in problems {
@@ -54,7 +57,7 @@ fn main() -> ExitCode {
     ExitCode::from(1)
 }
 
-fn run(cli: Cli) -> anyhow::Result<()> {
+fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Serve(options) => {
             let loaded = load(&options)?;
@@ -63,7 +66,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             let surroundings = surroundings(descriptors, &loaded.config)?;
             loaded.refuse_what_is_missing(&surroundings.machine)?;
             let style = LogStyle::choose(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref());
-            serve::run(loaded.config, surroundings, style)
+            serve::run(loaded.config, surroundings, style)?;
         }
         Command::Config(options) => {
             let loaded = load(&options)?;
@@ -72,14 +75,24 @@ fn run(cli: Cli) -> anyhow::Result<()> {
                     eprintln!("sabir: warning: serve would refuse this: {problem}");
                 }
             }
-            print(&config::show(&loaded, audience()))
+            print(&config::show(&loaded, audience()))?;
         }
-        Command::Agents(options) => {
+        Command::Agents(AgentsOptions { options, check: None }) => {
             let loaded = load(&options)?;
-            print(&agents::show(&loaded.config, &machine()?, audience()))
+            print(&agents::show(&loaded.config, &machine()?, audience()))?;
         }
-        Command::Bench(options) => bench::run(&options),
+        Command::Agents(AgentsOptions { options, check: Some(only) }) => {
+            let loaded = load(&options)?;
+            let surroundings = surroundings(descriptors::raise(), &loaded.config)?;
+            let checked = check::check(&loaded, &surroundings, only.as_deref())?;
+            print(&check::show(&checked, audience()))?;
+            if !checked.iter().all(check::Checked::is_well) {
+                return Ok(ExitCode::from(1));
+            }
+        }
+        Command::Bench(options) => bench::run(&options)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn load(options: &Options) -> Result<Loaded, Problems> {

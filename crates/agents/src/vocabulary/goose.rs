@@ -55,7 +55,11 @@ impl Vocabulary for Goose {
                 self.is_known = true;
                 vec![Update::Init { session: Some(session.to_owned()), model: None }]
             }
-            _ => vec![],
+            // It complains in plain text before it has a session.
+            _ => {
+                let complaint = line.trim().strip_prefix("error: ").filter(|_| !self.is_known);
+                complaint.map(|words| Update::Failed(words.to_owned())).into_iter().collect()
+            }
         }
     }
 }

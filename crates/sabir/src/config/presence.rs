@@ -30,6 +30,13 @@ impl Loaded {
         }
     }
 
+    /// The first thing that this agent needs and that is not here, with the remedy.
+    pub fn missing_of(&self, agent: &Agent, machine: &Machine) -> Option<String> {
+        let AgentKind::Program(kind) = agent.kind else { return None };
+        let Missing { key, words } = missing(agent, kind, machine).into_iter().next()?;
+        Some(self.problem(agent, key, &words).text)
+    }
+
     fn problem(&self, agent: &Agent, key: &str, words: &str) -> Problem {
         let name = format!("agent.{}.{key}", agent.id);
         let shown = self.values.iter().find(|shown| shown.key == name);

@@ -1,6 +1,7 @@
 //! The real program, driven from outside.
 
 mod bench;
+mod checking;
 mod configuration;
 mod crashing;
 mod crowding;

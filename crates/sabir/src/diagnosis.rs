@@ -1,0 +1,281 @@
+//! What is wrong with a program that does not answer, told from its own words, and what to do about it.
+//!
+//! The words are those that the real programs use. What is not recognised is shown as it was said.
+
+use sabir_agents::kinds::{Known, Questions};
+
+/// Why a program does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    NotInstalled,
+    CannotStart,
+    TooOld,
+    CannotAsk,
+    NotLoggedIn,
+    NotSetUp,
+    NoCredit,
+    NoModel,
+    NoNetwork,
+    TooSlow,
+    Silent,
+    Unknown,
+}
+
+impl Trouble {
+    /// What a program means by these words.
+    pub fn of(words: &str) -> Self {
+        let words = words.to_lowercase();
+        let has = |needles: &[&str]| needles.iter().any(|needle| contains(&words, needle));
+        RULES.iter().find(|(_, needles)| has(needles)).map_or(Trouble::Unknown, |(trouble, _)| *trouble)
+    }
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Trouble::NotInstalled => "not installed",
+            Trouble::CannotStart => "cannot be started",
+            Trouble::TooOld => "too old, or not the program that the kind means",
+            Trouble::CannotAsk => "cannot ask: it does not know the protocol for that",
+            Trouble::NotLoggedIn => "not logged in",
+            Trouble::NotSetUp => "not set up: it has no provider of models",
+            Trouble::NoCredit => "no credit, or its limit is reached",
+            Trouble::NoModel => "no such model",
+            Trouble::NoNetwork => "no network",
+            Trouble::TooSlow => "does not answer in time",
+            Trouble::Silent => "ends without an answer",
+            Trouble::Unknown => "fails",
+        }
+    }
+
+    /// What to do. `program` is how it is called.
+    pub fn remedy(self, known: &Known, program: &str, has_model: bool) -> String {
+        let by_hand =
+            format!("run {program} once in a terminal, as the user and with the environment of sabir, and see");
+        match self {
+            Trouble::NotInstalled => format!("install it: {}", known.install),
+            Trouble::CannotStart => format!("see that {program} runs in a terminal; what it needs may be missing"),
+            Trouble::TooOld => format!("install the newest version: {}", known.install),
+            Trouble::CannotAsk => {
+                let other = known.ways.iter().find(|way| way.questions == Questions::Never);
+                let other = other.map_or(String::new(), |way| {
+                    format!("; or use mode = \"{}\" with approve = \"all\" or \"none\"", way.mode.name())
+                });
+                format!("install the newest version: {}{other}", known.install)
+            }
+            Trouble::NotLoggedIn => format!("as the user who runs sabir: {}", log_in(known)),
+            Trouble::NotSetUp => format!("as the user who runs sabir: {}", log_in(known)),
+            Trouble::NoCredit => "look into the account of its provider, or wait".to_owned(),
+            Trouble::NoModel if has_model => {
+                format!("choose another with model in its [[agent]]; {program} knows which there are")
+            }
+            Trouble::NoModel => format!("name one with model in its [[agent]], or in the settings of {program}"),
+            Trouble::NoNetwork => {
+                "see that this machine reaches its provider; behind a proxy set HTTPS_PROXY for sabir".to_owned()
+            }
+            Trouble::TooSlow | Trouble::Silent | Trouble::Unknown => by_hand,
+        }
+    }
+}
+
+/// The part of the installation that comes after the program is there.
+fn log_in(known: &Known) -> &'static str {
+    let usual = "log in with the program's own command, or give it its key with env or pass_env";
+    known.install.split_once(", then ").map_or(usual, |(_, then)| then)
+}
+
+/// Words of the real programs, in lower case. The first rule that fits counts: an outdated program may complain about its
+/// login as well, and a wrong key about the model.
+const RULES: [(Trouble, &[&str]); 8] = [
+    (
+        Trouble::CannotAsk,
+        &[
+            "permission-prompt-tool",
+            "argument: acp",
+            "argument: --acp",
+            "'--acp'",
+            "'acp'",
+            "'app-server'",
+            "argument '--stdio",
+        ],
+    ),
+    (
+        Trouble::TooOld,
+        &[
+            "unknown option",
+            "unknown argument",
+            "unknown command",
+            "unexpected argument",
+            "unrecognized option",
+            "unrecognized argument",
+            "unrecognized subcommand",
+            "unsupported engine",
+            "requires node",
+            "needs node",
+            "method not found",
+            "speaks version",
+        ],
+    ),
+    (Trouble::CannotStart, &["cannot be started", "no such file or directory", "exit code 127", "exit code 126"]),
+    (Trouble::NotSetUp, &["no provider configured", "missing provider"]),
+    (
+        Trouble::NotLoggedIn,
+        &[
+            "not logged in",
+            "/login",
+            "log in",
+            "login required",
+            "please login",
+            "auth method",
+            "authentication required",
+            "authentication_failed",
+            "authentication failed",
+            "authentication information",
+            "missing bearer",
+            "invalid api key",
+            "incorrect api key",
+            "api key is missing",
+            "api key not valid",
+            "api_key",
+            "no api key",
+            "missing api key",
+            "unauthorized",
+            "unauthenticated",
+            "invalid bearer token",
+            "oauth token",
+            "401",
+            "403",
+        ],
+    ),
+    (
+        Trouble::NoCredit,
+        &[
+            "credit balance",
+            "insufficient_quota",
+            "quota",
+            "usage limit",
+            "rate limit",
+            "rate_limit",
+            "billing",
+            "402",
+            "429",
+        ],
+    ),
+    (
+        Trouble::NoModel,
+        &[
+            "model not found",
+            "model_not_found",
+            "no such model",
+            "unknown model",
+            "invalid model",
+            "selected model",
+            "providermodelnotfound",
+            "no model",
+            "does not exist or you do not have access",
+            "cannot be chosen",
+        ],
+    ),
+    (
+        Trouble::NoNetwork,
+        &[
+            "econnrefused",
+            "enotfound",
+            "econnreset",
+            "etimedout",
+            "getaddrinfo",
+            "connection error",
+            "connection failed",
+            "connection refused",
+            "error sending request",
+            "name does not resolve",
+            "could not resolve",
+            "failed to lookup address",
+            "unable to connect",
+            "waiting for network",
+            "network error",
+            "fetch failed",
+            "stream disconnected",
+            "unknown, retry",
+        ],
+    ),
+];
+
+/// A number counts only as a word: `401` is not in `14012`.
+fn contains(words: &str, needle: &str) -> bool {
+    if !needle.bytes().all(|byte| byte.is_ascii_digit()) {
+        return words.contains(needle);
+    }
+    words.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|word| word == needle)
+}
+
+#[cfg(test)]
+mod tests {
+    use sabir_agents::kinds::KNOWN;
+
+    use super::*;
+
+    /// What the real programs say.
+    #[test]
+    fn words_of_real_programs() {
+        for (words, expected) in [
+            ("Not logged in · Please run /login", Trouble::NotLoggedIn),
+            ("Invalid API key · Fix external API key", Trouble::NotLoggedIn),
+            ("the model gave an error (401 authentication_failed), retry 1 of 1", Trouble::NotLoggedIn),
+            (
+                "the program is not logged in: log in with its own command first. It said: Gemini API key is missing",
+                Trouble::NotLoggedIn,
+            ),
+            (
+                "exit code 41: Please set an Auth method in your settings.json or specify GEMINI_API_KEY",
+                Trouble::NotLoggedIn,
+            ),
+            ("Internal error: Missing provider", Trouble::NotSetUp),
+            ("error: No provider configured. Run 'goose configure' first.", Trouble::NotSetUp),
+            (
+                "unexpected status 401 Unauthorized: Missing bearer or basic authentication in header",
+                Trouble::NotLoggedIn,
+            ),
+            ("the program ended with exit code 2: error: unexpected argument '--json' found", Trouble::TooOld),
+            ("error: unknown option '--include-partial-messages'", Trouble::TooOld),
+            ("Unknown argument: acp", Trouble::CannotAsk),
+            ("error: unknown option '--permission-prompt-tool'", Trouble::CannotAsk),
+            ("error: unrecognized subcommand 'app-server'", Trouble::CannotAsk),
+            (
+                "There's an issue with the selected model (x). It may not exist or you may not have access",
+                Trouble::NoModel,
+            ),
+            ("the program ended with exit code 1: ProviderModelNotFoundError", Trouble::NoModel),
+            ("Credit balance is too low", Trouble::NoCredit),
+            ("Reconnecting... waiting for network (Connection failed: error sending request)", Trouble::NoNetwork),
+            ("stream disconnected before completion: failed to lookup address information", Trouble::NoNetwork),
+            ("API Error: Unable to connect to API (ECONNREFUSED)", Trouble::NoNetwork),
+            ("the program claude cannot be started; the server's log says why", Trouble::CannotStart),
+            ("the program ended with exit code 127: env: 'node': No such file or directory", Trouble::CannotStart),
+            ("fake model refuses this request (HTTP 400) after 14012 ms", Trouble::Unknown),
+        ] {
+            assert_eq!(Trouble::of(words), expected, "{words}");
+        }
+    }
+
+    #[test]
+    fn every_trouble_has_a_remedy_for_every_kind() {
+        use Trouble::*;
+        for trouble in [
+            NotInstalled,
+            CannotStart,
+            TooOld,
+            CannotAsk,
+            NotLoggedIn,
+            NotSetUp,
+            NoCredit,
+            NoModel,
+            NoNetwork,
+            TooSlow,
+            Silent,
+            Unknown,
+        ] {
+            for known in &KNOWN {
+                assert!(trouble.remedy(known, "x", false).len() > 10, "{trouble:?} {}", known.name);
+            }
+        }
+    }
+}
