@@ -170,8 +170,8 @@ fn two_agents_in_one_context_keep_their_sessions_apart() {
 #[test]
 fn the_model_is_set_before_the_prompt_or_the_task_fails() {
     for (model, end, why, told) in [
-        ("big", "COMPLETED", "", &["new", "set model big", "prompt hello"][..]),
-        ("small", "COMPLETED", "", &["new", "prompt hello"]),
+        ("big", "COMPLETED", "The program ended without an answer", &["new", "set model big", "prompt hello"][..]),
+        ("small", "COMPLETED", "The program ended without an answer", &["new", "prompt hello"]),
         ("huge", "FAILED", "the model huge cannot be used: the program does not have it; it has small, big", &["new"]),
     ] {
         let bench = Bench::new();
