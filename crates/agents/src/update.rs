@@ -1,6 +1,7 @@
 //! What a program tells while it works, whatever words it has for it.
 
 use sabir_model::Json;
+pub use sabir_model::{Choice, ChoiceKind};
 
 /// One thing that a program said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,33 +70,6 @@ pub struct Question {
     pub input: Option<Json>,
     /// What can be answered; at least one, unless any text will do.
     pub choices: Vec<Choice>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
-    pub id: String,
-    pub name: String,
-    pub kind: ChoiceKind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChoiceKind {
-    AllowOnce,
-    AllowAlways,
-    RejectOnce,
-    RejectAlways,
-    /// An answer that neither allows nor rejects, such as a colour.
-    Other,
-}
-
-impl ChoiceKind {
-    pub fn allows(self) -> bool {
-        matches!(self, ChoiceKind::AllowOnce | ChoiceKind::AllowAlways)
-    }
-
-    pub fn rejects(self) -> bool {
-        matches!(self, ChoiceKind::RejectOnce | ChoiceKind::RejectAlways)
-    }
 }
 
 /// What the caller, or the policy, has answered.

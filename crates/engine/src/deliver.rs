@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sabir_model::{Delivery, Error, Message};
+use sabir_model::{Delivery, Error, Message, check_named_question};
 use tokio::sync::oneshot;
 
 use crate::drive::{self, Assignment, Control, Delivered, Start};
@@ -73,6 +73,10 @@ impl Engine {
                     if *self.core.stopping.borrow() {
                         lease.release(None);
                         return Err(Error::Stopping);
+                    }
+                    if let Some(Err(refusal)) = lease.look(|task| check_named_question(task, &message)) {
+                        lease.release(None);
+                        return Err(refusal);
                     }
                     let room = agency.schedule.enter((key.owner.clone(), context));
                     if matches!(room, Room::None) {

@@ -94,7 +94,7 @@ impl Engine {
             let agency = self.agency(Some(&addressed.agent))?.clone();
             check_offer(&agency, &send, &message)?;
             check_media_types(&agency, &message)?;
-            let plan = match self.destination(caller, &send, addressed).await? {
+            let plan = match self.destination(caller, &send, &message, addressed).await? {
                 Destination::Task(key) => {
                     let sent = self.deliver(&agency, key, &send, message, tickets).await?;
                     return sent.answer(self, &send).await;
@@ -142,6 +142,7 @@ impl Engine {
         &self,
         caller: &Caller,
         send: &sabir_model::Send,
+        message: &Message,
         addressed: Addressed,
     ) -> Result<Destination, Error> {
         let context = &send.message.context;
@@ -166,7 +167,8 @@ impl Engine {
             return Err(Error::invalid("message.contextId", "does not match the task"));
         }
         if send.addressee == Addressee::Waiting && !task.state.is_waiting() {
-            return Err(Error::NotWaiting(task.key.task));
+            let is_late = !task.state.is_terminal() && !message.named_questions(&task.key.task).is_empty();
+            return Err(if is_late { Error::QuestionClosed } else { Error::NotWaiting }(task.key.task));
         }
         match (task.state.is_terminal(), send.on_finished) {
             (true, OnFinished::Refuse) => Err(Error::TaskFinished(task.key.task)),

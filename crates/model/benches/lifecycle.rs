@@ -75,6 +75,7 @@ fn submitted() -> Task {
         extensions: vec![],
         metadata: None,
         request_metadata: None,
+        answers: None,
     };
     let birth = TaskBirth {
         context: ContextId::parse("019a1e0c-3f06-7270-8974-eeab62b9e3da").expect("an id"),

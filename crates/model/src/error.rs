@@ -18,6 +18,9 @@ pub enum Error {
     /// An answer for a task that did not ask.
     #[error("task is not active: {0} does not wait for an answer")]
     NotWaiting(TaskId),
+    /// An answer that names a question which is answered or withdrawn.
+    #[error("the answer names a question of task {0} that is no longer open; nothing was done")]
+    QuestionClosed(TaskId),
     #[error("push notifications are not supported")]
     PushNotSupported,
     #[error("{0}")]
@@ -102,6 +105,7 @@ impl Error {
             Error::NotCancelable(_) => "task cannot be canceled",
             Error::TaskFinished(_) => "task is finished",
             Error::NotWaiting(_) => "task does not wait",
+            Error::QuestionClosed(_) => "question is closed",
             Error::PushNotSupported => "push is not supported",
             Error::Unsupported(_) => "unsupported operation",
             Error::ContentType(_) => "media type is not taken",

@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 /// Deeper nesting is refused at the door, carried JSON included.
@@ -34,6 +35,20 @@ impl Json {
         let comma = if rest.starts_with('}') { "" } else { "," };
         let text = format!("{{{name}:{}{comma}{rest}", value.as_str());
         RawValue::from_string(text).map(Self).expect("a member was put into an object")
+    }
+
+    /// The object without the members of this name; what is no object stays as it is.
+    pub fn without_member(&self, name: &str) -> Self {
+        let Ok(Members(members)) = serde_json::from_str::<Members<'_>>(self.as_str()) else { return self.clone() };
+        if members.iter().all(|(known, _)| known != name) {
+            return self.clone();
+        }
+        let kept = members.iter().filter(|(known, _)| known != name).map(|(known, value)| {
+            let known = serde_json::to_string(known).expect("text is JSON");
+            format!("{known}:{}", value.get())
+        });
+        let text = format!("{{{}}}", kept.collect::<Vec<_>>().join(","));
+        RawValue::from_string(text).map(Self).expect("members of an object are an object")
     }
 
     /// The text of this member, if this is an object and the member is a text.
@@ -64,6 +79,33 @@ impl From<&RawValue> for Json {
 impl From<Box<RawValue>> for Json {
     fn from(raw: Box<RawValue>) -> Self {
         Self(raw)
+    }
+}
+
+/// The members of an object in their order, also those that are there twice.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct All;
+
+        impl<'de> Visitor<'de> for All {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(All)
     }
 }
 
@@ -98,6 +140,18 @@ mod tests {
         ] {
             let object = object.map(|text| Json::parse(text).unwrap());
             assert_eq!(Json::with_member(object.as_ref(), "a\"", &value).as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn a_member_is_taken_out_wherever_it_stands() {
+        for (object, expected) in [
+            (r#"{"a":1,"b":2,"a":3}"#, r#"{"b":2}"#),
+            (r#"{"\u0061":1e3,"b\"":2}"#, r#"{"b\"":2}"#),
+            (r#"{ "b": [1, 2] }"#, r#"{ "b": [1, 2] }"#),
+            (r#"["a"]"#, r#"["a"]"#),
+        ] {
+            assert_eq!(Json::parse(object).unwrap().without_member("a").as_str(), expected);
         }
     }
 

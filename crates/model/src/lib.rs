@@ -15,10 +15,11 @@ mod owner;
 mod push;
 mod task;
 
-mod approval;
 mod event;
 mod lifecycle;
 mod outcome;
+mod question;
+mod question_answer;
 
 mod call;
 mod card;
@@ -26,7 +27,6 @@ mod cursor;
 mod error;
 mod extension;
 
-pub use approval::{NO, YES};
 pub use artifact::Artifact;
 pub use base64::Base64;
 pub use call::{
@@ -43,10 +43,15 @@ pub use event::{Chunk, Created, Event, Recorded, Seq, StatusChange, Usage};
 pub use extension::{COST, Cost, TOOL_CALL, ToolCall, ToolPhase, cost_extension, tool_call_extension};
 pub use id::{AgentId, ArtifactId, ContextId, IdempotencyKey, InvalidId, MessageId, PushConfigId, TaskId};
 pub use json::{Json, MAX_DEPTH};
-pub use lifecycle::{Command, Purpose, QuestionState, Run, Standing, TaskBirth, apply, apply_owned, decide, purpose};
+pub use lifecycle::{
+    Command, Purpose, QuestionState, Run, Standing, TaskBirth, apply, apply_owned, check_named_question, decide,
+    purpose,
+};
 pub use message::{Content, Message, Part, Role};
 pub use outcome::{Outcome, Required};
 pub use owner::{Caller, Owner};
 pub use push::{PushAuthentication, PushConfig};
+pub use question::{QUESTION, QUESTION_ID, QuestionId, QuestionType};
+pub use question_answer::{ALWAYS, Choice, ChoiceKind, NEVER, NO, QuestionAnswer, Verdict, YES, choice_of};
 pub use task::{Birth, State, Status, Task};
 pub use time::Timestamp;

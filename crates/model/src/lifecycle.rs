@@ -18,8 +18,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::{
-    Artifact, ArtifactId, Chunk, Created, Error, Event, Json, Message, Outcome, Part, Required, Seq, State, Status,
-    StatusChange, Task, TaskId, Timestamp, Usage,
+    Artifact, ArtifactId, Chunk, Created, Error, Event, Json, Message, Outcome, Part, QuestionId, Required, Seq, State,
+    Status, StatusChange, Task, TaskId, Timestamp, Usage,
 };
 
 /// What the rules must know of a task: little, so that asking them never needs the whole of it.
@@ -30,6 +30,8 @@ pub struct Standing {
     pub seq: Seq,
     /// The question that a live run waits to have answered.
     question: Option<Arc<Message>>,
+    /// The event that asked what the task waits for, with a live run or without.
+    open_question: Option<Seq>,
     artifacts: Vec<OpenArtifact>,
     /// Where each is in that list: a task may have thousands.
     places: HashMap<ArtifactId, u32>,
@@ -96,8 +98,8 @@ pub enum Command {
 /// What a message to a task is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// It answers the question that the run has asked.
-    Answer,
+    /// It answers the question that the run has asked with this event.
+    Answer(Seq),
     /// It starts a turn of its own, when its time comes.
     NextTurn,
 }
@@ -105,24 +107,56 @@ pub enum Purpose {
 /// Whether a run waits for an answer at this moment. Only its driver knows: a run may give up waiting without a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuestionState {
-    Open,
+    /// The question that this event asked.
+    Open(Seq),
     NotOpen,
+}
+
+impl QuestionState {
+    fn event(self) -> Option<Seq> {
+        match self {
+            QuestionState::Open(event) => Some(event),
+            QuestionState::NotOpen => None,
+        }
+    }
 }
 
 /// What a message is for that comes to a task which somebody works on.
 ///
 /// # Errors
-/// The task is finished, or the message is only an approval and nothing has been asked.
+/// The task is finished, the message names a question that is not open, or it is only an approval and nothing has been
+/// asked.
 pub fn purpose(task: &Standing, message: &Message, question: QuestionState) -> Result<Purpose, Error> {
     match question {
         _ if task.state.is_terminal() => Err(Error::TaskFinished(task.task.clone())),
-        QuestionState::Open => Ok(Purpose::Answer),
+        _ if names_closed_question(&task.task, task.seq, message, question.event()) => closed(&task.task),
+        QuestionState::Open(event) => Ok(Purpose::Answer(event)),
         QuestionState::NotOpen if message.is_only_approval() => Err(Error::invalid(
             "message.parts",
             "is only an approval, but the task has no open question; it is working on something else",
         )),
         QuestionState::NotOpen => Ok(Purpose::NextTurn),
     }
+}
+
+/// The same for a task that nobody works on: a message begins a turn, unless it names a question that is not open.
+///
+/// # Errors
+/// The message names an earlier question of the task.
+pub fn check_named_question(task: &Task, message: &Message) -> Result<(), Error> {
+    let open = task.open_question().map(|id| id.event);
+    if names_closed_question(&task.id, task.seq, message, open) { closed(&task.id) } else { Ok(()) }
+}
+
+/// Whether a message names a question of this task other than the open one. Events that are still to come have asked
+/// nothing.
+fn names_closed_question(task: &TaskId, last: Seq, message: &Message, open: Option<Seq>) -> bool {
+    let is_closed = |event: Seq| event <= last && Some(event) != open;
+    message.answers.is_some_and(is_closed) || message.named_questions(task).iter().any(|named| is_closed(named.event))
+}
+
+fn closed<T>(task: &TaskId) -> Result<T, Error> {
+    Err(Error::QuestionClosed(task.clone()))
 }
 
 /// The events of a command. A finished task has no more of them, whoever still speaks.
@@ -134,11 +168,16 @@ pub fn decide(task: &Standing, command: Command, now: Timestamp) -> Vec<Event> {
         Command::Begin { input } => vec![begin(input, now)],
         Command::Progress { message, metadata } => task.progress(message, metadata, now),
         Command::Make { artifact, append, last, metadata } => vec![task.chunk(artifact, append, last, metadata)],
-        Command::Ask { required, question } => vec![change(required.state(), Some(question), now)],
+        Command::Ask { required, question } => {
+            vec![change(required.state(), Some(task.with_id(question, task.seq + 1)), now)]
+        }
         Command::Answer { message } => vec![working(None, now, vec![message])],
         Command::WithdrawQuestion if task.question.is_some() => vec![working(None, now, Vec::new())],
         Command::WithdrawQuestion => Vec::new(),
-        Command::AskBetweenTurns { required, question } => vec![change(required.state(), question, now)],
+        Command::AskBetweenTurns { required, question } => {
+            let question = question.map(|question| task.with_id(question, task.seq + 1));
+            vec![change(required.state(), question, now)]
+        }
         Command::Finish { outcome, usage, unread } => task.finish(outcome, usage, unread, now),
         Command::Cancel { unread } => task.finish(Outcome::Canceled(None), None, unread, now),
     }
@@ -224,7 +263,8 @@ impl Task {
     pub fn standing(&self) -> Standing {
         let question = self.status.message.clone().filter(|_| self.run() == Run::Parked);
         let state = self.status.state;
-        let mut standing = Standing { state, seq: self.seq, question, ..Standing::new(self.id.clone()) };
+        let open_question = self.open_question().map(|id| id.event);
+        let mut standing = Standing { state, seq: self.seq, question, open_question, ..Standing::new(self.id.clone()) };
         for artifact in &self.artifacts {
             standing.know(artifact, true);
         }
@@ -250,12 +290,17 @@ impl Standing {
     /// A task before its first event.
     pub fn new(task: TaskId) -> Self {
         let (artifacts, places) = (Vec::new(), HashMap::new());
-        Self { task, state: State::Submitted, seq: 0, question: None, artifacts, places }
+        Self { task, state: State::Submitted, seq: 0, question: None, open_question: None, artifacts, places }
     }
 
     /// A task of which nothing can be read but how far its log goes.
     pub fn unreadable(task: TaskId, seq: Seq) -> Self {
         Self { state: State::Working, seq, ..Self::new(task) }
+    }
+
+    /// The event that asked what the task waits for.
+    pub fn open_question(&self) -> Option<Seq> {
+        self.open_question
     }
 
     fn know(&mut self, artifact: &Artifact, is_whole: bool) {
@@ -270,6 +315,7 @@ impl Standing {
             Event::Created(_) => {}
             Event::Status(change) => {
                 self.state = change.status.state;
+                self.open_question = change.status.question_id(&self.task).map(|id| id.event);
                 let is_parked = Run::of(self.state, change.is_final) == Run::Parked;
                 self.question = change.status.message.clone().filter(|_| is_parked);
             }
@@ -304,6 +350,11 @@ impl Standing {
         }
     }
 
+    /// A question that this event asks, with its id.
+    fn with_id(&self, question: Arc<Message>, event: Seq) -> Arc<Message> {
+        question.with_question_id(QuestionId::issue(&self.task, event))
+    }
+
     fn chunk(&self, artifact: Arc<Artifact>, append: bool, last: bool, metadata: Option<Json>) -> Event {
         let known = self.places.get(&artifact.id).copied();
         let index = known.unwrap_or(self.artifacts.len() as u32);
@@ -333,6 +384,8 @@ impl Standing {
                 Event::Artifact(Chunk { index: index as u32, artifact, append: true, last: true, metadata: None })
             })
             .collect();
+        let event = self.seq + events.len() as Seq + 1;
+        let message = message.map(|message| if state.is_waiting() { self.with_id(message, event) } else { message });
         let status = Status { state, message, time: now };
         events.push(Event::Status(StatusChange {
             status,

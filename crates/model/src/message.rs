@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Base64, ContextId, Json, MessageId, TaskId};
+use crate::{Base64, ContextId, Json, MessageId, Seq, TaskId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -30,6 +30,9 @@ pub struct Message {
     /// spells it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_metadata: Option<Json>,
+    /// The event that asked the question which this message answers. The engine notes it; no dialect spells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Seq>,
 }
 
 impl Message {
@@ -45,6 +48,7 @@ impl Message {
             extensions: Vec::new(),
             metadata: None,
             request_metadata: None,
+            answers: None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentId, Artifact, ContextId, Json, Message, Owner, Seq, TaskId, Timestamp, Usage};
+use crate::{AgentId, Artifact, ContextId, Json, Message, Owner, QuestionId, Seq, TaskId, Timestamp, Usage};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -87,7 +87,20 @@ pub struct Task {
     pub seq: Seq,
 }
 
+impl Status {
+    /// The question that a task in this status waits to have answered.
+    pub fn question_id(&self, task: &TaskId) -> Option<QuestionId> {
+        let question = self.message.as_deref().filter(|_| self.state.is_waiting())?;
+        QuestionId::in_message(task, question)
+    }
+}
+
 impl Task {
+    /// The question that the task waits to have answered.
+    pub fn open_question(&self) -> Option<QuestionId> {
+        self.status.question_id(&self.id)
+    }
+
     /// Keeps at most the `length` newest messages of the history.
     pub fn trim_history(&mut self, length: Option<u32>) {
         if let Some(length) = length {

@@ -106,6 +106,7 @@ fn events() -> Vec<Event> {
         extensions: vec![],
         metadata: None,
         request_metadata: None,
+        answers: None,
     };
     let time = Timestamp::from_millis(1_770_000_000_000);
     let status = |state: State| {

@@ -9,7 +9,7 @@ mod shape;
 mod status;
 
 pub(crate) use shape::{GatewayError, Problem, RpcError, Status};
-pub(crate) use status::{http_status, retry_after, rpc_status};
+pub(crate) use status::{gateway_status, http_status, retry_after, rpc_status};
 
 #[cfg(test)]
 mod tests;

@@ -193,7 +193,7 @@ impl<'a> Voice<'a> {
             }
             Manner::Gateway(_) => {
                 self.error_body(error, Frames::Enveloped, &mut body);
-                (errors::http_status(error), "application/json")
+                (errors::gateway_status(error), "application/json")
             }
         };
         Reply { status, content_type, retry_after: errors::retry_after(error), allow: None, body }

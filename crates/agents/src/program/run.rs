@@ -202,8 +202,7 @@ impl<'t> Run<'t> {
                 Some(Err(_)) => Reply::Nobody,
                 None => {
                     turn.progress("Nobody answered in time, which means no").await;
-                    let words = Some("nobody answered in time".to_owned());
-                    approval::decided(&question, false, words).unwrap_or(Reply::Nobody)
+                    approval::refusal(&question, "nobody answered in time")
                 }
             }
         })

@@ -260,8 +260,13 @@ impl Driver {
 
     /// Takes the stored answer to the open question out of the inbox; the agent gets it when that is stored.
     pub(super) fn answer_question(&mut self) {
+        let Some(event) = self.turn.as_ref().and_then(|turn| turn.question.as_ref()).map(|question| question.event)
+        else {
+            return;
+        };
+        // An answer to another question is none to this one.
         let is_stored_answer =
-            |unread: &super::InboxMessage| unread.purpose == Purpose::Answer && unread.row == InboxRow::Stored;
+            |unread: &super::InboxMessage| unread.purpose == Purpose::Answer(event) && unread.row == InboxRow::Stored;
         let Some(place) = self.inbox.iter().position(is_stored_answer) else { return };
         let Some(turn) = self.turn.as_mut().filter(|turn| turn.stop_reason.is_none()) else { return };
         let Some(question) = turn.question.take_if(|question| !question.reply.is_closed()) else { return };
@@ -285,7 +290,7 @@ impl Driver {
         if turn.question.take_if(|question| question.reply.is_closed()).is_none() {
             return;
         }
-        self.set_unused_answers_apart();
+        self.set_unused_answers_apart(None);
         if self.turn.as_ref().is_some_and(|turn| turn.stop_reason.is_none()) {
             self.decide(Command::WithdrawQuestion);
         }

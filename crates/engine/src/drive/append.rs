@@ -282,7 +282,7 @@ impl Driver {
     fn rest(&self) -> impl FnOnce(&Task) -> Rest + use<> {
         let is_storing = self.storing.as_ref().is_some_and(|storing| !storing.append.entries.is_empty());
         let is_decided = is_storing || !self.pending.entries.is_empty();
-        let is_answered = self.inbox.iter().any(|unread| unread.purpose == Purpose::Answer);
+        let is_answered = self.inbox.iter().any(|unread| matches!(unread.purpose, Purpose::Answer(_)));
         let has_message = !self.inbox.is_empty();
         move |task: &Task| match task.run() {
             Run::Parked => rest_of(task, is_decided || is_answered),
@@ -347,7 +347,7 @@ impl Driver {
         for done in std::mem::take(&mut self.cancels) {
             let _ = done.send(Err(copy_of(error)));
         }
-        let is_answered = self.inbox.iter().any(|unread| unread.purpose == Purpose::Answer);
+        let is_answered = self.inbox.iter().any(|unread| matches!(unread.purpose, Purpose::Answer(_)));
         if let Some(question) = self.turn.as_mut().and_then(|turn| turn.question.as_mut()) {
             question.is_answered = is_answered;
         }

@@ -113,7 +113,7 @@ impl Driver {
     }
 
     /// Puts a message into the inbox. Its sender is acknowledged when the row is stored.
-    fn deliver(&mut self, Delivered { message, key, tickets, done }: Delivered) {
+    fn deliver(&mut self, Delivered { mut message, key, tickets, done }: Delivered) {
         if let Some(failure) = self.store_failure() {
             return drop(done.send(Err(failure)));
         }
@@ -127,10 +127,12 @@ impl Driver {
             Ok(purpose) => purpose,
             Err(refusal) => return self.refuse(done, refusal),
         };
-        if purpose == Purpose::Answer
-            && let Some(question) = self.turn.as_mut().and_then(|turn| turn.question.as_mut())
-        {
-            question.is_answered = true;
+        if let Purpose::Answer(event) = purpose {
+            // Stored with it: after a restart it must not be taken for the answer to another question.
+            Arc::make_mut(&mut message).answers = Some(event);
+            if let Some(question) = self.turn.as_mut().and_then(|turn| turn.question.as_mut()) {
+                question.is_answered = true;
+            }
         }
         self.pending.side_rows.extend(key.clone().map(Beside::Key));
         self.pending.side_rows.push(Beside::InboxAdd(message.clone()));
@@ -170,7 +172,9 @@ impl Driver {
 
     fn question_state(&self) -> QuestionState {
         match self.turn.as_ref().and_then(|turn| turn.question.as_ref()) {
-            Some(question) if !question.is_answered && question.event <= self.stored => QuestionState::Open,
+            Some(question) if !question.is_answered && question.event <= self.stored => {
+                QuestionState::Open(question.event)
+            }
             _ => QuestionState::NotOpen,
         }
     }

@@ -218,9 +218,14 @@ impl Driver {
         if self.let_go.is_some() || self.standing.state.is_terminal() {
             return None;
         }
-        let unread = self.inbox.pop_front()?;
+        let open = self.standing.open_question();
+        self.set_unused_answers_apart(open);
+        // Whoever answers what the task waits for goes before those who wrote earlier.
+        let is_answer = |unread: &InboxMessage| open.is_some_and(|event| unread.purpose == Purpose::Answer(event));
+        let answer = self.inbox.iter().position(is_answer);
         // Between turns no run of this driver waits, so a task that is parked was left behind by an earlier process.
-        let answers_lost_run = self.standing.is_parked();
+        let answers_lost_run = answer.is_some() && self.standing.is_parked();
+        let message = self.take_from_inbox(answer.unwrap_or(0))?;
         match self.withheld.take() {
             // What the last turn had to say is not its end any more.
             Some(Outcome::Completed(parts)) if !parts.is_empty() => {
@@ -231,27 +236,30 @@ impl Driver {
             Some(Outcome::AuthRequired(parts)) => self.ask_between_turns(Required::Auth, parts),
             Some(Outcome::Completed(_) | Outcome::Failed(_) | Outcome::Rejected(_) | Outcome::Canceled(_)) | None => {}
         }
-        if unread.row != InboxRow::None {
-            self.pending.side_rows.push(Beside::InboxTake(1));
-        }
         let mut input = std::mem::take(&mut self.unused_answers);
-        input.push(unread.message.clone());
-        Some(NextTurn { message: unread.message, input, answers_lost_run })
+        input.push(message.clone());
+        Some(NextTurn { message, input, answers_lost_run })
     }
 
     fn ask_between_turns(&mut self, required: Required, parts: Vec<sabir_model::Part>) {
-        let question = self.agent_message_if_any(parts);
+        let question = Some(Arc::new(self.agent_message(parts)));
         self.decide(Command::AskBetweenTurns { required, question });
     }
 
-    /// Sets apart answers whose question closed before they were stored. An approval must not begin a turn of its own,
-    /// so it only enters the history; any other text is the next turn, as if the question had never been asked.
-    fn set_unused_answers_apart(&mut self) {
+    /// Sets apart answers to other questions than the open one: theirs closed before they were used. An approval, or an
+    /// answer that names its question, must not begin a turn of its own, so it only enters the history; any other text is
+    /// the next turn, as if the question had never been asked.
+    fn set_unused_answers_apart(&mut self, open: Option<Seq>) {
         let mut place = 0;
         while let Some(unread) = self.inbox.get_mut(place) {
-            let is_answer = unread.purpose == Purpose::Answer;
+            let is_unused = matches!(unread.purpose, Purpose::Answer(event) if Some(event) != open);
+            if !is_unused {
+                place += 1;
+                continue;
+            }
             unread.purpose = Purpose::NextTurn;
-            if is_answer && unread.message.is_only_approval() {
+            let message = &unread.message;
+            if message.is_only_approval() || !message.named_questions(&self.lease.key.task).is_empty() {
                 let unused = self.take_from_inbox(place);
                 self.unused_answers.extend(unused);
             } else {

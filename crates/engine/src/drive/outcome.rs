@@ -16,7 +16,7 @@ impl Driver {
     /// The agent's turn is over, or was ended. `None`: it did not stop when it was told to.
     pub(super) fn end_turn(&mut self, worked: Option<Worked>) {
         let Some(turn) = self.turn.take() else { return };
-        self.set_unused_answers_apart();
+        self.set_unused_answers_apart(None);
         let outcome = match (turn.stop_reason, turn.last_word, worked) {
             (None, _, Some(Ok(Ok(outcome)))) => outcome,
             // The last word was not the end of the task, which the caller wants.
@@ -107,8 +107,10 @@ impl Driver {
             let duration_ms = self.began.elapsed().as_millis() as u64;
             Cost { usage, duration_ms, is_success: false }
         });
+        // A question has an id in any case, which needs a message.
+        let asks = matches!(outcome, Outcome::InputRequired(_) | Outcome::AuthRequired(_));
         let outcome = outcome.map(|parts| {
-            let mut message = (!parts.is_empty()).then(|| self.agent_message(parts))?;
+            let mut message = (asks || !parts.is_empty()).then(|| self.agent_message(parts))?;
             if let Some(cost) = cost {
                 cost.note_on_message(&mut message);
             }

@@ -157,13 +157,16 @@ impl Driver {
                 self.record(Event::Created(created));
                 FirstMessage::InHistory(FirstInHistory::beginning(message))
             }
-            Start::Deliver { message, key } => {
+            Start::Deliver { mut message, key } => {
                 self.pending.side_rows.extend(key.map(Beside::Key));
+                let open = self.standing.open_question();
+                Arc::make_mut(&mut message).answers = open;
                 if !has_place {
                     self.pending.side_rows.push(Beside::InboxAdd(message.clone()));
                 }
                 let row = if has_place { InboxRow::None } else { InboxRow::Pending };
-                self.inbox.push_back(InboxMessage::new(message, Purpose::NextTurn, row));
+                let purpose = open.map_or(Purpose::NextTurn, Purpose::Answer);
+                self.inbox.push_back(InboxMessage::new(message, purpose, row));
                 FirstMessage::InInbox
             }
             Start::Again { first, inbox, attempts } => {
@@ -185,7 +188,10 @@ impl Driver {
     }
 
     fn inherit_inbox(&mut self, inbox: Vec<Arc<Message>>) {
-        let stored = |message| InboxMessage::new(message, Purpose::NextTurn, InboxRow::Stored);
+        let stored = |message: Arc<Message>| {
+            let purpose = message.answers.map_or(Purpose::NextTurn, Purpose::Answer);
+            InboxMessage::new(message, purpose, InboxRow::Stored)
+        };
         self.inbox.extend(inbox.into_iter().map(stored));
     }
 }

@@ -14,6 +14,7 @@ fn message(text: &str) -> Arc<Message> {
         extensions: Vec::new(),
         metadata: None,
         request_metadata: None,
+        answers: None,
     })
 }
 
@@ -67,8 +68,8 @@ fn check(command: impl Fn() -> Command, expected: impl Fn(State, Run) -> &'stati
 fn what_a_message_is_for() {
     for (state, run) in every_standing() {
         for (question, text, expected) in [
-            (QuestionState::Open, "hi", "Answer"),
-            (QuestionState::Open, "yes", "Answer"),
+            (QuestionState::Open(7), "hi", "Answer(7)"),
+            (QuestionState::Open(7), "yes", "Answer(7)"),
             (QuestionState::NotOpen, "hi", "NextTurn"),
             (QuestionState::NotOpen, "yes", "refused: invalid parameters: message.parts"),
         ] {

@@ -33,6 +33,9 @@ pub(super) fn facts(error: &Error) -> Facts<'_> {
         Error::NotCancelable(task) => vec![task_id(task)],
         Error::TaskFinished(task) => vec![task_id(task), detail(error)],
         Error::NotWaiting(task) => vec![task_id(task), detail(error)],
+        Error::QuestionClosed(_) => {
+            return Facts::Violations(vec![(Cow::Borrowed("message.parts"), Cow::Owned(sentence(error)))]);
+        }
         Error::PushNotSupported => vec![],
         Error::Unsupported(_) => vec![detail(error)],
         Error::ContentType(media_type) => vec![("mediaType", cut(media_type))],
@@ -94,7 +97,8 @@ pub(super) fn task_of(error: &Error) -> Option<&TaskId> {
         Error::TaskNotFound(task)
         | Error::NotCancelable(task)
         | Error::TaskFinished(task)
-        | Error::NotWaiting(task) => Some(task),
+        | Error::NotWaiting(task)
+        | Error::QuestionClosed(task) => Some(task),
         _ => None,
     }
 }

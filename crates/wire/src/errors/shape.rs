@@ -161,6 +161,7 @@ impl Serialize for GatewayError<'_> {
             Error::Busy(_) | Error::Stopping | Error::StoreFull | Error::Overloaded => {
                 format!("unavailable: {sentence}")
             }
+            Error::QuestionClosed(_) => format!("conflict: {sentence}"),
             Error::Forbidden(_) => format!("forbidden: {sentence}"),
             Error::Internal(_) => sentence,
             Error::PushNotSupported

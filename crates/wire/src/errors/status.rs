@@ -19,6 +19,7 @@ fn row(error: &Error) -> (u16, &'static str) {
         Error::NotCancelable(_) => (400, "FAILED_PRECONDITION"),
         Error::TaskFinished(_) => (400, "FAILED_PRECONDITION"),
         Error::NotWaiting(_) => (400, "FAILED_PRECONDITION"),
+        Error::QuestionClosed(_) => (400, "INVALID_ARGUMENT"),
         Error::PushNotSupported => (400, "FAILED_PRECONDITION"),
         Error::Unsupported(_) => (400, "FAILED_PRECONDITION"),
         Error::ContentType(_) => (400, "INVALID_ARGUMENT"),
@@ -48,6 +49,15 @@ fn row(error: &Error) -> (u16, &'static str) {
     }
 }
 
+/// Of an answer of the gateway.
+pub(crate) fn gateway_status(error: &Error) -> u16 {
+    match error {
+        // The decision was right when its question was open.
+        Error::QuestionClosed(_) => 409,
+        _ => http_status(error),
+    }
+}
+
 /// Of a JSON-RPC answer: 200, except for what is outside JSON-RPC.
 pub(crate) fn rpc_status(error: &Error) -> u16 {
     match error {
@@ -55,6 +65,7 @@ pub(crate) fn rpc_status(error: &Error) -> u16 {
         | Error::NotCancelable(_)
         | Error::TaskFinished(_)
         | Error::NotWaiting(_)
+        | Error::QuestionClosed(_)
         | Error::PushNotSupported
         | Error::Unsupported(_)
         | Error::ContentType(_)
@@ -107,6 +118,7 @@ pub(super) fn heading(error: &Error) -> &'static str {
         | Error::NotCancelable(_)
         | Error::TaskFinished(_)
         | Error::NotWaiting(_)
+        | Error::QuestionClosed(_)
         | Error::PushNotSupported
         | Error::Unsupported(_)
         | Error::ContentType(_)

@@ -101,6 +101,7 @@ pub(super) fn read(text: &str) -> Result<Submission, Error> {
         extensions: Vec::new(),
         metadata: None,
         request_metadata: None,
+        answers: None,
     };
     let send = Send {
         is_unnamed: true,

@@ -50,6 +50,7 @@ impl TryFrom<Message<'_>> for model::Message {
             extensions: Vec::new(),
             metadata,
             request_metadata: None,
+            answers: None,
         }))
     }
 }

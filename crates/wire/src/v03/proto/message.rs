@@ -65,6 +65,7 @@ impl TryFrom<Message<'_>> for model::Message {
             extensions,
             metadata,
             request_metadata: None,
+            answers: None,
         });
         problems.or(message)
     }

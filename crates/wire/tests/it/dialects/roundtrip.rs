@@ -302,6 +302,7 @@ fn message() -> impl Strategy<Value = Message> {
         extensions,
         metadata,
         request_metadata: None,
+        answers: None,
     })
 }
 

@@ -1,0 +1,199 @@
+//! Questions that a task asks its caller: the id of each, and the data part in which it is shown.
+//!
+//! Sabir issues the id, whatever name the agent has for the question. The id holds the number of the event that asks,
+//! and a check over the task's id. So an id of this task is told from any other name by looking at it: nothing has to be
+//! remembered, replay and restart give the same ids, and a task may ask as often as it likes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::{Content, Json, Message, Part, Seq, TaskId};
+
+/// The member of a question's data part that holds its id.
+pub const QUESTION_ID: &str = "questionId";
+/// The `kind` of a question's data part.
+pub const QUESTION: &str = "question";
+
+/// The longest id: `q`, twenty digits, `-` and sixteen more.
+const LONGEST: usize = 38;
+
+/// The name of one question of one task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QuestionId {
+    /// The event that asks.
+    pub event: Seq,
+    check: u64,
+}
+
+impl QuestionId {
+    /// The id of the question that this event asks.
+    pub fn issue(task: &TaskId, event: Seq) -> Self {
+        Self { event, check: check(task, event) }
+    }
+
+    /// Reads an id that Sabir issued for this task. Any other name is `None`, also the id of another task's question.
+    pub fn parse(task: &TaskId, text: &str) -> Option<Self> {
+        if !may_be_id(text) {
+            return None;
+        }
+        let (event, _) = text[1..].split_once('-')?;
+        let id = Self::issue(task, event.parse().ok()?);
+        (id.to_string() == text).then_some(id)
+    }
+
+    /// The id of the question that this message asks. An agent may quote earlier ids in it; its own is the newest.
+    pub fn in_message(task: &TaskId, message: &Message) -> Option<Self> {
+        message.parts.iter().filter_map(|part| Self::parse(task, &question_data(part)?.text_of(QUESTION_ID)?)).max()
+    }
+}
+
+impl fmt::Display for QuestionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "q{}-{:016x}", self.event, self.check)
+    }
+}
+
+/// Whether a text has the form of an id; cheap enough to ask of every text in a message.
+pub(crate) fn may_be_id(text: &str) -> bool {
+    text.len() <= LONGEST && text.is_ascii() && text.starts_with('q')
+}
+
+/// FNV-1a: small, and the same in every version of Sabir. It only has to tell issued ids from other names; a caller who
+/// computes one gains nothing by it.
+fn check(task: &TaskId, event: Seq) -> u64 {
+    let bytes = task.as_str().bytes().chain([0]).chain(event.to_be_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QuestionType {
+    /// The agent wants to act and needs permission.
+    Permission,
+    /// The agent needs to know something.
+    Input,
+}
+
+/// The data part of a question whose agent gave it none.
+#[derive(Serialize)]
+struct PlainQuestion<'a> {
+    kind: &'static str,
+    #[serde(rename = "type")]
+    question_type: QuestionType,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    question: &'a str,
+}
+
+impl Message {
+    /// The question with its id, in the data part that the agent made for it or in one more.
+    pub(crate) fn with_question_id(self: Arc<Self>, id: QuestionId) -> Arc<Self> {
+        let mut message = Arc::unwrap_or_clone(self);
+        let value = Json::of(&id.to_string()).expect("text is JSON");
+        let with_id = |data: &Json| Json::with_member(Some(&data.without_member(QUESTION_ID)), QUESTION_ID, &value);
+        match message.parts.iter().position(|part| question_data(part).is_some()) {
+            Some(place) => {
+                let part = &mut message.parts[place];
+                if let Content::Data(data) = &part.content {
+                    part.content = Content::Data(with_id(data));
+                }
+            }
+            None => {
+                let text = message.text();
+                let data = PlainQuestion { kind: QUESTION, question_type: QuestionType::Input, question: text.trim() };
+                let data = Json::of(&data).expect("texts are JSON");
+                message.parts.push(Part::from(Content::Data(with_id(&data))));
+            }
+        }
+        Arc::new(message)
+    }
+
+    /// What this message asks, in words: as the question's data part has it, else all its text.
+    pub fn question_text(&self) -> String {
+        let in_data = self.parts.iter().find_map(|part| question_data(part)?.text_of(QUESTION));
+        in_data.unwrap_or_else(|| self.text())
+    }
+}
+
+/// The data of a part that describes a question.
+fn question_data(part: &Part) -> Option<&Json> {
+    match &part.content {
+        Content::Data(data) if data.is_object() && data.text_of("kind").as_deref() == Some(QUESTION) => Some(data),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MessageId, Role};
+
+    fn task(id: &str) -> TaskId {
+        TaskId::parse(id).unwrap()
+    }
+
+    #[test]
+    fn only_ids_of_this_task_are_read() {
+        let id = QuestionId::issue(&task("t1"), 7);
+        // In the log and in the hands of callers: it must stay so.
+        assert_eq!(id.to_string(), "q7-856b6d45fe8a1723");
+        assert_eq!(QuestionId::parse(&task("t1"), &id.to_string()), Some(id));
+        let other_task = QuestionId::issue(&task("t2"), 7).to_string();
+        let changed = id.to_string().replacen('7', "8", 1);
+        for name in [&other_task, &changed, "fc_perm_1", "", "q", "q7", "q-", "q7-", "q07-856b6d45fe8a1723", "é7-"] {
+            assert_eq!(QuestionId::parse(&task("t1"), name), None, "{name}");
+        }
+        let last = QuestionId::issue(&task("t1"), Seq::MAX);
+        assert_eq!(QuestionId::parse(&task("t1"), &last.to_string()), Some(last));
+    }
+
+    fn asked(parts: Vec<Part>) -> Message {
+        let message = Arc::new(Message::new(MessageId::parse("m").unwrap(), Role::Agent, parts));
+        Message::clone(&message.with_question_id(QuestionId::issue(&task("t"), 3)))
+    }
+
+    #[test]
+    fn every_question_has_its_id_in_a_data_part() {
+        let id = QuestionId::issue(&task("t"), 3);
+        let data = |text: &str| Part::from(Content::Data(Json::parse(text).unwrap()));
+        for (parts, expected) in [
+            (
+                vec![Part::text("Which day?")],
+                format!(r#"{{"questionId":"{id}","kind":"question","type":"input","question":"Which day?"}}"#),
+            ),
+            (vec![], format!(r#"{{"questionId":"{id}","kind":"question","type":"input"}}"#)),
+            (
+                vec![Part::text("May I?"), data(r#"{"kind":"question","id":"r1","question":"May I?"}"#)],
+                format!(r#"{{"questionId":"{id}","kind":"question","id":"r1","question":"May I?"}}"#),
+            ),
+            // An agent has no say in the id.
+            (
+                vec![data(r#"{"questionId":"mine","kind":"question","questionId":"q1"}"#)],
+                format!(r#"{{"questionId":"{id}","kind":"question"}}"#),
+            ),
+            // Other data is the agent's own.
+            (
+                vec![Part::text("See this"), data(r#"{"kind":"chart"}"#)],
+                format!(r#"{{"questionId":"{id}","kind":"question","type":"input","question":"See this"}}"#),
+            ),
+        ] {
+            let message = asked(parts);
+            let Some(Content::Data(last)) = message.parts.last().map(|part| &part.content) else { panic!() };
+            assert_eq!(last.as_str(), expected);
+            assert_eq!(QuestionId::in_message(&task("t"), &message), Some(id));
+            assert_eq!(QuestionId::in_message(&task("u"), &message), None);
+        }
+    }
+
+    #[test]
+    fn an_agent_that_quotes_an_earlier_question_asks_the_new_one() {
+        let earlier = asked(vec![Part::text("one?")]);
+        let fresh = Part::from(Content::Data(Json::parse(r#"{"kind":"question"}"#).unwrap()));
+        let parts = [vec![fresh], earlier.parts.clone()].concat();
+        let quoted = Arc::new(Message { parts, ..earlier });
+        let id = QuestionId::issue(&task("t"), 9);
+        assert_eq!(QuestionId::in_message(&task("t"), &quoted.with_question_id(id)), Some(id));
+    }
+}
