@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, ArtifactUpdate, Effects, Inputs, Outcome, Turn};
-use sabir_model::{Artifact, Message, Part};
+use sabir_model::{Artifact, Message, Part, QuestionForm};
 
 use crate::DemoAgent;
 use crate::demo::{data_part, file_part, respond, result, url_part};
@@ -80,6 +80,10 @@ impl Agent for ConformanceAgent {
 
     fn effects(&self) -> Effects {
         Effects::ThroughTurn
+    }
+
+    fn question_form(&self) -> QuestionForm {
+        self.demo.question_form()
     }
 
     fn admit(&self, message: &Message) -> Admission {

@@ -4,8 +4,8 @@ use sabir_engine::{
     About, Admission, Agent, AgentError, AgentFuture, ArtifactUpdate, Effects, Inputs, Outcome, Streaming, Turn,
 };
 use sabir_model::{
-    Artifact, Base64, Content, Json, Message, Part, Skill, Task, ToolCall, ToolPhase, Usage, cost_extension,
-    tool_call_extension,
+    Artifact, Base64, Content, Json, Message, Part, QuestionForm, Skill, Task, ToolCall, ToolPhase, Usage,
+    cost_extension, tool_call_extension,
 };
 
 use crate::words::Word;
@@ -59,6 +59,10 @@ impl Agent for DemoAgent {
 
     fn effects(&self) -> Effects {
         self.effects
+    }
+
+    fn question_form(&self) -> QuestionForm {
+        QuestionForm::WordsOnly
     }
 
     fn admit(&self, message: &Message) -> Admission {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use sabir_engine::{About, Admission, Agent, AgentFuture, Effects, Turn};
-use sabir_model::{Json, Message};
+use sabir_model::{Json, Message, QuestionForm};
 
 use crate::{ConformanceAgent, DemoAgent};
 
@@ -182,6 +182,13 @@ impl Agent for RoutedAgent {
 
     fn admit(&self, message: &Message) -> Admission {
         self.usual.admit(message)
+    }
+
+    fn question_form(&self) -> QuestionForm {
+        match self.routes.is_empty() {
+            true => self.usual.question_form(),
+            false => QuestionForm::WithData,
+        }
     }
 
     /// The memory does not say which of them asked. A run that cannot resume its session after all fails then.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use sabir_model::{AgentId, Extension, Message, Part, Skill};
+use sabir_model::{AgentId, Extension, Message, Part, QuestionForm, Skill};
 
 use crate::{Outcome, Turn};
 
@@ -35,6 +35,11 @@ pub trait Agent: Send + Sync + 'static {
     /// `memory` is what the agent remembers of the context (`Turn::remember`).
     fn resumes(&self, _memory: Option<&str>) -> bool {
         false
+    }
+
+    /// How its questions are shown.
+    fn question_form(&self) -> QuestionForm {
+        QuestionForm::WithData
     }
 }
 

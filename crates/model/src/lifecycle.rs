@@ -18,8 +18,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::{
-    Artifact, ArtifactId, Chunk, Created, Error, Event, Json, Message, Outcome, Part, QuestionId, Required, Seq, State,
-    Status, StatusChange, Task, TaskId, Timestamp, Usage,
+    Artifact, ArtifactId, Chunk, Created, Error, Event, Json, Message, Outcome, Part, QuestionForm, QuestionId,
+    Required, Seq, State, Status, StatusChange, Task, TaskId, Timestamp, Usage,
 };
 
 /// What the rules must know of a task: little, so that asking them never needs the whole of it.
@@ -32,6 +32,7 @@ pub struct Standing {
     question: Option<Arc<Message>>,
     /// The event that asked what the task waits for, with a live run or without.
     open_question: Option<Seq>,
+    question_form: QuestionForm,
     artifacts: Vec<OpenArtifact>,
     /// Where each is in that list: a task may have thousands.
     places: HashMap<ArtifactId, u32>,
@@ -290,12 +291,26 @@ impl Standing {
     /// A task before its first event.
     pub fn new(task: TaskId) -> Self {
         let (artifacts, places) = (Vec::new(), HashMap::new());
-        Self { task, state: State::Submitted, seq: 0, question: None, open_question: None, artifacts, places }
+        Self {
+            task,
+            state: State::Submitted,
+            seq: 0,
+            question: None,
+            open_question: None,
+            question_form: QuestionForm::WithData,
+            artifacts,
+            places,
+        }
     }
 
     /// A task of which nothing can be read but how far its log goes.
     pub fn unreadable(task: TaskId, seq: Seq) -> Self {
         Self { state: State::Working, seq, ..Self::new(task) }
+    }
+
+    /// The same task of an agent whose questions are shown like this.
+    pub fn with_question_form(self, question_form: QuestionForm) -> Self {
+        Self { question_form, ..self }
     }
 
     /// The event that asked what the task waits for.
@@ -315,7 +330,8 @@ impl Standing {
             Event::Created(_) => {}
             Event::Status(change) => {
                 self.state = change.status.state;
-                self.open_question = change.status.question_id(&self.task).map(|id| id.event);
+                let by_turn = (change.is_final && self.state.is_waiting()).then_some(self.seq);
+                self.open_question = change.status.question_id(&self.task).map(|id| id.event).or(by_turn);
                 let is_parked = Run::of(self.state, change.is_final) == Run::Parked;
                 self.question = change.status.message.clone().filter(|_| is_parked);
             }
@@ -352,7 +368,10 @@ impl Standing {
 
     /// A question that this event asks, with its id.
     fn with_id(&self, question: Arc<Message>, event: Seq) -> Arc<Message> {
-        question.with_question_id(QuestionId::issue(&self.task, event))
+        match self.question_form {
+            QuestionForm::WithData => question.with_question_id(QuestionId::issue(&self.task, event)),
+            QuestionForm::WordsOnly => question,
+        }
     }
 
     fn chunk(&self, artifact: Arc<Artifact>, append: bool, last: bool, metadata: Option<Json>) -> Event {

@@ -77,6 +77,15 @@ pub enum QuestionType {
     Input,
 }
 
+/// How the questions of an agent are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuestionForm {
+    /// With a data part that has the id; one is added where the agent gives none.
+    WithData,
+    /// As the agent words them, byte for byte. The id counts all the same, and the gateway shows it.
+    WordsOnly,
+}
+
 /// The data part of a question whose agent gave it none.
 #[derive(Serialize)]
 struct PlainQuestion<'a> {

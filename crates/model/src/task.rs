@@ -98,7 +98,9 @@ impl Status {
 impl Task {
     /// The question that the task waits to have answered.
     pub fn open_question(&self) -> Option<QuestionId> {
-        self.status.question_id(&self.id)
+        // After a turn that ended by asking, nothing happens until the answer comes.
+        let by_turn = || self.turn_over.then(|| QuestionId::issue(&self.id, self.seq));
+        self.status.question_id(&self.id).or_else(|| by_turn().filter(|_| self.status.state.is_waiting()))
     }
 
     /// Keeps at most the `length` newest messages of the history.

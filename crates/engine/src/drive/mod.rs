@@ -224,7 +224,7 @@ impl Driver {
         let is_answer = |unread: &InboxMessage| open.is_some_and(|event| unread.purpose == Purpose::Answer(event));
         let answer = self.inbox.iter().position(is_answer);
         // Between turns no run of this driver waits, so a task that is parked was left behind by an earlier process.
-        let answers_lost_run = answer.is_some() && self.standing.is_parked();
+        let answers_lost_run = (answer.is_some() || open.is_none()) && self.standing.is_parked();
         let message = self.take_from_inbox(answer.unwrap_or(0))?;
         match self.withheld.take() {
             // What the last turn had to say is not its end any more.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sabir_model::{Command, Cost, Error, Message, MessageId, Part, Role};
+use sabir_model::{Command, Cost, Error, Message, MessageId, Part, QuestionForm, Role};
 use sabir_store::Beside;
 
 use super::active_turn::{StopReason, Worked};
@@ -107,8 +107,9 @@ impl Driver {
             let duration_ms = self.began.elapsed().as_millis() as u64;
             Cost { usage, duration_ms, is_success: false }
         });
-        // A question has an id in any case, which needs a message.
-        let asks = matches!(outcome, Outcome::InputRequired(_) | Outcome::AuthRequired(_));
+        // Its id needs a message, also where there are no words.
+        let asks = matches!(outcome, Outcome::InputRequired(_) | Outcome::AuthRequired(_))
+            && self.agency.hosted.agent.question_form() == QuestionForm::WithData;
         let outcome = outcome.map(|parts| {
             let mut message = (asks || !parts.is_empty()).then(|| self.agent_message(parts))?;
             if let Some(cost) = cost {

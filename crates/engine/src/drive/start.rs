@@ -122,7 +122,7 @@ impl Driver {
             lease,
             context,
             stored: standing.seq,
-            standing,
+            standing: standing.with_question_form(agency.hosted.agent.question_form()),
             first_append,
             control,
             pending: PendingAppend::default(),

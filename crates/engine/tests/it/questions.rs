@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sabir_engine::{AgentError, Limits, Outcome, Settings, Turn};
-use sabir_model::{Error, Part, Required, State};
+use sabir_model::{Error, Json, Message, Part, QuestionId, Required, Send, State, Task};
 use sabir_store::MemoryStore;
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::time::{sleep, timeout};
@@ -188,4 +188,136 @@ async fn a_task_that_waits_too_long_fails() {
         assert_eq!((task.status.state, reason.as_deref()), (State::Failed, Some("expired: nobody answered for 600s")));
     }
     assert_eq!(desk.get(&fresh.id).await.status.state, State::InputRequired);
+}
+
+/// A message that names a question.
+fn naming(question: QuestionId, send: Send) -> Send {
+    let metadata = Json::of(&serde_json::json!({"questionId": question.to_string()})).unwrap();
+    let message = Message { metadata: Some(metadata), ..send.message };
+    Send { message, ..send }
+}
+
+/// Asks one question after the other, and gives each up after a second but for the last.
+fn asks_on(count: usize) -> ScriptedAgent {
+    ScriptedAgent::new(move |turn: Turn| async move {
+        if turn.message().text() != "go" {
+            return Ok::<_, AgentError>(Outcome::Completed(vec![Part::text("next turn")]));
+        }
+        for number in 1..count {
+            let ask = turn.ask(Required::Input, vec![Part::text(format!("question {number}?"))]);
+            if let Ok(answer) = timeout(Duration::from_secs(1), ask).await {
+                turn.progress(format!("{number}: {}", answer?.text())).await;
+            }
+        }
+        let answer = turn.ask(Required::Input, vec![Part::text("the last?")]).await?;
+        Ok(Outcome::Completed(vec![Part::text(format!("last: {}", answer.text()))]))
+    })
+}
+
+fn words(task: &Task) -> String {
+    task.status.message.as_ref().map(|message| message.text()).unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_for_the_question_that_it_names() {
+    let desk = Desk::with(asks_on(2)).await;
+    let task = desk.task(text("go")).await;
+    let first = task.open_question().unwrap();
+    sleep(Duration::from_secs(5)).await;
+    let second = desk.get(&task.id).await.open_question().unwrap();
+    assert!(first < second);
+    // Late: a yes, any other words, or both questions at once.
+    for words in ["yes", "use the other folder"] {
+        let late = desk.send(to(&task.id, naming(first, text(words)))).await;
+        assert!(matches!(late, Err(Error::QuestionClosed(_))), "{words}");
+    }
+    let asked = desk.get(&task.id).await;
+    assert_eq!((asked.open_question(), words(&asked).as_str()), (Some(second), "the last?"));
+    let done = desk.task(to(&task.id, naming(second, text("yes")))).await;
+    assert_eq!((done.status.state, words(&done).as_str()), (State::Completed, "last: yes"));
+    let late = desk.send(to(&task.id, naming(second, text("yes")))).await;
+    assert!(matches!(late, Err(Error::TaskFinished(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_in_the_inbox_does_not_wait_for_the_next_question() {
+    for late in ["yes", "use the other folder"] {
+        for is_named in [true, false] {
+            let store = Arc::new(sabir_testkit::faulty::FaultyStore::new(MemoryStore::new()));
+            let agent = asks_on(2);
+            let seen = agent.seen();
+            let desk = Desk::on(store.clone(), agent, Limits::default(), Settings::default()).await;
+            let task = desk.task(at_once("go")).await;
+            until_waiting(&desk, &task.id).await;
+            let first = desk.get(&task.id).await.open_question().unwrap();
+            sleep(Duration::from_millis(900)).await;
+            // The agent gives its question up while the answer is being stored, and asks the next one.
+            store.slow_down(Duration::from_millis(300));
+            let answer = to(&task.id, at_once(late));
+            desk.send(if is_named { naming(first, answer) } else { answer }).await.unwrap();
+            store.slow_down(Duration::ZERO);
+            sleep(Duration::from_secs(2)).await;
+            let asked = desk.get(&task.id).await;
+            assert_eq!((asked.status.state, words(&asked).as_str()), (State::InputRequired, "the last?"), "{late}");
+            let done = desk.task(to(&task.id, text("no"))).await;
+            // What names its question begins no turn either; other words do, when their time comes.
+            let (end, turns): (&str, &[&str]) = match (late, is_named) {
+                ("yes", _) | (_, true) => ("last: no", &["go"]),
+                _ => ("next turn", &["go", "use the other folder"]),
+            };
+            assert_eq!(words(&done), end, "{late}, named: {is_named}");
+            assert_eq!(*seen.lock().unwrap(), turns, "{late}, named: {is_named}");
+            assert!(done.history.iter().any(|message| message.text() == late), "it is not forgotten");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_names_any_of_many_earlier_questions_is_refused() {
+    let desk = Desk::with(asks_on(200)).await;
+    let task = desk.task(text("go")).await;
+    let first = task.open_question().unwrap();
+    let mut earlier = vec![first];
+    while words(&desk.get(&task.id).await) != "the last?" {
+        sleep(Duration::from_millis(500)).await;
+        earlier.extend(desk.get(&task.id).await.open_question().filter(|id| !earlier.contains(id)));
+    }
+    let last = earlier.pop().unwrap();
+    assert!(earlier.len() > 150, "{}", earlier.len());
+    for id in earlier {
+        let late = desk.send(to(&task.id, naming(id, text("yes")))).await;
+        assert!(matches!(late, Err(Error::QuestionClosed(_))), "{id}");
+    }
+    let other_task = QuestionId::issue(&sabir_model::TaskId::parse("other").unwrap(), last.event);
+    let done = desk.task(to(&task.id, naming(other_task, text("yes")))).await;
+    assert_eq!(words(&done), "last: yes", "a name that was not issued for this task counts as none");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_ended_by_asking_is_answered_by_its_name_too() {
+    let desk = Desk::with(crate::desk::asking()).await;
+    let task = desk.task(text("ask which?")).await;
+    let first = task.open_question().unwrap();
+    let again = desk.task(to(&task.id, naming(first, text("ask and when?")))).await;
+    let second = again.open_question().unwrap();
+    let late = desk.send(to(&task.id, naming(first, text("monday")))).await;
+    assert!(matches!(late, Err(Error::QuestionClosed(_))));
+    assert_eq!(desk.get(&task.id).await.open_question(), Some(second));
+    assert_eq!(desk.task(to(&task.id, naming(second, text("noon")))).await.status.state, State::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_answers_that_name_the_same_question_are_one_answer() {
+    let desk = Desk::with(asks_on(1)).await;
+    let task = desk.task(text("go")).await;
+    let id = task.open_question().unwrap();
+    let (one, two) = tokio::join!(
+        desk.send(to(&task.id, naming(id, at_once("no")))),
+        desk.send(to(&task.id, naming(id, at_once("yes"))))
+    );
+    assert!(one.is_ok() && matches!(two, Err(Error::QuestionClosed(_))));
+    drain(&mut desk.subscribe(&task.id, Some(0)).await.unwrap()).await;
+    let done = desk.get(&task.id).await;
+    assert_eq!(words(&done), "last: no");
+    assert!(!done.history.iter().any(|message| message.text() == "yes"));
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use sabir_engine::{Limits, Outcome, Recovery, Settings, Turn};
 use sabir_model::{Part, Required, State};
-use sabir_store::{MemoryStore, Store};
+use sabir_store::{Append, Beside, MemoryStore, Store, Target};
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::time::timeout;
 
@@ -137,6 +137,34 @@ async fn whether_a_parked_run_can_resume_is_asked_for_each_context() {
         let done = desk.task(to(&parked.id, text("yes"))).await;
         assert_eq!(done.status.message.unwrap().text(), "in time yes", "killed: {is_killed}");
     }
+}
+
+/// After a crash the inbox may hold what was written before the question, its answer, and an answer to another one.
+#[tokio::test]
+async fn after_a_crash_only_the_answer_to_the_open_question_answers() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let parked = ScriptedAgent::new(|turn: Turn| async move {
+        turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
+        Ok(Outcome::Completed(Vec::new()))
+    });
+    let task = crash(store.clone(), parked.resuming(), async |desk: Desk| desk.task(text("go")).await);
+    let open = task.open_question().unwrap().event;
+    let row = store.find(&task.owner, None, &task.id).await.unwrap().unwrap();
+    let unread = |words: &str, answers: Option<u64>| {
+        let message = sabir_model::Message { answers, ..text(words).message };
+        Beside::InboxAdd(Arc::new(message))
+    };
+    let beside = [unread("earlier", None), unread("no", Some(open - 1)), unread("yes", Some(open))];
+    let append =
+        Append { target: Target::Known(row.no), events: &[], after: task.seq, snapshot: None, beside: &beside };
+    store.append(append).await.unwrap();
+    let agent = echo().resuming();
+    let seen = agent.seen();
+    let desk = Desk::on(store, agent, Limits::default(), Settings::default()).await;
+    drain(&mut desk.subscribe(&task.id, Some(0)).await.unwrap()).await;
+    assert_eq!(*seen.lock().unwrap(), ["yes", "earlier"]);
+    let said: Vec<String> = desk.get(&task.id).await.history.iter().map(|message| message.text()).collect();
+    assert_eq!(said, ["go", "may I?", "no", "yes", "earlier"]);
 }
 
 #[tokio::test]
