@@ -5,6 +5,7 @@
 //! everybody else reads the log through a cursor and is woken when it grows.
 
 mod agent;
+mod answers;
 mod beacon;
 mod clock;
 mod turn;

@@ -92,12 +92,20 @@ impl Engine {
                 return joined.answer(self, &send).await;
             }
             let agency = self.agency(Some(&addressed.agent))?.clone();
+            let answered = match send.further[..] {
+                [] => None,
+                [..] => Some(self.sort_answers(caller, &send, &mut message).await?),
+            };
             check_offer(&agency, &send, &message)?;
             check_media_types(&agency, &message)?;
             let plan = match self.destination(caller, &send, &message, addressed).await? {
                 Destination::Task(key) => {
                     let sent = self.deliver(&agency, key, &send, message, tickets).await?;
-                    return sent.answer(self, &send).await;
+                    let answer = sent.answer(self, &send).await?;
+                    return Ok(match (answer, answered) {
+                        (Answer::Task(task), Some(results)) => Answer::Answered(task, results),
+                        (answer, _) => answer,
+                    });
                 }
                 Destination::New(plan) => plan,
             };

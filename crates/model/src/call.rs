@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use crate::{
-    AgentId, Birth, ContextId, Cursor, IdempotencyKey, Json, Message, PushConfig, PushConfigId, Seq, State, Task,
-    TaskId, Timestamp,
+    AgentId, Birth, ContextId, Cursor, Error, IdempotencyKey, Json, Message, Part, PushConfig, PushConfigId, Seq,
+    State, Task, TaskId, Timestamp,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +66,8 @@ pub struct Send {
     pub addressee: Addressee,
     pub context_alone: ContextAlone,
     pub direct: Direct,
+    /// Further answers of the same request, each about something else: the parts of each.
+    pub further: Vec<Vec<Part>>,
 }
 
 impl Send {
@@ -90,6 +92,7 @@ impl Send {
             addressee: Addressee::Any,
             context_alone: ContextAlone::StartsTask,
             direct: Direct::Message,
+            further: Vec::new(),
         }
     }
 }
@@ -234,6 +237,8 @@ pub enum Answer<S> {
     Task(Arc<Task>),
     /// A task and those of its context that came before it, oldest first.
     Conversation(Arc<Task>, Vec<Task>),
+    /// A task that was sent several answers, and what became of each.
+    Answered(Arc<Task>, Vec<Result<(), Error>>),
     /// A direct message; there is no task.
     Message(Box<Message>),
     Page(Box<Page>),

@@ -8,7 +8,7 @@ mod fact;
 mod shape;
 mod status;
 
-pub(crate) use shape::{GatewayError, Problem, RpcError, Status};
+pub(crate) use shape::{GatewayError, GatewayText, Problem, RpcError, Status};
 pub(crate) use status::{gateway_status, http_status, retry_after, rpc_status};
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ impl<'a> Voice<'a> {
 
     pub(crate) fn gateway(asked: gateway::Asked) -> Self {
         let operation = match asked {
-            gateway::Asked::Send | gateway::Asked::Decide => Operation::Send,
+            gateway::Asked::Send | gateway::Asked::Decide(_) => Operation::Send,
             gateway::Asked::Task(_) => Operation::Get,
             gateway::Asked::Cancel(_) => Operation::Cancel,
         };
@@ -149,8 +149,8 @@ impl<'a> Voice<'a> {
             Answer::Message(message) if streams => return self.only_frame(|out| self.reply_frame(message, out)),
             Answer::Task(task) if self.operation == Some(Operation::Send) => (self.dialect, Shown::Sent(task)),
             Answer::Task(task) => (self.spelling(task), Shown::Task(task)),
-            // Only the gateway asks for the conversation.
-            Answer::Conversation(task, _) => (self.spelling(task), Shown::Task(task)),
+            // Only the gateway asks for the conversation, or sends several answers.
+            Answer::Conversation(task, _) | Answer::Answered(task, _) => (self.spelling(task), Shown::Task(task)),
             Answer::Message(message) => (self.dialect, Shown::Reply(message)),
             Answer::Page(page) => (self.dialect, Shown::Page(page)),
             Answer::PushConfig(Some(config)) => (self.dialect, Shown::PushConfig(config)),

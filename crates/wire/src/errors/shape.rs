@@ -146,6 +146,17 @@ pub(crate) struct GatewayError<'e>(pub &'e Error);
 
 impl Serialize for GatewayError<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut body = serializer.serialize_map(Some(1))?;
+        body.serialize_entry("error", &GatewayText(self.0))?;
+        body.end()
+    }
+}
+
+/// The text alone.
+pub(crate) struct GatewayText<'e>(pub &'e Error);
+
+impl Serialize for GatewayText<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let sentence = fact::sentence(self.0);
         let text = match self.0 {
             Error::AgentNotFound { named, known } => {
@@ -183,9 +194,7 @@ impl Serialize for GatewayError<'_> {
             | Error::BrokenBody(_)
             | Error::VerbNotAllowed(_) => format!("bad request: {sentence}"),
         };
-        let mut body = serializer.serialize_map(Some(1))?;
-        body.serialize_entry("error", &text)?;
-        body.end()
+        serializer.serialize_str(&text)
     }
 }
 

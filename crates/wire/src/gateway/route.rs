@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::send::{self, Submission};
 use super::task::write_task;
 use crate::beside::{self, Agent, Behaviour};
+use crate::errors::GatewayText;
 use crate::version::{Release, Version};
 use crate::{Decoded, Head, KnownAgents, TerminalMessage, Voice, json};
 
@@ -18,8 +19,8 @@ pub struct Route {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Asked {
     Send,
-    /// The same, with decisions and nothing else: the run that waits for them goes on.
-    Decide,
+    /// The same, with decisions about these targets and nothing else: the run that waits for them goes on.
+    Decide(Vec<String>),
     Task(TaskId),
     Cancel(TaskId),
 }
@@ -50,10 +51,10 @@ impl Route {
         }
         let agent = Some(self.agent.clone());
         let mut call = match &self.asked {
-            Asked::Send | Asked::Decide => {
-                let Submission { send, is_decision } = send::read(json::check_text(body)?)?;
-                if is_decision {
-                    *voice = Voice::gateway(Asked::Decide);
+            Asked::Send | Asked::Decide(_) => {
+                let Submission { send, targets } = send::read(json::check_text(body)?)?;
+                if let Some(targets) = targets {
+                    *voice = Voice::gateway(Asked::Decide(targets));
                 }
                 Call::Send(send)
             }
@@ -87,17 +88,41 @@ struct Submitted<'a> {
     context_id: Option<&'a str>,
     task_id: &'a str,
     status: &'static str,
+    /// Each of several decisions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    decisions: Vec<Decided<'a>>,
 }
+
+/// What became of one of several decisions.
+#[derive(Serialize)]
+struct Decided<'a> {
+    target_id: &'a str,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<GatewayText<'a>>,
+}
+
+const FORWARDED: &str = "decision_forwarded";
+const REFUSED: &str = "refused";
 
 /// Appends the answer, and returns its status.
 pub(crate) fn write_answer<S>(asked: &Asked, answer: &Answer<S>, out: &mut Vec<u8>) -> Result<u16, Error> {
     let submitted = |task: &Task, context_id: Option<&str>, status: &'static str, out: &mut Vec<u8>| {
-        json::write(&Submitted { context_id, task_id: task.id.as_str(), status }, out);
+        json::write(&Submitted { context_id, task_id: task.id.as_str(), status, decisions: Vec::new() }, out);
         Ok(202)
     };
     match (asked, answer) {
         (Asked::Send, Answer::Task(task)) => submitted(task, Some(task.context.as_str()), "submitted", out),
-        (Asked::Decide, Answer::Task(task)) => submitted(task, Some(task.context.as_str()), "decision_forwarded", out),
+        (Asked::Decide(_), Answer::Task(task)) => submitted(task, Some(task.context.as_str()), FORWARDED, out),
+        (Asked::Decide(targets), Answer::Answered(task, results)) => {
+            let decided = targets.iter().zip(results).map(|(target_id, result)| match result {
+                Ok(()) => Decided { target_id, status: FORWARDED, error: None },
+                Err(error) => Decided { target_id, status: REFUSED, error: Some(GatewayText(error)) },
+            });
+            let (context_id, task_id) = (Some(task.context.as_str()), task.id.as_str());
+            json::write(&Submitted { context_id, task_id, status: FORWARDED, decisions: decided.collect() }, out);
+            Ok(202)
+        }
         (Asked::Cancel(_), Answer::Task(task)) => submitted(task, None, "cancel_requested", out),
         (Asked::Task(_), Answer::Conversation(task, earlier)) => {
             write_task(task, earlier, out);

@@ -1,11 +1,12 @@
 //! What is submitted: a text, a message, decisions, or just a place to go on.
 
+use std::collections::HashMap;
+
 use sabir_model::{
     Addressee, Content, ContextId, Delivery, Direct, Error, IdempotencyKey, Json, Message, MessageId, OnFinished, Part,
-    Role, Send, TaskId,
+    QuestionAnswer, Role, Send, TaskId, Verdict,
 };
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::BIRTH;
 use crate::json;
@@ -13,8 +14,8 @@ use crate::spelling::{Carried, Problems, Text, object};
 
 pub(super) struct Submission {
     pub(super) send: Box<Send>,
-    /// Decisions and no text: they answer the run that waits.
-    pub(super) is_decision: bool,
+    /// What is decided about, if there are decisions and no text: they answer the run that waits.
+    pub(super) targets: Option<Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -42,7 +43,7 @@ struct Said<'a> {
 
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self")]
-struct Decision<'a> {
+struct ToolCallDecision<'a> {
     #[serde(borrow, alias = "targetId")]
     target_id: Option<Text<'a>>,
     #[serde(alias = "decisionId")]
@@ -51,7 +52,7 @@ struct Decision<'a> {
     result: Option<Carried<'a>>,
 }
 
-object! { read Body<'a>; read Said<'a>; read Decision<'a> }
+object! { read Body<'a>; read Said<'a>; read ToolCallDecision<'a> }
 
 pub(super) fn read(text: &str) -> Result<Submission, Error> {
     let body = read_body(text)?;
@@ -69,24 +70,30 @@ pub(super) fn read(text: &str) -> Result<Submission, Error> {
             None => problems.add("message.content", "is required"),
         }
     }
-    let verdicts = read_decisions(body.decisions.as_deref().unwrap_or_default(), &mut problems);
+    let decisions = read_decisions(body.decisions.as_deref().unwrap_or_default(), &mut problems);
     problems.or(Some(()))?;
 
-    let is_decision = parts.is_empty() && !verdicts.is_empty();
+    let is_decision = parts.is_empty() && !decisions.is_empty();
     if is_decision && task.is_none() {
         return Err(Error::InvalidRequest("decisions need the taskId of the run that waits for them".to_owned()));
     }
-    if parts.is_empty() && verdicts.is_empty() && context.is_none() && task.is_none() {
+    if parts.is_empty() && decisions.is_empty() && context.is_none() && task.is_none() {
         let wanted = "give at least one of input, message, decisions, contextId and taskId";
         return Err(Error::InvalidRequest(wanted.to_owned()));
     }
-    if is_decision {
-        // What an agent that reads text understands; the decisions themselves are beside it.
-        parts.push(Part::text(together(&verdicts)));
-    }
     let answered = task.as_ref().filter(|_| is_decision);
-    let idempotency = answered.and_then(|task| key_of(task, &verdicts));
-    parts.extend(verdicts.into_iter().map(|verdict| Content::Data(verdict.decision).into()));
+    let idempotency = answered.and_then(|task| key_of(task, &decisions));
+    let (mut targets, mut further) = (Vec::new(), Vec::new());
+    if is_decision {
+        // Decisions about different things are different answers.
+        let answers = Answer::by_target(decisions);
+        targets.extend(answers.iter().map(|answer| answer.target.clone()));
+        let mut answers = answers.into_iter().map(Answer::into_parts);
+        parts = answers.next().unwrap_or_default();
+        further.extend(answers);
+    } else {
+        parts.extend(decisions.into_iter().map(|decision| Content::Data(decision.data).into()));
+    }
     if parts.is_empty() {
         // A message has parts in every dialect.
         parts.push(Part::text(""));
@@ -110,9 +117,10 @@ pub(super) fn read(text: &str) -> Result<Submission, Error> {
         on_finished: OnFinished::StartTask,
         addressee: if is_decision { Addressee::Waiting } else { Addressee::Any },
         direct: Direct::StoredTask,
+        further,
         ..Send::new(message, BIRTH)
     };
-    Ok(Submission { send: Box::new(send), is_decision })
+    Ok(Submission { send: Box::new(send), targets: is_decision.then_some(targets) })
 }
 
 fn read_body(text: &str) -> Result<Body<'_>, Error> {
@@ -189,20 +197,23 @@ impl Spoken {
 const ASSISTANT: &str = r#"{"role":"assistant"}"#;
 const SYSTEM: &str = r#"{"role":"system"}"#;
 
-struct Verdict {
-    /// What it is about, and its own name.
-    id: Option<(String, String)>,
+/// One decision of a submission.
+struct Decision {
+    /// What it is about.
+    target: String,
+    /// Its own name.
+    id: Option<String>,
     /// As an agent that reads text understands it.
     words: String,
     /// As it was sent.
-    decision: Json,
+    data: Json,
 }
 
-fn read_decisions(decisions: &[Carried<'_>], problems: &mut Problems) -> Vec<Verdict> {
-    let mut verdicts = Vec::new();
+fn read_decisions(decisions: &[Carried<'_>], problems: &mut Problems) -> Vec<Decision> {
+    let mut read = Vec::new();
     for (at, carried) in decisions.iter().enumerate() {
         let place = format!("decisions[{at}]");
-        let Ok(decision) = json::parse::<Decision<'_>>(carried.as_str()) else {
+        let Ok(decision) = json::parse::<ToolCallDecision<'_>>(carried.as_str()) else {
             problems.add(&place, "must be an object with target_id, decision_id, action and result");
             continue;
         };
@@ -210,51 +221,69 @@ fn read_decisions(decisions: &[Carried<'_>], problems: &mut Problems) -> Vec<Ver
         if target.is_none() {
             problems.add(&format!("{place}.target_id"), "is required");
         }
-        let words = match decision.action.as_ref().map(Text::as_str) {
-            Some("resume") => words_of(decision.result.as_ref().map(Carried::as_str)),
-            Some("cancel") => NO.to_owned(),
-            _ => {
-                problems.add(&format!("{place}.action"), "must be resume or cancel");
-                continue;
-            }
-        };
-        let id = target.zip(decision.decision_id.map(Text::into_string).filter(|id| !id.is_empty()));
-        verdicts.push(Verdict { id, words, decision: carried.clone().into() });
+        if !matches!(decision.action.as_ref().map(Text::as_str), Some("resume" | "cancel")) {
+            problems.add(&format!("{place}.action"), "must be resume or cancel");
+            continue;
+        }
+        let data = Json::from(carried.clone());
+        let words = words_of(&data, decision.result.as_ref().map(Carried::as_str));
+        let id = decision.decision_id.map(Text::into_string).filter(|id| !id.is_empty());
+        let Some(target) = target else { continue };
+        read.push(Decision { target, id, words, data });
     }
-    verdicts
+    read
 }
 
 const YES: &str = "yes";
 const NO: &str = "no";
 
-/// What a resumed call is told. Only what clearly approves is a yes; a text is an answer of its own.
-fn words_of(result: Option<&str>) -> String {
-    #[derive(Deserialize)]
-    struct Approval<'a> {
-        #[serde(borrow)]
-        approved: Option<&'a RawValue>,
+/// What a resumed call is told in words. Only what clearly approves is a yes; a text is an answer of its own.
+fn words_of(decision: &Json, result: Option<&str>) -> String {
+    match QuestionAnswer::verdict_of(decision) {
+        Verdict::Yes => YES.to_owned(),
+        Verdict::Always => "always".to_owned(),
+        Verdict::No | Verdict::Never => NO.to_owned(),
+        Verdict::None => result.and_then(|text| json::parse::<String>(text).ok()).unwrap_or_else(|| NO.to_owned()),
     }
-    let Some(result) = result else { return YES.to_owned() };
-    if let Ok(answer) = json::parse::<String>(result) {
-        return answer;
-    }
-    let is_yes = result == "true"
-        || json::parse::<Approval<'_>>(result)
-            .is_ok_and(|approval| result.starts_with('{') && approval.approved.is_none_or(|word| word.get() == "true"));
-    if is_yes { YES.to_owned() } else { NO.to_owned() }
 }
 
-/// One answer for all of them: what they say together, or a no as soon as one does.
-fn together(verdicts: &[Verdict]) -> &str {
-    match verdicts {
-        [only] => &only.words,
-        several if several.iter().all(|verdict| verdict.words == YES) => YES,
-        _ => NO,
+/// What is decided about one target.
+struct Answer {
+    target: String,
+    /// As an agent that reads text understands all of it: what it says, or a no where decisions differ.
+    words: String,
+    decisions: Vec<Part>,
+}
+
+impl Answer {
+    /// One answer for each target, in the order in which they are named.
+    fn by_target(decisions: Vec<Decision>) -> Vec<Self> {
+        let mut answers: Vec<Self> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        for Decision { target, words, data, .. } in decisions {
+            let place = *places.entry(target.clone()).or_insert(answers.len());
+            let data = Part::from(Content::Data(data));
+            match answers.get_mut(place) {
+                Some(answer) => {
+                    if answer.words != words {
+                        answer.words = NO.to_owned();
+                    }
+                    answer.decisions.push(data);
+                }
+                None => answers.push(Answer { target, words, decisions: vec![data] }),
+            }
+        }
+        answers
+    }
+
+    fn into_parts(self) -> Vec<Part> {
+        [vec![Part::text(self.words)], self.decisions].concat()
     }
 }
 
 /// Decisions that are sent again are the same decisions.
-fn key_of(task: &TaskId, verdicts: &[Verdict]) -> Option<IdempotencyKey> {
-    let ids: Vec<&(String, String)> = verdicts.iter().map(|verdict| verdict.id.as_ref()).collect::<Option<_>>()?;
+fn key_of(task: &TaskId, decisions: &[Decision]) -> Option<IdempotencyKey> {
+    let id = |decision: &Decision| Some((decision.target.clone(), decision.id.clone()?));
+    let ids: Vec<(String, String)> = decisions.iter().map(id).collect::<Option<_>>()?;
     IdempotencyKey::parse(format!("decisions of {task}: {ids:?}")).ok()
 }

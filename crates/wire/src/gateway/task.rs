@@ -22,6 +22,23 @@ struct Run<'a> {
     message: Option<Line<'a>>,
     artifacts: Vec<Text<'a>>,
     history: Vec<Line<'a>>,
+    /// What a task waits for; only where it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pending: Option<Vec<Pending>>,
+}
+
+/// A question that decisions can be made about.
+#[derive(Serialize)]
+struct Pending {
+    target_id: String,
+    question: String,
+}
+
+impl Pending {
+    fn of(task: &Task) -> Option<Self> {
+        let (id, message) = (task.open_question()?, task.status.message.as_deref()?);
+        Some(Pending { target_id: id.to_string(), question: message.question_text() })
+    }
 }
 
 #[derive(Serialize)]
@@ -71,6 +88,7 @@ pub(super) fn write_task(task: &Task, earlier: &[Task], out: &mut Vec<u8>) {
         message: answers.newest().map(Line::of_agent),
         artifacts: answers.newest().map(|content| Text { content }).into_iter().collect(),
         history,
+        pending: task.status.state.is_waiting().then(|| Pending::of(task).into_iter().collect()),
     };
     json::write(&run, out);
 }

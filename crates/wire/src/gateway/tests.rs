@@ -12,25 +12,26 @@ use super::task::write_task;
 use crate::Head;
 use crate::fixture::{self, Known};
 
+fn say(parts: &[Part]) -> String {
+    let part = |part: &Part| match &part.content {
+        sabir_model::Content::Text(text) => format!("{text:?}"),
+        other => format!("{other:?}"),
+    };
+    parts.iter().map(part).collect::<Vec<_>>().join(" ")
+}
+
 fn submit(body: &str) -> String {
     let route = Route { agent: sabir_model::AgentId::parse("alpha").unwrap(), asked: Asked::Send };
     let decoded = route.decode(&Head { verb: "POST", ..Head::default() }, body.as_bytes(), &Known);
     match decoded.call {
         Ok(Call::Send(send)) => {
             let message = &send.message;
-            let parts: Vec<String> = message
-                .parts
-                .iter()
-                .map(|part| match &part.content {
-                    sabir_model::Content::Text(text) => format!("{text:?}"),
-                    other => format!("{other:?}"),
-                })
-                .collect();
             let task = message.task.as_ref().map(|task| format!(" to {task}")).unwrap_or_default();
             let context = message.context.as_ref().map(|context| format!(" in {context}")).unwrap_or_default();
             let answers = if send.addressee == Addressee::Waiting { " as an answer" } else { "" };
             let key = send.idempotency.as_ref().map(|key| format!(" once as {key}")).unwrap_or_default();
-            format!("{:?} {}{task}{context}{answers}{key}", message.role, parts.join(" "))
+            let further: String = send.further.iter().map(|parts| format!(" and {}", say(parts))).collect();
+            format!("{:?} {}{further}{task}{context}{answers}{key}", message.role, say(&message.parts))
         }
         Ok(other) => panic!("{other:?}"),
         Err(error) => {
@@ -62,7 +63,7 @@ fn what_can_be_submitted() {
         ),
         (
             r#"{"taskId":"t","decisions":[{"target_id":"c","decision_id":"1","action":"resume"},{"target_id":"d","decision_id":"2","action":"cancel"}]}"#,
-            r#"User "no" Data({"target_id":"c","decision_id":"1","action":"resume"}) Data({"target_id":"d","decision_id":"2","action":"cancel"}) to t as an answer once as decisions of t: [("c", "1"), ("d", "2")]"#,
+            r#"User "yes" Data({"target_id":"c","decision_id":"1","action":"resume"}) and "no" Data({"target_id":"d","decision_id":"2","action":"cancel"}) to t as an answer once as decisions of t: [("c", "1"), ("d", "2")]"#,
         ),
         // A text is a message of its own, whatever was decided before.
         (
@@ -186,6 +187,25 @@ fn how_runs_stand() {
         let told = json!([run["status"], run["terminationCode"], run["terminationDetail"], run["message"]["content"]]);
         assert_eq!(told, expected, "{state:?}");
     }
+}
+
+#[test]
+fn what_a_run_waits_for_can_be_decided_about() {
+    let mut run = task(State::InputRequired, Some("Which?"), &[]);
+    // Its turn ended with the question, so the last event asked it.
+    let last = sabir_model::QuestionId::issue(&run.id, run.seq).to_string();
+    assert_eq!(shown(&run, &[])["pending"], json!([{"target_id": last, "question": "Which?"}]));
+    run.turn_over = false;
+    assert_eq!(shown(&run, &[])["pending"], json!([]), "a question from before there were ids");
+    let id = sabir_model::QuestionId::issue(&run.id, 3).to_string();
+    let question = json!({"kind": "question", "questionId": id, "question": "Which?"}).to_string();
+    let mut asked = Message::clone(run.status.message.as_ref().unwrap());
+    asked.parts.push(sabir_model::Content::Data(Json::parse(question).unwrap()).into());
+    run.status.message = Some(asked.into());
+    assert_eq!(shown(&run, &[])["pending"], json!([{"target_id": id, "question": "Which?"}]));
+    assert_eq!(shown(&run, &[])["message"]["content"], "Which?");
+    run.status.state = State::Working;
+    assert_eq!(shown(&run, &[]).get("pending"), None);
 }
 
 #[test]
