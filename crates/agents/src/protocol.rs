@@ -15,6 +15,8 @@ pub enum Step {
     Write(String),
     /// To be answered with `Protocol::answer`; the program waits.
     Ask(Question),
+    /// The program no longer waits for the answer to the question that it names so.
+    Withdraw(String),
     /// Nothing more will be written; many programs end only then.
     CloseInput,
 }
@@ -38,6 +40,11 @@ pub trait Protocol: Send {
 
     /// Whether a line that has begun and does not go on is a question, as programs ask on a terminal.
     fn is_question(&self, _begun: &str) -> bool {
+        false
+    }
+
+    /// Whether a line that has begun shows that the program does not wait for its answer any more.
+    fn goes_on_with(&self, _begun: &str) -> bool {
         false
     }
 

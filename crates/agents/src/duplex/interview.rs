@@ -80,7 +80,7 @@ impl Interview {
         })
     }
 
-    fn question_id(&self) -> String {
+    pub(super) fn question_id(&self) -> String {
         match self.answers.len() {
             0 => self.id.clone(),
             later => format!("{}/{later}", self.id),

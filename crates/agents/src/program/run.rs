@@ -90,6 +90,8 @@ impl<'t> Run<'t> {
                         let answering = self.ask(&question);
                         asked = Some((question, answering));
                     }
+                    // Taken out as soon as it is heard.
+                    Step::Withdraw(_) => {}
                     Step::Tell(update) => {
                         self.has_spoken = true;
                         self.remember(&update).await;
@@ -108,16 +110,6 @@ impl<'t> Run<'t> {
             tokio::select! {
                 biased;
                 () = self.turn.cancelled() => return self.cancel().await,
-                reply = answered(&mut asked) => {
-                    if let Some((question, _)) = asked.take() {
-                        steps.extend(self.protocol.answer(&question, &reply));
-                    }
-                }
-                () = tokio::time::sleep(SILENCE), if asked.is_none() && self.protocol.asks_in_plain_text() => {
-                    if let Some(line) = self.child.begun(|begun| self.protocol.is_question(begun)) {
-                        steps.extend(self.protocol.hear(&line));
-                    }
-                }
                 output = self.child.next() => match output {
                     Output::Line(line) => {
                         steps.extend(self.protocol.hear(&line));
@@ -133,7 +125,24 @@ impl<'t> Run<'t> {
                     }
                     Output::Closed => is_closed = true,
                 },
+                // After what the program has said: it may have gone on without the answer.
+                reply = answered(&mut asked) => {
+                    if let Some(line) = self.child.begun(|begun| self.protocol.goes_on_with(begun)) {
+                        steps.extend(self.protocol.hear(&line));
+                        withdraw(&mut steps, &mut asked);
+                    }
+                    if let Some((question, _)) = asked.take() {
+                        steps.extend(self.protocol.answer(&question, &reply));
+                    }
+                }
+                () = tokio::time::sleep(SILENCE), if self.protocol.asks_in_plain_text() => {
+                    let is_told = |begun: &str| self.protocol.is_question(begun) || self.protocol.goes_on_with(begun);
+                    if let Some(line) = self.child.begun(is_told) {
+                        steps.extend(self.protocol.hear(&line));
+                    }
+                }
             }
+            withdraw(&mut steps, &mut asked);
             if is_closed || steps.iter().any(ends_turn) {
                 // Whoever answers now answers nobody.
                 asked = None;
@@ -238,7 +247,7 @@ impl<'t> Run<'t> {
                         }
                     }
                     Step::Write(line) => self.write(&line).await,
-                    Step::CloseInput => {}
+                    Step::CloseInput | Step::Withdraw(_) => {}
                 }
             }
         }
@@ -308,6 +317,24 @@ fn failed(reason: String) -> Outcome {
 
 fn ends_turn(step: &Step) -> bool {
     matches!(step, Step::Tell(Update::Done { .. } | Update::Failed(_) | Update::Interrupted))
+}
+
+/// Drops the questions that the program has withdrawn, whether they are asked already or still due.
+fn withdraw(steps: &mut VecDeque<Step>, asked: &mut Option<(Question, Answering<'_>)>) {
+    let withdrawn = |step: &Step| match step {
+        Step::Withdraw(id) => Some(id.clone()),
+        _ => None,
+    };
+    while let Some((place, id)) = steps.iter().enumerate().find_map(|(place, step)| Some((place, withdrawn(step)?))) {
+        steps.remove(place);
+        asked.take_if(|(question, _)| question.id == id);
+        let is_withdrawn = |at: usize, step: &Step| at < place && matches!(step, Step::Ask(due) if due.id == id);
+        let mut at = 0;
+        steps.retain(|step| {
+            at += 1;
+            !is_withdrawn(at - 1, step)
+        });
+    }
 }
 
 /// The answer to the question that stands; never, if none does.

@@ -35,6 +35,8 @@ pub struct Generic {
     input: Option<String>,
     lines: ClaudeCode,
     questions: u64,
+    /// The question that the program waits to have answered, as far as we know.
+    open: Option<String>,
     is_over: bool,
 }
 
@@ -46,6 +48,7 @@ impl Generic {
             input: None,
             lines: ClaudeCode::new(prompt),
             questions: 0,
+            open: None,
             is_over: false,
         }
     }
@@ -62,9 +65,11 @@ impl Generic {
 
     fn question(&mut self, line: &str) -> Question {
         self.questions += 1;
+        let id = format!("question-{}", self.questions);
+        self.open = Some(id.clone());
         let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
         Question {
-            id: format!("question-{}", self.questions),
+            id,
             text: line.trim().to_owned(),
             tool: None,
             input: None,
@@ -88,20 +93,32 @@ impl Protocol for Generic {
         self.asks_in_plain_text() && !line.trim_start().starts_with('{') && self.approval.asks(line)
     }
 
+    fn goes_on_with(&self, begun: &str) -> bool {
+        // Below its question a program may still print the sign of a prompt, such as "> ".
+        self.open.is_some() && begun.contains(char::is_alphanumeric)
+    }
+
     fn hear(&mut self, line: &str) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if self.goes_on_with(line) {
+            // Nobody reads an answer now, and what lies in the program's input would answer its next question.
+            steps.extend(self.open.take().map(Step::Withdraw));
+        }
         let Some(object) = Object::parse(line) else {
-            return match self.approve {
+            steps.extend(match self.approve {
                 _ if !self.is_question(line) => not_understood(line, self.is_over),
                 Approve::Ask => vec![Step::Ask(self.question(line))],
                 Approve::All => vec![Step::Write(self.approval.yes().to_owned())],
                 Approve::None => vec![Step::Write(NO_RESPONSE.to_owned())],
-            };
+            });
+            return steps;
         };
         if !ClaudeCode::understands(&object) {
-            return not_understood(line, self.is_over);
+            steps.extend(not_understood(line, self.is_over));
+            return steps;
         }
         let was_over = self.is_over;
-        let mut steps = tell(self.lines.read(&object), &mut self.is_over);
+        steps.extend(tell(self.lines.read(&object), &mut self.is_over));
         // It may wait for more; there will be none.
         if self.answers() && self.is_over && !was_over {
             steps.push(Step::CloseInput);
@@ -109,7 +126,10 @@ impl Protocol for Generic {
         steps
     }
 
-    fn answer(&mut self, _question: &Question, reply: &Reply) -> Vec<Step> {
+    fn answer(&mut self, question: &Question, reply: &Reply) -> Vec<Step> {
+        if self.open.take_if(|open| *open == question.id).is_none() {
+            return Vec::new();
+        }
         let response = match reply {
             Reply::Chosen { choice, .. } if choice == YES => self.approval.yes().to_owned(),
             Reply::Chosen { .. } | Reply::Nobody => NO_RESPONSE.to_owned(),

@@ -45,6 +45,7 @@ fn row(step: &Step) -> String {
     match step {
         Step::Write(line) => format!("write {line:?}"),
         Step::CloseInput => "close input".to_owned(),
+        Step::Withdraw(id) => format!("withdraw {id}"),
         Step::Ask(question) => {
             let choices: Vec<String> =
                 question.choices.iter().map(|choice| format!("{} {:?}", choice.id, choice.kind)).collect();

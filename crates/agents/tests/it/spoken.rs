@@ -2,7 +2,7 @@
 
 use sabir_agents::program::settings::Kind;
 use sabir_agents::protocol::Protocol;
-use sabir_agents::protocol::{Approve, Exit, Prompt};
+use sabir_agents::protocol::{Approve, Exit, Prompt, Step};
 use sabir_agents::update::{Choice, ChoiceKind, Question, Reply};
 use sabir_agents::vocabulary::generic::Generic;
 use sabir_agents::vocabulary::{Approval, one_shot};
@@ -154,6 +154,31 @@ fn a_generic_program_hears_which_of_its_lines_mean_nothing() {
 }
 
 #[test]
+fn a_generic_program_that_prints_more_does_not_wait_for_its_answer() {
+    let first = r#"ask question-1 "One? [y/N]" [yes AllowOnce, no RejectOnce]"#;
+    let second = first.replace("question-1", "question-2").replace("One", "Two");
+    for (line, expected) in [
+        ("going on", "withdraw question-1".to_owned()),
+        (r#"{"type":"note"}"#, "withdraw question-1".to_owned()),
+        ("Two? [y/N]", format!("withdraw question-1\n{second}")),
+        ("", String::new()),
+        ("  ", String::new()),
+        ("> ", String::new()),
+    ] {
+        let mut generic = Generic::new(&Prompt::default(), Approval::default());
+        assert!(!generic.goes_on_with(line));
+        assert_eq!(rows(&generic.hear("One? [y/N]")).trim_end(), first);
+        assert_eq!(generic.goes_on_with(line), !expected.is_empty(), "{line}");
+        assert_eq!(rows(&generic.hear(line)).trim_end(), expected, "{line}");
+        let Step::Ask(question) = &Generic::new(&Prompt::default(), Approval::default()).hear("One? [y/N]")[0] else {
+            panic!()
+        };
+        let answered = generic.answer(question, &Reply::Chosen { choice: "yes".to_owned(), said: None });
+        assert_eq!(answered.is_empty(), !expected.is_empty(), "an answer that nobody waits for is not written: {line}");
+    }
+}
+
+#[test]
 fn answers_of_a_generic_program() {
     let question = Question {
         id: "question-1".to_owned(),
@@ -172,6 +197,8 @@ fn answers_of_a_generic_program() {
         (Reply::Nobody, r#"write "n""#),
     ] {
         let mut generic = Generic::new(&Prompt::default(), Approval::of(None, "sure"));
+        assert_eq!(generic.answer(&question, &reply), [], "before it asks");
+        generic.hear("Delete? [y/N]");
         assert_eq!(rows(&generic.answer(&question, &reply)).trim_end(), expected, "{reply:?}");
     }
 }

@@ -412,7 +412,14 @@ impl Protocol for Acp {
         match jsonrpc::parse(line) {
             Some(Incoming::Answer { id, outcome }) if id.as_u64() == Some(self.asked) => self.answered(outcome),
             Some(Incoming::Request { id, method, params }) => self.requested(id, &method, &params),
-            Some(Incoming::Notification { method, params }) => self.notified(&method, &params),
+            Some(Incoming::Notification { method, params }) => {
+                let withdrawn: Vec<Pending> =
+                    self.pending.extract_if(.., |pending| pending.is_withdrawn_by(&method, &params)).collect();
+                let mut steps: Vec<Step> =
+                    withdrawn.into_iter().map(|pending| Step::Withdraw(pending.question.id)).collect();
+                steps.extend(self.notified(&method, &params));
+                steps
+            }
             Some(Incoming::Answer { .. }) | None => Vec::new(),
         }
     }

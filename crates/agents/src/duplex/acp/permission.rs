@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::tool::{self, Tool};
 use crate::duplex::jsonrpc;
-use crate::duplex::reading::{carried, list_at, text_at};
+use crate::duplex::reading::{carried, list_at, owned_text_at, text_at};
 use crate::protocol::Approve;
 use crate::update::{Choice, ChoiceKind, Question, Reply};
 
@@ -18,6 +18,8 @@ pub(super) struct Pending {
     /// As the program wrote it.
     pub(super) id: Value,
     pub(super) question: Question,
+    /// The tool call that it is about.
+    call: Option<String>,
 }
 
 impl Pending {
@@ -30,7 +32,20 @@ impl Pending {
             input: tool.and_then(|tool| carried(&tool.input)),
             choices: choices(list_at(params, "/options"), program),
         };
-        Self { id, question }
+        Self { id, question, call: owned_text_at(params, "/toolCall/toolCallId") }
+    }
+
+    /// Whether this notification says that the program does not wait any more: it takes the request back, or the tool
+    /// has come to its end without the answer.
+    pub(super) fn is_withdrawn_by(&self, method: &str, params: &Value) -> bool {
+        match method {
+            "$/cancel_request" => params.get("requestId") == Some(&self.id),
+            "session/update" => {
+                let is_over = matches!(text_at(params, "/update/status"), Some("completed" | "failed"));
+                is_over && self.call.is_some() && text_at(params, "/update/toolCallId") == self.call.as_deref()
+            }
+            _ => false,
+        }
     }
 
     /// What the policy answers without asking. `None`: the caller is asked.

@@ -139,8 +139,8 @@ impl Protocol for ClaudeControl {
             "control_request" => return self.asked(&line),
             "control_cancel_request" => {
                 let canceled = line.text("request_id").unwrap_or_default();
-                self.pending.retain(|pending| pending.id != canceled);
-                return Vec::new();
+                let canceled: Vec<Pending> = self.pending.extract_if(.., |pending| pending.id == canceled).collect();
+                return canceled.iter().map(|pending| Step::Withdraw(pending.question_id())).collect();
             }
             _ => {}
         }
@@ -209,6 +209,13 @@ impl Protocol for ClaudeControl {
 }
 
 impl Pending {
+    fn question_id(&self) -> String {
+        match &self.about {
+            About::Tool { .. } => self.id.clone(),
+            About::Questions(interview) => interview.question_id(),
+        }
+    }
+
     fn asks(&self, question: &Question) -> bool {
         match &self.about {
             About::Tool { .. } => self.id == question.id,

@@ -85,6 +85,13 @@ impl Pending {
         Some((Self { id, about: About::Questions(interview) }, response))
     }
 
+    pub(super) fn question_id(&self) -> String {
+        match &self.about {
+            About::Leave { question, .. } => question.id.clone(),
+            About::Questions(interview) => interview.question_id(),
+        }
+    }
+
     pub(super) fn asks(&self, question: &Question) -> bool {
         match &self.about {
             About::Leave { question: asked, .. } => asked.id == question.id,

@@ -163,9 +163,11 @@ impl CodexServer {
             "item/completed" => self.items.completed(&params["item"]),
             "turn/plan/updated" => plan(params).map(Update::Progress).into_iter().collect(),
             "thread/tokenUsage/updated" => self.spent(params).map(Update::Spent).into_iter().collect(),
+            // Also what we have answered is told as resolved, but that does not wait here any more.
             "serverRequest/resolved" => {
-                self.pending.retain(|pending| Some(&pending.id) != params.get("requestId"));
-                Vec::new()
+                let is_resolved = |pending: &mut Pending| Some(&pending.id) == params.get("requestId");
+                let resolved: Vec<Pending> = self.pending.extract_if(.., is_resolved).collect();
+                return resolved.iter().map(|pending| Step::Withdraw(pending.question_id())).collect();
             }
             "error" => {
                 let words = words_of_error(&params["error"]);

@@ -100,6 +100,7 @@ fn check(mut machine: Box<dyn Protocol>, events: &[Event]) {
                 }
                 Step::Ask(question) => questions.push(question),
                 Step::CloseInput => is_over = true,
+                Step::Withdraw(id) => questions.retain(|question| question.id != id),
                 Step::Tell(_) => {}
             }
         }

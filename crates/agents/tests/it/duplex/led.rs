@@ -335,6 +335,60 @@ fn what_can_be_resumed_is_what_the_program_says() {
 }
 
 #[test]
+fn a_program_takes_its_question_back() {
+    let claude = |id: &str| {
+        format!(
+            r#"{{"type":"control_request","request_id":"{id}","request":{{"subtype":"can_use_tool","tool_name":"Bash"}}}}"#
+        )
+    };
+    let ask = r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","input":{"questions":[{"question":"Size?"}]}}}"#;
+    let cancel = r#"{"type":"control_cancel_request","request_id":"r"}"#;
+    for (lines, expected) in [
+        ([&claude("r"), cancel], "prompt, ask Allow Bash?, withdraw r"),
+        ([&claude("other"), cancel], "prompt, ask Allow Bash?"),
+        ([ask, cancel], "prompt, ask Size?, withdraw r"),
+    ] {
+        assert_eq!(led(ClaudeControl::new(prompt(), Vec::new()), &lines), expected);
+    }
+
+    let request = r#"{"id":9,"method":"session/request_permission","params":{"toolCall":{"toolCallId":"t","title":"rm"},"options":[{"optionId":"y","kind":"allow_once"}]}}"#;
+    let update = |call: &str, status: &str| {
+        format!(
+            r#"{{"method":"session/update","params":{{"update":{{"sessionUpdate":"tool_call_update","toolCallId":"{call}","status":"{status}"}}}}}}"#
+        )
+    };
+    for (line, is_withdrawn) in [
+        (r#"{"method":"$/cancel_request","params":{"requestId":9}}"#.to_owned(), true),
+        (r#"{"method":"$/cancel_request","params":{"requestId":"9"}}"#.to_owned(), false),
+        (update("t", "completed"), true),
+        (update("t", "failed"), true),
+        (update("t", "in_progress"), false),
+        (update("other", "completed"), false),
+    ] {
+        let mut machine = Acp::new(prompt(), Vec::new());
+        machine.begin();
+        for line in [GREETED, OPENED, request] {
+            machine.hear(line);
+        }
+        assert_eq!(machine.hear(&line).first() == Some(&Step::Withdraw("9".into())), is_withdrawn, "{line}");
+    }
+
+    let resolved = r#"{"method":"serverRequest/resolved","params":{"requestId":5}}"#;
+    let request = r#"{"id":5,"method":"item/commandExecution/requestApproval","params":{"command":"ls"}}"#;
+    let mut machine = CodexServer::new(prompt(), Vec::new());
+    machine.begin();
+    for line in [r#"{"id":1,"result":{}}"#, r#"{"id":2,"result":{"thread":{"id":"t"}}}"#, r#"{"id":3,"result":{}}"#] {
+        machine.hear(line);
+    }
+    machine.hear(request);
+    assert_eq!(machine.hear(resolved), [Step::Withdraw("5".into())]);
+    // What was answered is resolved too.
+    let [Step::Ask(question)] = &machine.hear(request)[..] else { panic!() };
+    assert_eq!(machine.answer(question, &Reply::Nobody).len(), 1);
+    assert_eq!(machine.hear(resolved), []);
+}
+
+#[test]
 fn a_program_that_ends_when_it_is_interrupted_was_interrupted() {
     let machines: [Box<dyn Protocol>; 3] = [
         Box::new(Acp::new(prompt(), Vec::new())),
@@ -377,6 +431,7 @@ fn said(step: Step) -> String {
             }
         }
         Step::Ask(Question { text, .. }) => format!("ask {text}"),
+        Step::Withdraw(id) => format!("withdraw {id}"),
         Step::CloseInput => "close".into(),
         Step::Tell(Update::Init { session, .. }) => format!("init {}", session.unwrap()),
         Step::Tell(Update::Text(text)) => format!("text {text}"),

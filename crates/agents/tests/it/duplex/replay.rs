@@ -181,6 +181,10 @@ impl Stage {
                     self.tell(None, &format!("ask {} [{}]", question.text, choices.join(" ")));
                     self.asked.push(question);
                 }
+                Step::Withdraw(id) => {
+                    self.asked.retain(|question| question.id != id);
+                    self.tell(None, &format!("withdraw {id}"));
+                }
                 Step::Tell(update) => self.update(update),
                 Step::CloseInput => {
                     self.is_over = true;
