@@ -16,6 +16,7 @@ mod matrix;
 mod programs;
 mod programs_at_work;
 mod promises;
+mod questions;
 mod reading_slowly;
 mod routing;
 mod script;
