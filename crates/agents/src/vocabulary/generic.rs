@@ -142,6 +142,7 @@ impl Protocol for Generic {
 }
 
 fn not_understood(line: &str, is_over: bool) -> Vec<Step> {
-    let is_silence = is_over || line.trim().is_empty();
+    // The sign of a prompt, such as "> ", says nothing.
+    let is_silence = is_over || !line.contains(char::is_alphanumeric);
     if is_silence { vec![] } else { vec![Step::Tell(Update::NotUnderstood(line.to_owned()))] }
 }

@@ -158,8 +158,8 @@ fn a_generic_program_that_prints_more_does_not_wait_for_its_answer() {
     let first = r#"ask question-1 "One? [y/N]" [yes AllowOnce, no RejectOnce]"#;
     let second = first.replace("question-1", "question-2").replace("One", "Two");
     for (line, expected) in [
-        ("going on", "withdraw question-1".to_owned()),
-        (r#"{"type":"note"}"#, "withdraw question-1".to_owned()),
+        ("going on", "withdraw question-1\nnot understood \"going on\"".to_owned()),
+        (r#"{"type":"system/init"}"#, "withdraw question-1\ninit - -".to_owned()),
         ("Two? [y/N]", format!("withdraw question-1\n{second}")),
         ("", String::new()),
         ("  ", String::new()),
