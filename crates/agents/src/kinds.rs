@@ -33,6 +33,7 @@ pub struct Way {
     /// What it does when its input is closed after its turn.
     pub at_end: AtEnd,
     pub new_session: NewSession,
+    pub prompts: PromptSyntax,
 }
 
 /// What a program does when its turn is over and its input is closed.
@@ -51,6 +52,47 @@ pub enum NewSession {
     /// the minute in which a session began, loading it overwrites it (seen with 0.61.0).
     AfterItsMinute,
 }
+
+/// What a program looks for in a prompt before its model sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PromptSyntax {
+    /// Signs that make the first word of the text a command.
+    pub command_signs: &'static str,
+    /// A path at the start is taken for a command, too.
+    pub takes_paths_for_commands: bool,
+    pub files: FileMentions,
+}
+
+/// Where an `@` makes a program read the file that it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileMentions {
+    Never,
+    /// At the start of a word.
+    AfterBlank,
+    /// Within words as well, unless there is a backslash before it.
+    Anywhere,
+}
+
+/// The text is nothing but text.
+pub const PLAIN_SYNTAX: PromptSyntax =
+    PromptSyntax { command_signs: "", takes_paths_for_commands: false, files: FileMentions::Never };
+
+pub const CLAUDE_SYNTAX: PromptSyntax =
+    PromptSyntax { command_signs: "/", takes_paths_for_commands: false, files: FileMentions::AfterBlank };
+
+/// Of programs that we have not seen, or not in full: all that any of the others does.
+pub const UNKNOWN_SYNTAX: PromptSyntax =
+    PromptSyntax { command_signs: "/", takes_paths_for_commands: true, files: FileMentions::Anywhere };
+
+const GEMINI_ACP_SYNTAX: PromptSyntax =
+    PromptSyntax { command_signs: "/$", takes_paths_for_commands: false, files: FileMentions::Never };
+
+const GEMINI_SYNTAX: PromptSyntax =
+    PromptSyntax { command_signs: "/", takes_paths_for_commands: false, files: FileMentions::Anywhere };
+
+/// OpenCode drops a text that begins with a slash and is no command of its; it never reaches the model.
+const SLASH_SYNTAX: PromptSyntax =
+    PromptSyntax { command_signs: "/", takes_paths_for_commands: true, files: FileMentions::Never };
 
 /// Whether a program that wants leave can ask for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +170,7 @@ pub static KNOWN: [Known; 12] = [
     Known {
         kind: Kind::ClaudeCode,
         name: "claude-code",
-        ways: &[duplex("claude"), one_shot("claude")],
+        ways: &[duplex("claude", CLAUDE_SYNTAX), one_shot("claude", CLAUDE_SYNTAX)],
         pass: &["ANTHROPIC_*", "CLAUDE_*"],
         version: "--version",
         install: "npm install -g @anthropic-ai/claude-code, then run claude once to log in",
@@ -136,7 +178,7 @@ pub static KNOWN: [Known; 12] = [
     Known {
         kind: Kind::Codex,
         name: "codex",
-        ways: &[duplex("codex"), one_shot("codex")],
+        ways: &[duplex("codex", PLAIN_SYNTAX), one_shot("codex", PLAIN_SYNTAX)],
         pass: &["CODEX_*", "OPENAI_*"],
         version: "--version",
         install: "npm install -g @openai/codex, then codex login",
@@ -144,7 +186,10 @@ pub static KNOWN: [Known; 12] = [
     Known {
         kind: Kind::Gemini,
         name: "gemini",
-        ways: &[Way { new_session: NewSession::AfterItsMinute, ..acp("gemini", &["--acp"]) }, one_shot("gemini")],
+        ways: &[
+            Way { new_session: NewSession::AfterItsMinute, ..acp("gemini", &["--acp"], GEMINI_ACP_SYNTAX) },
+            one_shot("gemini", GEMINI_SYNTAX),
+        ],
         pass: &["GEMINI_*", "GOOGLE_*"],
         version: "--version",
         install: "npm install -g @google/gemini-cli, then run gemini once to log in or set GEMINI_API_KEY",
@@ -152,7 +197,7 @@ pub static KNOWN: [Known; 12] = [
     Known {
         kind: Kind::Opencode,
         name: "opencode",
-        ways: &[acp("opencode", &["acp"]), one_shot("opencode")],
+        ways: &[acp("opencode", &["acp"], SLASH_SYNTAX), one_shot("opencode", SLASH_SYNTAX)],
         pass: &["OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "GOOGLE_*", "OPENROUTER_*", "GROQ_*", "MISTRAL_*"],
         version: "--version",
         install: "npm install -g opencode-ai, then opencode auth login",
@@ -161,8 +206,8 @@ pub static KNOWN: [Known; 12] = [
         kind: Kind::Goose,
         name: "goose",
         ways: &[
-            Way { at_end: AtEnd::Stays, ..acp("goose", &["acp"]) },
-            Way { at_end: AtEnd::Stays, ..one_shot("goose") },
+            Way { at_end: AtEnd::Stays, ..acp("goose", &["acp"], SLASH_SYNTAX) },
+            Way { at_end: AtEnd::Stays, ..one_shot("goose", SLASH_SYNTAX) },
         ],
         pass: &["GOOSE_*", "OPENAI_*", "ANTHROPIC_*", "GOOGLE_*", "GEMINI_*", "OPENROUTER_*", "GROQ_*", "DATABRICKS_*"],
         version: "--version",
@@ -171,7 +216,7 @@ pub static KNOWN: [Known; 12] = [
     Known {
         kind: Kind::Copilot,
         name: "copilot",
-        ways: &[acp("copilot", &["--acp"]), one_shot("copilot")],
+        ways: &[acp("copilot", &["--acp"], UNKNOWN_SYNTAX), one_shot("copilot", UNKNOWN_SYNTAX)],
         pass: &["COPILOT_*", "GITHUB_TOKEN", "GH_TOKEN"],
         version: "--version",
         install: "npm install -g @github/copilot, then run copilot once and /login, or set GITHUB_TOKEN",
@@ -179,7 +224,7 @@ pub static KNOWN: [Known; 12] = [
     Known {
         kind: Kind::Qwen,
         name: "qwen",
-        ways: &[acp("qwen", &["--acp"]), one_shot("qwen")],
+        ways: &[acp("qwen", &["--acp"], UNKNOWN_SYNTAX), one_shot("qwen", UNKNOWN_SYNTAX)],
         pass: &["QWEN_*", "OPENAI_*", "DASHSCOPE_*"],
         version: "--version",
         install: "npm install -g @qwen-code/qwen-code (needs Node 22), then run qwen once to log in",
@@ -187,7 +232,7 @@ pub static KNOWN: [Known; 12] = [
     Known {
         kind: Kind::Vibe,
         name: "vibe",
-        ways: &[acp("vibe-acp", &[]), one_shot("vibe")],
+        ways: &[acp("vibe-acp", &[], UNKNOWN_SYNTAX), one_shot("vibe", UNKNOWN_SYNTAX)],
         pass: &["VIBE_*", "MISTRAL_*"],
         version: "--version",
         install: "pip install mistral-vibe (needs Python 3.12), then vibe --setup or set MISTRAL_API_KEY",
@@ -195,7 +240,7 @@ pub static KNOWN: [Known; 12] = [
     Known {
         kind: Kind::Cursor,
         name: "cursor",
-        ways: &[one_shot("cursor-agent")],
+        ways: &[one_shot("cursor-agent", UNKNOWN_SYNTAX)],
         pass: &["CURSOR_*"],
         version: "--version",
         install: "get the command line program of Cursor, then cursor-agent login or set CURSOR_API_KEY",
@@ -203,7 +248,7 @@ pub static KNOWN: [Known; 12] = [
     Known {
         kind: Kind::Acp,
         name: "acp",
-        ways: &[Way { program: None, ..acp("", &[]) }],
+        ways: &[Way { program: None, ..acp("", &[], UNKNOWN_SYNTAX) }],
         pass: &[],
         version: "--version",
         install: "install the program that command names",
@@ -212,7 +257,7 @@ pub static KNOWN: [Known; 12] = [
         kind: Kind::Generic,
         name: "generic",
         // It asks in plain lines, which approval_pattern tells from the rest.
-        ways: &[Way { program: None, questions: Questions::Asked, ..one_shot("") }],
+        ways: &[Way { program: None, questions: Questions::Asked, ..one_shot("", PLAIN_SYNTAX) }],
         pass: &[],
         version: "--version",
         install: "install the program that command names",
@@ -220,22 +265,22 @@ pub static KNOWN: [Known; 12] = [
     Known {
         kind: Kind::Command,
         name: "command",
-        ways: &[Way { program: None, ..one_shot("") }],
+        ways: &[Way { program: None, ..one_shot("", PLAIN_SYNTAX) }],
         pass: &[],
         version: "--version",
         install: "install the program that command names",
     },
 ];
 
-const fn acp(program: &'static str, arguments: &'static [&'static str]) -> Way {
-    Way { mode: Mode::Acp, arguments, questions: Questions::Asked, ..one_shot(program) }
+const fn acp(program: &'static str, arguments: &'static [&'static str], prompts: PromptSyntax) -> Way {
+    Way { mode: Mode::Acp, arguments, questions: Questions::Asked, ..one_shot(program, prompts) }
 }
 
-const fn duplex(program: &'static str) -> Way {
-    Way { mode: Mode::Duplex, questions: Questions::Asked, ..one_shot(program) }
+const fn duplex(program: &'static str, prompts: PromptSyntax) -> Way {
+    Way { mode: Mode::Duplex, questions: Questions::Asked, ..one_shot(program, prompts) }
 }
 
-const fn one_shot(program: &'static str) -> Way {
+const fn one_shot(program: &'static str, prompts: PromptSyntax) -> Way {
     Way {
         mode: Mode::OneShot,
         program: Some(program),
@@ -243,6 +288,7 @@ const fn one_shot(program: &'static str) -> Way {
         questions: Questions::Never,
         at_end: AtEnd::Ends,
         new_session: NewSession::AtOnce,
+        prompts,
     }
 }
 
@@ -276,6 +322,8 @@ mod tests {
             keep_files: false,
             prompt_by: PromptBy::default(),
             approval_response: "y".to_owned(),
+            trusts_prompts: false,
+            trusts_workspace: false,
             max_line: 1,
             max_output: 1,
             stop_grace: Duration::ZERO,

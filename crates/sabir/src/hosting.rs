@@ -127,6 +127,8 @@ fn program_settings(program: &config::Program, kind: Kind, machine: &Machine) ->
         prompt_by: program.prompt_by,
         approval_pattern: program.approval_pattern.clone(),
         approval_response: program.approval_response.clone(),
+        trusts_prompts: program.trust_prompts,
+        trusts_workspace: program.trust_workspace,
         max_line: LONGEST_LINE.min(program.max_output),
         max_output: program.max_output as u64,
         stop_grace: STOP_GRACE,

@@ -6,6 +6,7 @@
 mod approval;
 mod files;
 mod folder_name;
+mod inert;
 mod memory;
 mod notes;
 mod produced;

@@ -67,6 +67,10 @@ pub struct Settings {
     pub approval_pattern: Option<String>,
     /// What such a program reads for yes.
     pub approval_response: String,
+    /// A caller's text may be a command of the program, and may name files for it to read.
+    pub trusts_prompts: bool,
+    /// What the workspace says about the program's hooks, permissions and servers counts.
+    pub trusts_workspace: bool,
     /// A longer line is no line of the program's vocabulary.
     pub max_line: usize,
     /// What a program may print in one turn, in bytes.

@@ -9,6 +9,7 @@ use sabir_model::{Artifact, Base64, Content, Part};
 
 use super::Host;
 use super::files::{self, Taken};
+use super::inert::inert;
 use super::memory::{self, Holder, Memories};
 use super::run::Run;
 use super::secrets::Secrets;
@@ -18,7 +19,7 @@ use super::telling::Teller;
 use super::uploads::{self, Uploads};
 use super::workspace;
 use super::worktree::Worktree;
-use crate::kinds::NewSession;
+use crate::kinds::{NewSession, UNKNOWN_SYNTAX};
 use crate::process::{Launch, environment};
 use crate::protocol::Prompt;
 
@@ -119,8 +120,9 @@ async fn in_place(
         }
     }
     let Taken { text, files } = take_in_files(settings, host, turn, folder).await?;
+    let syntax = settings.kind.known().way(settings.mode).map_or(UNKNOWN_SYNTAX, |way| way.prompts);
     let prompt = Prompt {
-        text,
+        text: if settings.trusts_prompts { text } else { inert(&text, syntax, folder).into_owned() },
         folder: folder.clone(),
         session: memory.map(|memory| memory.session.clone()),
         needs_session: turn.answers_lost_run(),

@@ -281,6 +281,8 @@ fn settings(kind: Kind, pattern: Option<&str>) -> Settings {
         keep_files: false,
         prompt_by: PromptBy::default(),
         approval_response: "y".to_owned(),
+        trusts_prompts: false,
+        trusts_workspace: false,
         max_line: 1 << 20,
         max_output: 1 << 30,
         stop_grace: Duration::from_secs(2),

@@ -164,6 +164,20 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
         put(&mut agent.program.approval_response, text(raw)?)
     }),
     agent(
+        "trust_prompts",
+        "false",
+        "Whether a caller's text may be a command of the program: `/name` at its start, and `@path`, which reads a file. \
+         With `false` both reach the model as plain text.",
+        |agent, raw| put(&mut agent.program.trust_prompts, switch(raw)?),
+    ),
+    agent(
+        "trust_workspace",
+        "false",
+        "For `claude-code`: whether the settings of the workspace count (hooks, allow rules, MCP servers, commands). With \
+         `false` only its deny and ask rules and its `CLAUDE.md` do.",
+        |agent, raw| put(&mut agent.program.trust_workspace, switch(raw)?),
+    ),
+    agent(
         "env",
         "",
         "A table of variables that the program gets. Their values are not shown by `sabir config`.",
@@ -202,7 +216,7 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
 pub static DEMO_KEYS: [&str; 1] = ["stored_first"];
 
 /// The settings that only programs have.
-pub static PROGRAM_KEYS: [&str; 18] = [
+pub static PROGRAM_KEYS: [&str; 20] = [
     "mode",
     "command",
     "args",
@@ -216,6 +230,8 @@ pub static PROGRAM_KEYS: [&str; 18] = [
     "prompt",
     "approval_pattern",
     "approval_response",
+    "trust_prompts",
+    "trust_workspace",
     "env",
     "pass_env",
     "tell_stderr",

@@ -197,6 +197,8 @@ pub struct Program {
     pub prompt_by: PromptBy,
     pub approval_pattern: Option<String>,
     pub approval_response: String,
+    pub trust_prompts: bool,
+    pub trust_workspace: bool,
     pub environment: Vec<(String, String)>,
     pub pass_environment: Vec<String>,
     /// Whether callers are told the end of a failed program's standard error. `None` only until all layers are read.
@@ -221,6 +223,8 @@ impl Default for Program {
             prompt_by: PromptBy::Argument,
             approval_pattern: None,
             approval_response: "y".to_owned(),
+            trust_prompts: false,
+            trust_workspace: false,
             environment: Vec::new(),
             pass_environment: Vec::new(),
             tell_stderr: None,
