@@ -61,8 +61,9 @@ fn mentions(text: &str, files: FileMentions, mut is_there: impl FnMut(&str) -> b
         let mut leads_to_file = || {
             lookups >= MOST_LOOKUPS || {
                 let candidates = candidates(name, files);
-                // Words that are too long for a path were read, too.
-                lookups += if candidates.is_empty() { MOST_ENDS } else { candidates.len() };
+                // Long words cost more, also those that are too long for a path.
+                let cost = |candidate: &String| 1 + candidate.len() / 16;
+                lookups += if candidates.is_empty() { LONGEST_PATH / 16 } else { candidates.iter().map(cost).sum() };
                 candidates.iter().any(|candidate| is_there(candidate))
             }
         };
