@@ -60,10 +60,10 @@ fn mentions(text: &str, files: FileMentions, mut is_there: impl FnMut(&str) -> b
         let previous = if is_parted { Some(' ') } else { text[..at].chars().next_back() };
         let mut leads_to_file = || {
             lookups >= MOST_LOOKUPS || {
-                let candidates = candidates(name, files);
+                let word = word(name, files);
+                let candidates = candidates(name, &word, files);
                 // Long words cost more, also those that are too long for a path.
-                let cost = |candidate: &String| 1 + candidate.len() / 16;
-                lookups += if candidates.is_empty() { LONGEST_PATH / 16 } else { candidates.iter().map(cost).sum() };
+                lookups += candidates.len() + word.len() / 16;
                 candidates.iter().any(|candidate| is_there(candidate))
             }
         };
@@ -97,17 +97,21 @@ fn is_mention(previous: Option<char>, name: &str, files: FileMentions) -> bool {
     begins && name.chars().next().is_some_and(|first| !is_blank(first))
 }
 
+/// The word behind an `@`.
+fn word(name: &str, files: FileMentions) -> Cow<'_, str> {
+    match files {
+        FileMentions::Never => Cow::Borrowed(""),
+        FileMentions::AfterBlank => Cow::Borrowed(name.split(is_blank).next().unwrap_or_default()),
+        FileMentions::Anywhere => Cow::Owned(unquoted(name)),
+    }
+}
+
 /// What a program may take for the path behind an `@`.
-fn candidates(name: &str, files: FileMentions) -> Vec<String> {
+fn candidates(name: &str, word: &str, files: FileMentions) -> Vec<String> {
     let mut candidates = Vec::new();
     if let Some((quoted, _)) = name.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
         candidates.push(quoted.to_owned());
     }
-    let word = match files {
-        FileMentions::Never => return candidates,
-        FileMentions::AfterBlank => name.split(is_blank).next().unwrap_or_default().to_owned(),
-        FileMentions::Anywhere => unquoted(name),
-    };
     // Punctuation behind a name is not part of it, nor is a line number.
     let is_part_of_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let ends: Vec<usize> = match files {
