@@ -96,6 +96,34 @@ pub struct Prompt {
     pub files: Vec<PathBuf>,
     /// The program runs as root, to whom some programs refuse what they allow others.
     pub as_root: bool,
+    /// The text may be a command of the program, and may name files for it to read.
+    pub trusts_prompts: bool,
+    /// Whether the program obeys the settings of its workspace.
+    pub workspace: Workspace,
+}
+
+/// What counts of the settings that a workspace brings along for its program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Workspace {
+    Trusted,
+    /// Only what restricts the program, and instructions.
+    Untrusted {
+        rules: ProjectRules,
+        instructions: Option<String>,
+    },
+}
+
+impl Default for Workspace {
+    fn default() -> Self {
+        Workspace::Untrusted { rules: ProjectRules::default(), instructions: None }
+    }
+}
+
+/// Rules about tools, in the words of the program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProjectRules {
+    pub deny: Vec<String>,
+    pub ask: Vec<String>,
 }
 
 /// Why the answer to a question of a session that is gone was not passed on.

@@ -10,6 +10,7 @@ mod inert;
 mod memory;
 mod notes;
 mod produced;
+mod project;
 mod run;
 mod secrets;
 pub mod settings;

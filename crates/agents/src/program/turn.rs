@@ -11,9 +11,10 @@ use super::Host;
 use super::files::{self, Taken};
 use super::inert::inert;
 use super::memory::{self, Holder, Memories};
+use super::project;
 use super::run::Run;
 use super::secrets::Secrets;
-use super::settings::{Isolation, Settings};
+use super::settings::{Isolation, Kind, Settings};
 use super::talk::{Talk, talk};
 use super::telling::Teller;
 use super::uploads::{self, Uploads};
@@ -21,7 +22,7 @@ use super::workspace;
 use super::worktree::Worktree;
 use crate::kinds::{NewSession, UNKNOWN_SYNTAX};
 use crate::process::{Launch, environment};
-use crate::protocol::Prompt;
+use crate::protocol::{ProjectRules, Prompt, Workspace};
 
 pub(super) async fn work(
     holder: Holder<'_>,
@@ -131,6 +132,8 @@ async fn in_place(
         approve: settings.approve,
         files: files.iter().map(|file| file.path.clone()).collect(),
         as_root: rustix::process::geteuid().is_root(),
+        trusts_prompts: settings.trusts_prompts,
+        workspace: workspace_of(settings, folder),
     };
     let Talk { command, environment: own, protocol } = talk(settings, prompt, files);
     let (program, first) = command.split_first().ok_or("no program is configured")?;
@@ -182,6 +185,17 @@ async fn take_in_files(settings: &Settings, host: &Host, turn: &Turn, folder: &P
         tracing::error!(%error, task = %turn.task(), "a file of a message cannot be put into the workspace");
         AgentError::told("a file of the message cannot be put into the workspace; the server's log says why")
     })
+}
+
+fn workspace_of(settings: &Settings, folder: &Path) -> Workspace {
+    match settings.kind {
+        _ if settings.trusts_workspace => Workspace::Trusted,
+        Kind::ClaudeCode => Workspace::Untrusted { rules: project::claude_rules(folder), instructions: None },
+        Kind::Codex => {
+            Workspace::Untrusted { rules: ProjectRules::default(), instructions: project::instructions(folder) }
+        }
+        _ => Workspace::default(),
+    }
 }
 
 fn environment_of(settings: &Settings, host: &Host, own: Vec<(String, String)>) -> Vec<(OsString, OsString)> {

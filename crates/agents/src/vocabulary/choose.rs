@@ -1,7 +1,7 @@
 //! Which words a program understands, and which it speaks.
 
 use crate::program::settings::{Kind, PromptBy, Settings};
-use crate::protocol::{Approve, Prompt, Protocol};
+use crate::protocol::{Approve, Prompt, Protocol, Workspace};
 use crate::vocabulary::approval::Approval;
 use crate::vocabulary::one_shot::OneShot;
 use crate::vocabulary::opening::with_instructions;
@@ -63,6 +63,12 @@ pub fn configured(settings: &Settings, prompt: &Prompt) -> (Vec<String>, Box<dyn
 pub fn environment(kind: Kind, prompt: &Prompt) -> Vec<(String, String)> {
     let model = |name: &str| prompt.model.iter().map(|model| (name.to_owned(), model.clone())).collect::<Vec<_>>();
     match kind {
+        Kind::ClaudeCode => {
+            let is_untrusted = matches!(prompt.workspace, Workspace::Untrusted { .. });
+            let instructions = is_untrusted.then_some(claude::ADDED_INSTRUCTIONS);
+            let mentions = (!prompt.trusts_prompts).then_some(claude::NO_FILE_MENTIONS);
+            instructions.into_iter().chain(mentions).map(|name| (name.to_owned(), "1".to_owned())).collect()
+        }
         // Without this it starts itself a second time, as its own child.
         Kind::Gemini => vec![("GEMINI_CLI_NO_RELAUNCH".to_owned(), "true".to_owned())],
         Kind::Goose => {

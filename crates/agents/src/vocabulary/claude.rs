@@ -4,7 +4,9 @@
 //! blocks come in pieces first. `result` ends the turn. The simpler lines of old (`system/init`, and `tool_use`,
 //! `tool_result` and `error` as lines of their own) are understood as well.
 
-use crate::protocol::{Approve, Prompt};
+use serde_json::json;
+
+use crate::protocol::{Approve, ProjectRules, Prompt, Workspace};
 use crate::update::{Spent, Update};
 use crate::vocabulary::calls::Calls;
 use crate::vocabulary::complaint::{complaint, plainly};
@@ -32,8 +34,29 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
         // Nobody can be asked here: what needs leave is denied, and the run goes on.
         Approve::Ask | Approve::None => "--permission-mode=default".to_owned(),
     });
+    arguments.extend(confinement(prompt));
     arguments
 }
+
+/// What keeps the settings of its workspace from a program that must not obey them: no hooks, allow rules, servers, commands
+/// and agents of the workspace; those of its user stay. Its `CLAUDE.md` comes back as that of an added folder, which needs
+/// `ADDED_INSTRUCTIONS` in the environment, and so do the rules that restrict the program.
+pub(crate) fn confinement(prompt: &Prompt) -> Vec<String> {
+    let Workspace::Untrusted { rules, .. } = &prompt.workspace else { return Vec::new() };
+    let mut arguments = strings(&["--setting-sources=user", "--strict-mcp-config"]);
+    arguments.push(format!("--add-dir={}", prompt.folder.display()));
+    if *rules != ProjectRules::default() {
+        let settings = json!({"permissions": {"deny": rules.deny, "ask": rules.ask}});
+        arguments.push(format!("--settings={settings}"));
+    }
+    arguments
+}
+
+/// Makes the program read `CLAUDE.md` in folders that were added.
+pub(super) const ADDED_INSTRUCTIONS: &str = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD";
+
+/// Makes the program leave files alone that a prompt names. Older ones do not know it, so prompts are made inert as well.
+pub(super) const NO_FILE_MENTIONS: &str = "CLAUDE_CODE_DISABLE_FILE_MENTIONS";
 
 pub struct ClaudeCode {
     /// The program counts money over the whole session.

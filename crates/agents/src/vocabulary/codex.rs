@@ -2,7 +2,7 @@
 
 use sabir_model::Json;
 
-use crate::protocol::{Approve, Exit, Prompt};
+use crate::protocol::{Approve, Exit, Prompt, Workspace};
 use crate::update::{Spent, Update};
 use crate::vocabulary::calls::Calls;
 use crate::vocabulary::complaint::complaint;
@@ -17,6 +17,9 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
     if let Some(instructions) = &prompt.instructions {
         arguments.extend(["-c".to_owned(), format!("developer_instructions={}", toml_text(instructions))]);
     }
+    let trust = if prompt.workspace == Workspace::Trusted { "trusted" } else { "untrusted" };
+    let folder = toml_text(&prompt.folder.to_string_lossy());
+    arguments.extend(["-c".to_owned(), format!("projects={{{folder}={{trust_level=\"{trust}\"}}}}")]);
     arguments.push(match prompt.approve {
         Approve::All => "--dangerously-bypass-approvals-and-sandbox".to_owned(),
         // It never asks here; what the sandbox does not allow fails, and the model is told.

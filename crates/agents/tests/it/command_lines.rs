@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use sabir_agents::kinds::KNOWN;
 use sabir_agents::program::settings::{Isolation, Kind, Mode, PromptBy, Settings};
-use sabir_agents::protocol::{Approve, Prompt};
+use sabir_agents::protocol::{Approve, Prompt, Workspace};
 use sabir_agents::vocabulary::{configured, environment, one_shot};
 
 use crate::said::rows;
 
 /// A first turn with nothing set, which would be read as a flag by a careless program.
 fn bare() -> Prompt {
-    Prompt { text: "-rf x".to_owned(), ..Prompt::default() }
+    Prompt { text: "-rf x".to_owned(), folder: "/w".into(), ..Prompt::default() }
 }
 
 /// A later turn with everything set.
@@ -23,6 +23,9 @@ fn full() -> Prompt {
         model: Some("m1".to_owned()),
         instructions: Some("be \"brief\"".to_owned()),
         approve: Approve::All,
+        folder: "/w".into(),
+        trusts_prompts: true,
+        workspace: Workspace::Trusted,
         ..Prompt::default()
     }
 }
@@ -40,14 +43,22 @@ fn check(kind: Kind, prompt: &Prompt, arguments: &[&str], input: &str) {
 #[test]
 fn claude() {
     let usual = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"];
-    check(Kind::ClaudeCode, &bare(), &[&usual[..], &["--permission-mode=default"]].concat(), BARE_INPUT);
+    let confined = ["--setting-sources=user", "--strict-mcp-config", "--add-dir=/w"];
+    let expected = [&usual[..], &["--permission-mode=default"], &confined].concat();
+    check(Kind::ClaudeCode, &bare(), &expected, BARE_INPUT);
     let set = ["--model=m1", "--append-system-prompt=be \"brief\"", "--resume=s1", "--dangerously-skip-permissions"];
     check(Kind::ClaudeCode, &full(), &[&usual[..], &set].concat(), FULL_INPUT);
 }
 
 #[test]
 fn codex() {
-    check(Kind::Codex, &bare(), &["exec", "--json", "--skip-git-repo-check", "--sandbox=read-only", "-"], BARE_INPUT);
+    let trust = [r#"projects={"/w"={trust_level="untrusted"}}"#, r#"projects={"/w"={trust_level="trusted"}}"#];
+    check(
+        Kind::Codex,
+        &bare(),
+        &["exec", "--json", "--skip-git-repo-check", "-c", trust[0], "--sandbox=read-only", "-"],
+        BARE_INPUT,
+    );
     check(
         Kind::Codex,
         &full(),
@@ -58,6 +69,8 @@ fn codex() {
             "--model=m1",
             "-c",
             r#"developer_instructions="be \"brief\"""#,
+            "-c",
+            trust[1],
             "--dangerously-bypass-approvals-and-sandbox",
             "resume",
             "s1",
@@ -203,6 +216,8 @@ fn the_environment_says_what_no_flag_can() {
     ] {
         assert_eq!(said(kind, &Prompt { approve, ..full() }), expected, "{kind:?} {approve:?}");
     }
+    let untrusted = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD=1 CLAUDE_CODE_DISABLE_FILE_MENTIONS=1";
+    assert_eq!(said(Kind::ClaudeCode, &bare()), untrusted);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::duplex::reading::{carried, list_at, owned_text_at, text_at};
 use crate::protocol::{Approve, Exit, Prompt, Protocol, Step};
 use crate::update::{Choice, ChoiceKind, Question, Reply, Update};
 use crate::vocabulary::Object;
-use crate::vocabulary::claude::ClaudeCode;
+use crate::vocabulary::claude::{ClaudeCode, confinement};
 use crate::vocabulary::one_shot::Vocabulary;
 
 const ALLOW: &str = "allow";
@@ -76,6 +76,7 @@ impl ClaudeControl {
                 arguments.extend([flag.to_owned(), value.clone()]);
             }
         }
+        arguments.extend(confinement(prompt));
         arguments
     }
 

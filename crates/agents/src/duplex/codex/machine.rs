@@ -7,7 +7,7 @@ use super::item::Items;
 use crate::duplex::attachment::{self, Attachment};
 use crate::duplex::jsonrpc::{self, Fault, Header, Incoming};
 use crate::duplex::reading::{count_at, list_at, owned_text_at, text_at, words_of_error};
-use crate::protocol::{Approve, Exit, Prompt, Protocol, Step, without_session};
+use crate::protocol::{Approve, Exit, Prompt, Protocol, Step, Workspace, without_session};
 use crate::update::{Question, Reply, Spent, Update};
 
 pub struct CodexServer {
@@ -94,14 +94,20 @@ impl CodexServer {
 
     fn open(&mut self) -> Step {
         let (policy, sandbox) = match self.prompt.approve {
-            Approve::Ask => ("on-request", "workspace-write"),
+            // With `on-request` it reads any file of the machine without a question.
+            Approve::Ask => ("untrusted", "workspace-write"),
             Approve::All => ("never", "danger-full-access"),
             Approve::None => ("never", "read-only"),
         };
+        let folder = self.prompt.folder.to_string_lossy();
+        // Unless this is said, it writes into its user's settings that the folder is trusted, and obeys what the folder brings
+        // along: servers to start, hooks, rules.
+        let trust = if self.prompt.workspace == Workspace::Trusted { "trusted" } else { "untrusted" };
         let mut params = json!({
-            "cwd": self.prompt.folder.to_string_lossy(),
+            "cwd": folder,
             "approvalPolicy": policy,
             "sandbox": sandbox,
+            "config": {"projects": {folder.as_ref(): {"trust_level": trust}}},
         });
         if let Some(model) = &self.prompt.model {
             params["model"] = json!(model);
@@ -127,10 +133,19 @@ impl CodexServer {
         let text = attachment::text_naming(&self.prompt, files.into_iter());
         let image = |file: &Attachment| json!({"type": "localImage", "path": self.prompt.folder.join(&file.path)});
         let images = images.into_iter().map(image);
-        let input: Vec<Value> = [json!({"type": "text", "text": text})].into_iter().chain(images).collect();
+        let text = json!({"type": "text", "text": text});
+        let input: Vec<Value> = self.workspace_instructions().into_iter().chain([text]).chain(images).collect();
         let params = json!({"threadId": self.thread, "input": input});
         let start = self.request(Stage::Starting, "turn/start", params);
         vec![Step::Tell(Update::Init { session, model }), start]
+    }
+
+    /// What an untrusted workspace says about working in it, which the program leaves out with the rest. A thread that is
+    /// resumed has heard it.
+    fn workspace_instructions(&self) -> Option<Value> {
+        let Workspace::Untrusted { instructions: Some(words), .. } = &self.prompt.workspace else { return None };
+        let text = format!("AGENTS.md of this folder says:\n\n{words}");
+        self.prompt.session.is_none().then(|| json!({"type": "text", "text": text}))
     }
 
     fn requested(&mut self, id: Value, method: &str, params: &Value) -> Vec<Step> {

@@ -1,7 +1,7 @@
 //! What no recording shows: each row is a prompt, the lines of a program, and what the machine wants.
 
 use sabir_agents::duplex::{Acp, Attachment, ClaudeControl, CodexServer};
-use sabir_agents::protocol::{Approve, Exit, Prompt, Protocol, Step};
+use sabir_agents::protocol::{Approve, Exit, ProjectRules, Prompt, Protocol, Step, Workspace};
 use sabir_agents::update::{Question, Reply, Update};
 use serde_json::Value;
 
@@ -215,8 +215,15 @@ fn claude_is_started_with_what_it_is_told() {
     let prompt = Prompt { model: Some("m".into()), instructions: Some("be kind".into()), ..going_on() };
     let arguments = ClaudeControl::arguments(&prompt).join(" ");
     let expected = "-p --input-format stream-json --output-format stream-json --verbose --include-partial-messages \
-                    --permission-prompt-tool stdio --model m --append-system-prompt be kind --resume old";
+                    --permission-prompt-tool stdio --model m --append-system-prompt be kind --resume old --setting-sources=user \
+                    --strict-mcp-config --add-dir=/w";
     assert_eq!(arguments, expected);
+    let rules = ProjectRules { deny: vec!["Read(./.env)".into()], ask: vec![] };
+    let restricted = Prompt { workspace: Workspace::Untrusted { rules, instructions: None }, ..prompt.clone() };
+    let settings = r#"--settings={"permissions":{"ask":[],"deny":["Read(./.env)"]}}"#;
+    assert_eq!(ClaudeControl::arguments(&restricted).last().unwrap(), settings);
+    let trusted = ClaudeControl::arguments(&Prompt { workspace: Workspace::Trusted, ..prompt });
+    assert_eq!(trusted.last().unwrap(), "old");
 }
 
 #[test]
@@ -288,13 +295,35 @@ fn claude_says_why_it_failed() {
 #[test]
 fn codex_is_told_what_it_may_do() {
     for (approve, expected) in [
-        (Approve::Ask, r#"{"approvalPolicy":"on-request","cwd":"/w","sandbox":"workspace-write"}"#),
-        (Approve::All, r#"{"approvalPolicy":"never","cwd":"/w","sandbox":"danger-full-access"}"#),
-        (Approve::None, r#"{"approvalPolicy":"never","cwd":"/w","sandbox":"read-only"}"#),
+        (Approve::Ask, r#""approvalPolicy":"untrusted","config":UNTRUSTED,"cwd":"/w","sandbox":"workspace-write""#),
+        (Approve::All, r#""approvalPolicy":"never","config":UNTRUSTED,"cwd":"/w","sandbox":"danger-full-access""#),
+        (Approve::None, r#""approvalPolicy":"never","config":UNTRUSTED,"cwd":"/w","sandbox":"read-only""#),
     ] {
-        let machine = CodexServer::new(Prompt { approve, ..prompt() }, Vec::new());
-        let written = written(machine, &[r#"{"id":1,"result":{}}"#]);
-        assert_eq!(written.last().unwrap()["params"].to_string(), expected);
+        let untrusted = r#"{"projects":{"/w":{"trust_level":"untrusted"}}}"#;
+        let expected = format!("{{{}}}", expected.replace("UNTRUSTED", untrusted));
+        for session in [None, Some("old".to_owned())] {
+            let machine = CodexServer::new(Prompt { approve, session: session.clone(), ..prompt() }, Vec::new());
+            let mut written = written(machine, &[r#"{"id":1,"result":{}}"#]);
+            let params = written.last_mut().unwrap()["params"].as_object_mut().unwrap();
+            assert_eq!(params.remove("threadId").is_some(), session.is_some());
+            assert_eq!(Value::Object(params.clone()).to_string(), expected);
+        }
+    }
+    let machine = CodexServer::new(Prompt { workspace: Workspace::Trusted, ..prompt() }, Vec::new());
+    let written = written(machine, &[r#"{"id":1,"result":{}}"#]);
+    assert_eq!(written.last().unwrap()["params"]["config"]["projects"]["/w"]["trust_level"], "trusted");
+}
+
+#[test]
+fn codex_hears_once_what_an_untrusted_workspace_says() {
+    let lines = [r#"{"id":1,"result":{}}"#, r#"{"id":2,"result":{"thread":{"id":"t"}}}"#];
+    for (session, expected) in [
+        (None, r#"[{"text":"AGENTS.md of this folder says:\n\nbe kind","type":"text"},{"text":"go","type":"text"}]"#),
+        (Some("t".to_owned()), r#"[{"text":"go","type":"text"}]"#),
+    ] {
+        let workspace = Workspace::Untrusted { rules: ProjectRules::default(), instructions: Some("be kind".into()) };
+        let written = written(CodexServer::new(Prompt { session, workspace, ..prompt() }, Vec::new()), &lines);
+        assert_eq!(written.last().unwrap()["params"]["input"].to_string(), expected);
     }
 }
 
