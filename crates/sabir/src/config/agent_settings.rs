@@ -173,8 +173,8 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
     agent(
         "trust_workspace",
         "false",
-        "For `claude-code`: whether the settings of the workspace count (hooks, allow rules, MCP servers, commands). With \
-         `false` only its deny and ask rules and its `CLAUDE.md` do.",
+        "For `claude-code` and `codex`: whether the program obeys the settings of the workspace (hooks, allow rules, MCP \
+         servers, commands). With `false` only deny rules and instructions (`CLAUDE.md`, `AGENTS.md`) count.",
         |agent, raw| put(&mut agent.program.trust_workspace, switch(raw)?),
     ),
     agent(

@@ -2,7 +2,7 @@
 //!
 //! A program that would wait for an answer which nobody can give is refused at the start, not found hanging later.
 
-use sabir_agents::kinds::{Known, Questions};
+use sabir_agents::kinds::{Known, PLAIN_SYNTAX, Questions};
 use sabir_agents::program::settings::Kind;
 use sabir_agents::protocol::Approve;
 
@@ -59,14 +59,27 @@ fn settle_program(agent: &mut Described<Agent>, known: &Known) -> Vec<Problem> {
             }
         }
     }
-    if known.kind != Kind::Generic {
-        let words = format!("is for kind generic; {} does not ask in plain lines", known.name);
-        let prompt = format!("is for kind generic; {} knows how it gets its message", known.name);
-        for (key, words) in [("approval_pattern", &words), ("approval_response", &words), ("prompt", &prompt)] {
-            let origin = &agent.shown(key).origin;
-            if *origin != Origin::Default {
-                problems.push(Problem::of(origin, key, words));
-            }
+    let is_plain = known.way(mode).is_some_and(|way| way.prompts == PLAIN_SYNTAX);
+    let program = &agent.subject.program;
+    let has_no_use = |key: &str| match key {
+        "trust_prompts" if is_plain && program.trust_prompts => {
+            Some(format!("has no use: for {} every text is only text", known.name))
+        }
+        "trust_workspace" if program.trust_workspace && !matches!(known.kind, Kind::ClaudeCode | Kind::Codex) => {
+            Some(format!("is for kinds claude-code and codex; {} is started as it is", known.name))
+        }
+        "approval_pattern" | "approval_response" if known.kind != Kind::Generic => {
+            Some(format!("is for kind generic; {} does not ask in plain lines", known.name))
+        }
+        "prompt" if known.kind != Kind::Generic => {
+            Some(format!("is for kind generic; {} knows how it gets its message", known.name))
+        }
+        _ => None,
+    };
+    for key in ["approval_pattern", "approval_response", "prompt", "trust_prompts", "trust_workspace"] {
+        let origin = &agent.shown(key).origin;
+        if let Some(words) = has_no_use(key).filter(|_| *origin != Origin::Default) {
+            problems.push(Problem::of(origin, key, &words));
         }
     }
     problems

@@ -442,6 +442,16 @@ fn what_does_not_go_together_is_refused() {
             "kind = 'gemini'\napproval_pattern = 'x'",
             "sabir.toml:4: approval_pattern is for kind generic; gemini does not ask in plain lines",
         ),
+        ("kind = 'claude-code'\ntrust_prompts = true\ntrust_workspace = true", "nothing"),
+        ("kind = 'codex'\ntrust_workspace = true", "nothing"),
+        (
+            "kind = 'codex'\ntrust_prompts = true",
+            "sabir.toml:4: trust_prompts has no use: for codex every text is only text",
+        ),
+        (
+            "kind = 'gemini'\ntrust_workspace = true",
+            "sabir.toml:4: trust_workspace is for kinds claude-code and codex; gemini is started as it is",
+        ),
         (
             "kind = 'demo'\nworkspace = '/x'",
             "sabir.toml:4: workspace is for programs; an agent of kind demo has no use for it",
