@@ -1,7 +1,7 @@
 """The tiny runner: one line per case, a time limit for each, one exit code for all.
 
 A case is a function named for the behaviour it shows; it takes a stage and raises when the behaviour is missing.
-`MODES` of its module says through which modes of the program it runs.
+`MODES` of its module says through which modes of the program it runs; `only` of a case may leave out some programs.
 """
 
 import argparse
@@ -73,7 +73,8 @@ def _cases(modules, program):
         for module in modules:
             if mode in module.MODES:
                 for case in _of(module):
-                    yield case, mode
+                    if getattr(case, 'only', lambda *_: True)(program, mode):
+                        yield case, mode
 
 
 def _of(module):

@@ -1,7 +1,7 @@
 """What a case runs on: the stand-in for a model, a home, a workspace and a server, all of them new and gone afterwards.
 
-The server has two agents that run the same program: `all` may use every tool, `ask` asks its caller. A mode that
-cannot ask has the first alone.
+The server has three agents that run the same program in the same workspace: `all` may use every tool, `none` none that
+needs permission, and `ask` asks its caller. A mode that cannot ask has no third.
 """
 
 import json
@@ -17,6 +17,21 @@ from a2a import Client
 from expect import equal, holds
 
 HERE = pathlib.Path(__file__).resolve().parent
+
+# What stands in a file beside the workspace, which no caller may see.
+OUTSIDE = 'this-is-outside-the-workspace'
+
+# Where the programs keep what their users have allowed, below the home and below the workspace.
+SETTINGS = (
+    '.claude/settings*.json',
+    '.claude.json',
+    '.codex/config.toml',
+    '.codex/rules/**/*',
+    '.gemini/settings.json',
+    '.gemini/policies/**/*',
+    '.config/goose/permission*.yaml',
+    '.config/goose/permissions/**/*',
+)
 START_SECONDS = 20
 STOP_SECONDS = 20
 
@@ -120,13 +135,32 @@ class Stage:
     def tool_ran(self):
         return self.workspace / 'tool-ran.txt'
 
+    def requests(self):
+        """All that the model was asked, as the text of its requests."""
+        return '\n'.join(file.read_text() for file in sorted(self.asked.iterdir()))
+
+    def permissions(self):
+        """What the program keeps of permissions: each file with its text."""
+        files = (file for place in (self.home, self.workspace) for name in SETTINGS for file in place.glob(name))
+        kept = {str(file): _permissions(file) for file in files if file.is_file()}
+        return {file: permissions for file, permissions in kept.items() if permissions}
+
+    def put(self, files, place=None):
+        """Writes files below the workspace, or below another place."""
+        for path, text in files.items():
+            file = (place or self.workspace) / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+
     def _furnish(self):
         self.home = self.folder / 'home'
         self.workspace = self.folder / 'workspace'
-        self.home.mkdir()
-        self.workspace.mkdir()
+        self.asked = self.folder / 'asked'
+        for folder in (self.home, self.workspace, self.asked):
+            folder.mkdir()
+        (self.folder / 'outside.txt').write_text(OUTSIDE + '\n')
         self.model = subprocess.Popen(
-            [sys.executable, HERE / 'fake_model.py'],
+            [sys.executable, HERE / 'fake_model.py', '--dump', self.asked],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -134,10 +168,7 @@ class Stage:
         )
         self.model_url = processes.first_line(self.model, START_SECONDS)
         assert self.model_url, f'the stand-in for a model did not start within {START_SECONDS} s'
-        for path, text in self.program.files(self.model_url).items():
-            file = self.home / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
+        self.put(self.program.files(self.model_url), self.home)
         subprocess.run(['git', 'init', '--quiet'], cwd=self.workspace, env=self._surroundings(), check=True)
 
     def _clear(self):
@@ -164,7 +195,7 @@ listen = ["127.0.0.1:0"]
 [store]
 url = {_toml(f'sqlite:{self.folder / "sabir.db"}')}
 """
-        approvals = ['all'] if self.mode == 'oneshot' else ['all', 'ask']
+        approvals = ['all', 'none'] if self.mode == 'oneshot' else ['all', 'none', 'ask']
         return server + ''.join(self._agent(approve, is_logged_in) for approve in approvals)
 
     def _agent(self, approve, is_logged_in):
@@ -182,6 +213,14 @@ url = {_toml(f'sqlite:{self.folder / "sabir.db"}')}
         if self.program.model:
             settings['model'] = _toml(self.program.model)
         return '[[agent]]\n' + ''.join(f'{name} = {value}\n' for name, value in settings.items())
+
+
+def _permissions(file):
+    """The text of the file, or of Claude Code's memory, which notes a lot, only what its projects may do."""
+    if file.name != '.claude.json':
+        return file.read_text()
+    projects = json.loads(file.read_text()).get('projects', {})
+    return {path: project.get('allowedTools') for path, project in projects.items() if project.get('allowedTools')}
 
 
 def _toml(text):

@@ -10,6 +10,6 @@ import sys
 sys.dont_write_bytecode = True
 
 import report
-from cases import answers, approvals, cancel, check, files, itself, resume, tools
+from cases import answers, approvals, cancel, check, files, itself, lasting, outside, prompts, resume, tools, workspaces
 
-report.main(itself, check, answers, tools, files, approvals, cancel, resume)
+report.main(itself, check, answers, tools, files, approvals, lasting, outside, prompts, workspaces, cancel, resume)

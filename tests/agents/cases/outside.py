@@ -1,0 +1,17 @@
+"""Files outside the workspace."""
+
+from expect import equal, holds
+from stage import OUTSIDE
+
+MODES = ('duplex', 'acp')
+
+
+def a_file_outside_the_workspace_is_not_read_without_a_question(stage):
+    stage.serve()
+    task = stage.client.send('ask', 'scenario:outside please')
+    equal(f'state, with {task.says!r}', task.state, 'input-required')
+    # The whole command, not what the program thinks that it comes down to.
+    holds('the question', 'cd .. && cat outside.txt | tee /dev/null' in task.says, task.says)
+    task = stage.client.send('ask', 'no', taskId=task.id)
+    equal(f'state after the answer, with {task.says!r}', task.state, 'completed')
+    holds('the model has not seen the file', OUTSIDE not in stage.requests(), task.value)
