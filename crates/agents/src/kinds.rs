@@ -19,6 +19,8 @@ pub struct Known {
     pub version: &'static str,
     /// How a person gets it and logs in.
     pub install: &'static str,
+    /// The settings that a workspace can bring along for it, and which it can be started without.
+    pub project: ProjectSettings,
 }
 
 /// One way to talk to a program.
@@ -51,6 +53,15 @@ pub enum NewSession {
     /// Gemini names the file of a session after its id and the minute, and opens a new one before it loads the old: within
     /// the minute in which a session began, loading it overwrites it (seen with 0.61.0).
     AfterItsMinute,
+}
+
+/// Settings of a workspace, whose author is whoever may change its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProjectSettings {
+    /// None that we know how to leave out.
+    AsTheyAre,
+    ClaudeCode,
+    Codex,
 }
 
 /// What a program looks for in a prompt before its model sees it.
@@ -174,6 +185,7 @@ pub static KNOWN: [Known; 12] = [
         pass: &["ANTHROPIC_*", "CLAUDE_*"],
         version: "--version",
         install: "npm install -g @anthropic-ai/claude-code, then run claude once to log in",
+        project: ProjectSettings::ClaudeCode,
     },
     Known {
         kind: Kind::Codex,
@@ -182,6 +194,7 @@ pub static KNOWN: [Known; 12] = [
         pass: &["CODEX_*", "OPENAI_*"],
         version: "--version",
         install: "npm install -g @openai/codex, then codex login",
+        project: ProjectSettings::Codex,
     },
     Known {
         kind: Kind::Gemini,
@@ -193,6 +206,7 @@ pub static KNOWN: [Known; 12] = [
         pass: &["GEMINI_*", "GOOGLE_*"],
         version: "--version",
         install: "npm install -g @google/gemini-cli, then run gemini once to log in or set GEMINI_API_KEY",
+        project: ProjectSettings::AsTheyAre,
     },
     Known {
         kind: Kind::Opencode,
@@ -201,6 +215,7 @@ pub static KNOWN: [Known; 12] = [
         pass: &["OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "GOOGLE_*", "OPENROUTER_*", "GROQ_*", "MISTRAL_*"],
         version: "--version",
         install: "npm install -g opencode-ai, then opencode auth login",
+        project: ProjectSettings::AsTheyAre,
     },
     Known {
         kind: Kind::Goose,
@@ -212,6 +227,7 @@ pub static KNOWN: [Known; 12] = [
         pass: &["GOOSE_*", "OPENAI_*", "ANTHROPIC_*", "GOOGLE_*", "GEMINI_*", "OPENROUTER_*", "GROQ_*", "DATABRICKS_*"],
         version: "--version",
         install: "npm install -g @aaif/goose, then goose configure",
+        project: ProjectSettings::AsTheyAre,
     },
     Known {
         kind: Kind::Copilot,
@@ -220,6 +236,7 @@ pub static KNOWN: [Known; 12] = [
         pass: &["COPILOT_*", "GITHUB_TOKEN", "GH_TOKEN"],
         version: "--version",
         install: "npm install -g @github/copilot, then run copilot once and /login, or set GITHUB_TOKEN",
+        project: ProjectSettings::AsTheyAre,
     },
     Known {
         kind: Kind::Qwen,
@@ -228,6 +245,7 @@ pub static KNOWN: [Known; 12] = [
         pass: &["QWEN_*", "OPENAI_*", "DASHSCOPE_*"],
         version: "--version",
         install: "npm install -g @qwen-code/qwen-code (needs Node 22), then run qwen once to log in",
+        project: ProjectSettings::AsTheyAre,
     },
     Known {
         kind: Kind::Vibe,
@@ -236,6 +254,7 @@ pub static KNOWN: [Known; 12] = [
         pass: &["VIBE_*", "MISTRAL_*"],
         version: "--version",
         install: "pip install mistral-vibe (needs Python 3.12), then vibe --setup or set MISTRAL_API_KEY",
+        project: ProjectSettings::AsTheyAre,
     },
     Known {
         kind: Kind::Cursor,
@@ -244,6 +263,7 @@ pub static KNOWN: [Known; 12] = [
         pass: &["CURSOR_*"],
         version: "--version",
         install: "get the command line program of Cursor, then cursor-agent login or set CURSOR_API_KEY",
+        project: ProjectSettings::AsTheyAre,
     },
     Known {
         kind: Kind::Acp,
@@ -252,6 +272,7 @@ pub static KNOWN: [Known; 12] = [
         pass: &[],
         version: "--version",
         install: "install the program that command names",
+        project: ProjectSettings::AsTheyAre,
     },
     Known {
         kind: Kind::Generic,
@@ -261,6 +282,7 @@ pub static KNOWN: [Known; 12] = [
         pass: &[],
         version: "--version",
         install: "install the program that command names",
+        project: ProjectSettings::AsTheyAre,
     },
     Known {
         kind: Kind::Command,
@@ -269,6 +291,7 @@ pub static KNOWN: [Known; 12] = [
         pass: &[],
         version: "--version",
         install: "install the program that command names",
+        project: ProjectSettings::AsTheyAre,
     },
 ];
 

@@ -8,7 +8,8 @@ MODES = ('duplex', 'acp')
 def a_program_that_answers_is_well(stage):
     code, rows = stage.check()
     equal(f'exit code, with {rows}', code, 0)
-    equal('agents', [(row['id'], row['ok'], row['asks']) for row in rows], [('all', True, False), ('ask', True, True)])
+    agents = [(row['id'], row['ok'], row['asks']) for row in rows]
+    equal('agents', agents, [('all', True, False), ('none', True, False), ('ask', True, True)])
     holds('answer', 'deltas.' in rows[0]['answer'], rows[0])
 
 

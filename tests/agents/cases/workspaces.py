@@ -12,6 +12,10 @@ def hooks_servers_and_allow_rules_of_the_workspace_do_not_count(stage):
     stage.put(stage.program.hooked(str(mark)))
     before = stage.permissions()
     stage.serve()
+    for agent in ('all', 'none') if stage.mode == 'oneshot' else ('all', 'ask', 'none'):
+        task = stage.client.send(agent, 'scenario:text please')
+        equal(f'state of {agent}, with {task.says!r}', task.state, 'completed')
+        holds(f'nothing of the workspace was started by {agent}', not mark.exists(), mark)
     task = stage.client.send('none', 'scenario:shell please')
     equal(f'state, with {task.says!r}', task.state, 'completed')
     holds('no tool ran', not stage.tool_ran.exists(), task.value)

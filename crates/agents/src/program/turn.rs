@@ -14,13 +14,13 @@ use super::memory::{self, Holder, Memories};
 use super::project;
 use super::run::Run;
 use super::secrets::Secrets;
-use super::settings::{Isolation, Kind, Settings};
+use super::settings::{Isolation, Settings};
 use super::talk::{Talk, talk};
 use super::telling::Teller;
 use super::uploads::{self, Uploads};
 use super::workspace;
 use super::worktree::Worktree;
-use crate::kinds::{NewSession, UNKNOWN_SYNTAX};
+use crate::kinds::{NewSession, ProjectSettings, UNKNOWN_SYNTAX};
 use crate::process::{Launch, environment};
 use crate::protocol::{ProjectRules, Prompt, Workspace};
 
@@ -188,13 +188,15 @@ async fn take_in_files(settings: &Settings, host: &Host, turn: &Turn, folder: &P
 }
 
 fn workspace_of(settings: &Settings, folder: &Path) -> Workspace {
-    match settings.kind {
+    match settings.kind.known().project {
         _ if settings.trusts_workspace => Workspace::Trusted,
-        Kind::ClaudeCode => Workspace::Untrusted { rules: project::claude_rules(folder), instructions: None },
-        Kind::Codex => {
+        ProjectSettings::ClaudeCode => {
+            Workspace::Untrusted { rules: project::claude_rules(folder), instructions: None }
+        }
+        ProjectSettings::Codex => {
             Workspace::Untrusted { rules: ProjectRules::default(), instructions: project::instructions(folder) }
         }
-        _ => Workspace::default(),
+        ProjectSettings::AsTheyAre => Workspace::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A program that would wait for an answer which nobody can give is refused at the start, not found hanging later.
 
-use sabir_agents::kinds::{Known, PLAIN_SYNTAX, Questions};
+use sabir_agents::kinds::{Known, PLAIN_SYNTAX, ProjectSettings, Questions};
 use sabir_agents::program::settings::Kind;
 use sabir_agents::protocol::Approve;
 
@@ -65,7 +65,7 @@ fn settle_program(agent: &mut Described<Agent>, known: &Known) -> Vec<Problem> {
         "trust_prompts" if is_plain && program.trust_prompts => {
             Some(format!("has no use: for {} every text is only text", known.name))
         }
-        "trust_workspace" if program.trust_workspace && !matches!(known.kind, Kind::ClaudeCode | Kind::Codex) => {
+        "trust_workspace" if program.trust_workspace && known.project == ProjectSettings::AsTheyAre => {
             Some(format!("is for kinds claude-code and codex; {} is started as it is", known.name))
         }
         "approval_pattern" | "approval_response" if known.kind != Kind::Generic => {

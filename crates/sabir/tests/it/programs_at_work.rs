@@ -470,3 +470,86 @@ fn a_question_outlives_the_server_and_its_answer_resumes_the_session() {
     assert_eq!(artifact(&task, "result")["parts"][0]["data"]["summary"], "went on", "{task}");
     server.kill();
 }
+
+/// Notes what it was started with and told, and is done.
+const NOTING: &str = r#"printf '%s\n' "$@" > ../arguments; env > ../environment
+cat > ../prompt
+echo '{"type":"result","subtype":"success","is_error":false,"result":"done"}'
+"#;
+
+#[test]
+fn what_a_caller_writes_is_no_command_of_the_program() {
+    for (trust, expected) in [
+        ("", "`/cost` of @ ../secret, @Override, a@b.c"),
+        ("trust_prompts = true\n", "/cost of @../secret, @Override, a@b.c"),
+    ] {
+        let bench = Bench::shell(NOTING);
+        fs::write(bench.path("secret"), "s").unwrap();
+        let desk = bench.serve("claude-code", &format!("mode = \"oneshot\"\n{trust}"));
+        let task = send(&desk, message("/cost of @../secret, @Override, a@b.c"));
+        assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+        assert_eq!(fs::read_to_string(bench.path("prompt")).unwrap().trim_end(), expected);
+        let environment = fs::read_to_string(bench.path("environment")).unwrap();
+        assert_eq!(environment.contains("CLAUDE_CODE_DISABLE_FILE_MENTIONS=1"), trust.is_empty());
+    }
+}
+
+#[test]
+fn the_settings_of_a_workspace_count_if_it_is_trusted() {
+    for (trust, is_confined) in [("", true), ("trust_workspace = true\n", false)] {
+        let bench = Bench::shell(NOTING);
+        fs::create_dir(bench.workspace().join(".claude")).unwrap();
+        let settings = r#"{"permissions":{"allow":["Bash"],"deny":["Read(./.env)"]},"hooks":{}}"#;
+        fs::write(bench.workspace().join(".claude/settings.json"), settings).unwrap();
+        let task = send(&bench.serve("claude-code", &format!("mode = \"oneshot\"\n{trust}")), message("x"));
+        assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+        let arguments = fs::read_to_string(bench.path("arguments")).unwrap();
+        let lines: Vec<&str> = arguments.lines().collect();
+        let rules = r#"--settings={"permissions":{"ask":[],"deny":["Read(./.env)"]}}"#;
+        for argument in ["--setting-sources=user", "--strict-mcp-config", rules] {
+            assert_eq!(lines.contains(&argument), is_confined, "{argument} in {lines:?}");
+        }
+    }
+}
+
+/// Asks for this tool with these suggestions, and notes the answer.
+fn asking(tool: &str, input: &str) -> String {
+    let suggestion =
+        r#"{"type":"addRules","rules":[{"toolName":"Bash"}],"behavior":"allow","destination":"localSettings"}"#;
+    let request = format!(
+        r#"{{"type":"control_request","request_id":"r","request":{{"subtype":"can_use_tool","tool_name":"{tool}","input":{input},"permission_suggestions":[{suggestion}]}}}}"#
+    );
+    let done = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
+    format!("read -r prompt\necho '{request}'\nread -r answer\nprintf '%s' \"$answer\" > ../answer\necho '{done}'\n")
+}
+
+fn noted_answer(bench: &Bench) -> Value {
+    serde_json::from_str(&fs::read_to_string(bench.path("answer")).unwrap()).unwrap()
+}
+
+#[test]
+fn what_a_caller_always_allows_ends_with_the_session() {
+    let bench = Bench::shell(&asking("Bash", r#"{"command":"ls"}"#));
+    let desk = bench.serve("claude-code", "");
+    let task = send(&desk, message("go"));
+    assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
+    let mut always = message("always");
+    always["message"]["taskId"] = task["id"].clone();
+    assert_eq!(state(&send(&desk, always)), "TASK_STATE_COMPLETED");
+    let answer = noted_answer(&bench);
+    let permissions = &answer["response"]["response"]["updatedPermissions"];
+    assert_eq!(permissions[0]["destination"], "session", "{answer}");
+    assert!(!answer.to_string().contains("localSettings"), "{answer}");
+}
+
+#[test]
+fn an_agent_that_may_do_all_never_asks() {
+    let question = r#"{"questions":[{"question":"Colour?","options":[{"label":"red"}]}]}"#;
+    let bench = Bench::shell(&asking("AskUserQuestion", question));
+    let task = send(&bench.serve("claude-code", "approve = \"all\"\n"), message("go"));
+    assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+    let answer = noted_answer(&bench);
+    assert_eq!(answer["response"]["response"]["behavior"], "deny", "{answer}");
+    let words = answer["response"]["response"]["message"].as_str().unwrap();
+    assert!(words.starts_with("Nobody can answer"), "{answer}");
+}
