@@ -37,7 +37,8 @@ STOP_SECONDS = 20
 
 
 class Stage:
-    def __init__(self, sabir, programs, program, mode):
+    def __init__(self, sabir, programs, program, mode, keep_warm=None):
+        self.keep_warm = keep_warm
         self.sabir = sabir
         self.program = program
         self.mode = mode
@@ -210,6 +211,8 @@ url = {_toml(f'sqlite:{self.folder / "sabir.db"}')}
             'timeout': _toml('120s'),
             'env': '{ ' + ', '.join(f'{name} = {_toml(value)}' for name, value in environment) + ' }',
         }
+        if self.keep_warm:
+            settings['keep_warm'] = _toml(self.keep_warm)
         if self.program.model:
             settings['model'] = _toml(self.program.model)
         return '[[agent]]\n' + ''.join(f'{name} = {value}\n' for name, value in settings.items())

@@ -10,6 +10,10 @@ import sys
 sys.dont_write_bytecode = True
 
 import report
-from cases import answers, approvals, cancel, check, files, itself, lasting, outside, prompts, resume, tools, workspaces
+from cases import (
+    answers, approvals, cancel, check, files, itself, lasting, outside, prompts, resume, tools, warm, workspaces
+)
 
-report.main(itself, check, answers, tools, files, approvals, lasting, outside, prompts, workspaces, cancel, resume)
+report.main(
+    itself, check, answers, tools, files, approvals, lasting, outside, prompts, workspaces, cancel, resume, warm
+)

@@ -350,6 +350,7 @@ mod tests {
             max_line: 1,
             max_output: 1,
             stop_grace: Duration::ZERO,
+            keep_warm: None,
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use crate::duplex::Attachment;
 use crate::update::{Question, Reply, Update};
 
 /// What to do next.
@@ -56,6 +57,21 @@ pub trait Protocol: Send {
     /// Whether another process of the program can resume its session, as far as the program has said.
     fn is_resumable(&self) -> bool {
         false
+    }
+
+    /// Whether the program has finished its turn well and waits for another in the same process.
+    fn awaits_next_turn(&self) -> bool {
+        false
+    }
+
+    /// Begins another turn in the same process. `None`: it does not wait for one.
+    fn next_turn(&mut self, _prompt: &Prompt, _attachments: &[Attachment]) -> Option<Vec<Step>> {
+        None
+    }
+
+    /// A line that came between two turns, when nobody can be asked: what to write to it.
+    fn hear_between_turns(&mut self, _line: &str) -> Vec<String> {
+        Vec::new()
     }
 
     /// Asks the program to stop its turn by itself. Nothing: it has to be signalled.

@@ -171,6 +171,11 @@ impl Turn {
         &self.agent
     }
 
+    /// Whose task it is.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
     pub fn context(&self) -> &ContextId {
         &self.context
     }

@@ -132,6 +132,7 @@ fn program_settings(program: &config::Program, kind: Kind, machine: &Machine) ->
         max_line: LONGEST_LINE.min(program.max_output),
         max_output: program.max_output as u64,
         stop_grace: STOP_GRACE,
+        keep_warm: (!program.keep_warm.is_zero()).then_some(program.keep_warm),
     }
 }
 

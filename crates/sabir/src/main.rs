@@ -24,7 +24,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Parser;
 use sabir_agents::process;
-use sabir_agents::program::Host;
+use sabir_agents::program::{Host, Warm};
 
 use cli::{AgentsOptions, Cli, Command, Options};
 use config::{Audience, Config, Loaded, Problems, StoreUrl};
@@ -122,7 +122,7 @@ fn host(open_files: Option<u64>, store: &StoreUrl) -> anyhow::Result<Host> {
         StoreUrl::Sqlite(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
         StoreUrl::Memory => None,
     };
-    Ok(Host { guard, variables: std::env::vars_os().collect(), open_files, database })
+    Ok(Host { guard, variables: std::env::vars_os().collect(), open_files, database, warm: Warm::default() })
 }
 
 fn machine() -> anyhow::Result<Machine> {

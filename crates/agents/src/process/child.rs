@@ -80,6 +80,11 @@ impl Child {
         }
     }
 
+    /// Another turn begins: the program may print as much as in the first.
+    pub fn renew_output(&mut self) {
+        self.lines.renew();
+    }
+
     /// What the program says next. May be canceled: nothing is lost.
     pub async fn next(&mut self) -> Output {
         loop {

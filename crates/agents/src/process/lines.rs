@@ -10,6 +10,7 @@ const READ: usize = 32 * 1024;
 
 pub(super) struct Lines {
     max_line: usize,
+    max_output: u64,
     /// What may still come in all.
     left: u64,
     chunk: Box<[u8]>,
@@ -37,6 +38,7 @@ impl Lines {
     pub(super) fn new(max_line: usize, max_output: u64) -> Self {
         Self {
             max_line,
+            max_output,
             left: max_output,
             chunk: vec![0; READ].into_boxed_slice(),
             from: 0,
@@ -62,6 +64,11 @@ impl Lines {
         self.from = 0;
         self.to = count.min(allowed);
         self.left -= self.to as u64;
+    }
+
+    /// As much may come as at first.
+    pub(super) fn renew(&mut self) {
+        self.left = self.max_output;
     }
 
     /// Nothing more will come.

@@ -1,4 +1,4 @@
-//! Programs as agents: one process for each turn, watched from its start to its end.
+//! Programs as agents: one process for each turn, or for several turns of a context, watched from its start to its end.
 //!
 //! A protocol says what the program's lines mean, `process` keeps the program within bounds, and here both come
 //! together with the task: what is said is told, what is asked is asked, and a cancel ends it all.
@@ -18,6 +18,7 @@ mod talk;
 mod telling;
 mod turn;
 mod uploads;
+mod warm;
 mod workspace;
 mod worktree;
 
@@ -31,6 +32,7 @@ use crate::routing::ModelChoice;
 use memory::{Holder, Memories};
 
 pub use settings::{Isolation, Kind, Mode, PromptBy, Settings};
+pub use warm::Warm;
 
 pub struct ProgramAgent {
     id: String,
@@ -50,6 +52,8 @@ pub struct Host {
     pub open_files: Option<u64>,
     /// The file that keeps the server's tasks, as an absolute path. `None`: they are in memory and die with the server.
     pub database: Option<PathBuf>,
+    /// Programs of all agents that wait for their next turn.
+    pub warm: Warm,
 }
 
 impl ProgramAgent {

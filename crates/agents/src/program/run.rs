@@ -13,6 +13,7 @@ use super::memory::{Holder, Memories, Memory};
 use super::secrets::Secrets;
 use super::settings::Settings;
 use super::telling::{Teller, Told};
+use super::warm::{Fit, Place, Program, Warm};
 use crate::kinds::AtEnd;
 use crate::process::{Child, Output};
 use crate::protocol::{Exit, Protocol, Step};
@@ -34,6 +35,25 @@ fn time_to_end(at_end: AtEnd) -> Duration {
     }
 }
 
+/// How a run came to its end.
+pub(super) enum Ended<'t> {
+    Turn(Result<Outcome, AgentError>),
+    /// The program had waited for this turn and was gone before it did anything. Another can take its place.
+    BeforeItsTurn {
+        teller: Teller<'t>,
+        memories: Memories,
+    },
+}
+
+/// Where a program waits after its turn, if it can.
+pub(super) struct Keep {
+    pub warm: Warm,
+    pub place: Place,
+    /// Without the session, which is known after the turn.
+    pub fit: Fit,
+    pub limit: Duration,
+}
+
 pub(super) struct Run<'t> {
     pub holder: Holder<'t>,
     pub settings: &'t Settings,
@@ -41,17 +61,42 @@ pub(super) struct Run<'t> {
     pub base: PathBuf,
     pub protocol: Box<dyn Protocol>,
     pub child: Child,
+    /// What the turn begins with.
+    pub first: Vec<Step>,
+    pub origin: Origin,
     pub teller: Teller<'t>,
     pub memories: Memories,
     pub secrets: Secrets,
+    /// `None`: the program ends with its turn.
+    pub keep: Option<Keep>,
     pub has_spoken: bool,
+    /// It has told more than that it is there, or asked.
+    pub has_worked: bool,
+    /// It had waited for this turn, and ended before it did anything.
+    pub is_lost: bool,
+}
+
+/// Where the program of a run comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    Started,
+    /// It has waited since an earlier turn.
+    Waited,
 }
 
 type Answering<'t> = Pin<Box<dyn Future<Output = Reply> + Send + 't>>;
 
 impl<'t> Run<'t> {
-    pub async fn finish(mut self) -> Result<Outcome, AgentError> {
+    pub async fn finish(mut self) -> Ended<'t> {
         let outcome = self.until_told().await;
+        if self.is_lost {
+            self.child.stop().await;
+            return Ended::BeforeItsTurn { teller: self.teller, memories: self.memories };
+        }
+        if matches!(outcome, Ok(Outcome::Completed(_))) && self.protocol.awaits_next_turn() && self.keep.is_some() {
+            self.stay();
+            return Ended::Turn(outcome);
+        }
         if let Ok(Outcome::Completed(parts)) = &outcome {
             // It has finished and may still have to write its session down.
             self.turn.last_word(Outcome::Completed(parts.clone())).await;
@@ -63,7 +108,16 @@ impl<'t> Run<'t> {
         if let Ok(Outcome::Failed(parts)) = &outcome {
             self.log_failure(parts);
         }
-        outcome
+        Ended::Turn(outcome)
+    }
+
+    /// The program waits for the next turn of its context.
+    fn stay(self) {
+        let session = self.memories.of(self.holder).map(|memory| memory.session.clone());
+        if let Some(Keep { warm, place, fit, limit }) = self.keep {
+            let program = Program { child: self.child, protocol: self.protocol };
+            warm.keep(place, Fit { session, ..fit }, program, limit);
+        }
     }
 
     /// The log has what the program wrote to its standard error, whatever its caller is told.
@@ -75,7 +129,7 @@ impl<'t> Run<'t> {
     }
 
     async fn until_told(&mut self) -> Result<Outcome, AgentError> {
-        let mut steps: VecDeque<Step> = self.protocol.begin().into();
+        let mut steps: VecDeque<Step> = std::mem::take(&mut self.first).into();
         let mut asked: Option<(Question, Answering<'t>)> = None;
         let mut is_closed = false;
         loop {
@@ -87,6 +141,7 @@ impl<'t> Run<'t> {
                     Step::Write(line) => self.write(&line).await,
                     Step::CloseInput => self.child.close_input(),
                     Step::Ask(question) => {
+                        self.has_worked = true;
                         let answering = self.ask(&question);
                         asked = Some((question, answering));
                     }
@@ -94,6 +149,7 @@ impl<'t> Run<'t> {
                     Step::Withdraw(_) => {}
                     Step::Tell(update) => {
                         self.has_spoken = true;
+                        self.has_worked |= !matches!(update, Update::Init { .. });
                         self.remember(&update).await;
                         match self.teller.tell(update).await {
                             Told::Heard => {}
@@ -103,6 +159,10 @@ impl<'t> Run<'t> {
                         }
                     }
                 }
+            }
+            if is_closed && self.origin == Origin::Waited && !self.has_worked {
+                self.is_lost = true;
+                return Err("the program that waited for this message is gone".into());
             }
             if is_closed {
                 return self.ended().await;

@@ -77,6 +77,8 @@ pub struct Settings {
     pub max_output: u64,
     /// How long it may take to end after SIGTERM.
     pub stop_grace: Duration,
+    /// How long a program that can waits for the next message of its context. `None`: it ends with its turn.
+    pub keep_warm: Option<Duration>,
 }
 
 /// How a `generic` program gets the message.

@@ -10,14 +10,15 @@ use sabir_model::{Artifact, Base64, Content, Part};
 use super::Host;
 use super::files::{self, Taken};
 use super::inert::inert;
-use super::memory::{self, Holder, Memories};
+use super::memory::{self, Holder, Memories, Memory};
 use super::project;
-use super::run::Run;
+use super::run::{Ended, Keep, Origin, Run};
 use super::secrets::Secrets;
 use super::settings::{Isolation, Settings};
 use super::talk::{Talk, talk};
 use super::telling::Teller;
 use super::uploads::{self, Uploads};
+use super::warm::{self, Fit, Program};
 use super::workspace;
 use super::worktree::Worktree;
 use crate::kinds::{NewSession, ProjectSettings, UNKNOWN_SYNTAX};
@@ -112,13 +113,22 @@ async fn in_place(
             "the program that asked is gone, and nothing is known of its session",
         )]));
     }
-    let new_session = settings.way().map_or(NewSession::AtOnce, |way| way.new_session);
-    if let Some(rest) = memory.and_then(|memory| memory::rest(new_session, memory, SystemTime::now())) {
-        turn.progress(format!("The session began a moment ago; it can be gone on with in {} s", rest.as_secs())).await;
-        turn.wait(rest).await;
-        if turn.is_cancelled() {
-            return Ok(Outcome::Canceled(Vec::new()));
-        }
+    let fit =
+        Fit { folder: folder.clone(), model: model.clone(), session: memory.map(|memory| memory.session.clone()) };
+    let keep = || Keep {
+        warm: host.warm.clone(),
+        place: warm_place(holder, turn),
+        fit: fit.clone(),
+        limit: settings.keep_warm.unwrap_or_default(),
+    };
+    // A worktree is gone after its task.
+    let keeps = settings.keep_warm.is_some() && settings.isolation == Isolation::Shared;
+    let waiting = match keeps {
+        true => host.warm.take(&warm_place(holder, turn), &fit).await,
+        false => None,
+    };
+    if waiting.is_none() && !session_has_rested(settings, turn, memory).await {
+        return Ok(Outcome::Canceled(Vec::new()));
     }
     let Taken { text, files } = take_in_files(settings, host, turn, folder).await?;
     let syntax = settings.kind.known().way(settings.mode).map_or(UNKNOWN_SYNTAX, |way| way.prompts);
@@ -135,10 +145,40 @@ async fn in_place(
         trusts_prompts: settings.trusts_prompts,
         workspace: workspace_of(settings, folder),
     };
-    let Talk { command, environment: own, protocol } = talk(settings, prompt, files);
+    let Talk { command, environment: own, mut protocol } = talk(settings, prompt.clone(), files.clone());
     let (program, first) = command.split_first().ok_or("no program is configured")?;
     let environment = environment_of(settings, host, own);
     let secrets = Secrets::of(&environment);
+    let run = |Program { child, protocol }, first, origin, teller, memories| Run {
+        holder,
+        settings,
+        turn,
+        base: place.base.clone(),
+        protocol,
+        child,
+        first,
+        origin,
+        teller,
+        memories,
+        secrets: secrets.clone(),
+        keep: keeps.then(keep),
+        has_spoken: false,
+        has_worked: false,
+        is_lost: false,
+    };
+    let (mut teller, mut memories) = (Teller::new(turn, folder.clone()), memories);
+    if let Some(mut program) = waiting
+        && let Some(first) = program.protocol.next_turn(&prompt, &files)
+    {
+        program.child.renew_output();
+        match run(program, first, Origin::Waited, teller, memories).finish().await {
+            Ended::Turn(outcome) => return outcome,
+            Ended::BeforeItsTurn { teller: same, memories: known } => (teller, memories) = (same, known),
+        }
+        if !session_has_rested(settings, turn, memories.of(holder)).await {
+            return Ok(Outcome::Canceled(Vec::new()));
+        }
+    }
     let launch = Launch {
         guard: host.guard.clone(),
         program: program.into(),
@@ -159,10 +199,25 @@ async fn in_place(
             false => AgentError::told(format!("the program {name} cannot be started; the server's log says why")),
         }
     })?;
-    let teller = Teller::new(turn, folder.clone());
-    let run =
-        Run { holder, settings, turn, base: place.base, protocol, child, teller, memories, secrets, has_spoken: false };
-    run.finish().await
+    let first = protocol.begin();
+    match run(Program { child, protocol }, first, Origin::Started, teller, memories).finish().await {
+        Ended::Turn(outcome) => outcome,
+        Ended::BeforeItsTurn { .. } => Err("the program ended before its turn".into()),
+    }
+}
+
+/// Waits until the session can be resumed. `false`: the turn was canceled meanwhile.
+async fn session_has_rested(settings: &Settings, turn: &Turn, memory: Option<&Memory>) -> bool {
+    let new_session = settings.way().map_or(NewSession::AtOnce, |way| way.new_session);
+    let rest = memory.and_then(|memory| memory::rest(new_session, memory, SystemTime::now()));
+    let Some(rest) = rest else { return true };
+    turn.progress(format!("The session began a moment ago; it can be gone on with in {} s", rest.as_secs())).await;
+    turn.wait(rest).await;
+    !turn.is_cancelled()
+}
+
+fn warm_place(holder: Holder<'_>, turn: &Turn) -> warm::Place {
+    warm::Place { agent: holder.agent.to_owned(), owner: turn.owner().clone(), context: turn.context().clone() }
 }
 
 /// Writes the files of the message into the workspace, where they stay until the task is over.

@@ -59,8 +59,10 @@ pub(super) const ADDED_INSTRUCTIONS: &str = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_
 pub(super) const NO_FILE_MENTIONS: &str = "CLAUDE_CODE_DISABLE_FILE_MENTIONS";
 
 pub struct ClaudeCode {
-    /// The program counts money over the whole session.
-    is_resumed: bool,
+    /// The program counts money over the whole session: what that came to before this turn. `None`: nobody knows.
+    cost_before: Option<f64>,
+    /// The same, after the last result.
+    cost_so_far: Option<f64>,
     text: Streamed,
     thought: Streamed,
     calls: Calls,
@@ -69,7 +71,8 @@ pub struct ClaudeCode {
 impl ClaudeCode {
     pub fn new(prompt: &Prompt) -> Self {
         Self {
-            is_resumed: prompt.session.is_some(),
+            cost_before: prompt.session.is_none().then_some(0.0),
+            cost_so_far: None,
             text: Streamed::default(),
             thought: Streamed::default(),
             calls: Calls::default(),
@@ -111,6 +114,12 @@ impl Vocabulary for ClaudeCode {
 }
 
 impl ClaudeCode {
+    /// Another turn of the session begins in the same process.
+    pub(crate) fn begin_next_turn(&mut self) {
+        self.cost_before = self.cost_so_far.take();
+        (self.text, self.thought, self.calls) = Default::default();
+    }
+
     fn piece(&mut self, event: &Object) -> Vec<Update> {
         if event.kind() == "message_start" {
             self.text.restart();
@@ -223,7 +232,7 @@ impl ClaudeCode {
         updates
     }
 
-    fn spent(&self, line: &Object) -> Option<Spent> {
+    fn spent(&mut self, line: &Object) -> Option<Spent> {
         let usage = ["usage", "cost"].into_iter().find(|name| line.has(name)).map(|name| line.object(name))?;
         let mut input_tokens = usage.count("input_tokens").saturating_add(usage.count("inputTokens"));
         // Whoever gives a total has counted what came from the cache as input already.
@@ -234,10 +243,11 @@ impl ClaudeCode {
                 input_tokens = input_tokens.saturating_add(usage.count(cached));
             }
         }
+        self.cost_so_far = line.number("total_cost_usd");
         Some(Spent {
             input_tokens,
             output_tokens: usage.count("output_tokens").saturating_add(usage.count("outputTokens")),
-            cost: line.number("total_cost_usd").filter(|_| !self.is_resumed),
+            cost: self.cost_so_far.zip(self.cost_before).map(|(now, before)| now - before),
         })
     }
 }

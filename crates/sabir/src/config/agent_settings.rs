@@ -207,6 +207,14 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
         "Whether files of messages stay in `.sabir/` of the workspace when their task is over.",
         |agent, raw| put(&mut agent.program.keep_files, switch(raw)?),
     ),
+    agent(
+        "keep_warm",
+        "5m",
+        "How long a program that takes several messages in one process (ACP, Claude Code, Codex) waits for the next one \
+         of its context, which then costs no start. `0s`: it ends after each. At most 8 wait, over all agents; none with \
+         `isolation = \"worktree\"`.",
+        |agent, raw| put(&mut agent.program.keep_warm, duration(raw)?),
+    ),
     agent("max_output", "64MiB", "A program that prints more than this in one run is stopped.", |agent, raw| {
         put(&mut agent.program.max_output, size(raw)?)
     }),
@@ -216,7 +224,7 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
 pub static DEMO_KEYS: [&str; 1] = ["stored_first"];
 
 /// The settings that only programs have.
-pub static PROGRAM_KEYS: [&str; 20] = [
+pub static PROGRAM_KEYS: [&str; 21] = [
     "mode",
     "command",
     "args",
@@ -236,6 +244,7 @@ pub static PROGRAM_KEYS: [&str; 20] = [
     "pass_env",
     "tell_stderr",
     "keep_files",
+    "keep_warm",
     "max_output",
 ];
 

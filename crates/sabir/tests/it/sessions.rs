@@ -1,5 +1,5 @@
 //! Sessions of programs that speak the Agent Client Protocol, through the real server: who may resume which, what an
-//! answer is worth after `kill -9`, and which model is used.
+//! answer is worth after `kill -9`, which model is used, and when a program stays for the next message.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 
 use crate::SABIR;
 
-/// Writes down what it is told. Asks for permission when a prompt says so. `CAN_LOAD` is what it announces; a session is
-/// gone when there is a file of that name.
+/// Writes down what it is told. Asks, fails or dies when a prompt says so. `CAN_LOAD` is what it announces; a session is
+/// gone when there is a file of that name, and it dies of the next prompt when there is a file `dying`.
 const PROGRAM: &str = r#"#!/bin/sh
 say() { printf '{"jsonrpc":"2.0",%s}\n' "$1"; }
 note() { echo "$1" >> log; }
 member() { printf %s "$line" | sed -n "s/.*\"$1\":\"*\([^\",}]*\).*/\1/p"; }
 option() { printf '{"id":"model","category":"model","type":"select","currentValue":"%s","options":[{"value":"small"},{"value":"big"}]}' "$1"; }
+echo $$ >> starts
 while read -r line; do
     id=$(member id)
     case $line in
@@ -35,10 +36,19 @@ while read -r line; do
         say "\"id\":$id,\"result\":{\"configOptions\":[$(option "$(member value)")]}" ;;
     *'"session/prompt"'*)
         note "prompt $(member text)"
+        if test -e dying; then rm dying; exit 3; fi
         case $(member text) in
+        *fail*) say "\"id\":$id,\"error\":{\"code\":-32603,\"message\":\"no\"}" ;;
+        *wait*) ;;
+        *afterwards*)
+            say "\"id\":$id,\"result\":{\"stopReason\":\"end_turn\"}"
+            say '"method":"session/update","params":{"update":{"sessionUpdate":"agent_message_chunk","content":{"text":"late"}}}'
+            echo 'no JSON at all'
+            say '"id":77,"method":"session/request_permission","params":{"options":[{"optionId":"yes","kind":"allow_once"}]}' ;;
         *ask*) say "\"id\":99,\"method\":\"session/request_permission\",\"params\":{\"sessionId\":\"$NAME\",\"toolCall\":{\"toolCallId\":\"t\",\"title\":\"rm\"},\"options\":[{\"optionId\":\"yes\",\"name\":\"Allow\",\"kind\":\"allow_once\"},{\"optionId\":\"no\",\"name\":\"No\",\"kind\":\"reject_once\"}]}" ;;
         *) say "\"id\":$id,\"result\":{\"stopReason\":\"end_turn\"}" ;;
         esac ;;
+    *'"outcome":"cancelled"'*) note "refused $id" ;;
     esac
 done
 "#;
@@ -74,6 +84,12 @@ impl Bench {
 
     fn start(&self) -> Sabir {
         Options::new(SABIR, self.folder.path()).start()
+    }
+
+    /// The processes of an agent's program so far.
+    fn starts(&self, id: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.path(id).join("starts")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
     }
 
     /// What the program of an agent was told.
@@ -121,7 +137,9 @@ fn after_a_crash_an_answer_goes_to_the_session_that_asked_or_to_nobody() {
         ("lost its session", "true", true, "INPUT_REQUIRED", "FAILED", "the answer was not passed on", &["load s"]),
     ] {
         let bench = Bench::new();
-        bench.configure(&bench.agent("prog", &format!("env = {{ NAME = 's', CAN_LOAD = '{can_load}' }}")));
+        bench.configure(
+            &bench.agent("prog", &format!("keep_warm = '0s'\nenv = {{ NAME = 's', CAN_LOAD = '{can_load}' }}")),
+        );
         let server = bench.start();
         let parked = send(&server, "ask me", json!({}));
         assert_eq!(state(&parked), "TASK_STATE_INPUT_REQUIRED", "{name}: {parked}");
@@ -153,8 +171,8 @@ fn after_a_crash_an_answer_goes_to_the_session_that_asked_or_to_nobody() {
 #[test]
 fn two_agents_in_one_context_keep_their_sessions_apart() {
     let bench = Bench::new();
-    let one = bench.agent("one", "default = true\nenv = { NAME = 's1' }");
-    let two = bench.agent("two", "env = { NAME = 's2' }");
+    let one = bench.agent("one", "default = true\nkeep_warm = '0s'\nenv = { NAME = 's1' }");
+    let two = bench.agent("two", "keep_warm = '0s'\nenv = { NAME = 's2' }");
     bench.configure(&format!("{one}{two}[routing]\ncomplex = {{ agent = 'two' }}\n"));
     let server = bench.start();
     let first = send(&server, "hello", json!({}));
@@ -183,4 +201,148 @@ fn the_model_is_set_before_the_prompt_or_the_task_fails() {
         assert_eq!(bench.log("prog"), *told, "{model}");
         server.kill();
     }
+}
+
+fn is_alive(pid: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(15), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A bench with one agent, and its server.
+fn serve(more: &str) -> (Bench, Sabir) {
+    let bench = Bench::new();
+    bench.configure(&bench.agent("prog", &format!("env = {{ NAME = 's' }}\n{more}")));
+    let server = bench.start();
+    (bench, server)
+}
+
+fn completed(server: &Sabir, text: &str, place: Value) -> Value {
+    let task = send(server, text, place);
+    assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{text}: {task}");
+    task
+}
+
+#[test]
+fn the_next_message_of_a_context_costs_no_start() {
+    let (bench, server) = serve("");
+    let first = completed(&server, "one", json!({}));
+    for text in ["two", "three"] {
+        completed(&server, text, json!({"contextId": first["contextId"]}));
+    }
+    assert_eq!(bench.log("prog"), ["new", "prompt one", "prompt two", "prompt three"]);
+    assert_eq!(bench.starts("prog").len(), 1);
+    completed(&server, "elsewhere", json!({}));
+    assert_eq!(bench.starts("prog").len(), 2, "a program belongs to its context");
+
+    // It never outlives the server.
+    let starts = bench.starts("prog");
+    assert!(starts.iter().all(|pid| is_alive(pid)));
+    server.kill();
+    wait_until("the programs end with the server", || !starts.iter().any(|pid| is_alive(pid)));
+}
+
+#[test]
+fn a_program_that_waits_ends_when_its_time_is_over_or_too_many_wait() {
+    let (bench, server) = serve("keep_warm = '200ms'");
+    let first = completed(&server, "one", json!({}));
+    let starts = bench.starts("prog");
+    wait_until("it ends", || !is_alive(&starts[0]));
+    completed(&server, "two", json!({"contextId": first["contextId"]}));
+    assert_eq!(bench.log("prog"), ["new", "prompt one", "load s", "prompt two"]);
+    server.kill();
+
+    let (bench, server) = serve("keep_warm = '0s'");
+    completed(&server, "one", json!({}));
+    let starts = bench.starts("prog");
+    wait_until("it ends at once", || !is_alive(&starts[0]));
+    server.kill();
+
+    let (bench, server) = serve("");
+    for number in 0..10 {
+        completed(&server, &format!("{number}"), json!({}));
+    }
+    let starts = bench.starts("prog");
+    wait_until("the oldest end", || !is_alive(&starts[0]) && !is_alive(&starts[1]));
+    assert!(starts[2..].iter().all(|pid| is_alive(pid)), "the others wait");
+    server.kill();
+}
+
+#[test]
+fn a_waiting_program_that_dies_is_started_again() {
+    let (bench, server) = serve("");
+    let first = completed(&server, "one", json!({}));
+    let pid = bench.starts("prog").remove(0);
+    std::process::Command::new("kill").args(["-9", &pid]).status().unwrap();
+    wait_until("it dies", || !is_alive(&pid));
+    completed(&server, "two", json!({"contextId": first["contextId"]}));
+    // And one that dies of the prompt itself, before it has done anything.
+    fs::write(bench.path("prog").join("dying"), "").unwrap();
+    let task = completed(&server, "three", json!({"contextId": first["contextId"]}));
+    let told = ["new", "prompt one", "load s", "prompt two", "prompt three", "load s", "prompt three"];
+    assert_eq!(bench.log("prog"), told);
+    let sessions = task["artifacts"].as_array().unwrap().iter().filter(|artifact| artifact["name"] == "session");
+    assert_eq!(sessions.count(), 1, "{task}");
+
+    // A program that was just started may not: somebody has to look into it.
+    fs::write(bench.path("prog").join("dying"), "").unwrap();
+    let failed = send(&server, "four", json!({}));
+    assert_eq!(state(&failed), "TASK_STATE_FAILED", "{failed}");
+    server.kill();
+}
+
+#[test]
+fn after_a_turn_that_did_not_go_well_no_program_waits() {
+    for how in ["fail", "wait"] {
+        let (bench, server) = serve("");
+        let first = completed(&server, "one", json!({}));
+        let place = json!({"contextId": first["contextId"]});
+        if how == "fail" {
+            assert_eq!(state(&send(&server, "fail", place.clone())), "TASK_STATE_FAILED");
+        } else {
+            let mut message = json!({"messageId": "w", "role": "ROLE_USER", "parts": [{"text": "wait"}]});
+            message["contextId"] = first["contextId"].clone();
+            let params = json!({"message": message, "configuration": {"returnImmediately": true}});
+            let task = call(&server, "SendMessage", params)["task"].take();
+            wait_until("it is told", || bench.log("prog").len() == 3);
+            call(&server, "CancelTask", json!({"id": task["id"]}));
+        }
+        let starts = bench.starts("prog");
+        wait_until("it ends", || !is_alive(&starts[0]));
+        completed(&server, "three", place);
+        assert_eq!(bench.log("prog")[3..], ["load s", "prompt three"], "{how}");
+        server.kill();
+    }
+}
+
+#[test]
+fn another_model_needs_another_process() {
+    let bench = Bench::new();
+    let agent = bench.agent("prog", "model = 'small'\nenv = { NAME = 's' }");
+    bench.configure(&format!("{agent}[routing]\ncomplex = {{ agent = 'prog', model = 'big' }}\n"));
+    let server = bench.start();
+    let first = completed(&server, "hello", json!({}));
+    let starts = bench.starts("prog");
+    completed(&server, "refactor it", json!({"contextId": first["contextId"]}));
+    assert!(!is_alive(&starts[0]), "it was gone before the other began");
+    let told = ["new", "prompt hello", "load s", "set model big", "prompt refactor it"];
+    assert_eq!(bench.log("prog"), told);
+    server.kill();
+}
+
+#[test]
+fn what_a_program_says_between_turns_is_nobodys_answer() {
+    let (bench, server) = serve("");
+    let first = completed(&server, "afterwards", json!({}));
+    wait_until("its question is refused", || bench.log("prog").contains(&"refused 77".to_owned()));
+    let next = completed(&server, "two", json!({"contextId": first["contextId"]}));
+    assert!(!next.to_string().contains("late"), "{next}");
+    assert_eq!(bench.starts("prog").len(), 1);
+    server.kill();
 }

@@ -50,6 +50,8 @@ enum Stage {
     Opening,
     Preparing(VecDeque<Preparation>),
     Prompted,
+    /// The turn went well, and the session waits for the next prompt.
+    Resting,
     Over,
 }
 
@@ -114,7 +116,7 @@ impl Acp {
                 let is_logged_out = fault.code == AUTH_REQUIRED && fault.message.to_lowercase().contains("auth");
                 if is_logged_out { self.fail_logged_out(&fault) } else { self.fail(fault.message) }
             }
-            (Stage::Over, _) => Vec::new(),
+            (Stage::Resting | Stage::Over, _) => Vec::new(),
         }
     }
 
@@ -347,7 +349,7 @@ impl Acp {
 
     fn ended_turn(&mut self, result: &Value) -> Vec<Step> {
         let mut steps = self.release();
-        steps.extend(self.meter.total(self.origin, result).map(|spent| Step::Tell(Update::Spent(spent))));
+        steps.extend(self.meter.total(self.origin, self.quirk, result).map(|spent| Step::Tell(Update::Spent(spent))));
         let failed = |words: &str| Update::Failed(words.to_owned());
         let end = match (text_at(result, "/stopReason"), self.failure.take()) {
             // Goose ends an interrupted turn as if it were done.
@@ -371,7 +373,7 @@ impl Acp {
     }
 
     fn over(&mut self, end: Update) -> Vec<Step> {
-        self.stage = Stage::Over;
+        self.stage = if matches!(end, Update::Done { .. }) { Stage::Resting } else { Stage::Over };
         self.pending.clear();
         vec![Step::Tell(end), Step::CloseInput]
     }
@@ -406,7 +408,7 @@ impl Protocol for Acp {
     }
 
     fn hear(&mut self, line: &str) -> Vec<Step> {
-        if self.stage == Stage::Over {
+        if matches!(self.stage, Stage::Resting | Stage::Over) {
             return Vec::new();
         }
         match jsonrpc::parse(line) {
@@ -434,6 +436,42 @@ impl Protocol for Acp {
 
     fn is_resumable(&self) -> bool {
         resume_method(&self.initialized).is_some()
+    }
+
+    fn awaits_next_turn(&self) -> bool {
+        self.stage == Stage::Resting
+    }
+
+    fn next_turn(&mut self, prompt: &Prompt, attachments: &[Attachment]) -> Option<Vec<Step>> {
+        if !self.awaits_next_turn() {
+            return None;
+        }
+        self.prompt = prompt.clone();
+        self.attachments = attachment::all_of(prompt, attachments.to_vec());
+        self.origin = Origin::GoneOnWith;
+        self.tools = Tools::default();
+        self.meter.begin_next_turn();
+        self.failure = None;
+        let begun = self.begin_turn();
+        // Nothing is replayed.
+        self.held = None;
+        Some(begun)
+    }
+
+    fn hear_between_turns(&mut self, line: &str) -> Vec<String> {
+        match jsonrpc::parse(line) {
+            Some(Incoming::Request { id, method, .. }) if method == "session/request_permission" => {
+                vec![jsonrpc::result(Header::Version2, &id, cancelled())]
+            }
+            Some(Incoming::Request { id, .. }) => vec![jsonrpc::method_not_found(Header::Version2, &id)],
+            Some(Incoming::Notification { params, .. }) => {
+                if text_at(&params, "/update/sessionUpdate") == Some("usage_update") {
+                    self.meter.note(&params["update"]);
+                }
+                Vec::new()
+            }
+            Some(Incoming::Answer { .. }) | None => Vec::new(),
+        }
     }
 
     fn interrupt(&mut self) -> Vec<Step> {

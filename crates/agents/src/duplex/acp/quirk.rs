@@ -12,6 +12,8 @@ pub(super) enum Quirk {
     ReplaysLate,
     /// Codex puts notices between the text of its answer. They are the pieces without a message id.
     NoticesAmongText,
+    /// Copilot and Vibe count the tokens of a session and not those of a turn.
+    CountsForSession,
 }
 
 impl Quirk {
@@ -19,6 +21,7 @@ impl Quirk {
         match text_at(initialized, "/agentInfo/name") {
             Some("gemini-cli") => Self::ReplaysLate,
             Some("@agentclientprotocol/codex-acp") => Self::NoticesAmongText,
+            Some("Copilot" | "@mistralai/mistral-vibe") => Self::CountsForSession,
             _ => Self::None,
         }
     }

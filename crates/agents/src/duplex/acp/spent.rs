@@ -6,6 +6,7 @@
 
 use serde_json::Value;
 
+use super::quirk::Quirk;
 use crate::duplex::reading::{count_at, text_at};
 use crate::update::Spent;
 
@@ -14,6 +15,8 @@ pub(super) struct Meter {
     /// Where the session stood before this turn. `None`: at nothing, or not known.
     before: Option<Spent>,
     cost: Option<f64>,
+    /// Input and output as the last result of this process counted them.
+    last: Option<(u64, u64)>,
 }
 
 /// Where the session comes from.
@@ -37,7 +40,13 @@ impl Meter {
         self.cost = dollars(update).or(self.cost);
     }
 
-    pub(super) fn total(&self, origin: Origin, result: &Value) -> Option<Spent> {
+    /// Another turn of the session begins in this process. Money is always counted for the session.
+    pub(super) fn begin_next_turn(&mut self) {
+        let (input_tokens, output_tokens) = self.last.unwrap_or_default();
+        self.before = Some(Spent { input_tokens, output_tokens, cost: self.cost });
+    }
+
+    pub(super) fn total(&mut self, origin: Origin, quirk: Quirk, result: &Value) -> Option<Spent> {
         let cost = match (origin, &self.before) {
             (Origin::New, _) => self.cost,
             (Origin::GoneOnWith, Some(Spent { cost: Some(before), .. })) => self.cost.map(|cost| cost - before),
@@ -47,6 +56,7 @@ impl Meter {
         if tokens.is_none() && cost.is_none() {
             return None;
         }
+        self.last = tokens.filter(|_| quirk == Quirk::CountsForSession).or(self.last);
         let (input_tokens, output_tokens) = tokens.unwrap_or_default();
         let before = self.before.clone().filter(|_| origin == Origin::GoneOnWith).unwrap_or_default();
         Some(Spent {
@@ -117,12 +127,29 @@ mod tests {
         meter.note(&update(0.5));
         meter.note(&json!({"used": 7}));
         let cost = |spent: Option<Spent>| spent.and_then(|spent| spent.cost);
-        assert_eq!(cost(meter.total(Origin::New, &json!({}))), Some(0.5));
-        assert_eq!(meter.total(Origin::GoneOnWith, &json!({})), None);
+        assert_eq!(cost(meter.total(Origin::New, Quirk::None, &json!({}))), Some(0.5));
+        assert_eq!(meter.total(Origin::GoneOnWith, Quirk::None, &json!({})), None);
         meter.start_at(&json!({"cost": {"amount": 0.125}, "_meta": {"promptTokens": 10, "completionTokens": 3}}));
         let result = json!({"usage": {"inputTokens": 15, "outputTokens": 4}});
         let expected = Spent { input_tokens: 5, output_tokens: 1, cost: Some(0.375) };
-        assert_eq!(meter.total(Origin::GoneOnWith, &result), Some(expected));
+        assert_eq!(meter.total(Origin::GoneOnWith, Quirk::None, &result), Some(expected));
+    }
+
+    #[test]
+    fn a_later_turn_of_one_process_has_used_its_own_part() {
+        let cost = |amount: f64| json!({"cost": {"amount": amount}});
+        let result = |input: u64, output: u64| json!({"usage": {"inputTokens": input, "outputTokens": output}});
+        for (quirk, second, expected) in
+            [(Quirk::None, result(1200, 6), (1200, 6)), (Quirk::CountsForSession, result(2400, 21), (1200, 6))]
+        {
+            let mut meter = Meter::default();
+            meter.note(&cost(0.5));
+            meter.total(Origin::New, quirk, &result(1200, 15));
+            meter.begin_next_turn();
+            meter.note(&cost(0.75));
+            let spent = meter.total(Origin::GoneOnWith, quirk, &second).unwrap();
+            assert_eq!(((spent.input_tokens, spent.output_tokens), spent.cost), (expected, Some(0.25)), "{quirk:?}");
+        }
     }
 
     #[test]

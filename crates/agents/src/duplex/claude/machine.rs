@@ -26,6 +26,8 @@ pub struct ClaudeControl {
     pending: Vec<Pending>,
     interrupted: bool,
     over: bool,
+    /// The last turn went well, so the program waits for the next prompt.
+    resting: bool,
 }
 
 /// A request of the program that waits for its answer.
@@ -47,7 +49,7 @@ impl ClaudeControl {
     pub fn new(prompt: Prompt, attachments: Vec<Attachment>) -> Self {
         let attachments = attachment::all_of(&prompt, attachments);
         let reader = ClaudeCode::new(&prompt);
-        Self { prompt, attachments, reader, pending: Vec::new(), interrupted: false, over: false }
+        Self { prompt, attachments, reader, pending: Vec::new(), interrupted: false, over: false, resting: false }
     }
 
     /// What the program is started with.
@@ -153,6 +155,7 @@ impl Protocol for ClaudeControl {
                 update => update,
             };
             self.over = matches!(update, Update::Done { .. } | Update::Failed(_) | Update::Interrupted);
+            self.resting = matches!(update, Update::Done { .. });
             steps.push(Step::Tell(update));
         }
         if self.over {
@@ -191,6 +194,29 @@ impl Protocol for ClaudeControl {
 
     fn is_resumable(&self) -> bool {
         true
+    }
+
+    fn awaits_next_turn(&self) -> bool {
+        self.resting
+    }
+
+    fn next_turn(&mut self, prompt: &Prompt, attachments: &[Attachment]) -> Option<Vec<Step>> {
+        if !self.awaits_next_turn() {
+            return None;
+        }
+        self.prompt = prompt.clone();
+        self.attachments = attachment::all_of(prompt, attachments.to_vec());
+        self.reader.begin_next_turn();
+        (self.over, self.resting) = (false, false);
+        Some(self.begin())
+    }
+
+    fn hear_between_turns(&mut self, line: &str) -> Vec<String> {
+        let line = Object::parse(line).unwrap_or_default();
+        let is_request = line.kind() == "control_request";
+        let id = line.words("request_id").filter(|_| is_request);
+        let refusal = |id| json!({"subtype": "error", "request_id": id, "error": "nobody can be asked now"});
+        id.map(refusal).map(|refusal| response_line(&refusal)).into_iter().collect()
     }
 
     fn interrupt(&mut self) -> Vec<Step> {
@@ -266,5 +292,9 @@ fn denied(id: &str, message: &str) -> Step {
 }
 
 fn control_response(response: Value) -> Step {
-    Step::Write(json!({"type": "control_response", "response": response}).to_string())
+    Step::Write(response_line(&response))
+}
+
+fn response_line(response: &Value) -> String {
+    json!({"type": "control_response", "response": response}).to_string()
 }

@@ -17,11 +17,14 @@ pub struct CodexServer {
     /// The number of our last request that waits for an answer.
     asked: u64,
     thread: String,
+    model: Option<String>,
     turn: Option<String>,
     items: Items,
     pending: Vec<Pending>,
     /// What the thread had used before this turn.
     before: Option<Spent>,
+    /// What the thread has used, as last told.
+    total: Option<Spent>,
     /// The last error that was told without a retry.
     error: Option<String>,
     interrupted: bool,
@@ -34,6 +37,8 @@ enum Stage {
     Opening,
     Starting,
     Working,
+    /// The turn went well, and the thread waits for the next one.
+    Resting,
     Over,
 }
 
@@ -46,10 +51,12 @@ impl CodexServer {
             stage: Stage::Greeting,
             asked: 0,
             thread: String::new(),
+            model: None,
             turn: None,
             items: Items::default(),
             pending: Vec::new(),
             before: None,
+            total: None,
             error: None,
             interrupted: false,
         }
@@ -88,7 +95,7 @@ impl CodexServer {
             }
             (Stage::Starting, Err(fault)) => self.fail(fault.message),
             // The answer to an interruption; the end of the turn follows.
-            (Stage::Working | Stage::Over, _) => Vec::new(),
+            (Stage::Working | Stage::Resting | Stage::Over, _) => Vec::new(),
         }
     }
 
@@ -128,7 +135,12 @@ impl CodexServer {
             return self.fail("the program opens no session".into());
         };
         self.thread = thread;
-        let (session, model) = (Some(self.thread.clone()), owned_text_at(result, "/model"));
+        self.model = owned_text_at(result, "/model");
+        self.begin_turn()
+    }
+
+    fn begin_turn(&mut self) -> Vec<Step> {
+        let (session, model) = (Some(self.thread.clone()), self.model.clone());
         let (images, files): (Vec<_>, Vec<_>) = self.attachments.iter().partition(|file| file.image().is_some());
         let text = attachment::text_naming(&self.prompt, files.into_iter());
         let image = |file: &Attachment| json!({"type": "localImage", "path": self.prompt.folder.join(&file.path)});
@@ -208,6 +220,7 @@ impl CodexServer {
             Some(Spent { input_tokens, output_tokens, cost: None })
         };
         let total = sum("total")?;
+        self.total = Some(total.clone());
         let is_of_this_turn = self.turn.is_some() && text_at(params, "/turnId") == self.turn.as_deref();
         if !is_of_this_turn {
             self.before = Some(total);
@@ -235,7 +248,7 @@ impl CodexServer {
     }
 
     fn over(&mut self, end: Update) -> Vec<Step> {
-        self.stage = Stage::Over;
+        self.stage = if matches!(end, Update::Done { .. }) { Stage::Resting } else { Stage::Over };
         self.pending.clear();
         vec![Step::Tell(end), Step::CloseInput]
     }
@@ -259,7 +272,7 @@ impl Protocol for CodexServer {
     }
 
     fn hear(&mut self, line: &str) -> Vec<Step> {
-        if self.stage == Stage::Over {
+        if matches!(self.stage, Stage::Resting | Stage::Over) {
             return Vec::new();
         }
         match jsonrpc::parse(line) {
@@ -283,6 +296,30 @@ impl Protocol for CodexServer {
 
     fn is_resumable(&self) -> bool {
         true
+    }
+
+    fn awaits_next_turn(&self) -> bool {
+        self.stage == Stage::Resting
+    }
+
+    fn next_turn(&mut self, prompt: &Prompt, attachments: &[Attachment]) -> Option<Vec<Step>> {
+        if !self.awaits_next_turn() {
+            return None;
+        }
+        self.prompt = prompt.clone();
+        self.attachments = attachment::all_of(prompt, attachments.to_vec());
+        self.turn = None;
+        self.items = Items::default();
+        self.before = self.total.take().or(self.before.take());
+        self.error = None;
+        Some(self.begin_turn())
+    }
+
+    fn hear_between_turns(&mut self, line: &str) -> Vec<String> {
+        match jsonrpc::parse(line) {
+            Some(Incoming::Request { id, .. }) => vec![jsonrpc::method_not_found(Header::Absent, &id)],
+            Some(Incoming::Notification { .. } | Incoming::Answer { .. }) | None => Vec::new(),
+        }
     }
 
     fn interrupt(&mut self) -> Vec<Step> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 pub struct Recording {
     pub name: String,
     pub speaks: Speaks,
-    /// Everything before the first prompt, which each turn needs: here one process serves one turn.
+    /// Everything before the first prompt, which a turn in a process of its own needs.
     greeting: Vec<Line>,
     turns: Vec<Vec<Line>>,
 }
@@ -30,9 +30,11 @@ pub enum Speaks {
 
 /// One turn with the greeting before it, and the machine that should lead it.
 pub struct Turn {
-    pub prompt: String,
+    pub prompt: Prompt,
     pub machine: Box<dyn Protocol>,
     pub lines: Vec<Line>,
+    /// Without the greeting.
+    pub lines_alone: Vec<Line>,
 }
 
 /// The programs of which there are recordings in both directions, and their recordings, in the order of their names.
@@ -97,13 +99,13 @@ impl Recording {
                 };
                 prompt.session = session.map(str::to_owned).or(prompt.session);
             }
-            let text = prompt.text.clone();
+            let again = prompt.clone();
             let machine: Box<dyn Protocol> = match self.speaks {
                 Speaks::Acp => Box::new(Acp::new(prompt, Vec::new())),
                 Speaks::Claude => Box::new(ClaudeControl::new(prompt, Vec::new())),
                 Speaks::Codex => Box::new(CodexServer::new(prompt, Vec::new())),
             };
-            Turn { prompt: text, machine, lines }
+            Turn { prompt: again, machine, lines, lines_alone: turn.clone() }
         })
     }
 }

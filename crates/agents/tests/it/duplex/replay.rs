@@ -1,8 +1,8 @@
 //! Every recording is led once more by our machine: it must write what the recorded client wrote, and tell what
 //! `expected/duplex-<program>.txt` says. `UPDATE_GOLDEN=1` rewrites those files; the difference is reviewed.
 //!
-//! A recording of several turns in one process is led as several processes, each with the greeting. So sums over a
-//! session, which begin anew with a process, are those of the recorded process in later turns.
+//! A recording of several turns in one process is led as one process, too, as long as its turns go well. After one that did
+//! not, it is led as another process, with the greeting; sums over a session are those of the recorded process then.
 //!
 //! Where we write something else than the recorded client, on purpose:
 //! - it set modes (`session/set_mode`, `set_permission_mode`, `set_model`) or greeted (`initialize`) where we do not;
@@ -47,18 +47,26 @@ fn every_recording_is_led_as_it_was_and_told_as_expected() {
 
 fn lead(recording: &Recording) -> String {
     let mut text = String::new();
+    let mut before: Option<Stage> = None;
     for (number, turn) in recording.turns().enumerate() {
-        writeln!(text, "=== {}, turn {}: {}", recording.name, number + 1, turn.prompt).unwrap();
-        let mut stage = Stage::new(turn, recording.name == "acp-resume");
+        writeln!(text, "=== {}, turn {}: {}", recording.name, number + 1, turn.prompt.text).unwrap();
+        let mut stage = match before.take().filter(|stage| stage.machine.awaits_next_turn()) {
+            Some(stage) => stage.with_next(turn),
+            None => Stage::new(turn, recording.name == "acp-resume"),
+        };
         stage.play();
         text.push_str(&stage.told);
         text.push('\n');
+        before = Some(stage);
     }
     text
 }
 
 struct Stage {
     machine: Box<dyn Protocol>,
+    begun: Vec<Step>,
+    /// What the program said after the end of its turn.
+    between: Vec<String>,
     lines: Vec<Line>,
     can_only_resume: bool,
     /// What the machine wrote and the recording has not come to.
@@ -74,11 +82,13 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(turn: Turn, can_only_resume: bool) -> Self {
+    fn new(mut turn: Turn, can_only_resume: bool) -> Self {
         Self {
+            begun: turn.machine.begin(),
             machine: turn.machine,
             lines: turn.lines,
             can_only_resume,
+            between: Vec::new(),
             written: VecDeque::new(),
             asked: Vec::new(),
             ids: HashMap::new(),
@@ -89,8 +99,20 @@ impl Stage {
         }
     }
 
+    /// The next turn of the same process. What the program said behind its last turn came between the two.
+    fn with_next(mut self, turn: Turn) -> Self {
+        let between = std::mem::take(&mut self.between);
+        for line in between {
+            let answers = self.machine.hear_between_turns(&line);
+            assert!(answers.is_empty(), "{answers:?}");
+        }
+        self.begun = self.machine.next_turn(&turn.prompt, &[]).expect("it awaits one");
+        (self.lines, self.told, self.is_over) = (turn.lines_alone, String::new(), false);
+        self
+    }
+
     fn play(&mut self) {
-        let begun = self.machine.begin();
+        let begun = std::mem::take(&mut self.begun);
         self.take(begun);
         for line in std::mem::take(&mut self.lines) {
             match line {
@@ -163,6 +185,9 @@ impl Stage {
             message["result"]["agentCapabilities"]["loadSession"] = false.into();
         }
         let was_over = self.is_over;
+        if was_over {
+            self.between.push(message.to_string());
+        }
         let steps = self.machine.hear(&message.to_string());
         assert!(!was_over || steps.is_empty(), "after its turn the machine wants {steps:?}");
         self.take(steps);
