@@ -31,7 +31,7 @@ pub(super) struct Fault {
 
 /// `None`: the line is not for us.
 pub(super) fn parse(line: &str) -> Option<Incoming> {
-    let Ok(Value::Object(mut line)) = serde_json::from_str(line) else { return None };
+    let Some(Value::Object(mut line)) = reading::parse(line) else { return None };
     let id = line.remove("id").filter(|id| id.is_number() || id.is_string());
     let method = match line.remove("method") {
         Some(Value::String(method)) => Some(method),
