@@ -171,7 +171,7 @@ const RULES: [(Trouble, &[&str]); 8] = [
             "providermodelnotfound",
             "no model",
             "does not exist or you do not have access",
-            "cannot be chosen",
+            "cannot be used: the program does not have it",
         ],
     ),
     (
@@ -244,6 +244,7 @@ mod tests {
                 Trouble::NoModel,
             ),
             ("the program ended with exit code 1: ProviderModelNotFoundError", Trouble::NoModel),
+            ("the model huge cannot be used: the program does not have it; it has small, big", Trouble::NoModel),
             ("Credit balance is too low", Trouble::NoCredit),
             ("Reconnecting... waiting for network (Connection failed: error sending request)", Trouble::NoNetwork),
             ("stream disconnected before completion: failed to lookup address information", Trouble::NoNetwork),
