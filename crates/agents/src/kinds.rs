@@ -321,7 +321,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::program::settings::{Isolation, PromptBy};
+    use crate::program::settings::{Isolation, PromptBy, SharedWorkspace};
     use crate::protocol::Approve;
 
     fn settings(name: &str, mode: Mode, command: &[&str]) -> Settings {
@@ -336,6 +336,7 @@ mod tests {
             workspace: PathBuf::new(),
             roots: Vec::new(),
             isolation: Isolation::Shared,
+            shared_workspace: SharedWorkspace::Queue,
             approve: Approve::Ask,
             approval_timeout: None,
             environment: Vec::new(),

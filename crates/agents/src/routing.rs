@@ -1,14 +1,10 @@
-//! Which agent gets a message that names none: by what its caller says of it, else by its words.
+//! Which agent executes a task that is addressed to the default agent: by what its caller says of it, else by its words.
 //!
-//! The decision is a pure function. `RoutedAgent` stands in the place of the default agent and hands each turn to
-//! the agent of its profile.
+//! The decision is a pure function of the message that began the task, so whoever has asked something gets the answer. The
+//! engine asks for it before the schedule, and the limits of the agent that is chosen hold.
 
-use std::sync::Arc;
-
-use sabir_engine::{About, Admission, Agent, AgentFuture, Effects, Turn};
-use sabir_model::{Json, Message, QuestionForm};
-
-use crate::{ConformanceAgent, DemoAgent};
+use sabir_engine::{Route, Router};
+use sabir_model::{Json, Message};
 
 /// How hard a message is to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,91 +105,15 @@ impl Profile {
     }
 }
 
-/// An agent that can be told for each turn which model to use.
-pub trait ModelChoice: Agent {
-    /// `None` means the model of its settings.
-    fn run_with_model(&self, turn: Turn, model: Option<&str>) -> AgentFuture<'_>;
-}
+/// Where the tasks of each profile go. A profile without a route stays with the agent that its tasks are addressed to.
+pub struct Routes(pub Vec<(Profile, Route)>);
 
-/// It has no model, and the configuration refuses one for it.
-impl ModelChoice for DemoAgent {
-    fn run_with_model(&self, turn: Turn, _model: Option<&str>) -> AgentFuture<'_> {
-        self.run(turn)
-    }
-}
-
-/// The same.
-impl ModelChoice for ConformanceAgent {
-    fn run_with_model(&self, turn: Turn, _model: Option<&str>) -> AgentFuture<'_> {
-        self.run(turn)
-    }
-}
-
-/// Where the messages of a profile go.
-#[derive(Clone)]
-pub struct Route {
-    pub profile: Profile,
-    pub agent: Arc<dyn ModelChoice>,
-    pub model: Option<String>,
-}
-
-pub struct RoutedAgent {
-    usual: Arc<dyn Agent>,
-    routes: Vec<Route>,
-}
-
-impl RoutedAgent {
-    /// `usual` is what the card describes, and what gets the messages of profiles without a route.
-    pub fn new(usual: Arc<dyn Agent>, routes: Vec<Route>) -> Self {
-        Self { usual, routes }
-    }
-
-    /// By the message that began the task: who has asked something gets the answer.
-    fn route(&self, turn: &Turn) -> Option<&Route> {
-        let opening = turn.opening();
+impl Router for Routes {
+    fn route(&self, opening: &Message, metadata: Option<&Json>) -> Option<Route> {
         let said = |json: Option<&Json>| json.and_then(|json| json.text_of("profile"));
-        let said = said(turn.task_metadata()).or_else(|| said(opening.metadata.as_ref()));
+        let said = said(metadata).or_else(|| said(opening.metadata.as_ref()));
         let profile = profile(&opening.text(), said.as_deref());
-        self.routes.iter().find(|route| route.profile == profile)
-    }
-}
-
-impl Agent for RoutedAgent {
-    fn about(&self) -> About {
-        self.usual.about()
-    }
-
-    fn run(&self, turn: Turn) -> AgentFuture<'_> {
-        Box::pin(async move {
-            match self.route(&turn) {
-                Some(route) => route.agent.run_with_model(turn, route.model.as_deref()).await,
-                None => self.usual.run(turn).await,
-            }
-        })
-    }
-
-    fn effects(&self) -> Effects {
-        match self.routes.is_empty() {
-            true => self.usual.effects(),
-            // Routes lead to programs.
-            false => Effects::Anywhere,
-        }
-    }
-
-    fn admit(&self, message: &Message) -> Admission {
-        self.usual.admit(message)
-    }
-
-    fn question_form(&self) -> QuestionForm {
-        match self.routes.is_empty() {
-            true => self.usual.question_form(),
-            false => QuestionForm::WithData,
-        }
-    }
-
-    /// The memory does not say which of them asked. A run that cannot resume its session after all fails then.
-    fn resumes(&self, memory: Option<&str>) -> bool {
-        self.usual.resumes(memory) || self.routes.iter().any(|route| route.agent.resumes(memory))
+        self.0.iter().find(|(of, _)| *of == profile).map(|(_, route)| route.clone())
     }
 }
 

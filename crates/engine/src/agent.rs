@@ -1,15 +1,17 @@
 //! What the engine needs of an agent, and what it knows of one that it hosts.
 
 use std::error::Error;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use sabir_model::{AgentId, Extension, Message, Part, QuestionForm, Skill};
+use sabir_model::{AgentId, Extension, Json, Message, Part, QuestionForm, Skill};
 
 use crate::{Outcome, Turn};
 
 pub type AgentFuture<'a> = BoxFuture<'a, Result<Outcome, AgentError>>;
+pub type WorkingTreeFuture<'a> = BoxFuture<'a, Option<PathBuf>>;
 
 /// Anything that can work on a task. One call is one turn: a message in, updates out.
 pub trait Agent: Send + Sync + 'static {
@@ -29,6 +31,13 @@ pub trait Agent: Send + Sync + 'static {
     /// Where what the agent does can be seen. Decides whether it may start before its message is stored.
     fn effects(&self) -> Effects {
         Effects::Anywhere
+    }
+
+    /// The folder that a turn must have for itself, without links in its path. Asked before the turn begins, while its task
+    /// is still queued. Turns whose folders are the same, or of which one contains the other, run one after the other,
+    /// whichever agents execute them. `None`: the turn minds nobody.
+    fn working_tree<'a>(&'a self, _turn: &'a Turn) -> WorkingTreeFuture<'a> {
+        Box::pin(std::future::ready(None))
     }
 
     /// Whether a run of this context that waited for an answer when the server ended can continue with the answer.
@@ -118,6 +127,8 @@ pub enum Inputs {
 pub struct Limits {
     pub concurrent: usize,
     pub queue: usize,
+    /// How many runs that wait for their callers' answers give their places back.
+    pub max_parked: usize,
     /// The longest turn.
     pub timeout: Option<Duration>,
     /// The longest silence in a turn.
@@ -126,8 +137,26 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { concurrent: 10_000, queue: 10_000, timeout: None, idle_timeout: None }
+        Self { concurrent: 10_000, queue: 10_000, max_parked: 100, timeout: None, idle_timeout: None }
     }
+}
+
+/// Chooses which agent executes the tasks that are addressed to one. The task stays the addressed agent's: its card, its
+/// address and its contexts. Limits and program are those of the agent that executes it.
+///
+/// Asked again for each turn and after a restart, so the answer must depend on what it is given alone.
+pub trait Router: Send + Sync + 'static {
+    /// By the message that began the task, and the metadata of the request that brought it. `None`: the addressed agent
+    /// itself.
+    fn route(&self, opening: &Message, metadata: Option<&Json>) -> Option<Route>;
+}
+
+/// Where a router sends a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    pub agent: AgentId,
+    /// Instead of the agent's own.
+    pub model: Option<String>,
 }
 
 /// An agent of this server.
@@ -139,11 +168,12 @@ pub struct Hosted {
     /// the card cannot promise what a call is refused.
     pub about: About,
     pub limits: Limits,
+    pub router: Option<Arc<dyn Router>>,
     pub is_default: bool,
 }
 
 impl Hosted {
     pub fn new(id: AgentId, agent: Arc<dyn Agent>) -> Self {
-        Self { about: agent.about(), id, agent, limits: Limits::default(), is_default: false }
+        Self { about: agent.about(), id, agent, limits: Limits::default(), router: None, is_default: false }
     }
 }

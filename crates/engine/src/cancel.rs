@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 use crate::Answer;
 use crate::drive::{self, Assignment, Control, Start};
 use crate::engine::Engine;
+use crate::executor::Executor;
 
 impl Engine {
     pub(crate) async fn cancel(&self, caller: &Caller, cancel: Cancel) -> Result<Answer, Error> {
@@ -32,7 +33,8 @@ impl Engine {
                     }
                     let keep = self.core.feed.open(found.key.clone());
                     let (start, room, tickets, done) = (Start::Cancel, None, Vec::new(), Some(done));
-                    drive::start(&self.core, &agency, Assignment { lease, control, start, room, tickets, done });
+                    let executor = Executor::unrouted(&agency);
+                    drive::start(&self.core, executor, Assignment { lease, control, start, room, tickets, done });
                     match stopped.await {
                         Ok(result) => break result.map(|()| keep.task()),
                         Err(_) => continue,

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::drive::{self, Assignment, Control, Delivered, Start};
 use crate::engine::{Agency, Engine};
+use crate::executor::RunRequest;
 use crate::flight::Ticket;
 use crate::schedule::Room;
 use crate::sent::{Entrance, Sent};
@@ -78,7 +79,9 @@ impl Engine {
                         lease.release(None);
                         return Err(refusal);
                     }
-                    let room = agency.schedule.enter((key.owner.clone(), context));
+                    let executor = self.executor_of(agency, &lease);
+                    let (owner, task) = (&key.owner, &key.task);
+                    let room = self.enter(RunRequest { addressed: agency, executor: &executor, owner, context, task });
                     if matches!(room, Room::None) {
                         lease.release(None);
                         return Err(Error::Busy(agency.hosted.id.clone()));
@@ -87,7 +90,7 @@ impl Engine {
                     let start = Start::Deliver { message: message.clone(), key: send.idempotency.clone() };
                     let tickets = tickets.clone();
                     let assignment = Assignment { lease, control, start, room: Some(room), tickets, done: Some(done) };
-                    drive::start(&self.core, agency, assignment);
+                    drive::start(&self.core, executor, assignment);
                 }
             }
             // A driver that let go before it heard us drops the question; then we ask again.

@@ -12,8 +12,9 @@ use uuid::{NoContext, Uuid};
 use crate::feed::Feed;
 use crate::flight::Flights;
 use crate::health::StoreCheck;
-use crate::schedule::Schedule;
+use crate::schedule::{AgentNo, Schedule};
 use crate::shared_reads::SharedReads;
+use crate::trees::Trees;
 use crate::warm::WarmTopics;
 use crate::{Answer, Clock, Hosted, Streaming, SystemClock};
 
@@ -29,6 +30,10 @@ pub(crate) struct Core {
     pub(crate) settings: Settings,
     /// Sorted by id.
     pub(crate) agencies: Vec<Arc<Agency>>,
+    /// Agents without an address, for routers to choose.
+    pub(crate) backstage: Vec<Arc<Agency>>,
+    pub(crate) schedule: Arc<Schedule>,
+    pub(crate) trees: Arc<Trees>,
     pub(crate) default: usize,
     pub(crate) feed: Arc<Feed>,
     pub(crate) warm: WarmTopics,
@@ -39,10 +44,10 @@ pub(crate) struct Core {
     pub(crate) store_check: StoreCheck,
 }
 
-/// An agent and its places.
+/// An agent, and how the schedule knows it.
 pub(crate) struct Agency {
     pub(crate) hosted: Hosted,
-    pub(crate) schedule: Arc<Schedule>,
+    pub(crate) number: AgentNo,
 }
 
 impl Agency {
@@ -89,11 +94,18 @@ pub struct Builder {
     clock: Arc<dyn Clock>,
     settings: Settings,
     agents: Vec<Hosted>,
+    backstage: Vec<Hosted>,
 }
 
 impl Builder {
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, clock: Arc::new(SystemClock), settings: Settings::default(), agents: Vec::new() }
+        Self {
+            store,
+            clock: Arc::new(SystemClock),
+            settings: Settings::default(),
+            agents: Vec::new(),
+            backstage: Vec::new(),
+        }
     }
 
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -111,6 +123,12 @@ impl Builder {
         self
     }
 
+    /// An agent that only routers can choose: it has neither a card nor an address.
+    pub fn backstage(mut self, agent: Hosted) -> Self {
+        self.backstage.push(agent);
+        self
+    }
+
     /// Starts the engine: settles or resumes what an earlier process left behind, then takes calls.
     ///
     /// # Errors
@@ -118,19 +136,19 @@ impl Builder {
     pub async fn start(mut self) -> Result<Engine, Error> {
         self.agents.sort_by(|a, b| a.id.cmp(&b.id));
         let default = self.agents.iter().position(|agent| agent.is_default).unwrap_or(0);
-        let agencies = self
-            .agents
-            .into_iter()
-            .map(|hosted| {
-                let schedule = Schedule::new(hosted.limits.concurrent, hosted.limits.queue);
-                Arc::new(Agency { hosted, schedule })
-            })
-            .collect();
+        let schedule = Schedule::new(self.agents.iter().chain(&self.backstage).map(|hosted| &hosted.limits));
+        let on_stage = self.agents.len();
+        let agencies = self.agents.into_iter().chain(self.backstage).enumerate();
+        let mut agencies: Vec<_> = agencies.map(|(number, hosted)| Arc::new(Agency { hosted, number })).collect();
+        let backstage = agencies.split_off(on_stage);
         let core = Core {
             store: self.store,
             clock: self.clock,
             settings: self.settings,
             agencies,
+            backstage,
+            schedule,
+            trees: Arc::default(),
             default,
             feed: Feed::new(),
             warm: WarmTopics::default(),

@@ -17,12 +17,14 @@ mod schedule;
 mod sharded;
 mod shared_reads;
 mod topic;
+mod trees;
 mod warm;
 
 mod drive;
 mod flight;
 
 mod engine;
+mod executor;
 mod health;
 
 mod deliver;
@@ -30,6 +32,7 @@ mod join;
 mod media;
 mod send;
 mod sent;
+mod waiting;
 
 mod cancel;
 mod read;
@@ -39,7 +42,10 @@ mod recover;
 mod retain;
 mod stop;
 
-pub use agent::{About, Admission, Agent, AgentError, AgentFuture, Effects, Hosted, Inputs, Limits, Streaming};
+pub use agent::{
+    About, Admission, Agent, AgentError, AgentFuture, Effects, Hosted, Inputs, Limits, Route, Router, Streaming,
+    WorkingTreeFuture,
+};
 pub use clock::{Clock, SystemClock};
 pub use engine::{Builder, Engine, Recovery, RetentionPolicy, Settings};
 pub use health::Health;

@@ -9,8 +9,9 @@ use sabir_model::{Error, Event, Message, Run, State};
 use sabir_store::{Pending, StoreError, TaskNo, TaskRow};
 use tokio::sync::mpsc;
 
-use crate::drive::{self, Assignment, Control, FirstInHistory, Start, failure};
+use crate::drive::{self, Assignment, Control, Start, TurnMessage, failure};
 use crate::engine::{Engine, Recovery};
+use crate::executor::RunRequest;
 use crate::feed::Lease;
 use crate::topic::TopicKey;
 use crate::turn::Outcome;
@@ -115,11 +116,12 @@ impl Engine {
         })
     }
 
-    /// Whether the task's agent can continue its run with an answer, by what it remembers of the context.
+    /// Whether the agent that executes the task can continue its run with an answer, by what it remembers of the context.
     async fn resumes(&self, row: &TaskRow) -> Result<bool, StoreError> {
         let Ok(agency) = self.agency(Some(&row.agent)) else { return Ok(false) };
+        let executor = self.executor_of_row(agency, row).await?;
         let memory = self.core.store.agent_state(&row.owner, &row.agent, &row.context).await?;
-        Ok(agency.hosted.agent.resumes(memory.as_deref()))
+        Ok(executor.agency.hosted.agent.resumes(memory.as_deref()))
     }
 
     async fn carry_out(&self, plan: Plan, pending: Pending) -> Result<(), Error> {
@@ -149,21 +151,21 @@ impl Engine {
 
     /// The message that began the present turn. An agent that resumes goes on with the newest one; any
     /// other begins the turn again, and an answer in the middle of it is not its beginning.
-    async fn turn_message(&self, row: &TaskRow) -> Result<Option<FirstInHistory>, StoreError> {
+    async fn turn_message(&self, row: &TaskRow) -> Result<Option<TurnMessage>, StoreError> {
         let newest = || async {
             let task = self.core.store.load(row.no).await?;
             Ok::<_, StoreError>(task.and_then(|task| task.history.last().cloned()))
         };
         if row.state != State::Working {
-            return Ok(newest().await?.map(FirstInHistory::beginning));
+            return Ok(newest().await?.map(TurnMessage::beginning));
         }
         let first = self.first_message_of_turn(row.no).await?;
         if !self.resumes(row).await? {
-            return Ok(first.map(FirstInHistory::beginning));
+            return Ok(first.map(TurnMessage::beginning));
         }
         let newest = newest().await?;
         let answers_lost_run = newest.as_ref().map(|message| &message.id) != first.as_ref().map(|message| &message.id);
-        Ok(newest.map(|message| FirstInHistory { message, answers_lost_run }))
+        Ok(newest.map(|message| TurnMessage { message, answers_lost_run }))
     }
 
     async fn first_message_of_turn(&self, no: TaskNo) -> Result<Option<Arc<Message>>, StoreError> {
@@ -226,13 +228,15 @@ impl Engine {
             }
         };
         let context = lease.look(|task| task.context.clone());
+        let executor = self.executor_of(agency, &lease);
         let room = match (&start, context) {
             (Start::Settle { .. } | Start::Cancel, _) | (_, None) => None,
             (Start::Create { .. } | Start::Deliver { .. } | Start::Again { .. }, Some(context)) => {
-                Some(agency.schedule.enter_again((lease.key.owner.clone(), context)))
+                let (owner, task) = (&lease.key.owner, &lease.key.task);
+                Some(self.enter_again(RunRequest { addressed: agency, executor: &executor, owner, context, task }))
             }
         };
-        drive::start(&self.core, agency, Assignment { lease, control, start, room, tickets: Vec::new(), done: None });
+        drive::start(&self.core, executor, Assignment { lease, control, start, room, tickets: Vec::new(), done: None });
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use sabir_store::{Retention, Swept, TaskRow};
 
 use crate::drive::{self, Assignment, Control, Start, failure};
 use crate::engine::Engine;
+use crate::executor::Executor;
 use crate::topic::TopicKey;
 
 const EVERY: Duration = Duration::from_secs(60);
@@ -98,7 +99,11 @@ impl Engine {
                 }
                 let start = Start::Settle { outcome: failure(reason), inbox };
                 let (room, tickets, done) = (None, Vec::new(), None);
-                drive::start(&self.core, agency, Assignment { lease, control, start, room, tickets, done });
+                drive::start(
+                    &self.core,
+                    Executor::unrouted(agency),
+                    Assignment { lease, control, start, room, tickets, done },
+                );
             }
         }
         Ok(())

@@ -10,13 +10,14 @@ use tokio::sync::oneshot;
 
 use crate::drive::{self, Assignment, Start};
 use crate::engine::{Agency, Engine, new_id};
+use crate::executor::{Executor, RunRequest};
 use crate::flight::Ticket;
 use crate::media::check_media_types;
 use crate::read::Located;
 use crate::schedule::Room;
 use crate::sent::{Entrance, Sent};
 use crate::topic::TopicKey;
-use crate::{Admission, Answer};
+use crate::{Admission, Answer, waiting};
 
 /// What a message names.
 struct Addressed {
@@ -57,6 +58,12 @@ struct TaskIds {
     /// As its caller names it; `None`: it gets a fresh id.
     task: Option<TaskId>,
     context: ContextId,
+}
+
+/// Whose task it is, and who does the work.
+struct TaskAgents<'a> {
+    addressed: &'a Arc<Agency>,
+    executor: Executor,
 }
 
 enum Creation {
@@ -110,8 +117,9 @@ impl Engine {
                 Destination::New(plan) => plan,
             };
             let context = plan.context.unwrap_or_else(|| new_id(ContextId::parse));
+            let executor = self.executor(&agency, &message, send.metadata.as_ref());
             if send.direct == Direct::Message
-                && let Admission::Reply(parts) = agency.hosted.agent.admit(&message)
+                && let Admission::Reply(parts) = executor.agency.hosted.agent.admit(&message)
             {
                 return Ok(Answer::Message(Box::new(reply(parts, context))));
             }
@@ -120,7 +128,8 @@ impl Engine {
             {
                 Arc::make_mut(&mut message).references.push(parent);
             }
-            match self.create(caller, &agency, &send, &message, TaskIds { task: plan.task, context }, tickets).await? {
+            let agents = TaskAgents { addressed: &agency, executor };
+            match self.create(caller, agents, &send, &message, TaskIds { task: plan.task, context }, tickets).await? {
                 Creation::Made(sent) => {
                     drop(message);
                     return sent.answer(self, &send).await;
@@ -211,7 +220,7 @@ impl Engine {
     async fn create(
         &self,
         caller: &Caller,
-        agency: &Arc<Agency>,
+        TaskAgents { addressed, executor }: TaskAgents<'_>,
         send: &sabir_model::Send,
         message: &Message,
         ids: TaskIds,
@@ -223,7 +232,7 @@ impl Engine {
         let TaskIds { task: named, context } = ids;
         let is_named = named.is_some();
         let task = named.unwrap_or_else(|| new_id(TaskId::parse));
-        let key = TopicKey { owner: caller.owner.clone(), agent: agency.hosted.id.clone(), task: task.clone() };
+        let key = TopicKey { owner: caller.owner.clone(), agent: addressed.hosted.id.clone(), task: task.clone() };
         let lease = self.core.feed.open(key.clone());
         let control = match lease.take() {
             Ok(control) => control,
@@ -241,17 +250,17 @@ impl Engine {
             // A topic that came to nothing may be left of an earlier one.
             lease.expect_more();
         }
-        let room = agency.schedule.enter((caller.owner.clone(), context.clone()));
+        let owner = &caller.owner;
+        let context_of_run = context.clone();
+        let room =
+            self.enter(RunRequest { addressed, executor: &executor, owner, context: context_of_run, task: &task });
         let note = match &room {
             Room::None => {
                 lease.release(None);
-                return Err(Error::Busy(agency.hosted.id.clone()));
+                return Err(Error::Busy(addressed.hosted.id.clone()));
             }
-            Room::Later { behind: Some(task), .. } => {
-                let text = format!("waiting for task {task} of this context, which needs an answer");
-                Some(Arc::new(reply(vec![Part::text(text)], context.clone())))
-            }
-            Room::Now(_) | Room::Later { behind: None, .. } => None,
+            Room::Later(place) => Some(Arc::new(reply(vec![waiting::note(&place.behind())], context.clone()))),
+            Room::Now(_) => None,
         };
         let message = Message { task: Some(task.clone()), context: Some(context.clone()), ..Message::clone(message) };
         let message = Arc::new(message);
@@ -263,7 +272,7 @@ impl Engine {
         let keep = self.core.feed.open(key);
         let start = Start::Create { created: created.clone(), context, born: send.born, key: send.idempotency.clone() };
         let assignment = Assignment { lease, control, start, room: Some(room), tickets, done: Some(done) };
-        drive::start(&self.core, agency, assignment);
+        drive::start(&self.core, executor, assignment);
         let stored = stored.await.map_err(|_| Error::internal("the driver of a new task is gone"))?;
         if is_named && stored.is_err() && self.is_stored(&keep.key).await? {
             // The name was free a moment ago.

@@ -31,6 +31,8 @@ pub struct Turn {
     pub(crate) context: ContextId,
     pub(crate) owner: Owner,
     pub(crate) agent: AgentId,
+    pub(crate) executor: AgentId,
+    pub(crate) model: Option<String>,
     pub(crate) metadata: Option<Json>,
     pub(crate) task_metadata: Option<Json>,
     pub(crate) began: Instant,
@@ -64,8 +66,13 @@ pub(crate) enum AgentUpdate {
 pub(crate) struct Ask {
     pub(crate) required: Required,
     pub(crate) parts: Vec<Part>,
-    pub(crate) answer: oneshot::Sender<Arc<Message>>,
+    /// How long the caller may take.
+    pub(crate) limit: Option<Duration>,
+    pub(crate) answer: oneshot::Sender<CallersAnswer>,
 }
+
+/// What a caller answered. `None`: nobody answered in time.
+pub(crate) type CallersAnswer = Option<Arc<Message>>;
 
 /// A piece of an artifact. The id is the agent's own name for it, the same for every piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,6 +174,7 @@ impl Turn {
         async { ended.await.unwrap_or(false) }
     }
 
+    /// The agent that the task is addressed to.
     pub fn agent(&self) -> &AgentId {
         &self.agent
     }
@@ -174,6 +182,16 @@ impl Turn {
     /// Whose task it is.
     pub fn owner(&self) -> &Owner {
         &self.owner
+    }
+
+    /// The agent that executes the turn: the same, unless a route has chosen another one.
+    pub fn executor(&self) -> &AgentId {
+        &self.executor
+    }
+
+    /// The model that a route asks for, instead of the agent's own.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
     }
 
     pub fn context(&self) -> &ContextId {
@@ -243,9 +261,26 @@ impl Turn {
     /// Asks the caller in the middle of the turn. The task waits, the stream stays open, and this returns the answer: the
     /// first message that comes after the question. Those from before are turns of their own. Dropping the future
     /// withdraws the question.
+    ///
+    /// The run is parked meanwhile: it gives its place and its working tree back, and has them again when this returns. So
+    /// the agent must do nothing else while it asks.
     pub async fn ask(&self, required: Required, parts: Vec<Part>) -> Result<Arc<Message>, AgentError> {
+        match self.ask_within(None, required, parts).await? {
+            Some(answer) => Ok(answer),
+            None => Err(AgentError::told("nobody answered")),
+        }
+    }
+
+    /// The same for a caller who may take so long; `None`: nobody answered in time. The time for which an answered run
+    /// waits for its place does not count.
+    pub async fn ask_within(
+        &self,
+        limit: Option<Duration>,
+        required: Required,
+        parts: Vec<Part>,
+    ) -> Result<Option<Arc<Message>>, AgentError> {
         let (answer, answered) = oneshot::channel();
-        self.updates.send(AgentUpdate::Ask(Box::new(Ask { required, parts, answer }))).await;
+        self.updates.send(AgentUpdate::Ask(Box::new(Ask { required, parts, limit, answer }))).await;
         answered.await.map_err(|_| AgentError::told("the turn was stopped before it was answered"))
     }
 

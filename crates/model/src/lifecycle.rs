@@ -76,6 +76,8 @@ struct OpenArtifact {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
+    /// The task waits for something else before its run can begin.
+    Queue { note: Arc<Message> },
     /// A run takes up the task, with the messages that waited for it.
     Begin { input: Vec<Arc<Message>> },
     /// The run reports progress, in words or as a mere sign of life.
@@ -166,6 +168,9 @@ pub fn decide(task: &Standing, command: Command, now: Timestamp) -> Vec<Event> {
         return Vec::new();
     }
     match command {
+        Command::Queue { note } if task.state == State::Submitted => vec![change(State::Submitted, Some(note), now)],
+        // Later turns wait as well, but then their task is not queued any more.
+        Command::Queue { .. } => Vec::new(),
         Command::Begin { input } => vec![begin(input, now)],
         Command::Progress { message, metadata } => task.progress(message, metadata, now),
         Command::Make { artifact, append, last, metadata } => vec![task.chunk(artifact, append, last, metadata)],

@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::anyhow;
 use sabir_agents::program::Host;
 use sabir_agents::program::settings::{Kind, Settings};
-use sabir_agents::routing::{ModelChoice, Profile, Route, RoutedAgent};
+use sabir_agents::routing::{Profile, Routes};
 use sabir_agents::{ConformanceAgent, DemoAgent, ProgramAgent};
-use sabir_engine::{Agent, Hosted, Inputs, Limits};
+use sabir_engine::{Agent, Hosted, Inputs, Limits, Route, Router};
 use sabir_model::AgentId;
 
 use crate::about::describe;
@@ -26,32 +26,40 @@ pub struct Surroundings {
     pub descriptors: Descriptors,
 }
 
-/// All agents that have an address.
-pub fn host(config: &Config, surroundings: &Surroundings) -> anyhow::Result<Vec<Hosted>> {
-    let mut made: Vec<(&str, Arc<dyn ModelChoice>)> = Vec::new();
-    for agent in config.agents.iter().chain(&config.backstage) {
-        made.push((&agent.id, make(agent, config, surroundings)?));
-    }
-    let find = |id: &str| made.iter().find(|(known, _)| *known == id).map(|(_, agent)| agent.clone());
+/// The agents of a server.
+pub struct Agents {
+    /// Those that have an address.
+    pub hosted: Vec<Hosted>,
+    /// Those that only routing reaches.
+    pub backstage: Vec<Hosted>,
+}
 
+pub fn host(config: &Config, surroundings: &Surroundings) -> anyhow::Result<Agents> {
+    let place_all = |agents: &[config::Agent]| -> anyhow::Result<Vec<Hosted>> {
+        agents.iter().map(|agent| place(agent, make(agent, config, surroundings)?)).collect()
+    };
+    let mut agents = Agents { hosted: place_all(&config.agents)?, backstage: place_all(&config.backstage)? };
+    let default = default_of(config.agents.iter()).map(|agent| agent.id.as_str());
+    let router = router(config)?;
+    if let Some(default) = agents.hosted.iter_mut().find(|agent| Some(agent.id.as_str()) == default) {
+        default.router = router;
+    }
+    Ok(agents)
+}
+
+/// The configuration has checked that the routes lead to agents.
+fn router(config: &Config) -> anyhow::Result<Option<Arc<dyn Router>>> {
     let mut routes = Vec::new();
     for profile in Profile::ALL {
         if let Some(config::Route { agent, model }) = config.routing.of(profile) {
-            let agent = find(agent).ok_or_else(|| anyhow!("there is no agent {agent} to route to"))?;
-            routes.push(Route { profile, agent, model: model.clone() });
+            routes.push((profile, Route { agent: agent_id(agent)?, model: model.clone() }));
         }
     }
-    let default = default_of(config.agents.iter()).map(|agent| agent.id.as_str());
+    Ok((!routes.is_empty()).then(|| Arc::new(Routes(routes)) as Arc<dyn Router>))
+}
 
-    let mut hosted = Vec::new();
-    for agent in &config.agents {
-        let mut program: Arc<dyn Agent> = find(&agent.id).expect("it was just made");
-        if !routes.is_empty() && default == Some(&agent.id) {
-            program = Arc::new(RoutedAgent::new(program, routes.clone()));
-        }
-        hosted.push(place(agent, program)?);
-    }
-    Ok(hosted)
+fn agent_id(id: &str) -> anyhow::Result<AgentId> {
+    AgentId::parse(id).map_err(|why| anyhow!("the agent id {id:?} {why}"))
 }
 
 /// One agent alone, whatever routing says.
@@ -60,7 +68,7 @@ pub fn host_one(agent: &config::Agent, config: &Config, surroundings: &Surroundi
 }
 
 /// The one place where an agent comes into being.
-fn make(agent: &config::Agent, config: &Config, surroundings: &Surroundings) -> anyhow::Result<Arc<dyn ModelChoice>> {
+fn make(agent: &config::Agent, config: &Config, surroundings: &Surroundings) -> anyhow::Result<Arc<dyn Agent>> {
     let takes = if config.compat.strict { Inputs::Listed } else { Inputs::Anything };
     Ok(match agent.kind {
         AgentKind::Demo => Arc::new(demo(agent, takes)),
@@ -82,11 +90,11 @@ fn demo(agent: &config::Agent, takes: Inputs) -> DemoAgent {
 }
 
 fn place(agent: &config::Agent, program: Arc<dyn Agent>) -> anyhow::Result<Hosted> {
-    let id = AgentId::parse(agent.id.as_str()).map_err(|why| anyhow!("the agent id {:?} {why}", agent.id))?;
-    let mut hosted = Hosted::new(id, program);
+    let mut hosted = Hosted::new(agent_id(&agent.id)?, program);
     hosted.limits = Limits {
         concurrent: agent.max_concurrent,
         queue: agent.queue,
+        max_parked: agent.max_parked,
         timeout: agent.timeout,
         idle_timeout: agent.idle_timeout,
     };
@@ -118,6 +126,7 @@ fn program_settings(program: &config::Program, kind: Kind, machine: &Machine) ->
         workspace: machine.absolute(&program.workspace),
         roots: program.workspace_roots.iter().map(|root| machine.absolute(root)).collect(),
         isolation: program.isolation,
+        shared_workspace: program.shared_workspace,
         approve: program.approve,
         approval_timeout: program.approval_timeout,
         environment: program.environment.clone(),

@@ -68,8 +68,12 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()>
     let addresses = listeners.addresses();
 
     let mut builder = Builder::new(store).settings(engine_settings(&config));
-    for agent in host(&config, &surroundings)? {
+    let agents = host(&config, &surroundings)?;
+    for agent in agents.hosted {
         builder = builder.agent(agent);
+    }
+    for agent in agents.backstage {
+        builder = builder.backstage(agent);
     }
     let engine = builder.start().await.context("cannot take up the tasks of the store")?;
     let max_connections = surroundings.descriptors.connections(config.program_runs());

@@ -1,12 +1,17 @@
 //! An agent that does what a test tells it, step by step.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, Effects, Inputs, Outcome, Streaming, Turn};
+use futures_util::future::BoxFuture;
+use sabir_engine::{
+    About, Admission, Agent, AgentError, AgentFuture, Effects, Inputs, Outcome, Streaming, Turn, WorkingTreeFuture,
+};
 use sabir_model::{Message, Part};
 
-type Run = dyn Fn(Turn) -> futures_util::future::BoxFuture<'static, Result<Outcome, AgentError>> + Send + Sync;
+type Run = dyn Fn(Turn) -> BoxFuture<'static, Result<Outcome, AgentError>> + Send + Sync;
 type Resumes = dyn Fn(Option<&str>) -> bool + Send + Sync;
+type Tree = dyn Fn(&Turn) -> Option<PathBuf> + Send + Sync;
 
 /// Runs a closure for each turn and keeps what it was asked.
 pub struct ScriptedAgent {
@@ -14,6 +19,7 @@ pub struct ScriptedAgent {
     seen: Arc<Mutex<Vec<String>>>,
     resumes: Box<Resumes>,
     effects: Effects,
+    tree: Box<Tree>,
 }
 
 impl ScriptedAgent {
@@ -27,6 +33,7 @@ impl ScriptedAgent {
             seen: Arc::default(),
             resumes: Box::new(|_| false),
             effects: Effects::Anywhere,
+            tree: Box::new(|_| None),
         }
     }
 
@@ -43,6 +50,12 @@ impl ScriptedAgent {
     /// Says of itself where its effects can be seen.
     pub fn with_effects(mut self, effects: Effects) -> Self {
         self.effects = effects;
+        self
+    }
+
+    /// Says which folder each turn must have for itself.
+    pub fn working_in(mut self, tree: impl Fn(&Turn) -> Option<PathBuf> + Send + Sync + 'static) -> Self {
+        self.tree = Box::new(tree);
         self
     }
 
@@ -81,6 +94,11 @@ impl Agent for ScriptedAgent {
 
     fn effects(&self) -> Effects {
         self.effects
+    }
+
+    fn working_tree<'a>(&'a self, turn: &'a Turn) -> WorkingTreeFuture<'a> {
+        let tree = (self.tree)(turn);
+        Box::pin(async move { tree })
     }
 
     fn resumes(&self, memory: Option<&str>) -> bool {

@@ -26,12 +26,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sabir_engine::{About, Agent, AgentFuture, Turn};
+use sabir_engine::{About, Agent, AgentFuture, Turn, WorkingTreeFuture};
 
-use crate::routing::ModelChoice;
 use memory::{Holder, Memories};
 
-pub use settings::{Isolation, Kind, Mode, PromptBy, Settings};
+pub use settings::{Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace};
 pub use warm::Warm;
 
 pub struct ProgramAgent {
@@ -67,20 +66,18 @@ impl ProgramAgent {
     }
 }
 
-impl ModelChoice for ProgramAgent {
-    fn run_with_model(&self, turn: Turn, model: Option<&str>) -> AgentFuture<'_> {
-        let model = model.map(str::to_owned).or_else(|| self.settings.model.clone());
-        Box::pin(async move { turn::work(self.holder(), &self.settings, &self.host, &turn, model).await })
-    }
-}
-
 impl Agent for ProgramAgent {
     fn about(&self) -> About {
         self.about.clone()
     }
 
     fn run(&self, turn: Turn) -> AgentFuture<'_> {
-        self.run_with_model(turn, None)
+        let model = turn.model().map(str::to_owned).or_else(|| self.settings.model.clone());
+        Box::pin(async move { turn::work(self.holder(), &self.settings, &self.host, &turn, model).await })
+    }
+
+    fn working_tree<'a>(&'a self, turn: &'a Turn) -> WorkingTreeFuture<'a> {
+        Box::pin(turn::working_tree(self.holder(), &self.settings, turn))
     }
 
     fn resumes(&self, memory: Option<&str>) -> bool {

@@ -261,15 +261,10 @@ impl<'t> Run<'t> {
         let (turn, limit) = (self.turn, self.settings.approval_timeout);
         let question = question.clone();
         Box::pin(async move {
-            let asking = turn.ask(Required::Input, approval::parts(&question));
-            let answer = match limit {
-                Some(limit) => tokio::time::timeout(limit, asking).await.ok(),
-                None => Some(asking.await),
-            };
-            match answer {
-                Some(Ok(message)) => approval::understand(&question, &message),
-                Some(Err(_)) => Reply::Nobody,
-                None => {
+            match turn.ask_within(limit, Required::Input, approval::parts(&question)).await {
+                Ok(Some(message)) => approval::understand(&question, &message),
+                Err(_) => Reply::Nobody,
+                Ok(None) => {
                     turn.progress("Nobody answered in time, which means no").await;
                     approval::refusal(&question, "nobody answered in time")
                 }

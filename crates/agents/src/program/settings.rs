@@ -51,6 +51,7 @@ pub struct Settings {
     /// Where a caller may choose to work instead. Empty: nowhere.
     pub roots: Vec<PathBuf>,
     pub isolation: Isolation,
+    pub shared_workspace: SharedWorkspace,
     pub approve: Approve,
     /// A question that is not answered in this time is answered with no.
     pub approval_timeout: Option<Duration>,
@@ -98,4 +99,14 @@ pub enum Isolation {
     Shared,
     /// Each task has a git worktree of its own, and hands over its diff.
     Worktree,
+}
+
+/// Whether turns that work in the same folder wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SharedWorkspace {
+    /// One after the other, over all agents that say so.
+    Queue,
+    /// At the same time.
+    #[default]
+    Parallel,
 }

@@ -14,7 +14,7 @@ use super::memory::{self, Holder, Memories, Memory};
 use super::project;
 use super::run::{Ended, Keep, Origin, Run};
 use super::secrets::Secrets;
-use super::settings::{Isolation, Settings};
+use super::settings::{Isolation, Settings, SharedWorkspace};
 use super::talk::{Talk, talk};
 use super::telling::Teller;
 use super::uploads::{self, Uploads};
@@ -33,13 +33,7 @@ pub(super) async fn work(
     model: Option<String>,
 ) -> Result<Outcome, AgentError> {
     let memories = Memories::parse(turn.memory().await?.as_deref());
-    let memory = memories.of(holder);
-    let wish = workspace::chosen([turn.message().metadata.as_ref(), turn.metadata()]);
-    let base = match workspace::folder(&settings.workspace, &settings.roots, wish.as_deref()) {
-        // A conversation stays where it was begun, as long as that is still allowed.
-        Ok(folder) if wish.is_none() => memory
-            .and_then(|memory| workspace::folder(&settings.workspace, &settings.roots, memory.folder.to_str()).ok())
-            .unwrap_or(folder),
+    let base = match base(holder, settings, turn, &memories) {
         Ok(folder) => folder,
         Err(refusal) => return Ok(Outcome::Rejected(vec![Part::text(refusal)])),
     };
@@ -70,6 +64,32 @@ pub(super) async fn work(
         }
     }
     ended
+}
+
+/// The folder that the turn must have for itself, if it does not share its folder with others.
+pub(super) async fn working_tree(holder: Holder<'_>, settings: &Settings, turn: &Turn) -> Option<PathBuf> {
+    match (settings.shared_workspace, settings.isolation) {
+        (SharedWorkspace::Parallel, _) | (_, Isolation::Worktree) => None,
+        (SharedWorkspace::Queue, Isolation::Shared) => {
+            let memory = turn.memory().await.ok()?;
+            // Whoever has no folder is refused in its turn, and waits for nobody.
+            base(holder, settings, turn, &Memories::parse(memory.as_deref())).ok()
+        }
+    }
+}
+
+/// The folder of the conversation, or why there is none.
+fn base(holder: Holder<'_>, settings: &Settings, turn: &Turn, memories: &Memories) -> Result<PathBuf, String> {
+    let memory = memories.of(holder);
+    let wish = workspace::chosen([turn.message().metadata.as_ref(), turn.metadata()]);
+    let folder = workspace::folder(&settings.workspace, &settings.roots, wish.as_deref())?;
+    if wish.is_some() {
+        return Ok(folder);
+    }
+    // A conversation stays where it was begun, as long as that is still allowed.
+    let begun =
+        memory.and_then(|memory| workspace::folder(&settings.workspace, &settings.roots, memory.folder.to_str()).ok());
+    Ok(begun.unwrap_or(folder))
 }
 
 /// Where a turn works.

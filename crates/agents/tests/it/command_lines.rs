@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sabir_agents::kinds::KNOWN;
-use sabir_agents::program::settings::{Isolation, Kind, Mode, PromptBy, Settings};
+use sabir_agents::program::settings::{Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace};
 use sabir_agents::protocol::{Approve, Prompt, Workspace};
 use sabir_agents::vocabulary::{configured, environment, one_shot};
 
@@ -287,6 +287,7 @@ fn settings(kind: Kind, pattern: Option<&str>) -> Settings {
         workspace: PathBuf::new(),
         roots: vec![],
         isolation: Isolation::Shared,
+        shared_workspace: SharedWorkspace::Queue,
         approve: Approve::Ask,
         approval_timeout: None,
         environment: vec![],

@@ -1,12 +1,13 @@
-//! Turns of the default agent that go to others.
+//! Tasks of the default agent that others execute.
 
 use std::sync::Arc;
 
-use sabir_agents::routing::{ModelChoice, Profile, Route, RoutedAgent};
-use sabir_engine::{About, Agent, AgentFuture, Inputs, Outcome, Streaming, Turn};
-use sabir_model::{Json, Part};
+use sabir_agents::routing::{Profile, Routes};
+use sabir_engine::{About, Agent, AgentFuture, Builder, Engine, Hosted, Inputs, Outcome, Route, Streaming, Turn};
+use sabir_model::{AgentId, Json, Part};
+use sabir_store::MemoryStore;
 
-use crate::stage::{engine, message, play};
+use crate::stage::{message, play};
 
 /// Says its name, and the model that it was told to use.
 struct Named(&'static str);
@@ -27,30 +28,29 @@ impl Agent for Named {
     }
 
     fn run(&self, turn: Turn) -> AgentFuture<'_> {
-        self.run_with_model(turn, None)
-    }
-}
-
-impl ModelChoice for Named {
-    fn run_with_model(&self, turn: Turn, model: Option<&str>) -> AgentFuture<'_> {
-        let said = vec![Part::text(format!("{} {}", self.0, model.unwrap_or("own model")))];
+        let said = vec![Part::text(format!("{} {}", self.0, turn.model().unwrap_or("own model")))];
         let asks = turn.message().text().ends_with('?');
         Box::pin(async move { Ok(if asks { Outcome::InputRequired(said) } else { Outcome::Completed(said) }) })
     }
 }
 
-#[tokio::test]
-async fn a_turn_goes_to_the_agent_of_its_profile() {
-    let route = |profile, name, model: Option<&str>| Route {
-        profile,
-        agent: Arc::new(Named(name)),
-        model: model.map(str::to_owned),
-    };
-    let routes = vec![route(Profile::Complex, "strong", Some("large")), route(Profile::Routine, "quick", None)];
-    let routed = RoutedAgent::new(Arc::new(Named("usual")), routes);
-    assert_eq!(routed.about().name, "usual");
-    let engine = engine(routed).await;
+/// The usual agent, one that has an address too, and one that only routes lead to.
+async fn engine() -> Engine {
+    let id = |name: &str| AgentId::parse(name).unwrap();
+    let hosted = |name: &'static str| Hosted::new(id(name), Arc::new(Named(name)));
+    let route = |name: &str, model: Option<&str>| Route { agent: id(name), model: model.map(str::to_owned) };
+    let routes = vec![(Profile::Complex, route("strong", Some("large"))), (Profile::Routine, route("quick", None))];
+    let mut usual = hosted("usual");
+    usual.is_default = true;
+    usual.router = Some(Arc::new(Routes(routes)));
+    let builder = Builder::new(Arc::new(MemoryStore::new())).agent(usual).agent(hosted("strong"));
+    builder.backstage(hosted("quick")).start().await.unwrap()
+}
 
+#[tokio::test]
+async fn a_task_goes_to_the_agent_of_its_profile() {
+    let engine = engine().await;
+    assert!(!engine.knows_agent("quick"), "only routes lead to it");
     for (id, text, metadata, expected) in [
         ("1", "Refactor the module", None, "strong large"),
         ("2", "Fix a typo", None, "quick own model"),
@@ -68,12 +68,11 @@ async fn a_turn_goes_to_the_agent_of_its_profile() {
 
 #[tokio::test]
 async fn the_answer_goes_to_whoever_asked() {
-    let route = Route { profile: Profile::Complex, agent: Arc::new(Named("strong")), model: None };
-    let engine = engine(RoutedAgent::new(Arc::new(Named("usual")), vec![route])).await;
+    let engine = engine().await;
     let (task, said) = play(&engine, message("1", vec![Part::text("Refactor the module, will you?")])).await;
-    assert_eq!(said, "Submitted Working InputRequired(strong own model)");
+    assert_eq!(said, "Submitted Working InputRequired(strong large)");
     let mut answer = message("2", vec![Part::text("y")]);
     answer.task = task;
     let (_, said) = play(&engine, answer).await;
-    assert!(said.ends_with("Completed(strong own model)"), "{said}");
+    assert!(said.ends_with("Completed(strong large)"), "{said}");
 }

@@ -9,17 +9,24 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use sabir_model::{Command, Message, Part, Purpose, Seq, Timestamp, ToolCall, ToolPhase};
+use sabir_model::{Command, Part, Purpose, Seq, Timestamp, ToolCall, ToolPhase};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
 
-use super::{Driver, InboxRow, LetGo, NextTurn};
+use super::start::TurnMessage;
+use super::{Driver, InboxRow, LetGo};
 use crate::beacon::Beacon;
-use crate::turn::{AgentUpdate, Ask, Outcome, UpdateSender, WeighedUpdate};
+use crate::turn::{AgentUpdate, Ask, CallersAnswer, Outcome, UpdateSender, WeighedUpdate};
 use crate::{AgentError, Turn};
 
 /// How long an agent that was told to stop may take before it is dropped.
 const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// A turn that has not begun.
+pub(super) struct PreparedTurn {
+    pub(super) turn: Turn,
+    updates: mpsc::Receiver<WeighedUpdate>,
+}
 
 /// A turn under way, beside the agent's future.
 pub(super) struct ActiveTurn {
@@ -44,7 +51,9 @@ pub(super) struct ActiveTurn {
 
 /// A question that the agent waits to have answered.
 pub(super) struct OpenQuestion {
-    reply: oneshot::Sender<Arc<Message>>,
+    reply: oneshot::Sender<CallersAnswer>,
+    /// Ends when the caller has had enough time.
+    expires: Option<Pin<Box<Sleep>>>,
     /// The event that asks it. Before that is stored, nobody has seen the question.
     pub(super) event: Seq,
     pub(super) asked: Timestamp,
@@ -62,13 +71,9 @@ pub(super) enum StopReason {
 pub(super) type Worked = Result<Result<Outcome, AgentError>, Box<dyn std::any::Any + Send>>;
 
 impl Driver {
-    pub(super) async fn run_turn(&mut self, next: NextTurn) {
-        let NextTurn { message, answers_lost_run, .. } = next;
+    /// What the agent is given for a turn with this message.
+    pub(super) fn new_turn(&self, TurnMessage { message, answers_lost_run }: TurnMessage) -> PreparedTurn {
         let (sender, updates) = UpdateSender::new();
-        let stop = Arc::new(Beacon::new(false));
-        let now = Instant::now();
-        self.began = now;
-        self.usage = None;
         let opening = self.lease.look(|task| task.history.first().cloned()).flatten();
         let turn = Turn {
             opening: opening.unwrap_or_else(|| message.clone()),
@@ -81,12 +86,25 @@ impl Driver {
             context: self.context.clone(),
             owner: self.lease.key.owner.clone(),
             agent: self.lease.key.agent.clone(),
-            began: now,
+            executor: self.executor.agency.hosted.id.clone(),
+            model: self.executor.model.clone(),
+            began: Instant::now(),
             updates: sender,
-            stop: stop.clone(),
+            stop: Arc::new(Beacon::new(false)),
             store: self.core.store.clone(),
         };
-        let limits = self.agency.hosted.limits;
+        PreparedTurn { turn, updates }
+    }
+
+    pub(super) async fn run_turn(&mut self, PreparedTurn { mut turn, updates }: PreparedTurn) {
+        let now = Instant::now();
+        self.began = now;
+        self.usage = None;
+        turn.began = now;
+        // It may have been prepared before the task was stored.
+        turn.no = self.no;
+        let stop = turn.stop.clone();
+        let limits = self.executor.agency.hosted.limits;
         let mut active = ActiveTurn {
             updates,
             stop: stop.clone(),
@@ -103,7 +121,7 @@ impl Driver {
         };
         active.set_timer(limits.idle_timeout);
         self.turn = Some(active);
-        let agency = self.agency.clone();
+        let agency = self.executor.agency.clone();
         // Also an agent that panics before it has a future to give.
         let worked = match catch_unwind(AssertUnwindSafe(|| agency.hosted.agent.run(turn))) {
             Ok(work) => {
@@ -114,8 +132,9 @@ impl Driver {
         };
         // Whatever the agent has left running hears that nobody listens any more.
         stop.set(true);
+        self.acquiring = None;
         if let Some(permit) = &self.permit {
-            permit.park(None);
+            permit.unpark();
         }
         if self.let_go.is_some() {
             self.turn = None;
@@ -144,7 +163,7 @@ impl Driver {
             }
         };
         // Where the store cannot say, the next start decides.
-        memory.map_or(true, |memory| self.agency.hosted.agent.resumes(memory.as_deref()))
+        memory.map_or(true, |memory| self.executor.agency.hosted.agent.resumes(memory.as_deref()))
     }
 
     /// `Ready(None)`: the agent did not stop when it was told to, or the driver lets the task go.
@@ -178,7 +197,8 @@ impl Driver {
                 return Poll::Ready(None);
             }
             let has_room_again = was_full && self.pending.has_room();
-            if !has_room_again {
+            let is_resumed = self.poll_resume(cx);
+            if !has_room_again && !is_resumed {
                 return Poll::Pending;
             }
         }
@@ -248,33 +268,45 @@ impl Driver {
     fn ask(&mut self, ask: Ask) {
         let question = Arc::new(self.agent_message(ask.parts));
         self.decide(Command::Ask { required: ask.required, question });
-        if let Some(permit) = &self.permit {
-            permit.park(Some(self.lease.key.task.clone()));
-        }
+        self.give_back_while_parked();
         if let Some(turn) = &mut self.turn {
             let (event, asked) = (self.standing.seq, self.core.clock.now());
-            turn.question = Some(OpenQuestion { reply: ask.answer, event, asked, is_answered: false });
+            let expires = ask.limit.map(|limit| Box::pin(tokio::time::sleep(limit)));
+            turn.question = Some(OpenQuestion { reply: ask.answer, expires, event, asked, is_answered: false });
             turn.parked_since.get_or_insert_with(Instant::now);
         }
     }
 
-    /// Takes the stored answer to the open question out of the inbox; the agent gets it when that is stored.
-    pub(super) fn answer_question(&mut self) {
-        let Some(event) = self.turn.as_ref().and_then(|turn| turn.question.as_ref()).map(|question| question.event)
-        else {
-            return;
+    /// Resumes a run whose question is answered, or has been open for too long, as soon as it has its working tree and its
+    /// place again. Until then the task stays parked, so that a crash loses no answer. `false`: there is nothing to resume
+    /// now.
+    fn poll_resume(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(turn) = self.turn.as_mut().filter(|turn| turn.stop_reason.is_none()) else { return false };
+        let Some(question) = turn.question.as_mut().filter(|question| !question.reply.is_closed()) else {
+            return false;
         };
         // An answer to another question is none to this one.
+        let purpose = Purpose::Answer(question.event);
         let is_stored_answer =
-            |unread: &super::InboxMessage| unread.purpose == Purpose::Answer(event) && unread.row == InboxRow::Stored;
-        let Some(place) = self.inbox.iter().position(is_stored_answer) else { return };
-        let Some(turn) = self.turn.as_mut().filter(|turn| turn.stop_reason.is_none()) else { return };
-        let Some(question) = turn.question.take_if(|question| !question.reply.is_closed()) else { return };
-        let Some(message) = self.take_from_inbox(place) else { return };
-        self.decide(Command::Answer { message: message.clone() });
-        self.pending.answers.push((question.reply, message));
+            |unread: &super::InboxMessage| unread.purpose == purpose && unread.row == InboxRow::Stored;
+        let answer = self.inbox.iter().position(is_stored_answer);
+        if answer.is_none() && (question.is_answered || !question.has_expired(cx)) {
+            return false;
+        }
+        if self.poll_acquire(cx).is_pending() {
+            return false;
+        }
+        let Some(question) = self.turn.as_mut().and_then(|turn| turn.question.take()) else { return false };
+        let answer = answer.and_then(|place| self.take_from_inbox(place));
+        match &answer {
+            Some(message) => self.decide(Command::Answer { message: message.clone() }),
+            None => self.decide(Command::WithdrawQuestion),
+        }
+        // The agent hears of it when that is stored.
+        self.pending.answers.push((question.reply, answer));
         self.unpark();
         self.ask_next();
+        true
     }
 
     /// Withdraws a question that the agent no longer waits for, as soon as that is known.
@@ -310,8 +342,9 @@ impl Driver {
     }
 
     fn unpark(&mut self) {
+        self.acquire_at_once();
         if let Some(permit) = &self.permit {
-            permit.park(None);
+            permit.unpark();
         }
         let Some(turn) = &mut self.turn else { return };
         if let (Some(since), Some(at)) = (turn.parked_since.take(), &mut turn.hard_limit) {
@@ -322,7 +355,7 @@ impl Driver {
     }
 
     fn has_timed_out(&mut self, cx: &mut Context<'_>) -> bool {
-        let limits = self.agency.hosted.limits;
+        let limits = self.executor.agency.hosted.limits;
         let Some(turn) = &mut self.turn else { return false };
         while let Some(timer) = &mut turn.timer {
             if timer.as_mut().poll(cx).is_pending() {
@@ -349,6 +382,13 @@ impl Driver {
             }
         }
         false
+    }
+}
+
+impl OpenQuestion {
+    /// Whether the caller has had enough time. A timer that has ended must not be polled again.
+    fn has_expired(&mut self, cx: &mut Context<'_>) -> bool {
+        self.expires.as_mut().is_some_and(|expires| expires.is_elapsed() || expires.as_mut().poll(cx).is_ready())
     }
 }
 

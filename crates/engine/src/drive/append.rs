@@ -24,6 +24,7 @@ use super::{Done, Driver, InboxRow, LetGo, journal};
 use crate::LogEntry;
 use crate::flight::Ticket;
 use crate::topic::{Rest, Snapshot, rest_of};
+use crate::turn::CallersAnswer;
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(5);
@@ -43,7 +44,7 @@ pub(super) struct PendingAppend {
     pub(super) acks: Vec<Ack>,
     snapshot: Snapshot,
     /// Answers that the agent gets after the commit.
-    pub(super) answers: Vec<(oneshot::Sender<Arc<Message>>, Arc<Message>)>,
+    pub(super) answers: Vec<(oneshot::Sender<CallersAnswer>, CallersAnswer)>,
 }
 
 /// A caller who waits until the append is stored.
@@ -274,7 +275,6 @@ impl Driver {
         for (reply, message) in append.answers {
             let _ = reply.send(message);
         }
-        self.answer_question();
     }
 
     /// Whether more is to be expected of the task, judged on what is stored of it and not on what is decided since. A run

@@ -12,10 +12,8 @@ use sabir_store::Beside;
 
 use super::active_turn::StopReason;
 use super::append::Ack;
-use super::start::FirstMessage;
 use super::{Done, Driver, InboxMessage, InboxRow};
 use crate::flight::Ticket;
-use crate::schedule::Room;
 
 /// What a driver is told while it has the task.
 pub(crate) enum Control {
@@ -49,32 +47,6 @@ pub(crate) struct Delivered {
 const MAX_INBOX_BYTES: usize = 64 << 20;
 
 impl Driver {
-    /// Waits for a place, if there is something to run, and serves callers meanwhile. Without a permit afterwards,
-    /// nothing is run: the task was cancelled, or the server stops and the task stays queued in the store.
-    pub(super) async fn wait_for_place(&mut self, first: &FirstMessage, room: Option<Room>) {
-        let mut place = match (first, room) {
-            (FirstMessage::Nothing, _) | (_, None | Some(Room::None)) => return,
-            (_, Some(Room::Now(permit))) => {
-                self.permit = Some(permit);
-                return;
-            }
-            (_, Some(Room::Later { place, .. })) => place,
-        };
-        self.permit = poll_fn(|cx| {
-            self.serve_callers(cx);
-            let is_stored = self.poll_store(cx).is_ready();
-            if self.is_settling || self.let_go.is_some() || self.standing.state.is_terminal() {
-                return Poll::Ready(None);
-            }
-            // A place that comes before the commit is no reason to run: nobody was told of the task yet.
-            if !is_stored {
-                return Poll::Pending;
-            }
-            place.poll(cx)
-        })
-        .await;
-    }
-
     /// Stores all there is, and serves callers meanwhile. A driver that lets the task go stores nothing new, but hears
     /// what became of the append that is under way: its callers wait for that.
     pub(super) async fn flush(&mut self) {
@@ -101,7 +73,7 @@ impl Driver {
                     }
                 }
                 // A driver with a place works, even if the event that says so is not stored yet.
-                Control::LeaveLine => self.is_settling |= self.permit.is_none(),
+                Control::LeaveLine => self.is_settling |= self.turn.is_none() && !self.has_place(),
                 Control::Settle { within } => {
                     self.is_settling = true;
                     if let Some(turn) = &mut self.turn {
@@ -119,7 +91,7 @@ impl Driver {
         }
         // What waits for one task counts like what waits for its agent.
         let bytes: usize = self.inbox.iter().map(|unread| unread.weight).sum();
-        if self.inbox.len() >= self.agency.hosted.limits.queue.max(1) || bytes >= MAX_INBOX_BYTES {
+        if self.inbox.len() >= self.executor.agency.hosted.limits.queue.max(1) || bytes >= MAX_INBOX_BYTES {
             return drop(done.send(Err(Error::Busy(self.lease.key.agent.clone()))));
         }
         self.drop_abandoned_question();

@@ -8,11 +8,12 @@
 //!
 //! | state                | turn over | run    | the driver                           | `Rest` that readers see      |
 //! |----------------------|-----------|--------|--------------------------------------|------------------------------|
-//! | submitted            | no        | queued | waits for a place (`callers.rs`)     | `Busy`                       |
+//! | submitted            | no        | queued | waits for its context, its folder    | `Busy`                       |
+//! |                      |           |        | and a place (`acquire.rs`)           |                              |
 //! | working              | no        | active | listens to the agent                 | `Busy`                       |
 //! |                      |           |        | (`active_turn.rs`)                   |                              |
-//! | input-, auth-required | no       | parked | the agent waits for an answer        | `Parked`; `Busy` with an     |
-//! |                      |           |        |                                      | answer in the inbox          |
+//! | input-, auth-required | no       | parked | the agent waits for an answer; with  | `Parked`; `Busy` with an     |
+//! |                      |           |        | one in the inbox, for folder and place | answer in the inbox        |
 //! | input-, auth-required | yes      | none   | lets the task go                     | `Waiting`; `Busy` with a     |
 //! |                      |           |        |                                      | message in the inbox         |
 //! | a terminal state     | yes       | none   | lets the task go                     | `Finished`                   |
@@ -24,6 +25,7 @@
 //! acknowledged when that row is stored. From there the driver takes it up as the answer to an open question or as the
 //! beginning of the next turn.
 
+mod acquire;
 mod active_turn;
 mod append;
 mod callers;
@@ -33,6 +35,7 @@ mod start;
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -41,23 +44,27 @@ use sabir_store::{Beside, TaskNo};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::engine::{Agency, Core, Engine};
+use crate::engine::{Core, Engine};
+use crate::executor::Executor;
 use crate::feed::Lease;
 use crate::flight::Ticket;
 use crate::log_entry::message_weight;
-use crate::schedule::{Permit, Room};
+use crate::schedule::{Behind, Permit, Room};
+use crate::trees::Tree;
 use crate::turn::Outcome;
 use crate::{Effects, LogEntry};
-use active_turn::ActiveTurn;
+use acquire::Acquiring;
+use active_turn::{ActiveTurn, PreparedTurn};
 use append::{PendingAppend, Storing};
 pub(crate) use callers::{Control, Delivered};
 pub(crate) use outcome::failure;
-pub(crate) use start::{Assignment, Done, FirstInHistory, Start};
+pub(crate) use start::{Assignment, Done, Start, TurnMessage};
 use start::{FirstAppend, FirstMessage};
 
 pub(crate) struct Driver {
     core: Arc<Core>,
-    agency: Arc<Agency>,
+    /// The agent that does the work; the task may be addressed to another one.
+    executor: Executor,
     lease: Lease,
     context: ContextId,
     /// The task with all that is decided, stored or not.
@@ -74,6 +81,13 @@ pub(crate) struct Driver {
     unused_answers: Vec<Arc<Message>>,
     /// The right to run; `None` while the task waits for it or nothing is to be run.
     permit: Option<Permit>,
+    /// The folder that the present turn works in alone.
+    tree: Option<Tree>,
+    wanted_tree: Option<PathBuf>,
+    /// What of these the run waits for.
+    acquiring: Option<Acquiring>,
+    /// What the task's caller was told that it waits for.
+    told_behind: Option<Behind>,
     turn: Option<ActiveTurn>,
     /// Callers who wait until the run has stopped and that is stored.
     cancels: Vec<Done>,
@@ -137,17 +151,16 @@ enum InboxRow {
     Stored,
 }
 
-/// A turn that is due: its message, and what enters the history with it.
+/// A turn that is due and has all that it needs to begin.
 struct NextTurn {
-    message: Arc<Message>,
+    /// What enters the history with it.
     input: Vec<Arc<Message>>,
-    /// The message answers a question of a run that is gone.
-    answers_lost_run: bool,
+    prepared: PreparedTurn,
 }
 
 /// Starts a driver.
-pub(crate) fn start(core: &Arc<Core>, agency: &Arc<Agency>, assignment: Assignment) {
-    let (mut driver, first, room) = Driver::new(core, agency, assignment);
+pub(crate) fn start(core: &Arc<Core>, executor: Executor, assignment: Assignment) {
+    let (mut driver, first, room) = Driver::new(core, executor, assignment);
     let running = core.running.enter();
     tokio::spawn(async move {
         match AssertUnwindSafe(driver.drive(first, room)).catch_unwind().await {
@@ -167,10 +180,10 @@ impl Driver {
         self.wait_for_place(&first, room).await;
         let mut next = match first {
             _ if self.permit.is_none() => None,
-            FirstMessage::InHistory(FirstInHistory { message, answers_lost_run }) => {
-                Some(NextTurn { message, input: Vec::new(), answers_lost_run })
+            FirstMessage::InHistory(message) => {
+                self.prepare(message).await.map(|prepared| NextTurn { input: Vec::new(), prepared })
             }
-            FirstMessage::InInbox => self.next_message(),
+            FirstMessage::InInbox => self.prepare_next().await,
             FirstMessage::Nothing => None,
         };
         loop {
@@ -178,24 +191,62 @@ impl Driver {
                 self.take_turn(turn).await;
             }
             self.flush().await;
-            // From here to the release nothing is awaited: a caller who comes too late finds no driver and asks again.
-            if self.permit.is_some() && !self.is_settling {
-                next = self.next_message();
+            if self.is_message_due() {
+                next = self.prepare_next().await;
+                continue;
             }
-            if next.is_none() && !self.settle_withheld() {
+            // From here to the release nothing is awaited: a caller who comes too late finds no driver and asks again.
+            if !self.settle_withheld() {
                 break;
             }
         }
-        self.permit = None;
+        self.give_back_all();
     }
 
-    async fn take_turn(&mut self, mut turn: NextTurn) {
+    /// Whether the next message of the inbox begins a turn now.
+    fn is_message_due(&self) -> bool {
+        self.permit.is_some() && !self.is_leaving() && !self.inbox.is_empty()
+    }
+
+    /// Whether nothing more is to be run.
+    fn is_leaving(&self) -> bool {
+        self.is_settling || self.let_go.is_some() || self.standing.state.is_terminal()
+    }
+
+    /// Prepares the turn of the message that waits longest. The message stays in the inbox until the turn can begin.
+    async fn prepare_next(&mut self) -> Option<NextTurn> {
+        loop {
+            let (place, answers_lost_run) = self.choose_next();
+            let message = self.inbox.get(place)?.message.clone();
+            let prepared = self.prepare(TurnMessage { message: message.clone(), answers_lost_run }).await?;
+            // Meanwhile a message may have come that goes before it.
+            let (place, _) = self.choose_next();
+            if self.inbox.get(place).is_some_and(|unread| Arc::ptr_eq(&unread.message, &message)) {
+                let input = self.next_input(place)?;
+                return Some(NextTurn { input, prepared });
+            }
+        }
+    }
+
+    /// The place in the inbox of the message that the next turn begins with, and whether it answers a run that is gone.
+    fn choose_next(&mut self) -> (usize, bool) {
+        let open = self.standing.open_question();
+        self.set_unused_answers_apart(open);
+        // Whoever answers what the task waits for goes before those who wrote earlier.
+        let is_answer = |unread: &InboxMessage| open.is_some_and(|event| unread.purpose == Purpose::Answer(event));
+        let answer = self.inbox.iter().position(is_answer);
+        // Between turns no run of this driver waits, so a task that is parked was left behind by an earlier process.
+        let answers_lost_run = (answer.is_some() || open.is_none()) && self.standing.is_parked();
+        (answer.unwrap_or(0), answers_lost_run)
+    }
+
+    async fn take_turn(&mut self, turn: NextTurn) {
         if self.attempts > 0 {
             // Counted now and not when recovery queued it: a task that only waited for its place was not tried.
             self.pending.side_rows.push(Beside::Attempts(self.attempts));
         }
-        self.decide(Command::Begin { input: std::mem::take(&mut turn.input) });
-        let is_confined = self.agency.hosted.agent.effects() == Effects::ThroughTurn;
+        self.decide(Command::Begin { input: turn.input });
+        let is_confined = self.executor.agency.hosted.agent.effects() == Effects::ThroughTurn;
         if !is_confined || self.attempts > 0 {
             // Nothing is done before what starts it is stored; a turn that kills the server must be counted first.
             self.flush().await;
@@ -206,26 +257,19 @@ impl Driver {
         if self.is_settling {
             return self.interrupt();
         }
-        self.run_turn(turn).await;
+        self.run_turn(turn.prepared).await;
         if self.has_given_up {
             // What is left needs the store, not a place.
-            self.permit = None;
+            self.give_back_all();
         }
     }
 
-    /// The next message that waits, and what must go into the history with it.
-    fn next_message(&mut self) -> Option<NextTurn> {
+    /// Takes the message at this place of the inbox: what must go into the history with it, and itself.
+    fn next_input(&mut self, place: usize) -> Option<Vec<Arc<Message>>> {
         if self.let_go.is_some() || self.standing.state.is_terminal() {
             return None;
         }
-        let open = self.standing.open_question();
-        self.set_unused_answers_apart(open);
-        // Whoever answers what the task waits for goes before those who wrote earlier.
-        let is_answer = |unread: &InboxMessage| open.is_some_and(|event| unread.purpose == Purpose::Answer(event));
-        let answer = self.inbox.iter().position(is_answer);
-        // Between turns no run of this driver waits, so a task that is parked was left behind by an earlier process.
-        let answers_lost_run = (answer.is_some() || open.is_none()) && self.standing.is_parked();
-        let message = self.take_from_inbox(answer.unwrap_or(0))?;
+        let message = self.take_from_inbox(place)?;
         match self.withheld.take() {
             // What the last turn had to say is not its end any more.
             Some(Outcome::Completed(parts)) if !parts.is_empty() => {
@@ -237,8 +281,8 @@ impl Driver {
             Some(Outcome::Completed(_) | Outcome::Failed(_) | Outcome::Rejected(_) | Outcome::Canceled(_)) | None => {}
         }
         let mut input = std::mem::take(&mut self.unused_answers);
-        input.push(message.clone());
-        Some(NextTurn { message, input, answers_lost_run })
+        input.push(message);
+        Some(input)
     }
 
     fn ask_between_turns(&mut self, required: Required, parts: Vec<sabir_model::Part>) {
@@ -306,7 +350,7 @@ impl Driver {
         let engine = Engine { core: self.core.clone() };
         let was_canceled = !self.cancels.is_empty();
         self.cancels.clear();
-        self.permit = None;
+        self.give_back_all();
         self.turn = None;
         self.pending = PendingAppend::default();
         self.finish_append().await;

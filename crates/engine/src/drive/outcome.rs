@@ -78,8 +78,9 @@ impl Driver {
             Recovery::Requeue => {
                 // The turn that is over must not be run again, so the next one begins in the log; the next start runs it.
                 self.withheld = Some(outcome);
-                if let Some(next) = self.next_message() {
-                    self.decide(Command::Begin { input: next.input });
+                let (place, _) = self.choose_next();
+                if let Some(input) = self.next_input(place) {
+                    self.decide(Command::Begin { input });
                 }
             }
         }
@@ -109,7 +110,7 @@ impl Driver {
         });
         // Its id needs a message, also where there are no words.
         let asks = matches!(outcome, Outcome::InputRequired(_) | Outcome::AuthRequired(_))
-            && self.agency.hosted.agent.question_form() == QuestionForm::WithData;
+            && self.executor.agency.hosted.agent.question_form() == QuestionForm::WithData;
         let outcome = outcome.map(|parts| {
             let mut message = (asks || !parts.is_empty()).then(|| self.agent_message(parts))?;
             if let Some(cost) = cost {

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 
 use super::append::{Ack, PendingAppend};
 use super::{Control, Driver, InboxMessage, InboxRow};
-use crate::engine::{Agency, Core};
+use crate::engine::Core;
+use crate::executor::Executor;
 use crate::feed::Lease;
 use crate::flight::Ticket;
 use crate::schedule::Room;
@@ -26,21 +27,21 @@ pub(crate) enum Start {
     Deliver { message: Arc<Message>, key: Option<IdempotencyKey> },
     /// A task that an earlier process left behind. `first` begins its turn if it is in the history already; else the
     /// oldest message of the inbox does.
-    Again { first: Option<FirstInHistory>, inbox: Vec<Arc<Message>>, attempts: u32 },
+    Again { first: Option<TurnMessage>, inbox: Vec<Arc<Message>>, attempts: u32 },
     /// A task at rest that its caller wants to end.
     Cancel,
     /// A task that an earlier process left behind and that ends now.
     Settle { outcome: Outcome, inbox: Vec<Arc<Message>> },
 }
 
-/// The message in the history that a turn begins with, or begins again with.
-pub(crate) struct FirstInHistory {
+/// The message that a turn begins with, or begins again with.
+pub(crate) struct TurnMessage {
     pub(crate) message: Arc<Message>,
     /// It answered a question in the middle of a turn whose run is gone.
     pub(crate) answers_lost_run: bool,
 }
 
-impl FirstInHistory {
+impl TurnMessage {
     pub(crate) fn beginning(message: Arc<Message>) -> Self {
         Self { message, answers_lost_run: false }
     }
@@ -78,7 +79,7 @@ pub(super) struct NewBirth {
 
 /// Where the message is that the first turn works on.
 pub(super) enum FirstMessage {
-    InHistory(FirstInHistory),
+    InHistory(TurnMessage),
     InInbox,
     /// There is nothing to run.
     Nothing,
@@ -87,7 +88,7 @@ pub(super) enum FirstMessage {
 impl Driver {
     pub(super) fn new(
         core: &Arc<Core>,
-        agency: &Arc<Agency>,
+        executor: Executor,
         assignment: Assignment,
     ) -> (Box<Self>, FirstMessage, Option<Room>) {
         let Assignment { lease, control, start, room, tickets, done } = assignment;
@@ -114,15 +115,16 @@ impl Driver {
                 (context, metadata, standing, first_append)
             }
         };
+        let question_form = executor.agency.hosted.agent.question_form();
         // In a box of its own: a future that held it by value would be copied with it on its way to the scheduler.
         let mut driver = Box::new(Driver {
             core: core.clone(),
-            agency: agency.clone(),
+            executor,
             no: lease.no(),
             lease,
             context,
             stored: standing.seq,
-            standing: standing.with_question_form(agency.hosted.agent.question_form()),
+            standing: standing.with_question_form(question_form),
             first_append,
             control,
             pending: PendingAppend::default(),
@@ -130,6 +132,13 @@ impl Driver {
             inbox: VecDeque::new(),
             unused_answers: Vec::new(),
             permit: None,
+            tree: None,
+            wanted_tree: None,
+            acquiring: None,
+            told_behind: match &room {
+                Some(Room::Later(place)) => Some(place.behind()),
+                _ => None,
+            },
             turn: None,
             cancels: Vec::new(),
             usage: None,
@@ -155,7 +164,7 @@ impl Driver {
             Start::Create { created, .. } => {
                 let message = created.message.clone();
                 self.record(Event::Created(created));
-                FirstMessage::InHistory(FirstInHistory::beginning(message))
+                FirstMessage::InHistory(TurnMessage::beginning(message))
             }
             Start::Deliver { mut message, key } => {
                 self.pending.side_rows.extend(key.map(Beside::Key));

@@ -132,6 +132,14 @@ fn progress_in_the_middle_of_a_question_shows_the_question_again() {
 }
 
 #[test]
+fn only_a_queued_task_says_what_it_waits_for() {
+    check(
+        || Command::Queue { note: message("waiting") },
+        |_, run| if run == Run::Queued { "Submitted \"waiting\"" } else { "nothing" },
+    );
+}
+
+#[test]
 fn a_question_that_is_withdrawn_is_not_shown_any_more() {
     check(|| Command::WithdrawQuestion, |_, run| if run == Run::Parked { "Working" } else { "nothing" });
 }

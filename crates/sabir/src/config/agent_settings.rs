@@ -1,6 +1,6 @@
 //! The tables of everything that can be set of an agent.
 
-use sabir_agents::program::settings::{Isolation, PromptBy};
+use sabir_agents::program::settings::{Isolation, PromptBy, SharedWorkspace};
 use sabir_model::{Extension, Skill};
 use serde_json::Value;
 
@@ -73,6 +73,13 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
         "How many tasks may wait for their turn; further ones are refused. The default of programs is 1000.",
         |agent, raw| put(&mut agent.queue, count(raw, 0..=1_000_000)?),
     ),
+    agent(
+        "max_parked",
+        "100",
+        "How many runs that wait for their callers' answers give their places back to others. A further one asks its \
+         caller all the same and keeps its place.",
+        |agent, raw| put(&mut agent.max_parked, count(raw, 0..=1_000_000)?),
+    ),
     agent("timeout", "off", "A run that takes longer fails. The default of programs is `20m`.", |agent, raw| {
         put(&mut agent.timeout, limit(raw)?)
     }),
@@ -134,13 +141,24 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
         },
     ),
     agent(
+        "shared_workspace",
+        "queue",
+        "Whether runs that work in the same folder, or in folders of which one contains the other, wait for each other \
+         (`queue`), over all agents that say so, or work at the same time (`parallel`). The default of `command` and \
+         `generic` is `parallel`.",
+        |agent, raw| {
+            let words = [("queue", SharedWorkspace::Queue), ("parallel", SharedWorkspace::Parallel)];
+            put(&mut agent.program.shared_workspace, choice(raw, &words)?)
+        },
+    ),
+    agent(
         "approve",
         "",
         "What happens when the program wants leave to use a tool: `ask` the caller, allow `all`, or allow `none`. Without \
          it `ask` where the mode can ask (`generic`: where `approval_pattern` is set), else `none`.",
         |agent, raw| put(&mut agent.program.approve, approve(raw)?),
     ),
-    agent("approval_timeout", "off", "A question that nobody answers in this time is answered with no.", |agent, raw| {
+    agent("approval_timeout", "24h", "A question that nobody answers in this time is answered with no.", |agent, raw| {
         put(&mut agent.program.approval_timeout, limit(raw)?)
     }),
     agent(
@@ -224,7 +242,7 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
 pub static DEMO_KEYS: [&str; 1] = ["stored_first"];
 
 /// The settings that only programs have.
-pub static PROGRAM_KEYS: [&str; 21] = [
+pub static PROGRAM_KEYS: [&str; 22] = [
     "mode",
     "command",
     "args",
@@ -233,6 +251,7 @@ pub static PROGRAM_KEYS: [&str; 21] = [
     "workspace",
     "workspace_roots",
     "isolation",
+    "shared_workspace",
     "approve",
     "approval_timeout",
     "prompt",

@@ -151,6 +151,7 @@ impl Crew<'_> {
             agent.subject.card = AgentCard::OfCodingProgram;
         }
         ignored.extend(self.allow(agent));
+        let_work_at_once(agent);
         self.problems.extend(programs::settle(agent));
         if let Place::OnStage(warnings) = place {
             warnings.extend(ignored);
@@ -183,6 +184,15 @@ impl Crew<'_> {
                 agent.subject.kind.name()
             )
         })
+    }
+}
+
+/// Programs that borrowed names choose work at the same time, as they did where the names come from.
+fn let_work_at_once(agent: &mut Described<Agent>) {
+    let origin = agent.shown("kind").origin.clone();
+    if let (Origin::Borrowed(_), AgentKind::Program(_)) = (&origin, agent.subject.kind) {
+        let raw = Raw::Word("parallel".to_owned());
+        agent.set(agent_setting("shared_workspace"), &raw, origin).expect("parallel is a word for it");
     }
 }
 

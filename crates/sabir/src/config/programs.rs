@@ -35,6 +35,9 @@ fn settle_program(agent: &mut Described<Agent>, known: &Known) -> Vec<Problem> {
     fill(agent, "queue", "1000");
     fill(agent, "timeout", "20m");
     fill(agent, "mode", known.default_mode().name());
+    // Of any program it is not known whether it writes, and many of them only answer.
+    let is_any_program = matches!(known.kind, Kind::Generic | Kind::Command);
+    fill(agent, "shared_workspace", if is_any_program { "parallel" } else { "queue" });
 
     if known.needs_command() && agent.subject.program.command.is_empty() {
         problems.push(lacks_command(agent, known));

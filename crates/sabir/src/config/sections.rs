@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sabir_agents::program::settings::{Isolation, Kind, Mode, PromptBy};
+use sabir_agents::program::settings::{Isolation, Kind, Mode, PromptBy, SharedWorkspace};
 use sabir_agents::protocol::Approve;
 use sabir_agents::routing::Profile;
 use sabir_model::{Extension, Skill};
@@ -31,11 +31,11 @@ pub struct Config {
 }
 
 impl Config {
-    /// How many programs can run at the same time.
+    /// How many programs can be there at the same time, those that wait for an answer included.
     pub fn program_runs(&self) -> usize {
         let programs =
             self.agents.iter().chain(&self.backstage).filter(|agent| matches!(agent.kind, AgentKind::Program(_)));
-        programs.fold(0, |runs: usize, agent| runs.saturating_add(agent.max_concurrent))
+        programs.fold(0, |runs: usize, agent| runs.saturating_add(agent.max_concurrent + agent.max_parked))
     }
 }
 
@@ -119,6 +119,7 @@ pub struct Agent {
     pub default: bool,
     pub max_concurrent: usize,
     pub queue: usize,
+    pub max_parked: usize,
     pub timeout: Option<Duration>,
     pub idle_timeout: Option<Duration>,
     /// For the demo agent; all others start so anyway.
@@ -144,6 +145,7 @@ impl Agent {
             default: false,
             max_concurrent: 10_000,
             queue: 10_000,
+            max_parked: 100,
             timeout: None,
             idle_timeout: None,
             stored_first: false,
@@ -192,6 +194,7 @@ pub struct Program {
     pub workspace: PathBuf,
     pub workspace_roots: Vec<PathBuf>,
     pub isolation: Isolation,
+    pub shared_workspace: SharedWorkspace,
     pub approve: Approve,
     pub approval_timeout: Option<Duration>,
     pub prompt_by: PromptBy,
@@ -219,8 +222,9 @@ impl Default for Program {
             workspace: PathBuf::from("."),
             workspace_roots: Vec::new(),
             isolation: Isolation::Shared,
+            shared_workspace: SharedWorkspace::Queue,
             approve: Approve::None,
-            approval_timeout: None,
+            approval_timeout: Some(Duration::from_secs(24 * 60 * 60)),
             prompt_by: PromptBy::Argument,
             keep_warm: Duration::from_secs(5 * 60),
             approval_pattern: None,

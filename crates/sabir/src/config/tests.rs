@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sabir_agents::program::settings::SharedWorkspace;
 use sabir_agents::protocol::Approve;
 
 use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS};
@@ -413,6 +414,30 @@ fn a_program_has_the_defaults_of_its_kind() {
     let file = "[[agent]]\nid = 'x'\nkind = 'codex'\nmax_concurrent = 9\ntimeout = 'off'\nmode = 'oneshot'";
     let agent = &load_text(&Options::default(), &[], file).unwrap().config.agents[0];
     assert_eq!((agent.max_concurrent, agent.timeout, agent.program.approve), (9, None, Approve::None));
+}
+
+#[test]
+fn programs_that_write_take_turns_in_a_folder_unless_borrowed_names_describe_them() {
+    let kind = |kind: &str| format!("[[agent]]\nid = 'x'\nkind = '{kind}'\ncommand = ['program']\n");
+    for (variables, file, expected) in [
+        (&[][..], kind("claude-code"), "\"queue\" # default"),
+        (&[], kind("acp"), "\"queue\" # default"),
+        (&[], kind("generic"), "\"parallel\" # default"),
+        (&[], kind("command"), "\"parallel\" # default"),
+        (&[], kind("command") + "shared_workspace = 'queue'", "\"queue\" # sabir.toml:5"),
+        (
+            &[],
+            kind("codex") + "shared_workspace = 'both'",
+            "sabir.toml:5: shared_workspace is \"both\"; expected queue or parallel",
+        ),
+        (&[("AGENT_ADAPTER", "codex")], String::new(), "\"parallel\" # AGENT_ADAPTER"),
+    ] {
+        let id = if variables.is_empty() { "x" } else { "codex" };
+        let words = say(&Options::default(), variables, &file, &format!("agent.{id}.shared_workspace"));
+        assert_eq!(words, expected, "{variables:?} {file}");
+    }
+    let config = load_text(&Options::default(), &[("ROUTING__MID__ADAPTER", "codex")], "").unwrap().config;
+    assert_eq!(config.backstage[0].program.shared_workspace, SharedWorkspace::Parallel);
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod sessions;
 mod starting;
 mod stopping;
 mod supervising;
+mod taking_turns;
 mod telling_failures;
 mod uploads;
 mod v0_1;

@@ -1,0 +1,95 @@
+//! Which agent executes a task: the one that it is addressed to, or the one that its router chooses.
+//!
+//! That is decided before the schedule is asked, so the limits of the agent that does the work hold. Nothing of it is
+//! stored: a router decides by what began the task, so that follow-ups and a restart find the same agent.
+
+use std::sync::Arc;
+
+use sabir_model::{Json, Message, Task, TaskId};
+use sabir_store::{StoreError, TaskRow};
+
+use crate::Route;
+use crate::engine::{Agency, Engine};
+use crate::feed::Lease;
+use crate::schedule::{ContextKey, Request, Room};
+
+#[derive(Clone)]
+pub(crate) struct Executor {
+    pub(crate) agency: Arc<Agency>,
+    /// Instead of the agent's own.
+    pub(crate) model: Option<String>,
+}
+
+impl Executor {
+    /// The agent itself, whatever its router says: for tasks that only end.
+    pub(crate) fn unrouted(agency: &Arc<Agency>) -> Self {
+        Self { agency: agency.clone(), model: None }
+    }
+}
+
+/// A task that wants to run, as the schedule must know it.
+pub(crate) struct RunRequest<'a> {
+    pub(crate) addressed: &'a Agency,
+    pub(crate) executor: &'a Executor,
+    pub(crate) owner: &'a sabir_model::Owner,
+    pub(crate) context: sabir_model::ContextId,
+    pub(crate) task: &'a TaskId,
+}
+
+impl RunRequest<'_> {
+    fn into_request(self) -> Request {
+        let context = ContextKey { agent: self.addressed.number, owner: self.owner.clone(), context: self.context };
+        Request { context, task: self.task.clone(), executor: self.executor.agency.number }
+    }
+}
+
+impl Engine {
+    /// Who executes a task that began with this message.
+    pub(crate) fn executor(&self, addressed: &Arc<Agency>, opening: &Message, metadata: Option<&Json>) -> Executor {
+        let route = addressed.hosted.router.as_ref().and_then(|router| router.route(opening, metadata));
+        let Some(Route { agent, model }) = route else { return Executor::unrouted(addressed) };
+        let core = &self.core;
+        let known = core.agencies.iter().chain(&core.backstage).find(|agency| agency.hosted.id == agent);
+        match known {
+            Some(agency) => Executor { agency: agency.clone(), model },
+            None => {
+                tracing::error!(%agent, "a route leads to an agent that does not exist");
+                Executor::unrouted(addressed)
+            }
+        }
+    }
+
+    /// Who executes a task that exists and is loaded.
+    pub(crate) fn executor_of(&self, addressed: &Arc<Agency>, lease: &Lease) -> Executor {
+        if addressed.hosted.router.is_none() {
+            return Executor::unrouted(addressed);
+        }
+        let began = lease.look(|task| (task.history.first().cloned(), task.metadata.clone()));
+        match began {
+            Some((Some(opening), metadata)) => self.executor(addressed, &opening, metadata.as_ref()),
+            _ => Executor::unrouted(addressed),
+        }
+    }
+
+    /// The same for one of which only the row is known.
+    pub(crate) async fn executor_of_row(&self, addressed: &Arc<Agency>, row: &TaskRow) -> Result<Executor, StoreError> {
+        if addressed.hosted.router.is_none() {
+            return Ok(Executor::unrouted(addressed));
+        }
+        let began = self.core.store.load(row.no).await?;
+        let executor = began.and_then(|Task { history, metadata, .. }| {
+            Some(self.executor(addressed, history.first()?, metadata.as_ref()))
+        });
+        Ok(executor.unwrap_or_else(|| Executor::unrouted(addressed)))
+    }
+
+    /// Asks for what a run needs to begin.
+    pub(crate) fn enter(&self, run: RunRequest<'_>) -> Room {
+        self.core.schedule.enter(run.into_request())
+    }
+
+    /// The same for a task that was let in before, in an earlier process.
+    pub(crate) fn enter_again(&self, run: RunRequest<'_>) -> Room {
+        self.core.schedule.enter_again(run.into_request())
+    }
+}

@@ -1,0 +1,252 @@
+//! Working trees: runs that write in the same folder take turns, over all agents of the server.
+//!
+//! A tree is a folder with all that is below it, so two trees are the same when one contains the other: whoever works in
+//! the outer folder can change what the inner one works on. In order of arrival: a run gets its tree when it overlaps with
+//! none that is held, and with none that an earlier run waits for. The second thing that a run takes; `schedule.rs` has
+//! the order.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use sabir_model::{Owner, TaskId};
+use tokio::sync::oneshot;
+
+use crate::schedule::{Behind, WaiterState};
+use crate::sharded::lock;
+
+/// A run that works in a tree, or wants to. The path has no links in it.
+#[derive(Debug, Clone)]
+pub(crate) struct Occupant {
+    pub(crate) path: PathBuf,
+    pub(crate) owner: Owner,
+    pub(crate) task: TaskId,
+}
+
+#[derive(Default)]
+pub(crate) struct Trees {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    last: u64,
+    /// Most often one for each tree; more where a run could not be held back.
+    held: Vec<(u64, Occupant)>,
+    waiting: VecDeque<Waiter>,
+}
+
+struct Waiter {
+    number: u64,
+    occupant: Occupant,
+    start: oneshot::Sender<Tree>,
+    state: Arc<WaiterState>,
+}
+
+/// The right to work in a tree. Dropping it lets the next one in.
+pub(crate) struct Tree {
+    trees: Arc<Trees>,
+    number: u64,
+}
+
+pub(crate) enum TreeRoom {
+    Now(Tree),
+    Later(TreeInLine),
+}
+
+/// A place in the line for a tree. Dropping it leaves the line.
+pub(crate) struct TreeInLine {
+    trees: Arc<Trees>,
+    number: u64,
+    granted: oneshot::Receiver<Tree>,
+    state: Arc<WaiterState>,
+}
+
+impl Trees {
+    pub(crate) fn enter(self: &Arc<Self>, occupant: Occupant) -> TreeRoom {
+        let mut state = lock(&self.state);
+        let number = state.next();
+        let Some(behind) = state.obstacle(&occupant) else {
+            state.held.push((number, occupant));
+            return TreeRoom::Now(Tree { trees: self.clone(), number });
+        };
+        let (start, granted) = oneshot::channel();
+        let waiter_state = Arc::new(WaiterState::in_line(behind));
+        state.waiting.push_back(Waiter { number, occupant, start, state: waiter_state.clone() });
+        TreeRoom::Later(TreeInLine { trees: self.clone(), number, granted, state: waiter_state })
+    }
+
+    /// For a run that nobody can hold back: its program works in the tree already. Others wait until it is done.
+    pub(crate) fn enter_at_once(self: &Arc<Self>, occupant: Occupant) -> Tree {
+        let mut state = lock(&self.state);
+        let number = state.next();
+        state.held.push((number, occupant));
+        Tree { trees: self.clone(), number }
+    }
+
+    /// Changes who holds or wants what, and lets those in who wait for nobody any more.
+    fn change(self: &Arc<Self>, change: impl FnOnce(&mut State)) {
+        let started = {
+            let mut state = lock(&self.state);
+            change(&mut state);
+            state.let_in()
+        };
+        for (number, start) in started {
+            // Whoever does not listen any more gives it back by dropping it.
+            let _ = start.send(Tree { trees: self.clone(), number });
+        }
+    }
+}
+
+impl State {
+    #[must_use]
+    fn let_in(&mut self) -> Vec<(u64, oneshot::Sender<Tree>)> {
+        let mut started = Vec::new();
+        let mut still_waiting: VecDeque<Waiter> = VecDeque::new();
+        // Most wait for the same few trees, so each of them is compared with few.
+        let mut wanted: Vec<PathBuf> = Vec::new();
+        for waiter in std::mem::take(&mut self.waiting) {
+            let holder = self.held.iter().find(|(_, held)| overlap(&held.path, &waiter.occupant.path));
+            let is_first = !wanted.iter().any(|path| overlap(path, &waiter.occupant.path));
+            match holder {
+                None if is_first => {
+                    self.held.push((waiter.number, waiter.occupant));
+                    started.push((waiter.number, waiter.start));
+                    continue;
+                }
+                // Those further behind keep what they were told.
+                Some((_, holder)) if is_first => waiter.state.set_behind(behind(holder, &waiter.occupant)),
+                _ => {}
+            }
+            if !wanted.contains(&waiter.occupant.path) {
+                wanted.push(waiter.occupant.path.clone());
+            }
+            still_waiting.push_back(waiter);
+        }
+        self.waiting = still_waiting;
+        started
+    }
+
+    fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// What a newcomer has to wait for.
+    fn obstacle(&self, newcomer: &Occupant) -> Option<Behind> {
+        let held = self.held.iter().map(|(_, occupant)| occupant);
+        let mut all = held.chain(self.waiting.iter().map(|waiter| &waiter.occupant));
+        all.find(|other| overlap(&other.path, &newcomer.path)).map(|other| behind(other, newcomer))
+    }
+}
+
+/// A task of another caller is not named.
+fn behind(holder: &Occupant, waiter: &Occupant) -> Behind {
+    Behind::Folder { task: (holder.owner == waiter.owner).then(|| holder.task.clone()) }
+}
+
+fn overlap(one: &Path, other: &Path) -> bool {
+    one.starts_with(other) || other.starts_with(one)
+}
+
+impl TreeInLine {
+    /// Resolves when its turn has come. Wakes as well when what it waits for has changed.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Tree>> {
+        self.state.register(cx);
+        Pin::new(&mut self.granted).poll(cx).map(Result::ok)
+    }
+
+    pub(crate) fn behind(&self) -> Behind {
+        self.state.behind()
+    }
+}
+
+impl Drop for TreeInLine {
+    /// A tree that was sent meanwhile is dropped with the channel, which lets the next one in.
+    fn drop(&mut self) {
+        self.trees.change(|state| state.waiting.retain(|waiter| waiter.number != self.number));
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        self.trees.change(|state| state.held.retain(|(number, _)| *number != self.number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn occupant(task: &str, path: &str) -> Occupant {
+        Occupant { path: path.into(), owner: Owner::anonymous(), task: TaskId::parse(task).unwrap() }
+    }
+
+    fn started(room: &mut TreeRoom) -> bool {
+        match room {
+            TreeRoom::Now(_) => true,
+            TreeRoom::Later(line) => match line.granted.try_recv() {
+                Ok(tree) => {
+                    *room = TreeRoom::Now(tree);
+                    true
+                }
+                Err(_) => false,
+            },
+        }
+    }
+
+    #[test]
+    fn folders_that_contain_each_other_are_one_tree() {
+        for (first, second, waits) in [
+            ("/a", "/a", true),
+            ("/a", "/a/b", true),
+            ("/a/b", "/a", true),
+            ("/a/b", "/a/c", false),
+            ("/a/b", "/a/bc", false),
+        ] {
+            let trees = Arc::new(Trees::default());
+            let _first = trees.enter(occupant("1", first));
+            assert_eq!(!started(&mut trees.enter(occupant("2", second))), waits, "{first} {second}");
+        }
+    }
+
+    #[test]
+    fn runs_get_their_tree_in_order_of_arrival_and_nobody_is_overtaken_for_ever() {
+        let trees = Arc::new(Trees::default());
+        let inner = trees.enter(occupant("1", "/a/b"));
+        let mut outer = trees.enter(occupant("2", "/a"));
+        let mut other = trees.enter(occupant("3", "/a/c"));
+        assert!(!started(&mut outer) && !started(&mut other), "the third waits behind the second, which came before");
+        drop(inner);
+        assert!(started(&mut outer) && !started(&mut other));
+        drop(outer);
+        assert!(started(&mut other));
+    }
+
+    #[test]
+    fn who_leaves_the_line_lets_those_behind_it_in() {
+        let trees = Arc::new(Trees::default());
+        let _inner = trees.enter(occupant("1", "/a/b"));
+        let outer = trees.enter(occupant("2", "/a"));
+        let mut other = trees.enter(occupant("3", "/a/c"));
+        drop(outer);
+        assert!(started(&mut other));
+    }
+
+    #[test]
+    fn who_waits_is_told_for_whom_if_it_may_know() {
+        let trees = Arc::new(Trees::default());
+        let first = trees.enter(occupant("1", "/a"));
+        let stranger = Occupant { owner: Owner::new("org", "someone"), ..occupant("x", "/a") };
+        let TreeRoom::Later(second) = trees.enter(occupant("2", "/a")) else { panic!("it is taken") };
+        let TreeRoom::Later(third) = trees.enter(stranger) else { panic!("it is taken") };
+        assert_eq!(second.behind(), Behind::Folder { task: Some(TaskId::parse("1").unwrap()) });
+        assert_eq!(third.behind(), Behind::Folder { task: None });
+        drop(first);
+        drop(second);
+        drop(third);
+        assert!(lock(&trees.state).held.is_empty() && lock(&trees.state).waiting.is_empty());
+    }
+}

@@ -1,0 +1,186 @@
+//! Runs that work in the same folder take turns, over all agents.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sabir_engine::{AgentError, Builder, Limits, Outcome, Recovery, Settings, Turn};
+use sabir_model::{AgentId, Part, Required, Send, State, Task};
+use sabir_store::MemoryStore;
+use sabir_testkit::scripted::ScriptedAgent;
+use tokio::time::sleep;
+
+use crate::desk::{Desk, at_once, hosted, text, to};
+
+#[derive(Clone, Default)]
+struct Folders(Arc<Mutex<HashMap<PathBuf, usize>>>);
+
+impl Folders {
+    fn enter(&self, folder: &str) {
+        let mut folders = self.0.lock().unwrap();
+        let inside = folders.entry(folder.into()).or_default();
+        *inside += 1;
+        assert_eq!(*inside, 1, "somebody else works in {folder}");
+    }
+
+    fn leave(&self, folder: &str) {
+        *self.0.lock().unwrap().get_mut(&PathBuf::from(folder)).unwrap() -= 1;
+    }
+}
+
+/// The first word of a message is the folder; `ask` asks in the middle of the work.
+fn working(folders: &Folders) -> ScriptedAgent {
+    let folders = folders.clone();
+    let agent = ScriptedAgent::new(move |turn: Turn| {
+        let folders = folders.clone();
+        async move {
+            let words = turn.message().text();
+            let folder = words.split(' ').next().unwrap_or_default();
+            folders.enter(folder);
+            sleep(Duration::from_secs(1)).await;
+            if words.contains("ask") {
+                folders.leave(folder);
+                turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
+                folders.enter(folder);
+                sleep(Duration::from_secs(1)).await;
+            }
+            folders.leave(folder);
+            Ok::<_, AgentError>(Outcome::Completed(vec![Part::text("done")]))
+        }
+    });
+    agent.working_in(|turn| turn.message().text().split(' ').next().map(PathBuf::from))
+}
+
+async fn desk(folders: &Folders, limits: Limits) -> Desk {
+    desk_on(Arc::new(MemoryStore::new()), folders, limits, Settings::default()).await
+}
+
+async fn desk_on(store: Arc<MemoryStore>, folders: &Folders, limits: Limits, settings: Settings) -> Desk {
+    let mut builder = Builder::new(store.clone()).settings(settings);
+    for id in ["one", "two"] {
+        builder = builder.agent(hosted(id, working(folders), limits));
+    }
+    Desk { engine: builder.start().await.unwrap(), store }
+}
+
+fn of(agent: &str, send: Send) -> Send {
+    Send { agent: Some(AgentId::parse(agent).unwrap()), ..send }
+}
+
+fn note(task: &Task) -> String {
+    task.status.message.as_ref().map(|message| message.text()).unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_in_one_folder_take_turns_and_say_so() {
+    let folders = Folders::default();
+    let desk = desk(&folders, Limits::default()).await;
+    let first = desk.task(of("one", at_once("/a 1"))).await;
+    sleep(Duration::from_millis(10)).await;
+    let second = desk.task(of("two", at_once("/a 2"))).await;
+    let elsewhere = desk.task(of("two", at_once("/b 3"))).await;
+    sleep(Duration::from_millis(500)).await;
+    let second = desk.get(&second.id).await;
+    let words = format!("waiting for task {}, which works in the same folder", first.id);
+    assert_eq!((second.status.state, note(&second)), (State::Submitted, words));
+    assert_eq!(desk.get(&elsewhere.id).await.status.state, State::Working);
+    sleep(Duration::from_secs(3)).await;
+    for task in [&first, &second, &elsewhere] {
+        assert_eq!(desk.get(&task.id).await.status.state, State::Completed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_folder_holds_no_place() {
+    let folders = Folders::default();
+    let desk = desk(&folders, Limits { concurrent: 2, ..Limits::default() }).await;
+    for i in 0..5 {
+        desk.task(of("one", at_once(&format!("/a {i}")))).await;
+    }
+    let done = tokio::time::timeout(Duration::from_millis(1500), desk.task(of("one", text("/b 1")))).await;
+    assert_eq!(done.expect("the places are free").status.state, State::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_run_gives_its_folder_back_and_takes_it_again() {
+    let folders = Folders::default();
+    let desk = desk(&folders, Limits { concurrent: 1, ..Limits::default() }).await;
+    let parked = desk.task(of("one", text("/a ask"))).await;
+    assert_eq!(parked.status.state, State::InputRequired);
+    assert_eq!(desk.task(of("two", text("/a 2"))).await.status.state, State::Completed);
+    // The folder is taken when the answer comes, and the other agent's run finishes first.
+    let other = desk.task(of("two", at_once("/a 3"))).await;
+    let answered = desk.task(to(&parked.id, text("yes"))).await;
+    assert_eq!(answered.status.state, State::Completed);
+    assert_eq!(desk.get(&other.id).await.status.state, State::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn contexts_places_folders_and_questions_never_lock_each_other_out() {
+    let folders = Folders::default();
+    let desk = desk(&folders, Limits { concurrent: 2, max_parked: 3, ..Limits::default() }).await;
+    let mut tasks = Vec::new();
+    for i in 0..60 {
+        let (agent, folder) = (["one", "two"][i % 2], ["/a", "/b", "/a/c"][i % 3]);
+        let words = format!("{folder} {i}{}", if i % 4 == 0 { " ask" } else { "" });
+        let send = crate::desk::within(&format!("c{}", i % 7), at_once(&words));
+        tasks.push(desk.task(of(agent, send)).await.id);
+    }
+    let all = async {
+        loop {
+            let mut left = 0;
+            for task in &tasks {
+                let found = desk.get(task).await;
+                if found.status.state == State::InputRequired {
+                    // It may have been answered already, and wait for its folder.
+                    let _ = desk.send(to(task, at_once("yes"))).await;
+                }
+                left += usize::from(!found.status.state.is_terminal());
+            }
+            if left == 0 {
+                return;
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(600), all).await.expect("everybody gets through");
+    for task in &tasks {
+        assert_eq!(desk.get(task).await.status.state, State::Completed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_folder_is_queued_after_a_restart_too() {
+    let folders = Folders::default();
+    let store = Arc::new(MemoryStore::new());
+    let settings = || Settings { recovery: Recovery::Fail, ..Settings::default() };
+    let first_desk = desk_on(store.clone(), &folders, Limits::default(), settings()).await;
+    let running = first_desk.task(of("one", at_once("/a 1"))).await;
+    sleep(Duration::from_millis(10)).await;
+    let queued = first_desk.task(of("one", at_once("/a 2"))).await;
+    // A turn that finds its folder taken is stored, although its message had found a place.
+    let asking = first_desk.task(of("one", at_once("/b x"))).await;
+    first_desk.engine.stop_now().await;
+    let desk = desk_on(store, &Folders::default(), Limits::default(), settings()).await;
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(desk.get(&running.id).await.status.state, State::Failed);
+    assert_eq!(desk.get(&queued.id).await.status.state, State::Completed);
+    assert_eq!(desk.get(&asking.id).await.status.state, State::Failed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queued_run_leaves_the_line_of_its_folder_when_it_is_cancelled() {
+    let folders = Folders::default();
+    let desk = desk(&folders, Limits::default()).await;
+    let first = desk.task(of("one", at_once("/a 1"))).await;
+    sleep(Duration::from_millis(10)).await;
+    let second = desk.task(of("two", at_once("/a 2"))).await;
+    let third = desk.task(of("two", at_once("/a 3"))).await;
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(desk.cancel(&second.id).await.unwrap().status.state, State::Canceled);
+    sleep(Duration::from_secs(5)).await;
+    for task in [&first, &third] {
+        assert_eq!(desk.get(&task.id).await.status.state, State::Completed);
+    }
+}

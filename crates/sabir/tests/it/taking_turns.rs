@@ -1,0 +1,123 @@
+//! Who may run when, through the real program: limits of routed agents, questions that nobody answers, shared folders.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::desk::Desk;
+
+const RPC: &str = "/a2a/v1";
+/// Says whether it was the only one in its folder all the time.
+const ALONE: &str = "mkdir busy || { echo together; exit 0; }\nsleep 0.2\nrmdir busy\necho alone\n";
+/// Ends only when two work in the folder at the same time.
+const TOGETHER: &str = "touch here.$$\nwhile [ $(ls here.* | wc -l) -lt 2 ]; do sleep 0.02; done\necho together\n";
+/// Asks when it is told to; the message is its last argument.
+const ASKS: &str = "case \"$*\" in\n*ask*) echo 'Go on? [Y/n]'; read answer ;;\nesac\n\
+                    echo \"{\\\"type\\\":\\\"result\\\",\\\"summary\\\":\\\"done $answer\\\"}\"\n";
+
+/// Agents that run this script, each described by an id, a kind and more settings.
+fn serve(script: &str, agents: &[(&str, &str, &str)], more: &str) -> (Desk, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program");
+    fs::write(&program, format!("#!/bin/sh\n{script}")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let workspace = folder.path().join("work");
+    fs::create_dir(&workspace).unwrap();
+    let agents = agents.iter().map(|(id, kind, settings)| {
+        format!("[[agent]]\nid = \"{id}\"\nkind = \"{kind}\"\ncommand = [{program:?}]\nworkspace = {workspace:?}\n{settings}\n")
+    });
+    (Desk::configured(&format!("{}{more}", agents.collect::<String>())), folder)
+}
+
+fn send(desk: &Desk, path: &str, text: &str, waits: bool) -> Value {
+    let params = json!({
+        "message": {"messageId": format!("{path} {text}"), "role": "ROLE_USER", "parts": [{"text": text}]},
+        "configuration": {"returnImmediately": !waits},
+    });
+    let answer = desk.rpc(path, "SendMessage", params);
+    answer["result"]["task"].as_object().map(|task| Value::Object(task.clone())).unwrap_or_else(|| panic!("{answer}"))
+}
+
+fn get(desk: &Desk, task: &Value) -> Value {
+    desk.rpc(RPC, "GetTask", json!({"id": task["id"]}))["result"].take()
+}
+
+fn state(task: &Value) -> &str {
+    task["status"]["state"].as_str().unwrap_or_default()
+}
+
+fn note(task: &Value) -> &str {
+    task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
+}
+
+/// The task when it is over.
+fn end(desk: &Desk, task: &Value) -> Value {
+    let start = Instant::now();
+    loop {
+        let task = get(desk, task);
+        if ["TASK_STATE_COMPLETED", "TASK_STATE_FAILED"].contains(&state(&task)) {
+            return task;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{task}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn answer(task: &Value) -> &str {
+    task["artifacts"][0]["parts"][0]["text"].as_str().unwrap_or_default().trim_end()
+}
+
+#[test]
+fn a_routed_agent_keeps_its_own_limits() {
+    let more = "[[agent]]\nid = 'usual'\nkind = 'demo'\ndefault = true\n[routing]\ncomplex = { agent = 'shell' }\n";
+    let (desk, _folder) = serve(ALONE, &[("shell", "command", "max_concurrent = 1")], more);
+    let tasks: Vec<Value> = (0..4).map(|i| send(&desk, RPC, &format!("refactor {i}"), false)).collect();
+    assert!(note(&get(&desk, &tasks[3])).starts_with("waiting for the agent, which runs one task at a time"));
+    for task in &tasks {
+        assert_eq!(answer(&end(&desk, task)), "alone");
+    }
+
+    let (desk, _folder) = serve("sleep 60\n", &[("shell", "command", "timeout = '1s'")], more);
+    let late = send(&desk, RPC, "refactor", true);
+    assert_eq!((state(&late), note(&late)), ("TASK_STATE_FAILED", "timed out: the turn took longer than 1s"));
+}
+
+#[test]
+fn forgotten_questions_do_not_close_an_agent() {
+    let settings = "max_concurrent = 1\nshared_workspace = 'queue'\napprove = 'ask'";
+    let (desk, _folder) = serve(ASKS, &[("asks", "generic", settings)], "");
+    let parked: Vec<Value> = (0..4).map(|i| send(&desk, RPC, &format!("ask {i}"), true)).collect();
+    for task in &parked {
+        assert_eq!(state(task), "TASK_STATE_INPUT_REQUIRED", "{task}");
+    }
+    let other = send(&desk, RPC, "work", true);
+    assert_eq!(state(&other), "TASK_STATE_COMPLETED", "{other}");
+    for task in &parked {
+        let message =
+            json!({"messageId": task["id"], "taskId": task["id"], "role": "ROLE_USER", "parts": [{"text": "y"}]});
+        let answered = desk.rpc(RPC, "SendMessage", json!({"message": message}));
+        assert_eq!(state(&answered["result"]["task"]), "TASK_STATE_COMPLETED", "{answered}");
+    }
+}
+
+#[test]
+fn programs_in_one_folder_take_turns_where_they_are_told_to() {
+    let two = |settings: &'static str| [("one", "command", settings), ("two", "command", settings)];
+    let paths = ["/agents/one/a2a/v1", "/agents/two/a2a/v1"];
+    let (desk, _folder) = serve(ALONE, &two("shared_workspace = 'queue'"), "");
+    let tasks: Vec<Value> = (0..6).map(|i| send(&desk, paths[i % 2], &format!("work {i}"), false)).collect();
+    let waiting = get(&desk, &tasks[5]);
+    let words = note(&waiting);
+    assert!(words.starts_with("waiting for task ") && words.ends_with(", which works in the same folder"), "{waiting}");
+    for task in &tasks {
+        assert_eq!(answer(&end(&desk, task)), "alone");
+    }
+
+    let (desk, _folder) = serve(TOGETHER, &two(""), "");
+    let tasks: Vec<Value> = (0..2).map(|i| send(&desk, paths[i], "work", false)).collect();
+    for task in &tasks {
+        assert_eq!(answer(&end(&desk, task)), "together", "any program may work beside others by default");
+    }
+}
