@@ -65,6 +65,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let descriptors = descriptors::raise();
             let surroundings = surroundings(descriptors, &loaded.config)?;
             loaded.refuse_what_is_missing(&surroundings.machine)?;
+            process::adopt_orphans();
             let style = LogStyle::choose(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref());
             serve::run(loaded.config, surroundings, style)?;
         }

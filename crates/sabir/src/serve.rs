@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use sabir_agents::process;
 use sabir_engine::{Builder, Engine, Recovery, RetentionPolicy, Settings};
 use sabir_server::{
     App, CardProfile, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings, Timeouts,
@@ -79,6 +80,7 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()>
     let max_connections = surroundings.descriptors.connections(config.program_runs());
     let app = App::new(engine.clone(), server_settings(&config, max_connections, &addresses));
 
+    tokio::spawn(process::end_leftovers_of_the_dead());
     let (close, closed) = watch::channel(false);
     let mut serving = tokio::spawn(listeners.serve(app, closed, LINGER));
     let mut signals = Signals::new()?;

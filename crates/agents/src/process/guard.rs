@@ -31,17 +31,22 @@ pub(super) const GRACE: Duration = Duration::from_secs(2);
 /// Some processes cannot be killed: they belong to somebody else now, or hang in the kernel. We do not wait for ever.
 pub(super) const GIVE_UP: Duration = Duration::from_secs(5);
 /// How often we look again while things end.
-const ROUND: Duration = Duration::from_millis(10);
+pub(super) const ROUND: Duration = Duration::from_millis(10);
 /// The threads do next to nothing.
 const STACK: usize = 128 * 1024;
 
-/// Runs a program, the first of the arguments, until it and all that it started is gone. Ends with the program's code, or
-/// with 128 and the signal that ended it, as shells say it.
+/// Runs a program until it and all that it started is gone. The arguments are the program's, behind options of the guard.
+/// Ends with the program's code, or with 128 and the signal that ended it, as shells say it.
 pub fn guard(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let mut first = arguments.next();
-    if first.as_ref().is_some_and(|first| first == super::OPEN_FILES) {
-        let limit = arguments.next().and_then(|limit| limit.to_str()?.parse().ok());
-        limit_open_files(limit);
+    let mut mark = None;
+    // A program is always a path, so none has the name of an option.
+    while let Some(option) = first.as_ref().and_then(|first| first.to_str()).filter(|first| first.starts_with("--")) {
+        match option {
+            super::OPEN_FILES => limit_open_files(arguments.next().and_then(|limit| limit.to_str()?.parse().ok())),
+            super::MARKED => mark = arguments.next(),
+            _ => break,
+        }
         first = arguments.next();
     }
     let Some(program) = first else {
@@ -49,7 +54,13 @@ pub fn guard(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
         return ExitCode::from(2);
     };
     let name = program.clone();
-    match run(Command::new(program).args(arguments)) {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    if let Some(mark) = mark {
+        // In the program's environment and not in the guard's: the guard ends by itself.
+        command.env(super::MARK, mark);
+    }
+    match run(&mut command) {
         Ok(Exit::Code(code)) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
         Ok(Exit::Signal(signal)) => ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX)),
         Err(error) => {
@@ -68,6 +79,9 @@ fn limit_open_files(limit: Option<u64>) {
 fn run(program: &mut Command) -> io::Result<Exit> {
     let socket = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let sabir = Sabir(Arc::new(Mutex::new(socket.try_clone()?)));
+    // A session of its own has no terminal. So a program cannot ask the operator for a password there and wait for ever, and
+    // Ctrl-C is for Sabir, which then decides what becomes of its programs.
+    let _ = rustix::process::setsid();
     kin::adopt_orphans();
     go_by_another_name();
     let started = start(program, socket, &sabir).inspect_err(|error| {

@@ -6,6 +6,18 @@
 
 use rustix::process::Pid;
 
+/// A process, as `/proc` shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) id: i32,
+    pub(super) parent: i32,
+    pub(super) group: i32,
+    /// When it was started. No other process has the same id and the same start.
+    pub(super) start: u64,
+    /// It has ended and waits to be reaped.
+    pub(super) is_dead: bool,
+}
+
 /// A process below this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kin {
@@ -20,51 +32,53 @@ pub(super) fn adopt_orphans() {
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-#[cfg(not(target_os = "linux"))]
+/// All children, their children, and so on, as they stand now.
 pub(super) fn descendants() -> Vec<Kin> {
+    let everybody = everybody();
+    let kin = |process: &Process| Some(Kin { process: Pid::from_raw(process.id)?, group: process.group });
+    below(rustix::process::getpid().as_raw_pid(), &everybody).into_iter().filter_map(kin).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn everybody() -> Vec<Process> {
     Vec::new()
 }
 
-/// All children, their children, and so on, as they stand now.
+/// All processes that can be seen.
 #[cfg(target_os = "linux")]
-pub(super) fn descendants() -> Vec<Kin> {
-    let everybody: Vec<Entry> = std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit))
-        .filter_map(|entry| Entry::parse(&std::fs::read(entry.path().join("stat")).ok()?))
-        .collect();
-    below(rustix::process::getpid().as_raw_pid(), &everybody)
+pub(super) fn everybody() -> Vec<Process> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| look(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-#[cfg(target_os = "linux")]
-struct Entry {
-    process: i32,
-    parent: i32,
-    group: i32,
+/// One process, if it is there.
+pub(super) fn look(id: i32) -> Option<Process> {
+    Process::parse(&std::fs::read(format!("/proc/{id}/stat")).ok()?)
 }
 
-#[cfg(target_os = "linux")]
-impl Entry {
+impl Process {
     /// `12 (name) S 1 12 12 ...`: the process, its name, its state, its parent, its group. A name may hold anything, brackets
     /// and bytes that are no text too.
     fn parse(stat: &[u8]) -> Option<Self> {
         let name_end = stat.iter().rposition(|byte| *byte == b')')?;
-        let process = std::str::from_utf8(stat.split(|byte| *byte == b' ').next()?).ok()?.parse().ok()?;
-        let mut rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace().skip(1);
-        Some(Self { process, parent: rest.next()?.parse().ok()?, group: rest.next()?.parse().ok()? })
+        let id = std::str::from_utf8(stat.split(|byte| *byte == b' ').next()?).ok()?.parse().ok()?;
+        let mut rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace();
+        let is_dead = matches!(rest.next()?, "Z" | "X");
+        let (parent, group) = (rest.next()?.parse().ok()?, rest.next()?.parse().ok()?);
+        // The 22nd field of all.
+        let start = rest.nth(16).and_then(|start| start.parse().ok()).unwrap_or_default();
+        Some(Self { id, parent, group, start, is_dead })
     }
 }
 
-#[cfg(target_os = "linux")]
-fn below(ancestor: i32, everybody: &[Entry]) -> Vec<Kin> {
+/// Those of them who descend from this process.
+pub(super) fn below(ancestor: i32, everybody: &[Process]) -> Vec<&Process> {
     let mut found = Vec::new();
     let mut parents = vec![ancestor];
     while let Some(parent) = parents.pop() {
-        for entry in everybody.iter().filter(|entry| entry.parent == parent) {
-            parents.push(entry.process);
-            found.extend(Pid::from_raw(entry.process).map(|process| Kin { process, group: entry.group }));
+        for process in everybody.iter().filter(|process| process.parent == parent) {
+            parents.push(process.id);
+            found.push(process);
         }
     }
     found
@@ -72,11 +86,11 @@ fn below(ancestor: i32, everybody: &[Entry]) -> Vec<Kin> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{Entry, below};
+    use super::{Process, below};
 
     #[test]
     fn the_whole_tree_below_is_found_and_nobody_else() {
-        let everybody: Vec<Entry> = [
+        let everybody: Vec<Process> = [
             &b"1 (init) S 0 1 1 0"[..],
             b"10 (guard) S 1 10 10 0",
             b"11 (program) S 10 11 10 0",
@@ -86,12 +100,14 @@ mod tests {
             b"20 (stranger) S 1 20 20 0",
         ]
         .iter()
-        .map(|stat| Entry::parse(stat).unwrap())
+        .map(|stat| Process::parse(stat).unwrap())
         .collect();
-        let mut found: Vec<_> = below(10, &everybody).iter().map(|kin| (kin.process.as_raw_pid(), kin.group)).collect();
+        let mut found: Vec<_> = below(10, &everybody).iter().map(|kin| (kin.id, kin.group)).collect();
         found.sort_unstable();
         assert_eq!(found, [(11, 11), (12, 11), (13, 13), (14, 14)]);
-        assert!(Entry::parse(b"").is_none());
-        assert!(Entry::parse(b"7 (half").is_none());
+        let whole = b"7 (x) Z 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 1234 20";
+        assert_eq!(Process::parse(whole).map(|found| (found.start, found.is_dead)), Some((1234, true)));
+        assert!(Process::parse(b"").is_none());
+        assert!(Process::parse(b"7 (half").is_none());
     }
 }

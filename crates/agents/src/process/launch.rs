@@ -19,9 +19,10 @@ use tokio::time::timeout;
 use super::child::Child;
 use super::complaint::Complaint;
 use super::frames::News;
+use super::leftovers::{self, KnownGuard, Mark};
 use super::lines::Lines;
 use super::steer::{Input, Steer};
-use super::{GUARD, OPEN_FILES, resolve};
+use super::{GUARD, MARKED, OPEN_FILES, resolve};
 
 /// A guard says at once whether its program runs. One that does not is no guard.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -56,8 +57,9 @@ impl Launch {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(no_guard)?;
         ours.set_nonblocking(true).map_err(no_guard)?;
         let mut socket = UnixStream::from_std(ours).map_err(no_guard)?;
+        let mark = Mark::new();
         let mut command = Command::new(&self.guard);
-        command.arg(GUARD);
+        command.arg(GUARD).arg(MARKED).arg(mark.as_str());
         if let Some(limit) = self.open_files {
             command.arg(OPEN_FILES).arg(limit.to_string());
         }
@@ -67,15 +69,13 @@ impl Launch {
             .current_dir(&folder)
             .env_clear()
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            // Ctrl-C in a terminal is for Sabir, which then decides what becomes of its programs.
-            .process_group(0)
             .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let spawned = command.spawn();
+        let spawned = KnownGuard::spawn(|| command.spawn());
         // It holds the guard's end of the socket, which must be open in the guard alone.
         drop(command);
-        let mut guard = spawned.map_err(|source| match source.kind() {
+        let (mut guard, known) = spawned.map_err(|source| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => no_guard(source),
             // Too many arguments, a zero byte in one, no more processes: the program would fare no better.
             _ => LaunchError::Refused { program: program.clone(), source },
@@ -88,6 +88,9 @@ impl Launch {
             }
             answer => {
                 let _ = guard.start_kill();
+                let _ = guard.wait().await;
+                // The program may have been quicker: it may run, and have ended its guard.
+                let _ = tokio::task::spawn_blocking(move || leftovers::end(&mark)).await;
                 let source = match answer {
                     Ok(Err(error)) => error,
                     Ok(Ok(_)) => io::Error::other("it does not speak as a guard does"),
@@ -105,7 +108,10 @@ impl Launch {
         let (wishes, heard) = mpsc::unbounded_channel();
         let (exit_sender, exit) = watch::channel(None);
         let steer = Steer::new(socket, guard, process, Arc::clone(&input));
-        tokio::spawn(steer.run(heard, complaining, exit_sender));
+        tokio::spawn(async move {
+            steer.run(heard, complaining, mark, exit_sender).await;
+            drop(known);
+        });
         Ok(Child {
             pid,
             stdout,

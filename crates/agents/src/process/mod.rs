@@ -2,7 +2,8 @@
 //!
 //! Between Sabir and a program stands a guard: this same binary, started again with one job. It holds one end of a
 //! socket whose other end only Sabir has. When that end closes, because a `Child` was dropped or because Sabir itself was
-//! killed, the guard ends the program and all that the program has started. So no child outlives Sabir.
+//! killed, the guard ends the program and all that the program has started. So no child outlives Sabir. What is left when a
+//! program kills its guard is found by Sabir (`leftovers`).
 
 mod environment;
 mod resolve;
@@ -10,6 +11,7 @@ mod resolve;
 mod frames;
 mod guard;
 mod kin;
+mod leftovers;
 
 mod child;
 mod complaint;
@@ -21,9 +23,13 @@ pub use child::{Child, Output};
 pub use environment::environment;
 pub use guard::guard;
 pub use launch::{Launch, LaunchError};
+pub use leftovers::{MARK, adopt_orphans, end_leftovers_of_the_dead};
 
 /// The first argument that makes `sabir` a guard.
 pub const GUARD: &str = "__guard";
 
-/// The guard lowers the limit of open files to the number that follows. A program is always a path, so none has this name.
+/// The guard lowers the limit of open files to the number that follows.
 const OPEN_FILES: &str = "--open-files";
+
+/// What follows is the mark of the program's environment.
+const MARKED: &str = "--mark";

@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::frames::{News, Order, PIECE};
 use super::guard::{GIVE_UP, GRACE};
+use super::leftovers::{self, Mark};
 use crate::protocol::Exit;
 
 /// How much input may lie in the guard.
@@ -79,6 +80,7 @@ impl Steer {
         mut self,
         mut wishes: mpsc::UnboundedReceiver<Wish>,
         mut complaining: JoinHandle<()>,
+        mark: Mark,
         exit: watch::Sender<Option<Exit>>,
     ) {
         let status = self.attend(&mut wishes).await;
@@ -89,6 +91,7 @@ impl Steer {
         if self.ended.is_none() {
             tracing::warn!(guard = %status, "the guard of a program was ended by somebody else; the program is killed");
             self.kill_group();
+            let _ = tokio::task::spawn_blocking(move || leftovers::end(&mark)).await;
         }
         // Who asks for the complaint after the end wants all of it.
         let _ = timeout(LINGER, &mut complaining).await;

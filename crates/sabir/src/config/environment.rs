@@ -80,7 +80,8 @@ pub fn read(environment: &Environment) -> (Vec<Named>, Vec<String>) {
 }
 
 fn unknown(environment: &Environment) -> Vec<String> {
-    let mut known = vec![FILE.to_owned(), AGENT.to_owned()];
+    // A Sabir that is started by a program of another one has that one's mark.
+    let mut known = vec![FILE.to_owned(), AGENT.to_owned(), sabir_agents::process::MARK.to_owned()];
     for setting in SETTINGS {
         known.push(setting.variable());
         known.extend(setting.short.map(str::to_owned));
@@ -123,7 +124,7 @@ mod tests {
             ),
             (vec![("SABIR_LISTEN", "1"), ("SABIR_SERVER_LISTEN", "")], ""),
             (vec![("SABIR_PORT", "tcp://10.0.0.1:80"), ("SABIR_SERVICE_HOST", "10.0.0.1")], ""),
-            (vec![("SABIR_CONFIG", "x"), ("SABIR_AGENT", "demo"), ("PATH", "/bin")], ""),
+            (vec![("SABIR_CONFIG", "x"), ("SABIR_RUN", "1"), ("SABIR_AGENT", "demo"), ("PATH", "/bin")], ""),
         ] {
             let (_, warnings) = read(&Environment::new(variables.clone()));
             assert_eq!(warnings.join("\n"), expected, "{variables:?}");

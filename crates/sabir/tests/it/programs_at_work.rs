@@ -133,7 +133,9 @@ fn a_program_has_the_environment_that_it_is_given() {
         assert!(lines.contains(&expected), "{expected} in {lines:?}");
     }
     assert!(lines.iter().any(|line| line.starts_with("PATH=")), "{lines:?}");
-    assert!(!lines.iter().any(|line| line.starts_with("SECRET") || line.starts_with("SABIR")), "{lines:?}");
+    // The mark is Sabir's own, by which it finds what programs leave behind.
+    let is_ours = |line: &&str| line.starts_with("SABIR") && !line.starts_with("SABIR_RUN=");
+    assert!(!lines.iter().any(|line| line.starts_with("SECRET") || is_ours(line)), "{lines:?}");
 }
 
 #[test]
@@ -285,6 +287,77 @@ fn nothing_lives_on_after_the_server() {
             wait_for(how, Duration::from_secs(8), || !is_alive(&pid));
         }
     }
+}
+
+/// Starts a run whose caller does not wait.
+fn begin(server: &Sabir) {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage",
+        "params": {"message": message("go")["message"], "configuration": {"returnImmediately": true}}});
+    let reply = server.http().exchange("POST", RPC, &[], body.to_string().as_bytes()).unwrap();
+    assert_eq!(reply.status, 200, "{}", reply.text());
+}
+
+/// A daemon that is found by its mark, one that has cleared its environment, and a child.
+const DAEMONS: &str = "trap '' TERM\nsleep 300 & echo $! > child\n(setsid sh -c 'echo $$ > marked; exec sleep 300' &)\n\
+    (env -i PATH=\"$PATH\" setsid sh -c 'echo $$ > unmarked; exec sleep 300' &)\n\
+    until [ -s marked ] && [ -s unmarked ]; do sleep 0.01; done\n";
+
+#[test]
+fn a_program_that_kills_its_guard_leaves_no_process() {
+    let bench = Bench::shell(&format!("{DAEMONS}kill -KILL $PPID\nexec sleep 300\n"));
+    let desk = bench.serve("command", "");
+    let task = send(&desk, message("x"));
+    assert_eq!(state(&task), "TASK_STATE_FAILED", "{task}");
+    for name in ["child", "marked", "unmarked"] {
+        assert!(!is_alive(&pid_in(&bench.workspace().join(name))), "{name}");
+    }
+    let children = format!("/proc/{0}/task/{0}/children", desk.server.pid());
+    assert_eq!(fs::read_to_string(children).unwrap_or_default().trim(), "", "they are reaped");
+    // What a run leaves behind costs no other run its guard.
+    assert_eq!(state(&send(&desk, message("y"))), "TASK_STATE_FAILED");
+}
+
+#[test]
+fn the_next_server_ends_what_outlived_server_and_guard() {
+    let bench = Bench::shell(&format!(
+        "{DAEMONS}kill -KILL $(cut -d' ' -f4 /proc/$PPID/stat) $PPID\necho $$ > self\nexec sleep 300\n"
+    ));
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("sabir.toml"), bench.config("command", "")).unwrap();
+    let mut killed = Options::new(SABIR, folder.path()).start();
+    begin(&killed);
+    killed.wait(Duration::from_secs(30));
+    let left: Vec<String> =
+        ["self", "child", "marked"].iter().map(|name| pid_in(&bench.workspace().join(name))).collect();
+    assert!(left.iter().all(|pid| is_alive(pid)), "somebody else has ended them");
+    let _next = Options::new(SABIR, folder.path()).start();
+    for pid in left {
+        wait_for("its end", Duration::from_secs(30), || !is_alive(&pid));
+    }
+    // Nobody can tell whose this one is.
+    let unmarked = pid_in(&bench.workspace().join("unmarked"));
+    assert!(Command::new("kill").args(["-KILL", &unmarked]).status().unwrap().success());
+}
+
+#[test]
+fn programs_do_not_have_the_terminal_of_the_server() {
+    let bench = Bench::shell("if (: < /dev/tty) 2>&1; then echo 'it has a terminal'; else echo 'it has none'; fi\n");
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("sabir.toml"), bench.config("command", "")).unwrap();
+    // `script` gives the server a terminal; its one line goes around that.
+    let starter = bench.path("in-a-terminal");
+    let line = format!("#!/bin/sh\nexec 3>&1\nexec script -qec \"exec '{SABIR}' $* >&3\" /dev/null > /dev/null\n");
+    fs::write(&starter, line).unwrap();
+    fs::set_permissions(&starter, fs::Permissions::from_mode(0o755)).unwrap();
+    let server = Options::new(starter.to_str().unwrap(), folder.path()).start();
+    let pid = server.ready["pid"].as_u64().unwrap();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let terminal = stat[stat.rfind(')').unwrap()..].split(' ').nth(5).unwrap();
+    assert_ne!(terminal, "0", "the server has a terminal");
+    let task = server.rpc("SendMessage", message("x"))["result"]["task"].take();
+    assert!(answer(&task).trim_end().ends_with("it has none"), "{task}");
+    assert!(Command::new("kill").args(["-TERM", &pid.to_string()]).status().unwrap().success());
+    wait_for("the end", Duration::from_secs(30), || !is_alive(&pid.to_string()));
 }
 
 #[test]

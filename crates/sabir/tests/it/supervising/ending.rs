@@ -165,6 +165,31 @@ async fn a_program_does_not_outlive_its_guard() {
 }
 
 #[tokio::test]
+async fn a_program_that_kills_its_guard_leaves_nothing_behind() {
+    for (what, family) in FAMILIES {
+        let mark = Mark::new();
+        let text = format!("{family}\necho ready; read word; kill -KILL $PPID; exec sleep 1000");
+        let mut child = script(&text, &mark).start().await.unwrap();
+        assert_eq!(line(&mut child).await, "ready");
+        child.write_line("go").await.unwrap();
+        assert_eq!(timeout(PATIENCE, child.exit()).await.unwrap(), Exit::Signal(9), "{what}");
+        mark.assert_nobody_lives();
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_kills_its_guard_at_once_leaves_nothing_behind() {
+    for _ in 0..5 {
+        let mark = Mark::new();
+        // Whether the guard came to say that the program runs is left to chance.
+        if let Ok(mut child) = script("kill -KILL $PPID; exec sleep 1000", &mark).start().await {
+            assert_eq!(timeout(PATIENCE, child.exit()).await.unwrap(), Exit::Signal(9));
+        }
+        mark.assert_nobody_lives();
+    }
+}
+
+#[tokio::test]
 async fn a_guard_that_hangs_does_not_hang_us() {
     let mark = Mark::new();
     let mut child = Launch { stop_grace: Duration::from_millis(100), ..script("echo ready; sleep 1000", &mark) }

@@ -88,8 +88,8 @@ async fn a_program_gets_its_folder_its_arguments_and_its_environment_and_nothing
     }
     let mut variables = Vec::new();
     while let Output::Line(line) = child.next().await {
-        // The shell sets these itself.
-        if !["PWD=", "_=", "SHLVL=", "OLDPWD="].iter().any(|own| line.starts_with(own)) {
+        // The shell sets these itself, and Sabir the last.
+        if !["PWD=", "_=", "SHLVL=", "OLDPWD=", "SABIR_RUN="].iter().any(|own| line.starts_with(own)) {
             variables.push(line);
         }
     }
