@@ -37,7 +37,7 @@ pub struct Turn {
     pub(crate) task_metadata: Option<Json>,
     pub(crate) began: Instant,
     pub(crate) updates: UpdateSender,
-    pub(crate) stop: Arc<Beacon<bool>>,
+    pub(crate) stop: Arc<Beacon<Option<Instant>>>,
     pub(crate) store: Arc<dyn Store>,
 }
 
@@ -179,7 +179,7 @@ impl Turn {
         &self.agent
     }
 
-    /// Whose task it is.
+    /// Whose task it is. Ids of tasks are unique only for each owner and agent.
     pub fn owner(&self) -> &Owner {
         &self.owner
     }
@@ -291,10 +291,15 @@ impl Turn {
 
     /// Resolves when the agent must stop.
     pub async fn cancelled(&self) {
-        self.stop.until(|stop| *stop).await;
+        self.stop.until(Option::is_some).await;
     }
 
     pub fn is_cancelled(&self) -> bool {
+        self.stop.get().is_some()
+    }
+
+    /// Until when an agent that must stop may take. Then it is dropped, whatever it does.
+    pub fn stop_deadline(&self) -> Option<Instant> {
         self.stop.get()
     }
 

@@ -17,14 +17,14 @@ mod serve;
 mod signals;
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
 use sabir_agents::process;
-use sabir_agents::program::{Host, Warm};
+use sabir_agents::program::{Host, Warm, Worktrees};
 
 use cli::{AgentsOptions, Cli, Command, Options};
 use config::{Audience, Config, Loaded, Problems, StoreUrl};
@@ -123,7 +123,18 @@ fn host(open_files: Option<u64>, store: &StoreUrl) -> anyhow::Result<Host> {
         StoreUrl::Sqlite(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
         StoreUrl::Memory => None,
     };
-    Ok(Host { guard, variables: std::env::vars_os().collect(), open_files, database, warm: Warm::default() })
+    let worktrees = Worktrees::new(worktrees_folder(database.as_deref()));
+    Ok(Host { guard, variables: std::env::vars_os().collect(), open_files, database, warm: Warm::default(), worktrees })
+}
+
+/// Worktrees lie beside the database: whoever opens that one finds what a server before it has left.
+fn worktrees_folder(database: Option<&Path>) -> PathBuf {
+    // Tasks in memory go with the server.
+    let file =
+        database.map_or_else(|| std::env::temp_dir().join(format!("sabir-{}", std::process::id())), Path::to_owned);
+    let mut name = file.into_os_string();
+    name.push("-worktrees");
+    name.into()
 }
 
 fn machine() -> anyhow::Result<Machine> {

@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use sabir_agents::process;
+use sabir_agents::program::worktrees::{Worktrees, sweep_worktrees};
 use sabir_engine::{Builder, Engine, Recovery, RetentionPolicy, Settings};
 use sabir_server::{
     App, CardProfile, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings, Timeouts,
 };
 use sabir_store::{Durability, MemoryStore, SqliteStore, Store};
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -81,6 +83,7 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()>
     let app = App::new(engine.clone(), server_settings(&config, max_connections, &addresses));
 
     tokio::spawn(process::end_leftovers_of_the_dead());
+    tokio::spawn(sweep_worktrees(surroundings.host.clone()));
     let (close, closed) = watch::channel(false);
     let mut serving = tokio::spawn(listeners.serve(app, closed, LINGER));
     let mut signals = Signals::new()?;
@@ -90,7 +93,7 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()>
     tracing::info!("stopping; runs have {grace:?} to finish; a second signal ends them now");
     let (hurry, hurried) = watch::channel(false);
     let mut stopping = pin!(async {
-        stop(&engine, &config.server, hurried).await;
+        stop(&engine, &config.server, &surroundings.host.worktrees, hurried).await;
         close.send_replace(true);
         (&mut serving).await
     });
@@ -114,12 +117,17 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()>
 }
 
 /// Returns when nothing runs any more and balancers have had their time to notice; requests are answered meanwhile.
-async fn stop(engine: &Engine, server: &config::Server, mut hurried: watch::Receiver<bool>) {
+async fn stop(engine: &Engine, server: &config::Server, worktrees: &Worktrees, mut hurried: watch::Receiver<bool>) {
     // Answers need a moment to go out.
     let grace = server.grace.saturating_sub(LINGER);
-    let in_order = async { tokio::join!(engine.stop(grace), tokio::time::sleep(server.drain)) };
+    let deadline = Instant::now() + grace;
+    let in_order = async {
+        tokio::join!(engine.stop(grace), tokio::time::sleep(server.drain));
+        // Changes that are not kept by then are kept by the next start.
+        let _ = timeout_at(deadline, worktrees.until_unused()).await;
+    };
     tokio::select! {
-        _ = in_order => {}
+        () = in_order => {}
         _ = hurried.wait_for(|hurry| *hurry) => engine.stop_now().await,
     }
 }

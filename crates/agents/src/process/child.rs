@@ -106,6 +106,37 @@ impl Child {
         self.lines.begun(is_wanted)
     }
 
+    /// All that the program prints, as it is, and whether there is more than so many bytes. Then the rest is not read.
+    pub async fn read_up_to(&mut self, limit: usize) -> (Vec<u8>, bool) {
+        let mut bytes = Vec::new();
+        let mut chunk = vec![0; 32 * 1024];
+        let mut exit = self.exit.clone();
+        let gone = async {
+            let _ = exit.wait_for(Option::is_some).await;
+            tokio::time::sleep(LINGER).await;
+        };
+        let mut gone = std::pin::pin!(gone);
+        loop {
+            let count = tokio::select! {
+                biased;
+                count = self.stdout.read(&mut chunk) => count.unwrap_or(0),
+                () = gone.as_mut() => 0,
+            };
+            bytes.extend_from_slice(&chunk[..count]);
+            if count == 0 || bytes.len() > limit {
+                break;
+            }
+        }
+        let is_cut = bytes.len() > limit;
+        bytes.truncate(limit);
+        (bytes, is_cut)
+    }
+
+    /// Becomes `Some` when the program and all that it started are gone, also after this `Child` was dropped.
+    pub fn ended(&self) -> watch::Receiver<Option<Exit>> {
+        self.exit.clone()
+    }
+
     /// Waits until the program and all that it started are gone. May be canceled. A program that prints ends only if
     /// somebody reads: this does not.
     pub async fn exit(&mut self) -> Exit {
@@ -119,8 +150,13 @@ impl Child {
     /// Ends the program: SIGTERM, and SIGKILL when the time of grace is over. Returns when everything is gone. What it says
     /// meanwhile is let go.
     pub async fn stop(&mut self) -> Exit {
+        self.stop_within(self.stop_grace).await
+    }
+
+    /// The same, with less time between the signals.
+    pub async fn stop_within(&mut self, grace: Duration) -> Exit {
         self.order(Order::Terminate);
-        if let Ok(exit) = timeout(self.stop_grace, self.let_end()).await {
+        if let Ok(exit) = timeout(grace.min(self.stop_grace), self.let_end()).await {
             return exit;
         }
         self.order(Order::Kill);
@@ -157,7 +193,9 @@ impl Child {
         tokio::select! {
             biased;
             count = self.stdout.read(self.lines.room()) => match count {
-                Ok(count @ 1..) => self.lines.came(count),
+                Ok(count @ 1..) => {
+                    self.lines.came(count);
+                }
                 Ok(0) | Err(_) => self.lines.end(),
             },
             () = gone => self.lines.end(),

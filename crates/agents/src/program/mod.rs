@@ -6,6 +6,7 @@
 mod approval;
 mod files;
 mod folder_name;
+mod git;
 mod inert;
 mod memory;
 mod notes;
@@ -20,7 +21,8 @@ mod turn;
 mod uploads;
 mod warm;
 mod workspace;
-mod worktree;
+pub mod worktree;
+pub mod worktrees;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -32,6 +34,7 @@ use memory::{Holder, Memories};
 
 pub use settings::{Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace};
 pub use warm::Warm;
+pub use worktrees::Worktrees;
 
 pub struct ProgramAgent {
     id: String,
@@ -53,6 +56,8 @@ pub struct Host {
     pub database: Option<PathBuf>,
     /// Programs of all agents that wait for their next turn.
     pub warm: Warm,
+    /// Where worktrees of tasks lie.
+    pub worktrees: Worktrees,
 }
 
 impl ProgramAgent {

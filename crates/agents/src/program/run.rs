@@ -13,6 +13,7 @@ use super::memory::{Holder, Memories, Memory};
 use super::secrets::Secrets;
 use super::settings::Settings;
 use super::telling::{Teller, Told};
+use super::turn::stop_budget;
 use super::warm::{Fit, Place, Program, Warm};
 use crate::kinds::AtEnd;
 use crate::process::{Child, Output};
@@ -104,7 +105,8 @@ impl<'t> Run<'t> {
             let at_end = self.settings.way().map_or(AtEnd::Ends, |way| way.at_end);
             let _ = tokio::time::timeout(time_to_end(at_end), self.quiet_end()).await;
         }
-        self.child.stop().await;
+        // Half of what is left is for SIGTERM; SIGKILL needs little, and what was changed is still to be told.
+        self.child.stop_within(stop_budget(self.turn) / 2).await;
         if let Ok(Outcome::Failed(parts)) = &outcome {
             self.log_failure(parts);
         }
@@ -281,7 +283,8 @@ impl<'t> Run<'t> {
                     self.write(&line).await;
                 }
             }
-            let _ = tokio::time::timeout(INTERRUPT_GRACE, self.until_quiet()).await;
+            let grace = INTERRUPT_GRACE.min(stop_budget(self.turn) / 3);
+            let _ = tokio::time::timeout(grace, self.until_quiet()).await;
         }
         Ok(Outcome::Canceled(Vec::new()))
     }

@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use sabir_engine::{AgentError, Outcome, Turn};
 use sabir_model::{Artifact, Base64, Content, Part};
+use tokio::time::Instant;
 
 use super::Host;
 use super::files::{self, Taken};
@@ -40,28 +41,23 @@ pub(super) async fn work(
     let worktree = match settings.isolation {
         Isolation::Shared => None,
         Isolation::Worktree => {
-            let opened = Worktree::open(&base, turn.agent().as_str(), turn.task().as_str()).await;
+            let opening = Worktree::open(host, &base, turn.owner(), turn.agent().as_str(), turn.task().as_str());
+            let opened = tokio::select! {
+                opened = opening => opened,
+                () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
+            };
             Some(opened.map_err(|error| {
                 tracing::error!(error, task = %turn.task(), "no worktree can be made for a task");
                 AgentError::told("no worktree can be made for the task; the server's log says why")
             })?)
         }
     };
-    let place = Place { folder: worktree.as_ref().map_or_else(|| base.clone(), |tree| tree.folder.clone()), base };
-    let ended = in_place(holder, settings, host, turn, model, place, memories).await;
-    if let Some(worktree) = worktree {
+    let folder = worktree.as_ref().map_or_else(|| base.clone(), |tree| tree.folder.clone());
+    let mut place = Place { folder, base, worktree };
+    let ended = in_place(holder, settings, host, turn, model, &mut place, memories).await;
+    if let Some(worktree) = place.worktree {
         // A task that was stopped has changed something too.
-        match worktree.keep().await {
-            Ok(diff) => {
-                hand_over_diff(turn, diff).await;
-                worktree.remove().await;
-            }
-            // What cannot be kept stays where it is, for the operator.
-            Err(error) => {
-                tracing::error!(error, task = %turn.task(), "the changes of a task cannot be kept");
-                turn.progress("The changes cannot be told; the server's log says why").await;
-            }
-        }
+        hand_over_work(turn, worktree).await;
     }
     ended
 }
@@ -74,6 +70,26 @@ pub(super) async fn working_tree(holder: Holder<'_>, settings: &Settings, turn: 
             let memory = turn.memory().await.ok()?;
             // Whoever has no folder is refused in its turn, and waits for nobody.
             base(holder, settings, turn, &Memories::parse(memory.as_deref())).ok()
+        }
+    }
+}
+
+/// Tells what the turn has changed. The work itself is kept whatever happens here.
+async fn hand_over_work(turn: &Turn, worktree: Worktree) {
+    let place = worktree.work_ref();
+    let kept = worktree.keep();
+    let too_late = async {
+        turn.cancelled().await;
+        tokio::time::sleep(stop_budget(turn).saturating_sub(LAST_UPDATES).min(DIFF_LIMIT)).await;
+    };
+    tokio::select! {
+        biased;
+        kept = kept => match kept {
+            Ok(Ok(diff)) => hand_over_diff(turn, diff).await,
+            Ok(Err(_)) | Err(_) => turn.progress("The changes cannot be told; the server's log says why").await,
+        },
+        () = too_late => {
+            turn.progress(format!("Git is not done with the changes yet; they will be found in {place}")).await;
         }
     }
 }
@@ -92,12 +108,24 @@ fn base(holder: Holder<'_>, settings: &Settings, turn: &Turn, memories: &Memorie
     Ok(begun.unwrap_or(folder))
 }
 
+/// How long a caller who cancels a task is kept waiting for the diff after the program has ended.
+const DIFF_LIMIT: Duration = Duration::from_secs(1);
+/// What an agent that is stopped needs to hand over its last updates.
+const LAST_UPDATES: Duration = Duration::from_millis(250);
+
+/// What is left of the time in which a turn must stop; all stages share it.
+pub(super) fn stop_budget(turn: &Turn) -> Duration {
+    let deadline = turn.stop_deadline();
+    deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()))
+}
+
 /// Where a turn works.
 struct Place {
     /// The folder of the conversation.
     base: PathBuf,
     /// The same, or a worktree of it.
     folder: PathBuf,
+    worktree: Option<Worktree>,
 }
 
 async fn hand_over_diff(turn: &Turn, diff: Vec<u8>) {
@@ -123,10 +151,11 @@ async fn in_place(
     host: &Host,
     turn: &Turn,
     model: Option<String>,
-    place: Place,
+    place: &mut Place,
     memories: Memories,
 ) -> Result<Outcome, AgentError> {
-    let folder = &place.folder;
+    let folder = place.folder.clone();
+    let folder = &folder;
     let memory = memories.of(holder);
     if turn.answers_lost_run() && memory.is_none() {
         return Ok(Outcome::Failed(vec![Part::text(
@@ -219,6 +248,9 @@ async fn in_place(
             false => AgentError::told(format!("the program {name} cannot be started; the server's log says why")),
         }
     })?;
+    if let Some(worktree) = &mut place.worktree {
+        worktree.is_used_until(child.ended());
+    }
     let first = protocol.begin();
     match run(Program { child, protocol }, first, Origin::Started, teller, memories).finish().await {
         Ended::Turn(outcome) => outcome,

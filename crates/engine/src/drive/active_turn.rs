@@ -31,7 +31,8 @@ pub(super) struct PreparedTurn {
 /// A turn under way, beside the agent's future.
 pub(super) struct ActiveTurn {
     updates: mpsc::Receiver<WeighedUpdate>,
-    stop: Arc<Beacon<bool>>,
+    /// Until when the agent must have stopped, once it is told to.
+    stop: Arc<Beacon<Option<Instant>>>,
     pub(super) question: Option<OpenQuestion>,
     /// Questions that are asked when the open one is closed.
     queued_questions: VecDeque<Ask>,
@@ -90,7 +91,7 @@ impl Driver {
             model: self.executor.model.clone(),
             began: Instant::now(),
             updates: sender,
-            stop: Arc::new(Beacon::new(false)),
+            stop: Arc::new(Beacon::new(None)),
             store: self.core.store.clone(),
         };
         PreparedTurn { turn, updates }
@@ -131,7 +132,9 @@ impl Driver {
             Err(panic) => Some(Err(panic)),
         };
         // Whatever the agent has left running hears that nobody listens any more.
-        stop.set(true);
+        stop.modify(|deadline| {
+            deadline.get_or_insert_with(Instant::now);
+        });
         self.acquiring = None;
         if let Some(permit) = &self.permit {
             permit.unpark();
@@ -404,13 +407,14 @@ impl ActiveTurn {
         if self.stop_reason.is_some() {
             if let Some(timer) = self.timer.as_mut().filter(|timer| timer.deadline() > deadline) {
                 timer.as_mut().reset(deadline);
+                self.stop.set(Some(deadline));
             }
             return false;
         }
         self.stop_reason = Some(reason);
         self.question = None;
         self.queued_questions.clear();
-        self.stop.set(true);
+        self.stop.set(Some(deadline));
         self.timer = Some(Box::pin(tokio::time::sleep_until(deadline)));
         true
     }

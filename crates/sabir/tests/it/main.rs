@@ -29,6 +29,7 @@ mod taking_turns;
 mod telling_failures;
 mod uploads;
 mod v0_1;
+mod worktrees;
 
 /// The program under test.
 const SABIR: &str = env!("CARGO_BIN_EXE_sabir");

@@ -1,0 +1,145 @@
+//! The folder in which all worktrees lie, beside the database, and who uses which of them.
+//!
+//! A worktree is in use from before it is made until its content is kept and the tree is gone. What a server that was killed
+//! has left there is kept by the next one, when it starts (`sweep`) or when a task goes on with it.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::Host;
+use super::git::Git;
+use super::worktree::Tree;
+
+/// How often what could not be kept is tried again.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
+
+/// What the record of a worktree is called, behind the worktree's name.
+pub(super) const RECORD: &str = "json";
+
+#[derive(Debug, Clone)]
+pub struct Worktrees(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    folder: PathBuf,
+    in_use: Mutex<HashSet<String>>,
+    freed: Notify,
+}
+
+impl Worktrees {
+    /// Nothing is made before it is needed.
+    pub fn new(folder: PathBuf) -> Self {
+        Self(Arc::new(Shared { folder, in_use: Mutex::default(), freed: Notify::new() }))
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.0.folder
+    }
+
+    /// Makes the folder. It must be ours alone: other users could put settings for git there.
+    pub(super) fn make_folder(&self) -> Result<(), String> {
+        let folder = self.folder();
+        let failed = |error: io::Error| format!("{}: {error}", folder.display());
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        let found = fs::symlink_metadata(folder).map_err(failed)?;
+        match found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() {
+            true => Ok(()),
+            false => Err(format!("{} does not belong to the user who runs the server", folder.display())),
+        }
+    }
+
+    /// Waits until nobody else uses the worktree of this name.
+    pub(super) async fn claim(&self, name: &str) -> Claim {
+        loop {
+            let mut freed = std::pin::pin!(self.0.freed.notified());
+            freed.as_mut().enable();
+            if let Some(claim) = self.try_claim(name) {
+                return claim;
+            }
+            freed.await;
+        }
+    }
+
+    fn try_claim(&self, name: &str) -> Option<Claim> {
+        let is_free = self.in_use().insert(name.to_owned());
+        is_free.then(|| Claim { worktrees: self.clone(), name: name.to_owned() })
+    }
+
+    fn in_use(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
+        self.0.in_use.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no worktree is in use: all work is kept.
+    pub async fn until_unused(&self) {
+        loop {
+            let mut freed = std::pin::pin!(self.0.freed.notified());
+            freed.as_mut().enable();
+            if self.in_use().is_empty() {
+                return;
+            }
+            freed.await;
+        }
+    }
+}
+
+/// Keeps what is left in worktrees that nobody uses, now and from time to time.
+pub async fn sweep_worktrees(host: Host) {
+    loop {
+        sweep(&host).await;
+        tokio::time::sleep(SWEEP_INTERVAL).await;
+    }
+}
+
+/// Keeps what is left in worktrees that nobody uses.
+pub async fn sweep(host: &Host) {
+    let entries = fs::read_dir(host.worktrees.folder()).into_iter().flatten().flatten();
+    for record in entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == RECORD)) {
+        let Some(name) = record.file_stem().and_then(|name| name.to_str()) else { continue };
+        let Some(claim) = host.worktrees.try_claim(name) else { continue };
+        match Tree::left_behind(Git(host.clone()), claim) {
+            Ok(tree) => match tree.keep().await {
+                Ok(_) => {
+                    tree.remove();
+                    tracing::info!(worktree = name, "kept what a task had left in its worktree");
+                }
+                Err(error) => tracing::error!(error, worktree = name, "what a task has left cannot be kept"),
+            },
+            Err(error) => tracing::error!(error, worktree = name, "a worktree that a task has left cannot be read"),
+        }
+    }
+}
+
+/// The right to use a worktree.
+#[derive(Debug)]
+pub(super) struct Claim {
+    worktrees: Worktrees,
+    pub(super) name: String,
+}
+
+impl Claim {
+    /// A file or folder of the worktree: its tree, or with an ending what belongs to it.
+    pub(super) fn path(&self, ending: Option<&str>) -> PathBuf {
+        let name = ending.map_or_else(|| self.name.clone(), |ending| format!("{}.{ending}", self.name));
+        self.worktrees.folder().join(name)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut in_use = self.worktrees.in_use();
+        in_use.remove(&self.name);
+        if in_use.is_empty() {
+            // Only an empty folder goes.
+            let _ = fs::remove_dir(self.worktrees.folder());
+        }
+        drop(in_use);
+        self.worktrees.0.freed.notify_waiters();
+    }
+}

@@ -1,0 +1,512 @@
+//! Worktrees of tasks: what is kept of them, by whom, and that no repository gets a command run by it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use sabir_agents::program::worktree::Worktree;
+use sabir_agents::program::worktrees::sweep;
+use sabir_agents::program::{Host, Warm, Worktrees};
+use sabir_model::Owner;
+
+use crate::SABIR;
+
+/// A repository with one commit, a home with settings of the operator, and a data directory.
+struct Fixture {
+    folder: tempfile::TempDir,
+}
+
+impl Fixture {
+    fn empty() -> Self {
+        let fixture = Self { folder: tempfile::tempdir().unwrap() };
+        for name in ["repository", "home", "data"] {
+            fs::create_dir(fixture.path(name)).unwrap();
+        }
+        fixture
+    }
+
+    fn new() -> Self {
+        let fixture = Self::empty();
+        fixture.git(&["init", "--quiet"]);
+        fixture.write("sub/file", "one\n");
+        fixture.commit();
+        fixture
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn repository(&self) -> PathBuf {
+        self.path("repository")
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.repository().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "."]);
+        self.git(&["commit", "--quiet", "-m", "first"]);
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        self.git_in(&self.repository(), arguments)
+    }
+
+    /// Git as people use it.
+    fn git_in(&self, folder: &Path, arguments: &[&str]) -> String {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(folder).args(["-c", "user.name=t", "-c", "user.email=t@example.com"]);
+        command.env("HOME", self.path("home")).args(arguments);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// A server on the data directory. A second one knows nothing of the first.
+    fn server(&self) -> Host {
+        let home = [("HOME", self.path("home").into_os_string()), ("ANTHROPIC_API_KEY", "secret".into())];
+        let home = home.map(|(name, value)| (OsString::from(name), value));
+        let others = std::env::vars_os().filter(|(name, _)| name != "HOME" && name != "XDG_CONFIG_HOME");
+        Host {
+            guard: SABIR.into(),
+            variables: others.chain(home).collect(),
+            open_files: None,
+            database: Some(self.path("data").join("sabir.db")),
+            warm: Warm::default(),
+            worktrees: Worktrees::new(self.path("data").join("sabir.db-worktrees")),
+        }
+    }
+
+    async fn open(&self, host: &Host, task: &str) -> Worktree {
+        Worktree::open(host, &self.repository(), &Owner::anonymous(), "a", task).await.unwrap()
+    }
+
+    fn refs(&self) -> Vec<String> {
+        let list = self.git(&["for-each-ref", "--format=%(refname)", "refs/sabir"]);
+        list.lines().map(str::to_owned).collect()
+    }
+
+    /// The one ref under which work is kept.
+    fn work(&self) -> String {
+        let refs = self.refs();
+        let work: Vec<&String> = refs.iter().filter(|name| name.ends_with("/work")).collect();
+        assert_eq!(work.len(), 1, "{refs:?}");
+        work[0].clone()
+    }
+
+    /// Nothing is left but refs: no tree, no file beside the database, nothing that git knows of.
+    fn assert_tidy(&self) {
+        assert_eq!(fs::read_dir(self.path("data")).unwrap().count(), 0, "files are left");
+        assert_eq!(self.git(&["worktree", "list"]).lines().count(), 1, "git knows of a tree");
+        assert!(!self.repository().join(".git/sabir-worktrees").exists());
+        assert!(self.repository().join(".git/worktrees").read_dir().map_or(0, Iterator::count) == 0);
+    }
+}
+
+async fn kept(tree: Worktree) -> String {
+    String::from_utf8(tree.keep().await.unwrap().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn the_next_turn_goes_on_where_the_last_one_ended() {
+    let fixture = Fixture::new();
+    let host = fixture.server();
+    let workspace = fixture.repository().join("sub");
+    let owner = Owner::anonymous();
+    let open = || Worktree::open(&host, &workspace, &owner, "a", "t/1");
+    let tree = open().await.unwrap();
+    assert_eq!(fixture.git_in(&tree.folder, &["status", "--porcelain"]), "");
+    assert_eq!(fs::read_to_string(tree.folder.join("file")).unwrap(), "one\n");
+    fs::write(tree.folder.join("file"), "two\n").unwrap();
+    fs::write(tree.folder.join("made"), "new\n").unwrap();
+    let diff = kept(tree).await;
+    assert!(diff.contains("-one\n+two\n") && diff.contains("sub/made"), "{diff}");
+    fixture.assert_tidy();
+
+    let tree = open().await.unwrap();
+    assert_eq!(fs::read_to_string(tree.folder.join("made")).unwrap(), "new\n");
+    fs::write(tree.folder.join("file"), "three\n").unwrap();
+    let diff = kept(tree).await;
+    assert!(diff.contains("-one\n+three\n") && diff.contains("sub/made"), "{diff}");
+    assert_eq!(fs::read_to_string(workspace.join("file")).unwrap(), "one\n");
+    assert_eq!(fixture.git(&["status", "--porcelain"]), "");
+    fixture.assert_tidy();
+}
+
+#[tokio::test]
+async fn what_a_killed_server_left_is_gone_on_with() {
+    let fixture = Fixture::new();
+    let tree = fixture.open(&fixture.server(), "t").await;
+    fs::write(tree.folder.join("made"), "before\n").unwrap();
+    std::mem::forget(tree);
+    let tree = fixture.open(&fixture.server(), "t").await;
+    assert_eq!(fs::read_to_string(tree.folder.join("made")).unwrap(), "before\n");
+    fs::write(tree.folder.join("more"), "after\n").unwrap();
+    let diff = kept(tree).await;
+    assert!(diff.contains("+before") && diff.contains("+after"), "{diff}");
+    fixture.assert_tidy();
+}
+
+#[tokio::test]
+async fn what_a_killed_server_left_is_swept() {
+    let fixture = Fixture::new();
+    let host = fixture.server();
+    let (left, unchanged) = (fixture.open(&host, "t").await, fixture.open(&host, "u").await);
+    fs::write(left.folder.join("made"), "kept\n").unwrap();
+    // A module cache, for example, is write-protected.
+    fs::create_dir(left.folder.join("cache")).unwrap();
+    fs::write(left.folder.join("cache/file"), "").unwrap();
+    let mut mode = fs::metadata(left.folder.join("cache")).unwrap().permissions();
+    mode.set_readonly(true);
+    fs::set_permissions(left.folder.join("cache"), mode).unwrap();
+    // A tree that was not whole when the server was killed.
+    let folder = host.worktrees.clone();
+    let half = fixture.path("data").join("sabir.db-worktrees/half.json");
+    let record = r#"{"common":"/nowhere","refs":"refs/sabir/a/half","base":"x","continues":false,"old_refs":null,"tree_data":null}"#;
+    fs::write(half, record).unwrap();
+    std::mem::forget((left, unchanged, folder));
+
+    let next = fixture.server();
+    let in_use = fixture.open(&next, "v").await;
+    sweep(&next).await;
+    assert!(in_use.folder.join("sub/file").exists(), "a tree that is in use stays");
+    assert_eq!(fixture.git(&["show", &format!("{}:made", fixture.work())]), "kept");
+    assert_eq!(kept(in_use).await, "");
+    assert_eq!(fixture.refs().len(), 2, "who changed nothing leaves nothing");
+    fixture.assert_tidy();
+}
+
+#[tokio::test]
+async fn a_turn_that_is_dropped_loses_nothing() {
+    let fixture = Fixture::new();
+    let host = fixture.server();
+    let mut tree = fixture.open(&host, "t").await;
+    let (ended, receiver) = tokio::sync::watch::channel(None);
+    tree.is_used_until(receiver);
+    let folder = tree.folder.clone();
+    drop(tree);
+    // The program ends later than the turn, and still writes.
+    tokio::task::yield_now().await;
+    fs::write(folder.join("made"), "late\n").unwrap();
+    ended.send_replace(Some(sabir_agents::protocol::Exit::Code(0)));
+    host.worktrees.until_unused().await;
+    assert_eq!(fixture.git(&["show", &format!("{}:made", fixture.work())]), "late");
+    fixture.assert_tidy();
+}
+
+#[tokio::test]
+async fn trees_of_earlier_versions_are_kept_and_their_place_is_cleaned() {
+    let fixture = Fixture::new();
+    for task in ["t", "u"] {
+        let old = fixture.repository().join(".git/sabir-worktrees/a").join(task);
+        fixture.git(&["worktree", "add", "--quiet", "--detach", old.to_str().unwrap()]);
+        fs::write(old.join("made"), format!("of {task}\n")).unwrap();
+    }
+    let tree = fixture.open(&fixture.server(), "t").await;
+    assert_eq!(fs::read_to_string(tree.folder.join("made")).unwrap(), "of t\n");
+    let diff = kept(tree).await;
+    assert!(diff.contains("+of t"), "{diff}");
+    let refs = fixture.refs();
+    assert_eq!(refs.len(), 4, "{refs:?}");
+    assert!(!refs.contains(&"refs/sabir/a/t/work".to_owned()), "{refs:?}");
+    assert_eq!(fixture.git(&["show", "refs/sabir/a/u/work:made"]), "of u");
+    fixture.assert_tidy();
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_is_said() {
+    let fixture = Fixture::empty();
+    let host = fixture.server();
+    let repository = fixture.repository();
+    let owner = Owner::anonymous();
+    let open = || Worktree::open(&host, &repository, &owner, "a", "t");
+    assert!(open().await.err().unwrap().contains("git"));
+    fixture.git(&["init", "--quiet"]);
+    assert!(open().await.err().unwrap().contains("no commit yet"));
+    fixture.git(&["commit", "--quiet", "--allow-empty", "-m", "first"]);
+    assert_eq!(kept(open().await.unwrap()).await, "");
+    assert_eq!(fixture.refs(), Vec::<String>::new());
+    fixture.assert_tidy();
+}
+
+#[tokio::test]
+async fn what_is_undone_stays_undone() {
+    let fixture = Fixture::new();
+    let host = fixture.server();
+    for (text, expected) in [("two\n", "-one\n+two\n"), ("one\n", "")] {
+        let tree = fixture.open(&host, "t").await;
+        fs::write(tree.folder.join("sub/file"), text).unwrap();
+        assert!(kept(tree).await.ends_with(expected));
+    }
+    let tree = fixture.open(&host, "t").await;
+    assert_eq!(fs::read_to_string(tree.folder.join("sub/file")).unwrap(), "one\n");
+}
+
+/// What programs do to a tree, and what is found in the diff all the same.
+#[tokio::test]
+async fn what_git_cannot_take_does_not_cost_the_rest() {
+    type Prepare = fn(&Fixture, &Path);
+    let rows: [(&str, Prepare); 7] = [
+        ("an empty repository", |fixture, tree| drop(fixture.git_in(tree, &["init", "--quiet", "empty"]))),
+        ("a lock", |fixture, tree| {
+            let lock = fixture.git_in(tree, &["rev-parse", "--path-format=absolute", "--git-path", "index.lock"]);
+            fs::write(lock, "").unwrap();
+        }),
+        ("a damaged index", |fixture, tree| {
+            let index = fixture.git_in(tree, &["rev-parse", "--path-format=absolute", "--git-path", "index"]);
+            fs::write(index, "nonsense").unwrap();
+        }),
+        ("a split index", |fixture, tree| drop(fixture.git_in(tree, &["update-index", "--split-index"]))),
+        ("no link to the repository", |_, tree| fs::remove_file(tree.join(".git")).unwrap()),
+        ("an encoding that does not fit", |_, tree| {
+            fs::write(tree.join(".gitattributes"), "w working-tree-encoding=UTF-16\n").unwrap();
+            fs::write(tree.join("w"), "no byte order mark").unwrap();
+        }),
+        ("no commit checked out", |fixture, tree| {
+            drop(fixture.git_in(tree, &["checkout", "--quiet", "--orphan", "x"]))
+        }),
+    ];
+    for (what, prepare) in rows {
+        let fixture = Fixture::new();
+        // Of the operator, who is in the midst of something.
+        fixture.write("secret", "staged\n");
+        fixture.git(&["add", "."]);
+        fs::write(fixture.repository().join(".git/index.lock"), "").unwrap();
+        let tree = fixture.open(&fixture.server(), "t").await;
+        fs::write(tree.folder.join("made"), b"caf\xe9\n").unwrap();
+        prepare(&fixture, &tree.folder);
+        let diff = tree.keep().await.unwrap().unwrap();
+        let shown = String::from_utf8_lossy(&diff);
+        assert!(diff.windows(6).any(|window| window == b"+caf\xe9\n"), "{what}: {shown}");
+        assert!(!shown.contains("staged") && !shown.contains("sub/file"), "{what}: {shown}");
+        assert!(fixture.repository().join(".git/index.lock").exists(), "{what}");
+        fixture.assert_tidy();
+    }
+}
+
+#[tokio::test]
+async fn the_settings_of_people_do_not_change_the_patch() {
+    let fixture = Fixture::new();
+    for (name, value) in [("diff.external", "false"), ("diff.noprefix", "true"), ("color.ui", "always")] {
+        fixture.git(&["config", "--global", name, value]);
+    }
+    let tree = fixture.open(&fixture.server(), "t").await;
+    fs::write(tree.folder.join("sub/file"), "two\n").unwrap();
+    let diff = kept(tree).await;
+    assert!(diff.starts_with("diff --git a/sub/file b/sub/file\n") && diff.ends_with("-one\n+two\n"), "{diff}");
+}
+
+#[tokio::test]
+async fn one_id_at_two_agents_or_of_two_owners_is_two_tasks() {
+    let fixture = Fixture::new();
+    let (host, repository) = (fixture.server(), fixture.repository());
+    let (nobody, alice) = (Owner::anonymous(), Owner::new("acme", "alice"));
+    let mut trees = Vec::new();
+    for (owner, agent, text) in [(&nobody, "a", "one"), (&nobody, "b", "two"), (&alice, "a", "three")] {
+        let tree = Worktree::open(&host, &repository, owner, agent, "t").await.unwrap();
+        assert!(!tree.folder.join("made").exists());
+        fs::write(tree.folder.join("made"), text).unwrap();
+        trees.push((tree, text));
+    }
+    for (tree, text) in trees {
+        assert!(kept(tree).await.contains(&format!("+{text}")));
+    }
+    assert_eq!(fixture.refs().len(), 6);
+    fixture.assert_tidy();
+}
+
+#[tokio::test]
+async fn a_repository_cannot_have_commands_run() {
+    type Prepare = fn(&Fixture, &str);
+    // Each gets a command that leaves a trace.
+    let rows: [(&str, Prepare); 14] = [
+        ("a filter", |fixture, command| filter(fixture, "--local", command)),
+        ("a filter with a strange name", |fixture, command| {
+            for which in ["clean", "smudge"] {
+                fixture.git(&["config", &format!("filter.a.b=c]d.{which}"), command]);
+            }
+            fixture.write(".gitattributes", "* filter=a.b=c]d\n");
+        }),
+        ("a filter process", |fixture, command| {
+            fixture.git(&["config", "filter.evil.process", command]);
+            fixture.git(&["config", "filter.evil.required", "true"]);
+            fixture.write(".gitattributes", "* filter=evil\n");
+        }),
+        ("a filter in an included file", |fixture, command| {
+            let file = fixture.path("included");
+            fs::write(&file, format!("[filter \"evil\"]\n\tclean = {command:?}\n\tsmudge = {command:?}\n")).unwrap();
+            fixture.git(&["config", "include.path", file.to_str().unwrap()]);
+            fixture.write(".gitattributes", "* filter=evil\n");
+        }),
+        ("a filter of the worktree's settings", |fixture, command| {
+            fixture.git(&["config", "extensions.worktreeConfig", "true"]);
+            filter(fixture, "--worktree", command);
+        }),
+        ("a file system monitor", |fixture, command| drop(fixture.git(&["config", "core.fsmonitor", command]))),
+        ("hooks", |fixture, command| hooks(fixture, ".git/hooks", command)),
+        ("hooks elsewhere", |fixture, command| {
+            hooks(fixture, ".git/more", command);
+            fixture.git(&["config", "core.hooksPath", fixture.repository().join(".git/more").to_str().unwrap()]);
+        }),
+        ("diff drivers", |fixture, command| {
+            for name in ["diff.external", "diff.evil.command", "diff.evil.textconv", "merge.evil.driver"] {
+                fixture.git(&["config", name, command]);
+            }
+            fixture.write(".gitattributes", "* diff=evil merge=evil\n");
+        }),
+        ("a pager, an editor and helpers", |fixture, command| {
+            for name in
+                ["core.pager", "pager.diff-tree", "core.editor", "core.sshCommand", "core.gitProxy", "core.askPass"]
+            {
+                fixture.git(&["config", name, command]);
+            }
+            fixture.git(&["config", "credential.helper", &format!("!{command}")]);
+            fixture.git(&["config", "core.alternateRefsCommand", command]);
+        }),
+        ("signing", |fixture, command| {
+            fixture.git(&["config", "commit.gpgSign", "true"]);
+            fixture.git(&["config", "gpg.program", command]);
+        }),
+        ("a remote that is asked for missing objects", |fixture, command| {
+            // A file that nobody has checked out, so that its content is not there.
+            fixture.write("absent", "gone\n");
+            fixture.git(&["add", "."]);
+            let blob = fixture.git(&["rev-parse", ":absent"]);
+            fs::remove_file(fixture.repository().join(format!(".git/objects/{}/{}", &blob[..2], &blob[2..]))).unwrap();
+            fs::remove_file(fixture.repository().join("absent")).unwrap();
+            fixture.git(&["update-index", "--skip-worktree", "absent"]);
+            for (name, value) in [
+                ("core.repositoryformatversion", "1"),
+                ("core.sparseCheckout", "true"),
+                ("extensions.partialClone", "evil"),
+                ("remote.evil.promisor", "true"),
+                ("remote.evil.url", &format!("ext::{command}")),
+                ("protocol.ext.allow", "always"),
+            ] {
+                fixture.git(&["config", name, value]);
+            }
+            fixture.write(".git/info/sparse-checkout", "/*\n!/absent\n");
+        }),
+        ("a nested repository", |fixture, command| {
+            fixture.git(&["init", "--quiet", "nested"]);
+            let nested = fixture.repository().join("nested");
+            fixture.write("nested/file", "one\n");
+            fixture.git_in(&nested, &["add", "."]);
+            fixture.git_in(&nested, &["commit", "--quiet", "-m", "nested"]);
+            fixture.git_in(&nested, &["config", "core.fsmonitor", command]);
+            fixture.git_in(&nested, &["config", "filter.evil.clean", command]);
+            fs::write(nested.join(".git/info/attributes"), "* filter=evil\n").unwrap();
+        }),
+        ("aliases", |fixture, command| {
+            for name in ["add", "diff-tree", "rev-parse", "worktree"] {
+                fixture.git(&["config", &format!("alias.{name}"), &format!("!{command}")]);
+            }
+        }),
+    ];
+    for (what, prepare) in rows {
+        let fixture = Fixture::new();
+        let trace = fixture.path("trace");
+        let script = fixture.path("evil");
+        fs::write(&script, format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\ncat\n", trace.display())).unwrap();
+        allow_running(&script);
+        prepare(&fixture, script.to_str().unwrap());
+        // The operator's own git runs all this, but not here.
+        let no_attributes = "--attr-source=4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+        fixture.git(&[no_attributes, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "add", "."]);
+        let tree = fixture.git(&[no_attributes, "-c", "core.fsmonitor=false", "write-tree", "--missing-ok"]);
+        let commit = fixture.git(&["commit-tree", "--no-gpg-sign", &tree, "-p", "HEAD", "-m", "second"]);
+        fixture.git(&["-c", "core.hooksPath=/dev/null", "update-ref", "HEAD", &commit]);
+        let _ = fs::remove_file(&trace);
+
+        let tree = fixture.open(&fixture.server(), "t").await;
+        fs::write(tree.folder.join("sub/file"), "two\n").unwrap();
+        let nested = fixture.repository().join("nested");
+        if nested.exists() {
+            // As a program would that initialises a submodule and changes it.
+            let copied = Command::new("cp").arg("-r").arg(&nested).arg(&tree.folder).status().unwrap();
+            assert!(copied.success());
+            fs::write(tree.folder.join("nested/file"), "changed\n").unwrap();
+        }
+        let diff = kept(tree).await;
+        assert!(diff.contains("-one\n+two\n"), "{what}: {diff}");
+        assert_eq!(fs::read_to_string(&trace).unwrap_or_default(), "", "{what} was run");
+        // These are run only by commands that need a network or a person.
+        let is_rare = ["a pager, an editor and helpers", "a remote that is asked for missing objects", "aliases"];
+        if !is_rare.contains(&what) {
+            obey(&fixture);
+            assert_ne!(fs::read_to_string(&trace).unwrap_or_default(), "", "{what} shows nothing");
+        }
+    }
+}
+
+/// Does the same with a git that obeys the repository.
+fn obey(fixture: &Fixture) {
+    let tree = fixture.path("obeying");
+    let place = tree.to_str().unwrap();
+    for (folder, line) in [
+        (fixture.repository(), vec!["worktree", "add", place]),
+        (fixture.repository(), vec!["status"]),
+        (tree.clone(), vec!["add", "--all"]),
+        (
+            tree.clone(),
+            vec!["-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-m", "third", "--allow-empty"],
+        ),
+        (tree.clone(), vec!["diff", "HEAD~2", "HEAD~1"]),
+    ] {
+        // Some of it fails by what it runs.
+        let _ = Command::new("git")
+            .args(line)
+            .current_dir(folder)
+            .env("HOME", fixture.path("home"))
+            .stdin(Stdio::null())
+            .output();
+    }
+}
+
+fn filter(fixture: &Fixture, scope: &str, command: &str) {
+    for which in ["clean", "smudge"] {
+        fixture.git(&["config", scope, &format!("filter.evil.{which}"), command]);
+    }
+    fixture.write(".gitattributes", "* filter=evil\n");
+}
+
+fn hooks(fixture: &Fixture, folder: &str, command: &str) {
+    for name in ["post-checkout", "post-index-change", "reference-transaction", "pre-commit", "post-commit"] {
+        let path = fixture.repository().join(folder).join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::copy(command, &path).unwrap();
+        allow_running(&path);
+    }
+}
+
+fn allow_running(path: &Path) {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+#[tokio::test]
+async fn filters_of_the_operator_are_run_and_see_no_secrets() {
+    let fixture = Fixture::new();
+    let seen = fixture.path("seen");
+    let clean = format!("env >> '{}'; tr a-z A-Z", seen.display());
+    fixture.git(&["config", "--global", "filter.loud.clean", &clean]);
+    fixture.git(&["config", "--global", "filter.loud.smudge", "sed s/^/smudged:/"]);
+    // The repository cannot replace it.
+    fixture.git(&["config", "filter.loud.smudge", "false"]);
+    fixture.write(".git/info/attributes", "made filter=loud\nloud filter=loud\n");
+    fixture.write("loud", "abc\n");
+    fixture.git(&["add", "."]);
+    fixture.git(&["commit", "--quiet", "-m", "loud"]);
+    fs::remove_file(&seen).unwrap();
+    let tree = fixture.open(&fixture.server(), "t").await;
+    assert_eq!(fs::read_to_string(tree.folder.join("loud")).unwrap(), "smudged:ABC\n");
+    fs::write(tree.folder.join("made"), "quiet\n").unwrap();
+    let diff = kept(tree).await;
+    assert!(diff.contains("+QUIET") && !diff.contains("smudged"), "{diff}");
+    let seen = fs::read_to_string(seen).unwrap();
+    assert!(seen.contains("HOME=") && !seen.contains("secret"), "{seen}");
+}
