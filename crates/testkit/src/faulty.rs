@@ -24,6 +24,7 @@ pub struct FaultyStore<S> {
     full_after: Mutex<Option<usize>>,
     reads: AtomicUsize,
     snapshot_messages: AtomicUsize,
+    snapshots: AtomicUsize,
 }
 
 impl<S: Store> FaultyStore<S> {
@@ -40,6 +41,7 @@ impl<S: Store> FaultyStore<S> {
             full_after: Mutex::default(),
             reads: AtomicUsize::new(0),
             snapshot_messages: AtomicUsize::new(0),
+            snapshots: AtomicUsize::new(0),
         }
     }
 
@@ -73,6 +75,11 @@ impl<S: Store> FaultyStore<S> {
     /// Does this when the next idempotency key has been looked up, before the one who asked is told.
     pub fn after_next_key(&self, then: impl FnOnce() + Send + 'static) {
         *held(&self.after_key) = Some(Box::new(then));
+    }
+
+    /// How many snapshots of tasks were stored.
+    pub fn snapshots(&self) -> usize {
+        self.snapshots.load(Ordering::SeqCst)
     }
 
     /// How many tasks were read.
@@ -115,6 +122,7 @@ impl<S: Store> Store for FaultyStore<S> {
         self.largest.fetch_max(append.events.len(), Ordering::SeqCst);
         let messages = append.snapshot.map_or(0, |task| task.history.len());
         self.snapshot_messages.fetch_add(messages, Ordering::SeqCst);
+        self.snapshots.fetch_add(usize::from(append.snapshot.is_some()), Ordering::SeqCst);
         if let Some(left) = held(&self.full_after).as_mut() {
             match left.checked_sub(1) {
                 Some(fewer) => *left = fewer,

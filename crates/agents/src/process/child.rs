@@ -195,6 +195,9 @@ impl Child {
             count = self.stdout.read(self.lines.room()) => match count {
                 Ok(count @ 1..) => {
                     self.lines.came(count);
+                    // A program that prints without end is always ready. Without a pause its reader would keep a thread for
+                    // megabytes at a time, and neither signals nor timers of the server would be heard.
+                    tokio::task::yield_now().await;
                 }
                 Ok(0) | Err(_) => self.lines.end(),
             },

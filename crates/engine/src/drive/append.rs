@@ -33,6 +33,9 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
 /// What gathers while an append is under way; then the agent has to wait.
 const MAX_ENTRIES: usize = 1024;
 const MAX_WEIGHT: usize = 1 << 20;
+/// A server that stops makes no larger snapshots: a program may have printed gigabytes, and copying them takes longer than
+/// the grace time. The log alone is enough.
+const LAST_SNAPSHOT: usize = 1 << 20;
 
 /// What has been decided and is not stored yet.
 #[derive(Default)]
@@ -205,7 +208,8 @@ impl Driver {
         let is_born_with_it = matches!(self.first_append, FirstAppend::Birth(_));
         let last = append.entries.last()?;
         let is_finished = last.event.status().is_some_and(|status| status.state.is_terminal());
-        if is_born_with_it || !self.lease.wants_snapshot(last.seq, append.weight, is_finished) {
+        let has_no_time = *self.core.stopping.borrow() && self.lease.weight() > LAST_SNAPSHOT;
+        if is_born_with_it || has_no_time || !self.lease.wants_snapshot(last.seq, append.weight, is_finished) {
             return None;
         }
         let mut task = Task::clone(&*self.lease.task()?);

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Health, Limits, Outcome, Recovery, Settings, Turn};
-use sabir_model::{Error, Part, Required, State};
+use sabir_engine::{AgentError, ArtifactUpdate, Health, Limits, Outcome, Recovery, Settings, Turn};
+use sabir_model::{Artifact, Error, Part, Required, State};
 use sabir_store::MemoryStore;
+use sabir_testkit::faulty::FaultyStore;
 use sabir_testkit::scripted::ScriptedAgent;
 
 use crate::desk::{Desk, asking, at_once, drain, endless, text, to};
@@ -29,6 +30,59 @@ async fn runs_may_finish_and_the_rest_is_settled() {
         assert!(matches!(desk.send(text("late")).await, Err(Error::Stopping)));
         assert_eq!(desk.engine.health().await, Health::Stopping);
     }
+}
+
+/// Makes an artifact of so many pieces and works until it is told to stop.
+fn talkative(pieces: usize, bytes: usize) -> ScriptedAgent {
+    ScriptedAgent::new(move |turn: Turn| async move {
+        let id = turn.new_artifact_id();
+        for number in 0..pieces {
+            let artifact = Artifact::new(id.clone(), vec![Part::text("x".repeat(bytes))]);
+            turn.artifact_update(ArtifactUpdate { artifact, append: number > 0, last: false, metadata: None }).await;
+        }
+        turn.progress("all is said").await;
+        turn.cancelled().await;
+        Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stops_copies_no_large_tasks() {
+    for (bytes, expected) in [(1000, 1), (100_000, 0)] {
+        let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+        let desk = Desk::on(store.clone(), talkative(40, bytes), Limits::default(), Settings::default()).await;
+        let task = desk.task(at_once("go")).await;
+        while desk.get(&task.id).await.status.message.is_none_or(|message| message.text() != "all is said") {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let before = store.snapshots();
+        desk.engine.stop(Duration::from_secs(10)).await;
+        assert_eq!(store.snapshots() - before, expected, "{bytes}");
+        let settled = desk.get(&task.id).await;
+        assert_eq!(settled.status.state, State::Failed);
+        assert_eq!(settled.artifacts[0].parts[0].as_text().map(str::len), Some(40 * bytes), "nothing is lost");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_knows_until_when_it_must_have_stopped() {
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+    let agent = ScriptedAgent::new(move |turn: Turn| {
+        let sender = sender.clone();
+        async move {
+            assert_eq!(turn.stop_deadline(), None);
+            turn.cancelled().await;
+            let _ = sender.send(turn.stop_deadline().map(|at| at - tokio::time::Instant::now()));
+            Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
+        }
+    });
+    let desk = Desk::with(agent).await;
+    let canceled = desk.task(at_once("go")).await;
+    desk.cancel(&canceled.id).await.unwrap();
+    assert_eq!(receiver.recv().await.unwrap(), Some(Duration::from_secs(5)));
+    desk.task(at_once("go on")).await;
+    desk.engine.stop(Duration::from_secs(10)).await;
+    assert_eq!(receiver.recv().await.unwrap(), Some(Duration::from_secs(2)));
 }
 
 #[tokio::test(start_paused = true)]

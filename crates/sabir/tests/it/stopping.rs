@@ -156,6 +156,38 @@ fn the_grace_is_kept_to_also_where_runs_are_requeued() {
 }
 
 #[test]
+fn the_grace_is_kept_to_also_while_a_program_floods() {
+    let line = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"y"}]}}"#;
+    for (kind, words) in [("command", "y"), ("generic", line)] {
+        for ignores in ["", "trap '' TERM\n"] {
+            let folder = tempfile::tempdir().unwrap();
+            let program = folder.path().join("flood");
+            std::fs::write(&program, format!("#!/bin/sh\n{ignores}yes '{words}'\n")).unwrap();
+            std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+            let config = format!(
+                "[[agent]]\nid = \"flood\"\nkind = \"{kind}\"\ncommand = [{program:?}]\nmax_output = \"100GiB\"\n"
+            );
+            std::fs::write(folder.path().join("sabir.toml"), config).unwrap();
+            let log = folder.path().join("log");
+            let options = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", "5s");
+            let mut server = options.start_with(std::fs::File::create(&log).unwrap().into());
+            // More than there are threads.
+            let _floods = [1, 2, 3, 4].map(|number| start_run(&server, &format!("go {number}")));
+            // Until a good deal of it is stored.
+            let stored = folder.path().join("sabir.db");
+            server.until("the flood", |_| (std::fs::metadata(&stored).ok()?.len() > 16 << 20).then_some(()));
+            let start = Instant::now();
+            server.terminate();
+            assert_eq!(server.wait(Duration::from_secs(60)).code(), Some(0));
+            // Some seconds for a machine that has other things to do.
+            assert!(start.elapsed() < Duration::from_secs(8), "{kind} {ignores:?}: it took {:?}", start.elapsed());
+            let log = std::fs::read_to_string(&log).unwrap();
+            assert!(!log.contains("could not be settled"), "{kind} {ignores:?}: {log}");
+        }
+    }
+}
+
+#[test]
 fn a_second_ctrl_c_ends_it_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", "1h").start();
