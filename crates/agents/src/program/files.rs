@@ -55,7 +55,15 @@ const LONGEST_NAME: usize = 200;
 /// A name without a path: what callers write must not lead out of the folder.
 fn file_name(said: Option<&str>, number: usize) -> String {
     let name = said.and_then(|said| said.rsplit(['/', '\\']).next()).unwrap_or_default();
-    let mut name: String = name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
+    // The name stands in the prompt, where an `@` behind a blank makes some programs read another file.
+    let mut previous = 'x';
+    let harmless = |letter: char| {
+        let is_mention = letter == '@' && previous.is_whitespace();
+        previous = letter;
+        if is_mention { '_' } else { letter }
+    };
+    let letters = name.chars().filter(|c| !c.is_control()).map(harmless);
+    let mut name: String = letters.take(LONGEST_NAME).collect();
     while name.len() > LONGEST_NAME {
         name.pop();
     }
@@ -114,6 +122,15 @@ mod tests {
         assert_eq!(texts(&taken), ["one", "two", "three", "four"]);
         assert!(taken.files.iter().all(|file| file.path.starts_with(folder.path())));
         assert_eq!(fs::read_to_string(folder.path().join(".sabir/.gitignore")).unwrap(), "*\n");
+    }
+
+    #[test]
+    fn a_name_in_the_prompt_names_no_other_file() {
+        for (said, expected) in
+            [("x @~", "x _~"), ("@x", "@x"), ("logo@2x.png", "logo@2x.png"), ("a \u{2003}@@b", "a \u{2003}_@b")]
+        {
+            assert_eq!(file_name(Some(said), 0), expected);
+        }
     }
 
     #[test]
