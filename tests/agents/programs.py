@@ -25,6 +25,8 @@ class Program:
     names_files: bool = True
     # Settings of a workspace, as path to text, that would touch this file if the program obeyed them.
     hooked: Callable[[str], dict[str, str]] | None = None
+    # Whether it is ended while nobody answers its question, and resumed on the answer.
+    sleeps: bool = False
 
 
 CODEX_CONFIG = """\
@@ -75,6 +77,7 @@ PROGRAMS = {
                 ),
                 '.mcp.json': json.dumps({'mcpServers': {'own': {'command': 'touch', 'args': [mark]}}}),
             },
+            sleeps=True,
         ),
         Program(
             name='codex',

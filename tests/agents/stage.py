@@ -67,8 +67,10 @@ class Stage:
         finally:
             self._clear()
 
-    def serve(self):
-        """Starts the server, again after `stop_server` on the same store, and waits until it is ready."""
+    def serve(self, **more):
+        """Starts the server, again after `stop_server` on the same store, and waits until it is ready. `more` are settings of
+        its agents."""
+        self.more = more
         (self.folder / 'sabir.toml').write_text(self._configuration())
         with open(self.log, 'ab') as log:
             self.server = subprocess.Popen(
@@ -213,6 +215,7 @@ url = {_toml(f'sqlite:{self.folder / "sabir.db"}')}
         }
         if self.keep_warm:
             settings['keep_warm'] = _toml(self.keep_warm)
+        settings |= {name: _toml(value) for name, value in self.more.items()}
         if self.program.model:
             settings['model'] = _toml(self.program.model)
         return '[[agent]]\n' + ''.join(f'{name} = {value}\n' for name, value in settings.items())

@@ -339,6 +339,7 @@ mod tests {
             shared_workspace: SharedWorkspace::Queue,
             approve: Approve::Ask,
             approval_timeout: None,
+            hibernate_after: None,
             environment: Vec::new(),
             pass: Vec::new(),
             approval_pattern: None,

@@ -54,6 +54,12 @@ pub trait Protocol: Send {
         Vec::new()
     }
 
+    /// Whether a program that is ended while this question is open was shown to ask it again when its turn is resumed
+    /// (`Prompt::resumes_turn`). Only such programs are put to sleep.
+    fn asks_again(&self, _question: &Question) -> bool {
+        false
+    }
+
     /// Whether another process of the program can resume its session, as far as the program has said.
     fn is_resumable(&self) -> bool {
         false
@@ -103,6 +109,9 @@ pub struct Prompt {
     pub session: Option<String>,
     /// The text answers a question of that session, so it must not begin another.
     pub needs_session: bool,
+    /// The program was ended in the middle of a turn of that session, which goes on without a word: the text is not told
+    /// again.
+    pub resumes_turn: bool,
     pub model: Option<String>,
     /// What the operator adds to the program's own instructions.
     pub instructions: Option<String>,

@@ -72,6 +72,14 @@ pub struct Question {
     pub choices: Vec<Choice>,
 }
 
+impl Question {
+    /// Whether both ask for the same tool with the same input, byte for byte.
+    pub fn asks_for_the_same(&self, other: &Question) -> bool {
+        let input = |question: &Question| question.input.as_ref().map(|input| input.as_str().to_owned());
+        self.tool.is_some() && self.tool == other.tool && input(self) == input(other)
+    }
+}
+
 /// What the caller, or the policy, has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {

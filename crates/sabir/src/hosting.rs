@@ -129,6 +129,7 @@ fn program_settings(program: &config::Program, kind: Kind, machine: &Machine) ->
         shared_workspace: program.shared_workspace,
         approve: program.approve,
         approval_timeout: program.approval_timeout,
+        hibernate_after: program.hibernate_after,
         environment: program.environment.clone(),
         pass: own.chain(program.pass_environment.iter().cloned()).collect(),
         tell_stderr: program.tell_stderr.unwrap_or(false),

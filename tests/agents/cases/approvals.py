@@ -19,6 +19,18 @@ def a_tool_that_is_refused_does_not_run(stage):
     holds('the file of the tool is not there', not stage.tool_ran.exists(), task.value)
 
 
+def a_program_that_nobody_answers_sleeps_until_it_is_answered(stage):
+    stage.serve(hibernate_after='1s')
+    task = stage.client.send('ask', f'scenario:{stage.program.asking} please')
+    equal(f'state, with {task.says!r}', task.state, 'input-required')
+    if stage.program.sleeps:
+        stage.nothing_is_left()
+    task = stage.client.send('ask', 'y', taskId=task.id)
+    # It has asked for the same again, and got the answer that was given before.
+    equal(f'state, with {task.says!r}', task.state, 'completed')
+    holds('the file of the tool is there', stage.tool_ran.exists(), task.value)
+
+
 def _answered(stage, answer):
     """The task after its one question was answered."""
     stage.serve()

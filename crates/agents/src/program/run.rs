@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use sabir_engine::{AgentError, Outcome, Turn};
 use sabir_model::{Part, Required};
+use tokio::time::Instant;
 
 use super::approval;
 use super::memory::{Holder, Memories, Memory};
 use super::secrets::Secrets;
-use super::settings::Settings;
+use super::settings::{Isolation, Settings};
 use super::telling::{Teller, Told};
-use super::turn::stop_budget;
+use super::turn::{Starter, stop_budget};
 use super::warm::{Fit, Place, Program, Warm};
 use crate::kinds::AtEnd;
 use crate::process::{Child, Output};
@@ -60,6 +61,7 @@ pub(super) struct Run<'t> {
     pub settings: &'t Settings,
     pub turn: &'t Turn,
     pub base: PathBuf,
+    pub starter: Starter<'t>,
     pub protocol: Box<dyn Protocol>,
     pub child: Child,
     /// What the turn begins with.
@@ -86,6 +88,14 @@ pub(super) enum Origin {
 }
 
 type Answering<'t> = Pin<Box<dyn Future<Output = Reply> + Send + 't>>;
+
+/// A question that the caller has not answered yet.
+struct Asked<'t> {
+    question: Question,
+    answering: Answering<'t>,
+    /// When the program may be put to sleep.
+    sleeps_at: Option<Instant>,
+}
 
 impl<'t> Run<'t> {
     pub async fn finish(mut self) -> Ended<'t> {
@@ -132,8 +142,12 @@ impl<'t> Run<'t> {
 
     async fn until_told(&mut self) -> Result<Outcome, AgentError> {
         let mut steps: VecDeque<Step> = std::mem::take(&mut self.first).into();
-        let mut asked: Option<(Question, Answering<'t>)> = None;
+        let mut asked: Option<Asked<'t>> = None;
         let mut is_closed = false;
+        // Ended while its question is open; the session to resume.
+        let mut asleep: Option<String> = None;
+        // The answer to a program that was asleep. It is used once, if the program asks the same again.
+        let mut kept: Option<(Question, Reply)> = None;
         loop {
             // Nothing else is told while a question stands: the task would look as if it went on.
             while asked.is_none()
@@ -144,8 +158,19 @@ impl<'t> Run<'t> {
                     Step::CloseInput => self.child.close_input(),
                     Step::Ask(question) => {
                         self.has_worked = true;
-                        let answering = self.ask(&question);
-                        asked = Some((question, answering));
+                        match kept.take() {
+                            Some((before, reply)) if question.asks_for_the_same(&before) => {
+                                steps.extend(self.protocol.answer(&question, &reply));
+                            }
+                            _ => {
+                                let answering = self.ask(&question);
+                                let sleeps_at = self.settings.hibernate_after.map(|after| Instant::now() + after);
+                                // A worktree is kept and removed when its program ends.
+                                let may_sleep = self.settings.isolation == Isolation::Shared;
+                                let sleeps_at = sleeps_at.filter(|_| may_sleep && self.protocol.asks_again(&question));
+                                asked = Some(Asked { question, answering, sleeps_at });
+                            }
+                        }
                     }
                     // Taken out as soon as it is heard.
                     Step::Withdraw(_) => {}
@@ -169,10 +194,14 @@ impl<'t> Run<'t> {
             if is_closed {
                 return self.ended().await;
             }
+            let sleeps_at = asked.as_ref().and_then(|asked| asked.sleeps_at);
             tokio::select! {
                 biased;
-                () = self.turn.cancelled() => return self.cancel().await,
-                output = self.child.next() => match output {
+                () = self.turn.cancelled() => return match asleep {
+                    Some(_) => Ok(Outcome::Canceled(Vec::new())),
+                    None => self.cancel().await,
+                },
+                output = self.child.next(), if asleep.is_none() => match output {
                     Output::Line(line) => {
                         steps.extend(self.protocol.hear(&line));
                         self.hear_on(&mut steps);
@@ -193,11 +222,23 @@ impl<'t> Run<'t> {
                         steps.extend(self.protocol.hear(&line));
                         withdraw(&mut steps, &mut asked);
                     }
-                    if let Some((question, _)) = asked.take() {
-                        steps.extend(self.protocol.answer(&question, &reply));
+                    let Some(Asked { question, .. }) = asked.take() else { continue };
+                    match asleep.take() {
+                        None => steps.extend(self.protocol.answer(&question, &reply)),
+                        Some(session) => {
+                            (self.child, self.protocol) = self.starter.resume(session).await?;
+                            steps = self.protocol.begin().into();
+                            kept = Some((question, reply));
+                        }
                     }
                 }
-                () = tokio::time::sleep(SILENCE), if self.protocol.asks_in_plain_text() => {
+                () = until_it_sleeps(sleeps_at), if asleep.is_none() => {
+                    asleep = self.put_to_sleep().await;
+                    if let Some(asked) = &mut asked {
+                        asked.sleeps_at = None;
+                    }
+                }
+                () = tokio::time::sleep(SILENCE), if asleep.is_none() && self.protocol.asks_in_plain_text() => {
                     let is_told = |begun: &str| self.protocol.is_question(begun) || self.protocol.goes_on_with(begun);
                     if let Some(line) = self.child.begun(is_told) {
                         steps.extend(self.protocol.hear(&line));
@@ -272,6 +313,14 @@ impl<'t> Run<'t> {
                 }
             }
         })
+    }
+
+    /// Ends a program whose question nobody answers, if its session is known. Returns the session to resume.
+    async fn put_to_sleep(&mut self) -> Option<String> {
+        let session = self.memories.of(self.holder).filter(|memory| memory.resumable)?.session.clone();
+        tracing::info!(task = %self.turn.task(), "a program waits long for an answer; it is ended and resumed later");
+        self.child.stop().await;
+        Some(session)
     }
 
     /// The program is asked to stop where it can be asked, so that its session stays whole; else it is signalled.
@@ -378,14 +427,14 @@ fn ends_turn(step: &Step) -> bool {
 }
 
 /// Drops the questions that the program has withdrawn, whether they are asked already or still due.
-fn withdraw(steps: &mut VecDeque<Step>, asked: &mut Option<(Question, Answering<'_>)>) {
+fn withdraw(steps: &mut VecDeque<Step>, asked: &mut Option<Asked<'_>>) {
     let withdrawn = |step: &Step| match step {
         Step::Withdraw(id) => Some(id.clone()),
         _ => None,
     };
     while let Some((place, id)) = steps.iter().enumerate().find_map(|(place, step)| Some((place, withdrawn(step)?))) {
         steps.remove(place);
-        asked.take_if(|(question, _)| question.id == id);
+        asked.take_if(|asked| asked.question.id == id);
         let is_withdrawn = |at: usize, step: &Step| at < place && matches!(step, Step::Ask(due) if due.id == id);
         let mut at = 0;
         steps.retain(|step| {
@@ -396,9 +445,17 @@ fn withdraw(steps: &mut VecDeque<Step>, asked: &mut Option<(Question, Answering<
 }
 
 /// The answer to the question that stands; never, if none does.
-async fn answered(asked: &mut Option<(Question, Answering<'_>)>) -> Reply {
+async fn answered(asked: &mut Option<Asked<'_>>) -> Reply {
     match asked {
-        Some((_, answering)) => answering.await,
+        Some(asked) => asked.answering.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends when the program has waited long enough for the answer.
+async fn until_it_sleeps(sleeps_at: Option<Instant>) {
+    match sleeps_at {
+        Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
 }

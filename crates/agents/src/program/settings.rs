@@ -55,6 +55,8 @@ pub struct Settings {
     pub approve: Approve,
     /// A question that is not answered in this time is answered with no.
     pub approval_timeout: Option<Duration>,
+    /// A program whose question is open for this long is ended, and resumed when it is answered.
+    pub hibernate_after: Option<Duration>,
     /// What the program's environment has, beside what is passed on.
     pub environment: Vec<(String, String)>,
     /// Names of variables that are passed on, beside those that every program needs. `PREFIX_*` passes on many.

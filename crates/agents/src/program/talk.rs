@@ -33,6 +33,7 @@ pub(super) fn talk(settings: &Settings, prompt: Prompt, attachments: Vec<Attachm
         }
         (Mode::Duplex, _) => {
             command.extend(ClaudeControl::arguments(&prompt));
+            environment.extend(ClaudeControl::environment(&prompt));
             Box::new(ClaudeControl::new(prompt, attachments))
         }
         (Mode::Acp, _) => Box::new(Acp::new(prompt, attachments)),

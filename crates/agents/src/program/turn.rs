@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use sabir_engine::{AgentError, Outcome, Turn};
-use sabir_model::{Artifact, Base64, Content, Part};
+use sabir_model::{Artifact, Base64, Content, Part, TaskId};
 use tokio::time::Instant;
 
 use super::Host;
@@ -23,8 +23,8 @@ use super::warm::{self, Fit, Program};
 use super::workspace;
 use super::worktree::Worktree;
 use crate::kinds::{NewSession, ProjectSettings, UNKNOWN_SYNTAX};
-use crate::process::{Launch, environment};
-use crate::protocol::{ProjectRules, Prompt, Workspace};
+use crate::process::{Child, Launch, environment};
+use crate::protocol::{ProjectRules, Prompt, Protocol, Workspace};
 
 pub(super) async fn work(
     holder: Holder<'_>,
@@ -186,6 +186,7 @@ async fn in_place(
         folder: folder.clone(),
         session: memory.map(|memory| memory.session.clone()),
         needs_session: turn.answers_lost_run(),
+        resumes_turn: false,
         model,
         instructions: settings.instructions.clone(),
         approve: settings.approve,
@@ -194,15 +195,18 @@ async fn in_place(
         trusts_prompts: settings.trusts_prompts,
         workspace: workspace_of(settings, folder),
     };
-    let Talk { command, environment: own, mut protocol } = talk(settings, prompt.clone(), files.clone());
-    let (program, first) = command.split_first().ok_or("no program is configured")?;
-    let environment = environment_of(settings, host, own);
-    let secrets = Secrets::of(&environment);
+    // Should the program be ended while a question is open, its turn goes on without the message.
+    let resumed =
+        Prompt { text: String::new(), files: Vec::new(), needs_session: true, resumes_turn: true, ..prompt.clone() };
+    let starter = || Starter { settings, host, task: turn.task(), folder: folder.clone(), resumed: resumed.clone() };
+    let talk = talk(settings, prompt.clone(), files.clone());
+    let secrets = Secrets::of(&environment_of(settings, host, talk.environment.clone()));
     let run = |Program { child, protocol }, first, origin, teller, memories| Run {
         holder,
         settings,
         turn,
         base: place.base.clone(),
+        starter: starter(),
         protocol,
         child,
         first,
@@ -228,26 +232,7 @@ async fn in_place(
             return Ok(Outcome::Canceled(Vec::new()));
         }
     }
-    let launch = Launch {
-        guard: host.guard.clone(),
-        program: program.into(),
-        arguments: first.iter().map(OsString::from).collect(),
-        folder: folder.clone(),
-        environment,
-        max_line: settings.max_line,
-        max_output: settings.max_output,
-        stop_grace: settings.stop_grace,
-        open_files: host.open_files,
-    };
-    let child = launch.start().await.map_err(|error| {
-        // Where programs lie on this machine is the operator's business.
-        tracing::error!(%error, task = %turn.task(), "a program cannot be started");
-        let name = Path::new(program).file_name().unwrap_or_default().display();
-        match error.is_too_long() {
-            true => AgentError::told(format!("the message is longer than the program {name} can be told")),
-            false => AgentError::told(format!("the program {name} cannot be started; the server's log says why")),
-        }
-    })?;
+    let (child, mut protocol) = starter().start(talk).await?;
     if let Some(worktree) = &mut place.worktree {
         worktree.is_used_until(child.ended());
     }
@@ -270,6 +255,50 @@ async fn session_has_rested(settings: &Settings, turn: &Turn, memory: Option<&Me
 
 fn warm_place(holder: Holder<'_>, turn: &Turn) -> warm::Place {
     warm::Place { agent: holder.agent.to_owned(), owner: turn.owner().clone(), context: turn.context().clone() }
+}
+
+/// Starts the program of a turn, and starts it again when it was put to sleep.
+pub(super) struct Starter<'t> {
+    settings: &'t Settings,
+    host: &'t Host,
+    task: &'t TaskId,
+    folder: PathBuf,
+    /// What a resumed turn begins with, but for its session.
+    resumed: Prompt,
+}
+
+impl Starter<'_> {
+    async fn start(&self, talk: Talk) -> Result<(Child, Box<dyn Protocol>), AgentError> {
+        let Talk { command, environment: own, protocol } = talk;
+        let (program, first) = command.split_first().ok_or("no program is configured")?;
+        let launch = Launch {
+            guard: self.host.guard.clone(),
+            program: program.into(),
+            arguments: first.iter().map(OsString::from).collect(),
+            folder: self.folder.clone(),
+            environment: environment_of(self.settings, self.host, own),
+            max_line: self.settings.max_line,
+            max_output: self.settings.max_output,
+            stop_grace: self.settings.stop_grace,
+            open_files: self.host.open_files,
+        };
+        let child = launch.start().await.map_err(|error| {
+            // Where programs lie on this machine is the operator's business.
+            tracing::error!(%error, task = %self.task, "a program cannot be started");
+            let name = Path::new(program).file_name().unwrap_or_default().display();
+            match error.is_too_long() {
+                true => AgentError::told(format!("the message is longer than the program {name} can be told")),
+                false => AgentError::told(format!("the program {name} cannot be started; the server's log says why")),
+            }
+        })?;
+        Ok((child, protocol))
+    }
+
+    /// Resumes the turn that this session was in.
+    pub async fn resume(&self, session: String) -> Result<(Child, Box<dyn Protocol>), AgentError> {
+        let prompt = Prompt { session: Some(session), ..self.resumed.clone() };
+        self.start(talk(self.settings, prompt, Vec::new())).await
+    }
 }
 
 /// Writes the files of the message into the workspace, where they stay until the task is over.

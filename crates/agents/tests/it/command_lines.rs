@@ -290,6 +290,7 @@ fn settings(kind: Kind, pattern: Option<&str>) -> Settings {
         shared_workspace: SharedWorkspace::Queue,
         approve: Approve::Ask,
         approval_timeout: None,
+        hibernate_after: None,
         environment: vec![],
         pass: vec![],
         approval_pattern: pattern.map(str::to_owned),

@@ -227,7 +227,7 @@ enum Step {
     Enter { executor: usize, context: usize },
     Park(usize),
     ComeBack(usize),
-    StepBack(usize),
+    WaitForTree(usize),
     Withdraw(usize),
     End(usize),
     LeaveLine(usize),
@@ -238,7 +238,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0..2_usize, 0..6_usize).prop_map(|(executor, context)| Step::Enter { executor, context }),
         3 => any::<usize>().prop_map(Step::Park),
         3 => any::<usize>().prop_map(Step::ComeBack),
-        1 => any::<usize>().prop_map(Step::StepBack),
+        1 => any::<usize>().prop_map(Step::WaitForTree),
         1 => any::<usize>().prop_map(Step::Withdraw),
         2 => any::<usize>().prop_map(Step::End),
         1 => any::<usize>().prop_map(Step::LeaveLine),
@@ -276,7 +276,7 @@ impl Crowd {
                     *line = Some(place);
                 }
             }
-            Step::StepBack(at) => {
+            Step::WaitForTree(at) => {
                 if let Some((permit, None)) = self.running.get(at % runs) {
                     permit.step_back();
                 }
@@ -327,7 +327,7 @@ impl Crowd {
             let is_due = in_line().any(|place| is_ready(&place)) || of_agent().any(|(_, line)| line.is_some());
             assert!(places.running >= places.limit || !is_due, "nobody waits while there is a place");
         }
-        for (key, _) in &state.contexts {
+        for key in state.contexts.keys() {
             let runs = self.running.iter().filter(|(permit, _)| permit.context.as_ref() == Some(key)).count();
             let is_next = self.waiting.iter().any(|place| {
                 place.context.as_ref() == Some(key) && place.waiter_state.state.load(Ordering::Relaxed) == READY

@@ -172,6 +172,13 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
         },
     ),
     agent(
+        "hibernate_after",
+        "30m",
+        "A program whose question nobody has answered for this long is ended, and resumed on the answer. Only Claude Code \
+         in mode `duplex`: others were not shown to ask again. Not with `isolation = \"worktree\"`.",
+        |agent, raw| put(&mut agent.program.hibernate_after, limit(raw)?),
+    ),
+    agent(
         "approval_pattern",
         "",
         "A regular expression for lines that ask for leave, for `generic`. Without it the usual forms, such as `[Y/n]`, if \
@@ -242,7 +249,7 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
 pub static DEMO_KEYS: [&str; 1] = ["stored_first"];
 
 /// The settings that only programs have.
-pub static PROGRAM_KEYS: [&str; 22] = [
+pub static PROGRAM_KEYS: [&str; 23] = [
     "mode",
     "command",
     "args",
@@ -255,6 +262,7 @@ pub static PROGRAM_KEYS: [&str; 22] = [
     "approve",
     "approval_timeout",
     "prompt",
+    "hibernate_after",
     "approval_pattern",
     "approval_response",
     "trust_prompts",

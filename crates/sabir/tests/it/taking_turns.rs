@@ -121,3 +121,46 @@ fn programs_in_one_folder_take_turns_where_they_are_told_to() {
         assert_eq!(answer(&end(&desk, task)), "together", "any program may work beside others by default");
     }
 }
+
+/// Speaks Claude Code's control protocol. Resumed, it asks for what the file `again` says.
+const SLEEPER: &str = r#"
+echo $$ >> pids
+echo '{"type":"system","subtype":"init","session_id":"s1","model":"m"}'
+case "$*" in *--resume*) command=$(cat again); echo "$* $CLAUDE_CODE_RESUME_INTERRUPTED_TURN" > resumed ;; *) read -r prompt; command=build ;; esac
+echo '{"type":"control_request","request_id":"r'$$'","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"'$command'"}}}'
+read -r answer || exit 1
+echo "$answer" > answer
+echo '{"type":"result","subtype":"success","is_error":false,"result":"ok","session_id":"s1"}'
+"#;
+
+#[test]
+fn a_program_that_sleeps_is_resumed_with_the_answer_and_nothing_else() {
+    for (again, expected) in [("build", "TASK_STATE_COMPLETED"), ("destroy", "TASK_STATE_INPUT_REQUIRED")] {
+        let (desk, folder) = serve(SLEEPER, &[("claude", "claude-code", "hibernate_after = '100ms'")], "");
+        let work = folder.path().join("work");
+        let read = |name: &str| fs::read_to_string(work.join(name)).unwrap_or_default();
+        fs::write(work.join("again"), again).unwrap();
+        let task = send(&desk, RPC, "go", true);
+        assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
+        let pid = read("pids").trim().to_owned();
+        let start = Instant::now();
+        while std::path::Path::new(&format!("/proc/{pid}")).exists() {
+            assert!(start.elapsed() < Duration::from_secs(30), "it is put to sleep");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(state(&get(&desk, &task)), "TASK_STATE_INPUT_REQUIRED", "the question stays open");
+        let message = json!({"messageId": "y", "taskId": task["id"], "role": "ROLE_USER", "parts": [{"text": "y"}]});
+        let answered = desk.rpc(RPC, "SendMessage", json!({"message": message}))["result"]["task"].take();
+        assert_eq!(state(&answered), expected, "{answered}");
+        assert!(
+            read("resumed").contains("--resume s1") && read("resumed").trim_end().ends_with(" 1"),
+            "its turn is resumed"
+        );
+        match again {
+            // The first line that it reads is the answer to its question, and no prompt.
+            "build" => assert!(read("answer").contains("\"behavior\":\"allow\""), "{}", read("answer")),
+            // What was not asked is not allowed.
+            _ => assert!(note(&answered).starts_with("Run \"destroy\"?") && read("answer").is_empty(), "{answered}"),
+        }
+    }
+}

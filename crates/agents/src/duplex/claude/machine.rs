@@ -82,6 +82,12 @@ impl ClaudeControl {
         arguments
     }
 
+    /// What the program needs in its environment.
+    pub fn environment(prompt: &Prompt) -> Option<(String, String)> {
+        // Without it a session whose turn was cut off waits for the next prompt (seen with 2.1.325).
+        prompt.resumes_turn.then(|| ("CLAUDE_CODE_RESUME_INTERRUPTED_TURN".to_owned(), "1".to_owned()))
+    }
+
     fn asked(&mut self, line: &Object) -> Vec<Step> {
         let Some(id) = line.words("request_id") else { return Vec::new() };
         let request = &line.parsed("request").unwrap_or_default();
@@ -116,6 +122,9 @@ impl ClaudeControl {
 
 impl Protocol for ClaudeControl {
     fn begin(&mut self) -> Vec<Step> {
+        if self.prompt.resumes_turn {
+            return Vec::new();
+        }
         let (images, files): (Vec<_>, Vec<_>) = self.attachments.iter().partition(|file| file.image().is_some());
         let text = attachment::text_naming(&self.prompt, files.into_iter());
         let image = |(media_type, data): (&str, String)| {
@@ -217,6 +226,12 @@ impl Protocol for ClaudeControl {
         let id = line.words("request_id").filter(|_| is_request);
         let refusal = |id| json!({"subtype": "error", "request_id": id, "error": "nobody can be asked now"});
         id.map(refusal).map(|refusal| response_line(&refusal)).into_iter().collect()
+    }
+
+    /// Its session file ends before the tool call that is asked for, so the resumed turn asks the model for it again.
+    fn asks_again(&self, question: &Question) -> bool {
+        let pending = self.pending.iter().find(|pending| pending.asks(question));
+        pending.is_some_and(|pending| matches!(pending.about, About::Tool { .. }))
     }
 
     fn interrupt(&mut self) -> Vec<Step> {
