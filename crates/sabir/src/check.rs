@@ -246,6 +246,9 @@ fn harmless(agent: &Agent, kind: Kind, folder: &Path) -> Agent {
     agent.program.approve = Approve::None;
     agent.program.isolation = Isolation::Shared;
     agent.program.tell_stderr = Some(true);
+    // It is gone when the check is over.
+    agent.program.keep_warm = Duration::ZERO;
+    agent.program.hibernate_after = None;
     // A program of the operator's own may find what it needs only where it works.
     if !matches!(kind, Kind::Generic | Kind::Command | Kind::Acp) {
         agent.program.workspace = folder.to_owned();

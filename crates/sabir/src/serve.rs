@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use sabir_agents::process;
-use sabir_agents::program::worktrees::{Worktrees, sweep_worktrees};
+use sabir_agents::program::Host;
+use sabir_agents::program::worktrees::sweep_worktrees;
 use sabir_engine::{Builder, Engine, Recovery, RetentionPolicy, Settings};
 use sabir_server::{
     App, CardProfile, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings, Timeouts,
@@ -93,7 +94,7 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()>
     tracing::info!("stopping; runs have {grace:?} to finish; a second signal ends them now");
     let (hurry, hurried) = watch::channel(false);
     let mut stopping = pin!(async {
-        stop(&engine, &config.server, &surroundings.host.worktrees, hurried).await;
+        stop(&engine, &config.server, &surroundings.host, hurried).await;
         close.send_replace(true);
         (&mut serving).await
     });
@@ -117,14 +118,15 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()>
 }
 
 /// Returns when nothing runs any more and balancers have had their time to notice; requests are answered meanwhile.
-async fn stop(engine: &Engine, server: &config::Server, worktrees: &Worktrees, mut hurried: watch::Receiver<bool>) {
+async fn stop(engine: &Engine, server: &config::Server, host: &Host, mut hurried: watch::Receiver<bool>) {
     // Answers need a moment to go out.
     let grace = server.grace.saturating_sub(LINGER);
     let deadline = Instant::now() + grace;
     let in_order = async {
-        tokio::join!(engine.stop(grace), tokio::time::sleep(server.drain));
+        let (_, _, _) =
+            tokio::join!(engine.stop(grace), timeout_at(deadline, host.warm.close()), tokio::time::sleep(server.drain));
         // Changes that are not kept by then are kept by the next start.
-        let _ = timeout_at(deadline, worktrees.until_unused()).await;
+        let _ = timeout_at(deadline, host.worktrees.until_unused()).await;
     };
     tokio::select! {
         () = in_order => {}

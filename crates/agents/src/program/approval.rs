@@ -3,7 +3,7 @@
 use sabir_model::{Content, Json, Message, Part, QUESTION, QuestionAnswer, QuestionType, Verdict, choice_of};
 use serde::Serialize;
 
-use crate::update::{ChoiceKind, Question, Reply};
+use crate::update::{Choice, ChoiceKind, Question, Reply};
 
 /// The question in words, and all of it as data for whoever builds a dialog from it.
 pub(super) fn parts(question: &Question) -> Vec<Part> {
@@ -59,6 +59,18 @@ fn word(kind: ChoiceKind) -> &'static str {
         ChoiceKind::RejectOnce => "reject_once",
         ChoiceKind::RejectAlways => "reject_always",
         ChoiceKind::Other => "other",
+    }
+}
+
+/// The same answer to the same question when it is asked again. What "always" would allow is another list by then, which
+/// the caller has not seen.
+pub(super) fn once(question: &Question, reply: Reply) -> Reply {
+    let Reply::Chosen { choice, said } = &reply else { return reply };
+    let is_always = |known: &&Choice| known.id == *choice && known.kind == ChoiceKind::AllowAlways;
+    let once = |known: &&Choice| known.kind == ChoiceKind::AllowOnce;
+    match question.choices.iter().find(is_always).and_then(|_| question.choices.iter().find(once)) {
+        Some(allowed) => Reply::Chosen { choice: allowed.id.clone(), said: said.clone() },
+        None => reply,
     }
 }
 
@@ -157,6 +169,17 @@ mod tests {
     fn nobody_answers_with_a_no() {
         assert_eq!(say(refusal(&leave(), "too late")), "cancel: too late");
         assert_eq!(say(refusal(&question(&[]), "too late")), "nobody");
+    }
+
+    #[test]
+    fn an_answer_that_was_kept_allows_once() {
+        for (choice, expected) in
+            [("proceed_once", "proceed_once"), ("proceed_always", "proceed_once"), ("cancel", "cancel")]
+        {
+            let reply = Reply::Chosen { choice: choice.into(), said: None };
+            assert_eq!(say(once(&leave(), reply)), expected);
+        }
+        assert_eq!(say(once(&leave(), Reply::Said("why?".into()))), "said why?");
     }
 
     #[test]

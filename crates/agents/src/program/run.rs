@@ -160,7 +160,7 @@ impl<'t> Run<'t> {
                         self.has_worked = true;
                         match kept.take() {
                             Some((before, reply)) if question.asks_for_the_same(&before) => {
-                                steps.extend(self.protocol.answer(&question, &reply));
+                                steps.extend(self.protocol.answer(&question, &approval::once(&question, reply)));
                             }
                             _ => {
                                 let answering = self.ask(&question);
@@ -175,6 +175,10 @@ impl<'t> Run<'t> {
                     // Taken out as soon as it is heard.
                     Step::Withdraw(_) => {}
                     Step::Tell(update) => {
+                        let update = match update {
+                            Update::NotUnderstood(line) => Update::NotUnderstood(self.secrets.mask(&line)),
+                            update => update,
+                        };
                         self.has_spoken = true;
                         self.has_worked |= !matches!(update, Update::Init { .. });
                         self.remember(&update).await;

@@ -36,6 +36,8 @@ struct Waiting {
     /// Oldest first.
     entries: VecDeque<Entry>,
     last_number: u64,
+    /// The server stops: nobody waits any more.
+    is_closed: bool,
 }
 
 struct Entry {
@@ -44,6 +46,15 @@ struct Entry {
     fit: Fit,
     /// Dropping it ends the program.
     orders: oneshot::Sender<Order>,
+}
+
+impl Entry {
+    /// Ends the program. The receiver hears when it is gone.
+    fn end(self) -> oneshot::Receiver<()> {
+        let (done, gone) = oneshot::channel();
+        let _ = self.orders.send(Order::End(done));
+        gone
+    }
 }
 
 /// Whose program it is.
@@ -80,6 +91,12 @@ impl Warm {
         let (orders, ordered) = oneshot::channel();
         let number = {
             let mut waiting = self.waiting();
+            if waiting.is_closed {
+                // Without orders it ends at once.
+                drop(orders);
+                tokio::spawn(wait(program, ordered, Instant::now()));
+                return;
+            }
             waiting.last_number += 1;
             let number = waiting.last_number;
             waiting.entries.retain(|entry| entry.place != place);
@@ -105,14 +122,25 @@ impl Warm {
             waiting.entries.remove(index)?
         };
         if entry.fit != *fit {
-            let (done, gone) = oneshot::channel();
-            let _ = entry.orders.send(Order::End(done));
-            let _ = gone.await;
+            let _ = entry.end().await;
             return None;
         }
         let (give, given) = oneshot::channel();
         entry.orders.send(Order::Give(give)).ok()?;
         given.await.ok()
+    }
+
+    /// Ends all of them, and returns when they have ended. Programs whose turn ends later do not wait either.
+    pub async fn close(&self) {
+        let entries = {
+            let mut waiting = self.waiting();
+            waiting.is_closed = true;
+            std::mem::take(&mut waiting.entries)
+        };
+        let ending: Vec<oneshot::Receiver<()>> = entries.into_iter().map(Entry::end).collect();
+        for gone in ending {
+            let _ = gone.await;
+        }
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -130,17 +158,21 @@ async fn wait(mut program: Program, mut ordered: oneshot::Receiver<Order>, until
     let order = loop {
         tokio::select! {
             biased;
-            order = &mut ordered => break order.ok(),
-            () = sleep_until(until) => break None,
+            // First what it has said: nothing of it may be taken for the next turn.
             output = program.child.next() => match output {
                 Output::Line(line) => {
                     for answer in program.protocol.hear_between_turns(&line) {
                         let _ = program.child.write_line(&answer).await;
                     }
+                    if !program.protocol.awaits_next_turn() {
+                        break None;
+                    }
                 }
                 Output::Dropped(_) => {}
                 Output::TooMuch | Output::Closed => break None,
             },
+            order = &mut ordered => break order.ok(),
+            () = sleep_until(until) => break None,
         }
     };
     match order {

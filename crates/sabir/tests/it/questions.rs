@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use sabir_testkit::process::{Options, Sabir};
@@ -159,8 +160,11 @@ impl Dialect {
 
 /// A task that waits for its answer, as 0.3 shows it.
 fn waiting_task(server: &Sabir) -> Value {
+    // The same message again would join the task before it, which is in flight for a moment after its end was told.
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let id = format!("go-{}", COUNT.fetch_add(1, Ordering::Relaxed));
     let message =
-        json!({"kind": "message", "messageId": "go", "role": "user", "parts": [{"kind": "text", "text": "go"}]});
+        json!({"kind": "message", "messageId": id, "role": "user", "parts": [{"kind": "text", "text": "go"}]});
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}});
     let reply = server.http().exchange("POST", "/a2a/v0.3", &[], body.to_string().as_bytes()).unwrap();
     let task = reply.json()["result"].take();

@@ -249,6 +249,19 @@ fn the_next_message_of_a_context_costs_no_start() {
 }
 
 #[test]
+fn a_server_that_stops_waits_for_the_programs_that_wait() {
+    let (bench, mut server) = serve("");
+    for number in 0..3 {
+        completed(&server, &format!("{number}"), json!({}));
+    }
+    let starts = bench.starts("prog");
+    assert!(starts.len() == 3 && starts.iter().all(|pid| is_alive(pid)));
+    server.terminate();
+    server.wait(Duration::from_secs(15));
+    assert!(!starts.iter().any(|pid| is_alive(pid)), "none outlives the server, not even for a moment");
+}
+
+#[test]
 fn a_program_that_waits_ends_when_its_time_is_over_or_too_many_wait() {
     let (bench, server) = serve("keep_warm = '200ms'");
     let first = completed(&server, "one", json!({}));

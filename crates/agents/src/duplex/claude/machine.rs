@@ -222,6 +222,12 @@ impl Protocol for ClaudeControl {
 
     fn hear_between_turns(&mut self, line: &str) -> Vec<String> {
         let line = Object::parse(line).unwrap_or_default();
+        // It has begun a turn by itself, for example since a command in the background has ended. Its result would be taken
+        // for that of the next prompt.
+        let begins = line.kind() == "system" && line.words("subtype").as_deref() == Some("init");
+        if begins || matches!(line.kind().as_str(), "assistant" | "user" | "stream_event" | "result") {
+            self.resting = false;
+        }
         let is_request = line.kind() == "control_request";
         let id = line.words("request_id").filter(|_| is_request);
         let refusal = |id| json!({"subtype": "error", "request_id": id, "error": "nobody can be asked now"});

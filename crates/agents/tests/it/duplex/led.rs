@@ -21,6 +21,26 @@ fn answering() -> Prompt {
 }
 
 #[test]
+fn claude_code_that_works_by_itself_between_turns_gets_no_next_turn() {
+    let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
+    for (line, is_ready) in [
+        (r#"{"type":"rate_limit_event"}"#, true),
+        (r#"{"type":"system","subtype":"status"}"#, true),
+        (r#"{"type":"system","subtype":"init","session_id":"s"}"#, false),
+        (r#"{"type":"assistant","message":{"content":[{"type":"text","text":"the command has ended"}]}}"#, false),
+        (r#"{"type":"stream_event","event":{"type":"message_start"}}"#, false),
+        (result, false),
+    ] {
+        let mut claude = ClaudeControl::new(prompt(), Vec::new());
+        claude.begin();
+        claude.hear(result);
+        assert!(claude.awaits_next_turn());
+        claude.hear_between_turns(line);
+        assert_eq!(claude.next_turn(&prompt(), &[]).is_some(), is_ready, "{line}");
+    }
+}
+
+#[test]
 fn an_acp_session_is_opened_as_the_program_can() {
     let prepared = Prompt { model: Some("m".into()), approve: Approve::All, ..prompt() };
     let options = r#"{"id":2,"result":{"sessionId":"s","configOptions":[{"id":"model","category":"model","currentValue":"old","options":[{"value":"old"},{"value":"m"}]}]}}"#;
