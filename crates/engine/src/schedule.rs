@@ -140,6 +140,8 @@ const PARKED: u8 = 2;
 const STEPPED_BACK: u8 = 3;
 /// The permit is gone.
 const GIVEN_BACK: u8 = 4;
+/// It was answered and waits for a place.
+const RETURNING: u8 = 5;
 
 /// The right to run in a context, and a place for it most of the time. Dropping it lets the next ones in.
 pub(crate) struct Permit {
@@ -521,6 +523,9 @@ impl Permit {
                 self.schedule.start(started);
             }
             _ => {
+                // It is parked no more, so one that asks in its place may be parked instead. Else this one would wait for
+                // the answer to the other.
+                places.exchange(&self.hold, RETURNING);
                 let (start, granted) = oneshot::channel();
                 let waiter_state = Arc::new(WaiterState::new(READY, Behind::Places { limit: places.limit }));
                 let wants = Wants::Place { hold: self.hold.clone(), start };
@@ -530,6 +535,9 @@ impl Permit {
                     wants,
                 });
                 state.in_line += 1;
+                let started = state.let_in(self.executor);
+                drop(state);
+                self.schedule.start(started);
                 let (schedule, executor) = (self.schedule.clone(), self.executor);
                 return Return::Later(PlaceInLine { schedule, executor, granted, waiter_state, context: None });
             }

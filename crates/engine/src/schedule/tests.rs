@@ -195,6 +195,19 @@ fn only_so_many_are_parked_and_the_others_keep_their_places() {
 }
 
 #[test]
+fn an_answered_run_does_not_wait_for_the_answer_to_another() {
+    let schedule = schedule(&[(1, 10, 1)]);
+    let first = now(schedule.enter(task("a")));
+    first.park();
+    let second = now(schedule.enter(task("b")));
+    second.park();
+    assert!(second.has_place(), "one is parked already");
+    let Return::Later(mut back) = first.come_back() else { panic!("the second has the place") };
+    assert!(back.granted.try_recv().is_ok() && first.has_place());
+    assert_eq!((counts(&schedule), second.has_place()), ((1, 1, 0), false));
+}
+
+#[test]
 fn a_context_is_shared_by_agents_that_execute_its_tasks() {
     let schedule = schedule(&[(1, 10, 10), (1, 10, 10)]);
     let _busy = now(schedule.enter(executed_by(0, "x")));
