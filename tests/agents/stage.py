@@ -44,6 +44,7 @@ class Stage:
         self.mode = mode
         self.binary = programs / program.name / 'node_modules' / '.bin' / program.binary
         self.model = None
+        self.more = {}
         self.server = None
         self.client = None
         self.log_end = ''

@@ -160,7 +160,8 @@ impl<'t> Run<'t> {
                         self.has_worked = true;
                         match kept.take() {
                             Some((before, reply)) if question.asks_for_the_same(&before) => {
-                                steps.extend(self.protocol.answer(&question, &approval::once(&question, reply)));
+                                let answer = self.protocol.answer(&question, &approval::once(&question, reply));
+                                at_once(&mut steps, answer);
                             }
                             _ => {
                                 let answering = self.ask(&question);
@@ -228,7 +229,7 @@ impl<'t> Run<'t> {
                     }
                     let Some(Asked { question, .. }) = asked.take() else { continue };
                     match asleep.take() {
-                        None => steps.extend(self.protocol.answer(&question, &reply)),
+                        None => at_once(&mut steps, self.protocol.answer(&question, &reply)),
                         Some(session) => {
                             (self.child, self.protocol) = self.starter.resume(session).await?;
                             steps = self.protocol.begin().into();
@@ -457,6 +458,13 @@ async fn answered(asked: &mut Option<Asked<'_>>) -> Reply {
 }
 
 /// Ends when the program has waited long enough for the answer.
+/// An answer goes before whatever the program has said since it asked, such as another question.
+fn at_once(steps: &mut VecDeque<Step>, answer: Vec<Step>) {
+    for step in answer.into_iter().rev() {
+        steps.push_front(step);
+    }
+}
+
 async fn until_it_sleeps(sleeps_at: Option<Instant>) {
     match sleeps_at {
         Some(at) => tokio::time::sleep_until(at).await,

@@ -51,8 +51,9 @@ enum Member {
 
 impl Member {
     fn of(name: &str) -> Self {
-        let name: String = name.chars().filter(|letter| !matches!(letter, '_' | '-')).collect();
-        match name.to_ascii_lowercase().as_str() {
+        let name: String = name.chars().filter(|letter| letter.is_alphanumeric()).collect();
+        let name = name.to_ascii_lowercase();
+        match name.as_str() {
             "approved" | "approve" | "allow" | "allowed" | "accept" | "accepted" | "grant" | "granted" | "permit"
             | "permitted" | "confirm" | "confirmed" | "proceed" | "ok" | "yes" => Member::Grant,
             "denied" | "deny" | "rejected" | "reject" | "refused" | "refuse" | "declined" | "decline" | "cancel"
@@ -61,11 +62,32 @@ impl Member {
             "always" => Member::Always,
             "never" => Member::Never,
             "verdict" | "decision" | "answer" | "choice" | "option" | "action" | "result" | "response" | "outcome"
-            | "behavior" | "behaviour" => Member::Holder,
+            | "behavior" | "behaviour" | "status" | "state" | "value" | "output" => Member::Holder,
             "optionid" => Member::Option,
             "questionid" | "decisionid" => Member::Id,
-            "reason" | "message" | "text" | "words" | "comment" => Member::Words,
-            _ => Member::Other,
+            "reason" | "message" | "text" | "words" | "comment" | "note" | "notes" | "feedback" | "explanation" => {
+                Member::Words
+            }
+            name => Self::like(name),
+        }
+    }
+
+    /// Names that are made of such words: `isApproved`, `userDenied`, `disapproved`.
+    fn like(name: &str) -> Self {
+        const GRANTS: [&str; 7] = ["approv", "allow", "accept", "grant", "permi", "confirm", "consent"];
+        const REFUSALS: [&str; 5] = ["deny", "denied", "reject", "refus", "declin"];
+        const OPPOSITES: [&str; 3] = ["dis", "not", "un"];
+        let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+        let opposes = GRANTS.iter().any(|word| {
+            let before = name.split_once(word).map(|(before, _)| before);
+            before.is_some_and(|before| OPPOSITES.iter().any(|opposite| before.ends_with(opposite)))
+        });
+        if opposes || has(&REFUSALS) {
+            Member::Refusal
+        } else if has(&GRANTS) {
+            Member::Grant
+        } else {
+            Member::Other
         }
     }
 }
@@ -82,9 +104,10 @@ impl Evidence {
         let top = Walk { evidence: self, member: Member::Top, is_answer: true };
         let is_read = text.len() <= longest && top.deserialize(&mut serde_json::Deserializer::from_str(text)).is_ok();
         if !is_read {
-            // There may be a no in it.
+            // There may be a no in it, and the name of a question.
             self.is_unclear = true;
             self.is_answer = false;
+            self.names.extend(text.split('"').filter(|text| may_be_id(text)).map(str::to_owned));
         }
     }
 
@@ -140,6 +163,7 @@ impl Walk<'_> {
         let word = Word::of(text);
         match (self.member, word) {
             (Member::Id, _) => self.evidence.is_answer |= self.is_answer,
+            (Member::Other, Some(Verdict::No | Verdict::Never)) => self.decide(Verdict::No),
             (Member::Other, _) => {}
             (Member::Words, _) if self.is_answer => {
                 self.evidence.no |= denies(text);
@@ -159,7 +183,7 @@ impl Walk<'_> {
                     // What the Agent Client Protocol says beside the id of the option.
                     None if text == "selected" => return,
                     None if self.member == Member::Grant || text.trim().is_empty() => self.unclear(),
-                    None => {}
+                    None => self.evidence.no |= self.member == Member::Holder && denies(text),
                 }
                 if self.is_answer && self.member != Member::Grant && !text.trim().is_empty() {
                     self.evidence.options.push(text.to_owned());

@@ -276,3 +276,61 @@ fn a_question_is_named_anywhere_in_data_and_metadata() {
         }
     }
 }
+
+#[test]
+fn a_no_under_a_name_of_its_own_is_a_no() {
+    for member in [
+        r#""isApproved":false"#,
+        r#""is_approved":false"#,
+        r#""approved ":false"#,
+        r#""approval":false"#,
+        r#""approval":"denied""#,
+        r#""permission":"deny""#,
+        r#""disapproved":true"#,
+        r#""notAllowed":true"#,
+        r#""userRejected":true"#,
+        r#""value":false"#,
+        r#""value":"no""#,
+        r#""output":"no""#,
+        r#""status":"denied""#,
+        r#""status":"rejected by user""#,
+        r#""note":"no, do not""#,
+        r#""whatever":"no""#,
+    ] {
+        for json in [
+            format!(r#"{{"action":"resume","result":{{{member}}}}}"#),
+            format!(r#"{{"approved":true,{member}}}"#),
+            format!(r#"{{{member},"approved":true}}"#),
+        ] {
+            let said = say(&permission(), vec![data(&json)]);
+            assert!(said.starts_with("skip_once"), "{json}: {said}");
+        }
+    }
+    // The result of a decision may be any JSON.
+    for (result, expected) in [
+        (r#"{"path":"/tmp"}"#, "proceed_once"),
+        (r#"{"approved":true}"#, "proceed_once"),
+        (r#"{"isApproved":true}"#, "proceed_once"),
+        ("{}", "proceed_once"),
+    ] {
+        let json = format!(r#"{{"target_id":"t","decision_id":"d","action":"resume","result":{result}}}"#);
+        assert_eq!(say(&permission(), vec![data(&json)]), expected, "{json}");
+    }
+    for words in ["approved: false", r#"{"approved": false}"#, "n, leave it", "\u{ff2e}\u{ff4f}", "n\u{200b}o"] {
+        let said = say(&permission(), vec![Part::text(words), data(r#"{"approved":true}"#)]);
+        assert!(said.starts_with("skip_once"), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn a_long_text_does_not_hide_which_question_is_meant() {
+    let task = TaskId::parse("t").unwrap();
+    let id = QuestionId::issue(&task, 3);
+    for json in [
+        format!(r#"{{"questionId":"{id}","pad":"{}"}}"#, "x".repeat(2 * LONGEST)),
+        format!(r#"{{"pad":"{}","questionId":"{id}"}}"#, "x".repeat(2 * LONGEST)),
+    ] {
+        let names = Evidence::of_data(&Json::parse(&json).unwrap(), LONGEST).names;
+        assert!(names.contains(&id.to_string()), "{names:?}");
+    }
+}

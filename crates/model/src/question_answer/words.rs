@@ -66,8 +66,10 @@ pub const NO: [&str; 30] = [
 pub const NEVER: [&str; 5] = ["never", "reject always", "always reject", "deny always", "always deny"];
 
 /// Beside a yes, each of these makes a no of it.
-const DENIALS: [&str; 26] = [
+const DENIALS: [&str; 28] = [
     "no",
+    "n",
+    "false",
     "not",
     "never",
     "nope",
@@ -107,7 +109,7 @@ impl Word {
         if text.len() > LONGEST {
             return None;
         }
-        let text = text.to_lowercase().replace('’', "'");
+        let text = folded(text);
         let among = |words: &[&str], word: &str| words.contains(&word);
         // A yes must be clear: "yes?" is none. A no need not be.
         let clear = text.trim_end_matches(['.', '!']);
@@ -122,6 +124,18 @@ impl Word {
     }
 }
 
+/// In small letters of one form, without what cannot be seen.
+fn folded(text: &str) -> String {
+    let plain = text.chars().filter_map(|letter| match letter {
+        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}' => None,
+        '’' => Some('\''),
+        // Letters as wide as those of Chinese.
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(letter) - 0xfee0),
+        letter => Some(letter),
+    });
+    plain.collect::<String>().to_lowercase()
+}
+
 /// Whether a text is nothing but a no.
 pub(super) fn is_no(text: &str) -> bool {
     matches!(Word::of(text), Some(Verdict::No | Verdict::Never))
@@ -129,7 +143,7 @@ pub(super) fn is_no(text: &str) -> bool {
 
 /// Whether there is a no among these words.
 pub(super) fn denies(text: &str) -> bool {
-    let text = text.to_lowercase().replace('’', "'");
+    let text = folded(text);
     let mut words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '\'');
     words.any(|word| DENIALS.contains(&word) || word.ends_with("n't"))
 }

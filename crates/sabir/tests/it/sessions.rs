@@ -40,6 +40,9 @@ while read -r line; do
         case $(member text) in
         *fail*) say "\"id\":$id,\"error\":{\"code\":-32603,\"message\":\"no\"}" ;;
         *wait*) ;;
+        *both*)
+            turn=$id
+            for asked in 98 99; do say "\"id\":$asked,\"method\":\"session/request_permission\",\"params\":{\"sessionId\":\"$NAME\",\"toolCall\":{\"toolCallId\":\"t$asked\",\"title\":\"rm $asked\"},\"options\":[{\"optionId\":\"yes\",\"name\":\"Allow\",\"kind\":\"allow_once\"},{\"optionId\":\"no\",\"name\":\"No\",\"kind\":\"reject_once\"}]}"; done ;;
         *afterwards*)
             say "\"id\":$id,\"result\":{\"stopReason\":\"end_turn\"}"
             say '"method":"session/update","params":{"update":{"sessionUpdate":"agent_message_chunk","content":{"text":"late"}}}'
@@ -49,6 +52,9 @@ while read -r line; do
         *) say "\"id\":$id,\"result\":{\"stopReason\":\"end_turn\"}" ;;
         esac ;;
     *'"outcome":"cancelled"'*) note "refused $id" ;;
+    *'"outcome":"selected"'*)
+        note "answered $id"
+        if test "$id" = 99 && test -n "$turn"; then say "\"id\":$turn,\"result\":{\"stopReason\":\"end_turn\"}"; fi ;;
     esac
 done
 "#;
@@ -246,6 +252,19 @@ fn the_next_message_of_a_context_costs_no_start() {
     assert!(starts.iter().all(|pid| is_alive(pid)));
     server.kill();
     wait_until("the programs end with the server", || !starts.iter().any(|pid| is_alive(pid)));
+}
+
+#[test]
+fn an_answer_does_not_wait_for_the_next_question() {
+    let (bench, server) = serve("");
+    let task = send(&server, "both", json!({}));
+    assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
+    let task = send(&server, "yes", json!({"taskId": task["id"]}));
+    assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
+    wait_until("the first answer is there", || bench.log("prog").contains(&"answered 98".to_owned()));
+    completed(&server, "no", json!({"taskId": task["id"]}));
+    assert_eq!(bench.log("prog"), ["new", "prompt both", "answered 98", "answered 99"]);
+    server.kill();
 }
 
 #[test]
