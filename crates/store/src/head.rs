@@ -90,6 +90,7 @@ pub(crate) enum HeadChange {
 }
 
 /// A task without its artifacts, as read from its head.
+#[derive(Clone)]
 pub(crate) struct Head {
     pub task: Task,
     /// The history lacks its oldest messages.

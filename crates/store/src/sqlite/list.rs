@@ -6,7 +6,7 @@
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
-use sabir_model::{AgentId, State, Task, TaskBirth, TaskId, Timestamp, Wanted};
+use sabir_model::{AgentId, State, Task, TaskId, Timestamp, Wanted};
 
 use crate::damage::DamageLog;
 use crate::head::Head;
@@ -15,12 +15,18 @@ use crate::{Listing, Query, StoreError};
 
 use super::failure::Unread;
 use super::reader::{self, Glance, fold, readable};
+use super::recent_heads::RecentHeads;
 use super::rows::{self, Found, code, found_columns};
 
-pub(super) fn list(conn: &mut Connection, damages: &DamageLog, query: &Query) -> Result<Listing, StoreError> {
+pub(super) fn list(
+    conn: &mut Connection,
+    damages: &DamageLog,
+    heads: &RecentHeads,
+    query: &Query,
+) -> Result<Listing, StoreError> {
     // Total, page and folds are of one moment.
     let moment = conn.transaction()?;
-    let mut page = Page::new(places(&moment, damages, query)?, query);
+    let mut page = Page::new(places(&moment, damages, heads, query)?, heads, query);
     while let Some(found) = page.next_unread() {
         let Some(mut task) = fold(&moment, damages, found, query.artifacts)? else { continue };
         trim(&mut task, query);
@@ -30,12 +36,17 @@ pub(super) fn list(conn: &mut Connection, damages: &DamageLog, query: &Query) ->
 }
 
 /// The same, if it is a matter of a few short tasks and no counting.
-pub(super) fn glance(conn: &mut Connection, damages: &DamageLog, query: &Query) -> Result<Option<Listing>, StoreError> {
+pub(super) fn glance(
+    conn: &mut Connection,
+    damages: &DamageLog,
+    heads: &RecentHeads,
+    query: &Query,
+) -> Result<Option<Listing>, StoreError> {
     if query.limit > SHORT_PAGE || query.context.is_some() || query.since.is_some() {
         return Ok(None);
     }
     let moment = conn.transaction()?;
-    let mut page = Page::new(places(&moment, damages, query)?, query);
+    let mut page = Page::new(places(&moment, damages, heads, query)?, heads, query);
     let mut bytes = 0;
     while let Some(found) = page.next_unread() {
         match reader::glance(&moment, found, PAGE_BYTES.saturating_sub(bytes), query.artifacts)? {
@@ -56,15 +67,16 @@ const PAGE_BYTES: usize = 128 << 10;
 /// A page that is filled task by task.
 struct Page<'q> {
     rest: std::vec::IntoIter<Listed>,
+    heads: &'q RecentHeads,
     query: &'q Query,
     room: Room,
     listing: Listing,
 }
 
 impl<'q> Page<'q> {
-    fn new(Places { tasks, more, total }: Places, query: &'q Query) -> Self {
+    fn new(Places { tasks, more, total }: Places, heads: &'q RecentHeads, query: &'q Query) -> Self {
         let listing = Listing { tasks: Vec::with_capacity(tasks.len()), more, total };
-        Self { rest: tasks.into_iter(), query, room: Room::new(query.max_bytes), listing }
+        Self { rest: tasks.into_iter(), heads, query, room: Room::new(query.max_bytes), listing }
     }
 
     /// Takes all that their rows show; the next one must be read from its log.
@@ -73,8 +85,9 @@ impl<'q> Page<'q> {
             match self.rest.next()? {
                 Listed::Shown(task) => self.take(task),
                 Listed::Found(found) => {
-                    let head = found.log.head.as_deref();
-                    match head.and_then(|head| shown(&found.id, &found.birth, head, self.query)) {
+                    let head = found.log.head.as_deref().filter(|_| self.query.artifacts == Wanted::No);
+                    let kept = head.and_then(|head| self.heads.task(&found.head_row(head), self.query.history));
+                    match kept.or_else(|| shown(&found, head, self.heads, self.query)) {
                         Some(task) => self.take(task),
                         None => return Some(found),
                     }
@@ -101,9 +114,16 @@ enum Listed {
 }
 
 /// Reads a row that is on the page, where it lies: most rows show all that is wanted.
-fn listed(row: &Row<'_>, query: &Query, agent: Option<&AgentId>) -> Result<Listed, Unread> {
+fn listed(row: &Row<'_>, heads: &RecentHeads, query: &Query, agent: Option<&AgentId>) -> Result<Listed, Unread> {
+    let head = rows::head(row)?.filter(|_| query.artifacts == Wanted::No);
+    if let Some(head) = head
+        && heads.was_read(rows::task_no(row)?)
+        && let Some(task) = heads.task(&rows::head_row(row, head)?, query.history)
+    {
+        return Ok(Listed::Shown(task));
+    }
     let mut found = rows::named(row, Some(&query.owner), agent)?;
-    if let Some(task) = rows::head(row)?.and_then(|head| shown(&found.id, &found.birth, head, query)) {
+    if let Some(task) = shown(&found, head, heads, query) {
         return Ok(Listed::Shown(task));
     }
     found.log = rows::row_log(row)?;
@@ -115,14 +135,13 @@ fn found_on_page(row: &Row<'_>, query: &Query, agent: Option<&AgentId>) -> Resul
     Ok(Found { log: rows::row_log(row)?, ..rows::named(row, Some(&query.owner), agent)? })
 }
 
-/// The task as its row shows it, if that is all that is wanted.
-fn shown(id: &TaskId, birth: &TaskBirth, head: &[u8], query: &Query) -> Option<Task> {
-    if query.artifacts == Wanted::Yes {
-        return None;
-    }
-    let mut task = Head::read(id.clone(), birth.clone(), head)?.with_history(query.history)?;
-    task.seq = 0;
-    Some(task)
+/// The task as its head shows it, if that has all that is wanted.
+fn shown(found: &Found, bytes: Option<&[u8]>, heads: &RecentHeads, query: &Query) -> Option<Task> {
+    let bytes = bytes?;
+    let mut head = Head::read(found.id.clone(), found.birth.clone(), bytes)?;
+    head.task.seq = 0;
+    heads.offer(found.no, bytes, &head);
+    head.with_history(query.history)
 }
 
 /// Which tasks are on a page.
@@ -132,7 +151,7 @@ struct Places {
     total: u64,
 }
 
-fn places(conn: &Connection, damages: &DamageLog, query: &Query) -> Result<Places, StoreError> {
+fn places(conn: &Connection, damages: &DamageLog, heads: &RecentHeads, query: &Query) -> Result<Places, StoreError> {
     let agents = agents(conn, query)?;
     let walks: Vec<Walk> = match query.context {
         Some(_) => vec![Walk::through_context(query)],
@@ -141,12 +160,12 @@ fn places(conn: &Connection, damages: &DamageLog, query: &Query) -> Result<Place
     let mut tasks = Vec::new();
     if walks.len() == 1 {
         for walk in walks {
-            tasks = walk.page(conn, damages, query, listed)?;
+            tasks = walk.page(conn, damages, query, |row, agent| listed(row, heads, query, agent))?;
         }
     } else {
         let mut found = Vec::new();
         for walk in walks {
-            found.extend(walk.page(conn, damages, query, found_on_page)?);
+            found.extend(walk.page(conn, damages, query, |row, agent| found_on_page(row, query, agent))?);
         }
         found.sort_by(|a, b| place(b).cmp(&place(a)));
         tasks.extend(found.into_iter().map(Listed::Found));
@@ -277,12 +296,12 @@ impl Walk {
         conn: &Connection,
         damages: &DamageLog,
         query: &Query,
-        read: impl Fn(&Row<'_>, &Query, Option<&AgentId>) -> Result<T, Unread>,
+        read: impl Fn(&Row<'_>, Option<&AgentId>) -> Result<T, Unread>,
     ) -> Result<Vec<T>, StoreError> {
         let Walk { agent, sql, params } = self.selecting_page(query);
         let mut select = conn.prepare_cached(&sql)?;
         let mut rows = select.query(params_from_iter(params))?;
-        readable(&mut rows, damages, |row| read(row, query, agent.as_ref()))
+        readable(&mut rows, damages, |row| read(row, agent.as_ref()))
     }
 
     fn count(self, conn: &Connection) -> Result<u64, StoreError> {

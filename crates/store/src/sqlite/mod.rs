@@ -24,6 +24,7 @@ mod writer;
 mod list;
 mod pool;
 mod reader;
+mod recent_heads;
 
 mod store;
 

@@ -9,6 +9,7 @@ use crate::{TaskNo, TaskRow};
 
 use super::failure::Unread;
 use super::key;
+use super::recent_heads::HeadRow;
 
 /// How a state is stored. The numbers are part of the file's format, and its indexes lean on their order.
 pub(super) fn code(state: State) -> i64 {
@@ -76,6 +77,12 @@ pub(super) struct Found {
     pub log: RowLog,
 }
 
+impl Found {
+    pub fn head_row<'r>(&'r self, head: &'r [u8]) -> HeadRow<'r> {
+        HeadRow { no: self.no, id: self.id.as_str(), born: self.birth.born, head }
+    }
+}
+
 /// What `found` reads.
 macro_rules! found_columns {
     () => {
@@ -118,6 +125,11 @@ pub(super) fn row_log(row: &Row<'_>) -> Result<RowLog, Unread> {
 /// One that is no blob is done without.
 pub(super) fn head<'r>(row: &'r Row<'_>) -> Result<Option<&'r [u8]>, Unread> {
     Ok(row.get_ref(8)?.as_blob_or_null().unwrap_or(None))
+}
+
+/// What says whether a head that was read before is this row's.
+pub(super) fn head_row<'r>(row: &'r Row<'_>, head: &'r [u8]) -> Result<HeadRow<'r>, Unread> {
+    Ok(HeadRow { no: task_no(row)?, id: text(row, 3)?, born: Birth(row.get(5)?), head })
 }
 
 /// The number, which is the first of every list of columns.

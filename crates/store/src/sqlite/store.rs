@@ -22,6 +22,7 @@ use super::lock::Lock;
 use super::pool::Pool;
 use super::queue::Queue;
 use super::reader::Glance;
+use super::recent_heads::RecentHeads;
 use super::rows::Found;
 use super::writer::{self, Job, Reply};
 use super::{checkpoint, list, open, reader, sweep};
@@ -30,6 +31,7 @@ pub struct SqliteStore {
     queue: Arc<Queue<Job>>,
     pool: Arc<Pool>,
     damages: Arc<DamageLog>,
+    heads: Arc<RecentHeads>,
     commits: Arc<AtomicU64>,
     running: Mutex<Option<Running>>,
 }
@@ -73,7 +75,14 @@ impl SqliteStore {
         let writer =
             spawn("store-writer", Box::new(move || writer::run(&conn, last_no, &jobs, growth, identity, counter)))?;
         let running = Running { writer, checkpointer, lock };
-        Ok(Self { queue, pool, damages: Arc::default(), commits, running: Mutex::new(Some(running)) })
+        Ok(Self {
+            queue,
+            pool,
+            damages: Arc::default(),
+            heads: Arc::default(),
+            commits,
+            running: Mutex::new(Some(running)),
+        })
     }
 
     /// Stores what is queued, refuses what comes later, and frees the file. Blocks until that is done.
@@ -174,11 +183,11 @@ impl Store for SqliteStore {
     }
 
     fn list(&self, query: Query) -> StoreFuture<'_, Listing> {
-        let (damages, query) = (self.damages.clone(), Arc::new(query));
-        let (same_damages, same_query) = (damages.clone(), query.clone());
+        let (damages, heads, query) = (self.damages.clone(), self.heads.clone(), Arc::new(query));
+        let (same_damages, same_heads, same_query) = (damages.clone(), heads.clone(), query.clone());
         self.pool.look(
-            move |conn| list::glance(conn, &damages, &query),
-            move |conn| list::list(conn, &same_damages, &same_query),
+            move |conn| list::glance(conn, &damages, &heads, &query),
+            move |conn| list::list(conn, &same_damages, &same_heads, &same_query),
         )
     }
 
