@@ -24,6 +24,7 @@ pub enum Workload {
     Get,
     GetLive,
     List,
+    ListNewest,
     Stream,
     Fanout,
     OpenStreams,
@@ -33,11 +34,12 @@ pub enum Workload {
 }
 
 impl Workload {
-    pub const ALL: [Workload; 10] = [
+    pub const ALL: [Workload; 11] = [
         Workload::Send,
         Workload::Get,
         Workload::GetLive,
         Workload::List,
+        Workload::ListNewest,
         Workload::Stream,
         Workload::Fanout,
         Workload::OpenStreams,
@@ -56,6 +58,7 @@ impl Workload {
             Workload::Get => "get",
             Workload::GetLive => "get-live",
             Workload::List => "list",
+            Workload::ListNewest => "list-newest",
             Workload::Stream => "stream",
             Workload::Fanout => "fanout",
             Workload::OpenStreams => "open-streams",
@@ -68,7 +71,12 @@ impl Workload {
     /// What is counted.
     pub fn unit(self) -> &'static str {
         match self {
-            Workload::Send | Workload::Get | Workload::GetLive | Workload::List | Workload::ListRunning => "requests",
+            Workload::Send
+            | Workload::Get
+            | Workload::GetLive
+            | Workload::List
+            | Workload::ListNewest
+            | Workload::ListRunning => "requests",
             Workload::Stream | Workload::Stalled => "events",
             Workload::Fanout => "deliveries",
             Workload::OpenStreams | Workload::Http2 => "streams",

@@ -13,7 +13,7 @@ use crate::process::{self, Used};
 use crate::report::{Report, Server};
 use crate::stage::{self, Extent, Operation, Outcome, Tally};
 use crate::work::get::{Get, GetLive};
-use crate::work::list::List;
+use crate::work::list::{List, Pages};
 use crate::work::running::Running;
 use crate::work::send::{self, Collect, Send};
 use crate::work::stream::Stream;
@@ -63,7 +63,8 @@ pub async fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Resul
         Used::by(pid).ok_or(Error::NoProcess(pid))?;
     }
     let found = probe::find(options).await?;
-    let needs_demo = !matches!(options.workload, Workload::Send | Workload::Get | Workload::List);
+    let needs_demo =
+        !matches!(options.workload, Workload::Send | Workload::Get | Workload::List | Workload::ListNewest);
     if needs_demo && found.agent != Agent::Demo {
         return Err(Error::NeedsDemo(options.workload.name()));
     }
@@ -151,8 +152,9 @@ async fn measure(options: &Options, found: &Found, progress: &mut dyn FnMut(Prog
             }
             Ok(loaded.finish())
         }
-        Workload::List => {
-            let all: Option<Vec<List>> = (0..workers).map(|_| List::new(place)).collect();
+        Workload::List | Workload::ListNewest => {
+            let pages = if options.workload == Workload::List { Pages::All } else { Pages::Newest };
+            let all: Option<Vec<List>> = (0..workers).map(|_| List::new(place, pages)).collect();
             let all = all.ok_or_else(|| Error::NotSpoken(options.dialect.name(), "lists"))?;
             Ok(load(options, place, all, progress).await.finish())
         }
@@ -172,7 +174,7 @@ async fn measure(options: &Options, found: &Found, progress: &mut dyn FnMut(Prog
         Workload::ListRunning => {
             let no_lists = || Error::NotSpoken(options.dialect.name(), "lists");
             let running = Running::begin(place, options.chunks).await.map_err(set_up)?.ok_or_else(no_lists)?;
-            let all: Option<Vec<List>> = (0..workers).map(|_| List::new(place)).collect();
+            let all: Option<Vec<List>> = (0..workers).map(|_| List::new(place, Pages::All)).collect();
             let mut loaded = load(options, place, all.ok_or_else(no_lists)?, progress).await;
             loaded.pause();
             if let Err(wrong) = running.end().await {

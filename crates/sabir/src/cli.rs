@@ -82,6 +82,7 @@ Workloads:
   get           tasks that have ended, by id
   get-live      tasks that work while their stream is read, by id
   list          pages of 50 tasks, through the whole list (dialects 1.0 and rest)
+  list-newest   the first page of 50 tasks, again and again (dialects 1.0 and rest)
   stream        a message whose answer comes in chunks; counts events
   fanout        all readers of one task get every chunk; counts deliveries
   open-streams  so many streams open at the same time, until each gets its end
@@ -90,8 +91,8 @@ Workloads:
   http2         so many streams open on one HTTP/2 connection, and cancels over it, which are timed
 
 URL is where the card lies: /.well-known/agent-card.json is asked for below it. Any A2A server will do. One
-whose agent echoes `echo: TEXT`, as the demo agent does, has its texts checked too. All workloads but send, get
-and list need such a server, since they use the words `stream N MS` and `slow S` of the demo agent. For others a
+whose agent echoes `echo: TEXT`, as the demo agent does, has its texts checked too. All workloads but send, get,
+list and list-newest need such a server, since they use the words `stream N MS` and `slow S` of the demo agent. For others a
 notice says what was not checked. The tasks stay on the server: use one for trials.
 
 On a terminal it prints a table, in a pipe one JSON object. The exit code is 0 only if every reply was right.")]

@@ -47,6 +47,8 @@ impl Bench {
             let verdict = at_most(list.cpu, 150.0);
             let ratio = self.ratio(list.cpu);
             self.put(&format!("list page of 50, {size} tasks"), "<= 150 us, flat", said, ratio, verdict);
+            let newest = self.best(&server, "--workload list-newest --connections 4")?;
+            self.cpu(&format!("list of the newest 50 again, {size} tasks"), newest, 150.0);
             server.stop()?;
             if size < 100_000 {
                 continue;

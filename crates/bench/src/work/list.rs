@@ -1,20 +1,30 @@
-//! Pages of 50 tasks, one after the other through the whole list, and again.
+//! Pages of 50 tasks: one after the other through the whole list, or the newest again and again.
 
 use crate::check::{self, Wrong};
 use crate::connection::Connection;
 use crate::place::{PAGE, Place};
 use crate::stage::{Done, Operation};
 
+/// Which pages are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pages {
+    /// From the first to the last, and again.
+    All,
+    /// The first alone, as somebody who watches a server does.
+    Newest,
+}
+
 pub struct List {
     place: Place,
+    pages: Pages,
     token: String,
     /// How many tasks the pages of this round had.
     seen: u64,
 }
 
 impl List {
-    pub fn new(place: &Place) -> Option<Self> {
-        place.list("").map(|_| Self { place: place.clone(), token: String::new(), seen: 0 })
+    pub fn new(place: &Place, pages: Pages) -> Option<Self> {
+        place.list("").map(|_| Self { place: place.clone(), pages, token: String::new(), seen: 0 })
     }
 }
 
@@ -35,7 +45,10 @@ impl Operation for List {
             if tasks != PAGE {
                 return wrong("a page is not full, but another follows");
             }
-            self.token = String::from_utf8_lossy(token).into_owned();
+            match self.pages {
+                Pages::All => self.token = String::from_utf8_lossy(token).into_owned(),
+                Pages::Newest => self.seen = 0,
+            }
             return Ok(Done::ONE);
         }
         // Others may send meanwhile, so that the total grows while we walk.

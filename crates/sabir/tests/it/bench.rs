@@ -30,6 +30,8 @@ fn every_workload_in_every_dialect_that_has_it() {
         "--workload get-live --count 40 --dialect 0.3",
         "--workload list --count 40",
         "--workload list --count 40 --dialect rest",
+        "--workload list-newest --count 40",
+        "--workload list-newest --count 40 --dialect rest",
         "--workload stream --count 40 --chunks 20",
         "--workload stream --count 8 --chunks 300 --dialect 0.3",
         "--workload stream --count 8 --chunks 300 --dialect 0.1",
