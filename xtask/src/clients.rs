@@ -5,48 +5,54 @@
 pub struct Client {
     pub name: &'static str,
     pub kit: Kit,
+    /// The version of the SDK.
+    pub version: &'static str,
     /// The program of the suite, in its language's folder below `tests/clients`.
     pub script: &'static str,
     pub bindings: &'static [&'static str],
+    /// How large its folder is once it is installed, about.
+    pub megabytes: u32,
 }
 
-/// What a suite runs with.
-#[derive(Clone, Copy)]
+/// What a suite runs with: the packages that are locked for its version, in its language's folder below `tests/clients`.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kit {
-    /// A virtual environment with the packages of this file.
-    Python { requirements: &'static str },
-    /// A folder of Node modules, for this `package.json`.
-    Node { package: &'static str },
+    /// A virtual environment.
+    Python,
+    /// A folder of Node modules.
+    Node,
 }
 
 const BOTH: &[&str] = &["jsonrpc", "http_json"];
 const JSON_RPC: &[&str] = &["jsonrpc"];
 
 pub const CLIENTS: &[Client] = &[
-    Client {
-        name: "python-1.3.0",
-        kit: Kit::Python { requirements: "requirements-1.3.0.txt" },
-        script: "v1.py",
-        bindings: BOTH,
-    },
+    Client { name: "python-1.3.0", kit: Kit::Python, version: "1.3.0", script: "v1.py", bindings: BOTH, megabytes: 82 },
     Client {
         name: "python-0.3.26",
-        kit: Kit::Python { requirements: "requirements-0.3.26.txt" },
+        kit: Kit::Python,
+        version: "0.3.26",
         script: "v0_3.py",
         bindings: BOTH,
+        megabytes: 76,
     },
     Client {
         name: "python-0.2.16",
-        kit: Kit::Python { requirements: "requirements-0.2.16.txt" },
+        kit: Kit::Python,
+        version: "0.2.16",
         script: "v0_2.py",
         bindings: JSON_RPC,
+        megabytes: 49,
     },
-    Client { name: "js-1.3.0", kit: Kit::Node { package: "package-1.3.0.json" }, script: "v1.mjs", bindings: BOTH },
-    Client { name: "js-0.3.13", kit: Kit::Node { package: "package-0.3.13.json" }, script: "v0_3.mjs", bindings: BOTH },
+    Client { name: "js-1.3.0", kit: Kit::Node, version: "1.3.0", script: "v1.mjs", bindings: BOTH, megabytes: 6 },
+    Client { name: "js-0.3.14", kit: Kit::Node, version: "0.3.14", script: "v0_3.mjs", bindings: BOTH, megabytes: 3 },
+    Client { name: "js-0.3.13", kit: Kit::Node, version: "0.3.13", script: "v0_3.mjs", bindings: BOTH, megabytes: 3 },
     Client {
         name: "js-0.2.5",
-        kit: Kit::Node { package: "package-0.2.5.json" },
+        kit: Kit::Node,
+        version: "0.2.5",
         script: "v0_2.mjs",
         bindings: JSON_RPC,
+        megabytes: 12,
     },
 ];

@@ -10,6 +10,8 @@ pub enum Job {
     Arrows,
     Compatibility,
     Workspace,
+    /// The tests of the crates that start no process.
+    QuickTests,
     /// A client suite, through one binding.
     Client(&'static Client, &'static str),
     /// A coding program behind a real server.
@@ -24,6 +26,7 @@ impl Job {
             Job::Arrows => "arrows".to_owned(),
             Job::Compatibility => "compatibility".to_owned(),
             Job::Workspace => "workspace".to_owned(),
+            Job::QuickTests => "quick-tests".to_owned(),
             Job::Client(client, binding) => format!("{}-{binding}", client.name),
             Job::Agent(program) => format!("agents-{}", program.name),
         }
@@ -41,9 +44,18 @@ pub fn test() -> Vec<Job> {
     [Job::Arrows, Job::Compatibility, Job::Workspace].into_iter().chain(clients).chain(agents).collect()
 }
 
-/// The jobs whose name contains one of the words; without words, all of them.
+/// What every push can run: under two minutes once it is compiled, and nothing is downloaded.
+pub fn quick() -> Vec<Job> {
+    vec![Job::Format, Job::Arrows, Job::Compatibility, Job::QuickTests]
+}
+
+/// The jobs whose name contains one of the words, and for the word `clients` all of theirs; without words, all of them.
 pub fn named(jobs: Vec<Job>, words: &[&str]) -> Vec<Job> {
-    let is_meant = |job: &Job| words.is_empty() || words.iter().any(|word| job.name().contains(word));
+    let names = |job: &Job, word: &str| match job {
+        Job::Client(..) if word == "clients" => true,
+        _ => job.name().contains(word),
+    };
+    let is_meant = |job: &Job| words.is_empty() || words.iter().any(|word| names(job, word));
     jobs.into_iter().filter(is_meant).collect()
 }
 
@@ -57,6 +69,7 @@ mod tests {
             (&["arrows"][..], "arrows"),
             (&["python-1.3.0"], "python-1.3.0-jsonrpc python-1.3.0-http_json"),
             (&["js-0.3.13-json", "workspace"], "workspace js-0.3.13-jsonrpc"),
+            (&["clients"], ALL_CLIENTS),
             (&["agents"], "agents-claude-code agents-codex agents-gemini agents-goose"),
             (&["no such"], ""),
         ] {
@@ -64,6 +77,10 @@ mod tests {
         }
         assert_eq!(names(named(test(), &[])), names(test()));
     }
+
+    const ALL_CLIENTS: &str = "python-1.3.0-jsonrpc python-1.3.0-http_json python-0.3.26-jsonrpc python-0.3.26-http_json \
+        python-0.2.16-jsonrpc js-1.3.0-jsonrpc js-1.3.0-http_json js-0.3.14-jsonrpc js-0.3.14-http_json \
+        js-0.3.13-jsonrpc js-0.3.13-http_json js-0.2.5-jsonrpc";
 
     fn names(jobs: Vec<Job>) -> String {
         jobs.iter().map(Job::name).collect::<Vec<_>>().join(" ")

@@ -17,6 +17,7 @@ mod agents;
 mod client;
 mod clients;
 mod heard;
+mod needs;
 mod programs;
 mod server;
 mod soak;
@@ -42,7 +43,8 @@ The checks and suites of Sabir.
   cargo xtask check           format, lints, who may know whom, and the promises
   cargo xtask compatibility   write docs/compatibility.md from the tests
   cargo xtask test            every suite against real parts; sets up what is missing
-  cargo xtask test NAME...    only the suites whose name contains one of the words
+  cargo xtask test NAME...    only the suites whose name contains one of the words, such as `clients` or `agents`
+  cargo xtask test --quick    what every push can run: under two minutes, nothing is downloaded
   cargo xtask soak            mixed traffic in every dialect, with restarts by kill -9; then every promise is checked;
                               --minutes N (1 by default), --seed N to have the same choices again
 ";
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
             return done(workspace::Workspace::load().and_then(|workspace| bench::run(&workspace, words)));
         }
         ["check"] => jobs::check(),
+        ["test", "--quick"] => jobs::quick(),
         ["test", names @ ..] => jobs::named(jobs::test(), names),
         _ => vec![],
     };
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
 
 fn all(jobs: &[Job]) -> Result<ExitCode> {
     let workspace = workspace::Workspace::load()?;
+    needs::Needs::of(&workspace, jobs).announce()?;
     let total = run::all(&workspace, jobs);
     println!("{total}");
     Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -7,6 +7,8 @@ pub struct Program {
     pub binary: &'static str,
     /// What it prints for `--version`, among other words.
     pub version: &'static str,
+    /// How large its folder is once it is installed, about.
+    pub megabytes: u32,
     pub finish: Finish,
 }
 
@@ -24,10 +26,11 @@ pub const PROGRAMS: &[Program] = &[
         name: "claude-code",
         binary: "claude",
         version: "2.1.325",
+        megabytes: 350,
         finish: Finish::Script("@anthropic-ai/claude-code/install.cjs"),
     },
-    Program { name: "codex", binary: "codex", version: "0.166.0", finish: Finish::Nothing },
-    Program { name: "gemini", binary: "gemini", version: "0.61.0", finish: Finish::Nothing },
+    Program { name: "codex", binary: "codex", version: "0.166.0", megabytes: 440, finish: Finish::Nothing },
+    Program { name: "gemini", binary: "gemini", version: "0.61.0", megabytes: 100, finish: Finish::Nothing },
     // The package, 0.20.1, has a number of its own.
-    Program { name: "goose", binary: "goose", version: "1.34.0", finish: Finish::Nothing },
+    Program { name: "goose", binary: "goose", version: "1.34.0", megabytes: 550, finish: Finish::Nothing },
 ];

@@ -44,7 +44,8 @@ fn one(workspace: &Workspace, kept: &mut Kept, job: &Job) -> Result<Tally> {
         Job::Lints => lints::clippy(workspace).map(|()| Tally::PASSED),
         Job::Arrows => Ok(told(&arrows::broken(workspace)?)),
         Job::Compatibility => Ok(told(&compatibility::faults(workspace)?)),
-        Job::Workspace => workspace_tests::run(workspace),
+        Job::Workspace => workspace_tests::all(workspace),
+        Job::QuickTests => workspace_tests::quick(workspace),
         Job::Client(client, binding) => {
             let binary = kept.server(workspace)?;
             kept.set_up(workspace, client)?;

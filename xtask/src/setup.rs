@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::clients::{Client, Kit};
+use crate::setup_node::LockedModules;
 use crate::workspace::Workspace;
 use crate::{setup_node, setup_python};
 
@@ -22,23 +23,39 @@ pub const REMEDY: &str = "check the network connection and the free disk space, 
 pub fn ready(workspace: &Workspace, client: &Client) -> Result<()> {
     let folder = folder(workspace, client);
     fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let source = source(workspace, client.kit);
     match client.kit {
-        Kit::Python { requirements } => setup_python::ready(&folder, &source.join(requirements)),
-        Kit::Node { package } => setup_node::ready(&folder, &source, package),
+        Kit::Python => setup_python::ready(&folder, &requirements(workspace, client)),
+        Kit::Node => setup_node::ready(&folder, &source(workspace, client.kit), &modules(workspace, client)?),
     }
+}
+
+/// Whether that was done before, as far as its stamp says.
+pub fn is_ready(workspace: &Workspace, client: &Client) -> bool {
+    let text = match client.kit {
+        Kit::Python => read(&requirements(workspace, client)),
+        Kit::Node => modules(workspace, client).map(|modules| modules.text()),
+    };
+    text.is_ok_and(|text| is_made(&folder(workspace, client), &text))
+}
+
+fn requirements(workspace: &Workspace, client: &Client) -> PathBuf {
+    source(workspace, client.kit).join(format!("requirements-{}.lock.txt", client.version))
+}
+
+fn modules(workspace: &Workspace, client: &Client) -> Result<LockedModules> {
+    LockedModules::read(&source(workspace, client.kit), client.version)
 }
 
 /// The program of the suite, without its arguments.
 pub fn command(workspace: &Workspace, client: &Client) -> Command {
     let folder = folder(workspace, client);
     match client.kit {
-        Kit::Python { .. } => {
+        Kit::Python => {
             let mut python = Command::new(setup_python::program(&folder));
             python.arg(source(workspace, client.kit).join(client.script));
             python
         }
-        Kit::Node { .. } => {
+        Kit::Node => {
             let mut node = Command::new("node");
             node.arg(client.script).current_dir(folder);
             node
@@ -46,10 +63,17 @@ pub fn command(workspace: &Workspace, client: &Client) -> Command {
     }
 }
 
+/// Whether the folder was made from the text, to the end.
+pub fn is_made(folder: &Path, text: &str) -> bool {
+    fs::read_to_string(folder.join(STAMP)).is_ok_and(|made_from| made_from == text)
+}
+
+const STAMP: &str = "made-from.txt";
+
 /// Makes the folder from the text, unless that was done to its end and `works` still.
 pub fn once(folder: &Path, text: &str, works: impl Fn() -> bool, make: impl FnOnce() -> Result<()>) -> Result<()> {
-    let stamp = folder.join("made-from.txt");
-    if fs::read_to_string(&stamp).is_ok_and(|made_from| made_from == text) && works() {
+    let stamp = folder.join(STAMP);
+    if is_made(folder, text) && works() {
         return Ok(());
     }
     if stamp.exists() {
@@ -69,8 +93,8 @@ fn folder(workspace: &Workspace, client: &Client) -> PathBuf {
 
 fn source(workspace: &Workspace, kit: Kit) -> PathBuf {
     let language = match kit {
-        Kit::Python { .. } => "python",
-        Kit::Node { .. } => "js",
+        Kit::Python => "python",
+        Kit::Node => "js",
     };
     workspace.root.join("tests").join("clients").join(language)
 }

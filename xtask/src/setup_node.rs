@@ -11,17 +11,45 @@ use crate::{apt, command, setup};
 
 const OLDEST_NODE: u32 = 18;
 
-pub fn ready(folder: &Path, source: &Path, package: &str) -> Result<()> {
+pub fn ready(folder: &Path, source: &Path, modules: &LockedModules) -> Result<()> {
     machine_node()?;
-    let text = setup::read(&source.join(package))?;
     let works = || folder.join("node_modules").is_dir();
-    setup::once(folder, &text, works, || {
-        fs::write(folder.join("package.json"), &text)?;
+    setup::once(folder, &modules.text(), works, || {
+        modules.write(folder)?;
         let mut npm = Command::new("npm");
-        npm.args(["install", "--no-audit", "--no-fund"]).current_dir(folder);
+        npm.args(["ci", "--no-audit", "--no-fund"]).current_dir(folder);
         command::step(&mut npm, setup::LIMIT, setup::REMEDY)
     })?;
     copy_modules(source, folder)
+}
+
+/// What a folder of modules is made from: what is wanted, and which files exactly that is, with their hashes.
+pub struct LockedModules {
+    package: String,
+    lock: String,
+}
+
+impl LockedModules {
+    /// Reads `package-NAME.json` and `package-NAME.lock.json`.
+    pub fn read(source: &Path, name: &str) -> Result<Self> {
+        Ok(Self {
+            package: setup::read(&source.join(format!("package-{name}.json")))?,
+            lock: setup::read(&source.join(format!("package-{name}.lock.json")))?,
+        })
+    }
+
+    /// Both, for the stamp.
+    pub fn text(&self) -> String {
+        format!("{}{}", self.package, self.lock)
+    }
+
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        for (name, text) in [("package.json", &self.package), ("package-lock.json", &self.lock)] {
+            let file = folder.join(name);
+            fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        }
+        Ok(())
+    }
 }
 
 /// Copies the suite's files; those that it no longer has go away, or an import of one would still work here.
@@ -48,15 +76,8 @@ fn modules(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 pub fn machine_node() -> Result<()> {
-    let mut missing = vec![];
-    for (program, package) in [("node", "nodejs"), ("npm", "npm")] {
-        if !command::works(Command::new(program).arg("--version")) {
-            missing.push(package);
-        }
-    }
+    let missing = missing_packages();
     if !missing.is_empty() {
-        // Debian's Node trusts the certificates of the system.
-        missing.push("ca-certificates");
         apt::install(&missing)?;
     }
     let version = command::output(Command::new("node").arg("--version"))?;
@@ -67,6 +88,21 @@ pub fn machine_node() -> Result<()> {
              What to do: install a newer Node as `node`, then run again"
         ),
     }
+}
+
+/// Debian packages that Node needs on this machine.
+pub fn missing_packages() -> Vec<&'static str> {
+    let mut missing = vec![];
+    for (program, package) in [("node", "nodejs"), ("npm", "npm")] {
+        if !command::works(Command::new(program).arg("--version")) {
+            missing.push(package);
+        }
+    }
+    if !missing.is_empty() {
+        // Debian's Node trusts the certificates of the system.
+        missing.push("ca-certificates");
+    }
+    missing
 }
 
 /// The first number of a version such as `v18.20.4`.

@@ -1,50 +1,67 @@
 //! A coding program in a folder of its own below `target/agents`, of exactly the version that the suite was written for.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
 use crate::programs::{Finish, Program};
+use crate::setup_node::LockedModules;
 use crate::workspace::Workspace;
 use crate::{apt, command, setup, setup_node};
 
 /// An exact version is installed whatever Node it asks for: a native program needs none, and whether another runs is
 /// seen at once.
-const INSTALL: [&str; 5] = ["install", "--no-audit", "--no-fund", "--engine-strict=false", "--ignore-scripts"];
+const INSTALL: [&str; 5] = ["ci", "--no-audit", "--no-fund", "--engine-strict=false", "--ignore-scripts"];
 
 pub fn ready(workspace: &Workspace, program: &Program) -> Result<()> {
     setup_node::machine_node()?;
-    // The workspaces of coding programs are repositories.
-    if !command::works(Command::new("git").arg("--version")) {
-        apt::install(&["git"])?;
+    if !missing_packages().is_empty() {
+        apt::install(missing_packages())?;
     }
-    let folder = workspace.agents().join(program.name);
+    let folder = folder(workspace, program);
     fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let package = workspace.root.join("tests").join("agents").join(format!("package-{}.json", program.name));
-    let text = setup::read(&package)?;
+    let modules = modules(workspace, program)?;
     setup::once(
         &folder,
-        &text,
+        &modules.text(),
         || version(&folder, program).is_ok(),
         || {
             // These are large downloads, and one that breaks off is no news.
-            if let Err(error) = install(&folder, program, &text) {
+            if let Err(error) = install(&folder, program, &modules) {
                 println!("    once more, since {error:#}");
-                install(&folder, program, &text)?;
+                install(&folder, program, &modules)?;
             }
             Ok(())
         },
     )
 }
 
-fn install(folder: &Path, program: &Program, package: &str) -> Result<()> {
+/// Whether that was done before, as far as its stamp says.
+pub fn is_ready(workspace: &Workspace, program: &Program) -> bool {
+    modules(workspace, program).is_ok_and(|modules| setup::is_made(&folder(workspace, program), &modules.text()))
+}
+
+/// Debian packages that the suites of programs need: the workspaces of coding programs are repositories.
+pub fn missing_packages() -> &'static [&'static str] {
+    if command::works(Command::new("git").arg("--version")) { &[] } else { &["git"] }
+}
+
+fn folder(workspace: &Workspace, program: &Program) -> PathBuf {
+    workspace.agents().join(program.name)
+}
+
+fn modules(workspace: &Workspace, program: &Program) -> Result<LockedModules> {
+    LockedModules::read(&workspace.root.join("tests").join("agents"), program.name)
+}
+
+fn install(folder: &Path, program: &Program, locked: &LockedModules) -> Result<()> {
     let modules = folder.join("node_modules");
     if modules.exists() {
         fs::remove_dir_all(&modules).with_context(|| format!("cannot remove {}", modules.display()))?;
     }
-    fs::write(folder.join("package.json"), package)?;
+    locked.write(folder)?;
     command::step(Command::new("npm").args(INSTALL).current_dir(folder), setup::LIMIT, setup::REMEDY)?;
     if let Finish::Script(script) = program.finish {
         let mut node = Command::new("node");

@@ -10,6 +10,7 @@ use crate::{apt, command, setup};
 /// The SDKs need 3.10; without `ensurepip`, which Debian packs apart, an environment has no pip.
 const IS_FIT: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
 
+/// `requirements` has every package with its hashes.
 pub fn ready(folder: &Path, requirements: &Path) -> Result<()> {
     // A Python that was upgraded or removed takes its environments with it.
     let works = || command::works(Command::new(program(folder)).args(["-m", "pip", "--version"]));
@@ -18,7 +19,8 @@ pub fn ready(folder: &Path, requirements: &Path) -> Result<()> {
         make.args(["-m", "venv", "--clear"]).arg(folder);
         command::step(&mut make, setup::LIMIT, setup::REMEDY)?;
         let mut install = Command::new(program(folder));
-        install.args(["-m", "pip", "install", "--disable-pip-version-check", "--requirement"]).arg(requirements);
+        install.args(["-m", "pip", "install", "--disable-pip-version-check", "--require-hashes", "--requirement"]);
+        install.arg(requirements);
         command::step(&mut install, setup::LIMIT, setup::REMEDY)
     })
 }
@@ -31,7 +33,7 @@ pub fn machine_python() -> Result<&'static str> {
     if let Some(python) = fit_python() {
         return Ok(python);
     }
-    apt::install(&["python3", "python3-venv"])?;
+    apt::install(PACKAGES)?;
     match fit_python() {
         Some(python) => Ok(python),
         None => bail!(
@@ -40,6 +42,13 @@ pub fn machine_python() -> Result<&'static str> {
         ),
     }
 }
+
+/// Debian packages that a Python of this machine needs.
+pub fn missing_packages() -> &'static [&'static str] {
+    if fit_python().is_some() { &[] } else { PACKAGES }
+}
+
+const PACKAGES: &[&str] = &["python3", "python3-venv"];
 
 /// The one of the user, or Debian's if that lacks something.
 fn fit_python() -> Option<&'static str> {
