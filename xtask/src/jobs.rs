@@ -8,6 +8,7 @@ pub enum Job {
     Format,
     Lints,
     Arrows,
+    Dependencies,
     Compatibility,
     Workspace,
     /// The tests of the crates that start no process.
@@ -24,6 +25,7 @@ impl Job {
             Job::Format => "format".to_owned(),
             Job::Lints => "lints".to_owned(),
             Job::Arrows => "arrows".to_owned(),
+            Job::Dependencies => "dependencies".to_owned(),
             Job::Compatibility => "compatibility".to_owned(),
             Job::Workspace => "workspace".to_owned(),
             Job::QuickTests => "quick-tests".to_owned(),
@@ -34,7 +36,7 @@ impl Job {
 }
 
 pub fn check() -> Vec<Job> {
-    vec![Job::Format, Job::Lints, Job::Arrows, Job::Compatibility]
+    vec![Job::Format, Job::Lints, Job::Arrows, Job::Dependencies, Job::Compatibility]
 }
 
 pub fn test() -> Vec<Job> {
@@ -46,7 +48,7 @@ pub fn test() -> Vec<Job> {
 
 /// What every push can run: under two minutes once it is compiled, and nothing is downloaded.
 pub fn quick() -> Vec<Job> {
-    vec![Job::Format, Job::Arrows, Job::Compatibility, Job::QuickTests]
+    vec![Job::Format, Job::Arrows, Job::Dependencies, Job::Compatibility, Job::QuickTests]
 }
 
 /// The jobs whose name contains one of the words, and for the word `clients` all of theirs; without words, all of them.

@@ -10,6 +10,7 @@ mod tally;
 mod arrows;
 mod bench;
 mod compatibility;
+mod dependencies;
 mod lints;
 mod workspace_tests;
 
@@ -40,7 +41,7 @@ use crate::jobs::Job;
 const HELP: &str = "\
 The checks and suites of Sabir.
 
-  cargo xtask check           format, lints, who may know whom, and the promises
+  cargo xtask check           format, lints, who may know whom, foreign crates, and the promises
   cargo xtask compatibility   write docs/compatibility.md from the tests
   cargo xtask test            every suite against real parts; sets up what is missing
   cargo xtask test NAME...    only the suites whose name contains one of the words, such as `clients` or `agents`

@@ -13,7 +13,9 @@ use crate::command::seconds;
 use crate::jobs::Job;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{agents, arrows, client, compatibility, lints, server, setup, setup_program, workspace_tests};
+use crate::{
+    agents, arrows, client, compatibility, dependencies, lints, server, setup, setup_program, workspace_tests,
+};
 
 pub fn all(workspace: &Workspace, jobs: &[Job]) -> Tally {
     let mut kept = Kept::default();
@@ -43,6 +45,7 @@ fn one(workspace: &Workspace, kept: &mut Kept, job: &Job) -> Result<Tally> {
         Job::Format => lints::format(workspace).map(|()| Tally::PASSED),
         Job::Lints => lints::clippy(workspace).map(|()| Tally::PASSED),
         Job::Arrows => Ok(told(&arrows::broken(workspace)?)),
+        Job::Dependencies => Ok(told(&dependencies::faults(workspace)?)),
         Job::Compatibility => Ok(told(&compatibility::faults(workspace)?)),
         Job::Workspace => workspace_tests::all(workspace),
         Job::QuickTests => workspace_tests::quick(workspace),
