@@ -1,4 +1,4 @@
-//! `docs/compatibility.md`, made of the tests: every promise, what it says, and where it is tested.
+//! `docs/internals/promises.md`, made of the tests: every promise, what it says, and where it is tested.
 //!
 //! A promise is a test whose name begins with its row, `s1_15_...`, or a line in the list of those that wait.
 
@@ -20,7 +20,7 @@ const ROWS: [(&str, u32); 5] = [
 ];
 
 const PROMISES: &str = "crates/sabir/tests/it/promises";
-const DOCUMENT: &str = "docs/compatibility.md";
+const DOCUMENT: &str = "docs/internals/promises.md";
 
 const OPENING: &str = "\
 # Compatibility

@@ -42,7 +42,7 @@ const HELP: &str = "\
 The checks and suites of Sabir.
 
   cargo xtask check           format, lints, who may know whom, foreign crates, and the promises
-  cargo xtask compatibility   write docs/compatibility.md from the tests
+  cargo xtask compatibility   write docs/internals/promises.md from the tests
   cargo xtask test            every suite against real parts; sets up what is missing
   cargo xtask test NAME...    only the suites whose name contains one of the words, such as `clients` or `agents`
   cargo xtask test --quick    what every push can run: under two minutes, nothing is downloaded

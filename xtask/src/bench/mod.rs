@@ -23,7 +23,7 @@ use machine::Machine;
 use rows::Bench;
 
 pub const HELP: &str = "\
-  cargo xtask bench           measure everything and write the results into docs/performance.md (minutes)
+  cargo xtask bench           measure everything and write the results into docs/internals/performance.md (minutes)
   cargo xtask bench NAME...   only the groups with these names, printed and not written
   cargo xtask bench --quick   one short round of each, without a million tasks, printed and not written
 ";

@@ -1,4 +1,4 @@
-//! The results section of docs/performance.md; the rest of the page is written by hand.
+//! The results section of docs/internals/performance.md; the rest of the page is written by hand.
 
 use std::fs;
 
@@ -12,12 +12,12 @@ const BEGIN: &str = "<!-- results -->";
 const END: &str = "<!-- /results -->";
 
 pub fn write(workspace: &Workspace, machine: &Machine, rows: &[Row]) -> Result<()> {
-    let path = workspace.root.join("docs").join("performance.md");
+    let path = workspace.root.join("docs/internals/performance.md");
     let page = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let results = format!("{machine}.\n\n{}", table::markdown(rows));
     let page = with_results(&page, &results).with_context(|| format!("{} has no {BEGIN} and {END}", path.display()))?;
     fs::write(&path, page)?;
-    println!("written to docs/performance.md");
+    println!("written to docs/internals/performance.md");
     Ok(())
 }
 

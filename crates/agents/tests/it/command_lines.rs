@@ -173,7 +173,7 @@ fn instructions_come_first_where_there_is_no_flag_for_them() {
 /// Everybody on the machine can read arguments. A program that takes its prompt on standard input gets it there.
 #[test]
 fn prompts_stand_in_arguments_only_where_the_documentation_says_so() {
-    let document = include_str!("../../../../docs/agents.md");
+    let document = include_str!("../../../../docs/guides/coding-agents.md");
     for known in &KNOWN {
         let (arguments, _) = one_shot(known.kind, &bare());
         let is_argument = arguments.iter().any(|argument| argument.contains("-rf x"));

@@ -666,15 +666,15 @@ fn every_setting_is_documented_and_nothing_else() {
     rows.extend(SKILL_SETTINGS.iter().map(|setting| ("[[agent.skill]]".to_owned(), short_row(setting))));
     rows.extend(EXTENSION_SETTINGS.iter().map(|setting| ("[[agent.extension]]".to_owned(), short_row(setting))));
     for (header, row) in &rows {
-        assert!(chapter(header).contains(&row.as_str()), "docs/configuration.md lacks in {header}\n{row}");
+        assert!(chapter(header).contains(&row.as_str()), "docs/reference/settings.md lacks in {header}\n{row}");
     }
     for (header, _) in &rows {
         let expected = rows.iter().filter(|(known, _)| known == header).count();
         let found = chapter(header).into_iter().filter(|line| line.starts_with("| `")).count();
-        assert_eq!(found, expected, "docs/configuration.md has a row too much in {header}");
+        assert_eq!(found, expected, "docs/reference/settings.md has a row too much in {header}");
     }
     for Borrowed { name, .. } in BORROWED {
-        assert!(DOCUMENT.contains(&format!("`{name}`")), "docs/configuration.md lacks {name}");
+        assert!(DOCUMENT.contains(&format!("`{name}`")), "docs/reference/settings.md lacks {name}");
     }
 }
 
@@ -722,7 +722,7 @@ fn cells(cells: &[String]) -> String {
     format!("|{}|", cells.collect::<Vec<_>>().join("|"))
 }
 
-const DOCUMENT: &str = include_str!("../../../../docs/configuration.md");
+const DOCUMENT: &str = include_str!("../../../../docs/reference/settings.md");
 
 #[test]
 fn the_example_file_is_right_as_it_is_and_with_everything_switched_on() {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::script::{Script, answer, artifact, message, reason, send, state};
 
-const DOCUMENT: &str = include_str!("../../../../docs/agents.md");
+const DOCUMENT: &str = include_str!("../../../../docs/guides/coding-agents.md");
 
 /// The first block of this language that contains the words.
 fn example(language: &str, words: &str) -> &'static str {
