@@ -2,7 +2,7 @@
 
 For each program, the first and the second message of a conversation, with a program that stays for the next message
 (`keep_warm`) and with one that is started for each. The model is the stand-in, which answers at once, so what is
-measured is the program and Sabir. Prints a table for `docs/internals/performance.md`.
+measured is the program and Sabir. Prints a table for `docs/explanation/performance.md`.
 """
 
 import argparse

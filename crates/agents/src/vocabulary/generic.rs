@@ -1,5 +1,5 @@
 //! Any program that prints lines as Claude Code does, or the simpler ones of old, and that may ask for permission in plain
-//! text. `docs/guides/coding-agents.md` lists the lines.
+//! text. `docs/guides/your-own-program.md` lists the lines.
 //!
 //! Only a line that is no JSON can be such a question: an answer that mentions `[Y/n]` is none. The program's standard
 //! input is closed at once, so that a program which reads it to its end goes on, unless its questions are answered there.

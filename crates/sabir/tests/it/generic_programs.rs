@@ -6,12 +6,14 @@ use serde_json::{Value, json};
 
 use crate::script::{Script, answer, artifact, message, reason, send, state};
 
-const DOCUMENT: &str = include_str!("../../../../docs/guides/coding-agents.md");
+const DOCUMENT: &str = include_str!("../../../../docs/guides/your-own-program.md");
 
 /// The first block of this language that contains the words.
 fn example(language: &str, words: &str) -> &'static str {
-    let start = format!("```{language}\n");
-    let mut blocks = DOCUMENT.split(&start).skip(1).map(|rest| rest.split("```").next().unwrap());
+    // What stands behind the language, such as the name of a file, belongs to the first line.
+    let start = format!("\n```{language}");
+    let blocks = DOCUMENT.split(&start).skip(1).map(|rest| rest.split_once('\n').unwrap().1);
+    let mut blocks = blocks.map(|rest| rest.split("```").next().unwrap());
     blocks.find(|block| block.contains(words)).unwrap_or_else(|| panic!("no {language} block with {words}"))
 }
 
@@ -21,7 +23,7 @@ fn the_example_of_the_documentation_works() {
     fs::write(script.program(), example("sh", "\"type\":\"assistant\"")).unwrap();
     let toml = example("toml", "kind = \"generic\"");
     let toml = toml.replace("./count-words", script.program().to_str().unwrap());
-    let toml = toml.replace("/srv/texts", script.workspace().to_str().unwrap());
+    let toml = format!("{toml}workspace = {:?}\n", script.workspace());
     assert!(toml.contains(script.program().to_str().unwrap()), "{toml}");
     let server = script.options(&toml).start();
     let task = send(&server, message("one two three"));
