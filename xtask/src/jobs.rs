@@ -13,6 +13,8 @@ pub enum Job {
     Workspace,
     /// The tests of the crates that start no process.
     QuickTests,
+    /// The commands of README and docs.
+    Documents,
     /// A client suite, through one binding.
     Client(&'static Client, &'static str),
     /// A coding program behind a real server.
@@ -29,6 +31,7 @@ impl Job {
             Job::Compatibility => "compatibility".to_owned(),
             Job::Workspace => "workspace".to_owned(),
             Job::QuickTests => "quick-tests".to_owned(),
+            Job::Documents => "documents".to_owned(),
             Job::Client(client, binding) => format!("{}-{binding}", client.name),
             Job::Agent(program) => format!("agents-{}", program.name),
         }
@@ -43,7 +46,8 @@ pub fn test() -> Vec<Job> {
     let clients =
         CLIENTS.iter().flat_map(|client| client.bindings.iter().map(move |binding| Job::Client(client, binding)));
     let agents = PROGRAMS.iter().map(Job::Agent);
-    [Job::Arrows, Job::Compatibility, Job::Workspace].into_iter().chain(clients).chain(agents).collect()
+    let first = [Job::Arrows, Job::Compatibility, Job::Workspace];
+    first.into_iter().chain(clients).chain(agents).chain([Job::Documents]).collect()
 }
 
 /// What every push can run: under two minutes once it is compiled, and nothing is downloaded.

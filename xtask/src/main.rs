@@ -17,6 +17,7 @@ mod workspace_tests;
 mod agents;
 mod client;
 mod clients;
+mod documents;
 mod heard;
 mod needs;
 mod programs;

@@ -14,7 +14,8 @@ use crate::jobs::Job;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 use crate::{
-    agents, arrows, client, compatibility, dependencies, lints, server, setup, setup_program, workspace_tests,
+    agents, arrows, client, compatibility, dependencies, documents, lints, server, setup, setup_program,
+    workspace_tests,
 };
 
 pub fn all(workspace: &Workspace, jobs: &[Job]) -> Tally {
@@ -49,6 +50,7 @@ fn one(workspace: &Workspace, kept: &mut Kept, job: &Job) -> Result<Tally> {
         Job::Compatibility => Ok(told(&compatibility::faults(workspace)?)),
         Job::Workspace => workspace_tests::all(workspace),
         Job::QuickTests => workspace_tests::quick(workspace),
+        Job::Documents => documents::run(workspace, &kept.server(workspace)?),
         Job::Client(client, binding) => {
             let binary = kept.server(workspace)?;
             kept.set_up(workspace, client)?;

@@ -7,6 +7,7 @@ mod crashing;
 mod crowding;
 mod describing;
 mod desk;
+mod documents;
 mod fuzzing;
 mod gateway;
 mod generic_programs;
