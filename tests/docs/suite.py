@@ -22,6 +22,7 @@ import pathlib
 import signal
 import time
 
+import itself
 import markdown
 from page import Page
 from stage import Stage
@@ -42,15 +43,11 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
     passed = failed = 0
-    for path in markdown.pages(ROOT):
-        name = str(path.relative_to(ROOT))
+    for name, case in _cases():
         if args.pages and not any(word in name for word in args.pages):
             continue
-        blocks = markdown.blocks(path.read_text())
-        if not any(block.is_run() for block in blocks):
-            continue
         started = time.monotonic()
-        reason = _run(Stage(ROOT, args), name, blocks)
+        reason = _run(case, Stage(ROOT, args))
         if reason is None:
             passed += 1
             print(f'ok - {name} ({time.monotonic() - started:.1f} s)', flush=True)
@@ -62,12 +59,22 @@ def main():
     sys.exit(1 if failed or not passed else 0)
 
 
-def _run(stage, name, blocks):
-    """What is wrong with the page, if anything."""
+def _cases():
+    """Each case by its name: a function of a stage."""
+    yield 'the suite itself', itself.check
+    for path in markdown.pages(ROOT):
+        name = str(path.relative_to(ROOT))
+        blocks = markdown.blocks(path.read_text())
+        if any(block.is_run() for block in blocks):
+            yield name, lambda stage: Page(stage, name, blocks).run()
+
+
+def _run(case, stage):
+    """What is wrong, if anything."""
     signal.alarm(SECONDS_PER_PAGE)
     try:
         with stage:
-            Page(stage, name, blocks).run()
+            case(stage)
     except Exception as error:  # whatever it is, it is the reason
         kind = '' if isinstance(error, AssertionError) else f'{type(error).__name__}: '
         return ' '.join(f'{kind}{error}'.split())[:2000]

@@ -23,11 +23,11 @@ const PROMISES: &str = "crates/sabir/tests/it/promises";
 const DOCUMENT: &str = "docs/internals/promises.md";
 
 const OPENING: &str = "\
-# Compatibility
+# Promises and their tests
 
-Sabir replaces five systems. Each row is one promise of one of them; every one that is not waiting for a feature is a
-test against the real program, named after its row (`cargo test -p sabir --test it s1_15`). This page is made of those
-tests by `cargo xtask compatibility`.
+Sabir replaces five systems and keeps their promises to clients. Each row is one promise; each that does not wait for a feature is
+a test against the real program, named after its row (`cargo test -p sabir --test it s1_15`). `cargo xtask compatibility` writes
+this page from those tests.
 ";
 
 /// System and number, `S1-15`.
