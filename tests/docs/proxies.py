@@ -58,8 +58,7 @@ def start_nginx(stage, path, text):
     whole = stage.folder / 'nginx.conf'
     user = 'user root;' if os.getuid() == 0 else ''
     whole.write_text(NGINX.format(folder=stage.folder, file=path, user=user))
-    nginx = shutil.which('nginx') or '/usr/sbin/nginx'
-    words = [nginx, '-c', str(whole), '-p', str(stage.folder), '-e', str(stage.folder / 'nginx.log')]
+    words = [_program('nginx'), '-c', str(whole), '-p', str(stage.folder), '-e', str(stage.folder / 'nginx.log')]
     checked = subprocess.run([*words, '-t'], capture_output=True, text=True)
     assert checked.returncode == 0, f'nginx refuses the file: {checked.stderr}'
     _reach(stage, stage.helper(words), port, certificate)
@@ -70,12 +69,18 @@ def start_caddy(stage, path, text):
     path.write_text(CADDY.format(http=free_port(), https=port, folder=stage.folder) + text)
     log = open(stage.folder / 'caddy.log', 'wb')
     child = stage.helper(
-        ['caddy', 'run', '--adapter', 'caddyfile', '--config', str(path)],
+        [_program('caddy'), 'run', '--adapter', 'caddyfile', '--config', str(path)],
         stdout=log, stderr=log, env=stage.environment(),
     )
     root = stage.folder / 'caddy' / 'pki' / 'authorities' / 'local' / 'root.crt'
     _until(root.exists, 'Caddy has made its certificate', child)
     _reach(stage, child, port, root)
+
+
+def _program(name):
+    found = shutil.which(name, path=f'{os.environ["PATH"]}:/usr/sbin')
+    assert found, f'{name} is not on the PATH; `cargo xtask test documents` brings one along'
+    return found
 
 
 def _reach(stage, child, port, authority):

@@ -105,6 +105,21 @@ fn every_file_that_a_page_names_exists() {
     }
 }
 
+/// The page about tests names many, and tests are renamed.
+#[test]
+fn every_test_that_the_page_about_tests_names_exists() {
+    let page = fs::read_to_string(root().join("docs/internals/testing.md")).unwrap();
+    let sources: Vec<String> =
+        below(&root().join("crates"), "rs").iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let is_test = |name: &&str| name.matches('_').count() >= 3 && name.chars().all(|c| c == '_' || c.is_alphanumeric());
+    let named: Vec<&str> = page.split('`').skip(1).step_by(2).filter(is_test).collect();
+    assert!(named.len() >= 10, "{named:?}");
+    for name in named {
+        let function = format!("fn {name}(");
+        assert!(sources.iter().any(|source| source.contains(&function)), "there is no test {name}");
+    }
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
@@ -112,19 +127,26 @@ fn root() -> PathBuf {
 fn pages() -> Vec<Page> {
     let mut paths: Vec<PathBuf> =
         ["README.md", "CONTRIBUTING.md", "SECURITY.md", "ARCHITECTURE.md"].map(|name| root().join(name)).into();
-    let mut folders = vec![root().join("docs")];
+    paths.extend(below(&root().join("docs"), "md"));
+    assert!(paths.len() > 20, "{paths:?}");
+    paths.into_iter().map(|path| Page { text: fs::read_to_string(&path).unwrap(), path }).collect()
+}
+
+/// All files of this kind below the folder.
+fn below(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut paths = vec![];
+    let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "md") {
+            } else if path.extension().is_some_and(|found| found == extension) {
                 paths.push(path);
             }
         }
     }
-    assert!(paths.len() > 20, "{paths:?}");
-    paths.into_iter().map(|path| Page { text: fs::read_to_string(&path).unwrap(), path }).collect()
+    paths
 }
 
 impl Page {
