@@ -52,8 +52,7 @@ fn set_up(workspace: &Workspace) -> Result<Vec<PathBuf>> {
     for program in PROGRAMS.iter().filter(|program| CODING_PROGRAMS.contains(&program.name)) {
         setup_program::ready(workspace, program)?;
     }
-    let missing: Vec<&str> =
-        TOOLS.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect();
+    let missing = missing_packages();
     if !missing.is_empty() {
         apt::install(&missing)?;
     }
@@ -73,6 +72,11 @@ fn set_up(workspace: &Workspace) -> Result<Vec<PathBuf>> {
         folders.extend(unpacked.parent().map(Path::to_owned));
     }
     Ok(folders)
+}
+
+/// Debian packages that the pages need on this machine.
+pub fn missing_packages() -> Vec<&'static str> {
+    TOOLS.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect()
 }
 
 fn is_there(program: &str) -> bool {

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use crate::clients::Kit;
 use crate::jobs::Job;
 use crate::workspace::Workspace;
-use crate::{apt, command, setup, setup_node, setup_program, setup_python};
+use crate::{apt, command, documents, setup, setup_node, setup_program, setup_python};
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Needs {
@@ -42,6 +42,7 @@ impl Needs {
                         needs.folder(format!("{} {}", program.name, program.version), program.megabytes);
                     }
                 }
+                Job::Documents => needs.packages.extend(documents::missing_packages()),
                 _ => {}
             }
         }
