@@ -13,9 +13,7 @@ use sabir_agents::process;
 use sabir_agents::program::Host;
 use sabir_agents::program::worktrees::sweep_worktrees;
 use sabir_engine::{Builder, Engine, Recovery, RetentionPolicy, Settings};
-use sabir_server::{
-    App, CardProfile, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings, Timeouts,
-};
+use sabir_server::{App, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings, Timeouts};
 use sabir_store::{Durability, MemoryStore, SqliteStore, Store};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
@@ -203,10 +201,10 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
             documentation_url: card.documentation_url.clone(),
             icon_url: card.icon_url.clone(),
             base: public_base(config, addresses),
-            pure: card.pure,
-            profile: match card.profile {
-                config::CardProfile::A2a => CardProfile::A2a,
-                config::CardProfile::Gateway => CardProfile::Gateway,
+            default_format: match card.profile {
+                config::CardProfile::A2a if card.pure => sabir_wire::CardFormat::V1,
+                config::CardProfile::A2a => sabir_wire::CardFormat::Hybrid,
+                config::CardProfile::Gateway => sabir_wire::CardFormat::Gateway,
             },
             max_age: card.max_age,
         },

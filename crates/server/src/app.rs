@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sabir_engine::Engine;
 use sabir_model::AgentId;
-use sabir_wire::{Compat, KnownAgents};
+use sabir_wire::{CardFormat, Compat, KnownAgents};
 
 use crate::budget::Budget;
 use crate::cards::Cards;
@@ -66,19 +66,9 @@ pub struct CardSettings {
     pub icon_url: Option<String>,
     /// Where clients reach this server; `None`: where the request says that it came to.
     pub base: Option<String>,
-    /// The members of one protocol version only.
-    pub pure: bool,
-    pub profile: CardProfile,
+    /// For clients that name no version.
+    pub default_format: CardFormat,
     pub max_age: Duration,
-}
-
-/// Whose clients the card of the server is for, where the client does not say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CardProfile {
-    #[default]
-    A2a,
-    /// `url` leads to the gateway.
-    Gateway,
 }
 
 impl App {

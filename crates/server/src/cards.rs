@@ -5,9 +5,9 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sabir_engine::{About, Engine, Streaming};
 use sabir_model::{AgentId, Call, Capabilities, Card, Extension, Gateway, Interface, Provider, Skill};
 use sabir_wire::gateway::{self, message_send_path, write_agent_list};
-use sabir_wire::{CardSpelling, write_card};
+use sabir_wire::{CardFormat, write_card};
 
-use crate::app::{CardProfile, CardSettings};
+use crate::app::CardSettings;
 use crate::body::Body;
 use crate::host::Authority;
 
@@ -25,21 +25,17 @@ impl Cards {
         Self { settings, agents, default: engine.default_agent().cloned() }
     }
 
-    /// The card of the server, or of one of its agents.
+    /// The card of the server, or of one of its agents; `format` is what the client asks for.
     pub(crate) fn answer(
         &self,
-        asked: CardSpelling,
+        format: Option<CardFormat>,
         parts: &Parts,
         host: Option<Authority<'_>>,
         agent: Option<&AgentId>,
     ) -> Response<Body> {
-        let spelling = match (asked, self.settings.profile) {
-            (CardSpelling::Hybrid, CardProfile::Gateway) => CardSpelling::Gateway,
-            (CardSpelling::Hybrid, CardProfile::A2a) if self.settings.pure => CardSpelling::V1,
-            (asked, _) => asked,
-        };
+        let format = format.unwrap_or(self.settings.default_format);
         let mut body = Vec::with_capacity(2048);
-        write_card(&self.card(&self.base(host), agent), spelling, &mut body);
+        write_card(&self.card(&self.base(host), agent), format, &mut body);
         self.cached(parts, body)
     }
 

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, heade
 use hyper::body::Incoming;
 use sabir_engine::Answer;
 use sabir_model::{Call, Caller, Error};
-use sabir_wire::{CardSpelling, Decoded, EVENT_STREAM, Head, Reply, Surface, TaskReply, Voice, locate};
+use sabir_wire::{CardFormat, Decoded, EVENT_STREAM, Head, Reply, Surface, TaskReply, Voice, locate};
 
 use crate::app::App;
 use crate::body::Body;
@@ -104,11 +104,11 @@ impl App {
             Err(error) => return self.refuse(parts, &surface.voice(&head), &error),
         };
         let decoded = match &surface {
-            Surface::Card { agent, spelling } => {
-                return app.cards.answer(*spelling, parts, host, agent.as_ref());
+            Surface::Card { agent, format } => {
+                return app.cards.answer(*format, parts, host, agent.as_ref());
             }
             Surface::GatewayCard(agent) => {
-                return app.cards.answer(CardSpelling::Gateway, parts, host, Some(agent));
+                return app.cards.answer(Some(CardFormat::Gateway), parts, host, Some(agent));
             }
             Surface::AgentList => return app.cards.agent_list(parts),
             Surface::Health => return operations::alive(),

@@ -22,7 +22,7 @@ mod socket;
 mod spellings;
 mod stream;
 
-pub use app::{App, CardProfile, CardSettings, CorsSettings, ServerSettings};
+pub use app::{App, CardSettings, CorsSettings, ServerSettings};
 pub use connections::Timeouts;
 pub use host::{HostCheck, HostName};
 pub use listen::{Listeners, Unavailable};

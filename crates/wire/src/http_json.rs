@@ -3,7 +3,7 @@
 //! Everything becomes the one JSON object that the dialect reads anyway, so a field means the same wherever it
 //! was written. A body that is already that object is handed on as it came.
 
-mod form;
+mod endpoints;
 mod params;
 mod path;
 mod query;
@@ -13,11 +13,11 @@ use std::borrow::Cow;
 use sabir_model::{AgentId, Call, Error, OnFinishedCancel};
 use serde_json::value::RawValue;
 
-pub(crate) use form::Form;
+pub(crate) use endpoints::EndpointGroup;
 pub(crate) use path::{Found, find};
 
 use crate::beside::{self, Agent, Behaviour};
-use crate::version::Version;
+use crate::version::VersionHeader;
 use crate::{CancelTerminal, Compat, Decoded, Head, KnownAgents, Operation, Reading, Voice, json};
 
 /// An operation over HTTP+JSON.
@@ -26,41 +26,43 @@ pub struct Route<'a> {
     /// Of the path, as `/agents/{id}` or as a tenant.
     pub agent: Option<AgentId>,
     pub operation: Operation,
-    pub(crate) form: Form,
+    pub(crate) group: EndpointGroup,
     pub(crate) task: Option<Cow<'a, str>>,
     pub(crate) config: Option<Cow<'a, str>>,
 }
 
 impl Route<'_> {
     pub(crate) fn voice(&self) -> Voice<'static> {
-        Voice::http_json(self.form, Some(self.operation))
+        Voice::http_json(self.group, Some(self.operation))
     }
 
     /// Reads one request; `body` is empty where there is none.
     pub fn decode(&self, head: &Head<'_>, body: &[u8], compat: Compat, agents: &dyn KnownAgents) -> Decoded<'static> {
         let mut voice = self.voice();
-        if (self.form, self.operation) == (Form::Alias, Operation::Get) {
-            voice.sharing(Version::of(head).release);
+        if (self.group, self.operation) == (EndpointGroup::TaskAlias, Operation::Get) {
+            voice.sharing(VersionHeader::of(head).requested);
         }
         Decoded { call: self.read(head, body, compat, agents), voice }
     }
 
     fn read(&self, head: &Head<'_>, body: &[u8], compat: Compat, agents: &dyn KnownAgents) -> Result<Call, Error> {
-        let reading = match self.form {
+        let reading = match self.group {
             _ if compat.strict => Reading::Strict,
-            Form::V1 => Reading::Complete,
-            Form::Unversioned | Form::V0_3 | Form::V0_2 | Form::Alias => Reading::Lenient,
+            EndpointGroup::V1 => Reading::Complete,
+            EndpointGroup::Unversioned | EndpointGroup::V0_3 | EndpointGroup::V0_2Card | EndpointGroup::TaskAlias => {
+                Reading::Lenient
+            }
         };
         let mut call = match self.operation {
             Operation::Send | Operation::Stream => {
                 let text = json::check_text(body)?;
-                let call = self.form.dialect().decode(self.operation, text, reading);
+                let call = self.group.dialect().decode(self.operation, text, reading);
                 call.map_err(|error| object(text).err().unwrap_or(error))?
             }
             Operation::Cancel | Operation::PushSet => {
                 let text = json::check_text(body)?;
                 let params = params::with_body(self, text)?;
-                self.form.dialect().decode(self.operation, &params, reading)?
+                self.group.dialect().decode(self.operation, &params, reading)?
             }
             Operation::Get
             | Operation::List
@@ -89,7 +91,7 @@ impl Route<'_> {
 
     /// The agent that the query names: it must exist, whatever else says whom the request is for.
     fn tenant(&self, query: Option<&str>, agents: &dyn KnownAgents) -> Result<Option<AgentId>, Error> {
-        let Some(named) = query::tenant(query, self.form)? else { return Ok(None) };
+        let Some(named) = query::tenant(query, self.group)? else { return Ok(None) };
         match AgentId::parse(named.as_str()) {
             Ok(agent) if agents.knows(&named) => Ok(Some(agent)),
             _ => Err(Error::AgentNotFound { named, known: agents.ids() }),
@@ -98,10 +100,10 @@ impl Route<'_> {
 
     /// A dialect may stop at the first field it refuses; asked again without that one, it tells the next.
     fn ask(&self, query: Option<&str>, reading: Reading) -> Result<Call, Error> {
-        let (mut fields, mut violations) = query::fields(query, self.form, self.operation);
+        let (mut fields, mut violations) = query::fields(query, self.group, self.operation);
         loop {
             let params = params::with_query(self, &fields);
-            match self.form.dialect().decode(self.operation, &params, reading) {
+            match self.group.dialect().decode(self.operation, &params, reading) {
                 Ok(call) if violations.is_empty() => return Ok(call),
                 Ok(_) => return Err(Error::Invalid(query::in_order(violations))),
                 Err(Error::Invalid(more)) => {

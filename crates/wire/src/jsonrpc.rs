@@ -13,9 +13,12 @@ use serde::de::IgnoredAny;
 pub use envelope::{Refusal, Request};
 
 use crate::beside::{self, Agent, Behaviour};
-use crate::version::{self, Family, Generation, Release, Spoken, Version};
+use crate::version::{self, MethodVersions, Requested, VersionHeader};
 use crate::voice::Frames;
-use crate::{CancelTerminal, Compat, Decoded, Dialect, Head, KnownAgents, Operation, Reading, Voice, json, v01::V01};
+use crate::{
+    CancelTerminal, Compat, Decoded, Dialect, Head, KnownAgents, Operation, ProtocolVersion, Reading, Voice, json,
+    v01::V01,
+};
 use method::Method;
 
 /// A URL that takes JSON-RPC.
@@ -38,14 +41,14 @@ pub enum Place {
     /// `/v1/a2a`
     V1A2a,
     /// `/a2a/v1`, `/a2a/v0.3`, `/a2a/v0.1`: one dialect, and exactly as it is spelled.
-    Forced(Spoken),
+    Forced(ProtocolVersion),
 }
 
 impl Place {
-    fn forced(self) -> Option<Spoken> {
+    fn forced(self) -> Option<ProtocolVersion> {
         match self {
             Place::Root | Place::A2a | Place::JsonRpc | Place::V1A2a => None,
-            Place::Forced(spoken) => Some(spoken),
+            Place::Forced(version) => Some(version),
         }
     }
 }
@@ -53,13 +56,11 @@ impl Place {
 impl Mount {
     /// For what goes wrong before there is a body.
     pub(crate) fn voice<'a>(&self, head: &Head<'_>) -> Voice<'a> {
-        let family = match (self.place.forced(), Version::of(head).release) {
-            (Some(spoken), _) => spoken.family(),
-            (None, Release::V1_0) => Family::V1,
-            (None, Release::V0_1) => Family::V0_1,
-            (None, _) => Family::V0,
+        let version = match (self.place.forced(), VersionHeader::of(head).requested) {
+            (Some(version), _) | (None, Requested::Version(version)) => version,
+            (None, Requested::Nothing | Requested::Unsupported) => ProtocolVersion::V0_3,
         };
-        Voice::json_rpc(family, Frames::wanted(head.query))
+        Voice::json_rpc(version, Frames::wanted(head.query))
     }
 
     /// Reads one request. Whatever it is, there is a voice to answer it with.
@@ -88,29 +89,29 @@ impl Mount {
         let not_found = || Error::MethodNotFound(request.method.clone().into_owned());
         let forced = self.place.forced();
         let method = if forced.is_some() { Method::named(&request.method) } else { Method::called(&request.method) };
-        let Method { generation, operation } = method.ok_or_else(not_found)?;
-        voice.about(forced.map_or(generation.family(), Spoken::family), operation);
+        let Method { versions, operation } = method.ok_or_else(not_found)?;
+        voice.about(forced.unwrap_or(versions.newest()), operation);
 
-        let version = Version::of(head);
-        let spoken = version::negotiate(forced, generation, &version)?;
-        if !spoken.has(generation) {
+        let header = VersionHeader::of(head);
+        let version = version::negotiate(forced, versions, &header)?;
+        if !versions.contains(version) {
             return Err(not_found());
         }
-        voice.speaking(spoken);
-        if generation == Generation::Shared && forced.is_none() {
-            voice.sharing(version.release);
+        voice.speaking(version);
+        if versions == MethodVersions::ALL_0_X && forced.is_none() {
+            voice.sharing(header.requested);
         }
 
-        let reading = match version.release {
+        let reading = match header.requested {
             _ if forced.is_some() || compat.strict => Reading::Strict,
-            Release::V1_0 => Reading::Complete,
+            Requested::Version(ProtocolVersion::V1_0) => Reading::Complete,
             _ => Reading::Lenient,
         };
         let params = request.params()?;
-        let mut call = spoken.dialect().decode(operation, params, reading)?;
+        let mut call = version.json_rpc_dialect().decode(operation, params, reading)?;
         let behaviour = Behaviour {
             agent: self.agent.as_ref().map_or(Agent::Named, Agent::Mounted),
-            finished_cancel: self.finished_cancel(operation, spoken, params, compat),
+            finished_cancel: self.finished_cancel(operation, version, params, compat),
             finished_send: compat.terminal_message,
         };
         beside::complete(&mut call, head, &behaviour, agents)?;
@@ -122,10 +123,18 @@ impl Mount {
     }
 
     /// What each client was promised by the page it grew up with; those of 0.1 were promised an error.
-    fn finished_cancel(&self, operation: Operation, spoken: Spoken, params: &str, compat: Compat) -> OnFinishedCancel {
-        let promises_task = match (spoken, self.place) {
-            (Spoken::V0_3, Place::A2a) => true,
-            (Spoken::V0_3, Place::JsonRpc) => operation == Operation::Cancel && is_spelled_task_id(params),
+    fn finished_cancel(
+        &self,
+        operation: Operation,
+        version: ProtocolVersion,
+        params: &str,
+        compat: Compat,
+    ) -> OnFinishedCancel {
+        let promises_task = match (version, self.place) {
+            (ProtocolVersion::V0_3 | ProtocolVersion::V0_2, Place::A2a) => true,
+            (ProtocolVersion::V0_3 | ProtocolVersion::V0_2, Place::JsonRpc) => {
+                operation == Operation::Cancel && is_spelled_task_id(params)
+            }
             _ => false,
         };
         match compat.cancel_terminal {

@@ -38,15 +38,15 @@ mod voice;
 #[cfg(test)]
 mod fixture;
 
-pub use card::{card_superset, card_v01, card_v1, card_v03, read as read_card, write_card};
+pub use card::{CardFormat, read_card, write_card};
 pub use compat::{CancelTerminal, Compat, TerminalMessage};
 pub use decoded::Decoded;
 pub use dialect::{Dialect, Operation, Reading, Shown};
 pub use head::Head;
 pub use heard::Heard;
-pub use surface::{CardSpelling, KnownAgents, Refused, Surface, locate};
+pub use surface::{KnownAgents, Refused, Surface, locate};
 pub use v01::V01;
 pub use v1::V1;
 pub use v03::{V03, V03Proto};
-pub use version::Spoken;
+pub use version::ProtocolVersion;
 pub use voice::{EVENT_STREAM, Envelope, KEEP_ALIVE, Reply, Spelling, TaskForm, TaskReply, Voice};

@@ -6,10 +6,10 @@
 use sabir_model::{AgentId, Error};
 
 use crate::gateway::{self, Asked, Named, Thing};
-use crate::http_json::{self, Form, Found, Route};
+use crate::http_json::{self, EndpointGroup, Found, Route};
 use crate::jsonrpc::{Mount, Place};
-use crate::version::{Release, Spoken, Version};
-use crate::{Head, Operation, Reply, Voice, percent};
+use crate::version::{Requested, VersionHeader};
+use crate::{CardFormat, Head, Operation, ProtocolVersion, Reply, Voice, percent};
 
 /// The agents of this server, as far as paths name them.
 pub trait KnownAgents {
@@ -22,7 +22,8 @@ pub enum Surface<'a> {
     /// The public card, of one agent or of the server.
     Card {
         agent: Option<AgentId>,
-        spelling: CardSpelling,
+        /// The format of the version that the caller names; `None`: the server's choice.
+        format: Option<CardFormat>,
     },
     JsonRpc(Mount),
     HttpJson(Route<'a>),
@@ -34,21 +35,6 @@ pub enum Surface<'a> {
     Health,
     Ready,
     Refused(Refused),
-}
-
-/// Which card is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CardSpelling {
-    /// The members of every version side by side.
-    Hybrid,
-    /// The caller says that it speaks 1.0.
-    V1,
-    /// The caller says that it speaks 0.3, or 0.2, whose card is the same.
-    V0_3,
-    /// The caller comes by the gateway.
-    Gateway,
-    /// The caller says that it speaks 0.1.
-    V0_1,
 }
 
 /// Nothing to be had here, or not like this.
@@ -91,7 +77,7 @@ impl Surface<'_> {
             Surface::Gateway(route) => route.voice(),
             Surface::AgentList | Surface::GatewayCard(_) => Voice::gateway(Asked::Send),
             Surface::Refused(refused) => refused.voice.clone(),
-            Surface::Card { .. } | Surface::Health | Surface::Ready => unplaced(&Version::of(head)),
+            Surface::Card { .. } | Surface::Health | Surface::Ready => unplaced(&VersionHeader::of(head)),
         }
     }
 }
@@ -150,22 +136,20 @@ fn at<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, agents: &dyn K
         "/a2a" => Place::A2a,
         "/a2a/jsonrpc" => Place::JsonRpc,
         "/v1/a2a" => Place::V1A2a,
-        "/a2a/v1" => Place::Forced(Spoken::V1),
-        "/a2a/v0.3" => Place::Forced(Spoken::V0_3),
-        "/a2a/v0.1" => Place::Forced(Spoken::V0_1),
+        "/a2a/v1" => Place::Forced(ProtocolVersion::V1_0),
+        "/a2a/v0.3" => Place::Forced(ProtocolVersion::V0_3),
+        "/a2a/v0.1" => Place::Forced(ProtocolVersion::V0_1),
         "/.well-known/agent-card.json"
         | "/.well-known/agent.json"
         | "/a2a/.well-known/agent-card.json"
         | "/a2a/.well-known/agent.json"
         | "/a2a/card"
         | "/v1/a2a/.well-known/agent" => {
-            let spelling = match Version::of(head).release {
-                Release::V1_0 => CardSpelling::V1,
-                Release::V0_3 | Release::V0_2 => CardSpelling::V0_3,
-                Release::V0_1 => CardSpelling::V0_1,
-                Release::Unsaid | Release::Unknown => CardSpelling::Hybrid,
+            let format = match VersionHeader::of(head).requested {
+                Requested::Version(version) => Some(CardFormat::of(version)),
+                Requested::Nothing | Requested::Unsupported => None,
             };
-            return only_reading(head, Surface::Card { agent, spelling });
+            return only_reading(head, Surface::Card { agent, format });
         }
         "/healthz" if agent.is_none() => return only_reading(head, Surface::Health),
         "/readyz" if agent.is_none() => return only_reading(head, Surface::Ready),
@@ -176,11 +160,11 @@ fn at<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, agents: &dyn K
 }
 
 fn over_http_json<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, agents: &dyn KnownAgents) -> Surface<'a> {
-    let version = Version::of(head);
-    let Some(Found { tenant, form, resource }) = http_json::find(path, &version) else {
+    let version = VersionHeader::of(head);
+    let Some(Found { tenant, group, resource }) = http_json::find(path, &version) else {
         return nothing_at(head);
     };
-    let voice = || Voice::http_json(form, None);
+    let voice = || Voice::http_json(group, None);
     let agent = match (tenant, agent) {
         (None, agent) => agent,
         (Some(tenant), None) if agents.knows(&tenant) => AgentId::parse(&*tenant).ok(),
@@ -190,8 +174,8 @@ fn over_http_json<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, ag
             return refuse(Error::AgentNotFound { named: tenant.into_owned(), known }, voice());
         }
     };
-    if !form.suits(&version) {
-        return refuse(version.refused(), voice());
+    if !group.serves(&version) {
+        return refuse(version.not_supported(), voice());
     }
     // Whatever can be read can be asked for its head, but for what never ends.
     let reads =
@@ -200,7 +184,7 @@ fn over_http_json<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, ag
         Some((_, operation)) => Surface::HttpJson(Route {
             agent,
             operation: *operation,
-            form,
+            group,
             task: resource.task,
             config: resource.config,
         }),
@@ -212,19 +196,16 @@ fn only_reading<'a>(head: &Head<'_>, surface: Surface<'a>) -> Surface<'a> {
     if matches!(head.verb, "GET" | "HEAD") {
         return surface;
     }
-    wrong_verb(head, unplaced(&Version::of(head)), "GET, HEAD")
+    wrong_verb(head, unplaced(&VersionHeader::of(head)), "GET, HEAD")
 }
 
 fn nothing_at<'a>(head: &Head<'_>) -> Surface<'a> {
-    let version = Version::of(head);
+    let version = VersionHeader::of(head);
     // Below `/v1/a2a` is not 0.3's.
     let is_v0_3 =
         ["/v1/", "/a2a/rest/v1/"].iter().any(|base| head.path.starts_with(base)) && !head.path.starts_with("/v1/a2a");
-    let voice = if is_v0_3 && version.release != Release::V1_0 {
-        Voice::http_json(Form::V0_3, None)
-    } else {
-        unplaced(&version)
-    };
+    let voice =
+        if is_v0_3 && !version.is_1_0() { Voice::http_json(EndpointGroup::V0_3, None) } else { unplaced(&version) };
     refuse(Error::PathNotFound(head.path.to_owned()), voice)
 }
 
@@ -237,9 +218,9 @@ fn refuse<'a>(error: Error, voice: Voice<'static>) -> Surface<'a> {
 }
 
 /// Where no surface says how to speak, the version does.
-fn unplaced(version: &Version<'_>) -> Voice<'static> {
-    let form = if version.release == Release::V1_0 { Form::V1 } else { Form::Unversioned };
-    Voice::http_json(form, None)
+fn unplaced(version: &VersionHeader<'_>) -> Voice<'static> {
+    let group = if version.is_1_0() { EndpointGroup::V1 } else { EndpointGroup::Unversioned };
+    Voice::http_json(group, None)
 }
 
 #[cfg(test)]

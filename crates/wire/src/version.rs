@@ -1,7 +1,7 @@
-//! Which version a request asks for, and which dialect it is therefore served in.
+//! Which version of A2A a request asks for, and which version answers it.
 //!
-//! The name of a JSON-RPC method says more than the header: clients of 0.3 send none, and the names of 1.0
-//! are its own. So the name decides, and a header of the other family is refused instead of obeyed.
+//! The name of a JSON-RPC method says more than the header: clients of 0.3 send no header, and the names of 1.0
+//! belong to 1.0 alone. So the method decides, and a header of the other line (0.x against 1.x) is refused.
 
 use std::borrow::Cow;
 
@@ -9,44 +9,93 @@ use sabir_model::Error;
 
 use crate::{Dialect, Head, percent, v01::V01, v1::V1, v03::V03};
 
-/// What we tell a client that asks for something else.
+/// The list for clients that ask for another version.
 pub(crate) const SUPPORTED: &str = "0.1,0.2,0.3,1.0";
+
+/// A version of the A2A protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProtocolVersion {
+    V0_1,
+    /// Its wire format is that of 0.3.
+    V0_2,
+    V0_3,
+    V1_0,
+}
+
+impl ProtocolVersion {
+    /// Major and minor number count; a patch number is ignored.
+    fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text.trim().splitn(3, '.').map(number);
+        match (numbers.next().flatten(), numbers.next().flatten()) {
+            (Some(0), Some(1)) => Some(ProtocolVersion::V0_1),
+            (Some(0), Some(2)) => Some(ProtocolVersion::V0_2),
+            (Some(0), Some(3)) => Some(ProtocolVersion::V0_3),
+            (Some(1), Some(0)) => Some(ProtocolVersion::V1_0),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_0_x(self) -> bool {
+        self < ProtocolVersion::V1_0
+    }
+
+    /// The dialect of JSON-RPC in this version.
+    pub(crate) fn json_rpc_dialect(self) -> &'static dyn Dialect {
+        match self {
+            ProtocolVersion::V1_0 => &V1,
+            ProtocolVersion::V0_3 | ProtocolVersion::V0_2 => &V03,
+            ProtocolVersion::V0_1 => &V01,
+        }
+    }
+}
+
+fn number(digits: &str) -> Option<u8> {
+    if digits.bytes().all(|digit| digit.is_ascii_digit()) { digits.parse().ok() } else { None }
+}
 
 /// `A2A-Version`, from the header or else from the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Version<'a> {
-    pub release: Release,
+pub(crate) struct VersionHeader<'a> {
+    pub requested: Requested,
     /// As the caller wrote it.
     text: Cow<'a, str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Release {
-    /// The caller did not say.
-    Unsaid,
-    V0_1,
-    V0_2,
-    V0_3,
-    V1_0,
-    /// Not one of ours, or not a version at all.
-    Unknown,
+pub(crate) enum Requested {
+    /// The caller names no version.
+    Nothing,
+    Version(ProtocolVersion),
+    /// The caller names a version that is not served, or writes something that is no version.
+    Unsupported,
 }
 
-impl<'a> Version<'a> {
+impl<'a> VersionHeader<'a> {
     pub fn of(head: &Head<'a>) -> Self {
         let header = head.version.map(str::trim).filter(|text| !text.is_empty());
         let text = header.map(Cow::Borrowed).or_else(|| in_query(head.query));
         match text {
-            None => Self { release: Release::Unsaid, text: Cow::Borrowed("") },
-            Some(text) => Self { release: Release::parse(&text), text },
+            None => Self { requested: Requested::Nothing, text: Cow::Borrowed("") },
+            Some(text) => {
+                let version = ProtocolVersion::parse(&text);
+                Self { requested: version.map_or(Requested::Unsupported, Requested::Version), text }
+            }
         }
     }
 
-    pub fn is_0_x(&self) -> bool {
-        matches!(self.release, Release::V0_1 | Release::V0_2 | Release::V0_3)
+    pub fn is_missing(&self) -> bool {
+        self.requested == Requested::Nothing
     }
 
-    pub fn refused(&self) -> Error {
+    pub fn is_1_0(&self) -> bool {
+        self.requested == Requested::Version(ProtocolVersion::V1_0)
+    }
+
+    pub fn is_0_x(&self) -> bool {
+        matches!(self.requested, Requested::Version(version) if version.is_0_x())
+    }
+
+    pub fn not_supported(&self) -> Error {
         Error::Version(self.text.clone().into_owned())
     }
 }
@@ -57,159 +106,98 @@ fn in_query(query: Option<&str>) -> Option<Cow<'_, str>> {
     if text.trim().is_empty() { None } else { Some(text) }
 }
 
-impl Release {
-    /// Major and minor count; a patch number is ignored.
-    fn parse(text: &str) -> Self {
-        let mut numbers = text.trim().splitn(3, '.').map(number);
-        match (numbers.next().flatten(), numbers.next().flatten()) {
-            (Some(0), Some(1)) => Release::V0_1,
-            (Some(0), Some(2)) => Release::V0_2,
-            (Some(0), Some(3)) => Release::V0_3,
-            (Some(1), Some(0)) => Release::V1_0,
-            _ => Release::Unknown,
-        }
-    }
-}
-
-fn number(digits: &str) -> Option<u8> {
-    if digits.bytes().all(|digit| digit.is_ascii_digit()) { digits.parse().ok() } else { None }
-}
-
-/// The generations of JSON-RPC method names.
+/// The versions that have a JSON-RPC method of one name, oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Generation {
-    V1,
-    V0_3,
-    V0_1,
-    /// In 0.1, 0.2 and 0.3 alike.
-    Shared,
-}
+pub(crate) struct MethodVersions(&'static [ProtocolVersion]);
 
-/// What is spoken on a JSON-RPC mount.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Spoken {
-    V1,
-    /// 0.2 too, which has the same wire.
-    V0_3,
-    V0_1,
-}
+impl MethodVersions {
+    pub const V1: Self = Self(&[ProtocolVersion::V1_0]);
+    pub const V0_3: Self = Self(&[ProtocolVersion::V0_2, ProtocolVersion::V0_3]);
+    pub const V0_1: Self = Self(&[ProtocolVersion::V0_1]);
+    /// The same name in 0.1, 0.2 and 0.3.
+    pub const ALL_0_X: Self = Self(&[ProtocolVersion::V0_1, ProtocolVersion::V0_2, ProtocolVersion::V0_3]);
 
-/// How errors are spelled: 1.0 has typed details, 0.x an object, and 0.1 few codes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Family {
-    V1,
-    V0,
-    V0_1,
-}
-
-/// The dialect of a JSON-RPC request, or the refusal of the version that it asks for.
-pub(crate) fn negotiate(forced: Option<Spoken>, names: Generation, version: &Version<'_>) -> Result<Spoken, Error> {
-    use Release::{Unsaid, V0_1, V0_2, V0_3, V1_0};
-    let spoken = match (forced, names, version.release) {
-        (Some(Spoken::V1), _, Unsaid | V1_0) => Some(Spoken::V1),
-        (Some(forced @ (Spoken::V0_3 | Spoken::V0_1)), _, Unsaid | V0_1 | V0_2 | V0_3) => Some(forced),
-        (None, Generation::V1, Unsaid | V1_0) => Some(Spoken::V1),
-        (None, Generation::V0_3, Unsaid | V0_1 | V0_2 | V0_3) => Some(Spoken::V0_3),
-        (None, Generation::V0_1, Unsaid | V0_1 | V0_2 | V0_3) => Some(Spoken::V0_1),
-        (None, Generation::Shared, V0_1) => Some(Spoken::V0_1),
-        // Answered as the task was born, which only the answer tells: see `Voice`.
-        (None, Generation::Shared, Unsaid | V0_2 | V0_3) => Some(Spoken::V0_3),
-        _ => None,
-    };
-    spoken.ok_or_else(|| version.refused())
-}
-
-impl Spoken {
-    pub(crate) fn dialect(self) -> &'static dyn Dialect {
-        match self {
-            Spoken::V1 => &V1,
-            Spoken::V0_3 => &V03,
-            Spoken::V0_1 => &V01,
-        }
+    pub fn contains(self, version: ProtocolVersion) -> bool {
+        self.0.contains(&version)
     }
 
-    pub(crate) fn has(self, names: Generation) -> bool {
-        match self {
-            Spoken::V1 => names == Generation::V1,
-            Spoken::V0_3 => matches!(names, Generation::V0_3 | Generation::Shared),
-            Spoken::V0_1 => matches!(names, Generation::V0_1 | Generation::Shared),
-        }
-    }
-
-    pub(crate) fn family(self) -> Family {
-        match self {
-            Spoken::V1 => Family::V1,
-            Spoken::V0_3 => Family::V0,
-            Spoken::V0_1 => Family::V0_1,
-        }
+    pub fn newest(self) -> ProtocolVersion {
+        self.0[self.0.len() - 1]
     }
 }
 
-impl Generation {
-    pub fn family(self) -> Family {
-        match self {
-            Generation::V1 => Family::V1,
-            Generation::V0_3 | Generation::Shared => Family::V0,
-            Generation::V0_1 => Family::V0_1,
-        }
+/// The version that answers a JSON-RPC request. `fixed` is the version of a mount that has only one.
+pub(crate) fn negotiate(
+    fixed: Option<ProtocolVersion>,
+    method: MethodVersions,
+    header: &VersionHeader<'_>,
+) -> Result<ProtocolVersion, Error> {
+    let default = fixed.unwrap_or(method.newest());
+    match header.requested {
+        Requested::Nothing => Ok(default),
+        Requested::Version(version) if version.is_0_x() != default.is_0_x() => Err(header.not_supported()),
+        Requested::Version(version) if fixed.is_none() && method.contains(version) => Ok(version),
+        Requested::Version(_) => Ok(default),
+        Requested::Unsupported => Err(header.not_supported()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::ProtocolVersion::{V0_1, V0_2, V0_3, V1_0};
     use super::*;
 
     #[test]
-    fn versions_as_they_are_written() {
+    fn the_version_is_read_from_the_header_or_the_query() {
         for (header, query, expected) in [
-            (None, None, Release::Unsaid),
-            (Some(""), None, Release::Unsaid),
-            (Some("  "), Some("a=b"), Release::Unsaid),
-            (Some("1.0"), None, Release::V1_0),
-            (Some(" 1.0.1 "), None, Release::V1_0),
-            (Some("0.3.0"), None, Release::V0_3),
-            (Some("0.2"), Some("A2A-Version=1.0"), Release::V0_2),
-            (None, Some("x=1&A2A-Version=1.0"), Release::V1_0),
-            (Some(""), Some("a2a-version=0%2E1"), Release::V0_1),
-            (None, Some("A2A-Version="), Release::Unsaid),
-            (None, Some("A2A-Version=%zz"), Release::Unknown),
-            (Some("1"), None, Release::Unknown),
-            (Some("1.7"), None, Release::Unknown),
-            (Some("0.5"), None, Release::Unknown),
-            (Some("+1.0"), None, Release::Unknown),
-            (Some("1."), None, Release::Unknown),
-            (Some("999999999999.0"), None, Release::Unknown),
-            (Some("latest"), None, Release::Unknown),
+            (None, None, Requested::Nothing),
+            (Some(""), None, Requested::Nothing),
+            (Some("  "), Some("a=b"), Requested::Nothing),
+            (Some("1.0"), None, Requested::Version(V1_0)),
+            (Some(" 1.0.1 "), None, Requested::Version(V1_0)),
+            (Some("0.3.0"), None, Requested::Version(V0_3)),
+            (Some("0.2"), Some("A2A-Version=1.0"), Requested::Version(V0_2)),
+            (None, Some("x=1&A2A-Version=1.0"), Requested::Version(V1_0)),
+            (Some(""), Some("a2a-version=0%2E1"), Requested::Version(V0_1)),
+            (None, Some("A2A-Version="), Requested::Nothing),
+            (None, Some("A2A-Version=%zz"), Requested::Unsupported),
+            (Some("1"), None, Requested::Unsupported),
+            (Some("1.7"), None, Requested::Unsupported),
+            (Some("0.5"), None, Requested::Unsupported),
+            (Some("+1.0"), None, Requested::Unsupported),
+            (Some("1."), None, Requested::Unsupported),
+            (Some("999999999999.0"), None, Requested::Unsupported),
+            (Some("latest"), None, Requested::Unsupported),
         ] {
             let head = Head { version: header, query, ..Head::default() };
-            assert_eq!(Version::of(&head).release, expected, "{header:?} {query:?}");
+            assert_eq!(VersionHeader::of(&head).requested, expected, "{header:?} {query:?}");
         }
     }
 
     #[test]
-    fn the_decision_table() {
+    fn the_method_and_the_header_decide_which_version_answers() {
         let versions = ["", "0.1", "0.2", "0.3", "1.0", "2.0"];
-        for (forced, names, expected) in [
-            (None, Generation::V1, "1.0 - - - 1.0 -"),
-            (None, Generation::V0_3, "0.3 0.3 0.3 0.3 - -"),
-            (None, Generation::V0_1, "0.1 0.1 0.1 0.1 - -"),
-            (None, Generation::Shared, "0.3 0.1 0.3 0.3 - -"),
-            (Some(Spoken::V1), Generation::V1, "1.0 - - - 1.0 -"),
-            (Some(Spoken::V0_3), Generation::V0_3, "0.3 0.3 0.3 0.3 - -"),
-            (Some(Spoken::V0_3), Generation::Shared, "0.3 0.3 0.3 0.3 - -"),
-            (Some(Spoken::V0_1), Generation::Shared, "0.1 0.1 0.1 0.1 - -"),
+        for (fixed, method, expected) in [
+            (None, MethodVersions::V1, "1.0 - - - 1.0 -"),
+            (None, MethodVersions::V0_3, "0.3 0.3 0.3 0.3 - -"),
+            (None, MethodVersions::V0_1, "0.1 0.1 0.1 0.1 - -"),
+            (None, MethodVersions::ALL_0_X, "0.3 0.1 0.3 0.3 - -"),
+            (Some(V1_0), MethodVersions::V1, "1.0 - - - 1.0 -"),
+            (Some(V0_3), MethodVersions::V0_3, "0.3 0.3 0.3 0.3 - -"),
+            (Some(V0_3), MethodVersions::ALL_0_X, "0.3 0.3 0.3 0.3 - -"),
+            (Some(V0_1), MethodVersions::ALL_0_X, "0.1 0.1 0.1 0.1 - -"),
         ] {
             let row = versions.map(|version| {
                 let head = Head { version: Some(version), ..Head::default() };
-                match negotiate(forced, names, &Version::of(&head)) {
-                    Ok(Spoken::V1) => "1.0",
-                    Ok(Spoken::V0_3) => "0.3",
-                    Ok(Spoken::V0_1) => "0.1",
+                match negotiate(fixed, method, &VersionHeader::of(&head)) {
+                    Ok(V1_0) => "1.0",
+                    Ok(V0_3 | V0_2) => "0.3",
+                    Ok(V0_1) => "0.1",
                     Err(Error::Version(requested)) if requested == version => "-",
                     Err(other) => panic!("{other}"),
                 }
             });
-            assert_eq!(row.join(" "), expected, "{forced:?} {names:?}");
+            assert_eq!(row.join(" "), expected, "{fixed:?} {method:?}");
         }
     }
 }

@@ -16,9 +16,9 @@ pub use parts::{Envelope, Spelling, TaskForm, TaskReply};
 
 use crate::errors::{self, GatewayError, RpcError};
 use crate::gateway;
-use crate::http_json::Form;
-use crate::version::{Family, Release, Spoken};
-use crate::{Dialect, Operation, Shown, json, v01::V01, v1::V1};
+use crate::http_json::EndpointGroup;
+use crate::version::Requested;
+use crate::{Dialect, Operation, ProtocolVersion, Shown, json, v01::V01, v1::V1};
 
 /// What the server sends when there is no more to come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,27 +54,22 @@ enum Manner<'a> {
     /// `id` is JSON, as the caller wrote it.
     JsonRpc {
         id: Cow<'a, str>,
-        family: Family,
+        version: ProtocolVersion,
         frames: Frames,
     },
-    HttpJson(Form),
+    HttpJson(EndpointGroup),
     Gateway(gateway::Asked),
 }
 
 impl<'a> Voice<'a> {
     /// Before anything of the body is known.
-    pub(crate) fn json_rpc(family: Family, frames: Frames) -> Self {
-        let spoken = match family {
-            Family::V1 => Spoken::V1,
-            Family::V0 => Spoken::V0_3,
-            Family::V0_1 => Spoken::V0_1,
-        };
-        let manner = Manner::JsonRpc { id: Cow::Borrowed("null"), family, frames };
-        Self { dialect: spoken.dialect(), choice: Choice::Caller, manner, operation: None }
+    pub(crate) fn json_rpc(version: ProtocolVersion, frames: Frames) -> Self {
+        let manner = Manner::JsonRpc { id: Cow::Borrowed("null"), version, frames };
+        Self { dialect: version.json_rpc_dialect(), choice: Choice::Caller, manner, operation: None }
     }
 
-    pub(crate) fn http_json(form: Form, operation: Option<Operation>) -> Self {
-        Self { dialect: form.dialect(), choice: Choice::Caller, manner: Manner::HttpJson(form), operation }
+    pub(crate) fn http_json(group: EndpointGroup, operation: Option<Operation>) -> Self {
+        Self { dialect: group.dialect(), choice: Choice::Caller, manner: Manner::HttpJson(group), operation }
     }
 
     pub(crate) fn gateway(asked: gateway::Asked) -> Self {
@@ -95,33 +90,33 @@ impl<'a> Voice<'a> {
     }
 
     /// About this operation.
-    pub(crate) fn about(&mut self, named: Family, about: Operation) {
+    pub(crate) fn about(&mut self, named: ProtocolVersion, about: Operation) {
         self.operation = Some(about);
-        if let Manner::JsonRpc { family, .. } = &mut self.manner {
-            *family = named;
+        if let Manner::JsonRpc { version, .. } = &mut self.manner {
+            *version = named;
         }
     }
 
-    pub(crate) fn speaking(&mut self, spoken: Spoken) {
-        self.dialect = spoken.dialect();
-        if let Manner::JsonRpc { family, .. } = &mut self.manner {
-            *family = spoken.family();
+    pub(crate) fn speaking(&mut self, spoken: ProtocolVersion) {
+        self.dialect = spoken.json_rpc_dialect();
+        if let Manner::JsonRpc { version, .. } = &mut self.manner {
+            *version = spoken;
         }
     }
 
     /// About something that 0.1, 0.2 and 0.3 ask for alike.
-    pub(crate) fn sharing(&mut self, asked: Release) {
+    pub(crate) fn sharing(&mut self, asked: Requested) {
         match asked {
-            Release::Unsaid => self.choice = Choice::Birth,
-            Release::V0_1 => self.speaking(Spoken::V0_1),
-            Release::V0_2 | Release::V0_3 | Release::V1_0 | Release::Unknown => {}
+            Requested::Nothing => self.choice = Choice::Birth,
+            Requested::Version(ProtocolVersion::V0_1) => self.speaking(ProtocolVersion::V0_1),
+            Requested::Version(_) | Requested::Unsupported => {}
         }
     }
 
     /// About a task that was born there.
     pub fn settle(&mut self, born: Birth) {
         if self.choice == Choice::Birth && born == V01.birth() {
-            self.speaking(Spoken::V0_1);
+            self.speaking(ProtocolVersion::V0_1);
         }
         self.choice = Choice::Caller;
     }
@@ -129,10 +124,10 @@ impl<'a> Voice<'a> {
     /// A stream outlives the body that its request came in.
     pub fn into_owned(self) -> Voice<'static> {
         let manner = match self.manner {
-            Manner::JsonRpc { id, family, frames } => {
-                Manner::JsonRpc { id: Cow::Owned(id.into_owned()), family, frames }
+            Manner::JsonRpc { id, version, frames } => {
+                Manner::JsonRpc { id: Cow::Owned(id.into_owned()), version, frames }
             }
-            Manner::HttpJson(form) => Manner::HttpJson(form),
+            Manner::HttpJson(group) => Manner::HttpJson(group),
             Manner::Gateway(asked) => Manner::Gateway(asked),
         };
         Voice { dialect: self.dialect, choice: self.choice, manner, operation: self.operation }
@@ -177,8 +172,8 @@ impl<'a> Voice<'a> {
     pub fn error(&self, error: &Error) -> Reply {
         let mut body = Vec::with_capacity(256);
         let (status, content_type) = match &self.manner {
-            Manner::JsonRpc { family: Family::V0 | Family::V0_1, .. }
-                if self.operation.is_some_and(Operation::is_streaming) =>
+            Manner::JsonRpc { version, .. }
+                if version.is_0_x() && self.operation.is_some_and(Operation::is_streaming) =>
             {
                 self.error_frame(error, &mut body);
                 (errors::rpc_status(error), EVENT_STREAM)
@@ -187,9 +182,9 @@ impl<'a> Voice<'a> {
                 self.error_body(error, Frames::Enveloped, &mut body);
                 (errors::rpc_status(error), "application/json")
             }
-            Manner::HttpJson(form) => {
+            Manner::HttpJson(group) => {
                 self.error_body(error, Frames::Enveloped, &mut body);
-                (form.status(error), form.error_content_type())
+                (group.error_status(error), group.error_content_type())
             }
             Manner::Gateway(_) => {
                 self.error_body(error, Frames::Enveloped, &mut body);
@@ -226,14 +221,14 @@ impl<'a> Voice<'a> {
     fn fine(&self, body: Vec<u8>) -> Reply {
         let content_type = match &self.manner {
             Manner::JsonRpc { .. } | Manner::Gateway(_) => "application/json",
-            Manner::HttpJson(form) => form.content_type(),
+            Manner::HttpJson(group) => group.content_type(),
         };
         Reply { status: 200, content_type, retry_after: None, allow: None, body }
     }
 
     fn error_body(&self, error: &Error, frames: Frames, out: &mut Vec<u8>) {
         match &self.manner {
-            Manner::JsonRpc { id, family, .. } => {
+            Manner::JsonRpc { id, version, .. } => {
                 match frames {
                     Frames::Enveloped => {
                         out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
@@ -242,10 +237,10 @@ impl<'a> Voice<'a> {
                     }
                     Frames::Bare => out.extend_from_slice(b"{\"error\":"),
                 }
-                json::write(&RpcError { error, family: *family, operation: self.operation }, out);
+                json::write(&RpcError { error, version: *version, operation: self.operation }, out);
                 out.push(b'}');
             }
-            Manner::HttpJson(form) => form.write_error(error, self.operation, out),
+            Manner::HttpJson(group) => group.write_error(error, self.operation, out),
             Manner::Gateway(_) => json::write(&GatewayError(error), out),
         }
     }

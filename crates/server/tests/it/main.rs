@@ -11,9 +11,9 @@ use std::time::Duration;
 use sabir_agents::DemoAgent;
 use sabir_engine::{Builder, Hosted, Inputs};
 use sabir_model::AgentId;
-use sabir_server::{App, CardProfile, CardSettings, CorsSettings, HostCheck, Listeners, ServerSettings, Timeouts};
+use sabir_server::{App, CardSettings, CorsSettings, HostCheck, Listeners, ServerSettings, Timeouts};
 use sabir_store::MemoryStore;
-use sabir_wire::Compat;
+use sabir_wire::{CardFormat, Compat};
 use tokio::sync::watch;
 
 /// A server that ends when this is dropped.
@@ -40,8 +40,7 @@ async fn serve_with(change: impl FnOnce(ServerSettings) -> ServerSettings) -> Se
         documentation_url: None,
         icon_url: None,
         base: None,
-        pure: false,
-        profile: CardProfile::A2a,
+        default_format: CardFormat::Hybrid,
         max_age: Duration::from_secs(30),
     };
     let settings = change(ServerSettings {

@@ -4,7 +4,7 @@ use sabir_model as model;
 use sabir_model::SecurityKind;
 use serde::{Deserialize, Serialize};
 
-use super::Profile;
+use super::CardFormat;
 use super::case::Scheme;
 use super::flow::{Flow, preferred, read_flow};
 use crate::spelling::{Entries, Problems, Text, given, object};
@@ -73,9 +73,9 @@ const OPEN_ID_CONNECT: &str = "openIdConnectSecurityScheme";
 const MTLS: &str = "mtlsSecurityScheme";
 
 impl<'a> SecurityScheme<'a> {
-    pub(super) fn spell(scheme: &'a model::SecurityScheme, profile: Profile) -> Self {
+    pub(super) fn spell(scheme: &'a model::SecurityScheme, format: CardFormat) -> Self {
         let mut spelled = SecurityScheme::default();
-        if profile.has_v1() {
+        if format.has_v1() {
             let details = Some(Details::spell(scheme));
             match &scheme.kind {
                 SecurityKind::ApiKey { .. } => spelled.api_key_security_scheme = details,
@@ -85,7 +85,7 @@ impl<'a> SecurityScheme<'a> {
                 SecurityKind::MutualTls => spelled.mtls_security_scheme = details,
             }
         }
-        if profile.has_v03() {
+        if format.has_v0_3() {
             spelled.spell_v03(scheme);
         }
         spelled

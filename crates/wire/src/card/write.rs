@@ -1,51 +1,25 @@
-//! Writing a card for one generation, or for all of them at once.
+//! Writing a card for one version of the protocol, or for all of them at once.
 
 use sabir_model as model;
 
-use super::Profile;
+use super::CardFormat;
 use super::authentication::Authentication;
 use super::entry::{Capabilities, Card, Extension, Interface, Provider, Signature};
 use super::requirement;
 use super::security::SecurityScheme;
 use super::skill::Skill;
+use crate::json;
 use crate::spelling::{Carried, Entries, Text};
-use crate::{CardSpelling, json};
 
-/// Writes a card as its reader wants it.
-pub fn write_card(card: &model::Card, spelling: CardSpelling, out: &mut Vec<u8>) {
-    match spelling {
-        CardSpelling::Hybrid => card_superset(card, out),
-        CardSpelling::V1 => card_v1(card, out),
-        CardSpelling::V0_3 => card_v03(card, out),
-        CardSpelling::Gateway => json::write(&Card::spell(card, Profile::Gateway), out),
-        CardSpelling::V0_1 => card_v01(card, out),
-    }
-}
-
-/// Appends the card as 1.0 has it.
-pub fn card_v1(card: &model::Card, out: &mut Vec<u8>) {
-    json::write(&Card::spell(card, Profile::V1), out);
-}
-
-/// Appends the card as 0.3 has it.
-pub fn card_v03(card: &model::Card, out: &mut Vec<u8>) {
-    json::write(&Card::spell(card, Profile::V03), out);
-}
-
-/// Appends the card as 0.1 has it.
-pub fn card_v01(card: &model::Card, out: &mut Vec<u8>) {
-    json::write(&Card::spell(card, Profile::V01), out);
-}
-
-/// Appends the card that clients of 1.0, 0.3, 0.2 and 0.1 can all read.
-pub fn card_superset(card: &model::Card, out: &mut Vec<u8>) {
-    json::write(&Card::spell(card, Profile::Superset), out);
+/// Appends the card in this format.
+pub fn write_card(card: &model::Card, format: CardFormat, out: &mut Vec<u8>) {
+    json::write(&Card::spell(card, format), out);
 }
 
 impl<'a> Card<'a> {
-    fn spell(card: &'a model::Card, profile: Profile) -> Self {
+    fn spell(card: &'a model::Card, format: CardFormat) -> Self {
         let texts = |list: &'a [String]| Some(list.iter().map(Text::from).collect());
-        let is_later = profile != Profile::V01;
+        let is_later = format != CardFormat::V0_1;
         let schemes = card.security_schemes.iter().filter(|_| is_later);
         let mut spelled = Card {
             name: Some((&card.name).into()),
@@ -57,32 +31,32 @@ impl<'a> Card<'a> {
             version: Some((&card.version).into()),
             documentation_url: card.documentation_url.as_ref().map(Text::from),
             icon_url: card.icon_url.as_ref().filter(|_| is_later).map(Text::from),
-            capabilities: Some(Capabilities::spell(card, profile)),
+            capabilities: Some(Capabilities::spell(card, format)),
             security_schemes: Entries(
-                schemes.map(|(name, scheme)| (name.into(), SecurityScheme::spell(scheme, profile))).collect(),
+                schemes.map(|(name, scheme)| (name.into(), SecurityScheme::spell(scheme, format))).collect(),
             ),
             default_input_modes: texts(&card.input_modes),
             default_output_modes: texts(&card.output_modes),
-            skills: Some(card.skills.iter().map(|skill| Skill::spell(skill, profile)).collect()),
+            skills: Some(card.skills.iter().map(|skill| Skill::spell(skill, format)).collect()),
             signatures: spell_signatures(&card.signatures).filter(|_| is_later),
             ..Card::default()
         };
-        if profile.has_v1() {
+        if format.has_v1() {
             spelled.supported_interfaces = Some(card.interfaces.iter().map(interface_v1).collect());
             spelled.security_requirements = requirement::spell_v1(&card.security);
         }
-        if profile.has_v03() {
-            spelled.spell_interfaces_v03(card, profile);
+        if format.has_v0_3() {
+            spelled.spell_interfaces_v03(card, format);
             spelled.security = requirement::spell_v03(&card.security);
             spelled.supports_authenticated_extended_card = card.capabilities.extended_card;
         }
-        if profile == Profile::Gateway {
+        if format == CardFormat::Gateway {
             spelled.url = card.gateway.as_ref().map(|gateway| (&gateway.url).into());
         }
-        if profile.has_v01() {
+        if format.has_v0_1() {
             spelled.authentication = Authentication::of(card);
         }
-        if profile == Profile::V01 {
+        if format == CardFormat::V0_1 {
             spelled.url = main_of_v01(card).map(|interface| (&interface.url).into());
         }
         spelled
@@ -90,11 +64,13 @@ impl<'a> Card<'a> {
 
     /// The first interface of 0.x is the main one, and all of them are listed. A card for 0.3 alone must have a main
     /// one, so it takes what there is.
-    fn spell_interfaces_v03(&mut self, card: &'a model::Card, profile: Profile) {
+    fn spell_interfaces_v03(&mut self, card: &'a model::Card, format: CardFormat) {
         let is_old = |interface: &&model::Interface| interface.version.starts_with("0.");
-        let main = match profile {
-            Profile::Superset | Profile::V1 | Profile::V01 | Profile::Gateway => card.interfaces.iter().find(is_old),
-            Profile::V03 => card.interfaces.iter().find(is_old).or(card.interfaces.first()),
+        let main = match format {
+            CardFormat::Hybrid | CardFormat::V1 | CardFormat::V0_1 | CardFormat::Gateway => {
+                card.interfaces.iter().find(is_old)
+            }
+            CardFormat::V0_3 => card.interfaces.iter().find(is_old).or(card.interfaces.first()),
         };
         let Some(main) = main else { return };
         self.protocol_version = Some("0.3.0".into());
@@ -132,21 +108,22 @@ fn interface_v03(interface: &model::Interface) -> Interface<'_> {
 }
 
 impl<'a> Capabilities<'a> {
-    fn spell(card: &'a model::Card, profile: Profile) -> Self {
+    fn spell(card: &'a model::Card, format: CardFormat) -> Self {
         let capabilities = &card.capabilities;
-        let gateway = card.gateway.as_ref().filter(|_| profile.has_gateway());
+        let gateway = card.gateway.as_ref().filter(|_| format.has_gateway());
         let extensions = capabilities.extensions.iter().map(|extension| Extension {
             uri: Some((&extension.uri).into()),
             description: extension.description.as_ref().map(Text::from),
-            required: (extension.required || profile == Profile::V03).then_some(extension.required),
+            required: (extension.required || format == CardFormat::V0_3).then_some(extension.required),
             params: extension.params.as_ref().map(Carried::from),
         });
         Capabilities {
             streaming: capabilities.streaming,
             push_notifications: capabilities.push_notifications,
-            state_transition_history: capabilities.state_history.filter(|_| profile.has_v03() || profile.has_v01()),
-            extensions: (!capabilities.extensions.is_empty() && profile != Profile::V01).then(|| extensions.collect()),
-            extended_agent_card: capabilities.extended_card.filter(|_| profile.has_v1()),
+            state_transition_history: capabilities.state_history.filter(|_| format.has_v0_3() || format.has_v0_1()),
+            extensions: (!capabilities.extensions.is_empty() && format != CardFormat::V0_1)
+                .then(|| extensions.collect()),
+            extended_agent_card: capabilities.extended_card.filter(|_| format.has_v1()),
             task_management: gateway.map(|_| true),
             agent_discovery: gateway.map(|_| true),
             agent_count: gateway.map(|gateway| gateway.agents.len()),

@@ -1,8 +1,8 @@
-//! JSON-RPC codes and their titles, as each generation of the protocol lists them.
+//! JSON-RPC codes and their titles, as each version of the protocol lists them.
 
 use sabir_model::Error;
 
-use crate::Operation;
+use crate::{Operation, ProtocolVersion};
 
 pub(super) type Code = (i32, &'static str);
 
@@ -20,6 +20,15 @@ const AGENT_RESPONSE: Code = (-32006, "Invalid agent response");
 const VERSION: Code = (-32009, "Version not supported");
 const UNAVAILABLE: Code = (-32007, "Agent unavailable");
 const FORBIDDEN: Code = (-32009, "Authorization failed");
+
+/// `operation` is the one that failed; `None`: not known, or not an operation at all.
+pub(super) fn of(error: &Error, version: ProtocolVersion, operation: Option<Operation>) -> Code {
+    match version {
+        ProtocolVersion::V1_0 => v1(error),
+        ProtocolVersion::V0_3 | ProtocolVersion::V0_2 => v0_3(error, operation),
+        ProtocolVersion::V0_1 => v0_1(error),
+    }
+}
 
 pub(super) fn v1(error: &Error) -> Code {
     match error {
@@ -57,7 +66,7 @@ pub(super) fn v1(error: &Error) -> Code {
     }
 }
 
-pub(super) fn v0(error: &Error, operation: Option<Operation>) -> Code {
+fn v0_3(error: &Error, operation: Option<Operation>) -> Code {
     const NO_EXTENDED_CARD: Code = (-32007, "Authenticated Extended Card is not configured");
     match error {
         Error::TaskNotFound(_) => TASK_NOT_FOUND,
@@ -95,7 +104,7 @@ pub(super) fn v0(error: &Error, operation: Option<Operation>) -> Code {
 }
 
 /// 0.1 has few codes, and gave other meanings to most of those that came later.
-pub(super) fn v0_1(error: &Error) -> Code {
+fn v0_1(error: &Error) -> Code {
     match error {
         Error::TaskNotFound(_) => TASK_NOT_FOUND,
         Error::NotCancelable(_) => NOT_CANCELABLE,

@@ -8,15 +8,14 @@ use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 use super::code;
 use super::fact::{self, Facts};
 use super::status;
-use crate::Operation;
-use crate::version::Family;
+use crate::{Operation, ProtocolVersion};
 
 const DOMAIN: &str = "a2a-protocol.org";
 
 /// `{code, message, data?}`: the error of a JSON-RPC answer, and the whole body in 0.3 HTTP+JSON.
 pub(crate) struct RpcError<'e> {
     pub error: &'e Error,
-    pub family: Family,
+    pub version: ProtocolVersion,
     /// `None`: not known, or not an operation at all.
     pub operation: Option<Operation>,
 }
@@ -29,10 +28,10 @@ impl Serialize for RpcError<'_> {
         body.serialize_field("message", title)?;
         // The caller knows best what it sent: these two say all with their code.
         let says_all = matches!(self.error, Error::MethodNotFound(_) | Error::NotJson(_));
-        match self.family {
+        match self.version {
             _ if says_all => {}
-            Family::V1 => body.serialize_field("data", &[Detail(self.error)])?,
-            Family::V0 | Family::V0_1 => {
+            ProtocolVersion::V1_0 => body.serialize_field("data", &[Detail(self.error)])?,
+            ProtocolVersion::V0_3 | ProtocolVersion::V0_2 | ProtocolVersion::V0_1 => {
                 let data = self.data();
                 if !data.0.is_empty() {
                     body.serialize_field("data", &data)?;
@@ -45,11 +44,7 @@ impl Serialize for RpcError<'_> {
 
 impl RpcError<'_> {
     fn code(&self) -> code::Code {
-        match self.family {
-            Family::V1 => code::v1(self.error),
-            Family::V0 => code::v0(self.error, self.operation),
-            Family::V0_1 => code::v0_1(self.error),
-        }
+        code::of(self.error, self.version, self.operation)
     }
 
     /// 0.x: one object.
@@ -57,12 +52,12 @@ impl RpcError<'_> {
         let name = code::name(self.code());
         let mut data: Vec<fact::Fact<'_>> = name.into_iter().map(|name| ("name", Cow::Borrowed(name))).collect();
         let detail = |error| ("detail", Cow::Owned(fact::sentence(error)));
-        match (self.error, fact::facts(self.error), self.family) {
-            (Error::Invalid(violations), _, Family::V0_1) => {
+        match (self.error, fact::facts(self.error), self.version) {
+            (Error::Invalid(violations), _, ProtocolVersion::V0_1) => {
                 data.push(detail(&Error::Invalid(as_0_1_names_it(violations))));
             }
             // Their codes say nothing of agents in 0.1, and nothing of extensions in all of 0.x.
-            (Error::InvalidAgentResponse, _, Family::V0_1) | (Error::ExtensionRequired(_), ..) => {
+            (Error::InvalidAgentResponse, _, ProtocolVersion::V0_1) | (Error::ExtensionRequired(_), ..) => {
                 data.push(detail(self.error));
             }
             (_, Facts::Violations(_), _) => data.push(detail(self.error)),
@@ -116,18 +111,14 @@ impl Serialize for StatusBody<'_> {
 /// RFC 9457, for callers that did not say which version they speak.
 pub(crate) struct Problem<'e> {
     pub error: &'e Error,
-    pub family: Family,
+    pub version: ProtocolVersion,
     pub status: u16,
 }
 
 impl Serialize for Problem<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let kind = code::reason(self.error).to_ascii_lowercase().replace('_', "-");
-        let (a2a_code, _) = match self.family {
-            Family::V1 => code::v1(self.error),
-            Family::V0 => code::v0(self.error, None),
-            Family::V0_1 => code::v0_1(self.error),
-        };
+        let (a2a_code, _) = code::of(self.error, self.version, None);
         let mut body = serializer.serialize_map(None)?;
         body.serialize_entry("type", &format_args!("urn:a2a:error:{kind}"))?;
         body.serialize_entry("title", status::heading(self.error))?;

@@ -2,10 +2,9 @@ use sabir_model::{AgentId, Error, TaskId, Violation};
 use serde_json::json;
 
 use crate::fixture::{self, golden};
-use crate::http_json::Form;
-use crate::version::Family;
+use crate::http_json::EndpointGroup;
 use crate::voice::{Frames, Voice};
-use crate::{EVENT_STREAM, Operation};
+use crate::{EVENT_STREAM, Operation, ProtocolVersion};
 
 const TASK: &str = "9b1f2c34-0d5e-4a77-8c1d-52f0a1b2c3d4";
 
@@ -13,10 +12,10 @@ fn task(id: &str) -> TaskId {
     TaskId::parse(id).unwrap()
 }
 
-fn voice(family: Family, operation: Operation, id: &str) -> Voice<'_> {
-    let mut voice = Voice::json_rpc(family, Frames::Enveloped);
+fn voice(version: ProtocolVersion, operation: Operation, id: &str) -> Voice<'_> {
+    let mut voice = Voice::json_rpc(version, Frames::Enveloped);
     voice.answering(id);
-    voice.about(family, operation);
+    voice.about(version, operation);
     voice
 }
 
@@ -104,12 +103,12 @@ fn json_rpc_errors_are_as_the_goldens_have_them() {
     ] {
         let expected = golden(&format!("{case}.response.json"));
         let id = expected["id"].to_string();
-        let family = match case.split('/').next() {
-            Some("v1.0") => Family::V1,
-            Some("v0.1") => Family::V0_1,
-            _ => Family::V0,
+        let version = match case.split('/').next() {
+            Some("v1.0") => ProtocolVersion::V1_0,
+            Some("v0.1") => ProtocolVersion::V0_1,
+            _ => ProtocolVersion::V0_3,
         };
-        let reply = voice(family, operation, &id).error(&error);
+        let reply = voice(version, operation, &id).error(&error);
         assert_eq!((reply.status, reply.content_type), (200, "application/json"), "{case}");
         assert_eq!(fixture::json(&reply.body), expected, "{case}");
     }
@@ -121,7 +120,7 @@ fn invalid_params_of_0_3_say_more_than_the_golden() {
         Violation { field: "message".into(), description: "is required".into() },
         Violation { field: "configuration.historyLength".into(), description: "must not be negative".into() },
     ]);
-    let mut body = fixture::json(&voice(Family::V0, Operation::Send, "\"e7\"").error(&error).body);
+    let mut body = fixture::json(&voice(ProtocolVersion::V0_3, Operation::Send, "\"e7\"").error(&error).body);
     let data = body["error"].as_object_mut().unwrap().remove("data").unwrap();
     assert_eq!(data, json!({"detail": "message is required; configuration.historyLength must not be negative"}));
     assert_eq!(body, golden("v0.3/jsonrpc/error_invalid_params.response.json"));
@@ -130,27 +129,27 @@ fn invalid_params_of_0_3_say_more_than_the_golden() {
 #[test]
 fn streaming_methods_of_0_x_are_refused_in_a_frame() {
     let error = Error::Unsupported("this agent does not stream".into());
-    let reply = voice(Family::V0, Operation::Stream, "\"e3\"").error(&error);
+    let reply = voice(ProtocolVersion::V0_3, Operation::Stream, "\"e3\"").error(&error);
     assert_eq!((reply.status, reply.content_type), (200, EVENT_STREAM));
     let text = String::from_utf8(reply.body).unwrap();
     let data = text.strip_prefix("event: error\ndata: ").and_then(|text| text.strip_suffix("\n\n")).unwrap();
     assert_eq!(json!([fixture::json(data.as_bytes())]), golden("v0.3/jsonrpc/error_unsupported_operation.stream.json"));
 
-    let reply = voice(Family::V1, Operation::Stream, "1").error(&error);
+    let reply = voice(ProtocolVersion::V1_0, Operation::Stream, "1").error(&error);
     assert_eq!(reply.content_type, "application/json");
 }
 
 #[test]
 fn http_json_errors_are_as_the_goldens_have_them() {
-    for (case, form, error) in [
-        ("v1.0/rest/error_task_not_found", Form::V1, Error::TaskNotFound(task("nope"))),
-        ("v1.0/rest/error_task_not_cancelable", Form::V1, Error::NotCancelable(task(TASK))),
-        ("v1.0/rest/error_version_not_supported", Form::V1, Error::Version("0.5".into())),
-        ("v1.0/rest/error_invalid_agent_response", Form::V1, Error::InvalidAgentResponse),
-        ("v0.3/rest/error_task_not_found", Form::V0_3, Error::TaskNotFound(task("nope"))),
+    for (case, group, error) in [
+        ("v1.0/rest/error_task_not_found", EndpointGroup::V1, Error::TaskNotFound(task("nope"))),
+        ("v1.0/rest/error_task_not_cancelable", EndpointGroup::V1, Error::NotCancelable(task(TASK))),
+        ("v1.0/rest/error_version_not_supported", EndpointGroup::V1, Error::Version("0.5".into())),
+        ("v1.0/rest/error_invalid_agent_response", EndpointGroup::V1, Error::InvalidAgentResponse),
+        ("v0.3/rest/error_task_not_found", EndpointGroup::V0_3, Error::TaskNotFound(task("nope"))),
     ] {
         let expected = &golden(&format!("{case}.http.json"))["response"];
-        let reply = Voice::http_json(form, None).error(&error);
+        let reply = Voice::http_json(group, None).error(&error);
         assert_eq!(json!(reply.status), expected["status"], "{case}");
         assert_eq!(json!(reply.content_type), expected["headers"]["Content-Type"], "{case}");
         assert_eq!(fixture::json(&reply.body), expected["body"], "{case}");
@@ -159,14 +158,15 @@ fn http_json_errors_are_as_the_goldens_have_them() {
 
 #[test]
 fn a_problem_names_code_and_task() {
-    let reply = Voice::http_json(Form::Unversioned, Some(Operation::Cancel)).error(&Error::NotCancelable(task("t-9")));
+    let reply =
+        Voice::http_json(EndpointGroup::Unversioned, Some(Operation::Cancel)).error(&Error::NotCancelable(task("t-9")));
     assert_eq!((reply.status, reply.content_type), (409, "application/problem+json"));
     assert_eq!(
         fixture::json(&reply.body),
         json!({"type": "urn:a2a:error:task-not-cancelable", "title": "Task cannot be canceled", "status": 409,
             "detail": "task t-9 can no longer be canceled", "a2a_code": -32002, "task_id": "t-9"})
     );
-    let reply = Voice::http_json(Form::V0_3, None).error(&Error::NotCancelable(task("t-9")));
+    let reply = Voice::http_json(EndpointGroup::V0_3, None).error(&Error::NotCancelable(task("t-9")));
     assert_eq!(reply.status, 409);
 }
 
@@ -204,10 +204,10 @@ fn codes_and_statuses_of_every_error() {
     ];
     for (error, expected) in every_error().iter().zip(rows) {
         let name: String = format!("{error:?}").chars().take_while(char::is_ascii_alphanumeric).collect();
-        let v1 = voice(Family::V1, Operation::Send, "1").error(error);
-        let v0 = voice(Family::V0, Operation::Send, "1").error(error);
-        let v0_1 = voice(Family::V0_1, Operation::Send, "1").error(error);
-        let rest = Voice::http_json(Form::V1, None).error(error);
+        let v1 = voice(ProtocolVersion::V1_0, Operation::Send, "1").error(error);
+        let v0 = voice(ProtocolVersion::V0_3, Operation::Send, "1").error(error);
+        let v0_1 = voice(ProtocolVersion::V0_1, Operation::Send, "1").error(error);
+        let rest = Voice::http_json(EndpointGroup::V1, None).error(error);
         assert_eq!((v1.status, v1.status), (v0.status, v0_1.status));
         let code = |body: &[u8]| fixture::json(body)["error"]["code"].clone();
         let codes = [&v1, &v0, &v0_1, &rest].map(|reply| code(&reply.body).to_string());
@@ -222,23 +222,23 @@ fn codes_and_statuses_of_every_error() {
 fn a_server_that_cannot_take_a_send() {
     let busy = Error::Busy(AgentId::parse("alpha").unwrap());
     let detail = "agent alpha has too many tasks waiting; try again later";
-    let old = voice(Family::V0, Operation::Send, "1").error(&busy);
+    let old = voice(ProtocolVersion::V0_3, Operation::Send, "1").error(&busy);
     assert_eq!(
         fixture::json(&old.body)["error"],
         json!({"code": -32007, "message": "Agent unavailable", "data": {"name": "AgentUnavailable", "detail": detail}})
     );
-    let new = voice(Family::V1, Operation::Send, "1").error(&busy);
+    let new = voice(ProtocolVersion::V1_0, Operation::Send, "1").error(&busy);
     let info = &fixture::json(&new.body)["error"]["data"][0];
     assert_eq!((&info["reason"], &info["metadata"]["detail"]), (&json!("RESOURCE_EXHAUSTED"), &json!(detail)));
-    let new = voice(Family::V1, Operation::Send, "1").error(&Error::Stopping);
+    let new = voice(ProtocolVersion::V1_0, Operation::Send, "1").error(&Error::Stopping);
     assert_eq!(fixture::json(&new.body)["error"]["data"][0]["reason"], "UNAVAILABLE");
 
     // A client that waits for a stream reads the refusal as one.
-    let stream = voice(Family::V0, Operation::Stream, "1").error(&busy);
+    let stream = voice(ProtocolVersion::V0_3, Operation::Stream, "1").error(&busy);
     assert_eq!((stream.status, stream.content_type, stream.retry_after), (503, EVENT_STREAM, Some(5)));
 
     // On other calls -32007 would mean the extended card.
-    let card = voice(Family::V0, Operation::ExtendedCard, "1").error(&Error::Stopping);
+    let card = voice(ProtocolVersion::V0_3, Operation::ExtendedCard, "1").error(&Error::Stopping);
     assert_eq!(fixture::json(&card.body)["error"]["code"], -32603);
 }
 
@@ -261,9 +261,9 @@ fn clients_of_0_1_are_told_by_codes_and_names_of_their_own() {
             json!({"name": "VersionNotSupported", "requested": "1.0", "supported": "0.1,0.2,0.3,1.0"}),
         ),
     ] {
-        let reply = voice(Family::V0_1, Operation::Send, "1").error(&error);
+        let reply = voice(ProtocolVersion::V0_1, Operation::Send, "1").error(&error);
         assert_eq!(fixture::json(&reply.body)["error"]["data"], expected, "{error}");
-        let stream = voice(Family::V0_1, Operation::Stream, "1").error(&error);
+        let stream = voice(ProtocolVersion::V0_1, Operation::Stream, "1").error(&error);
         assert_eq!(stream.content_type, EVENT_STREAM);
     }
 }
@@ -271,12 +271,12 @@ fn clients_of_0_1_are_told_by_codes_and_names_of_their_own() {
 #[test]
 fn internal_errors_tell_nothing() {
     let error = Error::internal("secret: /etc/passwd");
-    for form in [Form::V1, Form::Unversioned, Form::V0_3, Form::Alias] {
-        let body = String::from_utf8(Voice::http_json(form, None).error(&error).body).unwrap();
+    for group in [EndpointGroup::V1, EndpointGroup::Unversioned, EndpointGroup::V0_3, EndpointGroup::TaskAlias] {
+        let body = String::from_utf8(Voice::http_json(group, None).error(&error).body).unwrap();
         assert!(!body.contains("secret"), "{body}");
     }
-    for family in [Family::V1, Family::V0, Family::V0_1] {
-        let body = String::from_utf8(voice(family, Operation::Get, "1").error(&error).body).unwrap();
+    for version in [ProtocolVersion::V1_0, ProtocolVersion::V0_3, ProtocolVersion::V0_1] {
+        let body = String::from_utf8(voice(version, Operation::Get, "1").error(&error).body).unwrap();
         assert!(!body.contains("secret"), "{body}");
     }
 }
@@ -301,10 +301,11 @@ fn an_error_repeats_little_of_what_the_caller_wrote() {
         Error::PathNotFound(long.clone()),
         Error::VerbNotAllowed(long.clone()),
     ] {
-        let forms = [Form::V1, Form::Unversioned, Form::V0_3, Form::Alias];
-        let mut bodies = forms.map(|form| Voice::http_json(form, None).error(&error).body).to_vec();
+        let forms = [EndpointGroup::V1, EndpointGroup::Unversioned, EndpointGroup::V0_3, EndpointGroup::TaskAlias];
+        let mut bodies = forms.map(|group| Voice::http_json(group, None).error(&error).body).to_vec();
         bodies.extend(
-            [Family::V1, Family::V0, Family::V0_1].map(|family| voice(family, Operation::Get, "1").error(&error).body),
+            [ProtocolVersion::V1_0, ProtocolVersion::V0_3, ProtocolVersion::V0_1]
+                .map(|version| voice(version, Operation::Get, "1").error(&error).body),
         );
         for body in bodies {
             fixture::json(&body);
@@ -314,6 +315,6 @@ fn an_error_repeats_little_of_what_the_caller_wrote() {
         }
     }
     let many = (0..1000).map(|n| Violation { field: format!("f{n}"), description: "is wrong".into() }).collect();
-    let body = fixture::json(&voice(Family::V1, Operation::Get, "1").error(&Error::Invalid(many)).body);
+    let body = fixture::json(&voice(ProtocolVersion::V1_0, Operation::Get, "1").error(&Error::Invalid(many)).body);
     assert_eq!(body["error"]["data"][0]["fieldViolations"].as_array().unwrap().len(), 20);
 }

@@ -7,7 +7,7 @@ use super::send::{self, Submission};
 use super::task::write_task;
 use crate::beside::{self, Agent, Behaviour};
 use crate::errors::GatewayText;
-use crate::version::{Release, Version};
+use crate::version::VersionHeader;
 use crate::{Decoded, Head, KnownAgents, TerminalMessage, Voice, json};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Route {
         agents: &dyn KnownAgents,
         voice: &mut Voice<'static>,
     ) -> Result<Call, Error> {
-        if Version::of(head).release != Release::Unsaid {
+        if !VersionHeader::of(head).is_missing() {
             return Err(Error::InvalidRequest(
                 "the gateway is no version of A2A; leave A2A-Version out, or call /a2a/rest".to_owned(),
             ));

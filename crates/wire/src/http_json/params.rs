@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::form::Form;
+use super::endpoints::EndpointGroup;
 use super::query::Field;
 use super::{Route, object};
 use crate::{Operation, json};
@@ -32,15 +32,17 @@ pub(super) fn with_body(route: &Route<'_>, text: &str) -> Result<String, Error> 
     object(text)?;
     let Members(members) = json::read(text)?;
     let has = |names: &[&str]| members.iter().any(|(name, _)| names.contains(&name.as_str()));
-    match (route.form, route.operation) {
+    match (route.group, route.operation) {
         // Either the request with the config in it or the config itself, as clients have it.
-        (Form::V0_3, Operation::PushSet) if !has(&["config"]) => params.add("config", text.as_bytes()),
-        (Form::Alias, Operation::PushSet) if !has(&["pushNotificationConfig", "push_notification_config"]) => {
+        (EndpointGroup::V0_3, Operation::PushSet) if !has(&["config"]) => params.add("config", text.as_bytes()),
+        (EndpointGroup::TaskAlias, Operation::PushSet)
+            if !has(&["pushNotificationConfig", "push_notification_config"]) =>
+        {
             params.add("pushNotificationConfig", text.as_bytes());
         }
-        (form, operation) => {
+        (group, operation) => {
             for (name, value) in &members {
-                if !names_of_path(form, operation).contains(&name.as_str()) {
+                if !names_of_path(group, operation).contains(&name.as_str()) {
                     params.add(name, value.get().as_bytes());
                 }
             }
@@ -50,10 +52,10 @@ pub(super) fn with_body(route: &Route<'_>, text: &str) -> Result<String, Error> 
 }
 
 /// How a body may call what the path has already said.
-fn names_of_path(form: Form, operation: Operation) -> &'static [&'static str] {
-    match (form, operation) {
-        (Form::V1 | Form::Unversioned, Operation::PushSet) => &["taskId", "task_id"],
-        (Form::V0_3, Operation::PushSet) => &["parent"],
+fn names_of_path(group: EndpointGroup, operation: Operation) -> &'static [&'static str] {
+    match (group, operation) {
+        (EndpointGroup::V1 | EndpointGroup::Unversioned, Operation::PushSet) => &["taskId", "task_id"],
+        (EndpointGroup::V0_3, Operation::PushSet) => &["parent"],
         _ => &["id", "taskId", "task_id", "name"],
     }
 }
@@ -84,21 +86,21 @@ impl Params {
     fn finish(mut self, route: &Route<'_>) -> String {
         let task = route.task.as_deref().unwrap_or_default();
         let config = route.config.as_deref().unwrap_or_default();
-        match (route.form, route.operation) {
+        match (route.group, route.operation) {
             (_, Operation::Send | Operation::Stream | Operation::List | Operation::ExtendedCard) => {}
-            (Form::V0_3, Operation::Get | Operation::Cancel | Operation::Subscribe) => {
+            (EndpointGroup::V0_3, Operation::Get | Operation::Cancel | Operation::Subscribe) => {
                 self.name("name", format_args!("tasks/{task}"));
             }
-            (Form::V0_3, Operation::PushSet | Operation::PushList) => {
+            (EndpointGroup::V0_3, Operation::PushSet | Operation::PushList) => {
                 self.name("parent", format_args!("tasks/{task}"));
             }
-            (Form::V0_3, Operation::PushGet | Operation::PushDelete) => {
+            (EndpointGroup::V0_3, Operation::PushGet | Operation::PushDelete) => {
                 self.name("name", format_args!("tasks/{task}/pushNotificationConfigs/{config}"));
             }
             (_, Operation::Get | Operation::Cancel | Operation::Subscribe) => {
                 self.name("id", format_args!("{task}"));
             }
-            (Form::Alias, Operation::PushList) => self.name("id", format_args!("{task}")),
+            (EndpointGroup::TaskAlias, Operation::PushList) => self.name("id", format_args!("{task}")),
             (_, Operation::PushSet | Operation::PushList) => self.name("taskId", format_args!("{task}")),
             (_, Operation::PushGet | Operation::PushDelete) => {
                 self.name("taskId", format_args!("{task}"));

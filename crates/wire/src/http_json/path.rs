@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use super::form::Form;
-use crate::version::{Release, Version};
+use super::endpoints::EndpointGroup;
+use crate::version::VersionHeader;
 use crate::{Operation, percent};
 
 /// What a path names.
 pub(crate) struct Found<'a> {
     /// The first segment, where 1.0 has a tenant.
     pub tenant: Option<Cow<'a, str>>,
-    pub form: Form,
+    pub group: EndpointGroup,
     pub resource: Resource<'a>,
 }
 
@@ -47,7 +47,7 @@ impl Resource<'_> {
 }
 
 /// `path` has no slash at its end.
-pub(crate) fn find<'a>(path: &'a str, version: &Version<'_>) -> Option<Found<'a>> {
+pub(crate) fn find<'a>(path: &'a str, version: &VersionHeader<'_>) -> Option<Found<'a>> {
     // The longest: /a2a/rest/{tenant}/tasks/{id}/pushNotificationConfigs/{id}.
     let mut segments = [""; 7];
     let mut length = 0;
@@ -59,26 +59,26 @@ pub(crate) fn find<'a>(path: &'a str, version: &Version<'_>) -> Option<Found<'a>
         // Relative to the card's URL, which is below `/a2a`; its SDKs also ask at the root.
         ["agent", "authenticatedExtendedCard"] | ["a2a", "agent", "authenticatedExtendedCard"] => {
             let resource = Resource { takes: CARD, task: None, config: None };
-            Some(Found { tenant: None, form: Form::V0_2, resource })
+            Some(Found { tenant: None, group: EndpointGroup::V0_2Card, resource })
         }
         ["a2a", "rest", rest @ ..] => below_base(rest, version),
-        ["a2a", rest @ ..] => Some(Found { tenant: None, form: Form::Alias, resource: alias(rest)? }),
+        ["a2a", rest @ ..] => Some(Found { tenant: None, group: EndpointGroup::TaskAlias, resource: alias(rest)? }),
         rest => below_base(rest, version),
     }
 }
 
-fn below_base<'a>(segments: &[&'a str], version: &Version<'_>) -> Option<Found<'a>> {
-    if let (["v1", rest @ ..], true) = (segments, version.release != Release::V1_0) {
-        return Some(Found { tenant: None, form: Form::V0_3, resource: v0_3(rest)? });
+fn below_base<'a>(segments: &[&'a str], version: &VersionHeader<'_>) -> Option<Found<'a>> {
+    if let (["v1", rest @ ..], true) = (segments, !version.is_1_0()) {
+        return Some(Found { tenant: None, group: EndpointGroup::V0_3, resource: v0_3(rest)? });
     }
     // A version that is neither is told so in the shape of 1.0.
-    let form = if version.release == Release::Unsaid { Form::Unversioned } else { Form::V1 };
+    let group = if version.is_missing() { EndpointGroup::Unversioned } else { EndpointGroup::V1 };
     if let Some(resource) = v1(segments) {
-        return Some(Found { tenant: None, form, resource });
+        return Some(Found { tenant: None, group, resource });
     }
     let (tenant, rest) = segments.split_first()?;
     let tenant = percent::segment(tenant).filter(|tenant| !tenant.is_empty())?;
-    Some(Found { tenant: Some(tenant), form, resource: v1(rest)? })
+    Some(Found { tenant: Some(tenant), group, resource: v1(rest)? })
 }
 
 fn v1<'a>(segments: &[&'a str]) -> Option<Resource<'a>> {

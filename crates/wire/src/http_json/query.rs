@@ -2,7 +2,7 @@
 
 use sabir_model::{Error, Violation};
 
-use super::form::Form;
+use super::endpoints::EndpointGroup;
 use crate::{Operation, json, percent};
 
 #[derive(Debug)]
@@ -36,12 +36,12 @@ pub(super) fn in_order(mut violations: Vec<Violation>) -> Vec<Violation> {
 }
 
 /// What the operation takes, and what is wrong with it; all else in the query is not for us.
-pub(super) fn fields(query: Option<&str>, form: Form, operation: Operation) -> (Vec<Field>, Vec<Violation>) {
+pub(super) fn fields(query: Option<&str>, group: EndpointGroup, operation: Operation) -> (Vec<Field>, Vec<Violation>) {
     let mut fields: Vec<Field> = Vec::new();
     let mut violations: Vec<Violation> = Vec::new();
     for (key, raw) in percent::parameters(query) {
         let known = KNOWN.iter().find(|(camel, snake, _)| key == *camel || key == *snake);
-        let Some((name, _, kind)) = known.filter(|(name, ..)| is_taken(name, form, operation)) else {
+        let Some((name, _, kind)) = known.filter(|(name, ..)| is_taken(name, group, operation)) else {
             continue;
         };
         let value = percent::value(raw).ok_or("is not percent-encoded UTF-8").and_then(|text| as_json(&text, *kind));
@@ -63,9 +63,9 @@ pub(super) fn fields(query: Option<&str>, form: Form, operation: Operation) -> (
 }
 
 /// The agent that a query names, whatever the operation.
-pub(super) fn tenant(query: Option<&str>, form: Form) -> Result<Option<String>, Error> {
+pub(super) fn tenant(query: Option<&str>, group: EndpointGroup) -> Result<Option<String>, Error> {
     // Of a send nothing else is taken from the query.
-    let (fields, violations) = fields(query, form, Operation::Send);
+    let (fields, violations) = fields(query, group, Operation::Send);
     if !violations.is_empty() {
         return Err(Error::Invalid(violations));
     }
@@ -73,9 +73,9 @@ pub(super) fn tenant(query: Option<&str>, form: Form) -> Result<Option<String>, 
     Ok(text.map(json::read::<String>).transpose()?.filter(|tenant| !tenant.is_empty()))
 }
 
-fn is_taken(name: &str, form: Form, operation: Operation) -> bool {
+fn is_taken(name: &str, group: EndpointGroup, operation: Operation) -> bool {
     match name {
-        "tenant" => matches!(form, Form::V1 | Form::Unversioned),
+        "tenant" => matches!(group, EndpointGroup::V1 | EndpointGroup::Unversioned),
         "historyLength" => matches!(operation, Operation::Get | Operation::List),
         "pageSize" | "pageToken" => matches!(operation, Operation::List | Operation::PushList),
         _ => operation == Operation::List,

@@ -1,11 +1,11 @@
 //! The names of the methods, and what they mean.
 
 use crate::Operation;
-use crate::version::Generation;
+use crate::version::MethodVersions;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Method {
-    pub generation: Generation,
+    pub versions: MethodVersions,
     pub operation: Operation,
 }
 
@@ -19,8 +19,11 @@ impl Method {
     }
 
     pub fn named(name: &str) -> Option<Self> {
-        use Generation::{Shared, V0_1, V0_3, V1};
-        let (generation, operation) = match name {
+        const V1: MethodVersions = MethodVersions::V1;
+        const V0_3: MethodVersions = MethodVersions::V0_3;
+        const V0_1: MethodVersions = MethodVersions::V0_1;
+        const ALL_0_X: MethodVersions = MethodVersions::ALL_0_X;
+        let (versions, operation) = match name {
             "SendMessage" => (V1, Operation::Send),
             "SendStreamingMessage" => (V1, Operation::Stream),
             "GetTask" => (V1, Operation::Get),
@@ -39,15 +42,15 @@ impl Method {
             "tasks/pushNotificationConfig/list" => (V0_3, Operation::PushList),
             "tasks/pushNotificationConfig/delete" => (V0_3, Operation::PushDelete),
             "agent/getAuthenticatedExtendedCard" => (V0_3, Operation::ExtendedCard),
-            "tasks/get" => (Shared, Operation::Get),
-            "tasks/cancel" => (Shared, Operation::Cancel),
-            "tasks/resubscribe" => (Shared, Operation::Subscribe),
+            "tasks/get" => (ALL_0_X, Operation::Get),
+            "tasks/cancel" => (ALL_0_X, Operation::Cancel),
+            "tasks/resubscribe" => (ALL_0_X, Operation::Subscribe),
             "tasks/send" => (V0_1, Operation::Send),
             "tasks/sendSubscribe" => (V0_1, Operation::Stream),
             "tasks/pushNotification/set" => (V0_1, Operation::PushSet),
             "tasks/pushNotification/get" => (V0_1, Operation::PushGet),
             _ => return None,
         };
-        Some(Self { generation, operation })
+        Some(Self { versions, operation })
     }
 }

@@ -141,7 +141,7 @@ fn a_request_without_an_id_is_judged_by_all_else_first() {
             -32602,
             "there is no agent ghost; known: alpha, b 2, harbour-north",
         ),
-        (Place::Forced(Spoken::V0_3), "", r#""method":"GetTask","params":{"id":"t"}"#, -32601, ""),
+        (Place::Forced(ProtocolVersion::V0_3), "", r#""method":"GetTask","params":{"id":"t"}"#, -32601, ""),
         (Place::Root, "", r#""method":"tasks/get","params":{"id":"t"}"#, -32600, MISSING),
         (Place::Root, "", r#""method":"tasks/resubscribe","params":{"id":"t"}"#, -32600, MISSING),
         (
@@ -151,7 +151,7 @@ fn a_request_without_an_id_is_judged_by_all_else_first() {
             -32600,
             MISSING,
         ),
-        (Place::Forced(Spoken::V1), "1.0", r#""method":"GetTask","params":{"id":"t"}"#, -32600, MISSING),
+        (Place::Forced(ProtocolVersion::V1_0), "1.0", r#""method":"GetTask","params":{"id":"t"}"#, -32600, MISSING),
         (Place::Root, "", "\"method\":5", -32600, "method must be a string"),
     ] {
         let head = Head { version: Some(version), ..Head::default() };
@@ -313,31 +313,31 @@ fn every_other_golden_request_is_read() {
 
 #[test]
 fn forced_mounts_take_their_own_methods_only() {
-    for (spoken, method, version, expected) in [
-        (Spoken::V1, "message/send", "", "-32601"),
-        (Spoken::V1, "GetTask", "0.3", "-32009"),
-        (Spoken::V0_3, "GetTask", "", "-32601"),
-        (Spoken::V0_3, "tasks/send", "", "-32601"),
-        (Spoken::V0_3, "tasks/get", "1.0", "-32009"),
-        (Spoken::V0_3, "tasks/get", "0.1", "served"),
-        (Spoken::V1, "GetTask", "1.0", "served"),
-        (Spoken::V0_1, "tasks/get", "", "served"),
-        (Spoken::V0_1, "tasks/get", "0.3", "served"),
-        (Spoken::V0_1, "tasks/get", "1.0", "-32009"),
-        (Spoken::V0_1, "tasks/pushNotification/get", "", "served"),
-        (Spoken::V0_1, "tasks/send", "", "-32602"),
-        (Spoken::V0_1, "message/send", "", "-32601"),
-        (Spoken::V0_1, "tasks/pushNotificationConfig/get", "", "-32601"),
-        (Spoken::V0_1, "GetTask", "", "-32601"),
+    for (fixed, method, version, expected) in [
+        (ProtocolVersion::V1_0, "message/send", "", "-32601"),
+        (ProtocolVersion::V1_0, "GetTask", "0.3", "-32009"),
+        (ProtocolVersion::V0_3, "GetTask", "", "-32601"),
+        (ProtocolVersion::V0_3, "tasks/send", "", "-32601"),
+        (ProtocolVersion::V0_3, "tasks/get", "1.0", "-32009"),
+        (ProtocolVersion::V0_3, "tasks/get", "0.1", "served"),
+        (ProtocolVersion::V1_0, "GetTask", "1.0", "served"),
+        (ProtocolVersion::V0_1, "tasks/get", "", "served"),
+        (ProtocolVersion::V0_1, "tasks/get", "0.3", "served"),
+        (ProtocolVersion::V0_1, "tasks/get", "1.0", "-32009"),
+        (ProtocolVersion::V0_1, "tasks/pushNotification/get", "", "served"),
+        (ProtocolVersion::V0_1, "tasks/send", "", "-32602"),
+        (ProtocolVersion::V0_1, "message/send", "", "-32601"),
+        (ProtocolVersion::V0_1, "tasks/pushNotificationConfig/get", "", "-32601"),
+        (ProtocolVersion::V0_1, "GetTask", "", "-32601"),
     ] {
         let head = Head { version: Some(version), ..Head::default() };
         let text = body(method, r#"{"id":"t"}"#);
-        let decoded = mount(Place::Forced(spoken)).decode(&head, text.as_bytes(), Compat::default(), &Known);
+        let decoded = mount(Place::Forced(fixed)).decode(&head, text.as_bytes(), Compat::default(), &Known);
         let said = match &decoded.call {
             Ok(_) => "served".to_owned(),
             Err(error) => fixture::json(&decoded.voice.error(error).body)["error"]["code"].to_string(),
         };
-        assert_eq!(said, expected, "{spoken:?} {method} {version}");
+        assert_eq!(said, expected, "{fixed:?} {method} {version}");
     }
 }
 
@@ -354,13 +354,13 @@ fn who_is_read_strictly() {
         (Place::V1A2a, "message/send", "", Compat::default(), true, true),
         (Place::Root, "SendMessage", "1.0", Compat::default(), false, true),
         (Place::Root, "SendMessage", "1.0", strict, false, false),
-        (Place::Forced(Spoken::V1), "SendMessage", "", Compat::default(), false, false),
-        (Place::Forced(Spoken::V1), "SendMessage", "1.0", Compat::default(), false, false),
-        (Place::Forced(Spoken::V0_3), "message/send", "", Compat::default(), false, false),
+        (Place::Forced(ProtocolVersion::V1_0), "SendMessage", "", Compat::default(), false, false),
+        (Place::Forced(ProtocolVersion::V1_0), "SendMessage", "1.0", Compat::default(), false, false),
+        (Place::Forced(ProtocolVersion::V0_3), "message/send", "", Compat::default(), false, false),
         (Place::Root, "message/send", "", strict, false, false),
         (Place::Root, "tasks/send", "", Compat::default(), true, true),
         (Place::JsonRpc, "tasks/send", "0.2", Compat::default(), true, true),
-        (Place::Forced(Spoken::V0_1), "tasks/send", "", Compat::default(), false, false),
+        (Place::Forced(ProtocolVersion::V0_1), "tasks/send", "", Compat::default(), false, false),
         (Place::Root, "tasks/send", "", strict, false, false),
     ] {
         let head = Head { version: Some(version), ..Head::default() };
@@ -370,7 +370,7 @@ fn who_is_read_strictly() {
         }
     }
     // A task under any of its names, wherever reading is not strict.
-    for (place, accepted) in [(Place::Root, true), (Place::Forced(Spoken::V1), false)] {
+    for (place, accepted) in [(Place::Root, true), (Place::Forced(ProtocolVersion::V1_0), false)] {
         let head = Head { version: Some("1.0"), ..Head::default() };
         let text = body("GetTask", r#"{"taskId":"t"}"#);
         let call = mount(place).decode(&head, text.as_bytes(), Compat::default(), &Known).call;
@@ -392,8 +392,8 @@ fn a_cancel_of_a_finished_task_by_mount_and_spelling() {
         (Place::A2a, "CancelTask", r#"{"id":"t"}"#, Auto, Refuse),
         (Place::Root, "tasks/cancel", r#"{"taskId":"t"}"#, Auto, Refuse),
         (Place::V1A2a, "tasks/cancel", r#"{"id":"t"}"#, Auto, Refuse),
-        (Place::Forced(Spoken::V0_3), "tasks/cancel", r#"{"id":"t"}"#, Auto, Refuse),
-        (Place::Forced(Spoken::V0_1), "tasks/cancel", r#"{"id":"t"}"#, Auto, Refuse),
+        (Place::Forced(ProtocolVersion::V0_3), "tasks/cancel", r#"{"id":"t"}"#, Auto, Refuse),
+        (Place::Forced(ProtocolVersion::V0_1), "tasks/cancel", r#"{"id":"t"}"#, Auto, Refuse),
         (Place::A2a, "tasks/cancel", r#"{"id":"t"}"#, Error, Refuse),
         (Place::JsonRpc, "tasks/cancel", r#"{"taskId":"t"}"#, Error, Refuse),
         (Place::Root, "CancelTask", r#"{"id":"t"}"#, Noop, Leave),
@@ -425,8 +425,8 @@ fn what_0_1_to_0_3_share_is_answered_by_version_or_birth() {
         (called(Place::Root, "tasks/get", "0.1"), "0.1 0.1 0.1"),
         (called(Place::Root, "tasks/get", "0.2"), "0.3 0.3 0.3"),
         (called(Place::Root, "tasks/get", "0.3"), "0.3 0.3 0.3"),
-        (called(Place::Forced(Spoken::V0_1), "tasks/get", ""), "0.1 0.1 0.1"),
-        (called(Place::Forced(Spoken::V0_3), "tasks/get", ""), "0.3 0.3 0.3"),
+        (called(Place::Forced(ProtocolVersion::V0_1), "tasks/get", ""), "0.1 0.1 0.1"),
+        (called(Place::Forced(ProtocolVersion::V0_3), "tasks/get", ""), "0.3 0.3 0.3"),
         (called(Place::Root, "message/send", ""), "0.3 0.3 0.3"),
         (called(Place::Root, "tasks/send", "0.3"), "0.1 0.1 0.1"),
         (alias(""), "0.1 0.3 0.3"),

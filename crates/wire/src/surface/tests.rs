@@ -6,13 +6,16 @@ fn say(verb: &str, target: &str, version: &str) -> String {
     let head = Head { verb, path, query, version: Some(version), ..Head::default() };
     let of = |agent: &Option<AgentId>| agent.as_ref().map(|agent| format!(" of {agent}")).unwrap_or_default();
     match locate(&head, &Known) {
-        Surface::Card { agent, spelling } => format!("card {spelling:?}{}", of(&agent)),
+        Surface::Card { agent, format } => {
+            let format = format.map_or("default".to_owned(), |format| format!("{format:?}"));
+            format!("card {format}{}", of(&agent))
+        }
         Surface::JsonRpc(mount) => format!("rpc {:?}{}", mount.place, of(&mount.agent)),
         Surface::HttpJson(route) => {
             let ids = [&route.task, &route.config].map(|id| id.as_deref().map(|id| format!(" [{id}]")));
             format!(
                 "{:?} {:?}{}{}",
-                route.form,
+                route.group,
                 route.operation,
                 of(&route.agent),
                 ids.into_iter().flatten().collect::<String>()
@@ -48,8 +51,8 @@ fn say(verb: &str, target: &str, version: &str) -> String {
 fn where_requests_belong() {
     for (verb, target, version, expected) in [
         // The card.
-        ("GET", "/.well-known/agent-card.json", "", "card Hybrid"),
-        ("HEAD", "/.well-known/agent.json", "", "card Hybrid"),
+        ("GET", "/.well-known/agent-card.json", "", "card default"),
+        ("HEAD", "/.well-known/agent.json", "", "card default"),
         ("GET", "/.well-known/agent-card.json", "1.0", "card V1"),
         ("GET", "/.well-known/agent-card.json?A2A-Version=1.0", "", "card V1"),
         ("GET", "/.well-known/agent-card.json", "0.3", "card V0_3"),
@@ -58,10 +61,10 @@ fn where_requests_belong() {
         ("GET", "/agents/alpha/.well-known/agent.json", "0.1", "card V0_1 of alpha"),
         ("GET", "/a2a/rest/v1/tasks/x/pushNotificationConfigs/hook", "", "V0_3 PushGet [x] [hook]"),
         ("DELETE", "/a2a/rest/alpha/tasks/x/pushNotificationConfigs/hook", "1.0", "V1 PushDelete of alpha [x] [hook]"),
-        ("GET", "/a2a/.well-known/agent.json", "", "card Hybrid"),
-        ("GET", "/a2a/card", "", "card Hybrid"),
-        ("GET", "/v1/a2a/.well-known/agent", "", "card Hybrid"),
-        ("GET", "/agents/alpha/.well-known/agent-card.json", "", "card Hybrid of alpha"),
+        ("GET", "/a2a/.well-known/agent.json", "", "card default"),
+        ("GET", "/a2a/card", "", "card default"),
+        ("GET", "/v1/a2a/.well-known/agent", "", "card default"),
+        ("GET", "/agents/alpha/.well-known/agent-card.json", "", "card default of alpha"),
         ("GET", "/agents/b%202/.well-known/agent.json", "1.0", "card V1 of b 2"),
         ("POST", "/.well-known/agent-card.json", "", "405 problem VerbNotAllowed (GET, HEAD)"),
         ("GET", "/agents/ghost/.well-known/agent-card.json", "", "404 problem AgentNotFound"),
@@ -99,12 +102,12 @@ fn where_requests_belong() {
         ("POST", "/a2a/", "", "rpc A2a"),
         ("POST", "/a2a/jsonrpc", "2.0", "rpc JsonRpc"),
         ("POST", "/v1/a2a", "", "rpc V1A2a"),
-        ("POST", "/a2a/v1", "", "rpc Forced(V1)"),
+        ("POST", "/a2a/v1", "", "rpc Forced(V1_0)"),
         ("POST", "/a2a/v0.3/", "", "rpc Forced(V0_3)"),
         ("POST", "/a2a/v0.1", "", "rpc Forced(V0_1)"),
         ("POST", "/agents/alpha", "", "rpc Root of alpha"),
         ("POST", "/agents/alpha/", "", "rpc Root of alpha"),
-        ("POST", "/agents/b%202/a2a/v1", "", "rpc Forced(V1) of b 2"),
+        ("POST", "/agents/b%202/a2a/v1", "", "rpc Forced(V1_0) of b 2"),
         ("POST", "/agents/ghost/", "", "404 rpc AgentNotFound"),
         ("POST", "/agents/%zz/a2a", "", "404 problem PathNotFound"),
         ("POST", "/agents/", "", "404 problem PathNotFound"),
@@ -122,7 +125,7 @@ fn where_requests_belong() {
         ("GET", "/tasks/t-1?historyLength=2", "", "Unversioned Get [t-1]"),
         ("HEAD", "/tasks/t-1", "", "Unversioned Get [t-1]"),
         ("HEAD", "/tasks/t-1:subscribe", "", "405 problem VerbNotAllowed (GET, POST)"),
-        ("HEAD", "/a2a/tasks/t-1", "", "Alias Get [t-1]"),
+        ("HEAD", "/a2a/tasks/t-1", "", "TaskAlias Get [t-1]"),
         ("GET", "/tasks/t%2F1%3A2", "", "Unversioned Get [t/1:2]"),
         ("GET", "/tasks/urn:task:5", "", "Unversioned Get [urn:task:5]"),
         ("POST", "/tasks/urn:task:5:cancel", "1.0", "V1 Cancel [urn:task:5]"),
@@ -166,10 +169,10 @@ fn where_requests_belong() {
         ("GET", "/v1/card", "", "V0_3 ExtendedCard"),
         ("GET", "/v1/tasks", "", "404 code PathNotFound"),
         // The extended card of 0.2.
-        ("GET", "/agent/authenticatedExtendedCard", "", "V0_2 ExtendedCard"),
-        ("GET", "/a2a/agent/authenticatedExtendedCard/", "0.2", "V0_2 ExtendedCard"),
-        ("GET", "/agents/alpha/agent/authenticatedExtendedCard", "1.0", "V0_2 ExtendedCard of alpha"),
-        ("GET", "/agents/alpha/a2a/agent/authenticatedExtendedCard", "", "V0_2 ExtendedCard of alpha"),
+        ("GET", "/agent/authenticatedExtendedCard", "", "V0_2Card ExtendedCard"),
+        ("GET", "/a2a/agent/authenticatedExtendedCard/", "0.2", "V0_2Card ExtendedCard"),
+        ("GET", "/agents/alpha/agent/authenticatedExtendedCard", "1.0", "V0_2Card ExtendedCard of alpha"),
+        ("GET", "/agents/alpha/a2a/agent/authenticatedExtendedCard", "", "V0_2Card ExtendedCard of alpha"),
         ("GET", "/agents/ghost/agent/authenticatedExtendedCard", "", "404 problem AgentNotFound"),
         ("POST", "/agent/authenticatedExtendedCard", "", "405 problem VerbNotAllowed (GET, HEAD)"),
         ("GET", "/agent/card", "", "404 problem PathNotFound"),
@@ -178,10 +181,10 @@ fn where_requests_belong() {
         ("POST", "/v1/message:send", "2.0", "400 code Version"),
         ("POST", "/v1/message:send", "0.9", "400 code Version"),
         // The aliases.
-        ("GET", "/a2a/tasks/t:1", "", "Alias Get [t:1]"),
-        ("GET", "/a2a/tasks/t", "0.2", "Alias Get [t]"),
-        ("POST", "/a2a/tasks/t/pushNotificationConfig", "", "Alias PushSet [t]"),
-        ("GET", "/agents/alpha/a2a/tasks/t/pushNotificationConfigs", "", "Alias PushList of alpha [t]"),
+        ("GET", "/a2a/tasks/t:1", "", "TaskAlias Get [t:1]"),
+        ("GET", "/a2a/tasks/t", "0.2", "TaskAlias Get [t]"),
+        ("POST", "/a2a/tasks/t/pushNotificationConfig", "", "TaskAlias PushSet [t]"),
+        ("GET", "/agents/alpha/a2a/tasks/t/pushNotificationConfigs", "", "TaskAlias PushList of alpha [t]"),
         ("GET", "/a2a/tasks/t", "1.0", "400 problem Version"),
         ("DELETE", "/a2a/tasks/t", "", "405 problem VerbNotAllowed (GET, HEAD)"),
         // Operations, and nothing at all.

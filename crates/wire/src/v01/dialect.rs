@@ -8,7 +8,7 @@ use super::push::{PushParams, TaskPushConfig};
 use super::send::SendParams;
 use super::task::Task;
 use crate::asked::Asked;
-use crate::card::card_v01;
+use crate::card::{CardFormat, write_card};
 use crate::heard::Heard;
 use crate::lenient::{self, DataForm, Said};
 use crate::spelling::Several;
@@ -56,7 +56,7 @@ impl Dialect for V01 {
             Shown::End { task, event } => json::write(&Frame::end(task, event), out),
             Shown::PushConfig(config) => json::write(&TaskPushConfig::from(config), out),
             Shown::PushConfigs(configs) => json::write(&Several::<TaskPushConfig, _>::Ours(configs), out),
-            Shown::Card(card) => card_v01(card, out),
+            Shown::Card(card) => write_card(card, CardFormat::V0_1, out),
         }
     }
 }

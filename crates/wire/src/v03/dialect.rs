@@ -8,7 +8,7 @@ use super::push::{PushParams, TaskPushConfig};
 use super::send::{SendParams, Unsaid};
 use super::task::Task;
 use crate::asked::Asked;
-use crate::card::{self, card_v03};
+use crate::card::{CardFormat, read_card, write_card};
 use crate::heard::Heard;
 use crate::lenient::{self, DataForm, Said};
 use crate::spelling::{Problems, Several};
@@ -51,7 +51,7 @@ impl Dialect for V03 {
             Shown::End { task, event } => write_event(&task.id, &task.context, event, out),
             Shown::PushConfig(config) => json::write(&TaskPushConfig::from(config), out),
             Shown::PushConfigs(configs) => json::write(&Several::<TaskPushConfig, _>::Ours(configs), out),
-            Shown::Card(card) => card_v03(card, out),
+            Shown::Card(card) => write_card(card, CardFormat::V0_3, out),
         }
     }
 }
@@ -74,7 +74,7 @@ impl V03 {
                 Heard::PushConfigs(problems.or(Some(configs))?)
             }
             Operation::PushDelete => Heard::Nothing,
-            Operation::ExtendedCard => Heard::Card(Box::new(card::read(result)?)),
+            Operation::ExtendedCard => Heard::Card(Box::new(read_card(result)?)),
         })
     }
 }

@@ -10,7 +10,7 @@ use super::send::SendParams;
 use super::task::Task;
 use super::task_id::{ExtendedCardParams, TaskParams};
 use crate::asked::Asked;
-use crate::card::{self, card_v1};
+use crate::card::{CardFormat, read_card, write_card};
 use crate::heard::Heard;
 use crate::lenient::{self, DataForm, Said};
 use crate::spelling::{Problems, Several};
@@ -54,7 +54,7 @@ impl Dialect for V1 {
             Shown::End { task, event } => json::write(&Frame::event(&task.id, &task.context, event), out),
             Shown::PushConfig(config) => json::write(&PushConfig::from(config), out),
             Shown::PushConfigs(configs) => json::write(&PushConfigs { configs: Several::Ours(configs) }, out),
-            Shown::Card(card) => card_v1(card, out),
+            Shown::Card(card) => write_card(card, CardFormat::V1, out),
         }
     }
 }
@@ -76,7 +76,7 @@ impl V1 {
                 Heard::PushConfigs(problems.or(Some(configs))?)
             }
             Operation::PushDelete => Heard::Nothing,
-            Operation::ExtendedCard => Heard::Card(Box::new(card::read(result)?)),
+            Operation::ExtendedCard => Heard::Card(Box::new(read_card(result)?)),
         })
     }
 }

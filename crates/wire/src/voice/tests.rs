@@ -14,10 +14,10 @@ use crate::v03::V03;
 const fn is_shared<T: Send + Sync + 'static>() {}
 const _: () = is_shared::<Voice<'static>>();
 
-fn rpc(family: Family, operation: Operation, query: Option<&str>) -> Voice<'static> {
-    let mut voice = Voice::json_rpc(family, Frames::wanted(query));
+fn rpc(version: ProtocolVersion, operation: Operation, query: Option<&str>) -> Voice<'static> {
+    let mut voice = Voice::json_rpc(version, Frames::wanted(query));
     voice.answering("\"r8\"");
-    voice.about(family, operation);
+    voice.about(version, operation);
     voice
 }
 
@@ -89,22 +89,22 @@ fn answers_in_their_envelopes() {
         (Operation::PushGet, Answer::PushConfig(None), None),
         (Operation::PushDelete, Answer::Done, None),
     ] {
-        let reply = rpc(Family::V1, operation, Some("envelope=none")).answer(&answer);
+        let reply = rpc(ProtocolVersion::V1_0, operation, Some("envelope=none")).answer(&answer);
         let result = shown.map_or("null".to_owned(), |shown| spelled(&V1, shown));
         let expected = format!(r#"{{"jsonrpc":"2.0","id":"r8","result":{result}}}"#);
         assert_eq!((reply.status, reply.content_type), (200, "application/json"));
         assert_eq!(String::from_utf8(reply.body).unwrap(), expected, "{operation:?}");
 
-        for (form, content_type) in [
-            (Form::V1, "application/a2a+json"),
-            (Form::Unversioned, "application/a2a+json"),
-            (Form::V0_3, "application/json"),
-            (Form::Alias, "application/json"),
+        for (group, content_type) in [
+            (EndpointGroup::V1, "application/a2a+json"),
+            (EndpointGroup::Unversioned, "application/a2a+json"),
+            (EndpointGroup::V0_3, "application/json"),
+            (EndpointGroup::TaskAlias, "application/json"),
         ] {
-            let reply = Voice::http_json(form, Some(operation)).answer(&answer);
-            let expected = shown.map_or("{}".to_owned(), |shown| spelled(form.dialect(), shown));
+            let reply = Voice::http_json(group, Some(operation)).answer(&answer);
+            let expected = shown.map_or("{}".to_owned(), |shown| spelled(group.dialect(), shown));
             assert_eq!((reply.status, reply.content_type), (200, content_type));
-            assert_eq!(String::from_utf8(reply.body).unwrap(), expected, "{form:?} {operation:?}");
+            assert_eq!(String::from_utf8(reply.body).unwrap(), expected, "{group:?} {operation:?}");
         }
     }
 }
@@ -116,10 +116,11 @@ fn frames_are_as_the_goldens_have_them() {
         #[serde(borrow)]
         result: &'a RawValue,
     }
-    for (case, family) in
-        [("v1.0/jsonrpc/send_streaming_message.sse", Family::V1), ("v0.3/jsonrpc/message_stream.sse", Family::V0)]
-    {
-        let voice = rpc(family, Operation::Stream, None).into_owned();
+    for (case, version) in [
+        ("v1.0/jsonrpc/send_streaming_message.sse", ProtocolVersion::V1_0),
+        ("v0.3/jsonrpc/message_stream.sse", ProtocolVersion::V0_3),
+    ] {
+        let voice = rpc(version, Operation::Stream, None).into_owned();
         let text = golden_text(case);
         let mut count = 0;
         for frame in text.split_inclusive("\n\n") {
@@ -143,7 +144,7 @@ fn frames_of_every_kind() {
     for (query, open, close) in
         [(None, r#"{"jsonrpc":"2.0","id":"r8","result":"#, "}"), (Some("a=b&envelope=none"), "", "")]
     {
-        let voice = rpc(Family::V0, Operation::Subscribe, query);
+        let voice = rpc(ProtocolVersion::V0_3, Operation::Subscribe, query);
         let mut out = Vec::new();
         voice.snapshot(&task, &mut out);
         voice.reply_frame(&message, &mut out);
@@ -158,7 +159,7 @@ fn frames_of_every_kind() {
         assert_eq!(String::from_utf8(out).unwrap(), format!("event: error\ndata: {{{envelope}\"error\":{error}}}\n\n"));
     }
 
-    let voice = Voice::http_json(Form::V1, Some(Operation::Subscribe));
+    let voice = Voice::http_json(EndpointGroup::V1, Some(Operation::Subscribe));
     let mut out = Vec::new();
     voice.snapshot(&task, &mut out);
     assert_eq!(String::from_utf8(out).unwrap(), format!("id: 4\ndata: {}\n\n", spelled(&V1, Shown::Snapshot(&task))));
@@ -171,7 +172,7 @@ fn frames_of_every_kind() {
 #[test]
 fn an_error_in_mid_stream_is_as_the_golden_has_it() {
     let frames = fixture::golden("v1.0/jsonrpc/send_streaming_message_midstream_error.stream.json");
-    let mut voice = rpc(Family::V1, Operation::Stream, None);
+    let mut voice = rpc(ProtocolVersion::V1_0, Operation::Stream, None);
     voice.answering("\"r11\"");
     let mut out = Vec::new();
     voice.error_frame(&Error::internal("x"), &mut out);
@@ -183,7 +184,7 @@ fn an_error_in_mid_stream_is_as_the_golden_has_it() {
 #[test]
 fn carried_json_does_not_break_a_frame() {
     let message = message(Some("{\"a\":\n\n 1,\r\n\"b\":\"\\n\"}"));
-    let voice = rpc(Family::V1, Operation::Stream, None);
+    let voice = rpc(ProtocolVersion::V1_0, Operation::Stream, None);
     let mut out = Vec::new();
     voice.reply_frame(&message, &mut out);
     let text = String::from_utf8(out).unwrap();
@@ -196,7 +197,7 @@ fn carried_json_does_not_break_a_frame() {
 fn an_id_does_not_break_a_frame() {
     let id = "\"a\u{2028}\u{2029}\u{85}é\\u2028\"";
     let escaped = r#""a\u2028\u2029\u0085é\u2028""#;
-    let mut voice = rpc(Family::V0, Operation::Subscribe, None);
+    let mut voice = rpc(ProtocolVersion::V0_3, Operation::Subscribe, None);
     voice.answering(id);
     let answer = Answer::<()>::Message(message(None));
     for (what, id, text) in [
@@ -207,7 +208,7 @@ fn an_id_does_not_break_a_frame() {
         ("one frame", escaped, frame(|out| out.extend(voice.answer(&answer).body))),
         ("error instead of a stream", escaped, frame(|out| out.extend(voice.error(&Error::PushNotSupported).body))),
         ("answer", id, {
-            voice.about(Family::V0, Operation::Send);
+            voice.about(ProtocolVersion::V0_3, Operation::Send);
             frame(|out| out.extend(voice.answer(&answer).body))
         }),
         ("error", id, frame(|out| out.extend(voice.error(&Error::PushNotSupported).body))),
@@ -217,7 +218,7 @@ fn an_id_does_not_break_a_frame() {
 
     // What an error repeats of the caller's is in the same place.
     let error = Error::AgentNotFound { named: "a\u{2028}b".into(), known: vec![] };
-    voice.about(Family::V0, Operation::Stream);
+    voice.about(ProtocolVersion::V0_3, Operation::Stream);
     let text = frame(|out| voice.error_frame(&error, out));
     assert!(text.contains(r"there is no agent a\u2028b"), "{text}");
     assert!(frame(|out| out.extend(voice.error(&error).body)).contains(r"a\u2028b"));
@@ -237,19 +238,19 @@ fn what_an_envelope_weighs() {
         ("1", Some("envelope=none"), "id: 18446744073709551615\ndata: \n\n".len()),
         (&long, None, 66 + 511 * 6 + 2),
     ] {
-        let mut voice = rpc(Family::V1, Operation::Stream, query);
+        let mut voice = rpc(ProtocolVersion::V1_0, Operation::Stream, query);
         voice.answering(id);
         assert_eq!(voice.envelope_len(), expected, "{id}");
         let framed = frame(|out| voice.frame(Some(7), b"{\"a\":1}", out));
         assert_eq!(framed.len(), expected - 19 + 7, "{id}");
     }
-    assert_eq!(Voice::http_json(Form::V1, Some(Operation::Stream)).envelope_len(), 33);
+    assert_eq!(Voice::http_json(EndpointGroup::V1, Some(Operation::Stream)).envelope_len(), 33);
 }
 
 #[test]
 fn a_method_that_streams_answers_in_frames() {
     let message = message(None);
-    let reply = rpc(Family::V0, Operation::Stream, None).answer(&Answer::<()>::Message(message.clone()));
+    let reply = rpc(ProtocolVersion::V0_3, Operation::Stream, None).answer(&Answer::<()>::Message(message.clone()));
     let expected =
         format!("data: {{\"jsonrpc\":\"2.0\",\"id\":\"r8\",\"result\":{}}}\n\n", spelled(&V03, Shown::Reply(&message)));
     assert_eq!((reply.status, reply.content_type), (200, EVENT_STREAM));
@@ -258,7 +259,7 @@ fn a_method_that_streams_answers_in_frames() {
 
 #[test]
 fn a_stream_is_not_an_answer() {
-    let reply = rpc(Family::V1, Operation::Get, None).answer(&Answer::Stream(()));
+    let reply = rpc(ProtocolVersion::V1_0, Operation::Get, None).answer(&Answer::Stream(()));
     assert_eq!(fixture::json(&reply.body)["error"]["code"], -32603);
 }
 
@@ -266,11 +267,11 @@ fn a_stream_is_not_an_answer() {
 fn a_task_of_0_1_is_answered_there_where_nobody_says_otherwise() {
     let of_0_1 = Arc::new(Task { born: V01.birth(), ..Task::clone(&task()) });
     for (asked, born_there, born_elsewhere) in [
-        (Release::Unsaid, &V01 as &dyn Dialect, &V03 as &dyn Dialect),
-        (Release::V0_1, &V01, &V01),
-        (Release::V0_3, &V03, &V03),
+        (Requested::Nothing, &V01 as &dyn Dialect, &V03 as &dyn Dialect),
+        (Requested::Version(ProtocolVersion::V0_1), &V01, &V01),
+        (Requested::Version(ProtocolVersion::V0_3), &V03, &V03),
     ] {
-        let mut voice = rpc(Family::V0, Operation::Get, None);
+        let mut voice = rpc(ProtocolVersion::V0_3, Operation::Get, None);
         voice.sharing(asked);
         for (task, dialect) in [(&of_0_1, born_there), (&task(), born_elsewhere)] {
             let reply = voice.answer(&Answer::<()>::Task(task.clone()));
@@ -296,14 +297,16 @@ fn only_the_end_of_a_stream_of_0_1_wants_its_task() {
             metadata: None,
         })
     };
-    for (family, wanted) in [(Family::V0_1, true), (Family::V0, false), (Family::V1, false)] {
-        let voice = rpc(family, Operation::Stream, None);
+    for (version, wanted) in
+        [(ProtocolVersion::V0_1, true), (ProtocolVersion::V0_3, false), (ProtocolVersion::V1_0, false)]
+    {
+        let voice = rpc(version, Operation::Stream, None);
         for state in State::ALL {
             let event = change(state);
-            assert_eq!(voice.wants_task(&event), wanted && state.is_terminal(), "{family:?} {state:?}");
+            assert_eq!(voice.wants_task(&event), wanted && state.is_terminal(), "{version:?} {state:?}");
         }
     }
-    let voice = rpc(Family::V0_1, Operation::Stream, None);
+    let voice = rpc(ProtocolVersion::V0_1, Operation::Stream, None);
     let mut task = Task::clone(&task());
     task.artifacts = vec![Artifact::new(ArtifactId::parse("a").unwrap(), vec![Part::text("x")]).into()];
     let payload = String::from_utf8(voice.spell_end(&task, &change(State::Rejected))).unwrap();
@@ -316,15 +319,15 @@ fn the_parts_of_a_reply_are_the_reply() {
     let old = Arc::new(Task { born: V01.birth(), ..Task::clone(&task()) });
     for task in [task(), old] {
         for operation in [Operation::Send, Operation::Get, Operation::Cancel, Operation::Stream, Operation::Subscribe] {
-            let mut by_birth = rpc(Family::V0, operation, None);
+            let mut by_birth = rpc(ProtocolVersion::V0_3, operation, None);
             by_birth.choice = Choice::Birth;
             for voice in [
-                rpc(Family::V1, operation, None),
-                rpc(Family::V0, operation, Some("envelope=none")),
-                rpc(Family::V0_1, operation, None),
+                rpc(ProtocolVersion::V1_0, operation, None),
+                rpc(ProtocolVersion::V0_3, operation, Some("envelope=none")),
+                rpc(ProtocolVersion::V0_1, operation, None),
                 by_birth,
-                Voice::http_json(Form::V1, Some(operation)),
-                Voice::http_json(Form::V0_3, Some(operation)),
+                Voice::http_json(EndpointGroup::V1, Some(operation)),
+                Voice::http_json(EndpointGroup::V0_3, Some(operation)),
             ] {
                 let answer = Answer::<()>::Task(task.clone());
                 let whole = voice.answer(&answer);
@@ -342,5 +345,5 @@ fn the_parts_of_a_reply_are_the_reply() {
     }
     let gateway = Voice::gateway(gateway::Asked::Send);
     assert!(gateway.task_parts(&Answer::<()>::Task(task())).is_none());
-    assert!(rpc(Family::V1, Operation::Get, None).task_parts(&Answer::<()>::Done).is_none());
+    assert!(rpc(ProtocolVersion::V1_0, Operation::Get, None).task_parts(&Answer::<()>::Done).is_none());
 }

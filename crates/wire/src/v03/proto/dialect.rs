@@ -10,7 +10,7 @@ use super::push::{CreateParams, PushConfigs, PushParams, TaskPushConfig};
 use super::task::Task;
 use super::task_id::TaskParams;
 use crate::asked::Asked;
-use crate::card::{self, card_v03};
+use crate::card::{CardFormat, read_card, write_card};
 use crate::heard::Heard;
 use crate::lenient::{self, DataForm, Said};
 use crate::spelling::{Problems, Several};
@@ -55,7 +55,7 @@ impl Dialect for V03Proto {
             Shown::End { task, event } => json::write(&Frame::event(&task.id, &task.context, event), out),
             Shown::PushConfig(config) => json::write(&TaskPushConfig::from(config), out),
             Shown::PushConfigs(configs) => json::write(&PushConfigs { configs: Several::Ours(configs) }, out),
-            Shown::Card(card) => card_v03(card, out),
+            Shown::Card(card) => write_card(card, CardFormat::V0_3, out),
         }
     }
 }
@@ -77,7 +77,7 @@ impl V03Proto {
                 Heard::PushConfigs(problems.or(Some(configs))?)
             }
             Operation::PushDelete => Heard::Nothing,
-            Operation::ExtendedCard => Heard::Card(Box::new(card::read(result)?)),
+            Operation::ExtendedCard => Heard::Card(Box::new(read_card(result)?)),
         })
     }
 }

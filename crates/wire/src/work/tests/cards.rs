@@ -1,7 +1,7 @@
 //! Cards, which come from peers.
 
 use super::{Report, Shape, repeat};
-use crate::{CardSpelling, read_card, write_card};
+use crate::{CardFormat, read_card, write_card};
 
 const CARDS: [Shape; 11] = [
     ("security schemes", |size| {
@@ -39,7 +39,7 @@ const CARDS: [Shape; 11] = [
         format!(r#""protocolVersion":"0.{}","additionalInterfaces":[{list}]"#, "3".repeat(size * 50))
     }),
     ("schemes of 0.1", |size| {
-        // Each a spelling of its own of one scheme, beside an address that is as long as all of them.
+        // Each a format of its own of one scheme, beside an address that is as long as all of them.
         let spelled = |place: usize| -> String {
             let letters = "openidconnect".chars().enumerate();
             letters.map(|(at, c)| if place >> at & 1 == 1 { c.to_ascii_uppercase() } else { c }).collect()
@@ -72,14 +72,12 @@ fn cards_are_read_and_written() {
         if read_card(&text(100)).is_err() {
             continue;
         }
-        for spelling in
-            [CardSpelling::Hybrid, CardSpelling::V1, CardSpelling::V0_3, CardSpelling::Gateway, CardSpelling::V0_1]
-        {
+        for format in [CardFormat::Hybrid, CardFormat::V1, CardFormat::V0_3, CardFormat::Gateway, CardFormat::V0_1] {
             report.check(
-                &format!("writing {shape} as {spelling:?}"),
+                &format!("writing {shape} as {format:?}"),
                 |size| read_card(&text(size)).unwrap(),
                 |card| {
-                    write_card(card, spelling, &mut Vec::new());
+                    write_card(card, format, &mut Vec::new());
                 },
             );
         }

@@ -1,14 +1,14 @@
-//! Cards: each generation read and written again, and one card that speaks to all.
+//! Cards: those of each version are read and written again, and the hybrid card holds them all.
 
 use sabir_model::Card;
-use sabir_wire::{card_superset, card_v01, card_v1, card_v03, read_card};
+use sabir_wire::{CardFormat, read_card, write_card};
 use serde_json::{Value, json};
 
 use super::golden;
 
-fn written(card: &Card, write: fn(&Card, &mut Vec<u8>)) -> Value {
+fn written(card: &Card, format: CardFormat) -> Value {
     let mut out = Vec::new();
-    write(card, &mut out);
+    write_card(card, format, &mut out);
     serde_json::from_slice(&out).unwrap()
 }
 
@@ -18,15 +18,15 @@ fn read(card: &Value) -> Card {
 
 #[test]
 fn golden_cards_come_back_as_they_were() {
-    for (path, write) in [
-        ("v1.0/agent_card.json", card_v1 as fn(&Card, &mut Vec<u8>)),
-        ("v1.0/signing/agent_card.signed.json", card_v1),
-        ("v0.3/agent_card.json", card_v03),
-        ("v0.1/agent_card.json", card_v01),
-        ("hybrid/agent_card.json", card_superset),
+    for (path, format) in [
+        ("v1.0/agent_card.json", CardFormat::V1),
+        ("v1.0/signing/agent_card.signed.json", CardFormat::V1),
+        ("v0.3/agent_card.json", CardFormat::V0_3),
+        ("v0.1/agent_card.json", CardFormat::V0_1),
+        ("hybrid/agent_card.json", CardFormat::Hybrid),
     ] {
         let golden = golden::card(path);
-        assert_eq!(written(&read(&golden), write), golden, "{path}");
+        assert_eq!(written(&read(&golden), format), golden, "{path}");
     }
 }
 
@@ -37,7 +37,7 @@ fn golden_cards_of_0_2_are_read() {
         let mut golden = golden::card(path);
         let card = read(&golden);
         assert_eq!((card.interfaces[0].binding.as_str(), card.interfaces[0].version.as_str()), ("JSONRPC", "0.2"));
-        let mut written = written(&card, card_v03);
+        let mut written = written(&card, CardFormat::V0_3);
         for member in ["protocolVersion", "preferredTransport", "additionalInterfaces"] {
             golden.as_object_mut().unwrap().remove(member);
             written.as_object_mut().unwrap().remove(member);
@@ -47,12 +47,12 @@ fn golden_cards_of_0_2_are_read() {
 }
 
 #[test]
-fn a_card_of_one_generation_is_a_part_of_the_superset() {
+fn the_hybrid_card_has_the_members_of_every_version() {
     let card = read(&golden::card("hybrid/agent_card.json"));
-    let whole = written(&card, card_superset);
-    for write in [card_v1 as fn(&Card, &mut Vec<u8>), card_v03, card_v01] {
-        for (name, value) in written(&card, write).as_object().unwrap() {
-            // These hold members of both generations.
+    let whole = written(&card, CardFormat::Hybrid);
+    for format in [CardFormat::V1, CardFormat::V0_3, CardFormat::V0_1] {
+        for (name, value) in written(&card, format).as_object().unwrap() {
+            // These hold members of several versions.
             if !["capabilities", "securitySchemes", "skills"].contains(&name.as_str()) {
                 assert_eq!(&whole[name], value, "{name}");
             }
@@ -81,8 +81,8 @@ fn what_0_1_is_told_of_security() {
         (json!([{"key": [], "basic": []}]), json!({"schemes": ["Basic"]})),
     ] {
         let card = json!({"name": "x", "url": "http://x", "securitySchemes": schemes, "security": security});
-        for write in [card_superset as fn(&Card, &mut Vec<u8>), card_v01] {
-            assert_eq!(written(&read(&card), write)["authentication"], expected, "{security}");
+        for format in [CardFormat::Hybrid, CardFormat::V0_1] {
+            assert_eq!(written(&read(&card), format)["authentication"], expected, "{security}");
         }
     }
 }
@@ -105,13 +105,13 @@ fn what_0_1_tells_of_security() {
         (json!(null), Value::Null),
     ] {
         let card = read(&json!({"name": "x", "url": "http://x", "authentication": authentication}));
-        assert_eq!(written(&card, card_v01)["authentication"], expected, "{authentication}");
+        assert_eq!(written(&card, CardFormat::V0_1)["authentication"], expected, "{authentication}");
         assert_eq!(card.security.len(), card.security_schemes.len());
     }
     // What later versions say is more exact.
     let card = json!({"name": "x", "url": "u", "authentication": {"schemes": ["Basic"]},
         "securitySchemes": {"b": {"type": "http", "scheme": "Bearer"}}, "security": [{"b": []}]});
-    assert_eq!(written(&read(&card), card_v01)["authentication"], json!({"schemes": ["Bearer"]}));
+    assert_eq!(written(&read(&card), CardFormat::V0_1)["authentication"], json!({"schemes": ["Bearer"]}));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_card_of_0_1_has_the_address_of_json_rpc() {
         (json!([interface("a", "HTTP+JSON", "1.0"), interface("b", "JSONRPC", "1.0")]), "b"),
         (json!([interface("a", "HTTP+JSON", "1.0")]), "a"),
     ] {
-        let card = written(&read(&json!({"name": "x", "supportedInterfaces": interfaces})), card_v01);
+        let card = written(&read(&json!({"name": "x", "supportedInterfaces": interfaces})), CardFormat::V0_1);
         assert_eq!(card["url"], expected, "{card}");
         assert!(card.get("supportedInterfaces").is_none() && card.get("additionalInterfaces").is_none());
     }
@@ -140,7 +140,7 @@ fn one_flow_is_left_in_1_0_and_no_device_flow_in_0_3() {
     let flow = json!({"tokenUrl": "https://t", "scopes": {}});
     let flows = json!({"password": flow, "deviceCode": flow, "clientCredentials": flow});
     let card = json!({"name": "x", "url": "u", "securitySchemes": {"o": {"type": "oauth2", "flows": flows}}});
-    let whole = written(&read(&card), card_superset);
+    let whole = written(&read(&card), CardFormat::Hybrid);
     let scheme = &whole["securitySchemes"]["o"];
     assert_eq!(scheme["oauth2SecurityScheme"]["flows"], json!({"clientCredentials": flow}));
     assert_eq!(scheme["flows"], json!({"password": flow, "clientCredentials": flow}));
@@ -172,7 +172,7 @@ fn cards_of_js_servers_are_read() {
             "flow": {"$case": "clientCredentials", "value": {"tokenUrl": "https://t", "refreshUrl": "", "scopes": {}}},
         }}}},
     });
-    assert_eq!(written(&read(&from_js), card_v1), plain);
+    assert_eq!(written(&read(&from_js), CardFormat::V1), plain);
 }
 
 #[test]
