@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, heade
 use hyper::body::Incoming;
 use sabir_engine::Answer;
 use sabir_model::{Call, Caller, Error};
-use sabir_wire::{CardFormat, Decoded, EVENT_STREAM, Head, Reply, Surface, TaskReply, Voice, locate};
+use sabir_wire::{CardFormat, Decoded, EVENT_STREAM, Head, Reply, Responder, SplitTaskReply, Surface, locate};
 
 use crate::app::App;
 use crate::body::Body;
@@ -34,7 +34,7 @@ impl App {
             Ok(host) => self.for_origin(&parts, &mut asking, host).await,
             Err(error) => {
                 let head = head_of(&parts);
-                self.refuse(&parts, &locate(&head, &self.inner.agents).voice(&head), &error)
+                self.refuse(&parts, &locate(&head, &self.inner.agents).responder(&head), &error)
             }
         };
         self.inner.settings.cors.vary(&mut response);
@@ -101,7 +101,7 @@ impl App {
         };
         let body = match received {
             Ok(body) => body,
-            Err(error) => return self.refuse(parts, &surface.voice(&head), &error),
+            Err(error) => return self.refuse(parts, &surface.responder(&head), &error),
         };
         let decoded = match &surface {
             Surface::Card { agent, format } => {
@@ -118,11 +118,11 @@ impl App {
             Surface::HttpJson(route) => route.decode(&head, &body, app.settings.compat, &app.agents),
             Surface::Gateway(route) => route.decode(&head, &body, &app.agents),
         };
-        let Decoded { call, voice } = decoded;
-        let voice = voice.into_owned();
+        let Decoded { call, responder } = decoded;
+        let responder = responder.into_owned();
         // A call may take hours; what it was read from is not needed any more.
         drop(body);
-        self.call(parts, call, voice).await
+        self.call(parts, call, responder).await
     }
 
     async fn receive(&self, parts: &Parts, asking: &mut Asking) -> Result<Received, Error> {
@@ -133,11 +133,16 @@ impl App {
         asking.body.read(&parts.headers, &limits).await
     }
 
-    async fn call(&self, parts: &Parts, call: Result<Call, Error>, mut voice: Voice<'static>) -> Response<Body> {
+    async fn call(
+        &self,
+        parts: &Parts,
+        call: Result<Call, Error>,
+        mut responder: Responder<'static>,
+    ) -> Response<Body> {
         let app = &*self.inner;
         let call = match call {
             Ok(call) => call,
-            Err(error) => return self.refuse(parts, &voice, &error),
+            Err(error) => return self.refuse(parts, &responder, &error),
         };
         let active = extensions::active(&parts.headers, |uri| app.cards.declares(&call, uri));
         // What has been done is not refused for want of memory: its caller would do it again.
@@ -147,18 +152,18 @@ impl App {
         };
         let answered = match app.engine.call(&Caller::anonymous(), call).await {
             Ok(Answer::Stream(subscription)) => {
-                voice.settle(subscription.born());
+                responder = responder.for_birth(subscription.born());
                 let mut frames =
-                    Frames::new(subscription, voice.clone(), app.spellings.clone(), app.settings.keep_alive);
+                    Frames::new(subscription, responder.clone(), app.spellings.clone(), app.settings.keep_alive);
                 let begun = if patience.is_zero() { frames.begin() } else { Ok(()) };
                 begun.map(|()| event_stream(Body::stream(frames.into_stream())))
             }
-            Ok(answer) => self.whole(&voice, &answer, patience).await,
+            Ok(answer) => self.whole(&responder, &answer, patience).await,
             Err(error) => Err(error),
         };
         let mut response = match answered {
             Ok(response) => response,
-            Err(error) => return self.refuse(parts, &voice, &error),
+            Err(error) => return self.refuse(parts, &responder, &error),
         };
         if let Some(active) = active {
             extensions::tell(&active, &parts.headers, response.headers_mut());
@@ -167,10 +172,15 @@ impl App {
     }
 
     /// An answer that is complete, when there is memory for it.
-    async fn whole(&self, voice: &Voice<'_>, answer: &Answer, patience: Duration) -> Result<Response<Body>, Error> {
+    async fn whole(
+        &self,
+        responder: &Responder<'_>,
+        answer: &Answer,
+        patience: Duration,
+    ) -> Result<Response<Body>, Error> {
         let deadline = tokio::time::Instant::now() + patience;
         loop {
-            match self.try_whole(voice, answer) {
+            match self.try_whole(responder, answer) {
                 Err(Error::Overloaded) if tokio::time::Instant::now() < deadline => {
                     tokio::time::sleep(LOOK_AGAIN).await
                 }
@@ -179,21 +189,21 @@ impl App {
         }
     }
 
-    fn try_whole(&self, voice: &Voice<'_>, answer: &Answer) -> Result<Response<Body>, Error> {
+    fn try_whole(&self, responder: &Responder<'_>, answer: &Answer) -> Result<Response<Body>, Error> {
         let app = &*self.inner;
         if let Answer::Task(task) = answer
             && spellings::is_large(task)
-            && let Some(TaskReply { content_type, envelope, spelling }) = voice.task_parts(answer)
+            && let Some(SplitTaskReply { content_type, wrapper, encoder }) = responder.split_task_reply(answer)
         {
-            let shared = app.spellings.share(task, &spelling)?;
-            let body = Body::from(Pieces::enveloped(Large::Task(shared), envelope));
+            let shared = app.spellings.share(task, &encoder)?;
+            let body = Body::from(Pieces::wrapped(Large::Task(shared), wrapper));
             return Ok(with_type(content_type, body));
         }
         // First of all, since a refusal must not cost what the answer would have cost: it comes in crowds, and a send asks
         // again and again.
         let mut reserved = app.budget.nothing();
         reserved.grow_to(spellings::length_of(answer))?;
-        let mut reply = app.spellings.counted(voice.answer(answer));
+        let mut reply = app.spellings.counted(responder.reply(answer));
         reserved.grow_to(reply.body.len())?;
         let bytes = std::mem::take(&mut reply.body);
         let mut response = response_of(reply);
@@ -204,8 +214,8 @@ impl App {
         Ok(response)
     }
 
-    fn refuse(&self, parts: &Parts, voice: &Voice<'_>, error: &Error) -> Response<Body> {
-        let mut response = response_of(voice.error(error));
+    fn refuse(&self, parts: &Parts, responder: &Responder<'_>, error: &Error) -> Response<Body> {
+        let mut response = response_of(responder.error_reply(error));
         if let Error::Internal(source) = error {
             let id = self.inner.request_ids.name(&parts.headers);
             let request = id.to_str().unwrap_or_default();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use sabir_model::Error;
-use sabir_wire::Envelope;
+use sabir_wire::Wrapper;
 
 use crate::budget::Reservation;
 use crate::spellings::{HeldEvent, Loan, Shared};
@@ -59,7 +59,7 @@ impl Pieces {
         Self { before: Bytes::new(), large: Some(large), taken: 0, after: Bytes::new() }
     }
 
-    pub(crate) fn enveloped(large: Large, Envelope { before, after }: Envelope) -> Self {
+    pub(crate) fn wrapped(large: Large, Wrapper { before, after }: Wrapper) -> Self {
         Self { before: Bytes::from(before), after: Bytes::from(after), ..Self::large(large) }
     }
 
@@ -113,8 +113,8 @@ mod tests {
             let bytes: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
             let mut reserved = budget.nothing();
             reserved.grow_to(size).unwrap();
-            let envelope = Envelope { before: b"<<".to_vec(), after: b">".to_vec() };
-            let mut pieces = Pieces::enveloped(Large::Own(Bytes::from(bytes.clone()), reserved), envelope);
+            let wrapper = Wrapper { before: b"<<".to_vec(), after: b">".to_vec() };
+            let mut pieces = Pieces::wrapped(Large::Own(Bytes::from(bytes.clone()), reserved), wrapper);
             let mut whole = Vec::new();
             while !pieces.is_empty() {
                 let left = pieces.len();

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use sabir_engine::{Answer, LogEntry};
 use sabir_model::{AgentId, Content, Error, Json, Message, Owner, Part, Seq, Task, TaskId, Timestamp};
-use sabir_wire::{Reply, Spelling, TaskForm};
+use sabir_wire::{Reply, TaskEncoder, TaskShape};
 
 use crate::budget::{Budget, Reservation, SMALL};
 
@@ -36,7 +36,7 @@ struct Key {
     seq: Seq,
     history: usize,
     artifacts: usize,
-    spelling: (usize, TaskForm),
+    encoding: (usize, TaskShape),
 }
 
 struct Spelled {
@@ -54,7 +54,7 @@ pub(crate) struct Shared {
 pub(crate) struct Loan {
     spellings: Arc<Spellings>,
     task: Arc<Task>,
-    spelling: Spelling,
+    encoder: TaskEncoder,
     length: usize,
     state: Mutex<LoanState>,
 }
@@ -96,8 +96,8 @@ impl Spellings {
     }
 
     /// The bytes of a large task, unless there is no memory for them.
-    pub(crate) fn share(&self, task: &Task, spelling: &Spelling) -> Result<Shared, Error> {
-        let spelled = self.find(Key::of(task, spelling));
+    pub(crate) fn share(&self, task: &Task, encoder: &TaskEncoder) -> Result<Shared, Error> {
+        let spelled = self.find(Key::of(task, encoder));
         let mut made = lock(&spelled.made);
         let bytes = match &*made {
             Some((bytes, _)) => bytes.clone(),
@@ -105,7 +105,7 @@ impl Spellings {
                 let mut reserved = self.budget.nothing();
                 reserved.grow_to(weight(task))?;
                 self.count.fetch_add(1, Ordering::Relaxed);
-                let bytes = Bytes::from(spelling.spell(task));
+                let bytes = Bytes::from(encoder.encode(task));
                 reserved.grow_to(bytes.len())?;
                 *made = Some((bytes.clone(), reserved));
                 bytes
@@ -127,11 +127,11 @@ impl Spellings {
     }
 
     /// The same for a stream, which may stop reading for as long as it likes.
-    pub(crate) fn lend(self: &Arc<Self>, task: Arc<Task>, spelling: Spelling) -> Result<Arc<Loan>, Error> {
-        let shared = self.share(&task, &spelling)?;
+    pub(crate) fn lend(self: &Arc<Self>, task: Arc<Task>, encoder: TaskEncoder) -> Result<Arc<Loan>, Error> {
+        let shared = self.share(&task, &encoder)?;
         let length = shared.bytes.len();
         let state = Mutex::new(LoanState { shared: Some(shared), used: Instant::now() });
-        let loan = Arc::new(Loan { spellings: self.clone(), task, spelling, length, state });
+        let loan = Arc::new(Loan { spellings: self.clone(), task, encoder, length, state });
         let mut loans = lock(&self.loans);
         loans.retain(|loan| loan.strong_count() > 0);
         loans.push(Arc::downgrade(&loan));
@@ -166,7 +166,7 @@ impl Spellings {
 }
 
 impl Key {
-    fn of(task: &Task, spelling: &Spelling) -> Self {
+    fn of(task: &Task, encoder: &TaskEncoder) -> Self {
         Self {
             owner: task.owner.clone(),
             agent: task.agent.clone(),
@@ -175,7 +175,7 @@ impl Key {
             seq: task.seq,
             history: task.history.len(),
             artifacts: task.artifacts.len(),
-            spelling: spelling.key(),
+            encoding: encoder.key(),
         }
     }
 }
@@ -197,7 +197,7 @@ impl Loan {
         state.used = Instant::now();
         let shared = match &state.shared {
             Some(shared) => shared.clone(),
-            None => self.spellings.share(&self.task, &self.spelling)?,
+            None => self.spellings.share(&self.task, &self.encoder)?,
         };
         let bytes = shared.bytes.clone();
         state.shared = Some(shared);

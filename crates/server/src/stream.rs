@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt, Stream, stream};
 use sabir_engine::{Batch, LogEntry, Subscription};
 use sabir_model::{Error, Event, Task};
-use sabir_wire::{KEEP_ALIVE, Voice};
+use sabir_wire::{KEEP_ALIVE, Responder};
 use tokio::time::{Instant, Sleep};
 
 use crate::budget::SMALL;
@@ -24,7 +24,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// Of one subscription, for one reader.
 pub(crate) struct Frames {
     subscription: Subscription,
-    voice: Voice<'static>,
+    responder: Responder<'static>,
     spellings: Arc<Spellings>,
     keep_alive: Duration,
     quiet: Pin<Box<Sleep>>,
@@ -41,13 +41,13 @@ pub(crate) struct Frames {
 impl Frames {
     pub(crate) fn new(
         subscription: Subscription,
-        voice: Voice<'static>,
+        responder: Responder<'static>,
         spellings: Arc<Spellings>,
         keep_alive: Duration,
     ) -> Self {
         Self {
             subscription,
-            voice,
+            responder,
             spellings,
             keep_alive,
             quiet: Box::pin(tokio::time::sleep(keep_alive)),
@@ -149,21 +149,21 @@ impl Frames {
             }
             let Some(entry) = self.pending.next() else { break };
             let large = entry.spelled(
-                self.voice.slot(),
+                self.responder.slot(),
                 |event| self.spell(event),
                 |payload| {
                     if payload.len() > SMALL {
                         return Some(payload.clone());
                     }
-                    self.voice.frame(Some(entry.seq), payload, &mut out);
+                    self.responder.write_frame(Some(entry.seq), payload, &mut out);
                     None
                 },
             );
             let Some(payload) = large else { continue };
             match self.spellings.hold(&entry, payload.len()) {
                 Ok(held) => {
-                    let envelope = self.voice.frame_envelope(Some(entry.seq));
-                    self.large = Some(Pieces::enveloped(Large::Event(payload, held), envelope));
+                    let wrapper = self.responder.frame_wrapper(Some(entry.seq));
+                    self.large = Some(Pieces::wrapped(Large::Event(payload, held), wrapper));
                 }
                 // It cannot wait: it is in memory already. Its reader can go on from here later.
                 Err(error) => {
@@ -181,11 +181,11 @@ impl Frames {
     fn show_snapshot(&mut self) -> Result<(), Error> {
         let Some(task) = &self.snapshot else { return Ok(()) };
         self.large = Some(if is_large(task) {
-            let (envelope, spelling) = self.voice.snapshot_parts(task);
-            Pieces::enveloped(Large::Loan(self.spellings.lend(task.clone(), spelling)?), envelope)
+            let (wrapper, encoder) = self.responder.split_snapshot_frame(task);
+            Pieces::wrapped(Large::Loan(self.spellings.lend(task.clone(), encoder)?), wrapper)
         } else {
             let mut frame = Vec::new();
-            self.voice.snapshot(task, &mut frame);
+            self.responder.write_snapshot_frame(task, &mut frame);
             Pieces::small(frame)
         });
         self.snapshot = None;
@@ -196,16 +196,16 @@ impl Frames {
         tracing::warn!(task = %self.subscription.task(), %error, "a stream broke off");
         self.is_over = true;
         let mut out = Vec::new();
-        self.voice.error_frame(error, &mut out);
+        self.responder.write_error_frame(error, &mut out);
         Bytes::from(out)
     }
 
     /// A task does not change after its end, so what is shown with it is the same for all readers.
     fn spell(&self, event: &Event) -> Vec<u8> {
-        let whole = if self.voice.wants_task(event) { self.subscription.whole() } else { None };
+        let whole = if self.responder.needs_task(event) { self.subscription.whole() } else { None };
         match whole {
-            Some(task) => self.voice.spell_end(&task, event),
-            None => self.voice.spell(self.subscription.task(), self.subscription.context(), event),
+            Some(task) => self.responder.encode_final_event(&task, event),
+            None => self.responder.encode_event(self.subscription.task(), self.subscription.context(), event),
         }
     }
 }
@@ -240,7 +240,7 @@ mod tests {
         let engine = Builder::new(Arc::new(MemoryStore::new())).agent(agent).start().await.unwrap();
         let head = Head { verb: "POST", path: "/", ..Head::default() };
         let Surface::JsonRpc(mount) = locate(&head, &Demo) else { panic!("the root takes JSON-RPC") };
-        let Decoded { call, voice } = mount.decode(&head, request.as_bytes(), Compat::default(), &Demo);
+        let Decoded { call, responder } = mount.decode(&head, request.as_bytes(), Compat::default(), &Demo);
         let Answer::Stream(subscription) = engine.call(&Caller::anonymous(), call.unwrap()).await.unwrap() else {
             panic!("a stream is answered with one")
         };
@@ -249,7 +249,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let spellings = Spellings::new(Budget::new(usize::MAX));
-        let frames = Frames::new(subscription, voice.into_owned(), spellings, Duration::from_secs(60));
+        let frames = Frames::new(subscription, responder.into_owned(), spellings, Duration::from_secs(60));
         frames.into_stream().collect().await
     }
 

@@ -5,7 +5,7 @@ use sabir_model::{
     AgentId, Answer, Artifact, ArtifactId, Birth, Chunk, ContextId, Event, Message, MessageId, Owner, Part, Role,
     State, Status, Task, TaskId, Timestamp,
 };
-use sabir_wire::{Compat, Decoded, Head, KnownAgents, Surface, Voice, locate};
+use sabir_wire::{Compat, Decoded, Head, KnownAgents, Responder, Surface, locate};
 
 fn main() {
     divan::main();
@@ -24,29 +24,29 @@ fn decodes_a_send(bencher: Bencher<'_, '_>, dialect: &str) {
 #[divan::bench(args = DIALECTS)]
 fn encodes_a_task(bencher: Bencher<'_, '_>, dialect: &str) {
     let body = send(dialect);
-    let voice = voice(dialect, &body);
+    let responder = responder(dialect, &body);
     let answer: Answer<()> = Answer::Task(task().into());
-    bencher.bench(|| voice.answer(black_box(&answer)));
+    bencher.bench(|| responder.reply(black_box(&answer)));
 }
 
 /// A chunk as its readers share it: done once per event and dialect.
 #[divan::bench(args = DIALECTS)]
 fn encodes_an_event(bencher: Bencher<'_, '_>, dialect: &str) {
     let body = send(dialect);
-    let (voice, task, event) = (voice(dialect, &body), task(), chunk());
-    bencher.bench(|| voice.spell(black_box(&task.id), black_box(&task.context), black_box(&event)));
+    let (responder, task, event) = (responder(dialect, &body), task(), chunk());
+    bencher.bench(|| responder.encode_event(black_box(&task.id), black_box(&task.context), black_box(&event)));
 }
 
 /// The frame around it: done once per event and reader.
 #[divan::bench(args = DIALECTS)]
 fn frames_an_event(bencher: Bencher<'_, '_>, dialect: &str) {
     let body = send(dialect);
-    let (voice, task) = (voice(dialect, &body), task());
-    let payload = voice.spell(&task.id, &task.context, &chunk());
+    let (responder, task) = (responder(dialect, &body), task());
+    let payload = responder.encode_event(&task.id, &task.context, &chunk());
     let mut out = Vec::with_capacity(1024);
     bencher.bench_local(|| {
         out.clear();
-        voice.frame(Some(black_box(42)), &payload, &mut out);
+        responder.write_frame(Some(black_box(42)), &payload, &mut out);
         out.len()
     });
 }
@@ -78,10 +78,10 @@ fn decode<'a>(dialect: &str, body: &'a [u8]) -> Decoded<'a> {
     }
 }
 
-fn voice<'a>(dialect: &str, body: &'a [u8]) -> Voice<'a> {
-    let Decoded { call, voice } = decode(dialect, body);
+fn responder<'a>(dialect: &str, body: &'a [u8]) -> Responder<'a> {
+    let Decoded { call, responder } = decode(dialect, body);
     call.expect("a good request");
-    voice
+    responder
 }
 
 struct Agents;

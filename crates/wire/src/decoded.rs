@@ -1,13 +1,13 @@
-//! A request, read: what it asks for, and how it wants to be answered.
+//! A request after decoding: what it asks for, and how it is answered.
 
 use sabir_model::{Call, Error};
 
-use crate::Voice;
+use crate::Responder;
 
 pub struct Decoded<'a> {
-    /// An error is told by the voice, like one of the engine.
+    /// The responder writes an error of the reader like one of the engine.
     pub call: Result<Call, Error>,
-    pub voice: Voice<'a>,
+    pub responder: Responder<'a>,
 }
 
 #[cfg(test)]

@@ -17,8 +17,11 @@ pub(crate) use endpoints::EndpointGroup;
 pub(crate) use path::{Found, find};
 
 use crate::beside::{self, Agent, Behaviour};
-use crate::version::VersionHeader;
-use crate::{CancelTerminal, Compat, Decoded, Head, KnownAgents, Operation, Reading, Voice, json};
+use crate::responder::TaskDialect;
+use crate::version::{Requested, VersionHeader};
+use crate::{
+    CancelTerminal, Compat, Decoded, Head, KnownAgents, Operation, ProtocolVersion, Reading, Responder, json, v01::V01,
+};
 
 /// An operation over HTTP+JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,17 +35,19 @@ pub struct Route<'a> {
 }
 
 impl Route<'_> {
-    pub(crate) fn voice(&self) -> Voice<'static> {
-        Voice::http_json(self.group, Some(self.operation))
+    pub(crate) fn responder(&self) -> Responder<'static> {
+        Responder::http_json(self.group, Some(self.operation))
     }
 
     /// Reads one request; `body` is empty where there is none.
     pub fn decode(&self, head: &Head<'_>, body: &[u8], compat: Compat, agents: &dyn KnownAgents) -> Decoded<'static> {
-        let mut voice = self.voice();
-        if (self.group, self.operation) == (EndpointGroup::TaskAlias, Operation::Get) {
-            voice.sharing(VersionHeader::of(head).requested);
-        }
-        Decoded { call: self.read(head, body, compat, agents), voice }
+        let responder = match VersionHeader::of(head).requested {
+            _ if (self.group, self.operation) != (EndpointGroup::TaskAlias, Operation::Get) => self.responder(),
+            Requested::Nothing => Responder { task_dialect: TaskDialect::OfBirth, ..self.responder() },
+            Requested::Version(ProtocolVersion::V0_1) => Responder { dialect: &V01, ..self.responder() },
+            Requested::Version(_) | Requested::Unsupported => self.responder(),
+        };
+        Decoded { call: self.read(head, body, compat, agents), responder }
     }
 
     fn read(&self, head: &Head<'_>, body: &[u8], compat: Compat, agents: &dyn KnownAgents) -> Result<Call, Error> {

@@ -6,17 +6,19 @@
 mod envelope;
 mod method;
 
-use sabir_model::{AgentId, Call, Error, OnFinishedCancel};
+use std::borrow::Cow;
+
+use sabir_model::{AgentId, Error, OnFinishedCancel};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 pub use envelope::{Refusal, Request};
 
 use crate::beside::{self, Agent, Behaviour};
+use crate::responder::{FrameFormat, JsonRpcEnvelope, TaskDialect};
 use crate::version::{self, MethodVersions, Requested, VersionHeader};
-use crate::voice::Frames;
 use crate::{
-    CancelTerminal, Compat, Decoded, Dialect, Head, KnownAgents, Operation, ProtocolVersion, Reading, Voice, json,
+    CancelTerminal, Compat, Decoded, Dialect, Head, KnownAgents, Operation, ProtocolVersion, Reading, Responder, json,
     v01::V01,
 };
 use method::Method;
@@ -54,72 +56,74 @@ impl Place {
 }
 
 impl Mount {
-    /// For what goes wrong before there is a body.
-    pub(crate) fn voice<'a>(&self, head: &Head<'_>) -> Voice<'a> {
+    /// For a request whose method is not known.
+    fn responder_without_method<'a>(&self, head: &Head<'_>, id: &'a str) -> Responder<'a> {
         let version = match (self.place.forced(), VersionHeader::of(head).requested) {
             (Some(version), _) | (None, Requested::Version(version)) => version,
             (None, Requested::Nothing | Requested::Unsupported) => ProtocolVersion::V0_3,
         };
-        Voice::json_rpc(version, Frames::wanted(head.query))
+        let frames = FrameFormat::of_query(head.query);
+        let envelope = JsonRpcEnvelope { id: Cow::Borrowed(id), version, frames };
+        Responder::json_rpc(envelope, None, TaskDialect::OfRequest)
     }
 
-    /// Reads one request. Whatever it is, there is a voice to answer it with.
+    /// For what goes wrong before there is a body.
+    pub(crate) fn responder(&self, head: &Head<'_>) -> Responder<'static> {
+        self.responder_without_method(head, "null")
+    }
+
+    /// Reads one request. Whatever it is, there is a responder for it.
     pub fn decode<'a>(&self, head: &Head<'_>, body: &'a [u8], compat: Compat, agents: &dyn KnownAgents) -> Decoded<'a> {
-        let mut voice = self.voice(head);
-        let call = self.read(head, body, compat, agents, &mut voice);
-        Decoded { call, voice }
-    }
-
-    fn read<'a>(
-        &self,
-        head: &Head<'_>,
-        body: &'a [u8],
-        compat: Compat,
-        agents: &dyn KnownAgents,
-        voice: &mut Voice<'a>,
-    ) -> Result<Call, Error> {
-        let request = match Request::parse(json::check_text(body)?) {
+        let request = json::check_text(body).map_err(|error| Refusal { id: "null", error }).and_then(Request::parse);
+        let request = match request {
             Ok(request) => request,
-            Err(refusal) => {
-                voice.answering(refusal.id);
-                return Err(refusal.error);
+            Err(Refusal { id, error }) => {
+                return Decoded { call: Err(error), responder: self.responder_without_method(head, id) };
             }
         };
-        voice.answering(request.id.unwrap_or("null"));
-        let not_found = || Error::MethodNotFound(request.method.clone().into_owned());
-        let forced = self.place.forced();
-        let method = if forced.is_some() { Method::named(&request.method) } else { Method::called(&request.method) };
-        let Method { versions, operation } = method.ok_or_else(not_found)?;
-        voice.about(forced.unwrap_or(versions.newest()), operation);
-
+        let id = request.id.unwrap_or("null");
+        let fixed = self.place.forced();
+        let method = if fixed.is_some() { Method::named(&request.method) } else { Method::called(&request.method) };
+        let Some(method) = method else {
+            let responder = self.responder_without_method(head, id);
+            return Decoded { call: Err(request.method_not_found()), responder };
+        };
+        let respond_in = |version, task_dialect| {
+            let frames = FrameFormat::of_query(head.query);
+            let envelope = JsonRpcEnvelope { id: Cow::Borrowed(id), version, frames };
+            Responder::json_rpc(envelope, Some(method.operation), task_dialect)
+        };
         let header = VersionHeader::of(head);
-        let version = version::negotiate(forced, versions, &header)?;
-        if !versions.contains(version) {
-            return Err(not_found());
-        }
-        voice.speaking(version);
-        if versions == MethodVersions::ALL_0_X && forced.is_none() {
-            voice.sharing(header.requested);
-        }
-
+        let version = match version::negotiate(fixed, method.versions, &header) {
+            Ok(version) if method.versions.contains(version) => version,
+            refused => {
+                let error = refused.err().unwrap_or_else(|| request.method_not_found());
+                let version = fixed.unwrap_or(method.versions.newest());
+                return Decoded { call: Err(error), responder: respond_in(version, TaskDialect::OfRequest) };
+            }
+        };
+        let is_ambiguous = fixed.is_none() && header.is_missing() && method.versions == MethodVersions::ALL_0_X;
+        let task_dialect = if is_ambiguous { TaskDialect::OfBirth } else { TaskDialect::OfRequest };
         let reading = match header.requested {
-            _ if forced.is_some() || compat.strict => Reading::Strict,
+            _ if fixed.is_some() || compat.strict => Reading::Strict,
             Requested::Version(ProtocolVersion::V1_0) => Reading::Complete,
             _ => Reading::Lenient,
         };
-        let params = request.params()?;
-        let mut call = version.json_rpc_dialect().decode(operation, params, reading)?;
-        let behaviour = Behaviour {
-            agent: self.agent.as_ref().map_or(Agent::Named, Agent::Mounted),
-            finished_cancel: self.finished_cancel(operation, version, params, compat),
-            finished_send: compat.terminal_message,
-        };
-        beside::complete(&mut call, head, &behaviour, agents)?;
-        // Last of all: whoever forgot the id is helped more by what is wrong with the rest.
-        if request.id.is_none() {
-            return Err(Error::InvalidRequest("id is missing; notifications are not supported".to_owned()));
-        }
-        Ok(call)
+        let call = request.params().and_then(|params| {
+            let mut call = version.json_rpc_dialect().decode(method.operation, params, reading)?;
+            let behaviour = Behaviour {
+                agent: self.agent.as_ref().map_or(Agent::Named, Agent::Mounted),
+                finished_cancel: self.finished_cancel(method.operation, version, params, compat),
+                finished_send: compat.terminal_message,
+            };
+            beside::complete(&mut call, head, &behaviour, agents)?;
+            // Last of all: a caller that forgot the id is helped more by what is wrong with the rest.
+            if request.id.is_none() {
+                return Err(Error::InvalidRequest("id is missing; notifications are not supported".to_owned()));
+            }
+            Ok(call)
+        });
+        Decoded { call, responder: respond_in(version, task_dialect) }
     }
 
     /// What each client was promised by the page it grew up with; those of 0.1 were promised an error.

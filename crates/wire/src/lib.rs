@@ -33,7 +33,7 @@ pub mod http_json;
 pub mod jsonrpc;
 
 mod errors;
-mod voice;
+mod responder;
 
 #[cfg(test)]
 mod fixture;
@@ -44,9 +44,9 @@ pub use decoded::Decoded;
 pub use dialect::{Dialect, Operation, Reading, Shown};
 pub use head::Head;
 pub use heard::Heard;
+pub use responder::{EVENT_STREAM, KEEP_ALIVE, Reply, Responder, SplitTaskReply, TaskEncoder, TaskShape, Wrapper};
 pub use surface::{KnownAgents, Refused, Surface, locate};
 pub use v01::V01;
 pub use v1::V1;
 pub use v03::{V03, V03Proto};
 pub use version::ProtocolVersion;
-pub use voice::{EVENT_STREAM, Envelope, KEEP_ALIVE, Reply, Spelling, TaskForm, TaskReply, Voice};

@@ -9,7 +9,7 @@ use crate::gateway::{self, Asked, Named, Thing};
 use crate::http_json::{self, EndpointGroup, Found, Route};
 use crate::jsonrpc::{Mount, Place};
 use crate::version::{Requested, VersionHeader};
-use crate::{CardFormat, Head, Operation, ProtocolVersion, Reply, Voice, percent};
+use crate::{CardFormat, Head, Operation, ProtocolVersion, Reply, Responder, percent};
 
 /// The agents of this server, as far as paths name them.
 pub trait KnownAgents {
@@ -40,7 +40,7 @@ pub enum Surface<'a> {
 /// Nothing to be had here, or not like this.
 pub struct Refused {
     pub error: Error,
-    voice: Voice<'static>,
+    responder: Responder<'static>,
     allow: Option<&'static str>,
 }
 
@@ -58,7 +58,7 @@ impl Refused {
                 body: Vec::new(),
             };
         }
-        let mut reply = self.voice.error(&self.error);
+        let mut reply = self.responder.error_reply(&self.error);
         reply.allow = self.allow;
         if let Error::AgentNotFound { .. } = self.error {
             // The path is at fault here, so the answer is HTTP's own also where JSON-RPC is spoken.
@@ -70,13 +70,13 @@ impl Refused {
 
 impl Surface<'_> {
     /// For what goes wrong before the body is read: too large, not JSON by its type, broken off.
-    pub fn voice(&self, head: &Head<'_>) -> Voice<'static> {
+    pub fn responder(&self, head: &Head<'_>) -> Responder<'static> {
         match self {
-            Surface::JsonRpc(mount) => mount.voice(head),
-            Surface::HttpJson(route) => route.voice(),
-            Surface::Gateway(route) => route.voice(),
-            Surface::AgentList | Surface::GatewayCard(_) => Voice::gateway(Asked::Send),
-            Surface::Refused(refused) => refused.voice.clone(),
+            Surface::JsonRpc(mount) => mount.responder(head),
+            Surface::HttpJson(route) => route.responder(),
+            Surface::Gateway(route) => route.responder(),
+            Surface::AgentList | Surface::GatewayCard(_) => Responder::gateway(Asked::Send),
+            Surface::Refused(refused) => refused.responder.clone(),
             Surface::Card { .. } | Surface::Health | Surface::Ready => unplaced(&VersionHeader::of(head)),
         }
     }
@@ -101,29 +101,31 @@ pub fn locate<'a>(head: &Head<'a>, agents: &dyn KnownAgents) -> Surface<'a> {
         // Said in the shape of what would be there.
         _ => match at(head, path, None, agents) {
             Surface::Refused(nothing) if matches!(nothing.error, Error::PathNotFound(_)) => nothing_at(head),
-            other => refuse(Error::AgentNotFound { named: id.into_owned(), known: agents.ids() }, other.voice(head)),
+            other => {
+                refuse(Error::AgentNotFound { named: id.into_owned(), known: agents.ids() }, other.responder(head))
+            }
         },
     }
 }
 
 /// `below` is what follows the gateway's base.
 fn at_gateway<'a>(head: &Head<'a>, below: &'a str, agents: &dyn KnownAgents) -> Surface<'a> {
-    let voice = || Voice::gateway(Asked::Send);
+    let responder = || Responder::gateway(Asked::Send);
     let (agent, thing) = match gateway::find(head.verb, below) {
-        None => return refuse(Error::PathNotFound(head.path.to_owned()), voice()),
+        None => return refuse(Error::PathNotFound(head.path.to_owned()), responder()),
         Some(Err(Error::VerbNotAllowed(_))) => {
             let is_action = below.ends_with("/message:send") || below.ends_with(":cancel");
             let allow = if is_action { "POST" } else { "GET, HEAD" };
-            return wrong_verb(head, voice(), allow);
+            return wrong_verb(head, responder(), allow);
         }
-        Some(Err(error)) => return refuse(error, voice()),
+        Some(Err(error)) => return refuse(error, responder()),
         Some(Ok(Named::List)) => return Surface::AgentList,
         Some(Ok(Named::Of { agent, thing })) => (agent, thing),
     };
     match (AgentId::parse(&*agent), thing) {
         (Ok(id), Thing::Card) if agents.knows(&agent) => Surface::GatewayCard(id),
         (Ok(id), Thing::Call(asked)) if agents.knows(&agent) => Surface::Gateway(gateway::Route { agent: id, asked }),
-        _ => refuse(Error::AgentNotFound { named: agent.into_owned(), known: agents.ids() }, voice()),
+        _ => refuse(Error::AgentNotFound { named: agent.into_owned(), known: agents.ids() }, responder()),
     }
 }
 
@@ -156,7 +158,7 @@ fn at<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, agents: &dyn K
         path => return over_http_json(head, path, agent, agents),
     };
     let mount = Mount { agent, place };
-    if head.verb == "POST" { Surface::JsonRpc(mount) } else { wrong_verb(head, mount.voice(head), "POST") }
+    if head.verb == "POST" { Surface::JsonRpc(mount) } else { wrong_verb(head, mount.responder(head), "POST") }
 }
 
 fn over_http_json<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, agents: &dyn KnownAgents) -> Surface<'a> {
@@ -164,18 +166,18 @@ fn over_http_json<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, ag
     let Some(Found { tenant, group, resource }) = http_json::find(path, &version) else {
         return nothing_at(head);
     };
-    let voice = || Voice::http_json(group, None);
+    let responder = || Responder::http_json(group, None);
     let agent = match (tenant, agent) {
         (None, agent) => agent,
         (Some(tenant), None) if agents.knows(&tenant) => AgentId::parse(&*tenant).ok(),
         (Some(tenant), Some(agent)) if *tenant == *agent.as_str() => Some(agent),
         (Some(tenant), agent) => {
             let known = agent.map_or_else(|| agents.ids(), |agent| vec![agent]);
-            return refuse(Error::AgentNotFound { named: tenant.into_owned(), known }, voice());
+            return refuse(Error::AgentNotFound { named: tenant.into_owned(), known }, responder());
         }
     };
     if !group.serves(&version) {
-        return refuse(version.not_supported(), voice());
+        return refuse(version.not_supported(), responder());
     }
     // Whatever can be read can be asked for its head, but for what never ends.
     let reads =
@@ -188,7 +190,7 @@ fn over_http_json<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, ag
             task: resource.task,
             config: resource.config,
         }),
-        None => wrong_verb(head, voice(), resource.allow()),
+        None => wrong_verb(head, responder(), resource.allow()),
     }
 }
 
@@ -204,23 +206,23 @@ fn nothing_at<'a>(head: &Head<'_>) -> Surface<'a> {
     // Below `/v1/a2a` is not 0.3's.
     let is_v0_3 =
         ["/v1/", "/a2a/rest/v1/"].iter().any(|base| head.path.starts_with(base)) && !head.path.starts_with("/v1/a2a");
-    let voice =
-        if is_v0_3 && !version.is_1_0() { Voice::http_json(EndpointGroup::V0_3, None) } else { unplaced(&version) };
-    refuse(Error::PathNotFound(head.path.to_owned()), voice)
+    let responder =
+        if is_v0_3 && !version.is_1_0() { Responder::http_json(EndpointGroup::V0_3, None) } else { unplaced(&version) };
+    refuse(Error::PathNotFound(head.path.to_owned()), responder)
 }
 
-fn wrong_verb<'a>(head: &Head<'_>, voice: Voice<'static>, allow: &'static str) -> Surface<'a> {
-    Surface::Refused(Refused { error: Error::VerbNotAllowed(head.verb.to_owned()), voice, allow: Some(allow) })
+fn wrong_verb<'a>(head: &Head<'_>, responder: Responder<'static>, allow: &'static str) -> Surface<'a> {
+    Surface::Refused(Refused { error: Error::VerbNotAllowed(head.verb.to_owned()), responder, allow: Some(allow) })
 }
 
-fn refuse<'a>(error: Error, voice: Voice<'static>) -> Surface<'a> {
-    Surface::Refused(Refused { error, voice, allow: None })
+fn refuse<'a>(error: Error, responder: Responder<'static>) -> Surface<'a> {
+    Surface::Refused(Refused { error, responder, allow: None })
 }
 
 /// Where no surface says how to speak, the version does.
-fn unplaced(version: &VersionHeader<'_>) -> Voice<'static> {
+fn unplaced(version: &VersionHeader<'_>) -> Responder<'static> {
     let group = if version.is_1_0() { EndpointGroup::V1 } else { EndpointGroup::Unversioned };
-    Voice::http_json(group, None)
+    Responder::http_json(group, None)
 }
 
 #[cfg(test)]

@@ -207,19 +207,19 @@ proptest! {
         };
         let compat = Compat { strict, ..Compat::default() };
         let surface = locate(&head, &Known);
-        check(&surface.voice(&head).error(&Error::TooLarge { limit: 1 }), None)?;
-        let (call, mut voice, id) = match surface {
+        check(&surface.responder(&head).error_reply(&Error::TooLarge { limit: 1 }), None)?;
+        let (call, responder, id) = match surface {
             Surface::JsonRpc(mount) => {
                 let decoded = mount.decode(&head, body.as_bytes(), compat, &Known);
-                (decoded.call, decoded.voice, Some(id_of(&body)))
+                (decoded.call, decoded.responder, Some(id_of(&body)))
             }
             Surface::HttpJson(route) => {
                 let decoded = route.decode(&head, body.as_bytes(), compat, &Known);
-                (decoded.call, decoded.voice, None)
+                (decoded.call, decoded.responder, None)
             }
             Surface::Gateway(route) => {
                 let decoded = route.decode(&head, body.as_bytes(), &Known);
-                (decoded.call, decoded.voice, None)
+                (decoded.call, decoded.responder, None)
             }
             Surface::Refused(refused) => {
                 if verb == "OPTIONS" && refused.reply().allow.is_some() {
@@ -236,9 +236,8 @@ proptest! {
             | Surface::Ready => return Ok(()),
         };
         let error = call.err().unwrap_or_else(|| Error::TaskNotFound(TaskId::parse("t").unwrap()));
-        check(&voice.error(&error), id)?;
-        voice.settle(Birth(born));
-        check(&voice.error(&error), id)?;
+        check(&responder.error_reply(&error), id)?;
+        check(&responder.for_birth(Birth(born)).error_reply(&error), id)?;
     }
 
     #[test]
@@ -247,23 +246,23 @@ proptest! {
         let heads = [path.as_str(), "/", "/tasks/t:cancel", "/v1/message:send", "/message:send", "/tasks", "/v1/a2a/agents/alpha/message:send"];
         for path in heads {
             let head = Head { verb, path, query: Some(&query), ..Head::default() };
-            let (call, voice) = match locate(&head, &Known) {
+            let (call, responder) = match locate(&head, &Known) {
                 Surface::JsonRpc(mount) => {
                     let decoded = mount.decode(&head, &body, Compat::default(), &Known);
-                    (decoded.call, decoded.voice)
+                    (decoded.call, decoded.responder)
                 }
                 Surface::HttpJson(route) => {
                     let decoded = route.decode(&head, &body, Compat::default(), &Known);
-                    (decoded.call, decoded.voice)
+                    (decoded.call, decoded.responder)
                 }
                 Surface::Gateway(route) => {
                     let decoded = route.decode(&head, &body, &Known);
-                    (decoded.call, decoded.voice)
+                    (decoded.call, decoded.responder)
                 }
                 _ => continue,
             };
             if let Err(error) = call {
-                check(&voice.error(&error), None)?;
+                check(&responder.error_reply(&error), None)?;
             }
         }
     }

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use crate::fixture::{self, golden};
 use crate::http_json::EndpointGroup;
-use crate::voice::{Frames, Voice};
+use crate::responder::{FrameFormat, JsonRpcEnvelope, Responder, TaskDialect};
 use crate::{EVENT_STREAM, Operation, ProtocolVersion};
 
 const TASK: &str = "9b1f2c34-0d5e-4a77-8c1d-52f0a1b2c3d4";
@@ -12,11 +12,9 @@ fn task(id: &str) -> TaskId {
     TaskId::parse(id).unwrap()
 }
 
-fn voice(version: ProtocolVersion, operation: Operation, id: &str) -> Voice<'_> {
-    let mut voice = Voice::json_rpc(version, Frames::Enveloped);
-    voice.answering(id);
-    voice.about(version, operation);
-    voice
+fn responder(version: ProtocolVersion, operation: Operation, id: &str) -> Responder<'_> {
+    let envelope = JsonRpcEnvelope { id: id.into(), version, frames: FrameFormat::Enveloped };
+    Responder::json_rpc(envelope, Some(operation), TaskDialect::OfRequest)
 }
 
 /// One of each kind.
@@ -108,7 +106,7 @@ fn json_rpc_errors_are_as_the_goldens_have_them() {
             Some("v0.1") => ProtocolVersion::V0_1,
             _ => ProtocolVersion::V0_3,
         };
-        let reply = voice(version, operation, &id).error(&error);
+        let reply = responder(version, operation, &id).error_reply(&error);
         assert_eq!((reply.status, reply.content_type), (200, "application/json"), "{case}");
         assert_eq!(fixture::json(&reply.body), expected, "{case}");
     }
@@ -120,7 +118,7 @@ fn invalid_params_of_0_3_say_more_than_the_golden() {
         Violation { field: "message".into(), description: "is required".into() },
         Violation { field: "configuration.historyLength".into(), description: "must not be negative".into() },
     ]);
-    let mut body = fixture::json(&voice(ProtocolVersion::V0_3, Operation::Send, "\"e7\"").error(&error).body);
+    let mut body = fixture::json(&responder(ProtocolVersion::V0_3, Operation::Send, "\"e7\"").error_reply(&error).body);
     let data = body["error"].as_object_mut().unwrap().remove("data").unwrap();
     assert_eq!(data, json!({"detail": "message is required; configuration.historyLength must not be negative"}));
     assert_eq!(body, golden("v0.3/jsonrpc/error_invalid_params.response.json"));
@@ -129,13 +127,13 @@ fn invalid_params_of_0_3_say_more_than_the_golden() {
 #[test]
 fn streaming_methods_of_0_x_are_refused_in_a_frame() {
     let error = Error::Unsupported("this agent does not stream".into());
-    let reply = voice(ProtocolVersion::V0_3, Operation::Stream, "\"e3\"").error(&error);
+    let reply = responder(ProtocolVersion::V0_3, Operation::Stream, "\"e3\"").error_reply(&error);
     assert_eq!((reply.status, reply.content_type), (200, EVENT_STREAM));
     let text = String::from_utf8(reply.body).unwrap();
     let data = text.strip_prefix("event: error\ndata: ").and_then(|text| text.strip_suffix("\n\n")).unwrap();
     assert_eq!(json!([fixture::json(data.as_bytes())]), golden("v0.3/jsonrpc/error_unsupported_operation.stream.json"));
 
-    let reply = voice(ProtocolVersion::V1_0, Operation::Stream, "1").error(&error);
+    let reply = responder(ProtocolVersion::V1_0, Operation::Stream, "1").error_reply(&error);
     assert_eq!(reply.content_type, "application/json");
 }
 
@@ -149,7 +147,7 @@ fn http_json_errors_are_as_the_goldens_have_them() {
         ("v0.3/rest/error_task_not_found", EndpointGroup::V0_3, Error::TaskNotFound(task("nope"))),
     ] {
         let expected = &golden(&format!("{case}.http.json"))["response"];
-        let reply = Voice::http_json(group, None).error(&error);
+        let reply = Responder::http_json(group, None).error_reply(&error);
         assert_eq!(json!(reply.status), expected["status"], "{case}");
         assert_eq!(json!(reply.content_type), expected["headers"]["Content-Type"], "{case}");
         assert_eq!(fixture::json(&reply.body), expected["body"], "{case}");
@@ -158,15 +156,15 @@ fn http_json_errors_are_as_the_goldens_have_them() {
 
 #[test]
 fn a_problem_names_code_and_task() {
-    let reply =
-        Voice::http_json(EndpointGroup::Unversioned, Some(Operation::Cancel)).error(&Error::NotCancelable(task("t-9")));
+    let reply = Responder::http_json(EndpointGroup::Unversioned, Some(Operation::Cancel))
+        .error_reply(&Error::NotCancelable(task("t-9")));
     assert_eq!((reply.status, reply.content_type), (409, "application/problem+json"));
     assert_eq!(
         fixture::json(&reply.body),
         json!({"type": "urn:a2a:error:task-not-cancelable", "title": "Task cannot be canceled", "status": 409,
             "detail": "task t-9 can no longer be canceled", "a2a_code": -32002, "task_id": "t-9"})
     );
-    let reply = Voice::http_json(EndpointGroup::V0_3, None).error(&Error::NotCancelable(task("t-9")));
+    let reply = Responder::http_json(EndpointGroup::V0_3, None).error_reply(&Error::NotCancelable(task("t-9")));
     assert_eq!(reply.status, 409);
 }
 
@@ -204,10 +202,10 @@ fn codes_and_statuses_of_every_error() {
     ];
     for (error, expected) in every_error().iter().zip(rows) {
         let name: String = format!("{error:?}").chars().take_while(char::is_ascii_alphanumeric).collect();
-        let v1 = voice(ProtocolVersion::V1_0, Operation::Send, "1").error(error);
-        let v0 = voice(ProtocolVersion::V0_3, Operation::Send, "1").error(error);
-        let v0_1 = voice(ProtocolVersion::V0_1, Operation::Send, "1").error(error);
-        let rest = Voice::http_json(EndpointGroup::V1, None).error(error);
+        let v1 = responder(ProtocolVersion::V1_0, Operation::Send, "1").error_reply(error);
+        let v0 = responder(ProtocolVersion::V0_3, Operation::Send, "1").error_reply(error);
+        let v0_1 = responder(ProtocolVersion::V0_1, Operation::Send, "1").error_reply(error);
+        let rest = Responder::http_json(EndpointGroup::V1, None).error_reply(error);
         assert_eq!((v1.status, v1.status), (v0.status, v0_1.status));
         let code = |body: &[u8]| fixture::json(body)["error"]["code"].clone();
         let codes = [&v1, &v0, &v0_1, &rest].map(|reply| code(&reply.body).to_string());
@@ -222,23 +220,23 @@ fn codes_and_statuses_of_every_error() {
 fn a_server_that_cannot_take_a_send() {
     let busy = Error::Busy(AgentId::parse("alpha").unwrap());
     let detail = "agent alpha has too many tasks waiting; try again later";
-    let old = voice(ProtocolVersion::V0_3, Operation::Send, "1").error(&busy);
+    let old = responder(ProtocolVersion::V0_3, Operation::Send, "1").error_reply(&busy);
     assert_eq!(
         fixture::json(&old.body)["error"],
         json!({"code": -32007, "message": "Agent unavailable", "data": {"name": "AgentUnavailable", "detail": detail}})
     );
-    let new = voice(ProtocolVersion::V1_0, Operation::Send, "1").error(&busy);
+    let new = responder(ProtocolVersion::V1_0, Operation::Send, "1").error_reply(&busy);
     let info = &fixture::json(&new.body)["error"]["data"][0];
     assert_eq!((&info["reason"], &info["metadata"]["detail"]), (&json!("RESOURCE_EXHAUSTED"), &json!(detail)));
-    let new = voice(ProtocolVersion::V1_0, Operation::Send, "1").error(&Error::Stopping);
+    let new = responder(ProtocolVersion::V1_0, Operation::Send, "1").error_reply(&Error::Stopping);
     assert_eq!(fixture::json(&new.body)["error"]["data"][0]["reason"], "UNAVAILABLE");
 
     // A client that waits for a stream reads the refusal as one.
-    let stream = voice(ProtocolVersion::V0_3, Operation::Stream, "1").error(&busy);
+    let stream = responder(ProtocolVersion::V0_3, Operation::Stream, "1").error_reply(&busy);
     assert_eq!((stream.status, stream.content_type, stream.retry_after), (503, EVENT_STREAM, Some(5)));
 
     // On other calls -32007 would mean the extended card.
-    let card = voice(ProtocolVersion::V0_3, Operation::ExtendedCard, "1").error(&Error::Stopping);
+    let card = responder(ProtocolVersion::V0_3, Operation::ExtendedCard, "1").error_reply(&Error::Stopping);
     assert_eq!(fixture::json(&card.body)["error"]["code"], -32603);
 }
 
@@ -261,9 +259,9 @@ fn clients_of_0_1_are_told_by_codes_and_names_of_their_own() {
             json!({"name": "VersionNotSupported", "requested": "1.0", "supported": "0.1,0.2,0.3,1.0"}),
         ),
     ] {
-        let reply = voice(ProtocolVersion::V0_1, Operation::Send, "1").error(&error);
+        let reply = responder(ProtocolVersion::V0_1, Operation::Send, "1").error_reply(&error);
         assert_eq!(fixture::json(&reply.body)["error"]["data"], expected, "{error}");
-        let stream = voice(ProtocolVersion::V0_1, Operation::Stream, "1").error(&error);
+        let stream = responder(ProtocolVersion::V0_1, Operation::Stream, "1").error_reply(&error);
         assert_eq!(stream.content_type, EVENT_STREAM);
     }
 }
@@ -272,11 +270,11 @@ fn clients_of_0_1_are_told_by_codes_and_names_of_their_own() {
 fn internal_errors_tell_nothing() {
     let error = Error::internal("secret: /etc/passwd");
     for group in [EndpointGroup::V1, EndpointGroup::Unversioned, EndpointGroup::V0_3, EndpointGroup::TaskAlias] {
-        let body = String::from_utf8(Voice::http_json(group, None).error(&error).body).unwrap();
+        let body = String::from_utf8(Responder::http_json(group, None).error_reply(&error).body).unwrap();
         assert!(!body.contains("secret"), "{body}");
     }
     for version in [ProtocolVersion::V1_0, ProtocolVersion::V0_3, ProtocolVersion::V0_1] {
-        let body = String::from_utf8(voice(version, Operation::Get, "1").error(&error).body).unwrap();
+        let body = String::from_utf8(responder(version, Operation::Get, "1").error_reply(&error).body).unwrap();
         assert!(!body.contains("secret"), "{body}");
     }
 }
@@ -302,10 +300,10 @@ fn an_error_repeats_little_of_what_the_caller_wrote() {
         Error::VerbNotAllowed(long.clone()),
     ] {
         let forms = [EndpointGroup::V1, EndpointGroup::Unversioned, EndpointGroup::V0_3, EndpointGroup::TaskAlias];
-        let mut bodies = forms.map(|group| Voice::http_json(group, None).error(&error).body).to_vec();
+        let mut bodies = forms.map(|group| Responder::http_json(group, None).error_reply(&error).body).to_vec();
         bodies.extend(
             [ProtocolVersion::V1_0, ProtocolVersion::V0_3, ProtocolVersion::V0_1]
-                .map(|version| voice(version, Operation::Get, "1").error(&error).body),
+                .map(|version| responder(version, Operation::Get, "1").error_reply(&error).body),
         );
         for body in bodies {
             fixture::json(&body);
@@ -315,6 +313,7 @@ fn an_error_repeats_little_of_what_the_caller_wrote() {
         }
     }
     let many = (0..1000).map(|n| Violation { field: format!("f{n}"), description: "is wrong".into() }).collect();
-    let body = fixture::json(&voice(ProtocolVersion::V1_0, Operation::Get, "1").error(&Error::Invalid(many)).body);
+    let body =
+        fixture::json(&responder(ProtocolVersion::V1_0, Operation::Get, "1").error_reply(&Error::Invalid(many)).body);
     assert_eq!(body["error"]["data"][0]["fieldViolations"].as_array().unwrap().len(), 20);
 }

@@ -8,7 +8,7 @@ use super::task::write_task;
 use crate::beside::{self, Agent, Behaviour};
 use crate::errors::GatewayText;
 use crate::version::VersionHeader;
-use crate::{Decoded, Head, KnownAgents, TerminalMessage, Voice, json};
+use crate::{Decoded, Head, KnownAgents, Responder, TerminalMessage, json};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
@@ -26,45 +26,43 @@ pub(crate) enum Asked {
 }
 
 impl Route {
-    pub(crate) fn voice(&self) -> Voice<'static> {
-        Voice::gateway(self.asked.clone())
+    pub(crate) fn responder(&self) -> Responder<'static> {
+        Responder::gateway(self.asked.clone())
     }
 
     /// Reads one request; `body` is empty where there is none.
     pub fn decode(&self, head: &Head<'_>, body: &[u8], agents: &dyn KnownAgents) -> Decoded<'static> {
-        let mut voice = self.voice();
-        let call = self.read(head, body, agents, &mut voice);
-        Decoded { call, voice }
-    }
-
-    fn read(
-        &self,
-        head: &Head<'_>,
-        body: &[u8],
-        agents: &dyn KnownAgents,
-        voice: &mut Voice<'static>,
-    ) -> Result<Call, Error> {
         if !VersionHeader::of(head).is_missing() {
-            return Err(Error::InvalidRequest(
+            let error = Error::InvalidRequest(
                 "the gateway is no version of A2A; leave A2A-Version out, or call /a2a/rest".to_owned(),
-            ));
+            );
+            return Decoded { call: Err(error), responder: self.responder() };
         }
         let agent = Some(self.agent.clone());
-        let mut call = match &self.asked {
-            Asked::Send | Asked::Decide(_) => {
-                let Submission { send, targets } = send::read(json::check_text(body)?)?;
-                if let Some(targets) = targets {
-                    *voice = Voice::gateway(Asked::Decide(targets));
+        let (call, responder) = match &self.asked {
+            Asked::Send | Asked::Decide(_) => match json::check_text(body).and_then(send::read) {
+                Ok(Submission { send, targets }) => {
+                    let responder = targets.map(|targets| Responder::gateway(Asked::Decide(targets)));
+                    (Call::Send(send), responder.unwrap_or_else(|| self.responder()))
                 }
-                Call::Send(send)
+                Err(error) => return Decoded { call: Err(error), responder: self.responder() },
+            },
+            Asked::Task(task) => {
+                let get = Get { agent, task: task.clone(), history: None, earlier: Wanted::Yes };
+                (Call::Get(get), self.responder())
             }
-            Asked::Task(task) => Call::Get(Get { agent, task: task.clone(), history: None, earlier: Wanted::Yes }),
             Asked::Cancel(task) => {
                 let on_finished = OnFinishedCancel::Refuse;
-                Call::Cancel(Cancel { agent, task: task.clone(), metadata: None, on_finished })
+                let cancel = Cancel { agent, task: task.clone(), metadata: None, on_finished };
+                (Call::Cancel(cancel), self.responder())
             }
         };
-        let named = match &mut call {
+        Decoded { call: self.complete(call, head, agents), responder }
+    }
+
+    fn complete(&self, mut call: Call, head: &Head<'_>, agents: &dyn KnownAgents) -> Result<Call, Error> {
+        // The key that the decisions of a submission make; a header goes before it.
+        let key_of_decisions = match &mut call {
             Call::Send(send) => send.idempotency.take(),
             _ => None,
         };
@@ -75,7 +73,7 @@ impl Route {
         };
         beside::complete(&mut call, head, &behaviour, agents)?;
         if let Call::Send(send) = &mut call {
-            send.idempotency = send.idempotency.take().or(named);
+            send.idempotency = send.idempotency.take().or(key_of_decisions);
         }
         Ok(call)
     }

@@ -35,7 +35,7 @@ fn submit(body: &str) -> String {
         }
         Ok(other) => panic!("{other:?}"),
         Err(error) => {
-            let reply = decoded.voice.error(&error);
+            let reply = decoded.responder.error_reply(&error);
             format!("{} {}", reply.status, fixture::json(&reply.body)["error"].as_str().unwrap())
         }
     }
@@ -103,7 +103,7 @@ fn a_version_of_a2a_is_not_the_gateways() {
     let route = Route { agent: sabir_model::AgentId::parse("alpha").unwrap(), asked: Asked::Send };
     let head = Head { verb: "POST", version: Some("1.0"), ..Head::default() };
     let decoded = route.decode(&head, br#"{"input":"x"}"#, &Known);
-    let reply = decoded.voice.error(&decoded.call.unwrap_err());
+    let reply = decoded.responder.error_reply(&decoded.call.unwrap_err());
     assert_eq!(reply.status, 400);
 }
 

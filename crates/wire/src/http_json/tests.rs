@@ -63,7 +63,7 @@ fn every_golden_request_is_read() {
 fn every_violation_is_told() {
     let exchange = golden("v1.0/rest/error_invalid_argument.http.json");
     let decoded = decode(&exchange["request"], b"");
-    let reply = decoded.voice.error(&decoded.call.unwrap_err());
+    let reply = decoded.responder.error_reply(&decoded.call.unwrap_err());
     assert_eq!(reply.status, 400);
     let mut body = fixture::json(&reply.body);
     // Beside what the golden has, the reason by which clients of this binding know the error.
@@ -251,7 +251,7 @@ fn an_extended_card_of_0_2_that_is_not_there() {
     for path in ["/agent/authenticatedExtendedCard", "/a2a/agent/authenticatedExtendedCard"] {
         let decoded = decode(&json!({"method": "GET", "path": path, "headers": {}}), b"");
         assert_eq!(decoded.call.unwrap(), Call::ExtendedCard { agent: None });
-        let reply = decoded.voice.error(&Error::ExtendedCardNotOffered);
+        let reply = decoded.responder.error_reply(&Error::ExtendedCardNotOffered);
         assert_eq!((reply.status, reply.content_type), (404, "application/problem+json"));
         let detail = "this server has no extended card; the public card is at /.well-known/agent-card.json";
         assert_eq!(fixture::json(&reply.body)["detail"], detail);

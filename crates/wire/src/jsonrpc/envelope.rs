@@ -73,6 +73,10 @@ impl<'a> Request<'a> {
         }
     }
 
+    pub(super) fn method_not_found(&self) -> Error {
+        Error::MethodNotFound(self.method.clone().into_owned())
+    }
+
     /// One JSON object; no params are an empty one.
     pub fn params(&self) -> Result<&'a str, Error> {
         match self.params.map(RawValue::get) {

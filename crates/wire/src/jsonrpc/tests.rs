@@ -1,4 +1,4 @@
-use sabir_model::{Birth, OnFinished, Send};
+use sabir_model::{Birth, Call, OnFinished, Send};
 use serde_json::{Value, json};
 
 use super::*;
@@ -18,7 +18,7 @@ fn body(method: &str, params: &str) -> String {
 /// The answer to a request that never reaches the engine.
 fn refusal(mount: &Mount, head: &Head<'_>, body: &str) -> Value {
     let decoded = mount.decode(head, body.as_bytes(), Compat::default(), &Known);
-    fixture::json(&decoded.voice.error(&decoded.call.expect_err("refused")).body)
+    fixture::json(&decoded.responder.error_reply(&decoded.call.expect_err("refused")).body)
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn an_id_comes_back_byte_for_byte() {
     ] {
         let text = format!(r#"{{"jsonrpc":"2.0","id": {id} ,"method":"x"}}"#);
         let decoded = mount(Place::Root).decode(&Head::default(), text.as_bytes(), Compat::default(), &Known);
-        let body = decoded.voice.into_owned().error(&decoded.call.unwrap_err()).body;
+        let body = decoded.responder.into_owned().error_reply(&decoded.call.unwrap_err()).body;
         let body = String::from_utf8(body).unwrap();
         assert!(body.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":"#)), "{body}");
     }
@@ -157,7 +157,7 @@ fn a_request_without_an_id_is_judged_by_all_else_first() {
         let head = Head { version: Some(version), ..Head::default() };
         let text = format!(r#"{{"jsonrpc":"2.0",{rest}}}"#);
         let decoded = mount(place).decode(&head, text.as_bytes(), Compat::default(), &Known);
-        let reply = decoded.voice.error(&decoded.call.expect_err("refused"));
+        let reply = decoded.responder.error_reply(&decoded.call.expect_err("refused"));
         let body = String::from_utf8(reply.body).unwrap();
         // In 0.x a method that streams is answered with a frame.
         let answer = fixture::json(body.trim_start_matches("event: error\ndata: ").as_bytes());
@@ -197,35 +197,35 @@ fn every_request_is_taken_for_what_it_is() {
         let request = &case["request"];
         let head = fixture::head(request);
         let body = request["body"].to_string();
-        let (error, mut voice) = match locate(&head, &Known) {
+        let (error, mut responder) = match locate(&head, &Known) {
             Surface::Card { .. } => {
                 assert_eq!(case["expect"], "card/hybrid", "{name}");
                 continue;
             }
             Surface::JsonRpc(mount) => {
                 let decoded = mount.decode(&head, body.as_bytes(), Compat::default(), &Known);
-                (decoded.call.err(), decoded.voice)
+                (decoded.call.err(), decoded.responder)
             }
             Surface::HttpJson(route) => {
                 let decoded = route.decode(&head, body.as_bytes(), Compat::default(), &Known);
-                (decoded.call.err(), decoded.voice)
+                (decoded.call.err(), decoded.responder)
             }
             surface @ Surface::Refused(_) => {
-                let voice = surface.voice(&head);
+                let responder = surface.responder(&head);
                 let Surface::Refused(refused) = surface else { unreachable!() };
-                (Some(refused.error), voice)
+                (Some(refused.error), responder)
             }
             Surface::Gateway(_) | Surface::AgentList | Surface::GatewayCard(_) | Surface::Health | Surface::Ready => {
                 panic!("{name}")
             }
         };
         match request["task_dialect"].as_str() {
-            Some("v0.1") => voice.settle(V01.birth()),
-            Some("v1.0") => voice.settle(V1.birth()),
+            Some("v0.1") => responder = responder.for_birth(V01.birth()),
+            Some("v1.0") => responder = responder.for_birth(V1.birth()),
             Some(other) => panic!("{name}: {other}"),
             None => {}
         }
-        let reply = error.as_ref().map(|error| voice.error(error));
+        let reply = error.as_ref().map(|error| responder.error_reply(error));
         let code = reply.as_ref().map(|reply| fixture::json(&reply.body)["error"]["code"].clone());
         let expected = match case["expect"].as_str().unwrap() {
             _ if NOT_YET.contains(&name) => {
@@ -248,7 +248,7 @@ fn every_request_is_taken_for_what_it_is() {
             "v0.3/rest" => V03Proto.slot(),
             other => panic!("{name}: {other}"),
         };
-        assert_eq!(voice.slot(), expected, "{name}");
+        assert_eq!(responder.slot(), expected, "{name}");
         let refused = matches!(error, Some(Error::Version(_) | Error::MethodNotFound(_) | Error::PathNotFound(_)));
         assert!(!refused, "{name}: {error:?}");
     }
@@ -335,7 +335,7 @@ fn forced_mounts_take_their_own_methods_only() {
         let decoded = mount(Place::Forced(fixed)).decode(&head, text.as_bytes(), Compat::default(), &Known);
         let said = match &decoded.call {
             Ok(_) => "served".to_owned(),
-            Err(error) => fixture::json(&decoded.voice.error(error).body)["error"]["code"].to_string(),
+            Err(error) => fixture::json(&decoded.responder.error_reply(error).body)["error"]["code"].to_string(),
         };
         assert_eq!(said, expected, "{fixed:?} {method} {version}");
     }
@@ -411,14 +411,14 @@ fn what_0_1_to_0_3_share_is_answered_by_version_or_birth() {
     let alias = |version| {
         let head = Head { verb: "GET", path: "/a2a/tasks/t", version: Some(version), ..Head::default() };
         let Surface::HttpJson(route) = locate(&head, &Known) else { panic!("no route") };
-        route.decode(&head, b"", Compat::default(), &Known).voice
+        route.decode(&head, b"", Compat::default(), &Known).responder
     };
     let called = |place, method, version| {
         let head = Head { version: Some(version), ..Head::default() };
         let text = body(method, r#"{"id":"t"}"#);
-        mount(place).decode(&head, text.as_bytes(), Compat::default(), &Known).voice.into_owned()
+        mount(place).decode(&head, text.as_bytes(), Compat::default(), &Known).responder.into_owned()
     };
-    for (voice, expected) in [
+    for (responder, expected) in [
         (called(Place::Root, "tasks/get", ""), "0.1 0.3 0.3"),
         (called(Place::A2a, "tasks/cancel", ""), "0.1 0.3 0.3"),
         (called(Place::V1A2a, "tasks/resubscribe", ""), "0.1 0.3 0.3"),
@@ -433,14 +433,10 @@ fn what_0_1_to_0_3_share_is_answered_by_version_or_birth() {
         (alias("0.1"), "0.1 0.1 0.1"),
         (alias("0.2"), "0.3 0.3 0.3"),
     ] {
-        let row = [V01.birth(), V03.birth(), V1.birth()].map(|born| {
-            let mut voice = voice.clone();
-            voice.settle(born);
-            match voice.slot() {
-                slot if slot == V01.slot() => "0.1",
-                slot if slot == V03.slot() => "0.3",
-                other => panic!("{other}"),
-            }
+        let row = [V01.birth(), V03.birth(), V1.birth()].map(|born| match responder.clone().for_birth(born).slot() {
+            slot if slot == V01.slot() => "0.1",
+            slot if slot == V03.slot() => "0.3",
+            other => panic!("{other}"),
         });
         assert_eq!(row.join(" "), expected);
     }
@@ -530,7 +526,7 @@ fn whose_task_it_is() {
             Ok(Call::Get(get)) => Ok(get.agent),
             Ok(other) => panic!("{other:?}"),
             Err(error) => {
-                let reply = decoded.voice.error(&error);
+                let reply = decoded.responder.error_reply(&error);
                 assert_eq!(reply.status, 200);
                 assert_eq!(fixture::json(&reply.body)["error"]["code"], -32602);
                 Err(error.to_string())

@@ -11,8 +11,8 @@ use crate::{Compat, Dialect, Head, Reply, Surface, V01, V1, V03, V03Proto, locat
 fn exchange(head: &Head<'_>, body: &str) -> Reply {
     let done: Answer<()> = Answer::Done;
     let tell = |decoded: crate::Decoded<'_>| match decoded.call {
-        Ok(_) => decoded.voice.answer(&done),
-        Err(error) => decoded.voice.error(&error),
+        Ok(_) => decoded.responder.reply(&done),
+        Err(error) => decoded.responder.error_reply(&error),
     };
     match locate(head, &Known) {
         Surface::JsonRpc(mount) => tell(mount.decode(head, body.as_bytes(), Compat::default(), &Known)),
@@ -182,7 +182,7 @@ fn tasks_of_the_gateway() {
     let mut report = Report::default();
     let head = Head { verb: "GET", path: "/v1/a2a/agents/alpha/tasks/t", ..Head::default() };
     let Surface::Gateway(route) = locate(&head, &Known) else { panic!("not the gateway") };
-    let voice = route.decode(&head, b"", &Known).voice;
+    let responder = route.decode(&head, b"", &Known).responder;
     for (shape, text) in MESSAGES {
         for state in sabir_model::State::ALL {
             let answer = |size| {
@@ -192,7 +192,7 @@ fn tasks_of_the_gateway() {
                 answer
             };
             report.check(&format!("the gateway writes {shape} {state:?}"), answer, |answer| {
-                drop(voice.answer(answer));
+                drop(responder.reply(answer));
             });
         }
     }

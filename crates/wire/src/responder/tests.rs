@@ -10,15 +10,17 @@ use super::*;
 use crate::fixture::{self, golden_text};
 use crate::v03::V03;
 
-/// A stream's voice lives on another task than its request.
+/// A stream moves its responder to another tokio task.
 const fn is_shared<T: Send + Sync + 'static>() {}
-const _: () = is_shared::<Voice<'static>>();
+const _: () = is_shared::<Responder<'static>>();
 
-fn rpc(version: ProtocolVersion, operation: Operation, query: Option<&str>) -> Voice<'static> {
-    let mut voice = Voice::json_rpc(version, Frames::wanted(query));
-    voice.answering("\"r8\"");
-    voice.about(version, operation);
-    voice
+fn rpc(version: ProtocolVersion, operation: Operation, query: Option<&str>) -> Responder<'static> {
+    rpc_with_id("\"r8\"", version, operation, query)
+}
+
+fn rpc_with_id<'a>(id: &'a str, version: ProtocolVersion, operation: Operation, query: Option<&str>) -> Responder<'a> {
+    let envelope = JsonRpcEnvelope { id: id.into(), version, frames: FrameFormat::of_query(query) };
+    Responder::json_rpc(envelope, Some(operation), TaskDialect::OfRequest)
 }
 
 fn task() -> Arc<Task> {
@@ -63,7 +65,7 @@ fn spelled(dialect: &dyn Dialect, shown: Shown<'_>) -> String {
 }
 
 #[test]
-fn answers_in_their_envelopes() {
+fn every_answer_is_written_in_its_envelope() {
     let (task, message) = (task(), message(None));
     let page = Page { tasks: vec![], artifacts: Wanted::No, next: None, page_size: 50, total: 0 };
     let page = Box::new(page);
@@ -89,7 +91,7 @@ fn answers_in_their_envelopes() {
         (Operation::PushGet, Answer::PushConfig(None), None),
         (Operation::PushDelete, Answer::Done, None),
     ] {
-        let reply = rpc(ProtocolVersion::V1_0, operation, Some("envelope=none")).answer(&answer);
+        let reply = rpc(ProtocolVersion::V1_0, operation, Some("envelope=none")).reply(&answer);
         let result = shown.map_or("null".to_owned(), |shown| spelled(&V1, shown));
         let expected = format!(r#"{{"jsonrpc":"2.0","id":"r8","result":{result}}}"#);
         assert_eq!((reply.status, reply.content_type), (200, "application/json"));
@@ -101,7 +103,7 @@ fn answers_in_their_envelopes() {
             (EndpointGroup::V0_3, "application/json"),
             (EndpointGroup::TaskAlias, "application/json"),
         ] {
-            let reply = Voice::http_json(group, Some(operation)).answer(&answer);
+            let reply = Responder::http_json(group, Some(operation)).reply(&answer);
             let expected = shown.map_or("{}".to_owned(), |shown| spelled(group.dialect(), shown));
             assert_eq!((reply.status, reply.content_type), (200, content_type));
             assert_eq!(String::from_utf8(reply.body).unwrap(), expected, "{group:?} {operation:?}");
@@ -110,7 +112,7 @@ fn answers_in_their_envelopes() {
 }
 
 #[test]
-fn frames_are_as_the_goldens_have_them() {
+fn frames_match_the_golden_streams() {
     #[derive(serde::Deserialize)]
     struct Payload<'a> {
         #[serde(borrow)]
@@ -120,7 +122,7 @@ fn frames_are_as_the_goldens_have_them() {
         ("v1.0/jsonrpc/send_streaming_message.sse", ProtocolVersion::V1_0),
         ("v0.3/jsonrpc/message_stream.sse", ProtocolVersion::V0_3),
     ] {
-        let voice = rpc(version, Operation::Stream, None).into_owned();
+        let responder = rpc(version, Operation::Stream, None).into_owned();
         let text = golden_text(case);
         let mut count = 0;
         for frame in text.split_inclusive("\n\n") {
@@ -128,7 +130,7 @@ fn frames_are_as_the_goldens_have_them() {
             let payload: Payload<'_> = serde_json::from_str(data).unwrap();
             let mut out = Vec::new();
             count += 1;
-            voice.frame(Some(count), payload.result.get().as_bytes(), &mut out);
+            responder.write_frame(Some(count), payload.result.get().as_bytes(), &mut out);
             assert_eq!(String::from_utf8(out).unwrap(), format!("id: {count}\n{frame}"), "{case}");
         }
         assert_eq!(count, 5, "{case}");
@@ -144,49 +146,48 @@ fn frames_of_every_kind() {
     for (query, open, close) in
         [(None, r#"{"jsonrpc":"2.0","id":"r8","result":"#, "}"), (Some("a=b&envelope=none"), "", "")]
     {
-        let voice = rpc(ProtocolVersion::V0_3, Operation::Subscribe, query);
+        let responder = rpc(ProtocolVersion::V0_3, Operation::Subscribe, query);
         let mut out = Vec::new();
-        voice.snapshot(&task, &mut out);
-        voice.reply_frame(&message, &mut out);
-        voice.frame(None, b"1", &mut out);
+        responder.write_snapshot_frame(&task, &mut out);
+        responder.write_message_frame(&message, &mut out);
+        responder.write_frame(None, b"1", &mut out);
         let expected =
             format!("id: 4\ndata: {open}{snapshot}{close}\n\ndata: {open}{reply}{close}\n\ndata: {open}1{close}\n\n");
         assert_eq!(String::from_utf8(out).unwrap(), expected);
 
         let mut out = Vec::new();
-        voice.error_frame(&Error::internal("x"), &mut out);
+        responder.write_error_frame(&Error::internal("x"), &mut out);
         let envelope = if query.is_some() { "" } else { r#""jsonrpc":"2.0","id":"r8","# };
         assert_eq!(String::from_utf8(out).unwrap(), format!("event: error\ndata: {{{envelope}\"error\":{error}}}\n\n"));
     }
 
-    let voice = Voice::http_json(EndpointGroup::V1, Some(Operation::Subscribe));
+    let responder = Responder::http_json(EndpointGroup::V1, Some(Operation::Subscribe));
     let mut out = Vec::new();
-    voice.snapshot(&task, &mut out);
+    responder.write_snapshot_frame(&task, &mut out);
     assert_eq!(String::from_utf8(out).unwrap(), format!("id: 4\ndata: {}\n\n", spelled(&V1, Shown::Snapshot(&task))));
     let mut out = Vec::new();
-    voice.error_frame(&Error::TaskNotFound(task.id.clone()), &mut out);
+    responder.write_error_frame(&Error::TaskNotFound(task.id.clone()), &mut out);
     let text = String::from_utf8(out).unwrap();
     assert!(text.starts_with("event: error\ndata: {\"error\":{\"code\":404,"), "{text}");
 }
 
 #[test]
-fn an_error_in_mid_stream_is_as_the_golden_has_it() {
+fn an_error_frame_matches_the_golden_stream() {
     let frames = fixture::golden("v1.0/jsonrpc/send_streaming_message_midstream_error.stream.json");
-    let mut voice = rpc(ProtocolVersion::V1_0, Operation::Stream, None);
-    voice.answering("\"r11\"");
+    let responder = rpc_with_id("\"r11\"", ProtocolVersion::V1_0, Operation::Stream, None);
     let mut out = Vec::new();
-    voice.error_frame(&Error::internal("x"), &mut out);
+    responder.write_error_frame(&Error::internal("x"), &mut out);
     let text = String::from_utf8(out).unwrap();
     let data = text.strip_prefix("event: error\ndata: ").and_then(|text| text.strip_suffix("\n\n")).unwrap();
     assert_eq!(fixture::json(data.as_bytes()), frames[1]);
 }
 
 #[test]
-fn carried_json_does_not_break_a_frame() {
+fn line_ends_in_raw_json_do_not_break_a_frame() {
     let message = message(Some("{\"a\":\n\n 1,\r\n\"b\":\"\\n\"}"));
-    let voice = rpc(ProtocolVersion::V1_0, Operation::Stream, None);
+    let responder = rpc(ProtocolVersion::V1_0, Operation::Stream, None);
     let mut out = Vec::new();
-    voice.reply_frame(&message, &mut out);
+    responder.write_message_frame(&message, &mut out);
     let text = String::from_utf8(out).unwrap();
     assert_eq!(text.find('\n'), Some(text.len() - 2), "{text}");
     assert!(!text.contains('\r'));
@@ -194,34 +195,35 @@ fn carried_json_does_not_break_a_frame() {
 }
 
 #[test]
-fn an_id_does_not_break_a_frame() {
+fn line_ends_in_the_request_id_do_not_break_a_frame() {
     let id = "\"a\u{2028}\u{2029}\u{85}é\\u2028\"";
     let escaped = r#""a\u2028\u2029\u0085é\u2028""#;
-    let mut voice = rpc(ProtocolVersion::V0_3, Operation::Subscribe, None);
-    voice.answering(id);
+    let of = |operation| rpc_with_id(id, ProtocolVersion::V0_3, operation, None);
+    let responder = of(Operation::Subscribe);
     let answer = Answer::<()>::Message(message(None));
     for (what, id, text) in [
-        ("event", escaped, frame(|out| voice.frame(Some(1), b"{}", out))),
-        ("snapshot", escaped, frame(|out| voice.snapshot(&task(), out))),
-        ("reply", escaped, frame(|out| voice.reply_frame(&message(None), out))),
-        ("error", escaped, frame(|out| voice.error_frame(&Error::PushNotSupported, out))),
-        ("one frame", escaped, frame(|out| out.extend(voice.answer(&answer).body))),
-        ("error instead of a stream", escaped, frame(|out| out.extend(voice.error(&Error::PushNotSupported).body))),
-        ("answer", id, {
-            voice.about(ProtocolVersion::V0_3, Operation::Send);
-            frame(|out| out.extend(voice.answer(&answer).body))
-        }),
-        ("error", id, frame(|out| out.extend(voice.error(&Error::PushNotSupported).body))),
+        ("event", escaped, frame(|out| responder.write_frame(Some(1), b"{}", out))),
+        ("snapshot", escaped, frame(|out| responder.write_snapshot_frame(&task(), out))),
+        ("reply", escaped, frame(|out| responder.write_message_frame(&message(None), out))),
+        ("error", escaped, frame(|out| responder.write_error_frame(&Error::PushNotSupported, out))),
+        ("one frame", escaped, frame(|out| out.extend(responder.reply(&answer).body))),
+        (
+            "error instead of a stream",
+            escaped,
+            frame(|out| out.extend(responder.error_reply(&Error::PushNotSupported).body)),
+        ),
+        ("answer", id, frame(|out| out.extend(of(Operation::Send).reply(&answer).body))),
+        ("error", id, frame(|out| out.extend(of(Operation::Send).error_reply(&Error::PushNotSupported).body))),
     ] {
         assert!(text.contains(&format!(r#""id":{id},"#)), "{what}: {text}");
     }
 
     // What an error repeats of the caller's is in the same place.
     let error = Error::AgentNotFound { named: "a\u{2028}b".into(), known: vec![] };
-    voice.about(ProtocolVersion::V0_3, Operation::Stream);
-    let text = frame(|out| voice.error_frame(&error, out));
+    let responder = of(Operation::Stream);
+    let text = frame(|out| responder.write_error_frame(&error, out));
     assert!(text.contains(r"there is no agent a\u2028b"), "{text}");
-    assert!(frame(|out| out.extend(voice.error(&error).body)).contains(r"a\u2028b"));
+    assert!(frame(|out| out.extend(responder.error_reply(&error).body)).contains(r"a\u2028b"));
 }
 
 fn frame(write: impl FnOnce(&mut Vec<u8>)) -> String {
@@ -231,26 +233,25 @@ fn frame(write: impl FnOnce(&mut Vec<u8>)) -> String {
 }
 
 #[test]
-fn what_an_envelope_weighs() {
+fn the_frame_overhead_counts_the_escaped_id() {
     let long = format!("\"{}\"", "\u{85}".repeat(511));
     for (id, query, expected) in [
         ("1", None, "id: 18446744073709551615\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":}\n\n".len()),
         ("1", Some("envelope=none"), "id: 18446744073709551615\ndata: \n\n".len()),
         (&long, None, 66 + 511 * 6 + 2),
     ] {
-        let mut voice = rpc(ProtocolVersion::V1_0, Operation::Stream, query);
-        voice.answering(id);
-        assert_eq!(voice.envelope_len(), expected, "{id}");
-        let framed = frame(|out| voice.frame(Some(7), b"{\"a\":1}", out));
+        let responder = rpc_with_id(id, ProtocolVersion::V1_0, Operation::Stream, query);
+        assert_eq!(responder.max_frame_overhead(), expected, "{id}");
+        let framed = frame(|out| responder.write_frame(Some(7), b"{\"a\":1}", out));
         assert_eq!(framed.len(), expected - 19 + 7, "{id}");
     }
-    assert_eq!(Voice::http_json(EndpointGroup::V1, Some(Operation::Stream)).envelope_len(), 33);
+    assert_eq!(Responder::http_json(EndpointGroup::V1, Some(Operation::Stream)).max_frame_overhead(), 33);
 }
 
 #[test]
 fn a_method_that_streams_answers_in_frames() {
     let message = message(None);
-    let reply = rpc(ProtocolVersion::V0_3, Operation::Stream, None).answer(&Answer::<()>::Message(message.clone()));
+    let reply = rpc(ProtocolVersion::V0_3, Operation::Stream, None).reply(&Answer::<()>::Message(message.clone()));
     let expected =
         format!("data: {{\"jsonrpc\":\"2.0\",\"id\":\"r8\",\"result\":{}}}\n\n", spelled(&V03, Shown::Reply(&message)));
     assert_eq!((reply.status, reply.content_type), (200, EVENT_STREAM));
@@ -258,34 +259,36 @@ fn a_method_that_streams_answers_in_frames() {
 }
 
 #[test]
-fn a_stream_is_not_an_answer() {
-    let reply = rpc(ProtocolVersion::V1_0, Operation::Get, None).answer(&Answer::Stream(()));
+fn a_stream_as_a_whole_reply_is_an_internal_error() {
+    let reply = rpc(ProtocolVersion::V1_0, Operation::Get, None).reply(&Answer::Stream(()));
     assert_eq!(fixture::json(&reply.body)["error"]["code"], -32603);
 }
 
 #[test]
-fn a_task_of_0_1_is_answered_there_where_nobody_says_otherwise() {
+fn a_task_of_0_1_is_answered_in_0_1_if_the_request_fits_several_versions() {
     let of_0_1 = Arc::new(Task { born: V01.birth(), ..Task::clone(&task()) });
-    for (asked, born_there, born_elsewhere) in [
-        (Requested::Nothing, &V01 as &dyn Dialect, &V03 as &dyn Dialect),
-        (Requested::Version(ProtocolVersion::V0_1), &V01, &V01),
-        (Requested::Version(ProtocolVersion::V0_3), &V03, &V03),
+    for (version, task_dialect, born_there, born_elsewhere) in [
+        (ProtocolVersion::V0_3, TaskDialect::OfBirth, &V01 as &dyn Dialect, &V03 as &dyn Dialect),
+        (ProtocolVersion::V0_1, TaskDialect::OfRequest, &V01, &V01),
+        (ProtocolVersion::V0_3, TaskDialect::OfRequest, &V03, &V03),
     ] {
-        let mut voice = rpc(ProtocolVersion::V0_3, Operation::Get, None);
-        voice.sharing(asked);
+        let responder = Responder { task_dialect, ..rpc(version, Operation::Get, None) };
         for (task, dialect) in [(&of_0_1, born_there), (&task(), born_elsewhere)] {
-            let reply = voice.answer(&Answer::<()>::Task(task.clone()));
+            let reply = responder.reply(&Answer::<()>::Task(task.clone()));
             let expected = format!(r#"{{"jsonrpc":"2.0","id":"r8","result":{}}}"#, spelled(dialect, Shown::Task(task)));
-            assert_eq!(String::from_utf8(reply.body).unwrap(), expected, "{asked:?}");
+            assert_eq!(String::from_utf8(reply.body).unwrap(), expected, "{version:?} {task_dialect:?}");
             let mut out = Vec::new();
-            voice.snapshot(task, &mut out);
-            assert!(String::from_utf8(out).unwrap().contains(&spelled(dialect, Shown::Snapshot(task))), "{asked:?}");
+            responder.write_snapshot_frame(task, &mut out);
+            assert!(
+                String::from_utf8(out).unwrap().contains(&spelled(dialect, Shown::Snapshot(task))),
+                "{version:?} {task_dialect:?}"
+            );
         }
     }
 }
 
 #[test]
-fn only_the_end_of_a_stream_of_0_1_wants_its_task() {
+fn only_the_last_event_of_a_stream_in_0_1_needs_its_task() {
     let change = |state| {
         let status = Status { state, message: None, time: Timestamp::from_millis(0) };
         Event::Status(StatusChange {
@@ -300,50 +303,50 @@ fn only_the_end_of_a_stream_of_0_1_wants_its_task() {
     for (version, wanted) in
         [(ProtocolVersion::V0_1, true), (ProtocolVersion::V0_3, false), (ProtocolVersion::V1_0, false)]
     {
-        let voice = rpc(version, Operation::Stream, None);
+        let responder = rpc(version, Operation::Stream, None);
         for state in State::ALL {
             let event = change(state);
-            assert_eq!(voice.wants_task(&event), wanted && state.is_terminal(), "{version:?} {state:?}");
+            assert_eq!(responder.needs_task(&event), wanted && state.is_terminal(), "{version:?} {state:?}");
         }
     }
-    let voice = rpc(ProtocolVersion::V0_1, Operation::Stream, None);
+    let responder = rpc(ProtocolVersion::V0_1, Operation::Stream, None);
     let mut task = Task::clone(&task());
     task.artifacts = vec![Artifact::new(ArtifactId::parse("a").unwrap(), vec![Part::text("x")]).into()];
-    let payload = String::from_utf8(voice.spell_end(&task, &change(State::Rejected))).unwrap();
+    let payload = String::from_utf8(responder.encode_final_event(&task, &change(State::Rejected))).unwrap();
     let expected = r#"{"id":"t","status":{"state":"failed","timestamp":"1970-01-01T00:00:00.000Z"},"final":true,"artifacts":[{"id":"a","index":0,"parts":[{"type":"text","text":"x"}]}]}"#;
     assert_eq!(payload, expected);
 }
 
 #[test]
-fn the_parts_of_a_reply_are_the_reply() {
+fn a_split_reply_has_the_bytes_of_the_whole_reply() {
     let old = Arc::new(Task { born: V01.birth(), ..Task::clone(&task()) });
     for task in [task(), old] {
         for operation in [Operation::Send, Operation::Get, Operation::Cancel, Operation::Stream, Operation::Subscribe] {
             let mut by_birth = rpc(ProtocolVersion::V0_3, operation, None);
-            by_birth.choice = Choice::Birth;
-            for voice in [
+            by_birth.task_dialect = TaskDialect::OfBirth;
+            for responder in [
                 rpc(ProtocolVersion::V1_0, operation, None),
                 rpc(ProtocolVersion::V0_3, operation, Some("envelope=none")),
                 rpc(ProtocolVersion::V0_1, operation, None),
                 by_birth,
-                Voice::http_json(EndpointGroup::V1, Some(operation)),
-                Voice::http_json(EndpointGroup::V0_3, Some(operation)),
+                Responder::http_json(EndpointGroup::V1, Some(operation)),
+                Responder::http_json(EndpointGroup::V0_3, Some(operation)),
             ] {
                 let answer = Answer::<()>::Task(task.clone());
-                let whole = voice.answer(&answer);
-                let TaskReply { content_type, envelope, spelling } = voice.task_parts(&answer).unwrap();
-                let parts = [envelope.before, spelling.spell(&task), envelope.after].concat();
+                let whole = responder.reply(&answer);
+                let SplitTaskReply { content_type, wrapper, encoder } = responder.split_task_reply(&answer).unwrap();
+                let parts = [wrapper.before, encoder.encode(&task), wrapper.after].concat();
                 assert_eq!((whole.status, whole.content_type), (200, content_type));
                 assert_eq!(String::from_utf8(parts), String::from_utf8(whole.body), "{operation:?}");
 
                 let mut frame = Vec::new();
-                voice.snapshot(&task, &mut frame);
-                let (envelope, spelling) = voice.snapshot_parts(&task);
-                assert_eq!([envelope.before, spelling.spell(&task), envelope.after].concat(), frame);
+                responder.write_snapshot_frame(&task, &mut frame);
+                let (wrapper, encoder) = responder.split_snapshot_frame(&task);
+                assert_eq!([wrapper.before, encoder.encode(&task), wrapper.after].concat(), frame);
             }
         }
     }
-    let gateway = Voice::gateway(gateway::Asked::Send);
-    assert!(gateway.task_parts(&Answer::<()>::Task(task())).is_none());
-    assert!(rpc(ProtocolVersion::V1_0, Operation::Get, None).task_parts(&Answer::<()>::Done).is_none());
+    let gateway = Responder::gateway(gateway::Asked::Send);
+    assert!(gateway.split_task_reply(&Answer::<()>::Task(task())).is_none());
+    assert!(rpc(ProtocolVersion::V1_0, Operation::Get, None).split_task_reply(&Answer::<()>::Done).is_none());
 }

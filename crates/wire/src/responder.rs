@@ -1,0 +1,190 @@
+//! How one request is answered: in which dialect, and in which envelope.
+//!
+//! Every request gets a responder, also one that is refused early: it is built from what is known of the request at
+//! that point. A responder writes envelope and payload into one buffer, so nothing is copied twice.
+
+mod envelope;
+mod frame;
+mod shared;
+
+use sabir_model::{Answer, Birth, Error, Task};
+
+pub(crate) use envelope::{Envelope, FrameFormat, JsonRpcEnvelope};
+pub use frame::{EVENT_STREAM, KEEP_ALIVE};
+pub use shared::{SplitTaskReply, TaskEncoder, TaskShape, Wrapper};
+
+use crate::errors;
+use crate::gateway;
+use crate::http_json::EndpointGroup;
+use crate::{Dialect, Operation, ProtocolVersion, Shown, v01::V01, v1::V1};
+
+/// A complete HTTP response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    pub status: u16,
+    pub content_type: &'static str,
+    /// `Retry-After`, in seconds.
+    pub retry_after: Option<u32>,
+    /// `Allow`, for a verb that the path does not take.
+    pub allow: Option<&'static str>,
+    pub body: Vec<u8>,
+}
+
+#[derive(Clone)]
+pub struct Responder<'a> {
+    pub(crate) dialect: &'static dyn Dialect,
+    pub(crate) task_dialect: TaskDialect,
+    pub(crate) envelope: Envelope<'a>,
+    /// `None`: not known, or not an operation at all.
+    pub(crate) operation: Option<Operation>,
+}
+
+/// Which dialect an answer about a task has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TaskDialect {
+    /// The dialect of the request.
+    OfRequest,
+    /// The request is the same in 0.1, 0.2 and 0.3, and names no version: a task that was created in 0.1 is answered
+    /// in 0.1, any other task in the dialect of the request.
+    OfBirth,
+}
+
+impl<'a> Responder<'a> {
+    pub(crate) fn json_rpc(
+        envelope: JsonRpcEnvelope<'a>,
+        operation: Option<Operation>,
+        task_dialect: TaskDialect,
+    ) -> Self {
+        let dialect = envelope.version.json_rpc_dialect();
+        Self { dialect, task_dialect, envelope: Envelope::JsonRpc(envelope), operation }
+    }
+
+    pub(crate) fn http_json(group: EndpointGroup, operation: Option<Operation>) -> Self {
+        let envelope = Envelope::HttpJson(group);
+        Self { dialect: group.dialect(), task_dialect: TaskDialect::OfRequest, envelope, operation }
+    }
+
+    pub(crate) fn gateway(asked: gateway::Asked) -> Self {
+        let operation = match asked {
+            gateway::Asked::Send | gateway::Asked::Decide(_) => Operation::Send,
+            gateway::Asked::Task(_) => Operation::Get,
+            gateway::Asked::Cancel(_) => Operation::Cancel,
+        };
+        let envelope = Envelope::Gateway(asked);
+        Self { dialect: &V1, task_dialect: TaskDialect::OfRequest, envelope, operation: Some(operation) }
+    }
+
+    /// The responder for a stream about a task that was created in this dialect.
+    pub fn for_birth(self, born: Birth) -> Self {
+        let is_0_1 = self.task_dialect == TaskDialect::OfBirth && born == V01.birth();
+        let responder = Self { task_dialect: TaskDialect::OfRequest, ..self };
+        match responder.envelope {
+            Envelope::JsonRpc(envelope) if is_0_1 => Self {
+                dialect: &V01,
+                envelope: Envelope::JsonRpc(JsonRpcEnvelope { version: ProtocolVersion::V0_1, ..envelope }),
+                ..responder
+            },
+            _ if is_0_1 => Self { dialect: &V01, ..responder },
+            _ => responder,
+        }
+    }
+
+    /// For a stream, which outlives the body of its request.
+    pub fn into_owned(self) -> Responder<'static> {
+        Responder {
+            dialect: self.dialect,
+            task_dialect: self.task_dialect,
+            envelope: self.envelope.into_owned(),
+            operation: self.operation,
+        }
+    }
+
+    /// The reply with a complete answer. An operation that streams gets it as the only frame of its stream.
+    pub fn reply<S>(&self, answer: &Answer<S>) -> Reply {
+        if let Envelope::Gateway(asked) = &self.envelope {
+            return self.gateway_reply(asked, answer);
+        }
+        let (dialect, shown) = match answer {
+            Answer::Task(task) if self.is_streaming() => {
+                return self.only_frame(|out| self.write_snapshot_frame(task, out));
+            }
+            Answer::Message(message) if self.is_streaming() => {
+                return self.only_frame(|out| self.write_message_frame(message, out));
+            }
+            Answer::Task(task) if self.operation == Some(Operation::Send) => (self.dialect, Shown::Sent(task)),
+            Answer::Task(task) => (self.dialect_for(task), Shown::Task(task)),
+            // Only the gateway asks for the conversation, or sends several answers.
+            Answer::Conversation(task, _) | Answer::Answered(task, _) => (self.dialect_for(task), Shown::Task(task)),
+            Answer::Message(message) => (self.dialect, Shown::Reply(message)),
+            Answer::Page(page) => (self.dialect, Shown::Page(page)),
+            Answer::PushConfig(Some(config)) => (self.dialect, Shown::PushConfig(config)),
+            Answer::PushConfigs(configs) => (self.dialect, Shown::PushConfigs(configs)),
+            Answer::PushConfig(None) | Answer::Done => return self.empty_reply(),
+            Answer::Stream(_) => return self.error_reply(&Error::internal("a stream is answered with frames")),
+        };
+        let mut body = Vec::with_capacity(512);
+        self.envelope.write_start(&mut body);
+        dialect.encode(shown, &mut body);
+        self.envelope.write_end(&mut body);
+        self.ok(body)
+    }
+
+    fn gateway_reply<S>(&self, asked: &gateway::Asked, answer: &Answer<S>) -> Reply {
+        let mut body = Vec::with_capacity(512);
+        match gateway::write_answer(asked, answer, &mut body) {
+            Ok(status) => Reply { status, ..self.ok(body) },
+            Err(error) => self.error_reply(&error),
+        }
+    }
+
+    /// The reply with an error. Clients of streaming methods in 0.x can read nothing but a stream.
+    pub fn error_reply(&self, error: &Error) -> Reply {
+        let mut body = Vec::with_capacity(256);
+        let (status, content_type) = match &self.envelope {
+            Envelope::JsonRpc(envelope) if envelope.version.is_0_x() && self.is_streaming() => {
+                self.write_error_frame(error, &mut body);
+                (errors::rpc_status(error), EVENT_STREAM)
+            }
+            envelope => {
+                envelope.write_error(error, self.operation, FrameFormat::Enveloped, &mut body);
+                (envelope.error_status(error), envelope.error_content_type())
+            }
+        };
+        Reply { status, content_type, retry_after: errors::retry_after(error), allow: None, body }
+    }
+
+    /// The reply where the operation is done and there is nothing to show.
+    fn empty_reply(&self) -> Reply {
+        let body = match &self.envelope {
+            Envelope::JsonRpc(_) => {
+                let mut body = Vec::with_capacity(64);
+                self.envelope.write_start(&mut body);
+                body.extend_from_slice(b"null");
+                self.envelope.write_end(&mut body);
+                body
+            }
+            // Some clients decode every answer as JSON, and an empty body would break them.
+            Envelope::HttpJson(_) | Envelope::Gateway(_) => b"{}".to_vec(),
+        };
+        self.ok(body)
+    }
+
+    fn ok(&self, body: Vec<u8>) -> Reply {
+        Reply { status: 200, content_type: self.envelope.content_type(), retry_after: None, allow: None, body }
+    }
+
+    fn is_streaming(&self) -> bool {
+        self.operation.is_some_and(Operation::is_streaming)
+    }
+
+    /// The dialect of an answer about this task.
+    fn dialect_for(&self, task: &Task) -> &'static dyn Dialect {
+        match self.task_dialect {
+            TaskDialect::OfBirth if task.born == V01.birth() => &V01,
+            TaskDialect::OfBirth | TaskDialect::OfRequest => self.dialect,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

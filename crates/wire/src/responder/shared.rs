@@ -1,0 +1,96 @@
+//! Replies and frames that hold a whole task, split into the wrapper, which each caller has for itself, and the encoded
+//! task, whose bytes callers share. A large task is then encoded once, however many callers ask for it.
+
+use sabir_model::{Answer, Seq, Task};
+
+use super::frame::{EVENT_STREAM, make_one_line};
+use super::{Envelope, Responder};
+use crate::{Dialect, Operation, Shown};
+
+/// The bytes around a shared payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrapper {
+    pub before: Vec<u8>,
+    pub after: Vec<u8>,
+}
+
+/// How a task is encoded, without anything of the caller. Encoders with equal keys write the same bytes.
+#[derive(Clone, Copy)]
+pub struct TaskEncoder {
+    dialect: &'static dyn Dialect,
+    shape: TaskShape,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TaskShape {
+    /// The result of get and cancel.
+    Result,
+    /// The result of a send.
+    SendResult,
+    /// The first frame of a stream.
+    Snapshot,
+}
+
+impl TaskEncoder {
+    pub fn key(&self) -> (usize, TaskShape) {
+        (self.dialect.slot(), self.shape)
+    }
+
+    pub fn encode(&self, task: &Task) -> Vec<u8> {
+        let mut out = Vec::with_capacity(512);
+        match self.shape {
+            TaskShape::Result => self.dialect.encode(Shown::Task(task), &mut out),
+            TaskShape::SendResult => self.dialect.encode(Shown::Sent(task), &mut out),
+            TaskShape::Snapshot => {
+                self.dialect.encode(Shown::Snapshot(task), &mut out);
+                make_one_line(&mut out, 0);
+            }
+        }
+        out
+    }
+}
+
+/// A reply with a task in it, without the encoded task.
+pub struct SplitTaskReply {
+    pub content_type: &'static str,
+    pub wrapper: Wrapper,
+    pub encoder: TaskEncoder,
+}
+
+impl Responder<'_> {
+    /// The parts of what `reply` gives with status 200. `None`: the answer is no task, or its body is not one encoded
+    /// task in a wrapper.
+    pub fn split_task_reply<S>(&self, answer: &Answer<S>) -> Option<SplitTaskReply> {
+        let Answer::Task(task) = answer else { return None };
+        if matches!(self.envelope, Envelope::Gateway(_)) {
+            return None;
+        }
+        if self.is_streaming() {
+            let (wrapper, encoder) = self.split_snapshot_frame(task);
+            return Some(SplitTaskReply { content_type: EVENT_STREAM, wrapper, encoder });
+        }
+        let (dialect, shape) = match self.operation {
+            Some(Operation::Send) => (self.dialect, TaskShape::SendResult),
+            _ => (self.dialect_for(task), TaskShape::Result),
+        };
+        let mut wrapper = Wrapper { before: Vec::new(), after: Vec::new() };
+        self.envelope.write_start(&mut wrapper.before);
+        self.envelope.write_end(&mut wrapper.after);
+        let content_type = self.envelope.content_type();
+        Some(SplitTaskReply { content_type, wrapper, encoder: TaskEncoder { dialect, shape } })
+    }
+
+    /// The parts of what `write_snapshot_frame` writes.
+    pub fn split_snapshot_frame(&self, task: &Task) -> (Wrapper, TaskEncoder) {
+        let encoder = TaskEncoder { dialect: self.dialect_for(task), shape: TaskShape::Snapshot };
+        (self.frame_wrapper(Some(task.seq)), encoder)
+    }
+
+    /// What `write_frame` writes around a payload.
+    pub fn frame_wrapper(&self, seq: Option<Seq>) -> Wrapper {
+        let mut wrapper = Wrapper { before: Vec::new(), after: Vec::new() };
+        self.write_frame_start(seq, &mut wrapper.before);
+        self.write_frame_end(&mut wrapper.after);
+        wrapper
+    }
+}
