@@ -90,35 +90,29 @@ impl App {
         let asked = extensions::asked(&parts.headers);
         let head = Head { extensions: asked.as_deref(), ..head_of(parts) };
         let app = &*self.inner;
-        let surface = locate(&head, &app.agents);
-        let received = match &surface {
-            Surface::JsonRpc(_) | Surface::HttpJson(_) | Surface::Gateway(_) if matches!(origin, Origin::Refused) => {
-                let why = "pages of this origin may not call; allow it with server.cors_origins";
-                Err(Error::Forbidden(why.into()))
-            }
-            Surface::JsonRpc(_) | Surface::HttpJson(_) | Surface::Gateway(_) => self.receive(parts, asking).await,
-            _ => Ok(Received::nothing()),
-        };
-        let body = match received {
-            Ok(body) => body,
-            Err(error) => return self.refuse(parts, &surface.responder(&head), &error),
-        };
-        let decoded = match &surface {
-            Surface::Card { agent, format } => {
-                return app.cards.answer(*format, parts, host, agent.as_ref());
-            }
+        let endpoint = match locate(&head, &app.agents) {
+            Surface::Call(endpoint) => endpoint,
+            Surface::Card { agent, format } => return app.cards.answer(format, parts, host, agent.as_ref()),
             Surface::GatewayCard(agent) => {
-                return app.cards.answer(Some(CardFormat::Gateway), parts, host, Some(agent));
+                return app.cards.answer(Some(CardFormat::Gateway), parts, host, Some(&agent));
             }
             Surface::AgentList => return app.cards.agent_list(parts),
             Surface::Health => return operations::alive(),
             Surface::Ready => return operations::ready(&app.engine).await,
             Surface::Refused(refused) => return response_of(refused.reply()),
-            Surface::JsonRpc(mount) => mount.decode(&head, &body, app.settings.compat, &app.agents),
-            Surface::HttpJson(route) => route.decode(&head, &body, app.settings.compat, &app.agents),
-            Surface::Gateway(route) => route.decode(&head, &body, &app.agents),
         };
-        let Decoded { call, responder } = decoded;
+        let received = match origin {
+            Origin::Refused => {
+                let why = "pages of this origin may not call; allow it with server.cors_origins";
+                Err(Error::Forbidden(why.into()))
+            }
+            _ => self.receive(parts, asking).await,
+        };
+        let body = match received {
+            Ok(body) => body,
+            Err(error) => return self.refuse(parts, &endpoint.responder(&head), &error),
+        };
+        let Decoded { call, responder } = endpoint.decode(&head, &body, app.settings.compat, &app.agents);
         let responder = responder.into_owned();
         // A call may take hours; what it was read from is not needed any more.
         drop(body);

@@ -239,8 +239,8 @@ mod tests {
         let agent = Hosted::new(AgentId::parse("demo").unwrap(), Arc::new(DemoAgent::new(Inputs::Anything)));
         let engine = Builder::new(Arc::new(MemoryStore::new())).agent(agent).start().await.unwrap();
         let head = Head { verb: "POST", path: "/", ..Head::default() };
-        let Surface::JsonRpc(mount) = locate(&head, &Demo) else { panic!("the root takes JSON-RPC") };
-        let Decoded { call, responder } = mount.decode(&head, request.as_bytes(), Compat::default(), &Demo);
+        let Surface::Call(endpoint) = locate(&head, &Demo) else { panic!("the root takes JSON-RPC") };
+        let Decoded { call, responder } = endpoint.decode(&head, request.as_bytes(), Compat::default(), &Demo);
         let Answer::Stream(subscription) = engine.call(&Caller::anonymous(), call.unwrap()).await.unwrap() else {
             panic!("a stream is answered with one")
         };

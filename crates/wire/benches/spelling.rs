@@ -73,7 +73,7 @@ fn decode<'a>(dialect: &str, body: &'a [u8]) -> Decoded<'a> {
     let version = (dialect == "1.0").then_some("1.0");
     let head = Head { verb: "POST", path: "/a2a/jsonrpc", version, ..Head::default() };
     match locate(&head, &Agents) {
-        Surface::JsonRpc(mount) => mount.decode(&head, body, Compat::default(), &Agents),
+        Surface::Call(endpoint) => endpoint.decode(&head, body, Compat::default(), &Agents),
         _ => panic!("a JSON-RPC mount"),
     }
 }

@@ -23,14 +23,14 @@ mod v1;
 
 mod compat;
 mod percent;
-pub mod surface;
+mod surface;
 mod version;
 
 mod beside;
 mod decoded;
 pub mod gateway;
-pub mod http_json;
-pub mod jsonrpc;
+mod http_json;
+mod jsonrpc;
 
 mod errors;
 mod responder;
@@ -45,7 +45,7 @@ pub use dialect::{Dialect, Operation, Reading, Shown};
 pub use head::Head;
 pub use heard::Heard;
 pub use responder::{EVENT_STREAM, KEEP_ALIVE, Reply, Responder, SplitTaskReply, TaskEncoder, TaskShape, Wrapper};
-pub use surface::{KnownAgents, Refused, Surface, locate};
+pub use surface::{Endpoint, KnownAgents, Refused, Surface, locate};
 pub use v01::V01;
 pub use v1::V1;
 pub use v03::{V03, V03Proto};

@@ -9,7 +9,7 @@ use crate::gateway::{self, Asked, Named, Thing};
 use crate::http_json::{self, EndpointGroup, Found, Route};
 use crate::jsonrpc::{Mount, Place};
 use crate::version::{Requested, VersionHeader};
-use crate::{CardFormat, Head, Operation, ProtocolVersion, Reply, Responder, percent};
+use crate::{CardFormat, Compat, Decoded, Head, Operation, ProtocolVersion, Reply, Responder, percent};
 
 /// The agents of this server, as far as paths name them.
 pub trait KnownAgents {
@@ -25,9 +25,8 @@ pub enum Surface<'a> {
         /// The format of the version that the caller names; `None`: the server's choice.
         format: Option<CardFormat>,
     },
-    JsonRpc(Mount),
-    HttpJson(Route<'a>),
-    Gateway(gateway::Route),
+    /// An operation, in one of the bindings.
+    Call(Endpoint<'a>),
     /// The agents behind the gateway.
     AgentList,
     /// The gateway's card of one agent.
@@ -72,12 +71,37 @@ impl Surface<'_> {
     /// For what goes wrong before the body is read: too large, not JSON by its type, broken off.
     pub fn responder(&self, head: &Head<'_>) -> Responder<'static> {
         match self {
-            Surface::JsonRpc(mount) => mount.responder(head),
-            Surface::HttpJson(route) => route.responder(),
-            Surface::Gateway(route) => route.responder(),
+            Surface::Call(endpoint) => endpoint.responder(head),
             Surface::AgentList | Surface::GatewayCard(_) => Responder::gateway(Asked::Send),
             Surface::Refused(refused) => refused.responder.clone(),
             Surface::Card { .. } | Surface::Health | Surface::Ready => unplaced(&VersionHeader::of(head)),
+        }
+    }
+}
+
+/// Where an operation is called.
+pub enum Endpoint<'a> {
+    JsonRpc(Mount),
+    HttpJson(Route<'a>),
+    Gateway(gateway::Route),
+}
+
+impl Endpoint<'_> {
+    /// For what goes wrong before the body is read.
+    pub fn responder(&self, head: &Head<'_>) -> Responder<'static> {
+        match self {
+            Endpoint::JsonRpc(mount) => mount.responder(head),
+            Endpoint::HttpJson(route) => route.responder(),
+            Endpoint::Gateway(route) => route.responder(),
+        }
+    }
+
+    /// Reads one request; `body` is empty where there is none.
+    pub fn decode<'b>(&self, head: &Head<'_>, body: &'b [u8], compat: Compat, agents: &dyn KnownAgents) -> Decoded<'b> {
+        match self {
+            Endpoint::JsonRpc(mount) => mount.decode(head, body, compat, agents),
+            Endpoint::HttpJson(route) => route.decode(head, body, compat, agents),
+            Endpoint::Gateway(route) => route.decode(head, body, agents),
         }
     }
 }
@@ -124,7 +148,9 @@ fn at_gateway<'a>(head: &Head<'a>, below: &'a str, agents: &dyn KnownAgents) -> 
     };
     match (AgentId::parse(&*agent), thing) {
         (Ok(id), Thing::Card) if agents.knows(&agent) => Surface::GatewayCard(id),
-        (Ok(id), Thing::Call(asked)) if agents.knows(&agent) => Surface::Gateway(gateway::Route { agent: id, asked }),
+        (Ok(id), Thing::Call(asked)) if agents.knows(&agent) => {
+            Surface::Call(Endpoint::Gateway(gateway::Route { agent: id, asked }))
+        }
         _ => refuse(Error::AgentNotFound { named: agent.into_owned(), known: agents.ids() }, responder()),
     }
 }
@@ -158,7 +184,11 @@ fn at<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, agents: &dyn K
         path => return over_http_json(head, path, agent, agents),
     };
     let mount = Mount { agent, place };
-    if head.verb == "POST" { Surface::JsonRpc(mount) } else { wrong_verb(head, mount.responder(head), "POST") }
+    if head.verb == "POST" {
+        Surface::Call(Endpoint::JsonRpc(mount))
+    } else {
+        wrong_verb(head, mount.responder(head), "POST")
+    }
 }
 
 fn over_http_json<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, agents: &dyn KnownAgents) -> Surface<'a> {
@@ -183,13 +213,13 @@ fn over_http_json<'a>(head: &Head<'a>, path: &'a str, agent: Option<AgentId>, ag
     let reads =
         |verb: &str, operation: Operation| head.verb == "HEAD" && verb == "GET" && operation != Operation::Subscribe;
     match resource.takes.iter().find(|(verb, operation)| *verb == head.verb || reads(verb, *operation)) {
-        Some((_, operation)) => Surface::HttpJson(Route {
+        Some((_, operation)) => Surface::Call(Endpoint::HttpJson(Route {
             agent,
             operation: *operation,
             group,
             task: resource.task,
             config: resource.config,
-        }),
+        })),
         None => wrong_verb(head, responder(), resource.allow()),
     }
 }

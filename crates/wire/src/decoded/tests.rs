@@ -5,7 +5,7 @@ use proptest::sample::select;
 use sabir_model::{Birth, Error, TaskId};
 
 use crate::fixture::{self, Known};
-use crate::{Compat, EVENT_STREAM, Head, Reply, Surface, locate};
+use crate::{Compat, EVENT_STREAM, Endpoint, Head, Reply, Surface, locate};
 
 fn segment() -> impl Strategy<Value = String> {
     let known = select(vec![
@@ -209,17 +209,10 @@ proptest! {
         let surface = locate(&head, &Known);
         check(&surface.responder(&head).error_reply(&Error::TooLarge { limit: 1 }), None)?;
         let (call, responder, id) = match surface {
-            Surface::JsonRpc(mount) => {
-                let decoded = mount.decode(&head, body.as_bytes(), compat, &Known);
-                (decoded.call, decoded.responder, Some(id_of(&body)))
-            }
-            Surface::HttpJson(route) => {
-                let decoded = route.decode(&head, body.as_bytes(), compat, &Known);
-                (decoded.call, decoded.responder, None)
-            }
-            Surface::Gateway(route) => {
-                let decoded = route.decode(&head, body.as_bytes(), &Known);
-                (decoded.call, decoded.responder, None)
+            Surface::Call(endpoint) => {
+                let decoded = endpoint.decode(&head, body.as_bytes(), compat, &Known);
+                let id = matches!(endpoint, Endpoint::JsonRpc(_)).then(|| id_of(&body));
+                (decoded.call, decoded.responder, id)
             }
             Surface::Refused(refused) => {
                 if verb == "OPTIONS" && refused.reply().allow.is_some() {
@@ -246,23 +239,10 @@ proptest! {
         let heads = [path.as_str(), "/", "/tasks/t:cancel", "/v1/message:send", "/message:send", "/tasks", "/v1/a2a/agents/alpha/message:send"];
         for path in heads {
             let head = Head { verb, path, query: Some(&query), ..Head::default() };
-            let (call, responder) = match locate(&head, &Known) {
-                Surface::JsonRpc(mount) => {
-                    let decoded = mount.decode(&head, &body, Compat::default(), &Known);
-                    (decoded.call, decoded.responder)
-                }
-                Surface::HttpJson(route) => {
-                    let decoded = route.decode(&head, &body, Compat::default(), &Known);
-                    (decoded.call, decoded.responder)
-                }
-                Surface::Gateway(route) => {
-                    let decoded = route.decode(&head, &body, &Known);
-                    (decoded.call, decoded.responder)
-                }
-                _ => continue,
-            };
-            if let Err(error) = call {
-                check(&responder.error_reply(&error), None)?;
+            let Surface::Call(endpoint) = locate(&head, &Known) else { continue };
+            let decoded = endpoint.decode(&head, &body, Compat::default(), &Known);
+            if let Err(error) = decoded.call {
+                check(&decoded.responder.error_reply(&error), None)?;
             }
         }
     }

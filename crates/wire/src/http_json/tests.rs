@@ -5,10 +5,10 @@ use super::*;
 use crate::fixture::{self, Known, golden};
 use crate::{Surface, locate};
 
-fn decode(request: &Value, body: &[u8]) -> Decoded<'static> {
+fn decode<'a>(request: &Value, body: &'a [u8]) -> Decoded<'a> {
     let head = fixture::head(request);
     match locate(&head, &Known) {
-        Surface::HttpJson(route) => route.decode(&head, body, Compat::default(), &Known),
+        Surface::Call(endpoint) => endpoint.decode(&head, body, Compat::default(), &Known),
         Surface::Refused(refused) => {
             panic!("{request}: {}", refused.error)
         }
@@ -269,10 +269,10 @@ fn who_is_read_strictly() {
     assert!(call("POST", "/message:send", "1.0", foreign).is_ok());
     for version in ["", "1.0"] {
         let head = Head { verb: "POST", path: "/message:send", version: Some(version), ..Head::default() };
-        let Surface::HttpJson(route) = locate(&head, &Known) else { panic!("no route") };
+        let Surface::Call(endpoint) = locate(&head, &Known) else { panic!("no endpoint") };
         let strict = Compat { strict: true, ..Compat::default() };
         for body in [bare, foreign] {
-            assert!(route.decode(&head, body.as_bytes(), strict, &Known).call.is_err(), "{version} {body}");
+            assert!(endpoint.decode(&head, body.as_bytes(), strict, &Known).call.is_err(), "{version} {body}");
         }
     }
 }

@@ -202,12 +202,8 @@ fn every_request_is_taken_for_what_it_is() {
                 assert_eq!(case["expect"], "card/hybrid", "{name}");
                 continue;
             }
-            Surface::JsonRpc(mount) => {
-                let decoded = mount.decode(&head, body.as_bytes(), Compat::default(), &Known);
-                (decoded.call.err(), decoded.responder)
-            }
-            Surface::HttpJson(route) => {
-                let decoded = route.decode(&head, body.as_bytes(), Compat::default(), &Known);
+            Surface::Call(endpoint) => {
+                let decoded = endpoint.decode(&head, body.as_bytes(), Compat::default(), &Known);
                 (decoded.call.err(), decoded.responder)
             }
             surface @ Surface::Refused(_) => {
@@ -215,7 +211,7 @@ fn every_request_is_taken_for_what_it_is() {
                 let Surface::Refused(refused) = surface else { unreachable!() };
                 (Some(refused.error), responder)
             }
-            Surface::Gateway(_) | Surface::AgentList | Surface::GatewayCard(_) | Surface::Health | Surface::Ready => {
+            Surface::AgentList | Surface::GatewayCard(_) | Surface::Health | Surface::Ready => {
                 panic!("{name}")
             }
         };
@@ -410,8 +406,8 @@ fn a_cancel_of_a_finished_task_by_mount_and_spelling() {
 fn what_0_1_to_0_3_share_is_answered_by_version_or_birth() {
     let alias = |version| {
         let head = Head { verb: "GET", path: "/a2a/tasks/t", version: Some(version), ..Head::default() };
-        let Surface::HttpJson(route) = locate(&head, &Known) else { panic!("no route") };
-        route.decode(&head, b"", Compat::default(), &Known).responder
+        let Surface::Call(endpoint) = locate(&head, &Known) else { panic!("no endpoint") };
+        endpoint.decode(&head, b"", Compat::default(), &Known).responder
     };
     let called = |place, method, version| {
         let head = Head { version: Some(version), ..Head::default() };

@@ -10,8 +10,8 @@ fn say(verb: &str, target: &str, version: &str) -> String {
             let format = format.map_or("default".to_owned(), |format| format!("{format:?}"));
             format!("card {format}{}", of(&agent))
         }
-        Surface::JsonRpc(mount) => format!("rpc {:?}{}", mount.place, of(&mount.agent)),
-        Surface::HttpJson(route) => {
+        Surface::Call(Endpoint::JsonRpc(mount)) => format!("rpc {:?}{}", mount.place, of(&mount.agent)),
+        Surface::Call(Endpoint::HttpJson(route)) => {
             let ids = [&route.task, &route.config].map(|id| id.as_deref().map(|id| format!(" [{id}]")));
             format!(
                 "{:?} {:?}{}{}",
@@ -21,7 +21,7 @@ fn say(verb: &str, target: &str, version: &str) -> String {
                 ids.into_iter().flatten().collect::<String>()
             )
         }
-        Surface::Gateway(route) => format!("gateway {:?} of {}", route.asked, route.agent),
+        Surface::Call(Endpoint::Gateway(route)) => format!("gateway {:?} of {}", route.asked, route.agent),
         Surface::AgentList => "agents".to_owned(),
         Surface::GatewayCard(agent) => format!("gateway card of {agent}"),
         Surface::Health => "health".to_owned(),

@@ -5,19 +5,19 @@ use sabir_model::Answer;
 use super::messages::{MESSAGES, STRANGE, message, params, task};
 use super::{Report, Shape, repeat};
 use crate::fixture::Known;
-use crate::{Compat, Dialect, Head, Reply, Surface, V01, V1, V03, V03Proto, locate};
+use crate::{Compat, Decoded, Dialect, Head, Reply, Surface, V01, V1, V03, V03Proto, locate};
 
 /// The request, read and answered: with its error if it has one, else with nothing.
 fn exchange(head: &Head<'_>, body: &str) -> Reply {
     let done: Answer<()> = Answer::Done;
-    let tell = |decoded: crate::Decoded<'_>| match decoded.call {
-        Ok(_) => decoded.responder.reply(&done),
-        Err(error) => decoded.responder.error_reply(&error),
-    };
     match locate(head, &Known) {
-        Surface::JsonRpc(mount) => tell(mount.decode(head, body.as_bytes(), Compat::default(), &Known)),
-        Surface::HttpJson(route) => tell(route.decode(head, body.as_bytes(), Compat::default(), &Known)),
-        Surface::Gateway(route) => tell(route.decode(head, body.as_bytes(), &Known)),
+        Surface::Call(endpoint) => {
+            let Decoded { call, responder } = endpoint.decode(head, body.as_bytes(), Compat::default(), &Known);
+            match call {
+                Ok(_) => responder.reply(&done),
+                Err(error) => responder.error_reply(&error),
+            }
+        }
         Surface::Refused(refused) => refused.reply(),
         _ => panic!("{} is answered without being read", head.path),
     }
@@ -181,8 +181,8 @@ fn over_the_gateway() {
 fn tasks_of_the_gateway() {
     let mut report = Report::default();
     let head = Head { verb: "GET", path: "/v1/a2a/agents/alpha/tasks/t", ..Head::default() };
-    let Surface::Gateway(route) = locate(&head, &Known) else { panic!("not the gateway") };
-    let responder = route.decode(&head, b"", &Known).responder;
+    let Surface::Call(endpoint) = locate(&head, &Known) else { panic!("no endpoint") };
+    let responder = endpoint.decode(&head, b"", Compat::default(), &Known).responder;
     for (shape, text) in MESSAGES {
         for state in sabir_model::State::ALL {
             let answer = |size| {
