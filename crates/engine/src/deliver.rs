@@ -41,7 +41,7 @@ impl Engine {
             }
             let seen = lease.look(|task| (task.seq, task.context.clone(), task.status.state));
             let Some((seq, context, state)) = seen else { return Err(Error::TaskNotFound(key.task)) };
-            if send.after.is_some_and(|after| after > seq) {
+            if send.last_event_id.is_some_and(|id| id.is_beyond(seq)) {
                 return Err(beyond(seq));
             }
             if message.context.as_ref() != Some(&context) {

@@ -81,16 +81,14 @@ impl Engine {
         if send.push.is_some() {
             return Err(Error::PushNotSupported);
         }
-        if send.is_unnamed {
-            send.message.id = new_id(MessageId::parse);
-        }
         // The call waits for its answer, perhaps for hours, and must not hold a copy of the message meanwhile.
         let bare = Message {
             task: send.message.task.clone(),
             context: send.message.context.clone(),
-            ..Message::new(send.message.id.clone(), send.message.role, Vec::new())
+            ..Message::new(None, send.message.role, Vec::new())
         };
-        let mut message = Arc::new(std::mem::replace(&mut send.message, bare));
+        let message = std::mem::replace(&mut send.message, bare);
+        let mut message = Arc::new(message.or_with_id(|| new_id(MessageId::parse)));
         loop {
             let addressed = self.addressed(caller, &send).await?;
             let mut tickets = Vec::new();

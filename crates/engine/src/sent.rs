@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sabir_model::{Created, Delivery, Error, Seq, Task};
+use sabir_model::{Created, Delivery, Error, LastEventId, Task};
 
 use crate::Answer;
 use crate::engine::Engine;
@@ -29,7 +29,7 @@ pub(crate) enum Entrance {
 impl Sent {
     pub(crate) async fn answer(self, engine: &Engine, send: &sabir_model::Send) -> Result<Answer, Error> {
         match send.delivery {
-            Delivery::Stream => self.stream(engine, send.after).map(Answer::Stream),
+            Delivery::Stream => self.stream(engine, send.last_event_id).map(Answer::Stream),
             Delivery::Immediately => self.at_once(send.history),
             Delivery::WhenSettled => {
                 self.until_settled(engine).await;
@@ -41,15 +41,18 @@ impl Sent {
         }
     }
 
-    fn stream(self, engine: &Engine, after: Option<Seq>) -> Result<Subscription, Error> {
+    fn stream(self, engine: &Engine, last_event_id: Option<LastEventId>) -> Result<Subscription, Error> {
         match self.entrance {
-            Entrance::Created(_) => Subscription::start(engine, self.lease, Some(0)),
-            Entrance::Joined => Subscription::start(engine, self.lease, Some(after.unwrap_or(0))),
+            Entrance::Created(_) => Subscription::start(engine, self.lease, Some(LastEventId::Event(0))),
+            Entrance::Joined => {
+                let after = last_event_id.unwrap_or(LastEventId::Event(0));
+                Subscription::start(engine, self.lease, Some(after))
+            }
             // What the turn has done meanwhile must be seen as it happened, not in the snapshot.
-            Entrance::Continued(Some(before)) if after.is_none() => {
+            Entrance::Continued(Some(before)) if last_event_id.is_none() => {
                 Ok(Subscription::start_with(engine, self.lease, before))
             }
-            Entrance::Continued(_) => Subscription::start(engine, self.lease, after),
+            Entrance::Continued(_) => Subscription::start(engine, self.lease, last_event_id),
         }
     }
 

@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use sabir_model::{Birth, Caller, ContextId, Error, Event, OnFinishedSubscribe, Seq, Subscribe, Task, TaskId, apply};
+use sabir_model::{
+    Birth, Caller, ContextId, Error, Event, LastEventId, OnFinishedSubscribe, Seq, Subscribe, Task, TaskId, apply,
+};
 use tokio::sync::watch;
 
 use crate::engine::{Core, Engine};
@@ -58,22 +60,20 @@ impl Engine {
                 subscription.cursor = subscription.cursor.saturating_sub(1);
                 Ok(Answer::Stream(subscription))
             }
-            (after, _, _) => Subscription::start(self, lease, after).map(Answer::Stream),
+            (after, _, _) => Subscription::start(self, lease, after.map(LastEventId::Event)).map(Answer::Stream),
         }
     }
 }
 
 impl Subscription {
     /// From a cursor, or with a snapshot first.
-    pub(crate) fn start(engine: &Engine, lease: Lease, after: Option<Seq>) -> Result<Self, Error> {
+    pub(crate) fn start(engine: &Engine, lease: Lease, after: Option<LastEventId>) -> Result<Self, Error> {
         let missing = || Error::TaskNotFound(lease.key.task.clone());
         let (context, born, last) =
             lease.look(|task| (task.context.clone(), task.born, task.seq)).ok_or_else(missing)?;
         let (cursor, snapshot) = match after {
-            Some(after) if after > last => {
-                return Err(beyond(last));
-            }
-            Some(after) => (after, None),
+            Some(LastEventId::Event(after)) if after <= last => (after, None),
+            Some(LastEventId::Event(_) | LastEventId::Unusable) => return Err(beyond(last)),
             None => {
                 let task = lease.task().ok_or_else(missing)?;
                 (task.seq, Some(task))

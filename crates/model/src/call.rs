@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use crate::{
-    AgentId, Birth, ContextId, Cursor, Error, IdempotencyKey, Json, Message, Part, PushConfig, PushConfigId, Seq,
-    State, Task, TaskId, Timestamp,
+    AgentId, Birth, ContextId, Cursor, Error, IdempotencyKey, IncomingMessage, Json, Message, Part, PushConfig,
+    PushConfigId, Seq, State, Task, TaskId, Timestamp,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,9 +45,7 @@ impl Call {
 pub struct Send {
     /// `None`: the default agent.
     pub agent: Option<AgentId>,
-    pub message: Message,
-    /// Its sender gave the message no id: what stands there is a place for one.
-    pub is_unnamed: bool,
+    pub message: IncomingMessage,
     /// Of the request, kept on the task.
     pub metadata: Option<Json>,
     pub delivery: Delivery,
@@ -59,7 +57,7 @@ pub struct Send {
     pub push: Option<PushConfig>,
     pub idempotency: Option<IdempotencyKey>,
     /// `Last-Event-ID`: honoured when the send joins a task that exists.
-    pub after: Option<Seq>,
+    pub last_event_id: Option<LastEventId>,
     pub born: Birth,
     pub on_unknown: OnUnknown,
     pub on_finished: OnFinished,
@@ -73,11 +71,10 @@ pub struct Send {
 impl Send {
     /// A message as most dialects mean it: to the default agent, about a task that must exist if it is named, and
     /// answered when the task settles.
-    pub fn new(message: Message, born: Birth) -> Self {
+    pub fn new(message: impl Into<IncomingMessage>, born: Birth) -> Self {
         Self {
             agent: None,
-            message,
-            is_unnamed: false,
+            message: message.into(),
             metadata: None,
             delivery: Delivery::WhenSettled,
             history: None,
@@ -85,7 +82,7 @@ impl Send {
             extensions: Vec::new(),
             push: None,
             idempotency: None,
-            after: None,
+            last_event_id: None,
             born,
             on_unknown: OnUnknown::Refuse,
             on_finished: OnFinished::Refuse,
@@ -93,6 +90,25 @@ impl Send {
             context_alone: ContextAlone::StartsTask,
             direct: Direct::Message,
             further: Vec::new(),
+        }
+    }
+}
+
+/// What a send that streams says in `Last-Event-ID`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LastEventId {
+    /// The stream goes on after this event.
+    Event(Seq),
+    /// Not the number of an event. That is an error where the send joins a task, and ignored where it starts one.
+    Unusable,
+}
+
+impl LastEventId {
+    /// Whether a task whose last event is `last` has no such event.
+    pub fn is_beyond(self, last: Seq) -> bool {
+        match self {
+            LastEventId::Event(seq) => seq > last,
+            LastEventId::Unusable => true,
         }
     }
 }

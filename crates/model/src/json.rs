@@ -39,7 +39,9 @@ impl Json {
 
     /// The object without the members of this name; what is no object stays as it is.
     pub fn without_member(&self, name: &str) -> Self {
-        let Ok(Members(members)) = serde_json::from_str::<Members<'_>>(self.as_str()) else { return self.clone() };
+        let Ok(JsonMembers(members)) = serde_json::from_str::<JsonMembers<'_>>(self.as_str()) else {
+            return self.clone();
+        };
         if members.iter().all(|(known, _)| known != name) {
             return self.clone();
         }
@@ -83,14 +85,14 @@ impl From<Box<RawValue>> for Json {
 }
 
 /// The members of an object in their order, also those that are there twice.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct JsonMembers<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonMembers<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct All;
 
         impl<'de> Visitor<'de> for All {
-            type Value = Members<'de>;
+            type Value = JsonMembers<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -101,7 +103,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(Members(members))
+                Ok(JsonMembers(members))
             }
         }
 

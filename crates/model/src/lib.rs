@@ -30,8 +30,8 @@ mod extension;
 pub use artifact::Artifact;
 pub use base64::Base64;
 pub use call::{
-    Addressee, Answer, Call, Cancel, ContextAlone, Delivery, Direct, Get, List, OnFinished, OnFinishedCancel,
-    OnFinishedSubscribe, OnUnknown, Page, PushCall, Send, Subscribe, Wanted,
+    Addressee, Answer, Call, Cancel, ContextAlone, Delivery, Direct, Get, LastEventId, List, OnFinished,
+    OnFinishedCancel, OnFinishedSubscribe, OnUnknown, Page, PushCall, Send, Subscribe, Wanted,
 };
 pub use card::{
     Capabilities, Card, Extension, Flow, Gateway, Interface, Provider, Requirement, SecurityKind, SecurityScheme,
@@ -42,12 +42,12 @@ pub use error::{BoxError, Error, Violation};
 pub use event::{Chunk, Created, Event, Recorded, Seq, StatusChange, Usage};
 pub use extension::{COST, Cost, TOOL_CALL, ToolCall, ToolPhase, cost_extension, tool_call_extension};
 pub use id::{AgentId, ArtifactId, ContextId, IdempotencyKey, InvalidId, MessageId, PushConfigId, TaskId};
-pub use json::{Json, MAX_DEPTH};
+pub use json::{Json, JsonMembers, MAX_DEPTH};
 pub use lifecycle::{
     Command, Purpose, QuestionState, Run, Standing, TaskBirth, apply, apply_owned, check_named_question, decide,
     purpose,
 };
-pub use message::{Content, Message, Part, Role};
+pub use message::{Content, IncomingMessage, Message, Part, Role};
 pub use outcome::{Outcome, Required};
 pub use owner::{Caller, Owner};
 pub use push::{PushAuthentication, PushConfig};

@@ -11,9 +11,10 @@ pub enum Role {
     Agent,
 }
 
+/// Every message has an id, except one that is on its way in: see [`IncomingMessage`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Message {
-    pub id: MessageId,
+pub struct Message<Id = MessageId> {
+    pub id: Id,
     pub role: Role,
     pub parts: Vec<Part>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,9 +36,12 @@ pub struct Message {
     pub answers: Option<Seq>,
 }
 
-impl Message {
+/// A message as a client sends it. Clients may leave the id out; then the engine makes one.
+pub type IncomingMessage = Message<Option<MessageId>>;
+
+impl<Id> Message<Id> {
     /// With nothing but words, of no task yet.
-    pub fn new(id: MessageId, role: Role, parts: Vec<Part>) -> Self {
+    pub fn new(id: Id, role: Role, parts: Vec<Part>) -> Self {
         Self {
             id,
             role,
@@ -52,6 +56,29 @@ impl Message {
         }
     }
 
+    /// The same message with another id.
+    fn map_id<Other>(self, map: impl FnOnce(Id) -> Other) -> Message<Other> {
+        let Message { id, role, parts, task, context, references, extensions, metadata, request_metadata, answers } =
+            self;
+        let id = map(id);
+        Message { id, role, parts, task, context, references, extensions, metadata, request_metadata, answers }
+    }
+}
+
+impl IncomingMessage {
+    /// The message with its own id, or with one that is made for it.
+    pub fn or_with_id(self, make_id: impl FnOnce() -> MessageId) -> Message {
+        self.map_id(|id| id.unwrap_or_else(make_id))
+    }
+}
+
+impl From<Message> for IncomingMessage {
+    fn from(message: Message) -> Self {
+        message.map_id(Some)
+    }
+}
+
+impl Message {
     /// The text parts, joined with one space.
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self

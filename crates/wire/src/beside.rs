@@ -1,6 +1,6 @@
 //! What of a call stands beside its JSON: the agent of the path, the headers, the behaviour of the mount.
 
-use sabir_model::{AgentId, Call, Error, IdempotencyKey, OnFinished, OnFinishedCancel, PushCall, Seq};
+use sabir_model::{AgentId, Call, Error, IdempotencyKey, LastEventId, OnFinished, OnFinishedCancel, PushCall, Seq};
 
 use crate::{Head, KnownAgents, TerminalMessage};
 
@@ -33,8 +33,9 @@ pub(crate) fn complete(
     match call {
         Call::Send(send) => {
             if send.delivery == sabir_model::Delivery::Stream {
-                // An unusable one matters only where the send joins a task, and there it is beyond every event.
-                send.after = last_event_id(head).unwrap_or(Some(Seq::MAX));
+                // Whether the value matters is known only when the send joins a task or starts one.
+                let last = last_event_id(head);
+                send.last_event_id = last.map_or(Some(LastEventId::Unusable), |seq| seq.map(LastEventId::Event));
             }
             send.idempotency = idempotency_key(head)?;
             let uris = head.extensions.into_iter().flat_map(|list| list.split(',')).map(str::trim);

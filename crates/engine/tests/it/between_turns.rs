@@ -187,7 +187,7 @@ async fn a_repeated_message_to_a_running_task_is_taken_once() {
     let mut stream = desk.subscribe(&task.id, Some(0)).await.unwrap();
     let again = || {
         let send = to(&task.id, at_once("two"));
-        Send { message: Message { id: MessageId::parse("same").unwrap(), ..send.message }, ..send }
+        Send { message: Message { id: Some(MessageId::parse("same").unwrap()), ..send.message }, ..send }
     };
     desk.task(again()).await;
     desk.task(again()).await;

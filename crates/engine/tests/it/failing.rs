@@ -229,7 +229,7 @@ async fn the_same_message_joins_its_own_flight_beside_another_of_that_id() {
     let desk = Desk::with(endless()).await;
     let named = |words: &str| {
         let mut send = at_once(words);
-        send.message.id = sabir_model::MessageId::parse("same").unwrap();
+        send.message.id = Some(sabir_model::MessageId::parse("same").unwrap());
         send
     };
     let a = desk.task(named("a")).await.id;

@@ -184,7 +184,7 @@ async fn those_who_joined_a_send_that_failed_make_one_task() {
     let mut senders = Vec::new();
     for _ in 0..5 {
         let (desk, send) = (desk.clone(), at_once("go"));
-        let send = Send { message: Message { id: MessageId::parse("same").unwrap(), ..send.message }, ..send };
+        let send = Send { message: Message { id: Some(MessageId::parse("same").unwrap()), ..send.message }, ..send };
         senders.push(tokio::spawn(async move { desk.send(send).await }));
         sleep(Duration::from_millis(5)).await;
     }

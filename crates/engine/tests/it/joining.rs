@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use sabir_model::{IdempotencyKey, Message, MessageId, Send, State};
+use sabir_model::{IdempotencyKey, LastEventId, Message, MessageId, Send, State};
 
 use crate::desk::{Desk, asking, at_once, drain, echo, endless, task_of, text, to};
 
@@ -9,7 +9,7 @@ fn keyed(key: &str, send: Send) -> Send {
 }
 
 fn named(id: &str, send: Send) -> Send {
-    let message = Message { id: MessageId::parse(id).unwrap(), ..send.message };
+    let message = Message { id: Some(MessageId::parse(id).unwrap()), ..send.message };
     Send { message, ..send }
 }
 
@@ -32,7 +32,9 @@ async fn a_repeated_stream_replays_and_closes() {
     let first = drain(&mut desk.stream(keyed("k", text("one"))).await).await;
     let again = drain(&mut desk.stream(keyed("k", text("one"))).await).await;
     assert_eq!(first, again);
-    let rest = drain(&mut desk.stream(Send { after: Some(2), ..keyed("k", text("one")) }).await).await;
+    let rest =
+        drain(&mut desk.stream(Send { last_event_id: Some(LastEventId::Event(2)), ..keyed("k", text("one")) }).await)
+            .await;
     assert_eq!(rest, first[2..]);
 }
 
@@ -73,7 +75,10 @@ async fn the_same_message_joins_while_the_first_is_under_way() {
 #[tokio::test]
 async fn messages_without_a_name_never_join() {
     let desk = Desk::with(endless()).await;
-    let unnamed = || Send { is_unnamed: true, ..named("m", at_once("go")) };
+    let unnamed = || {
+        let send = at_once("go");
+        Send { message: Message { id: None, ..send.message }, ..send }
+    };
     let (a, b) = (desk.task(unnamed()).await, desk.task(unnamed()).await);
     assert_ne!(a.id, b.id);
     assert_ne!(a.history[0].id, b.history[0].id, "each gets a name of its own");

@@ -152,7 +152,7 @@ async fn after_a_crash_only_the_answer_to_the_open_question_answers() {
     let row = store.find(&task.owner, None, &task.id).await.unwrap().unwrap();
     let unread = |words: &str, answers: Option<u64>| {
         let message = sabir_model::Message { answers, ..text(words).message };
-        Beside::InboxAdd(Arc::new(message))
+        Beside::InboxAdd(Arc::new(message.or_with_id(|| unreachable!("the message has an id"))))
     };
     let beside = [unread("earlier", None), unread("no", Some(open - 1)), unread("yes", Some(open))];
     let append =

@@ -64,7 +64,7 @@ impl Clock for Bomb {
 }
 
 fn named(id: &str, send: Send) -> Send {
-    Send { message: Message { id: MessageId::parse(id).unwrap(), ..send.message }, ..send }
+    Send { message: Message { id: Some(MessageId::parse(id).unwrap()), ..send.message }, ..send }
 }
 
 #[tokio::test(start_paused = true)]

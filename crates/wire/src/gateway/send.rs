@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use sabir_model::{
-    Addressee, Content, ContextId, Delivery, Direct, Error, IdempotencyKey, Json, Message, MessageId, OnFinished, Part,
-    QuestionAnswer, Role, Send, TaskId, Verdict,
+    Addressee, Content, ContextId, Delivery, Direct, Error, IdempotencyKey, IncomingMessage, Json, Message, OnFinished,
+    Part, QuestionAnswer, Role, Send, TaskId, Verdict,
 };
 use serde::Deserialize;
 
@@ -98,20 +98,9 @@ pub(super) fn read(text: &str) -> Result<Submission, Error> {
         // A message has parts in every dialect.
         parts.push(Part::text(""));
     }
-    let message = Message {
-        id: MessageId::parse("unnamed").expect("a word is an id"),
-        role: if role == Spoken::Assistant && !is_input { Role::Agent } else { Role::User },
-        parts,
-        task,
-        context,
-        references: Vec::new(),
-        extensions: Vec::new(),
-        metadata: None,
-        request_metadata: None,
-        answers: None,
-    };
+    let role = if role == Spoken::Assistant && !is_input { Role::Agent } else { Role::User };
+    let message = IncomingMessage { task, context, ..IncomingMessage::new(None, role, parts) };
     let send = Send {
-        is_unnamed: true,
         delivery: Delivery::Immediately,
         idempotency,
         on_finished: OnFinished::StartTask,

@@ -241,7 +241,7 @@ fn an_input_and_a_message_are_two_lines() {
         let decoded = route.decode(&Head { verb: "POST", ..Head::default() }, body.as_bytes(), &Known);
         let Ok(Call::Send(send)) = decoded.call else { panic!("{body}") };
         let mut run = task(State::Working, None, &[]);
-        run.history = vec![send.message.into()];
+        run.history = vec![send.message.or_with_id(|| MessageId::parse("m").unwrap()).into()];
         let history = shown(&run, &[])["history"].take();
         let lines: Vec<Value> =
             history.as_array().unwrap().iter().map(|line| json!([line["role"], line["content"]])).collect();

@@ -1,4 +1,4 @@
-use sabir_model::{Birth, Call, OnFinished, Send};
+use sabir_model::{Birth, Call, LastEventId, OnFinished, Send};
 use serde_json::{Value, json};
 
 use super::*;
@@ -446,11 +446,11 @@ fn send(mount: &Mount, head: &Head<'_>, method: &str, compat: Compat) -> Result<
 }
 
 /// The event after which a streaming call goes on.
-fn after(head: &Head<'_>, method: &str, params: &str) -> Result<Option<u64>, String> {
+fn after(head: &Head<'_>, method: &str, params: &str) -> Result<Option<LastEventId>, String> {
     let text = body(method, params);
     match mount(Place::Root).decode(head, text.as_bytes(), Compat::default(), &Known).call {
-        Ok(Call::Send(send)) => Ok(send.after),
-        Ok(Call::Subscribe(subscribe)) => Ok(subscribe.after),
+        Ok(Call::Send(send)) => Ok(send.last_event_id),
+        Ok(Call::Subscribe(subscribe)) => Ok(subscribe.after.map(LastEventId::Event)),
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.to_string()),
     }
@@ -462,8 +462,8 @@ fn streams_go_on_where_they_broke() {
     for (last, expected) in [
         (None, Ok(None)),
         (Some(""), Ok(None)),
-        (Some("0"), Ok(Some(0))),
-        (Some(" 17 "), Ok(Some(17))),
+        (Some("0"), Ok(Some(LastEventId::Event(0)))),
+        (Some(" 17 "), Ok(Some(LastEventId::Event(17)))),
         (Some("-1"), wrong.clone()),
         (Some("+1"), wrong.clone()),
         (Some("99999999999999999999"), wrong.clone()),
@@ -471,7 +471,7 @@ fn streams_go_on_where_they_broke() {
     ] {
         let head = Head { last_event_id: last, ..Head::default() };
         // A send that starts a task has no use for any of them; one that joins has none for a wrong one.
-        let of_send = expected.clone().or(Ok(Some(u64::MAX)));
+        let of_send = expected.clone().or(Ok(Some(LastEventId::Unusable)));
         assert_eq!(after(&head, "SendStreamingMessage", MESSAGE), of_send, "{last:?}");
         assert_eq!(after(&head, "message/sendStream", MESSAGE), of_send, "{last:?}");
         assert_eq!(after(&head, "tasks/resubscribe", r#"{"id":"t"}"#), expected, "{last:?}");

@@ -1,7 +1,6 @@
 //! A message in any spelling.
 
-use sabir_model as model;
-use sabir_model::{ContextId, MessageId, Role, TaskId};
+use sabir_model::{ContextId, IncomingMessage, MessageId, Role, TaskId};
 use serde::Deserialize;
 
 use super::part::{DataForm, Part};
@@ -35,41 +34,19 @@ pub(crate) struct Message<'a> {
 
 object! { read Message<'a> }
 
-/// What stands in the place of an id that a message does not have. To make one is not for wire, which has neither a
-/// clock nor chance.
-pub(crate) const UNNAMED: &str = "unnamed";
-
-/// A message, and whether its sender gave it an id.
-pub(crate) struct Said {
-    pub(crate) message: model::Message,
-    pub(crate) is_unnamed: bool,
-}
-
-impl Said {
-    pub(crate) fn named(message: model::Message) -> Self {
-        Self { message, is_unnamed: false }
-    }
-
-    pub(crate) fn unnamed(message: model::Message) -> Self {
-        Self { message, is_unnamed: true }
-    }
-}
-
 impl Message<'_> {
     /// Only a lenient reading fills in what is missing.
-    pub(crate) fn read(self, form: DataForm, reading: Reading) -> Result<Said, Problems> {
+    pub(crate) fn read(self, form: DataForm, reading: Reading) -> Result<IncomingMessage, Problems> {
         let mut problems = Problems::default();
         let mut one_of = |name, snake, id, other| agreed([(name, id), (snake, other)], &mut problems).flatten();
         let message_id = one_of("messageId", "message_id", self.message_id, self.snake_message_id);
         let context = one_of("contextId", "context_id", self.context_id, self.snake_context_id);
         let task = one_of("taskId", "task_id", self.task_id, self.snake_task_id);
         let message_id = message_id.map(|(_, id)| id);
-        let is_unnamed = message_id.is_none();
-        if is_unnamed && reading != Reading::Lenient {
+        if message_id.is_none() && reading != Reading::Lenient {
             problems.add("messageId", "is required");
         }
-        let message_id = message_id.unwrap_or_else(|| UNNAMED.into());
-        let id = problems.id("messageId", Some(message_id), MessageId::parse);
+        let id = problems.id("messageId", message_id, MessageId::parse);
         let context = context.and_then(|(name, id)| problems.id(name, Some(id), ContextId::parse));
         let task = task.and_then(|(name, id)| problems.id(name, Some(id), TaskId::parse));
         let role = match reading {
@@ -82,15 +59,15 @@ impl Message<'_> {
         let references = problems.task_ids("referenceTaskIds", self.reference_task_ids);
         let metadata = problems.object("metadata", self.metadata);
         let extensions = self.extensions.into_read().into_iter().map(Text::into_string).collect();
-        let message = id.map(|id| model::Message {
+        let message = IncomingMessage {
             task,
             context,
             references,
             extensions,
             metadata,
-            ..model::Message::new(id, role, parts)
-        });
-        problems.or(message.map(|message| Said { message, is_unnamed }))
+            ..IncomingMessage::new(id, role, parts)
+        };
+        problems.or(Some(message))
     }
 }
 

@@ -7,6 +7,6 @@ mod message;
 mod part;
 mod task_id;
 
-pub(crate) use message::{Message, Said, UNNAMED};
+pub(crate) use message::Message;
 pub(crate) use part::DataForm;
 pub(crate) use task_id::{TaskParams, any_context_id, any_task_id};

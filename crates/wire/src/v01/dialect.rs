@@ -10,7 +10,7 @@ use super::task::Task;
 use crate::asked::Asked;
 use crate::card::{CardFormat, write_card};
 use crate::heard::Heard;
-use crate::lenient::{self, DataForm, Said};
+use crate::lenient::{self, DataForm};
 use crate::spelling::Several;
 use crate::{Dialect, Operation, Reading, Shown, json, v1};
 
@@ -83,8 +83,7 @@ impl V01 {
 
 fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Call, Error> {
     let send = match reading {
-        Reading::Strict => json::read::<SendParams<Message>>(params)?
-            .into_send(operation, reading, |message| message.try_into().map(Said::unnamed)),
+        Reading::Strict => json::read::<SendParams<Message>>(params)?.into_send(operation, reading, TryInto::try_into),
         // Messages have no ids in 0.1, so that none can be missing.
         Reading::Complete | Reading::Lenient => {
             json::read::<SendParams<lenient::Message>>(params)?

@@ -1,11 +1,10 @@
 //! Messages as 0.1 spells them: a role and parts. They have no id, and what they belong to is said beside them.
 
 use sabir_model as model;
-use sabir_model::MessageId;
+use sabir_model::{IncomingMessage, MessageId};
 use serde::{Deserialize, Serialize};
 
 use super::part::Part;
-use crate::lenient::UNNAMED;
 use crate::spelling::{Carried, Parts, Problems, Text, object};
 use crate::v03::{read_role, role_name};
 
@@ -32,7 +31,19 @@ impl<'a> From<&'a model::Message> for Message<'a> {
     }
 }
 
+/// The id of a message in a peer's answer, until whoever takes the answer in makes a better one.
+const PLACEHOLDER_ID: &str = "unnamed";
+
 impl TryFrom<Message<'_>> for model::Message {
+    type Error = Problems;
+
+    fn try_from(message: Message<'_>) -> Result<Self, Problems> {
+        let message = IncomingMessage::try_from(message)?;
+        Ok(message.or_with_id(|| MessageId::parse(PLACEHOLDER_ID).expect("a short word is an id")))
+    }
+}
+
+impl TryFrom<Message<'_>> for IncomingMessage {
     type Error = Problems;
 
     fn try_from(message: Message<'_>) -> Result<Self, Problems> {
@@ -40,17 +51,6 @@ impl TryFrom<Message<'_>> for model::Message {
         let role = problems.keep_required("role", read_role(message.role));
         let parts = message.parts.read_some("parts", &mut problems);
         let metadata = problems.object("metadata", message.metadata);
-        problems.or(role.map(|role| model::Message {
-            id: MessageId::parse(UNNAMED).expect("a short word is an id"),
-            role,
-            parts,
-            task: None,
-            context: None,
-            references: Vec::new(),
-            extensions: Vec::new(),
-            metadata,
-            request_metadata: None,
-            answers: None,
-        }))
+        problems.or(role.map(|role| IncomingMessage { metadata, ..IncomingMessage::new(None, role, parts) }))
     }
 }

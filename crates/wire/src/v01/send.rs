@@ -1,10 +1,10 @@
 //! The params of a send in 0.1: task and session are named beside the message, by the client.
 
 use sabir_model as model;
-use sabir_model::{ContextId, Delivery, Direct, OnUnknown, TaskId};
+use sabir_model::{ContextId, Delivery, Direct, IncomingMessage, OnUnknown, TaskId};
 use serde::Deserialize;
 
-use crate::lenient::{Said, any_context_id, any_task_id};
+use crate::lenient::{any_context_id, any_task_id};
 use crate::spelling::{Carried, Int, Problems, Several, Text, object};
 use crate::v03::PushConfig;
 use crate::{Operation, Reading};
@@ -43,7 +43,7 @@ impl<M> SendParams<'_, M> {
         self,
         operation: Operation,
         reading: Reading,
-        read_message: impl FnOnce(M) -> Result<Said, Problems>,
+        read_message: impl FnOnce(M) -> Result<IncomingMessage, Problems>,
     ) -> Result<Box<model::Send>, Problems> {
         let mut problems = Problems::default();
         let (task, context) = match reading {
@@ -64,16 +64,15 @@ impl<M> SendParams<'_, M> {
             }
         };
         let message = problems.required("message", self.message);
-        let said = message.and_then(|message| problems.keep("message", read_message(message)));
-        let said = said.map(|said| place(said, task, context, &mut problems));
+        let message = message.and_then(|message| problems.keep("message", read_message(message)));
+        let message = message.map(|message| place(message, task, context, &mut problems));
         let push = self.push_notification.and_then(|config| problems.keep("pushNotification", config.try_into()));
         let history = problems.count("historyLength", self.history_length);
         let metadata = problems.object("metadata", self.metadata);
         let delivery = if operation == Operation::Stream { Delivery::Stream } else { Delivery::WhenSettled };
         let accepted_output = self.accepted_output_modes.into_read();
-        problems.or(said.map(|Said { message, is_unnamed }| {
+        problems.or(message.map(|message| {
             Box::new(model::Send {
-                is_unnamed,
                 metadata,
                 delivery,
                 history,
@@ -88,8 +87,12 @@ impl<M> SendParams<'_, M> {
 }
 
 /// A message as later versions have it may name its place itself; then it must be the same.
-fn place(mut said: Said, task: Option<TaskId>, context: Option<ContextId>, problems: &mut Problems) -> Said {
-    let Said { message, .. } = &mut said;
+fn place(
+    mut message: IncomingMessage,
+    task: Option<TaskId>,
+    context: Option<ContextId>,
+    problems: &mut Problems,
+) -> IncomingMessage {
     if matches!((&message.task, &task), (Some(inner), Some(outer)) if inner != outer) {
         problems.add("id", "differs from message.taskId");
     }
@@ -98,5 +101,5 @@ fn place(mut said: Said, task: Option<TaskId>, context: Option<ContextId>, probl
     }
     message.task = task;
     message.context = context.or(message.context.take());
-    said
+    message
 }

@@ -1,5 +1,6 @@
 //! 0.3's kind-JSON as one of the dialects.
 
+use sabir_model as model;
 use sabir_model::{Birth, Call, Error, OnFinishedSubscribe};
 
 use super::frame::{read_frame, write_event};
@@ -10,7 +11,7 @@ use super::task::Task;
 use crate::asked::Asked;
 use crate::card::{CardFormat, read_card, write_card};
 use crate::heard::Heard;
-use crate::lenient::{self, DataForm, Said};
+use crate::lenient::{self, DataForm};
 use crate::spelling::{Problems, Several};
 use crate::{Dialect, Operation, Reading, Shown, json, v1};
 
@@ -82,8 +83,9 @@ impl V03 {
 fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Call, Error> {
     let send = match reading {
         Reading::Strict => {
-            json::read::<SendParams<Message>>(params)?
-                .into_send(operation, Unsaid::IsOpen, reading, |message| message.try_into().map(Said::named))
+            json::read::<SendParams<Message>>(params)?.into_send(operation, Unsaid::IsOpen, reading, |message| {
+                model::Message::try_from(message).map(Into::into)
+            })
         }
         Reading::Complete | Reading::Lenient => json::read::<SendParams<lenient::Message>>(params)?.into_send(
             operation,

@@ -1,11 +1,10 @@
 //! The params of a send in 0.3, with either reading of its message.
 
 use sabir_model as model;
-use sabir_model::{ContextAlone, Delivery};
+use sabir_model::{ContextAlone, Delivery, IncomingMessage};
 use serde::Deserialize;
 
 use super::push::PushConfig;
-use crate::lenient::Said;
 use crate::spelling::{Carried, Int, Problems, Several, Text, object};
 use crate::{Operation, Reading};
 
@@ -53,7 +52,7 @@ impl<M> SendParams<'_, M> {
         operation: Operation,
         unsaid: Unsaid,
         reading: Reading,
-        read_message: impl FnOnce(M) -> Result<Said, Problems>,
+        read_message: impl FnOnce(M) -> Result<IncomingMessage, Problems>,
     ) -> Result<Box<model::Send>, Problems> {
         let mut problems = Problems::default();
         let request = self.request.filter(|_| unsaid == Unsaid::MeansFalse || reading != Reading::Strict);
@@ -61,7 +60,7 @@ impl<M> SendParams<'_, M> {
             problems.add("request", "is another name of message; give one of them");
         }
         let message = problems.required("message", self.message.or(request));
-        let said = message.and_then(|message| problems.keep("message", read_message(message)));
+        let message = message.and_then(|message| problems.keep("message", read_message(message)));
         let is_configured = self.configuration.is_some();
         let configuration = self.configuration.unwrap_or_default();
         let push = configuration
@@ -77,9 +76,8 @@ impl<M> SendParams<'_, M> {
             (_, Some(true) | None) => Delivery::WhenSettled,
         };
         let accepted_output = configuration.accepted_output_modes.into_read();
-        problems.or(said.map(|Said { message, is_unnamed }| {
+        problems.or(message.map(|message| {
             Box::new(model::Send {
-                is_unnamed,
                 metadata,
                 delivery,
                 history,

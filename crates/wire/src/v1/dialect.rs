@@ -1,5 +1,6 @@
 //! 1.0 as one of the dialects.
 
+use sabir_model as model;
 use sabir_model::{Birth, Call, Error, OnFinishedSubscribe};
 
 use super::frame::Frame;
@@ -12,7 +13,7 @@ use super::task_id::{ExtendedCardParams, TaskParams};
 use crate::asked::Asked;
 use crate::card::{CardFormat, read_card, write_card};
 use crate::heard::Heard;
-use crate::lenient::{self, DataForm, Said};
+use crate::lenient::{self, DataForm};
 use crate::spelling::{Problems, Several};
 use crate::{Dialect, Operation, Reading, Shown, json};
 
@@ -84,7 +85,7 @@ impl V1 {
 fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Call, Error> {
     let call = match reading {
         Reading::Strict => json::read::<SendParams<Message>>(params)?
-            .into_call(operation, reading, |message| message.try_into().map(Said::named)),
+            .into_call(operation, reading, |message| model::Message::try_from(message).map(Into::into)),
         Reading::Complete | Reading::Lenient => {
             json::read::<SendParams<lenient::Message>>(params)?
                 .into_call(operation, reading, |message| message.read(DataForm::Any, reading))

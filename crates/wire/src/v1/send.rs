@@ -1,11 +1,10 @@
 //! The params of a send, with either reading of its message.
 
 use sabir_model as model;
-use sabir_model::{AgentId, Call, Delivery};
+use sabir_model::{AgentId, Call, Delivery, IncomingMessage};
 use serde::Deserialize;
 
 use super::push::PushConfig;
-use crate::lenient::Said;
 use crate::spelling::{Carried, Int, Problems, Several, Text, object};
 use crate::{Operation, Reading};
 
@@ -41,12 +40,12 @@ impl<M> SendParams<'_, M> {
         self,
         operation: Operation,
         reading: Reading,
-        read_message: impl FnOnce(M) -> Result<Said, Problems>,
+        read_message: impl FnOnce(M) -> Result<IncomingMessage, Problems>,
     ) -> Result<Call, Problems> {
         let mut problems = Problems::default();
         let agent = problems.id("tenant", self.tenant, AgentId::parse);
         let message = problems.required("message", self.message);
-        let said = message.and_then(|message| problems.keep("message", read_message(message)));
+        let message = message.and_then(|message| problems.keep("message", read_message(message)));
         let configuration = self.configuration.unwrap_or_default();
         let push = configuration
             .task_push_notification_config
@@ -61,10 +60,9 @@ impl<M> SendParams<'_, M> {
             (_, Some(false) | None) => Delivery::WhenSettled,
         };
         let accepted_output = configuration.accepted_output_modes.into_read();
-        problems.or(said.map(|Said { message, is_unnamed }| {
+        problems.or(message.map(|message| {
             Call::Send(Box::new(model::Send {
                 agent,
-                is_unnamed,
                 metadata,
                 delivery,
                 history,

@@ -1,5 +1,6 @@
 //! 0.3's ProtoJSON as one of the dialects.
 
+use sabir_model as model;
 use sabir_model::{Birth, Call, Error, OnFinishedSubscribe};
 
 use super::super::dialect::no_list;
@@ -12,7 +13,7 @@ use super::task_id::TaskParams;
 use crate::asked::Asked;
 use crate::card::{CardFormat, read_card, write_card};
 use crate::heard::Heard;
-use crate::lenient::{self, DataForm, Said};
+use crate::lenient::{self, DataForm};
 use crate::spelling::{Problems, Several};
 use crate::{Dialect, Operation, Reading, Shown, json};
 
@@ -85,8 +86,9 @@ impl V03Proto {
 fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Call, Error> {
     let send = match reading {
         Reading::Strict => {
-            json::read::<SendParams<Message>>(params)?
-                .into_send(operation, Unsaid::MeansFalse, reading, |message| message.try_into().map(Said::named))
+            json::read::<SendParams<Message>>(params)?.into_send(operation, Unsaid::MeansFalse, reading, |message| {
+                model::Message::try_from(message).map(Into::into)
+            })
         }
         Reading::Complete | Reading::Lenient => json::read::<SendParams<lenient::Message>>(params)?.into_send(
             operation,

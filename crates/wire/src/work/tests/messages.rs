@@ -101,7 +101,7 @@ fn data(metadata: &str, data: &str) -> String {
 
 pub(super) fn message(text: &str) -> Message {
     match V1.decode(Operation::Send, &format!(r#"{{"message":{text}}}"#), Reading::Strict) {
-        Ok(Call::Send(send)) => send.message,
+        Ok(Call::Send(send)) => send.message.or_with_id(|| unreachable!("a strict reading has checked the id")),
         other => panic!("{other:?}"),
     }
 }

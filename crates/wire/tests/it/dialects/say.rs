@@ -1,8 +1,8 @@
 //! Calls and errors in one readable line.
 
 use sabir_model::{
-    AgentId, Call, Content, ContextAlone, Delivery, Direct, Error, Json, Message, OnFinished, OnFinishedCancel,
-    OnFinishedSubscribe, OnUnknown, Part, PushCall, PushConfig, Role, Wanted,
+    AgentId, Call, Content, ContextAlone, Delivery, Direct, Error, IncomingMessage, Json, MessageId, OnFinished,
+    OnFinishedCancel, OnFinishedSubscribe, OnUnknown, Part, PushCall, PushConfig, Role, Wanted,
 };
 
 pub(crate) fn say(outcome: &Result<Call, Error>) -> String {
@@ -23,7 +23,7 @@ fn say_call(call: &Call) -> String {
             });
             words.agent(&send.agent);
             words.message(&send.message);
-            if send.is_unnamed {
+            if send.message.id.is_none() {
                 words.say("unnamed by its sender");
             }
             words.number("history", send.history);
@@ -45,7 +45,7 @@ fn say_call(call: &Call) -> String {
                 words.say("wants a task");
             }
             assert_eq!(send.on_finished, OnFinished::Refuse);
-            assert!(send.idempotency.is_none() && send.after.is_none());
+            assert!(send.idempotency.is_none() && send.last_event_id.is_none());
         }
         Call::Get(get) => {
             words.say(format!("get {}", get.task));
@@ -147,13 +147,14 @@ impl Words {
         }
     }
 
-    fn message(&mut self, message: &Message) {
+    fn message(&mut self, message: &IncomingMessage) {
         let role = match message.role {
             Role::User => "user",
             Role::Agent => "agent",
         };
         let parts: Vec<String> = message.parts.iter().map(part).collect();
-        self.say(format!("{} {role} [{}]", message.id, parts.join("; ")));
+        let id = message.id.as_ref().map_or("unnamed", MessageId::as_str);
+        self.say(format!("{id} {role} [{}]", parts.join("; ")));
         self.option("task", &message.task);
         self.option("in", &message.context);
         let references: Vec<&str> = message.references.iter().map(|id| id.as_str()).collect();
