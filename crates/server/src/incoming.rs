@@ -13,6 +13,7 @@ use http::{HeaderMap, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use sabir_model::Error;
+use sabir_wire::excerpt;
 use tokio::time::Instant;
 
 use crate::budget::{Budget, Reservation};
@@ -180,17 +181,12 @@ fn check_type(headers: &HeaderMap) -> Result<(), Error> {
         && !encoding.is_empty()
         && encoding != "identity"
     {
-        return Err(Error::UnsupportedMediaType(format!("send the body as it is, not as {}", cut(&encoding))));
+        return Err(Error::UnsupportedMediaType(format!("send the body as it is, not as {}", excerpt(&encoding))));
     }
     let Some(declared) = text(header::CONTENT_TYPE).filter(|declared| !declared.is_empty()) else { return Ok(()) };
     let essence = declared.split(';').next().unwrap_or_default().trim();
     if essence == "application/json" || essence.ends_with("+json") {
         return Ok(());
     }
-    Err(Error::UnsupportedMediaType(format!("send application/json, not {}", cut(essence))))
-}
-
-/// An error repeats at most 200 characters of the caller's input.
-fn cut(text: &str) -> String {
-    text.chars().take(200).collect()
+    Err(Error::UnsupportedMediaType(format!("send application/json, not {}", excerpt(essence))))
 }

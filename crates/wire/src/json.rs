@@ -15,10 +15,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
+use crate::excerpt::excerpt;
 use crate::work;
-
-/// Of the caller's input, so many characters may come back in an error.
-const MAX_REPEATED: usize = 200;
 
 /// UTF-8, and nowhere nested deeper than 128 levels, carried JSON included.
 pub fn check_text(bytes: &[u8]) -> Result<&str, Error> {
@@ -127,7 +125,7 @@ fn explain<'a, T: Deserialize<'a>>(text: &'a str, error: &serde_json::Error) -> 
     let mut message = message(error);
     if error.classify() != Category::Data {
         if parse::<&RawValue>(text).is_err() {
-            return Error::NotJson(short(&message));
+            return Error::NotJson(excerpt(&message).to_owned());
         }
         // JSON may escape half of a surrogate pair; text cannot hold it.
         if message.contains("hex escape") {
@@ -150,10 +148,10 @@ fn explain<'a, T: Deserialize<'a>>(text: &'a str, error: &serde_json::Error) -> 
             path if is_named => path.to_owned(),
             path => format!("{path}.{twice}"),
         };
-        return Error::invalid(short(&field), "is given twice");
+        return Error::invalid(excerpt(&field), "is given twice");
     }
     let field = if path.is_empty() { "params" } else { path };
-    Error::invalid(short(field), short(&plain(&message)))
+    Error::invalid(excerpt(field), excerpt(&plain(&message)))
 }
 
 /// Serde's sentence without the place in the text, which means nothing to a caller.
@@ -186,10 +184,6 @@ fn plain(message: &str) -> String {
 
 fn quoted<'a>(message: &'a str, before: &str) -> Option<&'a str> {
     message.strip_prefix(before)?.strip_suffix('`')
-}
-
-fn short(text: &str) -> String {
-    text.chars().take(MAX_REPEATED).collect()
 }
 
 #[cfg(test)]

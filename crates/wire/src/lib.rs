@@ -8,6 +8,7 @@
 mod dialect;
 mod head;
 
+mod excerpt;
 pub mod json;
 mod work;
 
@@ -42,6 +43,7 @@ pub use card::{CardFormat, read_card, write_card};
 pub use compat::{CancelTerminal, Compat, TerminalMessage};
 pub use decoded::Decoded;
 pub use dialect::{Dialect, Operation, Reading, Shown};
+pub use excerpt::excerpt;
 pub use head::Head;
 pub use heard::Heard;
 pub use responder::{EVENT_STREAM, KEEP_ALIVE, Reply, Responder, SplitTaskReply, TaskEncoder, TaskShape, Wrapper};

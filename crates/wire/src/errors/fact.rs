@@ -7,9 +7,8 @@ use std::borrow::Cow;
 
 use sabir_model::{Error, TaskId, Violation};
 
+use crate::excerpt::excerpt_with_ellipsis;
 use crate::version::SUPPORTED;
-
-const LONGEST: usize = 200;
 
 /// More of them help nobody, and a caller could make us write without end.
 const MOST_VIOLATIONS: usize = 20;
@@ -38,12 +37,14 @@ pub(super) fn facts(error: &Error) -> Facts<'_> {
         }
         Error::PushNotSupported => vec![],
         Error::Unsupported(_) => vec![detail(error)],
-        Error::ContentType(media_type) => vec![("mediaType", cut(media_type))],
+        Error::ContentType(media_type) => vec![("mediaType", excerpt_with_ellipsis(media_type))],
         Error::InvalidAgentResponse => vec![],
         Error::ExtendedCardNotConfigured => vec![],
         Error::ExtendedCardNotOffered => vec![detail(error)],
-        Error::ExtensionRequired(uri) => vec![("uri", cut(uri))],
-        Error::Version(requested) => vec![("requested", cut(requested)), ("supported", Cow::Borrowed(SUPPORTED))],
+        Error::ExtensionRequired(uri) => vec![("uri", excerpt_with_ellipsis(uri))],
+        Error::Version(requested) => {
+            vec![("requested", excerpt_with_ellipsis(requested)), ("supported", Cow::Borrowed(SUPPORTED))]
+        }
         Error::Invalid(violations) => return Facts::Violations(listed(violations)),
         Error::InvalidRequest(_) => vec![detail(error)],
         Error::MethodNotFound(_) => vec![],
@@ -73,21 +74,21 @@ pub(super) fn sentence(error: &Error) -> String {
     match error {
         // The known names are ours, so they do not count.
         Error::AgentNotFound { named, known } => {
-            Error::AgentNotFound { named: cut(named).into_owned(), known: known.clone() }.to_string()
+            Error::AgentNotFound { named: excerpt_with_ellipsis(named).into_owned(), known: known.clone() }.to_string()
         }
         Error::PathNotFound(path) => {
-            let short = Error::PathNotFound(cut(path).into_owned());
+            let short = Error::PathNotFound(excerpt_with_ellipsis(path).into_owned());
             format!("{short}; {PATHS}")
         }
         Error::ExtendedCardNotOffered => format!("{error}; the public card is at /.well-known/agent-card.json"),
         Error::Version(requested) => {
-            format!("{}; supported: {SUPPORTED}", Error::Version(cut(requested).into_owned()))
+            format!("{}; supported: {SUPPORTED}", Error::Version(excerpt_with_ellipsis(requested).into_owned()))
         }
         Error::Invalid(violations) => {
             let each: Vec<String> = listed(violations).iter().map(|(field, what)| format!("{field} {what}")).collect();
             each.join("; ")
         }
-        _ => cut(&error.to_string()).into_owned(),
+        _ => excerpt_with_ellipsis(&error.to_string()).into_owned(),
     }
 }
 
@@ -103,16 +104,8 @@ pub(super) fn task_of(error: &Error) -> Option<&TaskId> {
     }
 }
 
-/// At most 200 characters, and an ellipsis where there were more.
-pub(super) fn cut(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(LONGEST) {
-        None => Cow::Borrowed(text),
-        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
-    }
-}
-
 fn task_id(task: &TaskId) -> Fact<'_> {
-    ("taskId", cut(task.as_str()))
+    ("taskId", excerpt_with_ellipsis(task.as_str()))
 }
 
 fn detail(error: &Error) -> Fact<'_> {
@@ -120,5 +113,9 @@ fn detail(error: &Error) -> Fact<'_> {
 }
 
 fn listed(violations: &[Violation]) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
-    violations.iter().take(MOST_VIOLATIONS).map(|each| (cut(&each.field), cut(&each.description))).collect()
+    violations
+        .iter()
+        .take(MOST_VIOLATIONS)
+        .map(|each| (excerpt_with_ellipsis(&each.field), excerpt_with_ellipsis(&each.description)))
+        .collect()
 }

@@ -8,6 +8,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 use super::code;
 use super::fact::{self, Facts};
 use super::status;
+use crate::excerpt::excerpt_with_ellipsis;
 use crate::{Operation, ProtocolVersion};
 
 const DOMAIN: &str = "a2a-protocol.org";
@@ -126,7 +127,7 @@ impl Serialize for Problem<'_> {
         body.serialize_entry("detail", &fact::sentence(self.error))?;
         body.serialize_entry("a2a_code", &a2a_code)?;
         if let Some(task) = fact::task_of(self.error) {
-            body.serialize_entry("task_id", &fact::cut(task.as_str()))?;
+            body.serialize_entry("task_id", &excerpt_with_ellipsis(task.as_str()))?;
         }
         body.end()
     }
@@ -152,9 +153,9 @@ impl Serialize for GatewayText<'_> {
         let text = match self.0 {
             Error::AgentNotFound { named, known } => {
                 let known: Vec<&str> = known.iter().map(AgentId::as_str).collect();
-                format!("agent not found: {}; known: {}", fact::cut(named), known.join(", "))
+                format!("agent not found: {}; known: {}", excerpt_with_ellipsis(named), known.join(", "))
             }
-            Error::TaskNotFound(task) => format!("run not found: {}", fact::cut(task.as_str())),
+            Error::TaskNotFound(task) => format!("run not found: {}", excerpt_with_ellipsis(task.as_str())),
             Error::PathNotFound(_) => format!("not found: {sentence}"),
             // Both say that nothing runs which could be stopped or answered.
             Error::NotCancelable(_) | Error::NotWaiting(_) | Error::TaskFinished(_) => {

@@ -4,10 +4,7 @@
 
 use std::fmt;
 
-use sabir_model::Error;
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use sabir_model::{Error, JsonMembers};
 
 use super::endpoints::EndpointGroup;
 use super::query::Field;
@@ -30,8 +27,8 @@ pub(super) fn with_body(route: &Route<'_>, text: &str) -> Result<String, Error> 
         return Ok(params.finish(route));
     }
     object(text)?;
-    let Members(members) = json::read(text)?;
-    let has = |names: &[&str]| members.iter().any(|(name, _)| names.contains(&name.as_str()));
+    let JsonMembers(members) = json::read(text)?;
+    let has = |names: &[&str]| members.iter().any(|(name, _)| names.contains(&&**name));
     match (route.group, route.operation) {
         // Either the request with the config in it or the config itself, as clients have it.
         (EndpointGroup::V0_3, Operation::PushSet) if !has(&["config"]) => params.add("config", text.as_bytes()),
@@ -42,7 +39,7 @@ pub(super) fn with_body(route: &Route<'_>, text: &str) -> Result<String, Error> 
         }
         (group, operation) => {
             for (name, value) in &members {
-                if !names_of_path(group, operation).contains(&name.as_str()) {
+                if !names_of_path(group, operation).contains(&&**name) {
                     params.add(name, value.get().as_bytes());
                 }
             }
@@ -112,32 +109,5 @@ impl Params {
         }
         self.0.push(b'}');
         String::from_utf8(self.0).expect("JSON made of text is text")
-    }
-}
-
-/// The members of an object, twice where they are twice: the dialect refuses that.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct All;
-
-        impl<'de> Visitor<'de> for All {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-
-        deserializer.deserialize_map(All)
     }
 }

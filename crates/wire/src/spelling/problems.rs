@@ -8,10 +8,10 @@ use std::sync::Arc;
 use sabir_model::{Error, InvalidId, Json, TaskId, Violation};
 
 use super::{Carried, Int, Several, Text};
+use crate::excerpt::excerpt;
 
-/// A caller who sends a million bad parts is told of the first few, at no greater length than it can use.
+/// A caller who sends a million bad parts is told of the first few.
 const MOST: usize = 20;
-const LONGEST: usize = 200;
 
 #[derive(Debug, Default)]
 pub(crate) struct Problems(Vec<Violation>);
@@ -133,9 +133,8 @@ impl From<Problems> for Error {
         let mut violations = problems.0;
         for violation in &mut violations {
             // Names of security schemes are the caller's, and may be of any length.
-            if let Some((end, _)) = violation.field.char_indices().nth(LONGEST) {
-                violation.field.truncate(end);
-            }
+            let end = excerpt(&violation.field).len();
+            violation.field.truncate(end);
         }
         Error::Invalid(violations)
     }
