@@ -9,6 +9,7 @@
 mod about;
 mod conformance;
 mod demo;
+mod lenient_json;
 mod words;
 
 pub mod duplex;

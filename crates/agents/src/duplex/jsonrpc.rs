@@ -2,9 +2,11 @@
 //!
 //! The id of a program's request is a number or text, and goes back as it came.
 
+use sabir_model::MAX_DEPTH;
 use serde_json::{Map, Value, json};
 
-use super::reading;
+use super::error_message;
+use crate::lenient_json::{Object, depth};
 
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 
@@ -16,10 +18,11 @@ pub(super) enum Header {
     Absent,
 }
 
-pub(super) enum Incoming {
-    Request { id: Value, method: String, params: Value },
-    Notification { method: String, params: Value },
-    Answer { id: Value, outcome: Result<Value, Fault> },
+/// Params and results that are no objects read as ones without members.
+pub(super) enum Incoming<'line> {
+    Request { id: Value, method: String, params: Object<'line> },
+    Notification { method: String, params: Object<'line> },
+    Answer { id: Value, outcome: Result<Object<'line>, Fault> },
 }
 
 /// Why the other side could not do what it was asked.
@@ -30,18 +33,16 @@ pub(super) struct Fault {
 }
 
 /// `None`: the line is not for us.
-pub(super) fn parse(line: &str) -> Option<Incoming> {
-    let Some(Value::Object(mut line)) = reading::parse(line) else { return None };
-    let id = line.remove("id").filter(|id| id.is_number() || id.is_string());
-    let method = match line.remove("method") {
-        Some(Value::String(method)) => Some(method),
-        _ => None,
-    };
-    let params = line.remove("params").unwrap_or_default();
-    match (method, id) {
+pub(super) fn parse(line: &str) -> Option<Incoming<'_>> {
+    let text = line;
+    // A question must show all of what it asks for, and nested so deep that could not be read.
+    let line = Object::parse(text).filter(|_| depth(text) < MAX_DEPTH)?;
+    let id = line.parsed("id").filter(|id| id.is_number() || id.is_string());
+    let params = line.object("params");
+    match (line.text("method"), id) {
         (Some(method), Some(id)) => Some(Incoming::Request { id, method, params }),
         (Some(method), None) => Some(Incoming::Notification { method, params }),
-        (None, Some(id)) => Some(Incoming::Answer { id, outcome: outcome(&mut line)? }),
+        (None, Some(id)) => Some(Incoming::Answer { id, outcome: outcome(&line)? }),
         (None, None) => None,
     }
 }
@@ -69,14 +70,13 @@ pub(super) fn spoken(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }
 
-fn outcome(line: &mut Map<String, Value>) -> Option<Result<Value, Fault>> {
-    if let Some(error) = line.remove("error").filter(|error| !error.is_null()) {
-        return Some(Err(Fault {
-            code: error.get("code").and_then(Value::as_i64).unwrap_or_default(),
-            message: reading::words_of_error(&error),
-        }));
+fn outcome<'line>(line: &Object<'line>) -> Option<Result<Object<'line>, Fault>> {
+    if line.has("error") {
+        let error = line.object("error");
+        let code = error.parsed("code").and_then(|code| code.as_i64());
+        return Some(Err(Fault { code: code.unwrap_or_default(), message: error_message::of_object(&error) }));
     }
-    line.remove("result").map(Ok)
+    line.has_even_null("result").then(|| Ok(line.object("result")))
 }
 
 fn written(header: Header, members: impl IntoIterator<Item = (&'static str, Value)>) -> String {
@@ -95,11 +95,11 @@ mod tests {
     #[test]
     fn every_kind_of_line() {
         for (line, expected) in [
-            (r#"{"jsonrpc":"2.0","id":"a","method":"m","params":{"p":1}}"#, r#"request a m {"p":1}"#),
-            (r#"{"params":[],"method":"m","id":0}"#, "request 0 m []"),
-            (r#"{"method":"m"}"#, "notification m null"),
-            (r#"{"id":3,"result":null}"#, "result 3 null"),
-            (r#"{"result":{},"id":3}"#, "result 3 {}"),
+            (r#"{"jsonrpc":"2.0","id":"a","method":"m","params":{"p":1}}"#, "request a m p"),
+            (r#"{"params":[],"method":"m","id":0}"#, "request 0 m "),
+            (r#"{"method":"m"}"#, "notification m "),
+            (r#"{"id":3,"result":null}"#, "result 3 "),
+            (r#"{"result":{"r":{},"s":1},"id":3}"#, "result 3 r s"),
             (r#"{"id":3,"error":{"code":-1,"message":"no"}}"#, "error 3 -1 no"),
             (r#"{"id":3,"error":{"code":-1,"message":"no","data":{"details":"because"}}}"#, "error 3 -1 no: because"),
             (r#"{"id":3}"#, "nothing"),
@@ -107,16 +107,27 @@ mod tests {
             ("[1]", "nothing"),
             ("goose is ready", "nothing"),
         ] {
+            let names = |object: Object| object.names().collect::<Vec<_>>().join(" ");
             let said = match parse(line) {
-                Some(Incoming::Request { id, method, params }) => format!("request {} {method} {params}", spoken(&id)),
-                Some(Incoming::Notification { method, params }) => format!("notification {method} {params}"),
-                Some(Incoming::Answer { id, outcome: Ok(result) }) => format!("result {id} {result}"),
+                Some(Incoming::Request { id, method, params }) => {
+                    format!("request {} {method} {}", spoken(&id), names(params))
+                }
+                Some(Incoming::Notification { method, params }) => format!("notification {method} {}", names(params)),
+                Some(Incoming::Answer { id, outcome: Ok(result) }) => format!("result {id} {}", names(result)),
                 Some(Incoming::Answer { id, outcome: Err(fault) }) => {
                     format!("error {id} {} {}", fault.code, fault.message)
                 }
                 None => "nothing".into(),
             };
             assert_eq!(said, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_not_for_us() {
+        for (depth, is_read) in [(100, true), (126, true), (127, false), (100_000, false)] {
+            let line = format!(r#"{{"method":"m","params":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
+            assert_eq!(parse(&line).is_some(), is_read, "{depth}");
         }
     }
 

@@ -7,9 +7,9 @@ mod acp;
 mod attachment;
 mod claude;
 mod codex;
+mod error_message;
 mod interview;
 mod jsonrpc;
-mod reading;
 
 pub use acp::Acp;
 pub use attachment::Attachment;

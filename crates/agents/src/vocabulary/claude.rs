@@ -6,11 +6,11 @@
 
 use serde_json::json;
 
+use crate::lenient_json::Object;
 use crate::protocol::{Approve, ProjectRules, Prompt, Workspace};
 use crate::update::{Spent, Update};
 use crate::vocabulary::calls::Calls;
 use crate::vocabulary::complaint::{complaint, plainly};
-use crate::vocabulary::object::Object;
 use crate::vocabulary::one_shot::Vocabulary;
 use crate::vocabulary::opening::{flag, strings};
 use crate::vocabulary::streamed::Streamed;

@@ -2,11 +2,11 @@
 
 use sabir_model::Json;
 
+use crate::lenient_json::Object;
 use crate::protocol::{Approve, Exit, Prompt, Workspace};
 use crate::update::{Spent, Update};
 use crate::vocabulary::calls::Calls;
 use crate::vocabulary::complaint::complaint;
-use crate::vocabulary::object::Object;
 use crate::vocabulary::one_shot::Vocabulary;
 use crate::vocabulary::opening::{flag, strings};
 

@@ -1,6 +1,6 @@
 //! What a program says went wrong, in words for people.
 
-use crate::vocabulary::object::Object;
+use crate::lenient_json::Object;
 
 /// Programs pass on what the model's provider answered, which is often JSON inside of the text. Its message takes its
 /// place.

@@ -1,10 +1,10 @@
 //! Copilot CLI: a great many events, of which these few are for us.
 
+use crate::lenient_json::Object;
 use crate::protocol::{Approve, Exit, Prompt};
 use crate::update::Update;
 use crate::vocabulary::calls::Calls;
 use crate::vocabulary::complaint::complaint;
-use crate::vocabulary::object::Object;
 use crate::vocabulary::one_shot::Vocabulary;
 use crate::vocabulary::opening::{flag, strings, with_instructions};
 use crate::vocabulary::streamed::Streamed;

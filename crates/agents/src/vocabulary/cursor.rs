@@ -1,11 +1,11 @@
 //! Cursor's agent: Claude Code's lines, with tools on lines of their own.
 
+use crate::lenient_json::Object;
 use crate::protocol::{Approve, Prompt};
 use crate::update::Update;
 use crate::vocabulary::calls::Calls;
 use crate::vocabulary::claude::ClaudeCode;
 use crate::vocabulary::complaint::complaint;
-use crate::vocabulary::object::Object;
 use crate::vocabulary::one_shot::Vocabulary;
 use crate::vocabulary::opening::{flag, last_argument, strings, with_instructions};
 

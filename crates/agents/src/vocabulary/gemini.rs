@@ -1,10 +1,10 @@
 //! Gemini CLI: messages in pieces, tools by their id, and one result at the end.
 
+use crate::lenient_json::Object;
 use crate::protocol::{Approve, Prompt};
 use crate::update::{Spent, Update};
 use crate::vocabulary::calls::Calls;
 use crate::vocabulary::complaint::complaint;
-use crate::vocabulary::object::Object;
 use crate::vocabulary::one_shot::Vocabulary;
 use crate::vocabulary::opening::{flag, strings};
 

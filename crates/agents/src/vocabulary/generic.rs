@@ -5,11 +5,11 @@
 //! input is closed at once, so that a program which reads it to its end goes on, unless its questions are answered there.
 //! Every other line that means nothing is told: whoever wrote the program has to see it.
 
+use crate::lenient_json::Object;
 use crate::protocol::{Approve, Prompt, Protocol, Step};
 use crate::update::{Choice, ChoiceKind, Question, Reply, Update};
 use crate::vocabulary::approval::Approval;
 use crate::vocabulary::claude::ClaudeCode;
-use crate::vocabulary::object::Object;
 use crate::vocabulary::one_shot::{Vocabulary, tell};
 use crate::vocabulary::opening::{last_argument, with_instructions};
 

@@ -1,10 +1,10 @@
 //! goose: a banner, messages in pieces, and `complete`.
 
+use crate::lenient_json::Object;
 use crate::protocol::Prompt;
 use crate::update::{Spent, Update};
 use crate::vocabulary::calls::Calls;
 use crate::vocabulary::complaint::complaint;
-use crate::vocabulary::object::Object;
 use crate::vocabulary::one_shot::Vocabulary;
 use crate::vocabulary::opening::{flag, strings};
 

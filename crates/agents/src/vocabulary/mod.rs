@@ -1,8 +1,8 @@
 //! The words of programs that are run once per turn.
 //!
 //! Each such program prints JSON lines of its own making. A file here knows one program: how it is called and what its
-//! lines mean. `one_shot` is what they have in common, `choose` finds the one that is needed; `object`, `streamed`,
-//! `calls` and `complaint` are what several of them need. Nothing here runs anything.
+//! lines mean. `one_shot` is what they have in common, `choose` finds the one that is needed; `streamed`, `calls`
+//! and `complaint` are what several of them need. Nothing here runs anything.
 
 mod choose;
 pub(crate) mod one_shot;
@@ -22,10 +22,8 @@ pub mod vibe;
 mod approval;
 mod calls;
 mod complaint;
-mod object;
 mod opening;
 mod streamed;
 
 pub use approval::Approval;
 pub use choose::{configured, environment, one_shot};
-pub(crate) use object::Object;

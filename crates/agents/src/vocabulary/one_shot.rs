@@ -1,8 +1,8 @@
 //! A program that is started for one turn, told what to do, and listened to until it ends.
 
+use crate::lenient_json::Object;
 use crate::protocol::{Exit, Protocol, Step};
 use crate::update::Update;
-use crate::vocabulary::object::Object;
 
 /// What the lines of one program mean.
 pub(crate) trait Vocabulary: Send {

@@ -1,10 +1,10 @@
 //! opencode: parts of messages as they are finished, and steps, each with its own tokens and cost.
 
+use crate::lenient_json::Object;
 use crate::protocol::{Approve, Exit, Prompt};
 use crate::update::{Spent, Update};
 use crate::vocabulary::calls::Calls;
 use crate::vocabulary::complaint::{complaint, plainly};
-use crate::vocabulary::object::Object;
 use crate::vocabulary::one_shot::Vocabulary;
 use crate::vocabulary::opening::{flag, strings};
 

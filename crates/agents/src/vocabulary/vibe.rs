@@ -1,10 +1,10 @@
 //! Mistral Vibe: one line for each finished entry of the conversation. No line says that it is done; its exit does.
 
+use crate::lenient_json::Object;
 use crate::protocol::{Approve, Exit, Prompt};
 use crate::update::Update;
 use crate::vocabulary::calls::Calls;
 use crate::vocabulary::complaint::complaint;
-use crate::vocabulary::object::Object;
 use crate::vocabulary::one_shot::Vocabulary;
 use crate::vocabulary::opening::{flag, strings, with_instructions};
 

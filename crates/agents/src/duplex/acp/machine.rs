@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Value, json};
 
+use super::initialized::Initialized;
 use super::mode;
 use super::model::{self, Change};
 use super::permission::{Pending, cancelled};
@@ -11,8 +12,9 @@ use super::quirk::{self, Quirk};
 use super::spent::{Meter, Origin};
 use super::tool::{self, Tools};
 use crate::duplex::attachment::{self, Attachment};
+use crate::duplex::error_message;
 use crate::duplex::jsonrpc::{self, Fault, Header, Incoming};
-use crate::duplex::reading::{list_at, owned_text_at, plain_words, text_at};
+use crate::lenient_json::Object;
 use crate::protocol::{Approve, Exit, Prompt, Protocol, Step, without_session};
 use crate::update::{Question, Reply, Update};
 
@@ -28,7 +30,7 @@ pub struct Acp {
     /// The number of our last request; the only one that waits for an answer.
     asked: u64,
     /// What the program said of itself.
-    initialized: Value,
+    initialized: Initialized,
     quirk: Quirk,
     session: String,
     /// The model that the session uses, where it says so.
@@ -76,7 +78,7 @@ impl Acp {
             attachments,
             stage: Stage::Greeting,
             asked: 0,
-            initialized: Value::Null,
+            initialized: Initialized::default(),
             quirk: Quirk::None,
             session: String::new(),
             model: None,
@@ -95,9 +97,9 @@ impl Acp {
         Step::Write(jsonrpc::request(Header::Version2, self.asked, method, params))
     }
 
-    fn answered(&mut self, outcome: Result<Value, Fault>) -> Vec<Step> {
+    fn answered(&mut self, outcome: Result<Object, Fault>) -> Vec<Step> {
         match (&mut self.stage, outcome) {
-            (Stage::Greeting, Ok(result)) => self.greeted(result),
+            (Stage::Greeting, Ok(result)) => self.greeted(&result),
             (Stage::Greeting, Err(fault)) => self.fail(format!("the program does not start: {}", fault.message)),
             (Stage::Opening, Ok(result)) => self.opened(&result),
             (Stage::Opening, Err(fault)) if fault.code == AUTH_REQUIRED => self.fail_logged_out(&fault),
@@ -120,16 +122,14 @@ impl Acp {
         }
     }
 
-    fn greeted(&mut self, initialized: Value) -> Vec<Step> {
-        if let Some(version) =
-            initialized.get("protocolVersion").and_then(Value::as_u64).filter(|spoken| *spoken != VERSION)
-        {
+    fn greeted(&mut self, initialized: &Object) -> Vec<Step> {
+        if let Some(version) = initialized.integer("protocolVersion").filter(|spoken| *spoken != VERSION) {
             return self
                 .fail(format!("the program speaks version {version} of the Agent Client Protocol, not {VERSION}"));
         }
-        self.quirk = Quirk::of(&initialized);
-        self.initialized = initialized;
-        let method = match (&self.prompt.session, resume_method(&self.initialized)) {
+        self.initialized = Initialized::of(initialized);
+        self.quirk = Quirk::of(self.initialized.program.as_deref());
+        let method = match (&self.prompt.session, self.initialized.resume_method) {
             (None, _) => return vec![self.open()],
             (Some(_), None) => return self.open_anew("the program keeps no sessions"),
             (Some(_), Some(method)) => method,
@@ -156,10 +156,10 @@ impl Acp {
         vec![told, self.open()]
     }
 
-    fn opened(&mut self, session: &Value) -> Vec<Step> {
+    fn opened(&mut self, session: &Object) -> Vec<Step> {
         // The answer to `session/load` need not repeat the id.
         let known = self.prompt.session.clone().filter(|_| self.origin == Origin::GoneOnWith);
-        let Some(id) = owned_text_at(session, "/sessionId").or(known) else {
+        let Some(id) = session.words("sessionId").or(known) else {
             return self.fail("the program opens no session".into());
         };
         self.session = id;
@@ -179,7 +179,7 @@ impl Acp {
 
     /// The program has answered whether it uses the model from now on. Nothing is sent to another model than the operator
     /// wants.
-    fn model_set(&mut self, change: Change, outcome: Result<Value, Fault>) -> Vec<Step> {
+    fn model_set(&mut self, change: Change, outcome: Result<Object, Fault>) -> Vec<Step> {
         let model = match (change, outcome) {
             (_, Err(fault)) => return self.fail_without_model(&fault.message),
             (Change::Option { id, value }, Ok(answer)) => {
@@ -236,9 +236,7 @@ impl Acp {
             Some(instructions) if self.origin == Origin::New => format!("{instructions}\n\n{}", self.prompt.text),
             _ => self.prompt.text.clone(),
         };
-        let takes_images =
-            self.initialized.pointer("/agentCapabilities/promptCapabilities/image") == Some(&Value::Bool(true));
-        let file = |file: &Attachment| match file.image().filter(|_| takes_images) {
+        let file = |file: &Attachment| match file.image().filter(|_| self.initialized.takes_images) {
             Some((media_type, data)) => json!({"type": "image", "mimeType": media_type, "data": data}),
             None => {
                 let mut link =
@@ -253,15 +251,14 @@ impl Acp {
         [text].into_iter().chain(self.attachments.iter().map(file)).collect()
     }
 
-    fn requested(&mut self, id: Value, method: &str, params: &Value) -> Vec<Step> {
+    fn requested(&mut self, id: Value, method: &str, params: &Object) -> Vec<Step> {
         if method != "session/request_permission" {
             // Files and terminals are not offered: the program has its own hands in the workspace.
             return vec![Step::Write(jsonrpc::method_not_found(Header::Version2, &id))];
         }
-        let asked_for = params.get("toolCall").and_then(|call| self.tools.asked_for(call));
+        let asked_for = self.tools.asked_for(&params.object("toolCall"));
         let (tool, told) = asked_for.map_or((None, None), |(tool, told)| (Some(tool), told));
-        let program = text_at(&self.initialized, "/agentInfo/name");
-        let pending = Pending::new(id, params, tool, program);
+        let pending = Pending::new(id, params, tool, self.initialized.program.as_deref());
         let mut steps = self.release();
         steps.extend(told.map(Step::Tell));
         let decided = if self.stage == Stage::Prompted && self.interrupt == Interrupt::NotAsked {
@@ -279,16 +276,19 @@ impl Acp {
         steps
     }
 
-    fn notified(&mut self, method: &str, params: &Value) -> Vec<Step> {
-        let Some(update) = params.get("update").filter(|_| method == "session/update") else { return Vec::new() };
+    fn notified(&mut self, method: &str, params: &Object) -> Vec<Step> {
+        if method != "session/update" {
+            return Vec::new();
+        }
+        let update = &params.object("update");
         if self.stage != Stage::Prompted {
             // What comes before the prompt is the past of the session.
-            if text_at(update, "/sessionUpdate") == Some("usage_update") {
+            if update.words("sessionUpdate").as_deref() == Some("usage_update") {
                 self.meter.start_at(update);
             }
             return Vec::new();
         }
-        if text_at(params, "/sessionId").is_some_and(|session| session != self.session) {
+        if params.words("sessionId").is_some_and(|session| session != self.session) {
             return Vec::new();
         }
         let updates = self.tell(update);
@@ -301,9 +301,9 @@ impl Acp {
         }
     }
 
-    fn tell(&mut self, update: &Value) -> Vec<Update> {
-        let text = || owned_text_at(update, "/content/text");
-        match text_at(update, "/sessionUpdate").unwrap_or_default() {
+    fn tell(&mut self, update: &Object) -> Vec<Update> {
+        let text = || update.object("content").words("text");
+        match update.words("sessionUpdate").unwrap_or_default().as_str() {
             "agent_message_chunk" => text().and_then(|text| self.piece(update, text)).into_iter().collect(),
             "agent_thought_chunk" => text().map(Update::Thought).into_iter().collect(),
             "tool_call" | "tool_call_update" => self.tools.note(update),
@@ -313,7 +313,7 @@ impl Acp {
                 Vec::new()
             }
             "session_info_update" => {
-                match quirk::thread_state(update) {
+                match quirk::thread_state(update).as_deref() {
                     Some("systemError") => self.failure = Some("the program broke off its turn".into()),
                     Some("active") => self.failure = None,
                     _ => {}
@@ -330,10 +330,10 @@ impl Acp {
     }
 
     /// A piece of text: mostly of the answer.
-    fn piece(&mut self, update: &Value, text: String) -> Option<Update> {
-        let is_notice = self.quirk == Quirk::NoticesAmongText && text_at(update, "/messageId").is_none();
+    fn piece(&mut self, update: &Object, text: String) -> Option<Update> {
+        let is_notice = self.quirk == Quirk::NoticesAmongText && update.words("messageId").is_none();
         if is_notice && self.failure.is_some() {
-            self.failure = Some(plain_words(&text));
+            self.failure = Some(error_message::inner(&text));
             return None;
         }
         if is_notice {
@@ -347,11 +347,11 @@ impl Acp {
         Some(Update::Text(text))
     }
 
-    fn ended_turn(&mut self, result: &Value) -> Vec<Step> {
+    fn ended_turn(&mut self, result: &Object) -> Vec<Step> {
         let mut steps = self.release();
         steps.extend(self.meter.total(self.origin, self.quirk, result).map(|spent| Step::Tell(Update::Spent(spent))));
         let failed = |words: &str| Update::Failed(words.to_owned());
-        let end = match (text_at(result, "/stopReason"), self.failure.take()) {
+        let end = match (result.words("stopReason").as_deref(), self.failure.take()) {
             // Goose ends an interrupted turn as if it were done.
             (Some("cancelled"), _) => Update::Interrupted,
             _ if self.interrupt == Interrupt::Asked => Update::Interrupted,
@@ -383,8 +383,7 @@ impl Acp {
     }
 
     fn fail_logged_out(&mut self, fault: &Fault) -> Vec<Step> {
-        let ways: Vec<&str> =
-            list_at(&self.initialized, "/authMethods").iter().filter_map(|way| text_at(way, "/name")).collect();
+        let ways = &self.initialized.logins;
         let ways = if ways.is_empty() { String::new() } else { format!(" (it offers: {})", ways.join(", ")) };
         self.fail(format!(
             "the program is not logged in: log in with its own command first{ways}. It said: {}",
@@ -435,7 +434,7 @@ impl Protocol for Acp {
     }
 
     fn is_resumable(&self) -> bool {
-        resume_method(&self.initialized).is_some()
+        self.initialized.resume_method.is_some()
     }
 
     fn awaits_next_turn(&self) -> bool {
@@ -465,8 +464,9 @@ impl Protocol for Acp {
             }
             Some(Incoming::Request { id, .. }) => vec![jsonrpc::method_not_found(Header::Version2, &id)],
             Some(Incoming::Notification { params, .. }) => {
-                if text_at(&params, "/update/sessionUpdate") == Some("usage_update") {
-                    self.meter.note(&params["update"]);
+                let update = params.object("update");
+                if update.words("sessionUpdate").as_deref() == Some("usage_update") {
+                    self.meter.note(&update);
                 }
                 Vec::new()
             }
@@ -488,18 +488,6 @@ impl Protocol for Acp {
 
     fn ended(&mut self, _exit: &Exit) -> Option<Update> {
         (self.interrupt == Interrupt::Asked).then_some(Update::Interrupted)
-    }
-}
-
-/// How a program that has announced this resumes a session. `None`: it cannot.
-fn resume_method(initialized: &Value) -> Option<&'static str> {
-    let capability = |pointer: &str| initialized.pointer(pointer);
-    let can_load = capability("/agentCapabilities/loadSession") == Some(&Value::Bool(true));
-    let can_resume = capability("/agentCapabilities/sessionCapabilities/resume").is_some_and(|can| !can.is_null());
-    match (can_load, can_resume) {
-        (true, _) => Some("session/load"),
-        (false, true) => Some("session/resume"),
-        (false, false) => None,
     }
 }
 

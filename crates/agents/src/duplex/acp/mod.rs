@@ -1,8 +1,10 @@
 //! The Agent Client Protocol, version 1, as its client: JSON-RPC lines with a program that many editors know.
 //!
-//! `machine` leads the conversation; `tool` and `permission` read what the program does and wants to do, `spent` what
-//! it has used, `model` and `mode` which of its models is used and which of its modes asks nothing, `quirk` what single programs do in their own way.
+//! `machine` leads the conversation; `initialized` reads what the program can do, `tool` and `permission` what it does and
+//! wants to do, `spent` what it has used, `model` and `mode` which of its models is used and which of its modes asks
+//! nothing, `quirk` what single programs do in their own way.
 
+mod initialized;
 mod machine;
 mod mode;
 mod model;

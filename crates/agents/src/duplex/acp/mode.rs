@@ -1,8 +1,6 @@
 //! Which of a program's modes uses tools without asking.
 
-use serde_json::Value;
-
-use crate::duplex::reading::{list_at, text_at};
+use crate::lenient_json::Object;
 
 /// Words in the id or name of a mode which say that nothing is asked. Copilot's `autopilot` is not among them: it also
 /// works on without waiting for its caller.
@@ -12,24 +10,25 @@ const FULL_ACCESS: [&str; 4] = ["yolo", "bypasspermissions", "autoapprove", "ful
 const GOOSE_AUTO: (&str, &str) = ("auto", "Automatically approve tool calls");
 
 /// The mode to change to, unless the session is in it.
-pub(super) fn full_access(session: &Value) -> Option<String> {
-    let mode = list_at(session, "/modes/availableModes").iter().find(|mode| is_full_access(mode))?;
-    let id = text_at(mode, "/id")?;
-    (text_at(session, "/modes/currentModeId") != Some(id)).then(|| id.to_owned())
+pub(super) fn full_access(session: &Object) -> Option<String> {
+    let modes = session.object("modes");
+    let id = modes.objects("availableModes").iter().find(|mode| is_full_access(mode))?.words("id")?;
+    (modes.words("currentModeId").as_ref() != Some(&id)).then_some(id)
 }
 
-fn is_full_access(mode: &Value) -> bool {
-    let is_named_so = ["/id", "/name"].iter().filter_map(|member| text_at(mode, member)).any(|name| {
+fn is_full_access(mode: &Object) -> bool {
+    let is_named_so = ["id", "name"].iter().filter_map(|member| mode.words(member)).any(|name| {
         let letters: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
         let letters = letters.to_ascii_lowercase();
         FULL_ACCESS.iter().any(|word| letters.contains(word))
     });
-    is_named_so || (text_at(mode, "/id"), text_at(mode, "/description")) == (Some(GOOSE_AUTO.0), Some(GOOSE_AUTO.1))
+    let (id, description) = (mode.words("id"), mode.words("description"));
+    is_named_so || (id.as_deref(), description.as_deref()) == (Some(GOOSE_AUTO.0), Some(GOOSE_AUTO.1))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -47,21 +46,21 @@ mod tests {
         ] {
             let available: Vec<Value> = modes.iter().map(|id| json!({"id": id, "name": id})).collect();
             let session = json!({"modes": {"currentModeId": modes.first(), "availableModes": available}});
-            assert_eq!(full_access(&session).as_deref(), expected, "{modes:?}");
+            assert_eq!(full_access(&Object::of(&session)).as_deref(), expected, "{modes:?}");
         }
     }
 
     #[test]
     fn a_mode_that_is_set_already_is_left() {
         let session = json!({"modes": {"currentModeId": "yolo", "availableModes": [{"id": "yolo"}]}});
-        assert_eq!(full_access(&session), None);
+        assert_eq!(full_access(&Object::of(&session)), None);
     }
 
     #[test]
     fn auto_is_full_access_in_goose_only() {
         let session = |description: &str| {
             let mode = json!({"id": "auto", "description": description});
-            json!({"modes": {"currentModeId": "x", "availableModes": [mode]}})
+            Object::of(&json!({"modes": {"currentModeId": "x", "availableModes": [mode]}}))
         };
         assert_eq!(full_access(&session("Automatically approve tool calls")).as_deref(), Some("auto"));
         assert_eq!(full_access(&session("Claude handles permission decisions")), None);

@@ -3,9 +3,7 @@
 //! The protocol's way is an option of the session in the category `model`, set by `session/set_config_option`. Before
 //! that there was a list `models` and `session/set_model`; some programs have both, and some only the older one.
 
-use serde_json::Value;
-
-use crate::duplex::reading::{list_at, owned_text_at, text_at};
+use crate::lenient_json::Object;
 
 /// How many models a refusal names.
 const NAMED: usize = 12;
@@ -19,28 +17,32 @@ pub(super) enum Change {
     Model(String),
 }
 
+/// A model that is offered: its id, and the name that people see.
+type Offer = (String, String);
+
 /// The model that a session says it uses.
-pub(super) fn current(session: &Value) -> Option<String> {
-    owned_text_at(session, "/models/currentModelId")
-        .or_else(|| option(session).and_then(|option| owned_text_at(option, "/currentValue")))
+pub(super) fn current(session: &Object) -> Option<String> {
+    let listed = session.object("models").words("currentModelId");
+    listed.or_else(|| option(session).and_then(|option| option.words("currentValue")))
 }
 
 /// How a session is told to use this model, which is named as the program names it, or by the name that it shows to
 /// people. Nothing: the session uses it already. An error: it cannot be told, and why.
-pub(super) fn change(session: &Value, wanted: &str) -> Result<Option<Change>, String> {
+pub(super) fn change(session: &Object, wanted: &str) -> Result<Option<Change>, String> {
     let option = option(session);
-    let offered = option.map(values).unwrap_or_default();
-    if let Some((option, value)) = option.zip(find(&offered, wanted)) {
-        let id = text_at(option, "/id").unwrap_or("model");
-        let is_set = text_at(option, "/currentValue") == Some(value);
-        return Ok((!is_set).then(|| Change::Option { id: id.to_owned(), value: value.to_owned() }));
+    let offered = option.as_ref().map(values).unwrap_or_default();
+    if let Some((option, value)) = option.as_ref().zip(find(&offered, wanted)) {
+        let id = option.words("id").unwrap_or_else(|| "model".to_owned());
+        let is_set = option.words("currentValue").as_deref() == Some(value);
+        return Ok((!is_set).then(|| Change::Option { id, value: value.to_owned() }));
     }
-    if session.get("models").is_some_and(Value::is_object) {
-        let models = list_at(session, "/models/availableModels").iter();
-        let offered: Vec<_> = models.filter_map(|model| entry(model, "/modelId")).collect();
+    if session.is_object("models") {
+        let models = session.object("models");
+        let offered: Vec<Offer> =
+            models.objects("availableModels").iter().filter_map(|model| offer(model, "modelId")).collect();
         // The list need not be whole: Gemini takes models that it does not list. The program decides.
         let id = find(&offered, wanted).unwrap_or(wanted);
-        let is_set = text_at(session, "/models/currentModelId") == Some(id);
+        let is_set = models.words("currentModelId").as_deref() == Some(id);
         return Ok((!is_set).then(|| Change::Model(id.to_owned())));
     }
     match option {
@@ -50,36 +52,40 @@ pub(super) fn change(session: &Value, wanted: &str) -> Result<Option<Change>, St
 }
 
 /// Whether the answer to `session/set_config_option` says that the session uses another value nevertheless.
-pub(super) fn other_value<'a>(answer: &'a Value, id: &str, value: &str) -> Option<&'a str> {
-    let option = list_at(answer, "/configOptions").iter().find(|option| text_at(option, "/id") == Some(id))?;
-    text_at(option, "/currentValue").filter(|current| *current != value)
+pub(super) fn other_value(answer: &Object, id: &str, value: &str) -> Option<String> {
+    let options = answer.objects("configOptions");
+    let option = options.iter().find(|option| option.words("id").as_deref() == Some(id))?;
+    option.words("currentValue").filter(|current| current != value)
 }
 
 /// The option that chooses the model. The category says so; programs without categories call it that.
-fn option(session: &Value) -> Option<&Value> {
-    let options = list_at(session, "/configOptions");
-    let by_category = options.iter().find(|option| text_at(option, "/category") == Some("model"));
-    by_category.or_else(|| {
-        let is_named_so = |option: &&Value| text_at(option, "/id") == Some("model");
-        options.iter().find(|option| is_named_so(option) && text_at(option, "/category").is_none())
-    })
+fn option<'line>(session: &Object<'line>) -> Option<Object<'line>> {
+    let options = session.objects("configOptions");
+    let is_of_category = |option: &&Object| option.words("category").as_deref() == Some("model");
+    let is_named_so =
+        |option: &&Object| option.words("id").as_deref() == Some("model") && option.words("category").is_none();
+    options.iter().find(is_of_category).or_else(|| options.iter().find(is_named_so)).cloned()
 }
 
 /// The values of an option and their names. They may come in groups.
-fn values(option: &Value) -> Vec<(&str, &str)> {
-    let entries = list_at(option, "/options").iter();
-    let of_group = |group| list_at(group, "/options").iter().filter_map(|value| entry(value, "/value"));
-    entries.flat_map(|one| entry(one, "/value").into_iter().chain(of_group(one))).collect()
+fn values(option: &Object) -> Vec<Offer> {
+    let mut offers = Vec::new();
+    for one in option.objects("options") {
+        offers.extend(offer(&one, "value"));
+        offers.extend(one.objects("options").iter().filter_map(|value| offer(value, "value")));
+    }
+    offers
 }
 
-fn entry<'a>(value: &'a Value, id: &str) -> Option<(&'a str, &'a str)> {
-    let id = text_at(value, id)?;
-    Some((id, text_at(value, "/name").unwrap_or(id)))
+fn offer(value: &Object, id: &str) -> Option<Offer> {
+    let id = value.words(id)?;
+    let name = value.words("name").unwrap_or_else(|| id.clone());
+    Some((id, name))
 }
 
 /// The id that is meant: the id itself, or the only one of this name.
-fn find<'a>(offered: &[(&'a str, &'a str)], wanted: &str) -> Option<&'a str> {
-    if let Some((id, _)) = offered.iter().find(|(id, _)| *id == wanted) {
+fn find<'a>(offered: &'a [Offer], wanted: &str) -> Option<&'a str> {
+    if let Some((id, _)) = offered.iter().find(|(id, _)| id == wanted) {
         return Some(id);
     }
     let mut by_name = offered.iter().filter(|(_, name)| name.eq_ignore_ascii_case(wanted));
@@ -89,8 +95,8 @@ fn find<'a>(offered: &[(&'a str, &'a str)], wanted: &str) -> Option<&'a str> {
     }
 }
 
-fn listed(offered: &[(&str, &str)]) -> String {
-    let mut names: Vec<&str> = offered.iter().take(NAMED).map(|(id, _)| *id).collect();
+fn listed(offered: &[Offer]) -> String {
+    let mut names: Vec<&str> = offered.iter().take(NAMED).map(|(id, _)| id.as_str()).collect();
     if names.is_empty() {
         return "none".to_owned();
     }
@@ -102,7 +108,7 @@ fn listed(offered: &[(&str, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -148,7 +154,7 @@ mod tests {
             (&json!({}), "x", "the program does not let its model be chosen"),
             (&json!({"configOptions": null, "models": []}), "x", "the program does not let its model be chosen"),
         ] {
-            let said = match change(session, wanted) {
+            let said = match change(&Object::of(session), wanted) {
                 Ok(None) => "nothing".to_owned(),
                 Ok(Some(Change::Option { id, value })) => format!("option {id}={value}"),
                 Ok(Some(Change::Model(id))) => format!("model {id}"),
@@ -160,12 +166,12 @@ mod tests {
 
     #[test]
     fn the_answer_may_say_that_the_option_was_not_set() {
-        let answer = |current: &str| json!({"configOptions": [{"id": "model", "currentValue": current}]});
+        let answer = |current: &str| Object::of(&json!({"configOptions": [{"id": "model", "currentValue": current}]}));
         assert_eq!(other_value(&answer("a"), "model", "a"), None);
-        assert_eq!(other_value(&answer("b"), "model", "a"), Some("b"));
+        assert_eq!(other_value(&answer("b"), "model", "a").as_deref(), Some("b"));
         for silent in [json!(null), json!({}), json!({"configOptions": []}), json!({"configOptions": [{"id": "mode"}]})]
         {
-            assert_eq!(other_value(&silent, "model", "a"), None, "{silent}");
+            assert_eq!(other_value(&Object::of(&silent), "model", "a"), None, "{silent}");
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::tool::{self, Tool};
 use crate::duplex::jsonrpc;
-use crate::duplex::reading::{carried, list_at, owned_text_at, text_at};
+use crate::lenient_json::Object;
 use crate::protocol::Approve;
 use crate::update::{Choice, ChoiceKind, Question, Reply};
 
@@ -24,25 +24,26 @@ pub(super) struct Pending {
 
 impl Pending {
     /// `program` is the name that the program gave itself.
-    pub(super) fn new(id: Value, params: &Value, tool: Option<&Tool>, program: Option<&str>) -> Self {
+    pub(super) fn new(id: Value, params: &Object, tool: Option<&Tool>, program: Option<&str>) -> Self {
         let question = Question {
             id: jsonrpc::spoken(&id),
             text: tool.map_or_else(|| "Allow what it wants to do?".to_owned(), text),
             tool: tool.map(|tool| tool.name.clone()),
-            input: tool.and_then(|tool| carried(&tool.input)),
-            choices: choices(list_at(params, "/options"), program),
+            input: tool.and_then(|tool| tool.input.clone()),
+            choices: choices(&params.objects("options"), program),
         };
-        Self { id, question, call: owned_text_at(params, "/toolCall/toolCallId") }
+        Self { id, question, call: params.object("toolCall").words("toolCallId") }
     }
 
     /// Whether this notification says that the program does not wait any more: it takes the request back, or the tool
     /// has come to its end without the answer.
-    pub(super) fn is_withdrawn_by(&self, method: &str, params: &Value) -> bool {
+    pub(super) fn is_withdrawn_by(&self, method: &str, params: &Object) -> bool {
         match method {
-            "$/cancel_request" => params.get("requestId") == Some(&self.id),
+            "$/cancel_request" => params.parsed("requestId").as_ref() == Some(&self.id),
             "session/update" => {
-                let is_over = matches!(text_at(params, "/update/status"), Some("completed" | "failed"));
-                is_over && self.call.is_some() && text_at(params, "/update/toolCallId") == self.call.as_deref()
+                let update = params.object("update");
+                let is_over = matches!(update.words("status").as_deref(), Some("completed" | "failed"));
+                is_over && self.call.is_some() && update.words("toolCallId") == self.call
             }
             _ => false,
         }
@@ -98,7 +99,7 @@ const SESSION_ONLY: [(&str, &[&str]); 2] = [
     ("@mistralai/mistral-vibe", &["allow_always"]),
 ];
 
-fn choices(options: &[Value], program: Option<&str>) -> Vec<Choice> {
+fn choices(options: &[Object], program: Option<&str>) -> Vec<Choice> {
     let all: Vec<Choice> = options.iter().filter_map(choice).collect();
     let is_permission = all.iter().any(|choice| choice.kind != ChoiceKind::Other);
     let is_offered = |choice: &Choice| match choice.kind {
@@ -114,22 +115,23 @@ fn ends_with_session(program: Option<&str>, option: &str) -> bool {
     SESSION_ONLY.iter().any(|(name, options)| Some(*name) == program && options.contains(&option))
 }
 
-fn choice(option: &Value) -> Option<Choice> {
-    let id = text_at(option, "/optionId")?.to_owned();
-    let kind = match text_at(option, "/kind") {
+fn choice(option: &Object) -> Option<Choice> {
+    let id = option.words("optionId")?;
+    let kind = match option.words("kind").as_deref() {
         Some("allow_once") => ChoiceKind::AllowOnce,
         Some("allow_always") => ChoiceKind::AllowAlways,
         Some("reject_once") => ChoiceKind::RejectOnce,
         Some("reject_always") => ChoiceKind::RejectAlways,
         _ => ChoiceKind::Other,
     };
-    let name = text_at(option, "/name").unwrap_or(&id).to_owned();
+    let name = option.words("name").unwrap_or_else(|| id.clone());
     Some(Choice { id, name, kind })
 }
 
 fn text(tool: &Tool) -> String {
     let is_execution = tool.kind.as_deref() == Some("execute");
-    if let Some(command) = tool::command(&tool.input).or_else(|| tool.title.clone().filter(|_| is_execution)) {
+    let input = tool.input.as_ref().and_then(|input| Object::parse(input.as_str())).unwrap_or_default();
+    if let Some(command) = tool::command(&input).or_else(|| tool.title.clone().filter(|_| is_execution)) {
         return format!("Run \"{command}\"?");
     }
     let mut text = format!("Allow {}", tool.name);
@@ -137,7 +139,7 @@ fn text(tool: &Tool) -> String {
         text.push_str(&format!(": {title}"));
     }
     // A title may leave out what the tool works on.
-    if let Some(target) = tool::target(&tool.input).filter(|target| !text.contains(target)) {
+    if let Some(target) = tool::target(&input).filter(|target| !text.contains(target)) {
         text.push_str(&format!(" ({target})"));
     }
     text + "?"
@@ -153,7 +155,7 @@ mod tests {
 
     fn asked_by(program: &str, options: &[(&str, &str)]) -> Pending {
         let options: Vec<Value> = options.iter().map(|(id, kind)| json!({"optionId": id, "kind": kind})).collect();
-        Pending::new(json!(7), &json!({"options": options}), None, Some(program))
+        Pending::new(json!(7), &Object::of(&json!({"options": options})), None, Some(program))
     }
 
     const ALL: [(&str, &str); 4] =
@@ -161,7 +163,8 @@ mod tests {
 
     fn said(outcome: Option<Value>) -> String {
         let Some(outcome) = outcome else { return "asked".into() };
-        text_at(&outcome, "/outcome/optionId").or(text_at(&outcome, "/outcome/outcome")).unwrap().to_owned()
+        let outcome = Object::of(&outcome).object("outcome");
+        outcome.words("optionId").or(outcome.words("outcome")).unwrap()
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! What single programs do in their own way, known by the name they give themselves and seen in recorded runs.
 
-use serde_json::Value;
-
-use crate::duplex::reading::text_at;
+use crate::lenient_json::Object;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Quirk {
@@ -17,8 +15,9 @@ pub(super) enum Quirk {
 }
 
 impl Quirk {
-    pub(super) fn of(initialized: &Value) -> Self {
-        match text_at(initialized, "/agentInfo/name") {
+    /// Of the program that gives itself this name.
+    pub(super) fn of(program: Option<&str>) -> Self {
+        match program {
             Some("gemini-cli") => Self::ReplaysLate,
             Some("@agentclientprotocol/codex-acp") => Self::NoticesAmongText,
             Some("Copilot" | "@mistralai/mistral-vibe") => Self::CountsForSession,
@@ -35,6 +34,6 @@ pub(super) fn is_told_failure(piece: &str) -> bool {
 }
 
 /// Codex says by the state of its thread that the turn broke; the words come as the next notice.
-pub(super) fn thread_state(update: &Value) -> Option<&str> {
-    text_at(update, "/_meta/codex/threadStatus/type")
+pub(super) fn thread_state(update: &Object) -> Option<String> {
+    update.at("_meta/codex/threadStatus").words("type")
 }

@@ -4,10 +4,8 @@
 //! the sum of the session, so it is the turn's own only in a new session. Vibe also counts tokens for the whole session,
 //! but says where it stands when it loads one.
 
-use serde_json::Value;
-
 use super::quirk::Quirk;
-use crate::duplex::reading::{count_at, text_at};
+use crate::lenient_json::Object;
 use crate::update::Spent;
 
 #[derive(Debug, Default)]
@@ -28,15 +26,16 @@ pub(super) enum Origin {
 
 impl Meter {
     /// A `usage_update` before the prompt was sent.
-    pub(super) fn start_at(&mut self, update: &Value) {
-        let tokens = (count_at(update, "/_meta/promptTokens"), count_at(update, "/_meta/completionTokens"));
+    pub(super) fn start_at(&mut self, update: &Object) {
+        let meta = update.object("_meta");
+        let tokens = (meta.integer("promptTokens"), meta.integer("completionTokens"));
         if let (Some(input_tokens), Some(output_tokens)) = tokens {
             self.before = Some(Spent { input_tokens, output_tokens, cost: dollars(update) });
         }
     }
 
     /// A `usage_update` of this turn.
-    pub(super) fn note(&mut self, update: &Value) {
+    pub(super) fn note(&mut self, update: &Object) {
         self.cost = dollars(update).or(self.cost);
     }
 
@@ -46,7 +45,7 @@ impl Meter {
         self.before = Some(Spent { input_tokens, output_tokens, cost: self.cost });
     }
 
-    pub(super) fn total(&mut self, origin: Origin, quirk: Quirk, result: &Value) -> Option<Spent> {
+    pub(super) fn total(&mut self, origin: Origin, quirk: Quirk, result: &Object) -> Option<Spent> {
         let cost = match (origin, &self.before) {
             (Origin::New, _) => self.cost,
             (Origin::GoneOnWith, Some(Spent { cost: Some(before), .. })) => self.cost.map(|cost| cost - before),
@@ -69,26 +68,26 @@ impl Meter {
 
 /// Input and output. Input is all that the model has read; some programs count what came from a cache apart from it,
 /// which shows in their total.
-fn tokens(result: &Value) -> Option<(u64, u64)> {
-    if let (Some(input), Some(output)) =
-        (count_at(result, "/usage/inputTokens"), count_at(result, "/usage/outputTokens"))
-    {
-        let cached = ["/usage/cachedReadTokens", "/usage/cachedWriteTokens"]
-            .iter()
-            .filter_map(|pointer| count_at(result, pointer))
+fn tokens(result: &Object) -> Option<(u64, u64)> {
+    let usage = result.object("usage");
+    if let (Some(input), Some(output)) = (usage.integer("inputTokens"), usage.integer("outputTokens")) {
+        let cached = ["cachedReadTokens", "cachedWriteTokens"]
+            .into_iter()
+            .filter_map(|name| usage.integer(name))
             .fold(0, u64::saturating_add);
-        let total = count_at(result, "/usage/totalTokens").unwrap_or_default();
+        let total = usage.integer("totalTokens").unwrap_or_default();
         let with_cached = input.saturating_add(cached);
         let is_counted_apart = with_cached.saturating_add(output) <= total;
         return Some((if is_counted_apart { with_cached } else { input }, output));
     }
-    let count = |name: &str| count_at(result, &format!("/_meta/quota/token_count/{name}"));
-    Some((count("input_tokens")?, count("output_tokens")?))
+    let count = result.at("_meta/quota/token_count");
+    Some((count.integer("input_tokens")?, count.integer("output_tokens")?))
 }
 
-fn dollars(update: &Value) -> Option<f64> {
-    let is_dollars = matches!(text_at(update, "/cost/currency"), None | Some("USD"));
-    update.pointer("/cost/amount").and_then(Value::as_f64).filter(|_| is_dollars)
+fn dollars(update: &Object) -> Option<f64> {
+    let cost = update.object("cost");
+    let is_dollars = matches!(cost.words("currency").as_deref(), None | Some("USD"));
+    cost.number("amount").filter(|_| is_dollars)
 }
 
 #[cfg(test)]
@@ -116,29 +115,31 @@ mod tests {
                 Some((u64::MAX, u64::MAX)),
             ),
         ] {
-            assert_eq!(tokens(&result), expected, "{result}");
+            assert_eq!(tokens(&Object::of(&result)), expected, "{result}");
         }
     }
 
     #[test]
     fn money_is_told_when_it_is_the_turns_own() {
-        let update = |amount: f64| json!({"cost": {"amount": amount, "currency": "USD"}});
+        let update = |amount: f64| Object::of(&json!({"cost": {"amount": amount, "currency": "USD"}}));
         let mut meter = Meter::default();
         meter.note(&update(0.5));
-        meter.note(&json!({"used": 7}));
+        meter.note(&Object::of(&json!({"used": 7})));
         let cost = |spent: Option<Spent>| spent.and_then(|spent| spent.cost);
-        assert_eq!(cost(meter.total(Origin::New, Quirk::None, &json!({}))), Some(0.5));
-        assert_eq!(meter.total(Origin::GoneOnWith, Quirk::None, &json!({})), None);
-        meter.start_at(&json!({"cost": {"amount": 0.125}, "_meta": {"promptTokens": 10, "completionTokens": 3}}));
-        let result = json!({"usage": {"inputTokens": 15, "outputTokens": 4}});
+        assert_eq!(cost(meter.total(Origin::New, Quirk::None, &Object::default())), Some(0.5));
+        assert_eq!(meter.total(Origin::GoneOnWith, Quirk::None, &Object::default()), None);
+        let stood_at = json!({"cost": {"amount": 0.125}, "_meta": {"promptTokens": 10, "completionTokens": 3}});
+        meter.start_at(&Object::of(&stood_at));
+        let result = Object::of(&json!({"usage": {"inputTokens": 15, "outputTokens": 4}}));
         let expected = Spent { input_tokens: 5, output_tokens: 1, cost: Some(0.375) };
         assert_eq!(meter.total(Origin::GoneOnWith, Quirk::None, &result), Some(expected));
     }
 
     #[test]
     fn a_later_turn_of_one_process_has_used_its_own_part() {
-        let cost = |amount: f64| json!({"cost": {"amount": amount}});
-        let result = |input: u64, output: u64| json!({"usage": {"inputTokens": input, "outputTokens": output}});
+        let cost = |amount: f64| Object::of(&json!({"cost": {"amount": amount}}));
+        let result =
+            |input: u64, output: u64| Object::of(&json!({"usage": {"inputTokens": input, "outputTokens": output}}));
         for (quirk, second, expected) in
             [(Quirk::None, result(1200, 6), (1200, 6)), (Quirk::CountsForSession, result(2400, 21), (1200, 6))]
         {
@@ -154,6 +155,6 @@ mod tests {
 
     #[test]
     fn other_money_is_not_dollars() {
-        assert_eq!(dollars(&json!({"cost": {"amount": 1.0, "currency": "EUR"}})), None);
+        assert_eq!(dollars(&Object::of(&json!({"cost": {"amount": 1.0, "currency": "EUR"}}))), None);
     }
 }

@@ -3,9 +3,10 @@
 //! A program may announce a tool before it knows its input, repeat it with more, or say nothing before it asks for
 //! leave. A tool is told once, as soon as its input is known or it runs.
 
-use serde_json::{Value, json};
+use sabir_model::Json;
+use serde_json::json;
 
-use crate::duplex::reading::{carried, count_at, list_at, owned_text_at, text_at};
+use crate::lenient_json::{Object, normalized};
 use crate::update::Update;
 
 #[derive(Debug, Default)]
@@ -17,7 +18,7 @@ pub(super) struct Tool {
     pub(super) name: String,
     pub(super) kind: Option<String>,
     pub(super) title: Option<String>,
-    pub(super) input: Value,
+    pub(super) input: Option<Json>,
     /// Output as it came while it ran, in programs that repeat none of it at the end.
     streamed: String,
     stage: Stage,
@@ -33,9 +34,10 @@ enum Stage {
 
 impl Tools {
     /// A `tool_call` or `tool_call_update`.
-    pub(super) fn note(&mut self, update: &Value) -> Vec<Update> {
+    pub(super) fn note(&mut self, update: &Object) -> Vec<Update> {
         let Some(tool) = self.merge(update) else { return Vec::new() };
-        let status = text_at(update, "/status");
+        let status = update.words("status");
+        let status = status.as_deref();
         let mut updates = Vec::new();
         let has_ended = matches!(status, Some("completed" | "failed"));
         if has_ended || status == Some("in_progress") || tool.knows_its_input() {
@@ -51,35 +53,34 @@ impl Tools {
                 is_error,
             });
             if !is_error {
-                updates.extend(changed(update).into_iter().map(|path| Update::File(path.to_owned())));
+                updates.extend(changed(update).into_iter().map(Update::File));
             }
         }
         updates
     }
 
     /// The `toolCall` of a request for leave, and what was known of it before.
-    pub(super) fn asked_for(&mut self, call: &Value) -> Option<(&Tool, Option<Update>)> {
+    pub(super) fn asked_for(&mut self, call: &Object) -> Option<(&Tool, Option<Update>)> {
         let tool = self.merge(call)?;
         let told = tool.tell();
         Some((tool, told))
     }
 
-    fn merge(&mut self, said: &Value) -> Option<&mut Tool> {
-        let id = text_at(said, "/toolCallId")?;
-        let index = self.0.iter().position(|tool| tool.id == id).unwrap_or_else(|| {
-            self.0.push(Tool { id: id.to_owned(), name: first_name(said), ..Tool::default() });
+    fn merge(&mut self, said: &Object) -> Option<&mut Tool> {
+        let id = said.words("toolCallId")?;
+        let known = self.0.iter().position(|tool| tool.id == id);
+        let index = known.unwrap_or_else(|| {
+            self.0.push(Tool { id, name: first_name(said), ..Tool::default() });
             self.0.len() - 1
         });
         let tool = &mut self.0[index];
         if let Some(name) = own_name(said) {
-            tool.name = name.to_owned();
+            tool.name = name;
         }
-        tool.kind = owned_text_at(said, "/kind").or(tool.kind.take());
-        tool.title = owned_text_at(said, "/title").or(tool.title.take());
-        if let Some(input) = said.get("rawInput").filter(|input| carried(input).is_some()) {
-            tool.input = input.clone();
-        }
-        tool.streamed.push_str(text_at(said, "/_meta/terminal_output_delta/data").unwrap_or_default());
+        tool.kind = said.words("kind").or(tool.kind.take());
+        tool.title = said.words("title").or(tool.title.take());
+        tool.input = said.normalized("rawInput").or(tool.input.take());
+        tool.streamed.push_str(&said.at("_meta/terminal_output_delta").words("data").unwrap_or_default());
         Some(tool)
     }
 }
@@ -87,8 +88,9 @@ impl Tools {
 impl Tool {
     fn knows_its_input(&self) -> bool {
         // Opencode fills in where a command will run before it knows the command.
-        let is_place_only = self.input.as_object().is_some_and(|input| input.keys().all(|name| name == "cwd"));
-        !self.input.is_null() && !is_place_only
+        let is_place_only =
+            |input: &Json| Object::parse(input.as_str()).is_some_and(|input| input.names().all(|name| name == "cwd"));
+        self.input.as_ref().is_some_and(|input| !is_place_only(input))
     }
 
     fn tell(&mut self) -> Option<Update> {
@@ -98,93 +100,102 @@ impl Tool {
         self.stage = Stage::Told;
         // Gemini gives no input; its title says what will be done.
         let title = self.title.as_ref().filter(|title| **title != self.name).map(|title| json!({"title": title}));
-        let input = carried(&self.input).or_else(|| title.and_then(|title| carried(&title)));
+        let input = self.input.clone().or_else(|| title.and_then(|title| normalized(&title)));
         Some(Update::ToolUse { id: self.id.clone(), name: self.name.clone(), input })
     }
 }
 
-/// The tool's name where the program gives it, each in its own place.
-fn own_name(said: &Value) -> Option<&str> {
-    ["/name", "/_meta/claudeCode/toolName", "/_meta/goose/toolCall/toolName", "/_meta/toolName", "/_meta/tool_name"]
-        .iter()
-        .find_map(|pointer| text_at(said, pointer))
+/// Where programs put the tool's name: a path of objects, and the member.
+const NAMES: [(&str, &str); 5] = [
+    ("", "name"),
+    ("_meta/claudeCode", "toolName"),
+    ("_meta/goose/toolCall", "toolName"),
+    ("_meta", "toolName"),
+    ("_meta", "tool_name"),
+];
+
+/// Where programs put the exit code of a command.
+const EXIT_CODES: [(&str, &str); 4] = [
+    ("_meta/terminal_exit", "exit_code"),
+    ("rawOutput", "exit_code"),
+    ("rawOutput", "exitCode"),
+    ("rawOutput/metadata", "exit"),
+];
+
+fn own_name(said: &Object) -> Option<String> {
+    NAMES.iter().find_map(|(path, name)| said.at(path).words(name))
 }
 
 /// The best name at first sight: opencode's first title is one, other titles are sentences or commands.
-fn first_name(said: &Value) -> String {
-    let title = text_at(said, "/title");
-    let is_word = |title: &&str| title.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'));
-    let name = title.filter(is_word).or_else(|| text_at(said, "/kind")).or(title).unwrap_or("tool");
-    name.to_owned()
+fn first_name(said: &Object) -> String {
+    let title = said.words("title");
+    let is_word = |title: &String| title.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'));
+    let name = title.clone().filter(is_word).or_else(|| said.words("kind")).or(title);
+    name.unwrap_or_else(|| "tool".to_owned())
 }
 
 /// What the tool has put out: the plain text of it before the text that was made for a screen.
-fn output(update: &Value) -> Option<String> {
-    if let Some(text) = text_at(update, "/rawOutput") {
-        return Some(text.to_owned());
+fn output(update: &Object) -> Option<String> {
+    if let Some(text) = update.words("rawOutput") {
+        return Some(text);
     }
-    let content = list_at(update, "/content");
-    let texts: Vec<&str> = content.iter().filter_map(|block| text_at(block, "/content/text")).collect();
+    let content = update.objects("content");
+    let texts: Vec<String> = content.iter().filter_map(|block| block.object("content").words("text")).collect();
     if !texts.is_empty() {
         return Some(texts.join("\n"));
     }
-    let raw = ["/content", "/output", "/stdout", "/text", "/message", "/error"];
-    let raw = update.get("rawOutput").and_then(|output| raw.iter().find_map(|pointer| text_at(output, pointer)));
-    raw.map(str::to_owned).or_else(|| {
+    let raw = update.object("rawOutput");
+    let raw = ["content", "output", "stdout", "text", "message", "error"].iter().find_map(|name| raw.words(name));
+    raw.or_else(|| {
         let paths = changed(update);
         (!paths.is_empty()).then(|| paths.join("\n"))
     })
 }
 
 /// The files that the tool has changed.
-fn changed(update: &Value) -> Vec<&str> {
-    let is_diff = |block: &&Value| text_at(block, "/type") == Some("diff");
-    list_at(update, "/content").iter().filter(is_diff).filter_map(|block| text_at(block, "/path")).collect()
+fn changed(update: &Object) -> Vec<String> {
+    let content = update.objects("content");
+    content.iter().filter(|block| block.kind() == "diff").filter_map(|block| block.words("path")).collect()
 }
 
-fn exit_code(update: &Value) -> Option<u64> {
-    ["/_meta/terminal_exit/exit_code", "/rawOutput/exit_code", "/rawOutput/exitCode", "/rawOutput/metadata/exit"]
-        .iter()
-        .find_map(|pointer| count_at(update, pointer))
+fn exit_code(update: &Object) -> Option<u64> {
+    EXIT_CODES.iter().find_map(|(path, name)| update.at(path).integer(name))
 }
 
 /// The entries of a plan in one line.
-pub(super) fn plan(update: &Value) -> Option<String> {
-    let entry = |entry: &Value| {
-        let content = text_at(entry, "/content")?;
-        Some(match text_at(entry, "/status") {
+pub(super) fn plan(update: &Object) -> Option<String> {
+    let entry = |entry: &Object| {
+        let content = entry.words("content")?;
+        Some(match entry.words("status").as_deref() {
             Some("completed") => format!("{content} (done)"),
             Some("in_progress") => format!("{content} (in progress)"),
-            _ => content.to_owned(),
+            _ => content,
         })
     };
-    let entries: Vec<String> = list_at(update, "/entries").iter().filter_map(entry).collect();
+    let entries: Vec<String> = update.objects("entries").iter().filter_map(entry).collect();
     (!entries.is_empty()).then(|| format!("Plan: {}", entries.join("; ")))
 }
 
 /// For questions: what the input says that a person wants to see first.
-pub(super) fn command(input: &Value) -> Option<String> {
-    match input.get("command")? {
-        Value::String(command) => Some(command.clone()),
-        Value::Array(words) => Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")),
-        _ => None,
-    }
+pub(super) fn command(input: &Object) -> Option<String> {
+    let words = || input.is_list("command").then(|| input.texts("command").join(" "));
+    input.text("command").or_else(words)
 }
 
 /// What the tool works on: a file, or an address.
-pub(super) fn target(input: &Value) -> Option<&str> {
-    ["/path", "/file_path", "/filePath", "/filepath", "/fileName", "/url"]
-        .iter()
-        .find_map(|pointer| text_at(input, pointer))
+pub(super) fn target(input: &Object) -> Option<String> {
+    ["path", "file_path", "filePath", "filepath", "fileName", "url"].iter().find_map(|name| input.words(name))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn told(lines: &[Value]) -> Vec<String> {
         let mut tools = Tools::default();
-        let updates = lines.iter().flat_map(|line| tools.note(line));
+        let updates = lines.iter().flat_map(|line| tools.note(&Object::of(line)));
         updates
             .map(|update| match update {
                 Update::ToolUse { name, input, .. } => format!("{name} {input:?}"),
@@ -230,7 +241,7 @@ mod tests {
     fn a_plan_in_one_line() {
         let update = json!({"entries": [{"content": "a", "status": "completed"}, {"content": "b", "status": "in_progress"},
             {"content": "c", "status": "pending"}, {}]});
-        assert_eq!(plan(&update).as_deref(), Some("Plan: a (done); b (in progress); c"));
-        assert_eq!(plan(&json!({"entries": []})), None);
+        assert_eq!(plan(&Object::of(&update)).as_deref(), Some("Plan: a (done); b (in progress); c"));
+        assert_eq!(plan(&Object::of(&json!({"entries": []}))), None);
     }
 }

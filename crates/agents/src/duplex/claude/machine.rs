@@ -5,10 +5,9 @@ use serde_json::{Value, json};
 use super::remembered::{self, Remembered};
 use crate::duplex::attachment::{self, Attachment};
 use crate::duplex::interview::{Interview, NOBODY_CAN, Next, Topic};
-use crate::duplex::reading::{carried, list_at, owned_text_at, text_at};
+use crate::lenient_json::Object;
 use crate::protocol::{Approve, Exit, Prompt, Protocol, Step};
 use crate::update::{Choice, ChoiceKind, Question, Reply, Update};
-use crate::vocabulary::Object;
 use crate::vocabulary::claude::{ClaudeCode, confinement};
 use crate::vocabulary::one_shot::Vocabulary;
 
@@ -90,18 +89,20 @@ impl ClaudeControl {
 
     fn asked(&mut self, line: &Object) -> Vec<Step> {
         let Some(id) = line.words("request_id") else { return Vec::new() };
-        let request = &line.parsed("request").unwrap_or_default();
-        if text_at(request, "/subtype") != Some("can_use_tool") {
+        let request = &line.object("request");
+        // A question must show all of what it asks for, so input that is nested too deep to be read is refused.
+        let input = if request.has("input") { request.parsed("input") } else { Some(json!({})) };
+        let input = input.filter(|_| request.words("subtype").as_deref() == Some("can_use_tool"));
+        let Some(input) = input else {
             let refusal = json!({"subtype": "error", "request_id": id, "error": "not supported"});
             return vec![control_response(refusal)];
-        }
-        let tool = text_at(request, "/tool_name").unwrap_or("tool").to_owned();
-        let input = request.get("input").cloned().unwrap_or_else(|| json!({}));
+        };
+        let tool = request.words("tool_name").unwrap_or_else(|| "tool".to_owned());
         if tool == ASKS_USER && self.prompt.approve == Approve::All {
             return vec![denied(&id, NOBODY_CAN)];
         }
         if tool == ASKS_USER {
-            let topics = list_at(&input, "/questions").iter().filter_map(topic).collect();
+            let topics = request.object("input").objects("questions").iter().filter_map(topic).collect();
             if let Some((interview, question)) = Interview::begin(id.clone(), tool.clone(), topics) {
                 self.pending.push(Pending { id, input, about: About::Questions(interview) });
                 return vec![Step::Ask(question)];
@@ -111,7 +112,7 @@ impl ClaudeControl {
             Approve::All => vec![allowed(&id, input, &[])],
             Approve::None => vec![denied(&id, "tools that need leave are not allowed here")],
             Approve::Ask => {
-                let always = remembered::for_session(list_at(request, "/permission_suggestions"));
+                let always = remembered::for_session(request.values("permission_suggestions"));
                 let question = question(&id, tool, request, &always);
                 self.pending.push(Pending { id, input, about: About::Tool { always } });
                 vec![Step::Ask(question)]
@@ -272,12 +273,12 @@ impl Pending {
     }
 }
 
-fn question(id: &str, tool: String, request: &Value, always: &[Value]) -> Question {
-    let input = &request["input"];
-    let text = match (text_at(input, "/command"), text_at(input, "/file_path")) {
+fn question(id: &str, tool: String, request: &Object, always: &[Value]) -> Question {
+    let input = request.object("input");
+    let text = match (input.words("command"), input.words("file_path")) {
         (Some(command), _) => format!("Run \"{command}\"?"),
         (None, Some(path)) => format!("Allow {tool}: {path}?"),
-        (None, None) => match text_at(request, "/description") {
+        (None, None) => match request.words("description") {
             Some(description) => format!("Allow {tool}: {description}?"),
             None => format!("Allow {tool}?"),
         },
@@ -288,15 +289,15 @@ fn question(id: &str, tool: String, request: &Value, always: &[Value]) -> Questi
         choices.push(choice(ALLOW_ALWAYS, "Allow for this session", ChoiceKind::AllowAlways));
     }
     choices.push(choice(REJECT, "Reject", ChoiceKind::RejectOnce));
-    Question { id: id.to_owned(), text, tool: Some(tool), input: carried(input), choices }
+    Question { id: id.to_owned(), text, tool: Some(tool), input: request.normalized("input"), choices }
 }
 
-fn topic(question: &Value) -> Option<Topic> {
-    let key = owned_text_at(question, "/question")?;
-    let takes_many = question.get("multiSelect") == Some(&Value::Bool(true));
+fn topic(question: &Object) -> Option<Topic> {
+    let key = question.words("question")?;
+    let takes_many = question.is_true("multiSelect");
     let text = if takes_many { format!("{key} (more than one can be named)") } else { key.clone() };
-    let option = |option: &Value| Some((owned_text_at(option, "/label")?, owned_text_at(option, "/description")));
-    Some(Topic { key, text, options: list_at(question, "/options").iter().filter_map(option).collect() })
+    let option = |option: &Object| Some((option.words("label")?, option.words("description")));
+    Some(Topic { key, text, options: question.objects("options").iter().filter_map(option).collect() })
 }
 
 fn allowed(id: &str, input: Value, remembered: &[Value]) -> Step {

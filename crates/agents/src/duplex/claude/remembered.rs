@@ -5,8 +5,6 @@
 
 use serde_json::{Value, json};
 
-use crate::duplex::reading::text_at;
-
 /// Updates of the program's permissions, each of them for its session.
 pub(super) type Remembered = Vec<Value>;
 
@@ -14,15 +12,16 @@ pub(super) type Remembered = Vec<Value>;
 const MODES: [&str; 3] = ["default", "acceptEdits", "plan"];
 
 /// The proposed updates that add a permission, with the session as their destination whatever was proposed.
-pub(super) fn for_session(proposed: &[Value]) -> Remembered {
-    proposed.iter().filter(|update| adds_permission(update)).cloned().map(into_session).collect()
+pub(super) fn for_session(proposed: Vec<Value>) -> Remembered {
+    proposed.into_iter().filter(adds_permission).map(into_session).collect()
 }
 
 fn adds_permission(update: &Value) -> bool {
-    match text_at(update, "/type") {
-        Some("addRules") => text_at(update, "/behavior") == Some("allow"),
+    let text = |name: &str| update.get(name).and_then(Value::as_str);
+    match text("type") {
+        Some("addRules") => text("behavior") == Some("allow"),
         Some("addDirectories") => true,
-        Some("setMode") => text_at(update, "/mode").is_some_and(|mode| MODES.contains(&mode)),
+        Some("setMode") => text("mode").is_some_and(|mode| MODES.contains(&mode)),
         // What replaces or removes rules may remove a denial.
         _ => false,
     }
@@ -44,12 +43,12 @@ mod tests {
                 "destination": destination})
         };
         for destination in ["session", "localSettings", "projectSettings", "userSettings", "cliArg", "new"] {
-            assert_eq!(for_session(&[rule(json!(destination))]), [rule(json!("session"))], "{destination}");
+            assert_eq!(for_session(vec![rule(json!(destination))]), [rule(json!("session"))], "{destination}");
         }
-        assert_eq!(for_session(&[rule(json!(null))]), [rule(json!("session"))]);
+        assert_eq!(for_session(vec![rule(json!(null))]), [rule(json!("session"))]);
         let directories = json!({"type": "addDirectories", "directories": ["/w"], "destination": "localSettings"});
         let expected = json!({"type": "addDirectories", "directories": ["/w"], "destination": "session"});
-        assert_eq!(for_session(&[directories]), [expected]);
+        assert_eq!(for_session(vec![directories]), [expected]);
     }
 
     #[test]
@@ -65,7 +64,7 @@ mod tests {
             (json!("addRules"), false),
             (json!(null), false),
         ] {
-            assert_eq!(for_session(std::slice::from_ref(&update)).len() == 1, is_passed, "{update}");
+            assert_eq!(for_session(vec![update.clone()]).len() == 1, is_passed, "{update}");
         }
     }
 }

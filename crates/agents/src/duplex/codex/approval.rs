@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::item::{self, Items};
+use super::item::{self, Items, Tool};
 use crate::duplex::interview::{Interview, NOBODY_CAN, Next, Topic};
 use crate::duplex::jsonrpc;
-use crate::duplex::reading::{carried, list_at, owned_text_at, text_at};
+use crate::lenient_json::{Object, normalized};
 use crate::protocol::Approve;
 use crate::update::{Choice, ChoiceKind, Question, Reply};
 
@@ -38,11 +38,11 @@ impl Pending {
     pub(super) fn new(
         id: Value,
         method: &str,
-        params: &Value,
+        params: &Object,
         items: &Items,
         approve: Approve,
     ) -> Option<(Self, Response)> {
-        let item = text_at(params, "/itemId").and_then(|item| items.running(item));
+        let item = params.words("itemId").and_then(|item| items.running(&item));
         let (tool, text, answers) = match method {
             "item/commandExecution/requestApproval" => {
                 ("commandExecution", command_text(params, item), decisions(params))
@@ -58,8 +58,8 @@ impl Pending {
             Approve::None => Some(first(&answers, ChoiceKind::RejectOnce)),
         };
         let input = match item {
-            Some(item) if tool == "fileChange" => item.get("changes").and_then(carried),
-            _ => carried(&input(params)),
+            Some(item) if tool == "fileChange" => item.changes.clone(),
+            _ => normalized(&input(params)),
         };
         let question = Question {
             id: jsonrpc::spoken(&id),
@@ -72,13 +72,13 @@ impl Pending {
         Some((Self { id, about: About::Leave { question, answers } }, response))
     }
 
-    fn interview(id: Value, params: &Value, approve: Approve) -> Option<(Self, Response)> {
-        let option = |option: &Value| Some((owned_text_at(option, "/label")?, owned_text_at(option, "/description")));
-        let topic = |question: &Value| {
-            let options = list_at(question, "/options").iter().filter_map(option).collect();
-            Some(Topic { key: owned_text_at(question, "/id")?, text: owned_text_at(question, "/question")?, options })
+    fn interview(id: Value, params: &Object, approve: Approve) -> Option<(Self, Response)> {
+        let option = |option: &Object| Some((option.words("label")?, option.words("description")));
+        let topic = |question: &Object| {
+            let options = question.objects("options").iter().filter_map(option).collect();
+            Some(Topic { key: question.words("id")?, text: question.words("question")?, options })
         };
-        let topics: Vec<Topic> = list_at(params, "/questions").iter().filter_map(topic).collect();
+        let topics: Vec<Topic> = params.objects("questions").iter().filter_map(topic).collect();
         let nobody = answered(topics.iter().map(|topic| (topic.key.clone(), NOBODY_CAN.to_owned())));
         let (interview, first) = Interview::begin(jsonrpc::spoken(&id), "requestUserInput".into(), topics)?;
         let response = if approve == Approve::All { Response::Result(nobody) } else { Response::Ask(first) };
@@ -130,22 +130,22 @@ fn first(answers: &[Answer], kind: ChoiceKind) -> Value {
 
 /// The decisions that are offered and end with the session at the latest, and to decline, which is always taken though it
 /// is not always offered: the turn goes on, while `cancel` ends it.
-fn decisions(params: &Value) -> Vec<Answer> {
-    let offered = list_at(params, "/availableDecisions");
-    let usual = ["accept", "acceptForSession", "decline", "cancel"].map(Value::from);
-    let offered = if offered.is_empty() { &usual } else { offered };
-    let mut answers: Vec<Answer> = offered.iter().filter_map(decision).collect();
+fn decisions(params: &Object) -> Vec<Answer> {
+    let mut offered = params.texts("availableDecisions");
+    if params.list("availableDecisions").is_empty() {
+        offered.extend(["accept", "acceptForSession", "decline", "cancel"].map(str::to_owned));
+    }
+    let mut answers: Vec<Answer> = offered.iter().filter_map(|offered| decision(offered)).collect();
     for needed in ["accept", "decline"] {
         if !answers.iter().any(|answer| answer.choice.id == needed) {
-            answers.extend(decision(&needed.into()));
+            answers.extend(decision(needed));
         }
     }
     answers
 }
 
-/// A decision is a word, or an object that amends the policy of the program's user: which no caller may.
-fn decision(decision: &Value) -> Option<Answer> {
-    let id = decision.as_str()?;
+/// A decision is a word. Another kind is an object that amends the policy of the program's user, which no caller may.
+fn decision(id: &str) -> Option<Answer> {
     let (name, kind) = match id {
         "accept" => ("Allow", ChoiceKind::AllowOnce),
         "acceptForSession" => ("Allow for this session", ChoiceKind::AllowAlways),
@@ -155,19 +155,14 @@ fn decision(decision: &Value) -> Option<Answer> {
         _ => return None,
     };
     let choice = Choice { id: id.to_owned(), name: name.to_owned(), kind };
-    Some(Answer { choice, result: json!({"decision": decision}) })
+    Some(Answer { choice, result: json!({"decision": id}) })
 }
 
 /// Wider permissions are granted as they were asked for, or none of them.
-fn grants(params: &Value) -> Vec<Answer> {
-    let asked: Value = params
-        .pointer("/permissions")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-        .filter(|(_, permission)| !permission.is_null())
-        .map(|(name, permission)| (name.clone(), permission.clone()))
-        .collect();
+fn grants(params: &Object) -> Vec<Answer> {
+    let permissions = params.object("permissions");
+    let names = permissions.names();
+    let asked: Value = names.filter_map(|name| Some((name.to_owned(), permissions.parsed(name)?))).collect();
     let answer = |id: &str, name: &str, kind, permissions: &Value, scope: &str| Answer {
         choice: Choice { id: id.into(), name: name.into(), kind },
         result: json!({"permissions": permissions, "scope": scope}),
@@ -179,15 +174,15 @@ fn grants(params: &Value) -> Vec<Answer> {
     ]
 }
 
-fn command_text(params: &Value, item: Option<&Value>) -> String {
-    let command = item::command_line(params).or_else(|| item.and_then(item::command_line));
+fn command_text(params: &Object, item: Option<&Tool>) -> String {
+    let command = item::command_line(params).or_else(|| item.and_then(|item| item.command.clone()));
     let text = command.map_or_else(|| "Run a command?".to_owned(), |command| format!("Run \"{command}\"?"));
     with_reason(text, params)
 }
 
-fn change_text(params: &Value, item: Option<&Value>) -> String {
-    let paths = item.map(item::paths).unwrap_or_default();
-    let text = match text_at(params, "/grantRoot") {
+fn change_text(params: &Object, item: Option<&Tool>) -> String {
+    let paths = item.map_or(&[][..], |item| &item.paths);
+    let text = match params.words("grantRoot") {
         Some(root) => format!("Allow changes in {root}?"),
         None if paths.is_empty() => "Change files?".to_owned(),
         None => format!("Change {}?", paths.join(", ")),
@@ -195,24 +190,22 @@ fn change_text(params: &Value, item: Option<&Value>) -> String {
     with_reason(text, params)
 }
 
-fn permission_text(params: &Value) -> String {
-    let permissions = params.get("permissions").map(Value::to_string).unwrap_or_default();
+fn permission_text(params: &Object) -> String {
+    let permissions = params.parsed("permissions").map(|asked| asked.to_string()).unwrap_or_default();
     with_reason(format!("Give more permissions: {permissions}?"), params)
 }
 
-fn with_reason(text: String, params: &Value) -> String {
-    match text_at(params, "/reason") {
+fn with_reason(text: String, params: &Object) -> String {
+    match params.words("reason") {
         Some(reason) => format!("{text} ({reason})"),
         None => text,
     }
 }
 
-fn input(params: &Value) -> Value {
-    let member =
-        |name: &str| params.get(name).filter(|value| !value.is_null()).map(|value| (name.to_owned(), value.clone()));
+fn input(params: &Object) -> Value {
     ["command", "cwd", "permissions", "additionalPermissions", "networkApprovalContext", "grantRoot"]
         .into_iter()
-        .filter_map(member)
+        .filter_map(|name| Some((name.to_owned(), params.parsed(name)?)))
         .collect()
 }
 
@@ -221,7 +214,7 @@ mod tests {
     use super::*;
 
     fn pending(method: &str, params: Value, approve: Approve) -> (Pending, Response) {
-        Pending::new(json!(1), method, &params, &Items::default(), approve).unwrap()
+        Pending::new(json!(1), method, &Object::of(&params), &Items::default(), approve).unwrap()
     }
 
     fn chosen(choice: &str) -> Reply {
@@ -294,6 +287,6 @@ mod tests {
 
     #[test]
     fn other_requests_are_not_known() {
-        assert!(Pending::new(json!(1), "x", &json!({}), &Items::default(), Approve::Ask).is_none());
+        assert!(Pending::new(json!(1), "x", &Object::default(), &Items::default(), Approve::Ask).is_none());
     }
 }

@@ -1,8 +1,9 @@
 //! The items of a turn: messages, reasoning and tools.
 
-use serde_json::{Map, Value};
+use sabir_model::Json;
+use serde_json::Value;
 
-use crate::duplex::reading::{carried, count_at, list_at, owned_text_at, text_at};
+use crate::lenient_json::{Object, normalized};
 use crate::update::Update;
 
 /// Items that are tools; what else there is tells nothing that is not told otherwise.
@@ -39,113 +40,123 @@ const NOT_INPUT: [&str; 14] = [
 pub(super) struct Items {
     /// Items whose text came in pieces, and comes once more as a whole.
     streamed: Vec<String>,
-    /// Tools that run, by their id.
-    running: Vec<Value>,
+    /// Tools that run.
+    running: Vec<Tool>,
+}
+
+/// What a question about a tool needs to know of it.
+pub(super) struct Tool {
+    id: String,
+    /// The command of a `commandExecution`.
+    pub(super) command: Option<String>,
+    /// The files of a `fileChange`, and what is changed in them.
+    pub(super) paths: Vec<String>,
+    pub(super) changes: Option<Json>,
 }
 
 impl Items {
-    pub(super) fn piece(&mut self, params: &Value, update: fn(String) -> Update) -> Option<Update> {
-        let delta = owned_text_at(params, "/delta")?;
-        let item = owned_text_at(params, "/itemId").unwrap_or_default();
+    pub(super) fn piece(&mut self, params: &Object, update: fn(String) -> Update) -> Option<Update> {
+        let delta = params.words("delta")?;
+        let item = params.words("itemId").unwrap_or_default();
         if !self.streamed.contains(&item) {
             self.streamed.push(item);
         }
         Some(update(delta))
     }
 
-    pub(super) fn started(&mut self, item: &Value) -> Option<Update> {
-        let kind = text_at(item, "/type").filter(|kind| TOOLS.contains(kind))?;
-        self.running.push(item.clone());
-        Some(Update::ToolUse { id: id(item), name: name(kind, item), input: carried(&input(item)) })
+    pub(super) fn started(&mut self, item: &Object) -> Option<Update> {
+        let kind = item.kind();
+        if !TOOLS.contains(&kind.as_str()) {
+            return None;
+        }
+        self.running.push(Tool {
+            id: id(item),
+            command: command_line(item),
+            paths: paths(item),
+            changes: item.normalized("changes"),
+        });
+        Some(tool_use(&kind, item))
     }
 
-    pub(super) fn completed(&mut self, item: &Value) -> Vec<Update> {
+    pub(super) fn completed(&mut self, item: &Object) -> Vec<Update> {
         let is_told = self.streamed.contains(&id(item));
-        match text_at(item, "/type").unwrap_or_default() {
-            "agentMessage" if !is_told => owned_text_at(item, "/text").map(Update::Text).into_iter().collect(),
-            "reasoning" if !is_told => {
-                let parts = list_at(item, "/summary").iter().filter_map(Value::as_str);
-                parts.map(|part| Update::Thought(part.to_owned())).collect()
-            }
+        match item.kind().as_str() {
+            "agentMessage" if !is_told => item.words("text").map(Update::Text).into_iter().collect(),
+            "reasoning" if !is_told => item.texts("summary").into_iter().map(Update::Thought).collect(),
             kind if TOOLS.contains(&kind) => {
-                let known = self.running.iter().position(|running| id(running) == id(item));
+                let known = self.running.iter().position(|running| running.id == id(item));
                 let told = match known {
                     Some(index) => {
                         self.running.remove(index);
                         None
                     }
-                    None => {
-                        Some(Update::ToolUse { id: id(item), name: name(kind, item), input: carried(&input(item)) })
-                    }
+                    None => Some(tool_use(kind, item)),
                 };
-                let is_done = text_at(item, "/status") == Some("completed");
+                let is_done = item.words("status").as_deref() == Some("completed");
                 let files = if is_done { paths(item) } else { Vec::new() };
-                let files = files.into_iter().map(|path| Update::File(path.to_owned()));
-                told.into_iter().chain([result(kind, item)]).chain(files).collect()
+                told.into_iter().chain([result(kind, item)]).chain(files.into_iter().map(Update::File)).collect()
             }
             _ => Vec::new(),
         }
     }
 
     /// What is known of a tool that runs, or wants to.
-    pub(super) fn running(&self, item: &str) -> Option<&Value> {
-        self.running.iter().find(|running| id(running) == item)
+    pub(super) fn running(&self, item: &str) -> Option<&Tool> {
+        self.running.iter().find(|running| running.id == item)
     }
-}
-
-/// The files of a `fileChange`.
-pub(super) fn paths(item: &Value) -> Vec<&str> {
-    list_at(item, "/changes").iter().filter_map(|change| text_at(change, "/path")).collect()
 }
 
 /// A command as it will be executed, the shell around it included. What the program has parsed from it (`commandActions`)
 /// leaves out folders, pipes and redirections.
-pub(super) fn command_line(said: &Value) -> Option<String> {
-    match said.get("command")? {
-        Value::Array(words) => {
-            Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")).filter(|line| !line.is_empty())
-        }
-        _ => owned_text_at(said, "/command"),
-    }
+pub(super) fn command_line(said: &Object) -> Option<String> {
+    let line = if said.is_list("command") { Some(said.texts("command").join(" ")) } else { said.text("command") };
+    line.filter(|line| !line.is_empty())
 }
 
-fn id(item: &Value) -> String {
-    owned_text_at(item, "/id").unwrap_or_default()
+/// The files of a `fileChange`.
+fn paths(item: &Object) -> Vec<String> {
+    item.objects("changes").iter().filter_map(|change| change.words("path")).collect()
 }
 
-fn name(kind: &str, item: &Value) -> String {
-    match (text_at(item, "/server"), text_at(item, "/tool")) {
+fn id(item: &Object) -> String {
+    item.words("id").unwrap_or_default()
+}
+
+fn tool_use(kind: &str, item: &Object) -> Update {
+    Update::ToolUse { id: id(item), name: name(kind, item), input: normalized(&input(item)) }
+}
+
+fn name(kind: &str, item: &Object) -> String {
+    match (item.words("server"), item.words("tool")) {
         (Some(server), Some(tool)) => format!("{server}.{tool}"),
-        (None, Some(tool)) => tool.to_owned(),
+        (None, Some(tool)) => tool,
         _ => kind.to_owned(),
     }
 }
 
-fn input(item: &Value) -> Value {
-    let members = item.as_object().into_iter().flatten();
-    let is_input = |name: &str, value: &Value| !value.is_null() && !NOT_INPUT.contains(&name);
-    let input: Map<String, Value> = members
-        .filter(|(name, value)| is_input(name, value))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    Value::Object(input)
+fn input(item: &Object) -> Value {
+    let names = item.names().filter(|name| !NOT_INPUT.contains(name));
+    names.filter_map(|name| Some((name.to_owned(), item.parsed(name)?))).collect()
 }
 
-fn result(kind: &str, item: &Value) -> Update {
-    let is_refused = matches!(text_at(item, "/status"), Some("failed" | "declined"));
+fn result(kind: &str, item: &Object) -> Update {
+    let is_refused = matches!(item.words("status").as_deref(), Some("failed" | "declined"));
     let output = match kind {
         "fileChange" => Some(paths(item).join("\n")),
-        _ => ["/aggregatedOutput", "/error/message", "/result"].iter().find_map(|pointer| owned_text_at(item, pointer)),
+        _ => {
+            let error = || item.object("error").words("message");
+            item.words("aggregatedOutput").or_else(error).or_else(|| item.words("result"))
+        }
     };
     let texts = || {
-        let blocks = list_at(item, "/result/content").iter().chain(list_at(item, "/contentItems"));
-        blocks.filter_map(|block| text_at(block, "/text")).collect::<Vec<_>>().join("\n")
+        let blocks = [item.object("result").objects("content"), item.objects("contentItems")].concat();
+        blocks.iter().filter_map(|block| block.words("text")).collect::<Vec<_>>().join("\n")
     };
     Update::ToolResult {
         id: id(item),
         name: Some(name(kind, item)),
         output: output.unwrap_or_else(texts),
-        is_error: is_refused || count_at(item, "/exitCode").is_some_and(|code| code != 0),
+        is_error: is_refused || item.integer("exitCode").is_some_and(|code| code != 0),
     }
 }
 
@@ -180,13 +191,14 @@ mod tests {
                 "oh true",
             ),
         ] {
+            let item = Object::of(&item);
             let told = Items::default().completed(&item);
             let [Update::ToolUse { name, input, .. }, Update::ToolResult { output, is_error, .. }, files @ ..] =
                 &told[..]
             else {
                 panic!("{told:?}")
             };
-            let changed: Vec<Update> = paths(&item).iter().map(|path| Update::File((*path).to_owned())).collect();
+            let changed: Vec<Update> = paths(&item).into_iter().map(Update::File).collect();
             assert_eq!(files, changed);
             assert_eq!(format!("{name} {}", input.as_ref().unwrap().as_str()), tool);
             assert_eq!(format!("{output} {is_error}"), expected);
@@ -196,9 +208,9 @@ mod tests {
     #[test]
     fn text_that_came_in_pieces_is_not_told_again() {
         let mut items = Items::default();
-        let whole = json!({"type": "agentMessage", "id": "m", "text": "ab"});
+        let whole = Object::of(&json!({"type": "agentMessage", "id": "m", "text": "ab"}));
         assert_eq!(items.completed(&whole), [Update::Text("ab".into())]);
-        assert!(items.piece(&json!({"itemId": "m", "delta": "a"}), Update::Text).is_some());
+        assert!(items.piece(&Object::of(&json!({"itemId": "m", "delta": "a"})), Update::Text).is_some());
         assert_eq!(items.completed(&whole), []);
     }
 }

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use super::approval::{Pending, Response};
 use super::item::Items;
 use crate::duplex::attachment::{self, Attachment};
+use crate::duplex::error_message;
 use crate::duplex::jsonrpc::{self, Fault, Header, Incoming};
-use crate::duplex::reading::{count_at, list_at, owned_text_at, text_at, words_of_error};
+use crate::lenient_json::Object;
 use crate::protocol::{Approve, Exit, Prompt, Protocol, Step, Workspace, without_session};
 use crate::update::{Question, Reply, Spent, Update};
 
@@ -73,7 +74,7 @@ impl CodexServer {
         Step::Write(jsonrpc::request(Header::Absent, self.asked, method, params))
     }
 
-    fn answered(&mut self, outcome: Result<Value, Fault>) -> Vec<Step> {
+    fn answered(&mut self, outcome: Result<Object, Fault>) -> Vec<Step> {
         match (self.stage, outcome) {
             (Stage::Greeting, Ok(_)) => {
                 let greeted = Step::Write(jsonrpc::notification(Header::Absent, "initialized", None));
@@ -89,7 +90,7 @@ impl CodexServer {
             (Stage::Resuming | Stage::Opening, Ok(result)) => self.opened(&result),
             (Stage::Opening, Err(fault)) => self.fail(format!("the program opens no session: {}", fault.message)),
             (Stage::Starting, Ok(result)) => {
-                self.turn = owned_text_at(&result, "/turn/id").or(self.turn.take());
+                self.turn = result.object("turn").words("id").or(self.turn.take());
                 self.stage = Stage::Working;
                 Vec::new()
             }
@@ -130,12 +131,12 @@ impl CodexServer {
         self.request(Stage::Opening, "thread/start", params)
     }
 
-    fn opened(&mut self, result: &Value) -> Vec<Step> {
-        let Some(thread) = owned_text_at(result, "/thread/id") else {
+    fn opened(&mut self, result: &Object) -> Vec<Step> {
+        let Some(thread) = result.object("thread").words("id") else {
             return self.fail("the program opens no session".into());
         };
         self.thread = thread;
-        self.model = owned_text_at(result, "/model");
+        self.model = result.words("model");
         self.begin_turn()
     }
 
@@ -160,7 +161,7 @@ impl CodexServer {
         self.prompt.session.is_none().then(|| json!({"type": "text", "text": text}))
     }
 
-    fn requested(&mut self, id: Value, method: &str, params: &Value) -> Vec<Step> {
+    fn requested(&mut self, id: Value, method: &str, params: &Object) -> Vec<Step> {
         match Pending::new(id.clone(), method, params, &self.items, self.prompt.approve) {
             None => vec![Step::Write(jsonrpc::method_not_found(Header::Absent, &id))],
             Some((_, Response::Result(result))) => vec![Step::Write(jsonrpc::result(Header::Absent, &id, result))],
@@ -171,41 +172,42 @@ impl CodexServer {
         }
     }
 
-    fn notified(&mut self, method: &str, params: &Value) -> Vec<Step> {
+    fn notified(&mut self, method: &str, params: &Object) -> Vec<Step> {
         // Threads of its helpers are its own affair.
-        let is_ours = text_at(params, "/threadId").is_none_or(|thread| thread == self.thread);
+        let is_ours = params.words("threadId").is_none_or(|thread| thread == self.thread);
         if !is_ours || !matches!(self.stage, Stage::Starting | Stage::Working) {
             return Vec::new();
         }
         let updates: Vec<Update> = match method {
             "turn/started" => {
-                self.turn = owned_text_at(params, "/turn/id").or(self.turn.take());
+                self.turn = params.object("turn").words("id").or(self.turn.take());
                 Vec::new()
             }
             "item/agentMessage/delta" => self.items.piece(params, Update::Text).into_iter().collect(),
             "item/reasoning/summaryTextDelta" | "item/reasoning/textDelta" => {
                 self.items.piece(params, Update::Thought).into_iter().collect()
             }
-            "item/started" => self.items.started(&params["item"]).into_iter().collect(),
-            "item/completed" => self.items.completed(&params["item"]),
+            "item/started" => self.items.started(&params.object("item")).into_iter().collect(),
+            "item/completed" => self.items.completed(&params.object("item")),
             "turn/plan/updated" => plan(params).map(Update::Progress).into_iter().collect(),
             "thread/tokenUsage/updated" => self.spent(params).map(Update::Spent).into_iter().collect(),
             // Also what we have answered is told as resolved, but that does not wait here any more.
             "serverRequest/resolved" => {
-                let is_resolved = |pending: &mut Pending| Some(&pending.id) == params.get("requestId");
+                let request = params.parsed("requestId");
+                let is_resolved = |pending: &mut Pending| Some(&pending.id) == request.as_ref();
                 let resolved: Vec<Pending> = self.pending.extract_if(.., is_resolved).collect();
                 return resolved.iter().map(|pending| Step::Withdraw(pending.question_id())).collect();
             }
             "error" => {
-                let words = words_of_error(&params["error"]);
-                if params.get("willRetry") == Some(&Value::Bool(true)) {
+                let words = error_message::of_object(&params.object("error"));
+                if params.is_true("willRetry") {
                     vec![Update::Progress(words)]
                 } else {
                     self.error = Some(words);
                     Vec::new()
                 }
             }
-            "turn/completed" => return self.completed(&params["turn"]),
+            "turn/completed" => return self.completed(&params.object("turn")),
             _ => Vec::new(),
         };
         updates.into_iter().map(Step::Tell).collect()
@@ -213,15 +215,16 @@ impl CodexServer {
 
     /// Usage is told as the sum of the thread. A thread that was resumed first says where it stood, under the id of an
     /// earlier turn; one that did not is taken back by its last step.
-    fn spent(&mut self, params: &Value) -> Option<Spent> {
-        let count = |of: &str, name: &str| count_at(params, &format!("/tokenUsage/{of}/{name}"));
+    fn spent(&mut self, params: &Object) -> Option<Spent> {
+        let usage = params.object("tokenUsage");
         let sum = |of: &str| {
-            let (input_tokens, output_tokens) = (count(of, "inputTokens")?, count(of, "outputTokens")?);
+            let counted = usage.object(of);
+            let (input_tokens, output_tokens) = (counted.integer("inputTokens")?, counted.integer("outputTokens")?);
             Some(Spent { input_tokens, output_tokens, cost: None })
         };
         let total = sum("total")?;
         self.total = Some(total.clone());
-        let is_of_this_turn = self.turn.is_some() && text_at(params, "/turnId") == self.turn.as_deref();
+        let is_of_this_turn = self.turn.is_some() && params.words("turnId") == self.turn;
         if !is_of_this_turn {
             self.before = Some(total);
             return None;
@@ -230,13 +233,13 @@ impl CodexServer {
         Some(less(&total, before))
     }
 
-    fn completed(&mut self, turn: &Value) -> Vec<Step> {
-        let is_ours = self.turn.is_none() || text_at(turn, "/id") == self.turn.as_deref();
+    fn completed(&mut self, turn: &Object) -> Vec<Step> {
+        let is_ours = self.turn.is_none() || turn.words("id") == self.turn;
         if !is_ours {
             return Vec::new();
         }
-        let error = turn.get("error").filter(|error| !error.is_null()).map(words_of_error);
-        match text_at(turn, "/status") {
+        let error = turn.has("error").then(|| error_message::of_object(&turn.object("error")));
+        match turn.words("status").as_deref() {
             Some("completed") => self.over(Update::Done { summary: None }),
             Some("interrupted") => self.over(Update::Interrupted),
             _ if self.interrupted => self.over(Update::Interrupted),
@@ -345,15 +348,15 @@ fn less(spent: &Spent, before: &Spent) -> Spent {
 }
 
 /// The steps of a plan in one line.
-fn plan(params: &Value) -> Option<String> {
-    let step = |step: &Value| {
-        let words = text_at(step, "/step")?;
-        Some(match text_at(step, "/status") {
+fn plan(params: &Object) -> Option<String> {
+    let step = |step: &Object| {
+        let words = step.words("step")?;
+        Some(match step.words("status").as_deref() {
             Some("completed") => format!("{words} (done)"),
             Some("inProgress") => format!("{words} (in progress)"),
-            _ => words.to_owned(),
+            _ => words,
         })
     };
-    let steps: Vec<String> = list_at(params, "/plan").iter().filter_map(step).collect();
+    let steps: Vec<String> = params.objects("plan").iter().filter_map(step).collect();
     (!steps.is_empty()).then(|| format!("Plan: {}", steps.join("; ")))
 }

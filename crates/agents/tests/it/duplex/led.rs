@@ -298,6 +298,21 @@ fn claude_is_answered_by_policy_and_by_the_caller() {
 }
 
 #[test]
+fn claude_may_not_use_a_tool_whose_input_cannot_be_shown() {
+    let nested = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
+    let line = format!(
+        r#"{{"type":"control_request","request_id":"r","request":{{"subtype":"can_use_tool","tool_name":"Bash","input":{{"command":"ls","x":{nested}}}}}}}"#
+    );
+    for approve in [Approve::Ask, Approve::All, Approve::None] {
+        let mut machine = ClaudeControl::new(Prompt { approve, ..prompt() }, Vec::new());
+        let steps = machine.hear(&line);
+        let [Step::Write(line)] = &steps[..] else { panic!("{steps:?}") };
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["response"]["subtype"], "error", "{approve:?}");
+    }
+}
+
+#[test]
 fn claude_says_why_it_failed() {
     for (line, expected) in [
         (r#"{"type":"result","subtype":"success","is_error":true,"result":"API Error: 400"}"#, "failed API Error: 400"),
