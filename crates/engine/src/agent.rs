@@ -127,7 +127,7 @@ pub enum Inputs {
 pub struct Limits {
     pub concurrent: usize,
     pub queue: usize,
-    /// How many runs that wait for their callers' answers give their places back.
+    /// How many runs that wait for their callers' answers give their slots back.
     pub max_parked: usize,
     /// The longest turn.
     pub timeout: Option<Duration>,

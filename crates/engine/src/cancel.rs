@@ -32,9 +32,9 @@ impl Engine {
                         break Err(Error::NotCancelable(found.key.task.clone()));
                     }
                     let keep = self.core.feed.open(found.key.clone());
-                    let (start, room, tickets, done) = (Start::Cancel, None, Vec::new(), Some(done));
+                    let (start, scheduled, tickets, done) = (Start::Cancel, None, Vec::new(), Some(done));
                     let executor = Executor::unrouted(&agency);
-                    drive::start(&self.core, executor, Assignment { lease, control, start, room, tickets, done });
+                    drive::start(&self.core, executor, Assignment { lease, control, start, scheduled, tickets, done });
                     match stopped.await {
                         Ok(result) => break result.map(|()| keep.task()),
                         Err(_) => continue,

@@ -9,7 +9,7 @@ use crate::drive::{self, Assignment, Control, Delivered, Start};
 use crate::engine::{Agency, Engine};
 use crate::executor::RunRequest;
 use crate::flight::Ticket;
-use crate::schedule::Room;
+use crate::schedule::Scheduled;
 use crate::sent::{Entrance, Sent};
 use crate::subscribe::beyond;
 use crate::topic::TopicKey;
@@ -81,15 +81,17 @@ impl Engine {
                     }
                     let executor = self.executor_of(agency, &lease);
                     let (owner, task) = (&key.owner, &key.task);
-                    let room = self.enter(RunRequest { addressed: agency, executor: &executor, owner, context, task });
-                    if matches!(room, Room::None) {
+                    let scheduled =
+                        self.enter(RunRequest { addressed: agency, executor: &executor, owner, context, task });
+                    if matches!(scheduled, Scheduled::QueueFull) {
                         lease.release(None);
                         return Err(Error::Busy(agency.hosted.id.clone()));
                     }
                     lease.expect_more();
                     let start = Start::Deliver { message: message.clone(), key: send.idempotency.clone() };
                     let tickets = tickets.clone();
-                    let assignment = Assignment { lease, control, start, room: Some(room), tickets, done: Some(done) };
+                    let assignment =
+                        Assignment { lease, control, start, scheduled: Some(scheduled), tickets, done: Some(done) };
                     drive::start(&self.core, executor, assignment);
                 }
             }

@@ -11,7 +11,7 @@ use sabir_store::{StoreError, TaskRow};
 use crate::Route;
 use crate::engine::{Agency, Engine};
 use crate::feed::Lease;
-use crate::schedule::{ContextKey, Request, Room};
+use crate::schedule::{ContextKey, Request, Scheduled};
 
 #[derive(Clone)]
 pub(crate) struct Executor {
@@ -84,12 +84,12 @@ impl Engine {
     }
 
     /// Asks for what a run needs to begin.
-    pub(crate) fn enter(&self, run: RunRequest<'_>) -> Room {
+    pub(crate) fn enter(&self, run: RunRequest<'_>) -> Scheduled {
         self.core.schedule.enter(run.into_request())
     }
 
-    /// The same for a task that was let in before, in an earlier process.
-    pub(crate) fn enter_again(&self, run: RunRequest<'_>) -> Room {
+    /// The same for a task that was accepted before, in an earlier process.
+    pub(crate) fn enter_again(&self, run: RunRequest<'_>) -> Scheduled {
         self.core.schedule.enter_again(run.into_request())
     }
 }

@@ -18,6 +18,7 @@ mod sharded;
 mod shared_reads;
 mod topic;
 mod trees;
+mod wait_reason;
 mod warm;
 
 mod drive;
@@ -32,7 +33,6 @@ mod join;
 mod media;
 mod send;
 mod sent;
-mod waiting;
 
 mod cancel;
 mod read;

@@ -229,14 +229,18 @@ impl Engine {
         };
         let context = lease.look(|task| task.context.clone());
         let executor = self.executor_of(agency, &lease);
-        let room = match (&start, context) {
+        let scheduled = match (&start, context) {
             (Start::Settle { .. } | Start::Cancel, _) | (_, None) => None,
             (Start::Create { .. } | Start::Deliver { .. } | Start::Again { .. }, Some(context)) => {
                 let (owner, task) = (&lease.key.owner, &lease.key.task);
                 Some(self.enter_again(RunRequest { addressed: agency, executor: &executor, owner, context, task }))
             }
         };
-        drive::start(&self.core, executor, Assignment { lease, control, start, room, tickets: Vec::new(), done: None });
+        drive::start(
+            &self.core,
+            executor,
+            Assignment { lease, control, start, scheduled, tickets: Vec::new(), done: None },
+        );
         Ok(())
     }
 }

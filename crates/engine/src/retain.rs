@@ -98,11 +98,11 @@ impl Engine {
                     return Ok(());
                 }
                 let start = Start::Settle { outcome: failure(reason), inbox };
-                let (room, tickets, done) = (None, Vec::new(), None);
+                let (scheduled, tickets, done) = (None, Vec::new(), None);
                 drive::start(
                     &self.core,
                     Executor::unrouted(agency),
-                    Assignment { lease, control, start, room, tickets, done },
+                    Assignment { lease, control, start, scheduled, tickets, done },
                 );
             }
         }

@@ -14,10 +14,10 @@ use crate::executor::{Executor, RunRequest};
 use crate::flight::Ticket;
 use crate::media::check_media_types;
 use crate::read::Located;
-use crate::schedule::Room;
+use crate::schedule::Scheduled;
 use crate::sent::{Entrance, Sent};
 use crate::topic::TopicKey;
-use crate::{Admission, Answer, waiting};
+use crate::{Admission, Answer};
 
 /// What a message names.
 struct Addressed {
@@ -250,15 +250,15 @@ impl Engine {
         }
         let owner = &caller.owner;
         let context_of_run = context.clone();
-        let room =
+        let scheduled =
             self.enter(RunRequest { addressed, executor: &executor, owner, context: context_of_run, task: &task });
-        let note = match &room {
-            Room::None => {
+        let note = match &scheduled {
+            Scheduled::QueueFull => {
                 lease.release(None);
                 return Err(Error::Busy(addressed.hosted.id.clone()));
             }
-            Room::Later(place) => Some(Arc::new(reply(vec![waiting::note(&place.behind())], context.clone()))),
-            Room::Now(_) => None,
+            Scheduled::Later(queued) => Some(Arc::new(reply(vec![queued.wait_reason().note()], context.clone()))),
+            Scheduled::Now(_) => None,
         };
         let message = Message { task: Some(task.clone()), context: Some(context.clone()), ..Message::clone(message) };
         let message = Arc::new(message);
@@ -269,7 +269,7 @@ impl Engine {
         let (done, stored) = oneshot::channel();
         let keep = self.core.feed.open(key);
         let start = Start::Create { created: created.clone(), context, born: send.born, key: send.idempotency.clone() };
-        let assignment = Assignment { lease, control, start, room: Some(room), tickets, done: Some(done) };
+        let assignment = Assignment { lease, control, start, scheduled: Some(scheduled), tickets, done: Some(done) };
         drive::start(&self.core, executor, assignment);
         let stored = stored.await.map_err(|_| Error::internal("the driver of a new task is gone"))?;
         if is_named && stored.is_err() && self.is_stored(&keep.key).await? {

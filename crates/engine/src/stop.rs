@@ -2,7 +2,7 @@
 //!
 //! | a run that         | when the server stops                                                            |
 //! |--------------------|----------------------------------------------------------------------------------|
-//! | waits for a place  | is let go at once; its task stays queued in the store                            |
+//! | waits for a slot   | is let go at once; its task stays queued in the store                            |
 //! | works              | may finish while there is grace, then it is settled                              |
 //! | waits for an answer | may get it while others work, but holds nobody up; then it is settled            |
 //!
@@ -25,7 +25,7 @@ impl Engine {
     /// Takes no more tasks and returns when nothing runs any more, within the grace time.
     pub async fn stop(&self, grace: Duration) {
         self.core.stopping.send_replace(true);
-        self.tell_drivers(|| Control::LeaveLine);
+        self.tell_drivers(|| Control::LeaveQueue);
         let last_words = (grace / 3).min(MOST_LAST_WORDS);
         let _ = tokio::time::timeout(grace.saturating_sub(last_words), self.until_nobody_works()).await;
         self.settle_all(last_words.max(LEAST_LAST_WORDS)).await;

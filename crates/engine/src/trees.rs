@@ -2,7 +2,7 @@
 //!
 //! A tree is a folder with all that is below it, so two trees are the same when one contains the other: whoever works in
 //! the outer folder can change what the inner one works on. In order of arrival: a run gets its tree when it overlaps with
-//! none that is held, and with none that an earlier run waits for. The second thing that a run takes; `schedule.rs` has
+//! none that is held, and with none that an earlier run waits for. The second thing that a run takes; `schedule` has
 //! the order.
 
 use std::collections::VecDeque;
@@ -14,8 +14,8 @@ use std::task::{Context, Poll};
 use sabir_model::{Owner, TaskId};
 use tokio::sync::oneshot;
 
-use crate::schedule::{Behind, WaiterState};
 use crate::sharded::lock;
+use crate::wait_reason::{WaitReason, WaitReasonCell};
 
 /// A run that works in a tree, or wants to. The path has no links in it.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ struct Waiter {
     number: u64,
     occupant: Occupant,
     start: oneshot::Sender<Tree>,
-    state: Arc<WaiterState>,
+    reason: Arc<WaitReasonCell>,
 }
 
 /// The right to work in a tree. Dropping it lets the next one in.
@@ -51,31 +51,31 @@ pub(crate) struct Tree {
     number: u64,
 }
 
-pub(crate) enum TreeRoom {
+pub(crate) enum ScheduledTree {
     Now(Tree),
-    Later(TreeInLine),
+    Later(QueuedTree),
 }
 
-/// A place in the line for a tree. Dropping it leaves the line.
-pub(crate) struct TreeInLine {
+/// A wait in the queue for a tree. Dropping it leaves the queue.
+pub(crate) struct QueuedTree {
     trees: Arc<Trees>,
     number: u64,
     granted: oneshot::Receiver<Tree>,
-    state: Arc<WaiterState>,
+    reason: Arc<WaitReasonCell>,
 }
 
 impl Trees {
-    pub(crate) fn enter(self: &Arc<Self>, occupant: Occupant) -> TreeRoom {
+    pub(crate) fn enter(self: &Arc<Self>, occupant: Occupant) -> ScheduledTree {
         let mut state = lock(&self.state);
         let number = state.next();
-        let Some(behind) = state.obstacle(&occupant) else {
+        let Some(reason) = state.obstacle(&occupant) else {
             state.held.push((number, occupant));
-            return TreeRoom::Now(Tree { trees: self.clone(), number });
+            return ScheduledTree::Now(Tree { trees: self.clone(), number });
         };
         let (start, granted) = oneshot::channel();
-        let waiter_state = Arc::new(WaiterState::in_line(behind));
-        state.waiting.push_back(Waiter { number, occupant, start, state: waiter_state.clone() });
-        TreeRoom::Later(TreeInLine { trees: self.clone(), number, granted, state: waiter_state })
+        let reason = Arc::new(WaitReasonCell::new(reason));
+        state.waiting.push_back(Waiter { number, occupant, start, reason: reason.clone() });
+        ScheduledTree::Later(QueuedTree { trees: self.clone(), number, granted, reason })
     }
 
     /// For a run that nobody can hold back: its program works in the tree already. Others wait until it is done.
@@ -91,7 +91,7 @@ impl Trees {
         let started = {
             let mut state = lock(&self.state);
             change(&mut state);
-            state.let_in()
+            state.admit()
         };
         for (number, start) in started {
             // Whoever does not listen any more gives it back by dropping it.
@@ -102,7 +102,7 @@ impl Trees {
 
 impl State {
     #[must_use]
-    fn let_in(&mut self) -> Vec<(u64, oneshot::Sender<Tree>)> {
+    fn admit(&mut self) -> Vec<(u64, oneshot::Sender<Tree>)> {
         let mut started = Vec::new();
         let mut still_waiting: VecDeque<Waiter> = VecDeque::new();
         // Most wait for the same few trees, so each of them is compared with few.
@@ -117,7 +117,7 @@ impl State {
                     continue;
                 }
                 // Those further behind keep what they were told.
-                Some((_, holder)) if is_first => waiter.state.set_behind(behind(holder, &waiter.occupant)),
+                Some((_, holder)) if is_first => waiter.reason.set(wait_reason(holder, &waiter.occupant)),
                 _ => {}
             }
             if !wanted.contains(&waiter.occupant.path) {
@@ -135,35 +135,35 @@ impl State {
     }
 
     /// What a newcomer has to wait for.
-    fn obstacle(&self, newcomer: &Occupant) -> Option<Behind> {
+    fn obstacle(&self, newcomer: &Occupant) -> Option<WaitReason> {
         let held = self.held.iter().map(|(_, occupant)| occupant);
         let mut all = held.chain(self.waiting.iter().map(|waiter| &waiter.occupant));
-        all.find(|other| overlap(&other.path, &newcomer.path)).map(|other| behind(other, newcomer))
+        all.find(|other| overlap(&other.path, &newcomer.path)).map(|other| wait_reason(other, newcomer))
     }
 }
 
 /// A task of another caller is not named.
-fn behind(holder: &Occupant, waiter: &Occupant) -> Behind {
-    Behind::Folder { task: (holder.owner == waiter.owner).then(|| holder.task.clone()) }
+fn wait_reason(holder: &Occupant, waiter: &Occupant) -> WaitReason {
+    WaitReason::Folder { task: (holder.owner == waiter.owner).then(|| holder.task.clone()) }
 }
 
 fn overlap(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-impl TreeInLine {
+impl QueuedTree {
     /// Resolves when its turn has come. Wakes as well when what it waits for has changed.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Tree>> {
-        self.state.register(cx);
+        self.reason.register(cx);
         Pin::new(&mut self.granted).poll(cx).map(Result::ok)
     }
 
-    pub(crate) fn behind(&self) -> Behind {
-        self.state.behind()
+    pub(crate) fn wait_reason(&self) -> WaitReason {
+        self.reason.get()
     }
 }
 
-impl Drop for TreeInLine {
+impl Drop for QueuedTree {
     /// A tree that was sent meanwhile is dropped with the channel, which lets the next one in.
     fn drop(&mut self) {
         self.trees.change(|state| state.waiting.retain(|waiter| waiter.number != self.number));
@@ -184,12 +184,12 @@ mod tests {
         Occupant { path: path.into(), owner: Owner::anonymous(), task: TaskId::parse(task).unwrap() }
     }
 
-    fn started(room: &mut TreeRoom) -> bool {
-        match room {
-            TreeRoom::Now(_) => true,
-            TreeRoom::Later(line) => match line.granted.try_recv() {
+    fn started(scheduled: &mut ScheduledTree) -> bool {
+        match scheduled {
+            ScheduledTree::Now(_) => true,
+            ScheduledTree::Later(line) => match line.granted.try_recv() {
                 Ok(tree) => {
-                    *room = TreeRoom::Now(tree);
+                    *scheduled = ScheduledTree::Now(tree);
                     true
                 }
                 Err(_) => false,
@@ -240,10 +240,10 @@ mod tests {
         let trees = Arc::new(Trees::default());
         let first = trees.enter(occupant("1", "/a"));
         let stranger = Occupant { owner: Owner::new("org", "someone"), ..occupant("x", "/a") };
-        let TreeRoom::Later(second) = trees.enter(occupant("2", "/a")) else { panic!("it is taken") };
-        let TreeRoom::Later(third) = trees.enter(stranger) else { panic!("it is taken") };
-        assert_eq!(second.behind(), Behind::Folder { task: Some(TaskId::parse("1").unwrap()) });
-        assert_eq!(third.behind(), Behind::Folder { task: None });
+        let ScheduledTree::Later(second) = trees.enter(occupant("2", "/a")) else { panic!("it is taken") };
+        let ScheduledTree::Later(third) = trees.enter(stranger) else { panic!("it is taken") };
+        assert_eq!(second.wait_reason(), WaitReason::Folder { task: Some(TaskId::parse("1").unwrap()) });
+        assert_eq!(third.wait_reason(), WaitReason::Folder { task: None });
         drop(first);
         drop(second);
         drop(third);

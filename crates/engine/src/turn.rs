@@ -262,7 +262,7 @@ impl Turn {
     /// first message that comes after the question. Those from before are turns of their own. Dropping the future
     /// withdraws the question.
     ///
-    /// The run is parked meanwhile: it gives its place and its working tree back, and has them again when this returns. So
+    /// The run is parked meanwhile: it gives its slot and its working tree back, and has them again when this returns. So
     /// the agent must do nothing else while it asks.
     pub async fn ask(&self, required: Required, parts: Vec<Part>) -> Result<Arc<Message>, AgentError> {
         match self.ask_within(None, required, parts).await? {
@@ -272,7 +272,7 @@ impl Turn {
     }
 
     /// The same for a caller who may take so long; `None`: nobody answered in time. The time for which an answered run
-    /// waits for its place does not count.
+    /// waits for its slot does not count.
     pub async fn ask_within(
         &self,
         limit: Option<Duration>,

@@ -1,4 +1,4 @@
-//! What a run must have before its agent works: its working tree, then its place. `schedule.rs` says why in this order.
+//! What a run must have before its agent works: its working tree, then its slot. `schedule` says why in this order.
 //!
 //! Before a turn begins, the task waits here and stays queued in the store. A parked run gives both back and comes here
 //! again when it is answered.
@@ -13,27 +13,27 @@ use sabir_store::Beside;
 use super::active_turn::PreparedTurn;
 use super::start::{FirstMessage, TurnMessage};
 use super::{Driver, InboxRow};
-use crate::schedule::{Behind, PlaceInLine, Return, Room};
-use crate::trees::{Occupant, TreeInLine, TreeRoom};
-use crate::waiting;
+use crate::schedule::{Queued, Reacquired, Scheduled};
+use crate::trees::{Occupant, QueuedTree, ScheduledTree};
+use crate::wait_reason::WaitReason;
 
 /// What a run waits for.
 pub(super) enum Acquiring {
-    Tree(TreeInLine),
-    Place(PlaceInLine<()>),
+    Tree(QueuedTree),
+    Slot(Queued<()>),
 }
 
 impl Driver {
-    /// Waits for the context and a first place, if there is something to run, and serves callers meanwhile. Without a permit
+    /// Waits for the context and a first slot, if there is something to run, and serves callers meanwhile. Without a permit
     /// afterwards, nothing is run: the task was cancelled, or the server stops and the task stays queued in the store.
-    pub(super) async fn wait_for_place(&mut self, first: &FirstMessage, room: Option<Room>) {
-        let mut place = match (first, room) {
-            (FirstMessage::Nothing, _) | (_, None | Some(Room::None)) => return,
-            (_, Some(Room::Now(permit))) => {
+    pub(super) async fn wait_for_slot(&mut self, first: &FirstMessage, scheduled: Option<Scheduled>) {
+        let mut queued = match (first, scheduled) {
+            (FirstMessage::Nothing, _) | (_, None | Some(Scheduled::QueueFull)) => return,
+            (_, Some(Scheduled::Now(permit))) => {
                 self.permit = Some(permit);
                 return;
             }
-            (_, Some(Room::Later(place))) => place,
+            (_, Some(Scheduled::Later(queued))) => queued,
         };
         self.permit = poll_fn(|cx| {
             self.serve_callers(cx);
@@ -41,14 +41,14 @@ impl Driver {
             if self.is_leaving() {
                 return Poll::Ready(None);
             }
-            // A place that comes before the commit is no reason to run: nobody was told of the task yet.
+            // A slot that comes before the commit is no reason to run: nobody was told of the task yet.
             if !is_stored {
                 return Poll::Pending;
             }
-            if let Poll::Ready(permit) = place.poll(cx) {
+            if let Poll::Ready(permit) = queued.poll(cx) {
                 return Poll::Ready(permit);
             }
-            self.tell_behind(place.behind());
+            self.note_wait_reason(queued.wait_reason());
             let _ = self.poll_store(cx);
             Poll::Pending
         })
@@ -56,7 +56,7 @@ impl Driver {
     }
 
     /// Gets the turn of this message ready to begin: the agent says which folder it needs for itself, and the run waits
-    /// until it has that and a place. `None`: nothing more is to be run.
+    /// until it has that and a slot. `None`: nothing more is to be run.
     pub(super) async fn prepare(&mut self, message: TurnMessage) -> Option<PreparedTurn> {
         let prepared = self.new_turn(message);
         let agency = self.executor.agency.clone();
@@ -90,7 +90,7 @@ impl Driver {
                 has_waited = true;
                 self.keep_queued_message();
                 if let Some(acquiring) = &self.acquiring {
-                    self.tell_behind(acquiring.behind());
+                    self.note_wait_reason(acquiring.wait_reason());
                 }
             }
             let is_stored = self.poll_store(cx).is_ready();
@@ -101,35 +101,35 @@ impl Driver {
         may_begin.then_some(prepared)
     }
 
-    /// Ready when the run has its working tree and its place.
+    /// Ready when the run has its working tree and its slot.
     pub(super) fn poll_acquire(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(permit) = &self.permit else { return Poll::Ready(()) };
         loop {
             match &mut self.acquiring {
-                Some(Acquiring::Tree(line)) => {
-                    self.tree = std::task::ready!(line.poll(cx));
+                Some(Acquiring::Tree(queued)) => {
+                    self.tree = std::task::ready!(queued.poll(cx));
                     self.acquiring = None;
                 }
-                Some(Acquiring::Place(line)) => {
-                    std::task::ready!(line.poll(cx));
+                Some(Acquiring::Slot(queued)) => {
+                    std::task::ready!(queued.poll(cx));
                     self.acquiring = None;
                 }
                 None => {
                     if let (Some(path), None) = (&self.wanted_tree, &self.tree) {
                         let (owner, task) = (self.lease.key.owner.clone(), self.lease.key.task.clone());
                         match self.core.trees.enter(Occupant { path: path.clone(), owner, task }) {
-                            TreeRoom::Now(tree) => self.tree = Some(tree),
-                            TreeRoom::Later(line) => {
-                                // Nobody waits for a tree while it holds a place.
-                                permit.step_back();
-                                self.acquiring = Some(Acquiring::Tree(line));
+                            ScheduledTree::Now(tree) => self.tree = Some(tree),
+                            ScheduledTree::Later(queued) => {
+                                // Nobody waits for a tree while it holds a slot.
+                                permit.release_slot();
+                                self.acquiring = Some(Acquiring::Tree(queued));
                             }
                         }
                         continue;
                     }
-                    match permit.come_back() {
-                        Return::Now => return Poll::Ready(()),
-                        Return::Later(line) => self.acquiring = Some(Acquiring::Place(line)),
+                    match permit.reacquire_slot() {
+                        Reacquired::Now => return Poll::Ready(()),
+                        Reacquired::Later(queued) => self.acquiring = Some(Acquiring::Slot(queued)),
                     }
                 }
             }
@@ -137,8 +137,8 @@ impl Driver {
     }
 
     /// Whether the run has all that it needs, or is about to say so.
-    pub(super) fn has_place(&self) -> bool {
-        self.acquiring.is_none() && self.permit.as_ref().is_some_and(|permit| permit.has_place())
+    pub(super) fn has_slot(&self) -> bool {
+        self.acquiring.is_none() && self.permit.as_ref().is_some_and(|permit| permit.has_slot())
     }
 
     /// The run waits for its caller's answer; others may work meanwhile.
@@ -149,7 +149,7 @@ impl Driver {
         }
     }
 
-    /// The agent has taken its question back and works already: it has its place and its working tree at once, whoever
+    /// The agent has taken its question back and works already: it has its slot and its working tree at once, whoever
     /// else has them. A run that was answered has them already.
     pub(super) fn acquire_at_once(&mut self) {
         self.acquiring = None;
@@ -158,7 +158,7 @@ impl Driver {
             let (owner, task) = (self.lease.key.owner.clone(), self.lease.key.task.clone());
             self.tree = Some(self.core.trees.enter_at_once(Occupant { path: path.clone(), owner, task }));
         }
-        permit.come_back_at_once();
+        permit.reacquire_slot_at_once();
     }
 
     pub(super) fn give_back_all(&mut self) {
@@ -167,7 +167,7 @@ impl Driver {
         self.permit = None;
     }
 
-    /// A message that found a place at once needed no row of its own; now it waits, and its sender must be told that it is
+    /// A message that found a slot at once needed no row of its own; now it waits, and its sender must be told that it is
     /// stored.
     fn keep_queued_message(&mut self) {
         if let Some(first) = self.inbox.front_mut().filter(|first| first.row == InboxRow::None) {
@@ -180,21 +180,21 @@ impl Driver {
     }
 
     /// Tells the caller of a queued task what it waits for now.
-    fn tell_behind(&mut self, behind: Behind) {
-        if self.told_behind.as_ref() == Some(&behind) {
+    fn note_wait_reason(&mut self, reason: WaitReason) {
+        if self.noted_wait_reason.as_ref() == Some(&reason) {
             return;
         }
-        let note = Arc::new(self.agent_message(vec![waiting::note(&behind)]));
-        self.told_behind = Some(behind);
+        let note = Arc::new(self.agent_message(vec![reason.note()]));
+        self.noted_wait_reason = Some(reason);
         self.decide(Command::Queue { note });
     }
 }
 
 impl Acquiring {
-    fn behind(&self) -> Behind {
+    fn wait_reason(&self) -> WaitReason {
         match self {
-            Acquiring::Tree(line) => line.behind(),
-            Acquiring::Place(line) => line.behind(),
+            Acquiring::Tree(queued) => queued.wait_reason(),
+            Acquiring::Slot(queued) => queued.wait_reason(),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! The first append of a driver may fail: then the task never existed, or rests as before, and the sender is told. A
 //! later one is tried again, since the agent has already said what is in it; new messages and cancels are refused
 //! meanwhile, so nothing is acknowledged that is not stored. A full disk is waited for. Any other failure is waited for
-//! as long as `GIVE_UP_AFTER`; then the task gives its place back, everybody who waits for it is told the cause, and
+//! as long as `GIVE_UP_AFTER`; then the task gives its slot back, everybody who waits for it is told the cause, and
 //! only its failure is left to be stored.
 
 use std::collections::HashSet;

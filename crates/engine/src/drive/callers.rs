@@ -22,8 +22,8 @@ pub(crate) enum Control {
     Cancel {
         done: Done,
     },
-    /// The server stops: a task that waits for its place stays queued in the store.
-    LeaveLine,
+    /// The server stops: a task that waits for its slot stays queued in the store.
+    LeaveQueue,
     /// The server stops: settle by policy. The agent has so long to stop.
     Settle {
         within: Duration,
@@ -72,8 +72,8 @@ impl Driver {
                         turn.stop(StopReason::TimedOut(reason));
                     }
                 }
-                // A driver with a place works, even if the event that says so is not stored yet.
-                Control::LeaveLine => self.is_settling |= self.turn.is_none() && !self.has_place(),
+                // A driver with a slot works, even if the event that says so is not stored yet.
+                Control::LeaveQueue => self.is_settling |= self.turn.is_none() && !self.has_slot(),
                 Control::Settle { within } => {
                     self.is_settling = true;
                     if let Some(turn) = &mut self.turn {

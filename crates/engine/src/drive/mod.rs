@@ -9,11 +9,11 @@
 //! | state                | turn over | run    | the driver                           | `Rest` that readers see      |
 //! |----------------------|-----------|--------|--------------------------------------|------------------------------|
 //! | submitted            | no        | queued | waits for its context, its folder    | `Busy`                       |
-//! |                      |           |        | and a place (`acquire.rs`)           |                              |
+//! |                      |           |        | and a slot (`acquire.rs`)            |                              |
 //! | working              | no        | active | listens to the agent                 | `Busy`                       |
 //! |                      |           |        | (`active_turn.rs`)                   |                              |
 //! | input-, auth-required | no       | parked | the agent waits for an answer; with  | `Parked`; `Busy` with an     |
-//! |                      |           |        | one in the inbox, for folder and place | answer in the inbox        |
+//! |                      |           |        | one in the inbox, for folder and slot | answer in the inbox         |
 //! | input-, auth-required | yes      | none   | lets the task go                     | `Waiting`; `Busy` with a     |
 //! |                      |           |        |                                      | message in the inbox         |
 //! | a terminal state     | yes       | none   | lets the task go                     | `Finished`                   |
@@ -49,9 +49,10 @@ use crate::executor::Executor;
 use crate::feed::Lease;
 use crate::flight::Ticket;
 use crate::log_entry::message_weight;
-use crate::schedule::{Behind, Permit, Room};
+use crate::schedule::{Permit, Scheduled};
 use crate::trees::Tree;
 use crate::turn::Outcome;
+use crate::wait_reason::WaitReason;
 use crate::{Effects, LogEntry};
 use acquire::Acquiring;
 use active_turn::{ActiveTurn, PreparedTurn};
@@ -87,7 +88,7 @@ pub(crate) struct Driver {
     /// What of these the run waits for.
     acquiring: Option<Acquiring>,
     /// What the task's caller was told that it waits for.
-    told_behind: Option<Behind>,
+    noted_wait_reason: Option<WaitReason>,
     turn: Option<ActiveTurn>,
     /// Callers who wait until the run has stopped and that is stored.
     cancels: Vec<Done>,
@@ -160,10 +161,10 @@ struct NextTurn {
 
 /// Starts a driver.
 pub(crate) fn start(core: &Arc<Core>, executor: Executor, assignment: Assignment) {
-    let (mut driver, first, room) = Driver::new(core, executor, assignment);
+    let (mut driver, first, scheduled) = Driver::new(core, executor, assignment);
     let running = core.running.enter();
     tokio::spawn(async move {
-        match AssertUnwindSafe(driver.drive(first, room)).catch_unwind().await {
+        match AssertUnwindSafe(driver.drive(first, scheduled)).catch_unwind().await {
             Ok(()) => driver.release(),
             Err(_) => {
                 if AssertUnwindSafe(driver.settle_after_panic()).catch_unwind().await.is_err() {
@@ -176,8 +177,8 @@ pub(crate) fn start(core: &Arc<Core>, executor: Executor, assignment: Assignment
 }
 
 impl Driver {
-    async fn drive(&mut self, first: FirstMessage, room: Option<Room>) {
-        self.wait_for_place(&first, room).await;
+    async fn drive(&mut self, first: FirstMessage, scheduled: Option<Scheduled>) {
+        self.wait_for_slot(&first, scheduled).await;
         let mut next = match first {
             _ if self.permit.is_none() => None,
             FirstMessage::InHistory(message) => {
@@ -242,7 +243,7 @@ impl Driver {
 
     async fn take_turn(&mut self, turn: NextTurn) {
         if self.attempts > 0 {
-            // Counted now and not when recovery queued it: a task that only waited for its place was not tried.
+            // Counted now and not when recovery queued it: a task that only waited for its slot was not tried.
             self.pending.side_rows.push(Beside::Attempts(self.attempts));
         }
         self.decide(Command::Begin { input: turn.input });
@@ -259,7 +260,7 @@ impl Driver {
         }
         self.run_turn(turn.prepared).await;
         if self.has_given_up {
-            // What is left needs the store, not a place.
+            // What is left needs the store, not a slot.
             self.give_back_all();
         }
     }

@@ -16,7 +16,7 @@ use crate::engine::Core;
 use crate::executor::Executor;
 use crate::feed::Lease;
 use crate::flight::Ticket;
-use crate::schedule::Room;
+use crate::schedule::Scheduled;
 use crate::turn::Outcome;
 
 /// What a driver begins with.
@@ -55,7 +55,7 @@ pub(crate) struct Assignment {
     pub(crate) control: mpsc::UnboundedReceiver<Control>,
     pub(crate) start: Start,
     /// `None` where nothing is to be run.
-    pub(crate) room: Option<Room>,
+    pub(crate) scheduled: Option<Scheduled>,
     /// Kept until the task is at rest.
     pub(crate) tickets: Vec<Arc<Ticket>>,
     /// Answered when what the driver begins with is stored.
@@ -90,8 +90,8 @@ impl Driver {
         core: &Arc<Core>,
         executor: Executor,
         assignment: Assignment,
-    ) -> (Box<Self>, FirstMessage, Option<Room>) {
-        let Assignment { lease, control, start, room, tickets, done } = assignment;
+    ) -> (Box<Self>, FirstMessage, Option<Scheduled>) {
+        let Assignment { lease, control, start, scheduled, tickets, done } = assignment;
         let key = lease.key.clone();
         let known = |task: &Task| (task.context.clone(), task.metadata.clone());
         let (context, metadata, standing, first_append) = match &start {
@@ -135,8 +135,8 @@ impl Driver {
             tree: None,
             wanted_tree: None,
             acquiring: None,
-            told_behind: match &room {
-                Some(Room::Later(place)) => Some(place.behind()),
+            noted_wait_reason: match &scheduled {
+                Some(Scheduled::Later(queued)) => Some(queued.wait_reason()),
                 _ => None,
             },
             turn: None,
@@ -153,13 +153,13 @@ impl Driver {
             let_go: None,
             end_watchers: Vec::new(),
         });
-        let first = driver.record_start(start, matches!(room, Some(Room::Now(_))));
+        let first = driver.record_start(start, matches!(scheduled, Some(Scheduled::Now(_))));
         driver.pending.acks.extend(done.map(|done| Ack::plain(done, tickets)));
-        (driver, first, room)
+        (driver, first, scheduled)
     }
 
     /// Records what the driver begins with, for its first append. Returns where the message of its first turn is.
-    fn record_start(&mut self, start: Start, has_place: bool) -> FirstMessage {
+    fn record_start(&mut self, start: Start, has_slot: bool) -> FirstMessage {
         match start {
             Start::Create { created, .. } => {
                 let message = created.message.clone();
@@ -170,10 +170,10 @@ impl Driver {
                 self.pending.side_rows.extend(key.map(Beside::Key));
                 let open = self.standing.open_question();
                 Arc::make_mut(&mut message).answers = open;
-                if !has_place {
+                if !has_slot {
                     self.pending.side_rows.push(Beside::InboxAdd(message.clone()));
                 }
-                let row = if has_place { InboxRow::None } else { InboxRow::Pending };
+                let row = if has_slot { InboxRow::None } else { InboxRow::Pending };
                 let purpose = open.map_or(Purpose::NextTurn, Purpose::Answer);
                 self.inbox.push_back(InboxMessage::new(message, purpose, row));
                 FirstMessage::InInbox

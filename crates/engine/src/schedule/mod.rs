@@ -1,0 +1,238 @@
+//! Decides which run may work now, for all agents of the server.
+//!
+//! A run takes three things, always in this order. Nobody who waits for one of them holds a later one, so the holder of
+//! a slot always gets on, and nobody waits in a circle:
+//!
+//! | taken             | how many                                  | while the run is parked (its caller thinks)     |
+//! |-------------------|-------------------------------------------|--------------------------------------------------|
+//! | 1. the context    | one run of a conversation with one agent  | kept                                             |
+//! | 2. the working tree (`trees.rs`), if it needs one for itself | one run of the server | given back, and taken again before the answer is handed over |
+//! | 3. a slot         | `Limits::concurrent` of the agent that executes it | given back, and taken again last        |
+//!
+//! The context belongs to the agent that the task is addressed to, the slot to the agent that routing has chosen; most
+//! often that is the same one. A task that finds its context busy waits in the queue of that context. The first task of
+//! each free context waits in the queue of its agent. All tasks that wait for one agent count against its
+//! `Limits::queue`.
+//!
+//! | file        | its idea                                                                         |
+//! |-------------|----------------------------------------------------------------------------------|
+//! | `slots.rs`  | the slots of one agent: who holds one, who is parked, who waits                  |
+//! | `queue.rs`  | an entry of a queue, what its owner keeps of it, and the queue of a context      |
+//! | `permit.rs` | the right to run: parking, giving the slot back and taking one again             |
+//! | here        | the whole: a task enters, and whoever may run is started                         |
+//!
+//! A task that leaves its queue (canceled, or the server stops) counts no more from that moment, and is removed from the
+//! queue later.
+
+mod permit;
+mod queue;
+mod slots;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use sabir_model::{ContextId, Owner, TaskId};
+use tokio::sync::oneshot;
+
+pub(crate) use permit::{Permit, Reacquired};
+pub(crate) use queue::Queued;
+use queue::{ContextQueue, Stage, WaitState, Waiter, Wants};
+use slots::{AgentSlots, Holding};
+
+use crate::Limits;
+use crate::sharded::lock;
+use crate::wait_reason::WaitReason;
+
+/// An agent of the server, by its place in the list that the schedule was made with.
+pub(crate) type AgentNo = usize;
+
+/// One conversation with one agent: it has at most one run at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ContextKey {
+    /// The agent that its tasks are addressed to.
+    pub(crate) agent: AgentNo,
+    pub(crate) owner: Owner,
+    pub(crate) context: ContextId,
+}
+
+/// A run that wants to begin.
+pub(crate) struct Request {
+    pub(crate) context: ContextKey,
+    pub(crate) task: TaskId,
+    /// The agent that executes it.
+    pub(crate) executor: AgentNo,
+}
+
+/// What becomes of a request.
+pub(crate) enum Scheduled {
+    Now(Permit),
+    Later(Queued<Permit>),
+    QueueFull,
+}
+
+pub(crate) struct Schedule {
+    state: Mutex<State>,
+}
+
+struct State {
+    agents: Vec<AgentSlots>,
+    contexts: HashMap<ContextKey, ContextQueue>,
+    /// Entries of all queues whose owners wait.
+    queued: usize,
+    /// Entries of all queues whose owners have left.
+    abandoned: usize,
+}
+
+/// So few abandoned entries are not worth looking for.
+const MANY_ABANDONED: usize = 64;
+
+impl Schedule {
+    /// For agents with these limits; their numbers are their places in the list.
+    pub(crate) fn new<'a>(limits: impl IntoIterator<Item = &'a Limits>) -> Arc<Self> {
+        let agents = limits.into_iter().map(AgentSlots::new).collect();
+        let state = State { agents, contexts: HashMap::new(), queued: 0, abandoned: 0 };
+        Arc::new(Self { state: Mutex::new(state) })
+    }
+
+    pub(crate) fn enter(self: &Arc<Self>, request: Request) -> Scheduled {
+        self.enter_within(request, usize::MIN)
+    }
+
+    /// For tasks that were accepted before: the bound of the queue is for newcomers.
+    pub(crate) fn enter_again(self: &Arc<Self>, request: Request) -> Scheduled {
+        self.enter_within(request, usize::MAX)
+    }
+
+    /// The queue has this length at least.
+    fn enter_within(self: &Arc<Self>, request: Request, least_queue: usize) -> Scheduled {
+        let mut state = lock(&self.state);
+        let executor = request.executor;
+        let is_busy = state.contexts.contains_key(&request.context);
+        let slots = &mut state.agents[executor];
+        let queue = slots.queue.max(least_queue);
+        let queued = slots.waiting + slots.waiting_for_trees;
+        // Whoever finds a slot may have to wait for its working tree, and must not make that queue endless.
+        let has_room = slots.waiting_for_trees == 0 || queued < queue;
+        if !is_busy && slots.has_free_slot() && slots.ready.is_empty() && has_room {
+            slots.running += 1;
+            state.contexts.insert(request.context.clone(), ContextQueue::held_by(request.task));
+            return Scheduled::Now(self.permit(executor, request.context));
+        }
+        if queued >= queue {
+            return Scheduled::QueueFull;
+        }
+        slots.waiting += 1;
+        let for_slot = WaitReason::Slots { limit: slots.limit };
+        state.queued += 1;
+        let (start, granted) = oneshot::channel();
+        let reason = state.contexts.get(&request.context).map_or(for_slot, ContextQueue::wait_reason);
+        let (context, task) = (request.context.clone(), request.task.clone());
+        let stage = if is_busy { Stage::WaitsForContext } else { Stage::WaitsForSlot };
+        let wait = Arc::new(WaitState::new(stage, reason));
+        let queued =
+            Queued { schedule: self.clone(), executor, granted, wait: wait.clone(), context: Some(context.clone()) };
+        let waiter = Waiter { executor, wait, wants: Wants::Permit { request, start } };
+        match state.contexts.get_mut(&context) {
+            Some(queue) => queue.waiters.push_back(waiter),
+            None => {
+                state.contexts.insert(context, ContextQueue::held_by(task));
+                state.agents[executor].ready.push_back(waiter);
+            }
+        }
+        Scheduled::Later(queued)
+    }
+
+    fn permit(self: &Arc<Self>, executor: AgentNo, context: ContextKey) -> Permit {
+        Permit::new(self.clone(), executor, context)
+    }
+
+    /// Starts the runs that were admitted.
+    fn start(self: &Arc<Self>, admitted: Vec<Waiter>) {
+        let mut admitted = VecDeque::from(admitted);
+        // One that left between being admitted and being told gives its slot back at once, and so may thousands in a row.
+        while let Some(waiter) = admitted.pop_front() {
+            match waiter.wants {
+                Wants::Permit { request, start } => {
+                    if let Err(mut permit) = start.send(self.permit(waiter.executor, request.context)) {
+                        admitted.extend(permit.give_back());
+                    }
+                }
+                // The slot is the permit's already, whether or not anybody hears of it.
+                Wants::Slot { start, .. } => drop(start.send(())),
+            }
+        }
+    }
+}
+
+impl State {
+    /// Takes those out of the queue of an agent who may run now.
+    #[must_use]
+    fn admit(&mut self, agent: AgentNo) -> Vec<Waiter> {
+        let mut admitted = Vec::new();
+        loop {
+            let slots = &mut self.agents[agent];
+            if slots.running >= slots.limit {
+                return admitted;
+            }
+            let Some(waiter) = slots.next_waiter() else { return admitted };
+            if waiter.wait.is_abandoned() {
+                self.abandoned -= 1;
+                continue;
+            }
+            waiter.wait.set_stage(Stage::Admitted);
+            self.queued -= 1;
+            match &waiter.wants {
+                Wants::Permit { .. } => {
+                    slots.waiting -= 1;
+                    slots.running += 1;
+                }
+                // Its permit was dropped before its entry.
+                Wants::Slot { holding, .. } if holding.get() == Holding::Nothing => continue,
+                Wants::Slot { holding, .. } => slots.exchange(holding, Holding::Slot),
+            }
+            admitted.push(waiter);
+        }
+    }
+
+    /// Moves the next task of a context that is free into the queue of its agent. Returns that agent.
+    fn advance(&mut self, context: &ContextKey) -> Option<AgentNo> {
+        let queue = self.contexts.get_mut(context)?;
+        while let Some(next) = queue.waiters.pop_front() {
+            if next.wait.is_abandoned() {
+                self.abandoned -= 1;
+                continue;
+            }
+            if let Wants::Permit { request, .. } = &next.wants {
+                queue.holder = request.task.clone();
+            }
+            // The run that had asked is over, also when it crashed and could not say so.
+            queue.needs_answer = false;
+            queue.tell_next();
+            let executor = next.executor;
+            let slots = &mut self.agents[executor];
+            next.wait.set_stage(Stage::WaitsForSlot);
+            next.wait.reason.set(WaitReason::Slots { limit: slots.limit });
+            slots.ready.push_back(next);
+            return Some(executor);
+        }
+        self.contexts.remove(context);
+        None
+    }
+
+    fn remove_abandoned_if_many(&mut self) {
+        if self.abandoned <= MANY_ABANDONED || self.abandoned <= self.queued {
+            return;
+        }
+        for queue in self.contexts.values_mut() {
+            queue.waiters.retain(|waiter| !waiter.wait.is_abandoned());
+        }
+        for slots in &mut self.agents {
+            slots.returning.retain(|waiter| !waiter.wait.is_abandoned());
+            slots.ready.retain(|waiter| !waiter.wait.is_abandoned());
+        }
+        self.abandoned = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Waiting: the entry of a queue, what its owner keeps of it, and the queue of one context.
+//!
+//! The owner of an entry holds a `Queued`. Dropping it only marks the entry as abandoned, since looking for it would cost as
+//! much as the queue is long; abandoned entries are skipped when their turn comes, and removed when there are many.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll};
+
+use sabir_model::TaskId;
+use tokio::sync::oneshot;
+
+use super::permit::Permit;
+use super::slots::HoldingCell;
+use super::{AgentNo, ContextKey, Request, Schedule};
+use crate::sharded::lock;
+use crate::wait_reason::{WaitReason, WaitReasonCell};
+
+/// A context that is not free.
+pub(super) struct ContextQueue {
+    /// The task that runs, or is the next to run.
+    pub(super) holder: TaskId,
+    /// Its run waits for its caller's answer.
+    pub(super) needs_answer: bool,
+    pub(super) waiters: VecDeque<Waiter>,
+}
+
+/// An entry of a queue.
+pub(super) struct Waiter {
+    pub(super) executor: AgentNo,
+    pub(super) wait: Arc<WaitState>,
+    pub(super) wants: Wants,
+}
+
+pub(super) enum Wants {
+    /// To begin.
+    Permit { request: Request, start: oneshot::Sender<Permit> },
+    /// To get on, with the permit that it has.
+    Slot { holding: Arc<HoldingCell>, start: oneshot::Sender<()> },
+}
+
+/// What an entry and its owner share.
+pub(super) struct WaitState {
+    /// Changed only while the schedule is locked.
+    stage: AtomicU8,
+    pub(super) reason: WaitReasonCell,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Stage {
+    /// In the queue of its context.
+    WaitsForContext,
+    /// In the queue of its agent: its context waits for nobody else.
+    WaitsForSlot,
+    Admitted,
+    /// Its owner has left.
+    Abandoned,
+}
+
+/// A wait in a queue, as its owner holds it. Dropping it leaves the queue.
+pub(crate) struct Queued<T> {
+    pub(super) schedule: Arc<Schedule>,
+    pub(super) executor: AgentNo,
+    pub(super) granted: oneshot::Receiver<T>,
+    pub(super) wait: Arc<WaitState>,
+    /// Of a task that has not begun and counts against the bound of the queue.
+    pub(super) context: Option<ContextKey>,
+}
+
+impl ContextQueue {
+    pub(super) fn held_by(holder: TaskId) -> Self {
+        Self { holder, needs_answer: false, waiters: VecDeque::new() }
+    }
+
+    pub(super) fn wait_reason(&self) -> WaitReason {
+        WaitReason::Task { task: self.holder.clone(), needs_answer: self.needs_answer }
+    }
+
+    /// Only the next one is kept up to date: a queue of thousands would have to be told of each that leaves it.
+    pub(super) fn tell_next(&self) {
+        let next = self.waiters.iter().find(|waiter| !waiter.wait.is_abandoned());
+        if let Some(next) = next {
+            next.wait.reason.set(self.wait_reason());
+        }
+    }
+}
+
+impl WaitState {
+    pub(super) fn new(stage: Stage, reason: WaitReason) -> Self {
+        Self { stage: AtomicU8::new(stage as u8), reason: WaitReasonCell::new(reason) }
+    }
+
+    pub(super) fn set_stage(&self, stage: Stage) {
+        self.stage.store(stage as u8, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_in(&self, stage: Stage) -> bool {
+        self.stage.load(Ordering::Relaxed) == stage as u8
+    }
+
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.is_in(Stage::Abandoned)
+    }
+}
+
+impl<T> Queued<T> {
+    /// Resolves when its turn has come. Wakes as well when what it waits for has changed.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        self.wait.reason.register(cx);
+        Pin::new(&mut self.granted).poll(cx).map(Result::ok)
+    }
+
+    pub(crate) fn wait_reason(&self) -> WaitReason {
+        self.wait.reason.get()
+    }
+}
+
+impl<T> Drop for Queued<T> {
+    /// A permit that was sent meanwhile is dropped with the channel, which lets the next one in.
+    fn drop(&mut self) {
+        let mut state = lock(&self.schedule.state);
+        let waits_for_slot = self.wait.is_in(Stage::WaitsForSlot);
+        if !waits_for_slot && !self.wait.is_in(Stage::WaitsForContext) {
+            return;
+        }
+        self.wait.set_stage(Stage::Abandoned);
+        state.queued -= 1;
+        state.abandoned += 1;
+        let mut admitted = Vec::new();
+        if let Some(context) = &self.context {
+            state.agents[self.executor].waiting -= 1;
+            // Its context is free, and the next task of it may be for an agent that has slots.
+            if waits_for_slot && let Some(next) = state.advance(context) {
+                admitted = state.admit(next);
+            }
+        }
+        state.remove_abandoned_if_many();
+        drop(state);
+        self.schedule.start(admitted);
+    }
+}

@@ -1,0 +1,148 @@
+//! The slots of one agent: so many of its runs work at once.
+//!
+//! What a run has of them is its `Holding`, and every change of it goes through `exchange`, which keeps the counts:
+//!
+//! | holding          | counts as           | how it comes about                                                |
+//! |------------------|---------------------|-------------------------------------------------------------------|
+//! | `Slot`           | `running`           | the run works                                                     |
+//! | `SlotWhileAsking`| `running`           | its caller is asked, but `max_parked` runs are parked already     |
+//! | `Parked`         | `parked`            | its caller is asked                                               |
+//! | `WaitsForTree`   | `waiting_for_trees` | its working tree is taken                                         |
+//! | `WaitsForSlot`   | nothing             | it was answered, or got its working tree, and all slots are taken |
+//! | `Nothing`        | nothing             | it is over                                                        |
+//!
+//! At most `Limits::max_parked` runs of an agent give their slots back. A further one asks its caller all the same and
+//! keeps its slot: nothing is lost, and the agent runs one task fewer until somebody is answered.
+//!
+//! Runs that come back for a slot go before those that have not begun: they hold a program, and they cannot become more by
+//! being served first.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use super::queue::Waiter;
+use crate::Limits;
+
+pub(super) struct AgentSlots {
+    pub(super) limit: usize,
+    pub(super) queue: usize,
+    pub(super) max_parked: usize,
+    pub(super) running: usize,
+    pub(super) parked: usize,
+    /// Tasks that wait for their first slot and have not left.
+    pub(super) waiting: usize,
+    /// Runs that had a slot and gave it back to wait for their working tree.
+    pub(super) waiting_for_trees: usize,
+    /// Runs that ask their callers and keep their slots, since too many are parked.
+    asking_with_slot: VecDeque<Arc<HoldingCell>>,
+    /// Runs that have been answered, or have got their working tree.
+    pub(super) returning: VecDeque<Waiter>,
+    /// Tasks whose context is theirs, and that have not begun.
+    pub(super) ready: VecDeque<Waiter>,
+}
+
+/// What a run has of its agent's slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Holding {
+    Slot,
+    SlotWhileAsking,
+    Parked,
+    WaitsForTree,
+    WaitsForSlot,
+    Nothing,
+}
+
+impl Holding {
+    const ALL: [Holding; 6] = [
+        Holding::Slot,
+        Holding::SlotWhileAsking,
+        Holding::Parked,
+        Holding::WaitsForTree,
+        Holding::WaitsForSlot,
+        Holding::Nothing,
+    ];
+
+    pub(super) fn has_slot(self) -> bool {
+        matches!(self, Holding::Slot | Holding::SlotWhileAsking)
+    }
+}
+
+/// The holding of one run; changed only while the schedule is locked, and read at any time.
+pub(super) struct HoldingCell(AtomicU8);
+
+impl HoldingCell {
+    pub(super) fn new(holding: Holding) -> Self {
+        Self(AtomicU8::new(holding as u8))
+    }
+
+    pub(super) fn get(&self) -> Holding {
+        Holding::ALL[usize::from(self.0.load(Ordering::Acquire))]
+    }
+
+    fn replace(&self, holding: Holding) -> Holding {
+        Holding::ALL[usize::from(self.0.swap(holding as u8, Ordering::AcqRel))]
+    }
+}
+
+impl AgentSlots {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            limit: limits.concurrent.max(1),
+            queue: limits.queue,
+            max_parked: limits.max_parked,
+            running: 0,
+            parked: 0,
+            waiting: 0,
+            waiting_for_trees: 0,
+            asking_with_slot: VecDeque::new(),
+            returning: VecDeque::new(),
+            ready: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn has_free_slot(&self) -> bool {
+        self.running < self.limit && self.returning.is_empty()
+    }
+
+    pub(super) fn next_waiter(&mut self) -> Option<Waiter> {
+        self.returning.pop_front().or_else(|| self.ready.pop_front())
+    }
+
+    /// Takes back what a run has of this agent, and gives it this instead.
+    pub(super) fn exchange(&mut self, cell: &Arc<HoldingCell>, instead: Holding) {
+        match cell.replace(instead) {
+            Holding::Slot => self.running -= 1,
+            Holding::SlotWhileAsking => {
+                self.running -= 1;
+                self.asking_with_slot.retain(|asking| !Arc::ptr_eq(asking, cell));
+            }
+            Holding::Parked => self.unpark_one(),
+            Holding::WaitsForTree => self.waiting_for_trees -= 1,
+            Holding::WaitsForSlot | Holding::Nothing => {}
+        }
+        match instead {
+            Holding::Slot => self.running += 1,
+            Holding::SlotWhileAsking => {
+                self.running += 1;
+                self.asking_with_slot.push_back(cell.clone());
+            }
+            Holding::Parked => self.parked += 1,
+            Holding::WaitsForTree => self.waiting_for_trees += 1,
+            Holding::WaitsForSlot | Holding::Nothing => {}
+        }
+    }
+
+    /// One run fewer is parked: one that asks and keeps its slot may give it back now.
+    fn unpark_one(&mut self) {
+        self.parked -= 1;
+        while self.parked < self.max_parked
+            && let Some(asking) = self.asking_with_slot.pop_front()
+        {
+            asking.replace(Holding::Parked);
+            self.running -= 1;
+            self.parked += 1;
+        }
+    }
+}

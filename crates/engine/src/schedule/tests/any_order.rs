@@ -1,0 +1,165 @@
+//! Whatever happens to runs in whatever order: no limit is exceeded, and nobody is forgotten.
+
+use proptest::prelude::*;
+
+use super::super::slots::Holding;
+use super::*;
+
+/// Something that happens to a run. The numbers choose an agent and a context, or one of those who are there.
+#[derive(Debug, Clone)]
+enum Step {
+    Enter { executor: usize, context: usize },
+    Park(usize),
+    ComeBack(usize),
+    WaitForTree(usize),
+    Withdraw(usize),
+    End(usize),
+    LeaveQueue(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..2_usize, 0..6_usize).prop_map(|(executor, context)| Step::Enter { executor, context }),
+        3 => any::<usize>().prop_map(Step::Park),
+        3 => any::<usize>().prop_map(Step::ComeBack),
+        1 => any::<usize>().prop_map(Step::WaitForTree),
+        1 => any::<usize>().prop_map(Step::Withdraw),
+        2 => any::<usize>().prop_map(Step::End),
+        1 => any::<usize>().prop_map(Step::LeaveQueue),
+    ]
+}
+
+/// All who are there.
+struct Crowd {
+    schedule: Arc<Schedule>,
+    waiting: Vec<Queued<Permit>>,
+    /// Permits, and the line in which they wait to get on.
+    running: Vec<(Permit, Option<Queued<()>>)>,
+}
+
+impl Crowd {
+    fn take(&mut self, step: Step) {
+        let (runs, queued) = (self.running.len().max(1), self.waiting.len().max(1));
+        match step {
+            Step::Enter { executor, context } => {
+                match self.schedule.enter(executed_by(executor, &format!("c{context}"))) {
+                    Scheduled::Now(permit) => self.running.push((permit, None)),
+                    Scheduled::Later(queued) => self.waiting.push(queued),
+                    Scheduled::QueueFull => {}
+                }
+            }
+            Step::Park(at) => {
+                if let Some((permit, None)) = self.running.get(at % runs) {
+                    permit.park();
+                }
+            }
+            Step::ComeBack(at) => {
+                if let Some((permit, line @ None)) = self.running.get_mut(at % runs)
+                    && let Reacquired::Later(queued) = permit.reacquire_slot()
+                {
+                    *line = Some(queued);
+                }
+            }
+            Step::WaitForTree(at) => {
+                if let Some((permit, None)) = self.running.get(at % runs) {
+                    permit.release_slot();
+                }
+            }
+            Step::Withdraw(at) => {
+                if let Some((permit, line)) = self.running.get_mut(at % runs) {
+                    *line = None;
+                    permit.reacquire_slot_at_once();
+                }
+            }
+            Step::End(at) => drop((at % runs < self.running.len()).then(|| self.running.swap_remove(at % runs))),
+            Step::LeaveQueue(at) => {
+                drop((at % queued < self.waiting.len()).then(|| self.waiting.swap_remove(at % queued)));
+            }
+        }
+        self.hear();
+    }
+
+    /// Takes up what was granted.
+    fn hear(&mut self) {
+        for (permit, line) in &mut self.running {
+            if line.as_mut().is_some_and(|line| line.granted.try_recv().is_ok()) {
+                assert!(permit.has_slot());
+                *line = None;
+            }
+        }
+        for mut queued in std::mem::take(&mut self.waiting) {
+            match queued.granted.try_recv() {
+                Ok(permit) => self.running.push((permit, None)),
+                Err(_) => self.waiting.push(queued),
+            }
+        }
+    }
+
+    fn check(&self, most: &[usize; 2]) {
+        let state = lock(&self.schedule.state);
+        for (agent, slots) in state.agents.iter().enumerate() {
+            let of_agent = || self.running.iter().filter(|(permit, _)| permit.executor == agent);
+            let with = |holding: Holding| of_agent().filter(|(permit, _)| permit.holding.get() == holding).count();
+            assert_eq!(slots.running, with(Holding::Slot) + with(Holding::SlotWhileAsking), "slots are counted");
+            assert_eq!((slots.parked, slots.waiting_for_trees), (with(Holding::Parked), with(Holding::WaitsForTree)));
+            assert!(slots.running <= slots.limit.max(most[agent]), "only those who cannot be held exceed the limit");
+            assert!(slots.parked <= slots.max_parked);
+            assert!(
+                slots.parked == slots.max_parked || with(Holding::SlotWhileAsking) == 0,
+                "who can be parked is parked"
+            );
+            let in_line = || self.waiting.iter().filter(|queued| queued.executor == agent);
+            assert_eq!(slots.waiting, in_line().count());
+            let is_ready = |queued: &&Queued<Permit>| queued.wait.is_in(Stage::WaitsForSlot);
+            let is_due = in_line().any(|queued| is_ready(&queued)) || of_agent().any(|(_, line)| line.is_some());
+            assert!(slots.running >= slots.limit || !is_due, "nobody waits while there is a slot");
+        }
+        for key in state.contexts.keys() {
+            let runs = self.running.iter().filter(|(permit, _)| permit.context.as_ref() == Some(key)).count();
+            let is_next = self
+                .waiting
+                .iter()
+                .any(|queued| queued.context.as_ref() == Some(key) && queued.wait.is_in(Stage::WaitsForSlot));
+            assert_eq!(runs + usize::from(is_next), 1, "a context has one run, or one that is next");
+        }
+        let contexts = self.running.iter().filter_map(|(permit, _)| permit.context.as_ref());
+        assert!(contexts.into_iter().all(|context| state.contexts.contains_key(context)));
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_order_of_steps_exceeds_a_limit_or_forgets_anybody(
+        steps in proptest::collection::vec(step(), 1..200),
+        limits in (1..4_usize, 0..5_usize, 0..3_usize),
+    ) {
+        let schedule = schedule(&[limits, (1, 3, 1)]);
+        let mut crowd = Crowd { schedule: schedule.clone(), waiting: Vec::new(), running: Vec::new() };
+        for step in steps {
+            // Whoever could not be held back may be above the limit until it ends.
+            let before = || {
+                let state = lock(&schedule.state);
+                [0, 1].map(|agent| state.agents[agent].running)
+            };
+            let mut most = before();
+            if let Step::Withdraw(_) = step {
+                most = most.map(|running| running + 1);
+            }
+            crowd.take(step);
+            crowd.check(&most);
+        }
+        // Everybody who waits gets in when the others end.
+        while !crowd.running.is_empty() {
+            let left = crowd.running.len() + crowd.waiting.len();
+            crowd.take(Step::End(0));
+            prop_assert!(crowd.running.len() + crowd.waiting.len() < left);
+        }
+        prop_assert!(crowd.waiting.is_empty());
+        let state = lock(&schedule.state);
+        prop_assert!(state.contexts.is_empty() && state.queued == 0);
+        let left = state.agents.iter().map(|slots| {
+            slots.running + slots.parked + slots.waiting + slots.waiting_for_trees
+        });
+        prop_assert_eq!(left.sum::<usize>(), 0);
+    }
+}

@@ -1,0 +1,71 @@
+//! The schedule step by step, and under any order of steps.
+
+mod any_order;
+mod parking;
+mod queueing;
+
+use super::*;
+
+fn schedule(limits: &[(usize, usize, usize)]) -> Arc<Schedule> {
+    let limits = limits.iter().map(|(concurrent, queue, max_parked)| Limits {
+        concurrent: *concurrent,
+        queue: *queue,
+        max_parked: *max_parked,
+        ..Limits::default()
+    });
+    Schedule::new(&limits.collect::<Vec<_>>())
+}
+
+/// One agent.
+fn alone(concurrent: usize, queue: usize) -> Arc<Schedule> {
+    schedule(&[(concurrent, queue, 100)])
+}
+
+/// A task of this context of the first agent, named after the context.
+fn task(context: &str) -> Request {
+    executed_by(0, context)
+}
+
+fn executed_by(executor: AgentNo, context: &str) -> Request {
+    let key = ContextKey { agent: 0, owner: Owner::anonymous(), context: ContextId::parse(context).unwrap() };
+    Request { context: key, task: TaskId::parse(format!("task of {context}")).unwrap(), executor }
+}
+
+fn say(scheduled: &Scheduled) -> &'static str {
+    match scheduled {
+        Scheduled::Now(_) => "now",
+        Scheduled::Later(_) => "later",
+        Scheduled::QueueFull => "full",
+    }
+}
+
+fn now(scheduled: Scheduled) -> Permit {
+    match scheduled {
+        Scheduled::Now(permit) => permit,
+        _ => panic!("there is a slot"),
+    }
+}
+
+fn started(scheduled: &mut Scheduled) -> Option<Permit> {
+    match scheduled {
+        Scheduled::Later(queued) => queued.granted.try_recv().ok(),
+        _ => None,
+    }
+}
+
+fn waits_for(scheduled: &Scheduled) -> String {
+    match scheduled {
+        Scheduled::Later(queued) => match queued.wait_reason() {
+            WaitReason::Task { task, needs_answer: false } => task.to_string(),
+            WaitReason::Task { task, needs_answer: true } => format!("{task}, which asks"),
+            WaitReason::Folder { .. } => "a folder".to_owned(),
+            WaitReason::Slots { limit } => format!("{limit} slots"),
+        },
+        other => say(other).to_owned(),
+    }
+}
+
+fn counts(schedule: &Schedule) -> (usize, usize, usize) {
+    let state = lock(&schedule.state);
+    (state.agents[0].running, state.agents[0].parked, state.agents[0].waiting)
+}
