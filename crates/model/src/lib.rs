@@ -52,6 +52,6 @@ pub use outcome::{Outcome, Required};
 pub use owner::{Caller, Owner};
 pub use push::{PushAuthentication, PushConfig};
 pub use question::{QUESTION, QUESTION_ID, QuestionForm, QuestionId, QuestionType};
-pub use question_answer::{ALWAYS, Choice, ChoiceKind, NEVER, NO, QuestionAnswer, Verdict, YES, choice_of};
+pub use question_answer::{Choice, ChoiceKind, QuestionAnswer, Verdict, choice_of};
 pub use task::{Birth, State, Status, Task};
 pub use time::Timestamp;

@@ -19,7 +19,6 @@ mod words;
 use crate::question::{QuestionId, may_be_id};
 use crate::{Content, Json, Message, TaskId};
 use evidence::Evidence;
-pub use words::{ALWAYS, NEVER, NO, YES};
 use words::{Word, is_no};
 
 /// An answer is small. Longer data is content: it is not read, and grants nothing.

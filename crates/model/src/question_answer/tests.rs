@@ -1,5 +1,6 @@
 //! Every spelling of yes and no, alone and in contradiction.
 
+use super::words::words_of;
 use super::*;
 use crate::{MessageId, Part, Role};
 
@@ -71,11 +72,15 @@ fn spellings(words: &[&str], is_yes: bool) -> Vec<Vec<Part>> {
 }
 
 fn all_yes() -> Vec<Vec<Part>> {
-    [spellings(&YES, true), ALWAYS.map(|word| vec![Part::text(word)]).to_vec()].concat()
+    [spellings(words_of(Verdict::Yes), true), alone(words_of(Verdict::Always))].concat()
 }
 
 fn all_no() -> Vec<Vec<Part>> {
-    [spellings(&NO, false), NEVER.map(|word| vec![Part::text(word)]).to_vec()].concat()
+    [spellings(words_of(Verdict::No), false), alone(words_of(Verdict::Never))].concat()
+}
+
+fn alone(words: &[&str]) -> Vec<Vec<Part>> {
+    words.iter().map(|word| vec![Part::text(*word)]).collect()
 }
 
 #[test]

@@ -1,101 +1,83 @@
-//! Words that mean yes or no.
+//! Words that mean yes or no: one table, for all who read them.
+//!
+//! | what is said                       | how it is read                                                              |
+//! |------------------------------------|-----------------------------------------------------------------------------|
+//! | nothing but an entry of the table  | its verdict. A yes must be clear, so "yes?" is none; a no need not be       |
+//! | a longer text                      | each single word of a no, each never and each of `NEGATIONS` denies: beside |
+//! |                                    | a yes it makes a no of it                                                   |
 
 use super::Verdict;
 
-/// Words that grant what was asked for.
-pub const YES: [&str; 22] = [
-    "y",
-    "yes",
-    "yeah",
-    "yep",
-    "ok",
-    "okay",
-    "allow",
-    "allowed",
-    "approve",
-    "approved",
-    "accept",
-    "accepted",
-    "grant",
-    "granted",
-    "confirm",
-    "confirmed",
-    "true",
-    "sure",
-    "go",
-    "go ahead",
-    "resume",
-    "continue",
+/// The first row that has the word decides.
+const WORDS: [(Verdict, &[&str]); 4] = [
+    (
+        Verdict::No,
+        &[
+            "n",
+            "no",
+            "nope",
+            "no thanks",
+            "no way",
+            "deny",
+            "denied",
+            "reject",
+            "rejected",
+            "decline",
+            "declined",
+            "refuse",
+            "refused",
+            "disallow",
+            "disallowed",
+            "forbid",
+            "forbidden",
+            "block",
+            "blocked",
+            "false",
+            "cancel",
+            "cancelled",
+            "canceled",
+            "abort",
+            "aborted",
+            "stop",
+            "don't",
+            "dont",
+            "do not",
+            "never mind",
+        ],
+    ),
+    (Verdict::Never, &["never", "reject always", "always reject", "deny always", "always deny"]),
+    (Verdict::Always, &["always", "yes always", "yes, always", "allow always", "always allow"]),
+    (
+        Verdict::Yes,
+        &[
+            "y",
+            "yes",
+            "yeah",
+            "yep",
+            "ok",
+            "okay",
+            "allow",
+            "allowed",
+            "approve",
+            "approved",
+            "accept",
+            "accepted",
+            "grant",
+            "granted",
+            "confirm",
+            "confirmed",
+            "true",
+            "sure",
+            "go",
+            "go ahead",
+            "resume",
+            "continue",
+        ],
+    ),
 ];
-/// Words that grant it for the rest of the session.
-pub const ALWAYS: [&str; 5] = ["always", "yes always", "yes, always", "allow always", "always allow"];
-/// Words that refuse it.
-pub const NO: [&str; 30] = [
-    "n",
-    "no",
-    "nope",
-    "no thanks",
-    "no way",
-    "deny",
-    "denied",
-    "reject",
-    "rejected",
-    "decline",
-    "declined",
-    "refuse",
-    "refused",
-    "disallow",
-    "disallowed",
-    "forbid",
-    "forbidden",
-    "block",
-    "blocked",
-    "false",
-    "cancel",
-    "cancelled",
-    "canceled",
-    "abort",
-    "aborted",
-    "stop",
-    "don't",
-    "dont",
-    "do not",
-    "never mind",
-];
-/// Words that refuse it for the rest of the session.
-pub const NEVER: [&str; 5] = ["never", "reject always", "always reject", "deny always", "always deny"];
 
-/// Beside a yes, each of these makes a no of it.
-const DENIALS: [&str; 28] = [
-    "no",
-    "n",
-    "false",
-    "not",
-    "never",
-    "nope",
-    "nor",
-    "cannot",
-    "dont",
-    "deny",
-    "denied",
-    "reject",
-    "rejected",
-    "decline",
-    "declined",
-    "refuse",
-    "refused",
-    "disallow",
-    "disallowed",
-    "forbid",
-    "forbidden",
-    "block",
-    "blocked",
-    "cancel",
-    "cancelled",
-    "canceled",
-    "abort",
-    "stop",
-];
+/// Words that deny inside of a text, and are no answer alone.
+const NEGATIONS: [&str; 3] = ["not", "nor", "cannot"];
 
 const LONGEST: usize = 24;
 
@@ -110,18 +92,18 @@ impl Word {
             return None;
         }
         let text = folded(text);
-        let among = |words: &[&str], word: &str| words.contains(&word);
         // A yes must be clear: "yes?" is none. A no need not be.
         let clear = text.trim_end_matches(['.', '!']);
         let bare = text.trim_matches(|letter: char| !letter.is_alphanumeric());
-        match () {
-            () if among(&NO, clear) || among(&NO, bare) => Some(Verdict::No),
-            () if among(&NEVER, clear) || among(&NEVER, bare) => Some(Verdict::Never),
-            () if among(&ALWAYS, clear) => Some(Verdict::Always),
-            () if among(&YES, clear) => Some(Verdict::Yes),
-            () => None,
-        }
+        let means = |(verdict, words): &&(Verdict, &[&str])| {
+            words.contains(&clear) || (refuses(*verdict) && words.contains(&bare))
+        };
+        WORDS.iter().find(means).map(|(verdict, _)| *verdict)
     }
+}
+
+fn refuses(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::No | Verdict::Never)
 }
 
 /// In small letters of one form, without what cannot be seen.
@@ -138,12 +120,19 @@ fn folded(text: &str) -> String {
 
 /// Whether a text is nothing but a no.
 pub(super) fn is_no(text: &str) -> bool {
-    matches!(Word::of(text), Some(Verdict::No | Verdict::Never))
+    Word::of(text).is_some_and(refuses)
 }
 
 /// Whether there is a no among these words.
 pub(super) fn denies(text: &str) -> bool {
     let text = folded(text);
     let mut words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '\'');
-    words.any(|word| DENIALS.contains(&word) || word.ends_with("n't"))
+    let is_refusal = |word: &str| WORDS.iter().any(|(verdict, words)| refuses(*verdict) && words.contains(&word));
+    words.any(|word| is_refusal(word) || NEGATIONS.contains(&word) || word.ends_with("n't"))
+}
+
+/// The entries of one row.
+#[cfg(test)]
+pub(super) fn words_of(verdict: Verdict) -> &'static [&'static str] {
+    WORDS.iter().find(|(of, _)| *of == verdict).map_or(&[], |(_, words)| words)
 }
