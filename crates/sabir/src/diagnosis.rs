@@ -4,18 +4,18 @@
 
 use sabir_agents::kinds::{Known, Questions};
 
-/// Why a program does not answer.
+/// Why a program does not answer. In the order of `TROUBLES`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
-    NotInstalled,
-    CannotStart,
-    TooOld,
     CannotAsk,
-    NotLoggedIn,
+    TooOld,
+    CannotStart,
     NotSetUp,
+    NotLoggedIn,
     NoCredit,
     NoModel,
     NoNetwork,
+    NotInstalled,
     TooSlow,
     Silent,
     Unknown,
@@ -25,25 +25,12 @@ impl Trouble {
     /// What a program means by these words.
     pub fn of(words: &str) -> Self {
         let words = words.to_lowercase();
-        let has = |needles: &[&str]| needles.iter().any(|needle| contains(&words, needle));
-        RULES.iter().find(|(_, needles)| has(needles)).map_or(Trouble::Unknown, |(trouble, _)| *trouble)
+        let fits = |row: &&Row| row.said.iter().any(|said| contains(&words, said));
+        TROUBLES.iter().find(fits).map_or(Trouble::Unknown, |row| row.trouble)
     }
 
     pub fn words(self) -> &'static str {
-        match self {
-            Trouble::NotInstalled => "not installed",
-            Trouble::CannotStart => "cannot be started",
-            Trouble::TooOld => "too old, or not the program that the kind means",
-            Trouble::CannotAsk => "cannot ask: it does not know the protocol for that",
-            Trouble::NotLoggedIn => "not logged in",
-            Trouble::NotSetUp => "not set up: it has no provider of models",
-            Trouble::NoCredit => "no credit, or its limit is reached",
-            Trouble::NoModel => "no such model",
-            Trouble::NoNetwork => "no network",
-            Trouble::TooSlow => "does not answer in time",
-            Trouble::Silent => "ends without an answer",
-            Trouble::Unknown => "fails",
-        }
+        TROUBLES[self as usize].words
     }
 
     /// What to do. `program` is how it is called.
@@ -82,12 +69,22 @@ fn log_in(known: &Known) -> &'static str {
     known.install.split_once(", then ").map_or(usual, |(_, then)| then)
 }
 
-/// Words of the real programs, in lower case. The first rule that fits counts: an outdated program may complain about its
-/// login as well, and a wrong key about the model.
-const RULES: [(Trouble, &[&str]); 8] = [
-    (
-        Trouble::CannotAsk,
-        &[
+/// One kind of trouble.
+struct Row {
+    trouble: Trouble,
+    /// What it is called.
+    words: &'static str,
+    /// By which words of the real programs it is recognised, in lower case. None: it is known otherwise.
+    said: &'static [&'static str],
+}
+
+/// Every trouble, in the order of the enum. The first row that fits counts: an outdated program may complain about its login as well, and a wrong key
+/// about the model.
+const TROUBLES: [Row; Trouble::Unknown as usize + 1] = [
+    Row {
+        trouble: Trouble::CannotAsk,
+        words: "cannot ask: it does not know the protocol for that",
+        said: &[
             "permission-prompt-tool",
             "argument: acp",
             "argument: --acp",
@@ -96,10 +93,11 @@ const RULES: [(Trouble, &[&str]); 8] = [
             "'app-server'",
             "argument '--stdio",
         ],
-    ),
-    (
-        Trouble::TooOld,
-        &[
+    },
+    Row {
+        trouble: Trouble::TooOld,
+        words: "too old, or not the program that the kind means",
+        said: &[
             "unknown option",
             "unknown argument",
             "unknown command",
@@ -113,12 +111,21 @@ const RULES: [(Trouble, &[&str]); 8] = [
             "method not found",
             "speaks version",
         ],
-    ),
-    (Trouble::CannotStart, &["cannot be started", "no such file or directory", "exit code 127", "exit code 126"]),
-    (Trouble::NotSetUp, &["no provider configured", "missing provider"]),
-    (
-        Trouble::NotLoggedIn,
-        &[
+    },
+    Row {
+        trouble: Trouble::CannotStart,
+        words: "cannot be started",
+        said: &["cannot be started", "no such file or directory", "exit code 127", "exit code 126"],
+    },
+    Row {
+        trouble: Trouble::NotSetUp,
+        words: "not set up: it has no provider of models",
+        said: &["no provider configured", "missing provider"],
+    },
+    Row {
+        trouble: Trouble::NotLoggedIn,
+        words: "not logged in",
+        said: &[
             "not logged in",
             "/login",
             "log in",
@@ -144,10 +151,11 @@ const RULES: [(Trouble, &[&str]); 8] = [
             "401",
             "403",
         ],
-    ),
-    (
-        Trouble::NoCredit,
-        &[
+    },
+    Row {
+        trouble: Trouble::NoCredit,
+        words: "no credit, or its limit is reached",
+        said: &[
             "credit balance",
             "insufficient_quota",
             "quota",
@@ -158,10 +166,11 @@ const RULES: [(Trouble, &[&str]); 8] = [
             "402",
             "429",
         ],
-    ),
-    (
-        Trouble::NoModel,
-        &[
+    },
+    Row {
+        trouble: Trouble::NoModel,
+        words: "no such model",
+        said: &[
             "model not found",
             "model_not_found",
             "no such model",
@@ -173,10 +182,11 @@ const RULES: [(Trouble, &[&str]); 8] = [
             "does not exist or you do not have access",
             "cannot be used: the program does not have it",
         ],
-    ),
-    (
-        Trouble::NoNetwork,
-        &[
+    },
+    Row {
+        trouble: Trouble::NoNetwork,
+        words: "no network",
+        said: &[
             "econnrefused",
             "enotfound",
             "econnreset",
@@ -196,8 +206,20 @@ const RULES: [(Trouble, &[&str]); 8] = [
             "stream disconnected",
             "unknown, retry",
         ],
-    ),
+    },
+    Row { trouble: Trouble::NotInstalled, words: "not installed", said: &[] },
+    Row { trouble: Trouble::TooSlow, words: "does not answer in time", said: &[] },
+    Row { trouble: Trouble::Silent, words: "ends without an answer", said: &[] },
+    Row { trouble: Trouble::Unknown, words: "fails", said: &[] },
 ];
+
+const _: () = {
+    let mut at = 0;
+    while at < TROUBLES.len() {
+        assert!(TROUBLES[at].trouble as usize == at, "rows are in the order of the enum");
+        at += 1;
+    }
+};
 
 /// A number counts only as a word: `401` is not in `14012`.
 fn contains(words: &str, needle: &str) -> bool {
@@ -259,21 +281,7 @@ mod tests {
 
     #[test]
     fn every_trouble_has_a_remedy_for_every_kind() {
-        use Trouble::*;
-        for trouble in [
-            NotInstalled,
-            CannotStart,
-            TooOld,
-            CannotAsk,
-            NotLoggedIn,
-            NotSetUp,
-            NoCredit,
-            NoModel,
-            NoNetwork,
-            TooSlow,
-            Silent,
-            Unknown,
-        ] {
+        for Row { trouble, .. } in &TROUBLES {
             for known in &KNOWN {
                 assert!(trouble.remedy(known, "x", false).len() > 10, "{trouble:?} {}", known.name);
             }
