@@ -17,7 +17,7 @@ class Program:
     alone: tuple[str, ...]  # arguments of a plain run, before the prompt
     files: Callable[[str], dict[str, str]] = field(default=lambda url: {})  # path below HOME to text
     model: str | None = None
-    # What makes it ask for leave.
+    # What makes it ask for permission.
     asking: str = 'shell'
     # Whether its question holds what the tool would be called with.
     shows_input: bool = True

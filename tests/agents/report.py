@@ -14,7 +14,7 @@ from programs import PROGRAMS
 from stage import Stage
 
 # A program that hangs must not hang us.
-# A session of Gemini can be gone on with only after the minute in which it began.
+# A session of Gemini can be resumed only after the minute in which it began.
 SECONDS_PER_CASE = 110
 
 

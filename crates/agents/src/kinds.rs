@@ -105,7 +105,7 @@ const GEMINI_SYNTAX: PromptSyntax =
 const SLASH_SYNTAX: PromptSyntax =
     PromptSyntax { command_signs: "/", takes_paths_for_commands: true, files: FileMentions::Never };
 
-/// Whether a program that wants leave can ask for it.
+/// Whether a program that needs permission can ask for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Questions {
     Asked,

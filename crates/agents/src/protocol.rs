@@ -105,7 +105,7 @@ pub struct Prompt {
     pub text: String,
     /// Where it works.
     pub folder: PathBuf,
-    /// The program's own session, to be gone on with.
+    /// The program's own session, to be resumed.
     pub session: Option<String>,
     /// The text answers a question of that session, so it must not begin another.
     pub needs_session: bool,
@@ -156,7 +156,7 @@ pub fn without_session(reason: &str) -> String {
     format!("the session that asked cannot be resumed, so the answer was not passed on: {reason}")
 }
 
-/// What happens when a program wants to use a tool that needs leave.
+/// What happens when a program wants to use a tool that needs permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Approve {
     /// The caller is asked.

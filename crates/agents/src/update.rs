@@ -35,7 +35,7 @@ pub enum Update {
     File(String),
     /// A line that means nothing in the words which the program should use.
     NotUnderstood(String),
-    /// The session that was to be gone on with is not there any more.
+    /// The session that was to be resumed is not there any more.
     SessionGone,
     /// The turn is over and went well.
     Done {

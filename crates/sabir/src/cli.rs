@@ -60,7 +60,7 @@ On a terminal it prints lines to read, in a pipe one JSON array. It takes the sa
   sabir agents | jq -r '.[] | select(.list == \"known\" and .ready) | .kind'
 
 First come the agents that serve would run: id, kind, mode, program, workspace, and what happens when a program
-wants leave to use a tool. Then come the programs that sabir knows by name, with path and version; each that is
+wants permission to use a tool. Then come the programs that sabir knows by name, with path and version; each that is
 found is run with --version, for at most 10 seconds. Nothing is asked of the network.
 
 On a terminal it prints tables, in a pipe one JSON array; `list` is \"configured\" or \"known\", and `why` says what

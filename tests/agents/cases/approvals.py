@@ -1,4 +1,4 @@
-"""Tools that need leave: the caller is asked, answers, and hears the rest on the same stream."""
+"""Tools that need permission: the caller is asked, answers, and hears the rest on the same stream."""
 
 import json
 

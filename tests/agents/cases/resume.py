@@ -1,4 +1,4 @@
-"""Contexts: a later task goes on with the program's own session."""
+"""Contexts: a later task resumes the program's own session."""
 
 from expect import equal, holds
 

@@ -1,4 +1,4 @@
-"""Tools that need no leave."""
+"""Tools that need no permission."""
 
 from expect import equal, holds
 

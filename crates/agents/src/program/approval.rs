@@ -119,7 +119,7 @@ mod tests {
         Question { id: "q1".into(), text: "Run ls?".into(), tool: Some("Bash".into()), input, choices }
     }
 
-    fn leave() -> Question {
+    fn permission() -> Question {
         question(&[
             ("proceed_once", "Allow", ChoiceKind::AllowOnce),
             ("proceed_always", "Always allow", ChoiceKind::AllowAlways),
@@ -148,14 +148,14 @@ mod tests {
     fn answers_become_replies() {
         let colours = question(&[("red", "Red", ChoiceKind::Other), ("blue", "Blue", ChoiceKind::Other)]);
         for (question, parts, expected) in [
-            (leave(), vec![Part::text("Yes!")], "proceed_once"),
-            (leave(), vec![Part::text("2")], "proceed_always"),
-            (leave(), vec![Part::text("no")], "cancel"),
-            (leave(), vec![Part::text("use the other folder")], "cancel: use the other folder"),
-            (leave(), vec![], "cancel"),
-            (leave(), vec![data(r#"{"approved":false,"reason":"too risky"}"#)], "cancel: too risky"),
-            (leave(), vec![data(r#"{"action":"resume","result":{"approved":false}}"#)], "cancel"),
-            (leave(), vec![Part::text("no"), data(r#"{"approved":true}"#)], "cancel"),
+            (permission(), vec![Part::text("Yes!")], "proceed_once"),
+            (permission(), vec![Part::text("2")], "proceed_always"),
+            (permission(), vec![Part::text("no")], "cancel"),
+            (permission(), vec![Part::text("use the other folder")], "cancel: use the other folder"),
+            (permission(), vec![], "cancel"),
+            (permission(), vec![data(r#"{"approved":false,"reason":"too risky"}"#)], "cancel: too risky"),
+            (permission(), vec![data(r#"{"action":"resume","result":{"approved":false}}"#)], "cancel"),
+            (permission(), vec![Part::text("no"), data(r#"{"approved":true}"#)], "cancel"),
             (question(&[("go", "Go", ChoiceKind::AllowOnce)]), vec![Part::text("no")], "said no"),
             (colours.clone(), vec![Part::text("blue")], "blue"),
             (colours, vec![Part::text("something green")], "said something green"),
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn nobody_answers_with_a_no() {
-        assert_eq!(say(refusal(&leave(), "too late")), "cancel: too late");
+        assert_eq!(say(refusal(&permission(), "too late")), "cancel: too late");
         assert_eq!(say(refusal(&question(&[]), "too late")), "nobody");
     }
 
@@ -177,14 +177,14 @@ mod tests {
             [("proceed_once", "proceed_once"), ("proceed_always", "proceed_once"), ("cancel", "cancel")]
         {
             let reply = Reply::Chosen { choice: choice.into(), said: None };
-            assert_eq!(say(once(&leave(), reply)), expected);
+            assert_eq!(say(once(&permission(), reply)), expected);
         }
-        assert_eq!(say(once(&leave(), Reply::Said("why?".into()))), "said why?");
+        assert_eq!(say(once(&permission(), Reply::Said("why?".into()))), "said why?");
     }
 
     #[test]
     fn a_question_is_told_in_words_and_as_data() {
-        let parts = parts(&leave());
+        let parts = parts(&permission());
         assert_eq!(parts[0].as_text(), Some("Run ls?\nAnswer with one of: Allow, Always allow, Reject"));
         let Content::Data(data) = &parts[1].content else { panic!("no data in {parts:?}") };
         let data: Value = serde_json::from_str(data.as_str()).unwrap();

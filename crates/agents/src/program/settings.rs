@@ -66,7 +66,7 @@ pub struct Settings {
     /// Whether the files of a message stay in the workspace when its task is over.
     pub keep_files: bool,
     pub prompt_by: PromptBy,
-    /// Lines that ask for leave, in programs that ask in plain text.
+    /// Lines that ask for permission, in programs that ask in plain text.
     pub approval_pattern: Option<String>,
     /// What such a program reads for yes.
     pub approval_response: String,

@@ -248,7 +248,7 @@ async fn session_has_rested(settings: &Settings, turn: &Turn, memory: Option<&Me
     let new_session = settings.way().map_or(NewSession::AtOnce, |way| way.new_session);
     let rest = memory.and_then(|memory| memory::rest(new_session, memory, SystemTime::now()));
     let Some(rest) = rest else { return true };
-    turn.progress(format!("The session began a moment ago; it can be gone on with in {} s", rest.as_secs())).await;
+    turn.progress(format!("The session began a moment ago; it can be resumed in {} s", rest.as_secs())).await;
     turn.wait(rest).await;
     !turn.is_cancelled()
 }

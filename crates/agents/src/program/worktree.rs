@@ -60,7 +60,7 @@ impl Worktree {
         repository.keep_old_places(host).await;
         host.worktrees.make_folder()?;
         if claim.path(Some(RECORD)).exists() {
-            // A server was killed while the task ran. What it left is gone on with.
+            // A server was killed while the task ran. The task resumes from what it left.
             let left = Tree::left_behind(repository.git.clone(), claim)?;
             left.keep().await?;
             claim = left.remove();

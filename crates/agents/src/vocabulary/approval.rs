@@ -1,4 +1,4 @@
-//! How a program asks for leave in plain text, and what it wants to read then.
+//! How a program asks for permission in plain text, and what it wants to read then.
 
 use regex_lite::Regex;
 

@@ -32,7 +32,7 @@ pub fn one_shot(kind: Kind, prompt: &Prompt) -> (Vec<String>, Box<dyn Protocol>)
     }
 }
 
-/// The same as `one_shot`, with what the operator has set: further arguments, and how a program asks for leave.
+/// The same as `one_shot`, with what the operator has set: further arguments, and how a program asks for permission.
 pub fn configured(settings: &Settings, prompt: &Prompt) -> (Vec<String>, Box<dyn Protocol>) {
     let kind = settings.known().kind;
     let (mut arguments, mut protocol) = one_shot(kind, prompt);

@@ -15,10 +15,10 @@ use crate::vocabulary::one_shot::Vocabulary;
 use crate::vocabulary::opening::{flag, strings};
 use crate::vocabulary::streamed::Streamed;
 
-/// What needs leave by default.
+/// The tools that need permission by default.
 const TOOLS: &str = "Bash,Edit,MultiEdit,Write,NotebookEdit,Read,Glob,Grep,LS,WebFetch,WebSearch,Task,TodoWrite,Skill";
 
-/// How it says that the session to be gone on with is not there.
+/// How it says that the session to be resumed is not there.
 const NO_SESSION: &str = "No conversation found with session ID";
 
 /// The prompt goes to its standard input.
@@ -31,7 +31,7 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
         // The flag that means all is refused to root by the program itself; then every tool is named.
         Approve::All if prompt.as_root => format!("--allowedTools={TOOLS}"),
         Approve::All => "--dangerously-skip-permissions".to_owned(),
-        // Nobody can be asked here: what needs leave is denied, and the run goes on.
+        // Nobody can be asked here: what needs permission is denied, and the run goes on.
         Approve::Ask | Approve::None => "--permission-mode=default".to_owned(),
     });
     arguments.extend(confinement(prompt));

@@ -124,7 +124,7 @@ impl Codex {
         complaint(line).or_else(|| self.last_error.take()).unwrap_or_else(|| "the turn failed".to_owned())
     }
 
-    /// Of a thread that was gone on with we cannot tell what belongs to this turn.
+    /// Of a thread that was resumed we cannot tell what belongs to this turn.
     fn spent(&self, usage: &Object) -> Option<Spent> {
         let is_known = usage.has("input_tokens") && !self.is_resumed;
         is_known.then(|| Spent {

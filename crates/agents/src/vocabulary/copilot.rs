@@ -13,7 +13,7 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
     let mut arguments = strings(&["--output-format=json"]);
     arguments.extend(flag("model", prompt.model.as_ref()));
     arguments.extend(flag("resume", prompt.session.as_ref()));
-    // Without it what needs leave is denied, and the run goes on.
+    // Without it what needs permission is denied, and the run goes on.
     if prompt.approve == Approve::All {
         arguments.push("--allow-all-tools".to_owned());
     }

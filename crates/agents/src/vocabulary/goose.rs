@@ -110,7 +110,7 @@ impl Goose {
 
     fn complete(&mut self, line: &Object) -> Vec<Update> {
         let mut updates = vec![];
-        // It counts over the whole session, so of one that was gone on with we cannot tell what belongs to this turn.
+        // It counts over the whole session, so of one that was resumed we cannot tell what belongs to this turn.
         if line.has("input_tokens") && !self.is_resumed {
             updates.push(Update::Spent(Spent {
                 input_tokens: line.count("input_tokens"),

@@ -3,7 +3,7 @@
 use crate::protocol::Prompt;
 
 /// The operator's instructions before the caller's words, for programs that have no place for instructions. A session
-/// that is gone on with has heard them already.
+/// that is resumed has heard them already.
 pub(super) fn with_instructions(prompt: &Prompt) -> String {
     match &prompt.instructions {
         Some(instructions) if prompt.session.is_none() => format!("{instructions}\n\n{}", prompt.text),

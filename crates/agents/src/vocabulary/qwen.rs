@@ -11,7 +11,7 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
     arguments.extend(flag("resume", prompt.session.as_ref()));
     arguments.push(match prompt.approve {
         Approve::All => "--approval-mode=yolo".to_owned(),
-        // Tools that need leave are taken away from the model.
+        // Tools that need permission are taken away from the model.
         Approve::Ask | Approve::None => "--approval-mode=default".to_owned(),
     });
     arguments

@@ -51,7 +51,7 @@ impl Vocabulary for Vibe {
             "callback" if line.object("detail").text("kind").as_deref() == Some("approval") => {
                 let name = line.object("detail").object("effect").words("toolName");
                 let name = name.unwrap_or_else(|| "a tool".to_owned());
-                updates.push(Update::Progress(format!("{name} needs leave, and nobody can be asked")));
+                updates.push(Update::Progress(format!("{name} needs permission, and nobody can be asked")));
             }
             _ => {}
         }

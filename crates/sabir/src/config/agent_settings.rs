@@ -154,7 +154,7 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
     agent(
         "approve",
         "",
-        "What happens when the program wants leave to use a tool: `ask` the caller, allow `all`, or allow `none`. Without \
+        "What happens when the program wants permission to use a tool: `ask` the caller, allow `all`, or allow `none`. Without \
          it `ask` where the mode can ask (`generic`: where `approval_pattern` is set), else `none`.",
         |agent, raw| put(&mut agent.program.approve, approve(raw)?),
     ),
@@ -181,7 +181,7 @@ pub static AGENT_SETTINGS: &[Setting<Agent>] = &[
     agent(
         "approval_pattern",
         "",
-        "A regular expression for lines that ask for leave, for `generic`. Without it the usual forms, such as `[Y/n]`, if \
+        "A regular expression for lines that ask for permission, for `generic`. Without it the usual forms, such as `[Y/n]`, if \
          `approve` is `ask`.",
         |agent, raw| put(&mut agent.program.approval_pattern, optional_text(raw)?),
     ),

@@ -103,7 +103,7 @@ impl Acp {
             (Stage::Greeting, Err(fault)) => self.fail(format!("the program does not start: {}", fault.message)),
             (Stage::Opening, Ok(result)) => self.opened(&result),
             (Stage::Opening, Err(fault)) if fault.code == AUTH_REQUIRED => self.fail_logged_out(&fault),
-            (Stage::Opening, Err(fault)) if self.origin == Origin::GoneOnWith => self.open_anew(&fault.message),
+            (Stage::Opening, Err(fault)) if self.origin == Origin::Resumed => self.open_anew(&fault.message),
             (Stage::Opening, Err(fault)) => self.fail(format!("the program opens no session: {}", fault.message)),
             (Stage::Preparing(preparations), outcome) => {
                 match preparations.pop_front() {
@@ -135,7 +135,7 @@ impl Acp {
             (Some(_), Some(method)) => method,
         };
         self.stage = Stage::Opening;
-        self.origin = Origin::GoneOnWith;
+        self.origin = Origin::Resumed;
         let params = json!({"sessionId": self.prompt.session, "cwd": self.folder(), "mcpServers": []});
         vec![self.request(method, params)]
     }
@@ -152,13 +152,13 @@ impl Acp {
             let gone = Step::Tell(Update::SessionGone);
             return [gone].into_iter().chain(self.fail(without_session(reason))).collect();
         }
-        let told = progress(format!("The earlier session cannot be gone on with, a new one begins: {reason}"));
+        let told = progress(format!("The earlier session cannot be resumed, a new one begins: {reason}"));
         vec![told, self.open()]
     }
 
     fn opened(&mut self, session: &Object) -> Vec<Step> {
         // The answer to `session/load` need not repeat the id.
-        let known = self.prompt.session.clone().filter(|_| self.origin == Origin::GoneOnWith);
+        let known = self.prompt.session.clone().filter(|_| self.origin == Origin::Resumed);
         let Some(id) = session.words("sessionId").or(known) else {
             return self.fail("the program opens no session".into());
         };
@@ -223,7 +223,7 @@ impl Acp {
     /// The session is worth remembering now: it is about to hold something.
     fn begin_turn(&mut self) -> Vec<Step> {
         self.stage = Stage::Prompted;
-        if self.quirk == Quirk::ReplaysLate && self.origin == Origin::GoneOnWith {
+        if self.quirk == Quirk::ReplaysLate && self.origin == Origin::Resumed {
             self.held = Some(Vec::new());
         }
         let init = Update::Init { session: Some(self.session.clone()), model: self.model.clone() };
@@ -447,7 +447,7 @@ impl Protocol for Acp {
         }
         self.prompt = prompt.clone();
         self.attachments = attachment::all_of(prompt, attachments.to_vec());
-        self.origin = Origin::GoneOnWith;
+        self.origin = Origin::Resumed;
         self.tools = Tools::default();
         self.meter.begin_next_turn();
         self.failure = None;

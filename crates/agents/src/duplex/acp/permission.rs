@@ -1,4 +1,4 @@
-//! A request for leave: the question that is made of it and what its answer means. Options are told apart by their
+//! A request for permission: the question that is made of it and what its answer means. Options are told apart by their
 //! `kind`, never by their id.
 //!
 //! The protocol does not say how long `always` lasts. Several programs write it into the settings of their user or of the
@@ -65,7 +65,7 @@ impl Pending {
             Reply::Chosen { choice, .. } if self.question.choices.iter().any(|known| known.id == *choice) => {
                 selected(choice)
             }
-            // The protocol carries no words, and words are no leave.
+            // The protocol carries no words, and words are no permission.
             Reply::Chosen { .. } | Reply::Said(_) => self.refusal(),
             Reply::Nobody => cancelled(),
         }

@@ -21,7 +21,7 @@ pub(super) struct Meter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     New,
-    GoneOnWith,
+    Resumed,
 }
 
 impl Meter {
@@ -48,8 +48,8 @@ impl Meter {
     pub(super) fn total(&mut self, origin: Origin, quirk: Quirk, result: &Object) -> Option<Spent> {
         let cost = match (origin, &self.before) {
             (Origin::New, _) => self.cost,
-            (Origin::GoneOnWith, Some(Spent { cost: Some(before), .. })) => self.cost.map(|cost| cost - before),
-            (Origin::GoneOnWith, _) => None,
+            (Origin::Resumed, Some(Spent { cost: Some(before), .. })) => self.cost.map(|cost| cost - before),
+            (Origin::Resumed, _) => None,
         };
         let tokens = tokens(result);
         if tokens.is_none() && cost.is_none() {
@@ -57,7 +57,7 @@ impl Meter {
         }
         self.last = tokens.filter(|_| quirk == Quirk::CountsForSession).or(self.last);
         let (input_tokens, output_tokens) = tokens.unwrap_or_default();
-        let before = self.before.clone().filter(|_| origin == Origin::GoneOnWith).unwrap_or_default();
+        let before = self.before.clone().filter(|_| origin == Origin::Resumed).unwrap_or_default();
         Some(Spent {
             input_tokens: input_tokens.saturating_sub(before.input_tokens),
             output_tokens: output_tokens.saturating_sub(before.output_tokens),
@@ -127,12 +127,12 @@ mod tests {
         meter.note(&Object::of(&json!({"used": 7})));
         let cost = |spent: Option<Spent>| spent.and_then(|spent| spent.cost);
         assert_eq!(cost(meter.total(Origin::New, Quirk::None, &Object::default())), Some(0.5));
-        assert_eq!(meter.total(Origin::GoneOnWith, Quirk::None, &Object::default()), None);
+        assert_eq!(meter.total(Origin::Resumed, Quirk::None, &Object::default()), None);
         let stood_at = json!({"cost": {"amount": 0.125}, "_meta": {"promptTokens": 10, "completionTokens": 3}});
         meter.start_at(&Object::of(&stood_at));
         let result = Object::of(&json!({"usage": {"inputTokens": 15, "outputTokens": 4}}));
         let expected = Spent { input_tokens: 5, output_tokens: 1, cost: Some(0.375) };
-        assert_eq!(meter.total(Origin::GoneOnWith, Quirk::None, &result), Some(expected));
+        assert_eq!(meter.total(Origin::Resumed, Quirk::None, &result), Some(expected));
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
             meter.total(Origin::New, quirk, &result(1200, 15));
             meter.begin_next_turn();
             meter.note(&cost(0.75));
-            let spent = meter.total(Origin::GoneOnWith, quirk, &second).unwrap();
+            let spent = meter.total(Origin::Resumed, quirk, &second).unwrap();
             assert_eq!(((spent.input_tokens, spent.output_tokens), spent.cost), (expected, Some(0.25)), "{quirk:?}");
         }
     }

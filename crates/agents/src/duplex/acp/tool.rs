@@ -1,7 +1,7 @@
 //! The tools of a turn, put together from what is said of them piece by piece.
 //!
 //! A program may announce a tool before it knows its input, repeat it with more, or say nothing before it asks for
-//! leave. A tool is told once, as soon as its input is known or it runs.
+//! permission. A tool is told once, as soon as its input is known or it runs.
 
 use sabir_model::Json;
 use serde_json::json;
@@ -59,7 +59,7 @@ impl Tools {
         updates
     }
 
-    /// The `toolCall` of a request for leave, and what was known of it before.
+    /// The `toolCall` of a request for permission, and what was known of it before.
     pub(super) fn asked_for(&mut self, call: &Object) -> Option<(&Tool, Option<Update>)> {
         let tool = self.merge(call)?;
         let told = tool.tell();

@@ -53,7 +53,7 @@ impl ClaudeControl {
 
     /// What the program is started with.
     pub fn arguments(prompt: &Prompt) -> Vec<String> {
-        // Everything that needs leave is asked for here, also when all is allowed: the program refuses to bypass its
+        // Everything that needs permission is asked for here, also when all is allowed: the program refuses to bypass its
         // permissions for root.
         let mut arguments: Vec<String> = [
             "-p",
@@ -110,7 +110,7 @@ impl ClaudeControl {
         }
         match self.prompt.approve {
             Approve::All => vec![allowed(&id, input, &[])],
-            Approve::None => vec![denied(&id, "tools that need leave are not allowed here")],
+            Approve::None => vec![denied(&id, "tools that need permission are not allowed here")],
             Approve::Ask => {
                 let always = remembered::for_session(request.values("permission_suggestions"));
                 let question = question(&id, tool, request, &always);

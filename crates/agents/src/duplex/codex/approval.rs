@@ -1,4 +1,4 @@
-//! What Codex asks for: leave to run a command or to change files, wider permissions, and words of its user.
+//! What Codex asks for: permission to run a command or to change files, wider permissions, and words of its user.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub(super) struct Pending {
 }
 
 enum About {
-    Leave { question: Question, answers: Vec<Answer> },
+    Permission { question: Question, answers: Vec<Answer> },
     Questions(Interview),
 }
 
@@ -69,7 +69,7 @@ impl Pending {
             choices: answers.iter().map(|answer| answer.choice.clone()).collect(),
         };
         let response = answer.map_or_else(|| Response::Ask(question.clone()), Response::Result);
-        Some((Self { id, about: About::Leave { question, answers } }, response))
+        Some((Self { id, about: About::Permission { question, answers } }, response))
     }
 
     fn interview(id: Value, params: &Object, approve: Approve) -> Option<(Self, Response)> {
@@ -87,26 +87,26 @@ impl Pending {
 
     pub(super) fn question_id(&self) -> String {
         match &self.about {
-            About::Leave { question, .. } => question.id.clone(),
+            About::Permission { question, .. } => question.id.clone(),
             About::Questions(interview) => interview.question_id(),
         }
     }
 
     pub(super) fn asks(&self, question: &Question) -> bool {
         match &self.about {
-            About::Leave { question: asked, .. } => asked.id == question.id,
+            About::Permission { question: asked, .. } => asked.id == question.id,
             About::Questions(interview) => interview.asks(question),
         }
     }
 
     pub(super) fn answer(&mut self, reply: &Reply) -> Response {
         match &mut self.about {
-            About::Leave { answers, .. } => Response::Result(match reply {
+            About::Permission { answers, .. } => Response::Result(match reply {
                 Reply::Chosen { choice, .. } => answers
                     .iter()
                     .find(|answer| answer.choice.id == *choice)
                     .map_or_else(|| first(answers, ChoiceKind::RejectOnce), |answer| answer.result.clone()),
-                // The protocol carries no words, and words are no leave.
+                // The protocol carries no words, and words are no permission.
                 Reply::Said(_) | Reply::Nobody => first(answers, ChoiceKind::RejectOnce),
             }),
             About::Questions(interview) => match interview.answer(reply) {

@@ -84,7 +84,7 @@ impl CodexServer {
             (Stage::Resuming, Err(fault)) if self.prompt.needs_session => self.fail_without_session(&fault.message),
             (Stage::Resuming, Err(fault)) => {
                 self.prompt.session = None;
-                let words = format!("The earlier session cannot be gone on with, a new one begins: {}", fault.message);
+                let words = format!("The earlier session cannot be resumed, a new one begins: {}", fault.message);
                 vec![Step::Tell(Update::Progress(words)), self.open()]
             }
             (Stage::Resuming | Stage::Opening, Ok(result)) => self.opened(&result),

@@ -54,14 +54,14 @@ fn an_acp_session_is_opened_as_the_program_can() {
                 r#"{"id":2,"error":{"code":-32602,"message":"unknown"}}"#,
                 r#"{"id":3,"result":{"sessionId":"s"}}"#,
             ],
-            "initialize, session/load, progress The earlier session cannot be gone on with, a new one begins: unknown, \
+            "initialize, session/load, progress The earlier session cannot be resumed, a new one begins: unknown, \
              session/new, init s, session/prompt",
         ),
         (
             "a program that keeps no sessions",
             going_on(),
             vec![r#"{"id":1,"result":{"protocolVersion":1}}"#, OPENED],
-            "initialize, progress The earlier session cannot be gone on with, a new one begins: the program keeps no \
+            "initialize, progress The earlier session cannot be resumed, a new one begins: the program keeps no \
              sessions, session/new, init s, session/prompt",
         ),
         (
@@ -261,7 +261,12 @@ fn claude_is_answered_by_policy_and_by_the_caller() {
     let ask = request("AskUserQuestion", ask);
     for (approve, line, replies, expected) in [
         (Approve::All, &bash, vec![], allowed),
-        (Approve::None, &bash, vec![], r#"{"behavior":"deny","message":"tools that need leave are not allowed here"}"#),
+        (
+            Approve::None,
+            &bash,
+            vec![],
+            r#"{"behavior":"deny","message":"tools that need permission are not allowed here"}"#,
+        ),
         (Approve::Ask, &bash, vec![chosen("allow", None)], allowed),
         (
             Approve::Ask,
@@ -371,7 +376,7 @@ fn codex_begins_anew_when_a_thread_is_gone() {
         r#"{"id":7,"method":"attestation/generate","params":{}}"#,
         r#"{"id":4,"error":{"code":-32600,"message":"no turn"}}"#,
     ];
-    let expected = "initialize, initialized, thread/resume, progress The earlier session cannot be gone on with, a new one \
+    let expected = "initialize, initialized, thread/resume, progress The earlier session cannot be resumed, a new one \
                     begins: no rollout found, thread/start, init t, turn/start, answer -32601, failed no turn, close";
     assert_eq!(led(CodexServer::new(going_on(), Vec::new()), &lines), expected);
     let expected = "initialize, initialized, thread/resume, SessionGone, failed the session that asked cannot be \
