@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use crate::duplex::Attachment;
+use crate::duplex::{Attachment, all_of};
 use crate::update::{Question, Reply, Update};
 
 /// What to do next.
@@ -71,8 +71,14 @@ pub trait Protocol: Send {
     }
 
     /// Begins another turn in the same process. `None`: it does not wait for one.
-    fn next_turn(&mut self, _prompt: &Prompt, _attachments: &[Attachment]) -> Option<Vec<Step>> {
-        None
+    fn next_turn(&mut self, prompt: &Prompt, attachments: &[Attachment]) -> Option<Vec<Step>> {
+        let attachments = all_of(prompt, attachments.to_vec());
+        self.awaits_next_turn().then(|| self.begin_next_turn(prompt.clone(), attachments))
+    }
+
+    /// The same of a program that waits for one, with all files of the prompt.
+    fn begin_next_turn(&mut self, _prompt: Prompt, _attachments: Vec<Attachment>) -> Vec<Step> {
+        Vec::new()
     }
 
     /// A line that came between two turns, when nobody can be asked: what to write to it.

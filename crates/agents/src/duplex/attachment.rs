@@ -47,7 +47,7 @@ impl Attachment {
 }
 
 /// All files of a prompt: those that were prepared, and the others by name.
-pub(super) fn all_of(prompt: &Prompt, mut prepared: Vec<Attachment>) -> Vec<Attachment> {
+pub(crate) fn all_of(prompt: &Prompt, mut prepared: Vec<Attachment>) -> Vec<Attachment> {
     for path in &prompt.files {
         if !prepared.iter().any(|attachment| attachment.path == *path) {
             prepared.push(Attachment::named(path.clone()));

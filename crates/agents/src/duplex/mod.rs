@@ -13,5 +13,6 @@ mod jsonrpc;
 
 pub use acp::Acp;
 pub use attachment::Attachment;
+pub(crate) use attachment::all_of;
 pub use claude::ClaudeControl;
 pub use codex::CodexServer;

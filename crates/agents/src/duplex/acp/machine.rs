@@ -441,12 +441,8 @@ impl Protocol for Acp {
         self.stage == Stage::Resting
     }
 
-    fn next_turn(&mut self, prompt: &Prompt, attachments: &[Attachment]) -> Option<Vec<Step>> {
-        if !self.awaits_next_turn() {
-            return None;
-        }
-        self.prompt = prompt.clone();
-        self.attachments = attachment::all_of(prompt, attachments.to_vec());
+    fn begin_next_turn(&mut self, prompt: Prompt, attachments: Vec<Attachment>) -> Vec<Step> {
+        (self.prompt, self.attachments) = (prompt, attachments);
         self.origin = Origin::Resumed;
         self.tools = Tools::default();
         self.meter.begin_next_turn();
@@ -454,7 +450,7 @@ impl Protocol for Acp {
         let begun = self.begin_turn();
         // Nothing is replayed.
         self.held = None;
-        Some(begun)
+        begun
     }
 
     fn hear_between_turns(&mut self, line: &str) -> Vec<String> {

@@ -210,15 +210,11 @@ impl Protocol for ClaudeControl {
         self.resting
     }
 
-    fn next_turn(&mut self, prompt: &Prompt, attachments: &[Attachment]) -> Option<Vec<Step>> {
-        if !self.awaits_next_turn() {
-            return None;
-        }
-        self.prompt = prompt.clone();
-        self.attachments = attachment::all_of(prompt, attachments.to_vec());
+    fn begin_next_turn(&mut self, prompt: Prompt, attachments: Vec<Attachment>) -> Vec<Step> {
+        (self.prompt, self.attachments) = (prompt, attachments);
         self.reader.begin_next_turn();
         (self.over, self.resting) = (false, false);
-        Some(self.begin())
+        self.begin()
     }
 
     fn hear_between_turns(&mut self, line: &str) -> Vec<String> {

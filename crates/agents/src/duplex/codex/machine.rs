@@ -305,17 +305,13 @@ impl Protocol for CodexServer {
         self.stage == Stage::Resting
     }
 
-    fn next_turn(&mut self, prompt: &Prompt, attachments: &[Attachment]) -> Option<Vec<Step>> {
-        if !self.awaits_next_turn() {
-            return None;
-        }
-        self.prompt = prompt.clone();
-        self.attachments = attachment::all_of(prompt, attachments.to_vec());
+    fn begin_next_turn(&mut self, prompt: Prompt, attachments: Vec<Attachment>) -> Vec<Step> {
+        (self.prompt, self.attachments) = (prompt, attachments);
         self.turn = None;
         self.items = Items::default();
         self.before = self.total.take().or(self.before.take());
         self.error = None;
-        Some(self.begin_turn())
+        self.begin_turn()
     }
 
     fn hear_between_turns(&mut self, line: &str) -> Vec<String> {
