@@ -3,8 +3,9 @@
 //! `demo` is the agent that a new user meets first and that tests drive; `conformance` is the demo plus
 //! what the A2A project's own test kits expect of a system under test. The rest runs programs: a
 //! `protocol` is how one is talked to, an `update` what it says. `vocabulary` has the protocols of programs that are run
-//! once per turn, `duplex` those of programs that are told and asked while they work; `process` keeps a program within
-//! bounds, `program` puts all of it together, `kinds` says which ones are known. `routing` chooses among agents.
+//! once per turn, `duplex` those of programs that are told and asked while they work, and both read with `lenient_json`;
+//! `process` keeps a program within bounds, `program` puts all of it together, `kinds` says which ones are known. `routing`
+//! chooses among agents.
 
 mod about;
 mod conformance;
