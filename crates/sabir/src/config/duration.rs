@@ -1,4 +1,4 @@
-//! Durations as people write them: `20m`, `500ms`, `1h30m`; a bare number is seconds.
+//! Durations as people write them: `20m`, `500ms`, `1h30m`, `7 days`; a bare number is seconds.
 //!
 //! There is a longest one, so that adding a duration to a clock can never overflow.
 
@@ -7,17 +7,21 @@ use std::time::Duration;
 pub const EXPECTED: &str = "a duration such as \"20m\", \"1h30m\", \"500ms\" or 30 (seconds), at most 36500d";
 
 pub fn parse(text: &str) -> Option<Duration> {
-    let milliseconds = if let Some(seconds) = number(text) { seconds.checked_mul(1000)? } else { sum(text)? };
-    let duration = Duration::from_millis(milliseconds);
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let duration = match text {
+        number if is_number => Duration::from_secs(number.parse().ok()?),
+        // humantime reads `M` as months; whoever writes `20M` means minutes.
+        text if text.contains('M') => return None,
+        text => humantime::parse_duration(text).ok()?,
+    };
     (duration <= LONGEST).then_some(duration)
 }
 
-/// The shortest spelling that `parse` reads back; parts of a millisecond are dropped.
+/// The shortest spelling that `parse` reads back. humantime's own has months and years of odd lengths.
 pub fn spell(duration: Duration) -> String {
-    let mut rest = duration.as_millis();
+    let mut rest = duration.as_nanos();
     let mut spelled = String::new();
     for (unit, length) in UNITS {
-        let length = u128::from(length);
         if rest >= length {
             spelled += &format!("{}{unit}", rest / length);
             rest %= length;
@@ -28,34 +32,16 @@ pub fn spell(duration: Duration) -> String {
 
 const LONGEST: Duration = Duration::from_secs(36_500 * 24 * 60 * 60);
 
-/// Longest first; lengths in milliseconds.
-const UNITS: [(&str, u64); 5] =
-    [("d", 24 * 60 * 60 * 1000), ("h", 60 * 60 * 1000), ("m", 60 * 1000), ("s", 1000), ("ms", 1)];
-
-/// The sum of `number unit` pairs, in milliseconds. Units stand in order, each at most once.
-fn sum(text: &str) -> Option<u64> {
-    let mut rest = text;
-    let mut total: u64 = 0;
-    let mut smaller = &UNITS[..];
-    while !rest.is_empty() {
-        let digits = rest.find(|letter: char| !letter.is_ascii_digit())?;
-        let count = number(&rest[..digits])?;
-        rest = &rest[digits..];
-        let letters = rest.find(|letter: char| letter.is_ascii_digit());
-        let (unit, next) = rest.split_at(letters.unwrap_or(rest.len()));
-        let position = smaller.iter().position(|(name, _)| *name == unit)?;
-        total = total.checked_add(count.checked_mul(smaller[position].1)?)?;
-        smaller = &smaller[position + 1..];
-        rest = next;
-    }
-    (!text.is_empty()).then_some(total)
-}
-
-fn number(digits: &str) -> Option<u64> {
-    // `parse` of a number also takes a sign.
-    let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
-    if plain { digits.parse().ok() } else { None }
-}
+/// Longest first; lengths in nanoseconds.
+const UNITS: [(&str, u128); 7] = [
+    ("d", 24 * 60 * 60 * 1_000_000_000),
+    ("h", 60 * 60 * 1_000_000_000),
+    ("m", 60 * 1_000_000_000),
+    ("s", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1000),
+    ("ns", 1),
+];
 
 #[cfg(test)]
 mod tests {
@@ -73,12 +59,13 @@ mod tests {
             ("36500d", Some("36500d")),
             ("36501d", None),
             ("99999999999999999999", None),
-            ("30m1h", None),
-            ("1h1h", None),
+            ("30m1h", Some("1h30m")),
+            ("1.5h", Some("1h30m")),
+            ("5 m", Some("5m")),
+            ("2 weeks", Some("14d")),
+            ("20M", None),
             ("-5s", None),
             ("+5", None),
-            ("1.5h", None),
-            ("5 m", None),
             ("m", None),
             ("5x", None),
             ("", None),
@@ -89,8 +76,8 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_spelled_is_read_back(milliseconds in 0..=3_153_600_000_000u64) {
-            let duration = Duration::from_millis(milliseconds);
+        fn what_is_spelled_is_read_back(nanoseconds in 0..=3_153_600_000_000_000_000u64) {
+            let duration = Duration::from_nanos(nanoseconds);
             assert_eq!(parse(&spell(duration)), Some(duration));
         }
 

@@ -2,41 +2,14 @@
 
 /// The nearest of the known words, if one is near enough to be worth a hint.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let word: Vec<char> = word.to_lowercase().chars().take(LONGEST).collect();
-    let mut best = None;
-    for candidate in known {
-        let letters: Vec<char> = candidate.to_lowercase().chars().collect();
-        let distance = distance(&word, &letters);
-        let near_enough = distance <= (word.len().max(letters.len()) / 3).max(1);
-        if near_enough && best.is_none_or(|(least, _)| distance < least) {
-            best = Some((distance, candidate));
-        }
-    }
-    best.map(|(_, candidate)| candidate)
-}
-
-/// No key is that long; the distance to a longer word is large enough anyway.
-const LONGEST: usize = 64;
-
-/// How many letters must be added, dropped, changed or swapped with their neighbour.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for i in 0..=a.len() {
-        for j in 0..=b.len() {
-            if i == 0 || j == 0 {
-                rows[i][j] = i + j;
-                continue;
-            }
-            let changed = usize::from(a[i - 1] != b[j - 1]);
-            let mut least = rows[i - 1][j - 1] + changed;
-            least = least.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = least;
-        }
-    }
-    rows[a.len()][b.len()]
+    // No key is longer than 64 letters; the distance to a longer word is large enough anyway.
+    let word: String = word.to_lowercase().chars().take(64).collect();
+    let distances = known.into_iter().map(|candidate| {
+        let letters = word.chars().count().max(candidate.chars().count());
+        (strsim::osa_distance(&word, &candidate.to_lowercase()), letters, candidate)
+    });
+    let near_enough = distances.filter(|(distance, letters, _)| *distance <= (letters / 3).max(1));
+    near_enough.min_by_key(|(distance, ..)| *distance).map(|(.., candidate)| candidate)
 }
 
 #[cfg(test)]
