@@ -82,3 +82,18 @@ pub fn missing_packages() -> Vec<&'static str> {
 fn is_there(program: &str) -> bool {
     command::works(Command::new("sh").args(["-c", &format!("PATH=\"$PATH:/usr/sbin\" command -v {program}")]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_about_compatibility_lists_what_is_tested() {
+        let page = include_str!("../../docs/reference/compatibility.md");
+        let sdks = CLIENTS.iter().map(|client| client.version);
+        let programs = PROGRAMS.iter().map(|program| program.version);
+        for version in sdks.chain(programs) {
+            assert!(page.contains(version), "{version} is tested and not listed");
+        }
+    }
+}
