@@ -13,8 +13,9 @@ use crate::engine::Engine;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
     OpenQuestion,
+    /// It names an earlier question, or one of another task.
     ClosedQuestion,
-    /// It names no question that Sabir issued for this task.
+    /// It names no question that Sabir issued.
     Unnamed,
 }
 
@@ -58,10 +59,8 @@ impl Engine {
 
 fn subject(task: &Task, message: &Message, parts: &[Part]) -> Subject {
     let answer = Message::new(message.id.clone(), message.role, parts.to_vec());
-    let named: Vec<QuestionId> =
-        answer.named_questions(&task.id).into_iter().filter(|named| named.event <= task.seq).collect();
-    let open = task.open_question();
-    match &named[..] {
+    let open: Option<QuestionId> = task.open_question();
+    match &answer.named_questions()[..] {
         [] => Subject::Unnamed,
         named if named.iter().all(|named| Some(*named) == open) => Subject::OpenQuestion,
         _ => Subject::ClosedQuestion,

@@ -182,7 +182,7 @@ impl Engine {
             return Err(Error::invalid("message.contextId", "does not match the task"));
         }
         if send.addressee == Addressee::Waiting && !task.state.is_waiting() {
-            let is_late = !task.state.is_terminal() && !message.named_questions(&task.key.task).is_empty();
+            let is_late = !task.state.is_terminal() && !message.named_questions().is_empty();
             return Err(if is_late { Error::QuestionClosed } else { Error::NotWaiting }(task.key.task));
         }
         match (task.state.is_terminal(), send.on_finished) {

@@ -18,8 +18,8 @@ pub enum Error {
     /// An answer for a task that did not ask.
     #[error("task is not active: {0} does not wait for an answer")]
     NotWaiting(TaskId),
-    /// An answer that names a question which is answered or withdrawn.
-    #[error("the answer names a question of task {0} that is no longer open; nothing was done")]
+    /// An answer that names a question which is answered or withdrawn, or which another task has asked.
+    #[error("the answer names another question than the one that task {0} asks; nothing was done")]
     QuestionClosed(TaskId),
     #[error("push notifications are not supported")]
     PushNotSupported,

@@ -145,17 +145,18 @@ pub fn purpose(task: &Standing, message: &Message, question: QuestionState) -> R
 /// The same for a task that nobody works on: a message begins a turn, unless it names a question that is not open.
 ///
 /// # Errors
-/// The message names an earlier question of the task.
+/// The message names an earlier question of the task, or one of another task.
 pub fn check_named_question(task: &Task, message: &Message) -> Result<(), Error> {
     let open = task.open_question().map(|id| id.event);
     if names_closed_question(&task.id, task.seq, message, open) { closed(&task.id) } else { Ok(()) }
 }
 
-/// Whether a message names a question of this task other than the open one. Events that are still to come have asked
-/// nothing.
+/// Whether a message names another question than the open one, of this task or of another.
 fn names_closed_question(task: &TaskId, last: Seq, message: &Message, open: Option<Seq>) -> bool {
-    let is_closed = |event: Seq| event <= last && Some(event) != open;
-    message.answers.is_some_and(is_closed) || message.named_questions(task).iter().any(|named| is_closed(named.event))
+    // Events that are still to come have asked nothing.
+    let is_bound_to_another = |event: Seq| event <= last && Some(event) != open;
+    let is_open = |named: &QuestionId| named.is_of(task) && Some(named.event) == open;
+    message.answers.is_some_and(is_bound_to_another) || !message.named_questions().iter().all(is_open)
 }
 
 fn closed<T>(task: &TaskId) -> Result<T, Error> {
@@ -350,6 +351,11 @@ impl Standing {
                 None => self.know(&chunk.artifact, chunk.last),
             },
         }
+    }
+
+    /// The question that the run of the task waits to have answered.
+    pub fn question(&self) -> Option<&Arc<Message>> {
+        self.question.as_ref()
     }
 
     /// Whether the run of the task waits for the caller's answer.

@@ -1,8 +1,9 @@
 //! Questions that a task asks its caller: the id of each, and the data part in which it is shown.
 //!
 //! Sabir issues the id, whatever name the agent has for the question. The id holds the number of the event that asks,
-//! and a check over the task's id. So an id of this task is told from any other name by looking at it: nothing has to be
-//! remembered, replay and restart give the same ids, and a task may ask as often as it likes.
+//! and a check over the task's id. So an id is told from any other name, and an id of this task from one of another, by
+//! looking at it: nothing has to be remembered, replay and restart give the same ids, and a task may ask as often as it
+//! likes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub const QUESTION: &str = "question";
 
 /// The longest id: `q`, twenty digits, `-` and sixteen more.
 const LONGEST: usize = 38;
+/// The digits of the check.
+const CHECK_DIGITS: usize = 16;
 
 /// The name of one question of one task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,19 +36,30 @@ impl QuestionId {
         Self { event, check: check(task, event) }
     }
 
-    /// Reads an id that Sabir issued for this task. Any other name is `None`, also the id of another task's question.
-    pub fn parse(task: &TaskId, text: &str) -> Option<Self> {
+    /// Reads whatever has the form of an id, for this task or for another. Any other name is `None`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
         if !may_be_id(text) {
             return None;
         }
-        let (event, _) = text[1..].split_once('-')?;
-        let id = Self::issue(task, event.parse().ok()?);
-        (id.to_string() == text).then_some(id)
+        let (event, check) = text[1..].split_once('-')?;
+        let is_event = event.bytes().all(|byte| byte.is_ascii_digit());
+        let is_check = check.len() == CHECK_DIGITS && check.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !is_event || !is_check {
+            return None;
+        }
+        Some(Self { event: event.parse().ok()?, check: u64::from_str_radix(check, 16).ok()? })
+    }
+
+    /// Whether it was issued for this task.
+    pub fn is_of(self, task: &TaskId) -> bool {
+        self.check == check(task, self.event)
     }
 
     /// The id of the question that this message asks. An agent may quote earlier ids in it; its own is the newest.
     pub fn in_message(task: &TaskId, message: &Message) -> Option<Self> {
-        message.parts.iter().filter_map(|part| Self::parse(task, &question_data(part)?.text_of(QUESTION_ID)?)).max()
+        let ids = message.parts.iter().filter_map(|part| Self::parse(&question_data(part)?.text_of(QUESTION_ID)?));
+        ids.filter(|id| id.is_of(task)).max()
     }
 }
 
@@ -57,7 +71,8 @@ impl fmt::Display for QuestionId {
 
 /// Whether a text has the form of an id; cheap enough to ask of every text in a message.
 pub(crate) fn may_be_id(text: &str) -> bool {
-    text.len() <= LONGEST && text.is_ascii() && text.starts_with('q')
+    let text = text.trim();
+    text.len() <= LONGEST && text.is_ascii() && text.starts_with(['q', 'Q'])
 }
 
 /// FNV-1a: small, and the same in every version of Sabir. It only has to tell issued ids from other names; a caller who
@@ -144,18 +159,26 @@ mod tests {
     }
 
     #[test]
-    fn only_ids_of_this_task_are_read() {
+    fn an_id_is_told_from_other_names_and_from_those_of_other_tasks() {
         let id = QuestionId::issue(&task("t1"), 7);
         // In the log and in the hands of callers: it must stay so.
         assert_eq!(id.to_string(), "q7-856b6d45fe8a1723");
-        assert_eq!(QuestionId::parse(&task("t1"), &id.to_string()), Some(id));
+        for name in ["q7-856b6d45fe8a1723", " q7-856b6d45fe8a1723\n", "Q7-856B6D45FE8A1723", "q07-856b6d45fe8a1723"] {
+            assert_eq!(QuestionId::parse(name), Some(id), "{name}");
+            assert!(QuestionId::parse(name).is_some_and(|id| id.is_of(&task("t1"))), "{name}");
+        }
         let other_task = QuestionId::issue(&task("t2"), 7).to_string();
         let changed = id.to_string().replacen('7', "8", 1);
-        for name in [&other_task, &changed, "fc_perm_1", "", "q", "q7", "q-", "q7-", "q07-856b6d45fe8a1723", "é7-"] {
-            assert_eq!(QuestionId::parse(&task("t1"), name), None, "{name}");
+        for name in [&other_task, &changed, "q7-0000000000000000", "q0-856b6d45fe8a1723"] {
+            assert!(QuestionId::parse(name).is_some_and(|id| !id.is_of(&task("t1"))), "{name}");
+        }
+        for name in
+            ["fc_perm_1", "", "q", "q7", "q-", "q7-", "q7-856b", "q+7-856b6d45fe8a1723", "q-856b6d45fe8a1723", "é7-"]
+        {
+            assert_eq!(QuestionId::parse(name), None, "{name}");
         }
         let last = QuestionId::issue(&task("t1"), Seq::MAX);
-        assert_eq!(QuestionId::parse(&task("t1"), &last.to_string()), Some(last));
+        assert_eq!(QuestionId::parse(&last.to_string()), Some(last));
     }
 
     fn asked(parts: Vec<Part>) -> Message {

@@ -10,14 +10,16 @@
 //! | what else there is       | `reason`                                                   | any other words        |
 //!
 //! Other servers have other names for these members, which are read too (`evidence.rs`). A no anywhere wins over a yes
-//! anywhere: in any part, at any depth, under a name that is there twice. Only a clear yes grants permission; anything
-//! else denies it.
+//! anywhere: in any part, at any depth, under a name that is there twice, in a file that is text or JSON, in the metadata of
+//! the message, of its parts and of the request. A yes counts in words and data parts alone. Only a clear yes grants
+//! permission; anything else denies it, also a yes beside something that cannot be read here: data or a text of more than
+//! 64 KiB, a file of which only the address is given.
 
 mod evidence;
 mod words;
 
 use crate::question::{QuestionId, may_be_id};
-use crate::{Content, Json, Message, TaskId};
+use crate::{Content, Json, Message};
 use evidence::Evidence;
 use words::{Word, is_no};
 
@@ -106,6 +108,7 @@ impl QuestionAnswer {
             evidence.options.extend(is_choice.then(|| text.to_owned()));
         }
         if choices.iter().any(|choice| choice.kind != ChoiceKind::Other) {
+            evidence.add_aside(message, LONGEST);
             evidence.permission(choices)
         } else {
             evidence.input(choices, text)
@@ -238,17 +241,21 @@ impl Message {
         approves
     }
 
-    /// The questions of this task that the message names, wherever it does so: in a data part or in metadata, under any
-    /// member. Names that Sabir did not issue for this task count as none.
-    pub fn named_questions(&self, task: &TaskId) -> Vec<QuestionId> {
+    /// The questions that the message names, of whichever task and wherever it does so: in a data part or in metadata,
+    /// under any member. Names that do not have the form of Sabir's ids count as none.
+    pub fn named_questions(&self) -> Vec<QuestionId> {
         let data = self.parts.iter().filter_map(|part| match &part.content {
             Content::Data(data) => Some(data),
             Content::Text(_) | Content::Bytes(_) | Content::Url(_) => None,
         });
-        let metadata = self.parts.iter().filter_map(|part| part.metadata.as_ref());
-        let metadata = metadata.chain(&self.metadata).chain(&self.request_metadata);
-        let names = data.chain(metadata).flat_map(|json| Evidence::of_data(json, LONGEST).names);
-        names.filter_map(|name| QuestionId::parse(task, &name)).collect()
+        let names = data.chain(self.all_metadata()).flat_map(|json| Evidence::of_data(json, LONGEST).names);
+        names.filter_map(|name| QuestionId::parse(&name)).collect()
+    }
+
+    /// Of its parts, its own, and of the request that brought it.
+    fn all_metadata(&self) -> impl Iterator<Item = &Json> {
+        let of_parts = self.parts.iter().filter_map(|part| part.metadata.as_ref());
+        of_parts.chain(&self.metadata).chain(&self.request_metadata)
     }
 }
 

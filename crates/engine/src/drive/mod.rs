@@ -304,7 +304,7 @@ impl Driver {
             }
             unread.purpose = Purpose::NextTurn;
             let message = &unread.message;
-            if message.is_only_approval() || !message.named_questions(&self.lease.key.task).is_empty() {
+            if message.is_only_approval() || !message.named_questions().is_empty() {
                 let unused = self.take_from_inbox(place);
                 self.unused_answers.extend(unused);
             } else {

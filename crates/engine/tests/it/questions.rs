@@ -289,8 +289,13 @@ async fn an_answer_that_names_any_of_many_earlier_questions_is_refused() {
         assert!(matches!(late, Err(Error::QuestionClosed(_))), "{id}");
     }
     let other_task = QuestionId::issue(&sabir_model::TaskId::parse("other").unwrap(), last.event);
-    let done = desk.task(to(&task.id, naming(other_task, text("yes")))).await;
-    assert_eq!(words(&done), "last: yes", "a name that was not issued for this task counts as none");
+    let to_come = QuestionId::issue(&task.id, last.event + 1000);
+    for id in [other_task, to_come] {
+        let foreign = desk.send(to(&task.id, naming(id, text("yes")))).await;
+        assert!(matches!(foreign, Err(Error::QuestionClosed(_))), "{id}");
+    }
+    let done = desk.task(to(&task.id, naming(last, text("yes")))).await;
+    assert_eq!(words(&done), "last: yes");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,8 @@
 //! Gathers what the parts of a message say for and against, member by member.
 //!
-//! A no counts wherever it stands. A yes counts only where an answer has it: at the top, or below members that hold
-//! answers (`decision`, `result`, ...); data may have an `approved` somewhere inside that is about something else.
+//! A no counts wherever it stands. A yes counts only where an answer has it: at the top of a data part, or below members
+//! that hold answers (`decision`, `result`, ...); data may have an `approved` somewhere inside that is about something else,
+//! and metadata and files are about other things anyway.
 
 use std::fmt;
 
@@ -9,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::words::{Word, denies};
 use super::{Verdict, may_be_id};
-use crate::Json;
+use crate::{Content, Json, Message};
 
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
@@ -101,14 +102,40 @@ impl Evidence {
 
     pub(super) fn add_data(&mut self, data: &Json, longest: usize) {
         let text = data.as_str();
-        let top = Walk { evidence: self, member: Member::Top, is_answer: true };
-        let is_read = text.len() <= longest && top.deserialize(&mut serde_json::Deserializer::from_str(text)).is_ok();
+        let is_read = text.len() <= longest && self.walk(text, true);
         if !is_read {
             // There may be a no in it, and the name of a question.
             self.is_unclear = true;
             self.is_answer = false;
             self.names.extend(text.split('"').filter(|text| may_be_id(text)).map(str::to_owned));
         }
+    }
+
+    /// What stands beside the answer: metadata and files. Only a no counts there.
+    pub(super) fn add_aside(&mut self, message: &Message, longest: usize) {
+        for metadata in message.all_metadata() {
+            let text = metadata.as_str();
+            self.is_unclear |= text.len() > longest || !self.walk(text, false);
+        }
+        for part in &message.parts {
+            match &part.content {
+                Content::Text(_) | Content::Data(_) => {}
+                Content::Bytes(bytes) => match String::from_utf8(bytes.decode()) {
+                    Ok(text) if text.len() > longest => self.is_unclear = true,
+                    Ok(text) => self.no |= !self.walk(&text, false) && denies(&text),
+                    // A picture, or another file without words.
+                    Err(_) => {}
+                },
+                // What is there is not known.
+                Content::Url(_) => self.is_unclear = true,
+            }
+        }
+    }
+
+    /// Reads JSON; `false`: it is none, or too deep.
+    fn walk(&mut self, text: &str, is_answer: bool) -> bool {
+        let top = Walk { evidence: self, member: Member::Top, is_answer };
+        top.deserialize(&mut serde_json::Deserializer::from_str(text)).is_ok()
     }
 
     /// The texts of a message, and all of them together.

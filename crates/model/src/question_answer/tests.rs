@@ -2,7 +2,7 @@
 
 use super::words::words_of;
 use super::*;
-use crate::{MessageId, Part, Role};
+use crate::{MessageId, Part, Role, TaskId};
 
 fn data(json: &str) -> Part {
     Content::Data(Json::parse(json).unwrap()).into()
@@ -120,6 +120,72 @@ fn a_no_anywhere_wins_over_a_yes_anywhere() {
             assert!(say(&permission(), vec![data(&json)]).starts_with("skip_"), "{json}");
         }
     }
+}
+
+/// A yes in words, with this beside it.
+fn yes_beside(metadata: Option<&str>, file: Option<Content>) -> Vec<Message> {
+    let Some(metadata) = metadata.map(|text| Json::parse(text).unwrap()) else {
+        let file = Part::from(file.unwrap());
+        return vec![message(vec![Part::text("yes"), file.clone()]), message(vec![file, data(r#"{"approved":true}"#)])];
+    };
+    let with_yes = || message(vec![Part::text("yes")]);
+    vec![
+        Message { metadata: Some(metadata.clone()), ..with_yes() },
+        Message { request_metadata: Some(metadata.clone()), ..with_yes() },
+        message(vec![Part { metadata: Some(metadata.clone()), ..Part::text("yes") }]),
+        message(vec![Part { metadata: Some(metadata), ..data(r#"{"approved":true}"#) }]),
+    ]
+}
+
+#[test]
+fn a_no_in_metadata_or_in_a_file_wins_over_a_yes_anywhere() {
+    let taken = |message: &Message| {
+        let answer = QuestionAnswer::read(message, &permission());
+        answer.choice.map_or("nothing".to_owned(), |place| permission()[place].id.clone())
+    };
+    let long = format!(r#"{{"x":"{}"}}"#, "x".repeat(LONGEST));
+    for (metadata, expected) in [
+        (r#"{"approved":false}"#, "skip_once"),
+        (r#"{"decision":{"result":"no"}}"#, "skip_once"),
+        (r#"{"deep":[{"er":{"denied":true}}]}"#, "skip_once"),
+        (r#"{"verdict":"deny"}"#, "skip_once"),
+        (r#"{"anything":"no"}"#, "skip_once"),
+        (r#""no""#, "skip_once"),
+        // There may be a no in what is too long to be read.
+        (&long, "skip_once"),
+        (r#"{"traceId":"5","profile":"ROUTINE","blocking":false}"#, "proceed_once"),
+        (r#"{"approved":true}"#, "proceed_once"),
+        // Only where an answer stands does it say for how long.
+        (r#"{"always":true,"optionId":"proceed_always"}"#, "proceed_once"),
+        ("{}", "proceed_once"),
+    ] {
+        for message in yes_beside(Some(metadata), None) {
+            assert_eq!(taken(&message), expected, "{message:?}");
+        }
+    }
+    let bytes = |bytes: &[u8]| Content::Bytes(crate::Base64::encode(bytes));
+    for (file, expected) in [
+        (bytes(b"no"), "skip_once"),
+        (bytes(b"\n  No, do not do it!\n"), "skip_once"),
+        (bytes(br#"{"approved": false}"#), "skip_once"),
+        (bytes(br#"{"approved": false} and more"#), "skip_once"),
+        (bytes(br#"[{"result":{"decision":"reject"}}]"#), "skip_once"),
+        (bytes(&b"x ".repeat(LONGEST)), "skip_once"),
+        // What is not here cannot be read.
+        (Content::Url("https://example.com/answer.json".into()), "skip_once"),
+        (bytes(b"the report, as agreed"), "proceed_once"),
+        (bytes(br#"{"approved": true}"#), "proceed_once"),
+        (bytes(&[0x89, b'P', b'N', b'G', 0xff, 0xfe]), "proceed_once"),
+    ] {
+        for message in yes_beside(None, Some(file.clone())) {
+            assert_eq!(taken(&message), expected, "{message:?}");
+        }
+    }
+    // A yes counts in words and data alone.
+    let alone = message(vec![bytes(br#"{"approved": true}"#).into()]);
+    assert_eq!(taken(&alone), "skip_once");
+    let alone = Message { metadata: Some(Json::parse(r#"{"approved":true}"#).unwrap()), ..message(vec![]) };
+    assert_eq!(taken(&alone), "skip_once");
 }
 
 #[test]
@@ -265,9 +331,9 @@ fn a_question_is_named_anywhere_in_data_and_metadata() {
         (r#"{"answers":{"ID":"yes"}}"#, 1),
         (r#""ID""#, 1),
         (r#"["ID","ID"]"#, 2),
-        (r#"{"questionId":"OTHER"}"#, 0),
+        (r#"{"questionId":"OTHER"}"#, 1),
         (r#"{"questionId":"fc_perm_1"}"#, 0),
-        (r#"{"questionId":"ID "}"#, 0),
+        (r#"{"questionId":"ID "}"#, 1),
         (r#"{"text":"about ID"}"#, 0),
     ] {
         let json = json(text).unwrap();
@@ -277,7 +343,7 @@ fn a_question_is_named_anywhere_in_data_and_metadata() {
         let of_request = Message { request_metadata: Some(json.clone()), ..message(words()) };
         let of_part = message(vec![Part { metadata: Some(json), ..Part::text("yes") }]);
         for message in [in_data, in_metadata, of_request, of_part] {
-            assert_eq!(message.named_questions(&task).len(), count, "{text}");
+            assert_eq!(message.named_questions().len(), count, "{text}");
         }
     }
 }

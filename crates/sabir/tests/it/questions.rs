@@ -311,6 +311,35 @@ fn a_question_that_the_program_gives_up_is_withdrawn_at_once() {
     }
 }
 
+#[test]
+fn an_answer_that_names_the_question_of_another_task_is_refused() {
+    let bench = Bench::shell(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
+    let desk = bench.serve("generic");
+    let (other, task_here) = (waiting_task(&desk.server), waiting_task(&desk.server));
+    let (id, foreign) = (task_here["id"].as_str().unwrap(), question_id(&other));
+    for dialect in DIALECTS {
+        for name in [&foreign, "q1-0000000000000000"] {
+            let refused = dialect.answer(&desk.server, id, &dialect.yes_to(name));
+            assert_eq!(refused, Err(dialect.closed()), "{dialect:?} {name}");
+        }
+        for task in [&other, &task_here] {
+            let still = self::task(&desk.server, task["id"].as_str().unwrap());
+            assert_eq!((state(&still), question_id(&still)), ("input-required", question_id(task)), "{dialect:?}");
+        }
+    }
+    // A name beside the answer counts as well.
+    let metadata = json!({"about": {"question": foreign}});
+    let message = json!({"messageId": "m", "role": "ROLE_USER", "taskId": id, "parts": [{"text": "yes"}]});
+    let mut of_message = json!({"message": message});
+    of_message["message"]["metadata"] = metadata.clone();
+    for params in [of_message, json!({"message": message, "metadata": metadata})] {
+        let refused = desk.rpc("/a2a/v1", "SendMessage", params);
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+    assert_eq!(Dialect::V1.answer(&desk.server, id, &Dialect::V1.yes_to(&question_id(&task_here))), Ok(()));
+    assert_eq!(summary(&desk.server, id), "y");
+}
+
 /// Without line ends, as programs ask on a terminal.
 #[test]
 fn an_answer_that_comes_too_late_is_not_left_for_the_next_question() {
@@ -332,11 +361,10 @@ fn an_answer_that_comes_too_late_is_not_left_for_the_next_question() {
 }
 
 #[test]
-fn names_that_were_never_issued_count_as_none() {
+fn names_that_do_not_look_like_ids_count_as_none() {
     let bench = Bench::shell(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
     let desk = bench.serve("generic");
-    let other = question_id(&waiting_task(&desk.server));
-    for name in ["fc_perm_1", "q1-0000000000000000", &other, ""] {
+    for name in ["fc_perm_1", "q1", "question-1", ""] {
         let waiting = waiting_task(&desk.server);
         let id = waiting["id"].as_str().unwrap();
         let said = [Said::Data(json!({"questionId": name, "approved": true}))];
