@@ -1,11 +1,13 @@
 """A plain A2A 1.0 client over JSON-RPC, as small as a client can be."""
 
 import json
+import time
 import urllib.request
 import uuid
 
 # For one answer and for the next frame of a stream; the limit of the case is the shorter one.
 SECONDS = 120
+PAUSE = 0.05
 
 # Whatever proxy the machine has, the loopback interface is not behind it.
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -31,6 +33,13 @@ class Client:
 
     def get(self, task):
         return Task(self._call('/a2a/jsonrpc', 'GetTask', {'id': task}))
+
+    def until(self, task, state, seconds=10):
+        """The task in this state, or as it is after so many seconds."""
+        deadline = time.monotonic() + seconds
+        while (known := self.get(task)).state != state and time.monotonic() < deadline:
+            time.sleep(PAUSE)
+        return known
 
     def cancel(self, task):
         return Task(self._call('/a2a/jsonrpc', 'CancelTask', {'id': task}))

@@ -95,6 +95,14 @@ class Stage:
         self.server.stdout.close()
         self.server = None
 
+    def kill_server(self):
+        """As a crash would end it. All that it has started must be gone soon, too."""
+        self.server.kill()
+        self.server.wait(STOP_SECONDS)
+        self.server.stdout.close()
+        self.server = None
+        self.nothing_is_left()
+
     def run_alone(self, *arguments, seconds=40):
         """Runs the program with no server between, as it would run from a shell."""
         return subprocess.run(
@@ -138,6 +146,10 @@ class Stage:
     @property
     def tool_ran(self):
         return self.workspace / 'tool-ran.txt'
+
+    def tool_runs(self):
+        """How often the tool has run: each time it adds a line."""
+        return len(self.tool_ran.read_text().splitlines()) if self.tool_ran.exists() else 0
 
     def requests(self):
         """All that the model was asked, as the text of its requests."""

@@ -32,10 +32,22 @@ pub struct Way {
     /// What makes it speak the Agent Client Protocol. The other modes have arguments that depend on the turn.
     pub arguments: &'static [&'static str],
     pub questions: Questions,
+    pub cut_off: CutOff,
     /// What it does when its input is closed after its turn.
     pub at_end: AtEnd,
     pub new_session: NewSession,
     pub prompts: PromptSyntax,
+}
+
+/// What becomes of a question for permission when its program is killed while the question is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutOff {
+    /// The program has not stored that it asked. When its session is resumed in the middle of the turn
+    /// (`Prompt::resumes_turn`), it asks the model for the next step again, and its caller for permission. This was shown
+    /// with the real program.
+    AsksAgain,
+    /// Nobody can answer it any more.
+    IsLost,
 }
 
 /// What a program does when its turn is over and its input is closed.
@@ -181,7 +193,10 @@ pub static KNOWN: [Known; 12] = [
     Known {
         kind: Kind::ClaudeCode,
         name: "claude-code",
-        ways: &[duplex("claude", CLAUDE_SYNTAX), one_shot("claude", CLAUDE_SYNTAX)],
+        ways: &[
+            Way { cut_off: CutOff::AsksAgain, ..duplex("claude", CLAUDE_SYNTAX) },
+            one_shot("claude", CLAUDE_SYNTAX),
+        ],
         pass: &["ANTHROPIC_*", "CLAUDE_*"],
         version: "--version",
         install: "npm install -g @anthropic-ai/claude-code, then run claude once to log in",
@@ -309,6 +324,7 @@ const fn one_shot(program: &'static str, prompts: PromptSyntax) -> Way {
         program: Some(program),
         arguments: &[],
         questions: Questions::Never,
+        cut_off: CutOff::IsLost,
         at_end: AtEnd::Ends,
         new_session: NewSession::AtOnce,
         prompts,
@@ -340,6 +356,7 @@ mod tests {
             approve: Approve::Ask,
             approval_timeout: None,
             hibernate_after: None,
+            asks_again_within: Duration::ZERO,
             environment: Vec::new(),
             pass: Vec::new(),
             approval_pattern: None,
@@ -370,13 +387,17 @@ mod tests {
         let say = |known: &Known| {
             let ways = known.ways.iter().map(|way| {
                 let program = way.program.unwrap_or("?");
-                let asks = if way.questions == Questions::Asked { " asks" } else { "" };
+                let asks = match (way.questions, way.cut_off) {
+                    (Questions::Never, _) => "",
+                    (Questions::Asked, CutOff::IsLost) => " asks",
+                    (Questions::Asked, CutOff::AsksAgain) => " asks again",
+                };
                 format!("{}:{program}{asks}", way.mode.name())
             });
             format!("{} {}", known.name, ways.collect::<Vec<_>>().join(", "))
         };
         let expected = "\
-claude-code duplex:claude asks, oneshot:claude
+claude-code duplex:claude asks again, oneshot:claude
 codex duplex:codex asks, oneshot:codex
 gemini acp:gemini asks, oneshot:gemini
 opencode acp:opencode asks, oneshot:opencode

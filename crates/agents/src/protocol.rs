@@ -54,12 +54,6 @@ pub trait Protocol: Send {
         Vec::new()
     }
 
-    /// Whether a program that is ended while this question is open was shown to ask it again when its turn is resumed
-    /// (`Prompt::resumes_turn`). Only such programs are put to sleep.
-    fn asks_again(&self, _question: &Question) -> bool {
-        false
-    }
-
     /// Whether another process of the program can resume its session, as far as the program has said.
     fn is_resumable(&self) -> bool {
         false
@@ -113,8 +107,6 @@ pub struct Prompt {
     pub folder: PathBuf,
     /// The program's own session, to be resumed.
     pub session: Option<String>,
-    /// The text answers a question of that session, so it must not begin another.
-    pub needs_session: bool,
     /// The program was ended in the middle of a turn of that session, which goes on without a word: the text is not told
     /// again.
     pub resumes_turn: bool,
@@ -155,11 +147,6 @@ impl Default for Workspace {
 pub struct ProjectRules {
     pub deny: Vec<String>,
     pub ask: Vec<String>,
-}
-
-/// Why the answer to a question of a session that is gone was not passed on.
-pub fn without_session(reason: &str) -> String {
-    format!("the session that asked cannot be resumed, so the answer was not passed on: {reason}")
 }
 
 /// What happens when a program wants to use a tool that needs permission.

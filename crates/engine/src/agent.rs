@@ -40,9 +40,10 @@ pub trait Agent: Send + Sync + 'static {
         Box::pin(std::future::ready(None))
     }
 
-    /// Whether a run of this context that waited for an answer when the server ended can continue with the answer.
-    /// `memory` is what the agent remembers of the context (`Turn::remember`).
-    fn resumes(&self, _memory: Option<&str>) -> bool {
+    /// Whether the answer to this question can still be used after the run that asked it has ended with its server.
+    /// `memory` is what the agent remembers of the context (`Turn::remember`). If so, the task stays open, and its answer
+    /// begins a turn that has the question too (`Turn::lost_question`). Otherwise the task fails.
+    fn resumes(&self, _memory: Option<&str>, _question: &Message) -> bool {
         false
     }
 

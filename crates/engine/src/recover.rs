@@ -21,6 +21,8 @@ const PAGE: usize = 256;
 /// How often a turn is run in all, before it is taken for the cause of the crashes.
 const MAX_RUNS: u32 = 3;
 const DAMAGED: &str = "the task's log is damaged";
+const QUESTION_LOST: &str = "interrupted: the question was lost when the server ended, since the agent cannot resume what \
+                             asked it; send the request again";
 
 /// What becomes of a task that was left behind.
 enum Plan {
@@ -108,20 +110,21 @@ impl Engine {
                 ))),
                 Recovery::Requeue => Plan::Run { attempts: (*attempts).max(1) + 1 },
             },
-            Run::Parked if !self.resumes(row).await? => {
-                Plan::Settle(failure("interrupted: the server was restarted and the agent cannot resume"))
-            }
+            Run::Parked if !self.resumes(row).await? => Plan::Settle(failure(QUESTION_LOST)),
             Run::Parked | Run::None if inbox.is_empty() => Plan::KeepWaiting,
             Run::Parked | Run::None => Plan::Run { attempts: *attempts },
         })
     }
 
-    /// Whether the agent that executes the task can continue its run with an answer, by what it remembers of the context.
+    /// Whether the agent that executes the task can use the answer to the task's question, by what it remembers of the
+    /// context.
     async fn resumes(&self, row: &TaskRow) -> Result<bool, StoreError> {
         let Ok(agency) = self.agency(Some(&row.agent)) else { return Ok(false) };
         let executor = self.executor_of_row(agency, row).await?;
         let memory = self.core.store.agent_state(&row.owner, &row.agent, &row.context).await?;
-        Ok(executor.agency.hosted.agent.resumes(memory.as_deref()))
+        let task = self.core.store.load(row.no).await?;
+        let question = task.and_then(|task| task.status.message);
+        Ok(question.is_some_and(|question| executor.agency.hosted.agent.resumes(memory.as_deref(), &question)))
     }
 
     async fn carry_out(&self, plan: Plan, pending: Pending) -> Result<(), Error> {
@@ -149,23 +152,14 @@ impl Engine {
         }))
     }
 
-    /// The message that began the present turn. An agent that resumes goes on with the newest one; any
-    /// other begins the turn again, and an answer in the middle of it is not its beginning.
+    /// The message that began the present turn. An answer in the middle of the turn is not its beginning: whatever was
+    /// asked is gone, or done.
     async fn turn_message(&self, row: &TaskRow) -> Result<Option<TurnMessage>, StoreError> {
-        let newest = || async {
-            let task = self.core.store.load(row.no).await?;
-            Ok::<_, StoreError>(task.and_then(|task| task.history.last().cloned()))
+        let first = match row.state {
+            State::Working => self.first_message_of_turn(row.no).await?,
+            _ => self.core.store.load(row.no).await?.and_then(|task| task.history.last().cloned()),
         };
-        if row.state != State::Working {
-            return Ok(newest().await?.map(TurnMessage::beginning));
-        }
-        let first = self.first_message_of_turn(row.no).await?;
-        if !self.resumes(row).await? {
-            return Ok(first.map(TurnMessage::beginning));
-        }
-        let newest = newest().await?;
-        let answers_lost_run = newest.as_ref().map(|message| &message.id) != first.as_ref().map(|message| &message.id);
-        Ok(newest.map(|message| TurnMessage { message, answers_lost_run }))
+        Ok(first.map(TurnMessage::beginning))
     }
 
     async fn first_message_of_turn(&self, no: TaskNo) -> Result<Option<Arc<Message>>, StoreError> {

@@ -25,7 +25,7 @@ pub type Outcome = sabir_model::Outcome<Vec<Part>>;
 pub struct Turn {
     pub(crate) message: Arc<Message>,
     pub(crate) opening: Arc<Message>,
-    pub(crate) answers_lost_run: bool,
+    pub(crate) lost_question: Option<Arc<Message>>,
     pub(crate) task: TaskId,
     pub(crate) no: Option<TaskNo>,
     pub(crate) context: ContextId,
@@ -37,8 +37,16 @@ pub struct Turn {
     pub(crate) task_metadata: Option<Json>,
     pub(crate) began: Instant,
     pub(crate) updates: UpdateSender,
-    pub(crate) stop: Arc<Beacon<Option<Instant>>>,
+    pub(crate) stop: Arc<Beacon<Option<Stop>>>,
     pub(crate) store: Arc<dyn Store>,
+}
+
+/// That an agent must stop, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stop {
+    pub(crate) deadline: Instant,
+    /// The server ends while a question of the run is open.
+    pub(crate) leaves_question: bool,
 }
 
 /// What an agent reports in the middle of its turn. What is large is in boxes: the channel has room for many.
@@ -72,7 +80,14 @@ pub(crate) struct Ask {
 }
 
 /// What a caller answered. `None`: nobody answered in time.
-pub(crate) type CallersAnswer = Option<Arc<Message>>;
+pub(crate) type CallersAnswer = Result<Option<Arc<Message>>, TooManyQuestions>;
+
+/// The question was not put, because too many of the turn wait already.
+#[derive(Debug)]
+pub(crate) struct TooManyQuestions;
+
+/// How many questions of a turn may wait until the open one is closed.
+pub(crate) const MAX_QUEUED_QUESTIONS: usize = 100;
 
 /// A piece of an artifact. The id is the agent's own name for it, the same for every piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -263,7 +278,8 @@ impl Turn {
     /// withdraws the question.
     ///
     /// The run is parked meanwhile: it gives its slot and its working tree back, and has them again when this returns. So
-    /// the agent must do nothing else while it asks.
+    /// the agent must do nothing else while it asks, but for asking more: at most a hundred questions wait behind the open
+    /// one, and further ones are an error.
     pub async fn ask(&self, required: Required, parts: Vec<Part>) -> Result<Arc<Message>, AgentError> {
         match self.ask_within(None, required, parts).await? {
             Some(answer) => Ok(answer),
@@ -281,7 +297,10 @@ impl Turn {
     ) -> Result<Option<Arc<Message>>, AgentError> {
         let (answer, answered) = oneshot::channel();
         self.updates.send(AgentUpdate::Ask(Box::new(Ask { required, parts, limit, answer }))).await;
-        answered.await.map_err(|_| AgentError::told("the turn was stopped before it was answered"))
+        let answer = answered.await.map_err(|_| AgentError::told("the turn was stopped before it was answered"))?;
+        answer.map_err(|TooManyQuestions| {
+            AgentError::told(format!("the agent asks too much: {MAX_QUEUED_QUESTIONS} of its questions wait already"))
+        })
     }
 
     /// Says how the turn ends. The agent tidies up from now on: neither a time limit nor a stop changes this outcome.
@@ -300,7 +319,13 @@ impl Turn {
 
     /// Until when an agent that must stop may take. Then it is dropped, whatever it does.
     pub fn stop_deadline(&self) -> Option<Instant> {
-        self.stop.get()
+        self.stop.get().map(|stop| stop.deadline)
+    }
+
+    /// Whether the agent must stop because the server ends, while its question is open. A later run may get the answer
+    /// (`Agent::resumes`), so the agent leaves whatever asked as it is.
+    pub fn leaves_question(&self) -> bool {
+        self.stop.get().is_some_and(|stop| stop.leaves_question)
     }
 
     /// The other tasks of this context, oldest first, without those that have not begun.
@@ -316,10 +341,10 @@ impl Turn {
         &self.opening
     }
 
-    /// Whether the message answers a question of a run that ended with its server. It makes sense only to whoever asked,
-    /// so an agent that cannot resume that run must not take it for something to do.
-    pub fn answers_lost_run(&self) -> bool {
-        self.answers_lost_run
+    /// The question that the message answers, if the run that asked it has ended with its server. The message makes sense
+    /// only as the answer to it, so an agent must not take it for something to do.
+    pub fn lost_question(&self) -> Option<&Message> {
+        self.lost_question.as_deref()
     }
 
     /// The tasks that the message refers to, as far as its sender may see them.

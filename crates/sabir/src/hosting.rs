@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use sabir_agents::program::Host;
-use sabir_agents::program::settings::{Kind, Settings};
+use sabir_agents::program::settings::{ASKS_AGAIN_WITHIN, Kind, Settings};
 use sabir_agents::routing::{Profile, Routes};
 use sabir_agents::{ConformanceAgent, DemoAgent, ProgramAgent};
 use sabir_engine::{Agent, Hosted, Inputs, Limits, Route, Router};
@@ -130,6 +130,7 @@ fn program_settings(program: &config::Program, kind: Kind, machine: &Machine) ->
         approve: program.approve,
         approval_timeout: program.approval_timeout,
         hibernate_after: program.hibernate_after,
+        asks_again_within: ASKS_AGAIN_WITHIN,
         environment: program.environment.clone(),
         pass: own.chain(program.pass_environment.iter().cloned()).collect(),
         tell_stderr: program.tell_stderr.unwrap_or(false),

@@ -10,7 +10,7 @@ use sabir_engine::{
 use sabir_model::{Message, Part};
 
 type Run = dyn Fn(Turn) -> BoxFuture<'static, Result<Outcome, AgentError>> + Send + Sync;
-type Resumes = dyn Fn(Option<&str>) -> bool + Send + Sync;
+type Resumes = dyn Fn(Option<&str>, &Message) -> bool + Send + Sync;
 type Tree = dyn Fn(&Turn) -> Option<PathBuf> + Send + Sync;
 
 /// Runs a closure for each turn and keeps what it was asked.
@@ -31,18 +31,18 @@ impl ScriptedAgent {
         Self {
             run: Box::new(move |turn| Box::pin(run(turn))),
             seen: Arc::default(),
-            resumes: Box::new(|_| false),
+            resumes: Box::new(|_, _| false),
             effects: Effects::Anywhere,
             tree: Box::new(|_| None),
         }
     }
 
     pub fn resuming(self) -> Self {
-        self.resuming_if(|_| true)
+        self.resuming_if(|_, _| true)
     }
 
-    /// Decides by what it remembers of a context whether it can resume there.
-    pub fn resuming_if(mut self, resumes: impl Fn(Option<&str>) -> bool + Send + Sync + 'static) -> Self {
+    /// Decides by what it remembers of a context, and by its question, whether it can resume there.
+    pub fn resuming_if(mut self, resumes: impl Fn(Option<&str>, &Message) -> bool + Send + Sync + 'static) -> Self {
         self.resumes = Box::new(resumes);
         self
     }
@@ -101,7 +101,7 @@ impl Agent for ScriptedAgent {
         Box::pin(async move { tree })
     }
 
-    fn resumes(&self, memory: Option<&str>) -> bool {
-        (self.resumes)(memory)
+    fn resumes(&self, memory: Option<&str>, question: &Message) -> bool {
+        (self.resumes)(memory, question)
     }
 }

@@ -31,6 +31,41 @@ def a_program_that_nobody_answers_sleeps_until_it_is_answered(stage):
     holds('the file of the tool is there', stage.tool_ran.exists(), task.value)
 
 
+def a_question_outlives_its_server(stage):
+    _asked_before_a_crash(stage, 'y', runs=1)
+
+
+def a_question_outlives_its_server_and_is_refused(stage):
+    _asked_before_a_crash(stage, 'no', runs=0)
+
+
+def a_question_outlives_a_server_that_was_stopped(stage):
+    _asked_before_a_crash(stage, 'y', runs=1, end=stage.stop_server)
+
+
+def _asked_before_a_crash(stage, answer, runs, end=None):
+    """The server ends while the question is open, and the next one gets the answer."""
+    stage.serve()
+    task = stage.client.send('ask', f'scenario:{stage.program.asking} please')
+    equal(f'state, with {task.says!r}', task.state, 'input-required')
+    (end or stage.kill_server)()
+    stage.serve()
+    if not stage.program.sleeps:
+        # Nobody would ask again, so nobody can answer.
+        task = stage.client.until(task.id, 'failed')
+        equal(f'state after the start, with {task.says!r}', task.state, 'failed')
+        holds('no tool has run', not stage.tool_ran.exists(), task.value)
+        return
+    equal('state after the start', stage.client.get(task.id).state, 'input-required')
+    before = stage.requests()
+    task = stage.client.send('ask', answer, taskId=task.id)
+    equal(f'state, with {task.says!r}', task.state, 'completed')
+    equal('how often the tool has run', stage.tool_runs(), runs)
+    asked = stage.requests()[len(before) :].replace(' ', '')
+    holds('the model was asked again', asked, before[-2000:])
+    holds('the answer was no prompt', f'"text":"{answer}"' not in asked, asked[-2000:])
+
+
 def _answered(stage, answer):
     """The task after its one question was answered."""
     stage.serve()

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::complaint::Complaint;
-use super::frames::{Order, PIECE};
+use super::frames::{Ending, Order, PIECE};
 use super::guard::GIVE_UP;
 use super::lines::Lines;
 use super::steer::{Input, LINGER, Wish};
@@ -159,12 +159,22 @@ impl Child {
         if let Ok(exit) = timeout(grace.min(self.stop_grace), self.let_end()).await {
             return exit;
         }
+        self.kill().await
+    }
+
+    /// Ends the program by SIGKILL, before it notices anything. Returns when everything is gone.
+    pub async fn kill(&mut self) -> Exit {
         self.order(Order::Kill);
         if let Ok(exit) = timeout(GIVE_UP + LINGER, self.let_end()).await {
             return exit;
         }
         let _ = self.wishes.send(Wish::Force);
         self.exit().await
+    }
+
+    /// How the program is to be ended from now on if Sabir is gone.
+    pub fn end_if_alone(&mut self, how: Ending) {
+        self.order(Order::IfAlone(how));
     }
 
     /// The last lines of the program's standard error. After its end: all that came.

@@ -20,6 +20,17 @@ pub(super) enum Order {
     Terminate,
     /// SIGKILL to everything.
     Kill,
+    /// How the program is to be ended from now on if Sabir is gone.
+    IfAlone(Ending),
+}
+
+/// How a guard ends its program when Sabir is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// SIGTERM, and SIGKILL to whoever is left after a while: the program can tidy up.
+    Asked,
+    /// SIGKILL at once, before the program notices anything: what it has stored of its turn stays as it is.
+    AtOnce,
 }
 
 impl Order {
@@ -29,6 +40,8 @@ impl Order {
             Order::CloseInput => (b'c', &[]),
             Order::Terminate => (b't', &[]),
             Order::Kill => (b'k', &[]),
+            Order::IfAlone(Ending::Asked) => (b'a', &[]),
+            Order::IfAlone(Ending::AtOnce) => (b'o', &[]),
         };
         let length = u32::try_from(bytes.len()).expect("input is cut into pieces");
         out.push(letter);
@@ -50,6 +63,8 @@ impl Order {
             (b'c', 0) => Ok(Order::CloseInput),
             (b't', 0) => Ok(Order::Terminate),
             (b'k', 0) => Ok(Order::Kill),
+            (b'a', 0) => Ok(Order::IfAlone(Ending::Asked)),
+            (b'o', 0) => Ok(Order::IfAlone(Ending::AtOnce)),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
@@ -102,12 +117,19 @@ impl News {
 
 #[cfg(test)]
 mod tests {
-    use super::{News, Order};
+    use super::{Ending, News, Order};
     use crate::protocol::Exit;
 
     #[test]
     fn orders_and_news_come_back_as_they_were() {
-        for order in [Order::Input(b"hello\n".to_vec()), Order::CloseInput, Order::Terminate, Order::Kill] {
+        for order in [
+            Order::Input(b"hello\n".to_vec()),
+            Order::CloseInput,
+            Order::Terminate,
+            Order::Kill,
+            Order::IfAlone(Ending::Asked),
+            Order::IfAlone(Ending::AtOnce),
+        ] {
             let mut bytes = Vec::new();
             order.write(&mut bytes);
             assert_eq!(Order::read(&mut bytes.as_slice()).unwrap(), order);

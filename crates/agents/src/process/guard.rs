@@ -22,7 +22,7 @@ use rustix::process::{
     test_kill_process_group,
 };
 
-use super::frames::{News, Order};
+use super::frames::{Ending, News, Order};
 use super::kin;
 use crate::protocol::Exit;
 
@@ -175,6 +175,7 @@ impl Happenings {
 /// much is under way is Sabir's to limit.
 fn obey(mut socket: File, input: Sender<Vec<u8>>, happenings: &Sender<Happening>) {
     let mut input = Some(input);
+    let mut ending = Ending::Asked;
     loop {
         let happening = match Order::read(&mut socket) {
             Ok(Order::Input(bytes)) => {
@@ -187,6 +188,16 @@ fn obey(mut socket: File, input: Sender<Vec<u8>>, happenings: &Sender<Happening>
             }
             Ok(Order::Terminate) => Happening::Terminate,
             Ok(Order::Kill) => Happening::Kill,
+            Ok(Order::IfAlone(how)) => {
+                ending = how;
+                continue;
+            }
+            Err(_) if ending == Ending::AtOnce => {
+                let _ = happenings.send(Happening::Kill);
+                // Its input stays open: whoever sees the end of it may act before the signal comes.
+                std::mem::forget(input);
+                return;
+            }
             Err(_) => {
                 let _ = happenings.send(Happening::SabirGone);
                 return;

@@ -2,8 +2,9 @@
 //!
 //! Between Sabir and a program stands a guard: this same binary, started again with one job. It holds one end of a
 //! socket whose other end only Sabir has. When that end closes, because a `Child` was dropped or because Sabir itself was
-//! killed, the guard ends the program and all that the program has started. So no child outlives Sabir. What is left when a
-//! program kills its guard is found by Sabir (`leftovers`).
+//! killed, the guard ends the program and all that the program has started. So no child outlives Sabir. While a question of
+//! the program is open that it would ask again, the guard does so by SIGKILL alone (`Ending`). What is left when a program
+//! kills its guard is found by Sabir (`leftovers`).
 
 mod environment;
 mod resolve;
@@ -21,6 +22,7 @@ mod steer;
 
 pub use child::{Child, Output};
 pub use environment::environment;
+pub use frames::Ending;
 pub use guard::guard;
 pub use launch::{Launch, LaunchError};
 pub use leftovers::{MARK, adopt_orphans, end_leftovers_of_the_dead};

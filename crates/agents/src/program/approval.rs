@@ -1,7 +1,7 @@
 //! Questions of a program, as its caller sees them, and what the caller's answer means.
 
 use sabir_model::{Content, Json, Message, Part, QUESTION, QuestionAnswer, QuestionType, Verdict, choice_of};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::update::{Choice, ChoiceKind, Question, Reply};
 
@@ -52,6 +52,47 @@ struct Shown<'a> {
     kind: &'static str,
 }
 
+/// The question of a message that was made of such parts, as it is stored.
+pub(super) fn read(message: &Message) -> Option<Question> {
+    let stored = message.parts.iter().find_map(|part| match &part.content {
+        Content::Data(data) => serde_json::from_str::<Stored>(data.as_str()).ok().filter(|data| data.kind == QUESTION),
+        Content::Text(_) | Content::Bytes(_) | Content::Url(_) => None,
+    })?;
+    let choice = |choice: StoredChoice| Choice { kind: kind(&choice.kind), id: choice.id, name: choice.name };
+    Some(Question {
+        id: stored.id,
+        text: stored.question,
+        tool: stored.tool,
+        input: stored.input,
+        choices: stored.choices.into_iter().map(choice).collect(),
+    })
+}
+
+#[derive(Deserialize)]
+struct Stored {
+    kind: String,
+    id: String,
+    question: String,
+    tool: Option<String>,
+    input: Option<Json>,
+    choices: Vec<StoredChoice>,
+}
+
+#[derive(Deserialize)]
+struct StoredChoice {
+    id: String,
+    name: String,
+    kind: String,
+}
+
+fn kind(word: &str) -> ChoiceKind {
+    use ChoiceKind::{AllowAlways, AllowOnce, Other, RejectAlways, RejectOnce};
+    [AllowOnce, AllowAlways, RejectOnce, RejectAlways]
+        .into_iter()
+        .find(|kind| self::word(*kind) == word)
+        .unwrap_or(Other)
+}
+
 fn word(kind: ChoiceKind) -> &'static str {
     match kind {
         ChoiceKind::AllowOnce => "allow_once",
@@ -75,7 +116,7 @@ pub(super) fn once(question: &Question, reply: Reply) -> Reply {
 }
 
 /// Whether the program wants to act, and not only to know something.
-fn is_permission(question: &Question) -> bool {
+pub(super) fn is_permission(question: &Question) -> bool {
     question.choices.iter().any(|choice| choice.kind.allows() || choice.kind.rejects())
 }
 
@@ -195,5 +236,24 @@ mod tests {
         assert_eq!(data["tool"], "Bash");
         assert_eq!(data["input"]["command"], "ls");
         assert_eq!(data["choices"][1]["kind"], "allow_always");
+    }
+
+    #[test]
+    fn a_stored_question_is_read_as_it_was_asked() {
+        let spaced = Json::parse(r#"{ "command" : "ls",  "timeout": 1e3 }"#).unwrap();
+        for question in [
+            permission(),
+            Question { input: Some(spaced), ..permission() },
+            Question { input: None, tool: None, ..permission() },
+            question(&[("red", "Red", ChoiceKind::Other), ("never", "Never", ChoiceKind::RejectAlways)]),
+            question(&[]),
+        ] {
+            assert_eq!(read(&message(parts(&question))), Some(question));
+        }
+        for parts in
+            [vec![Part::text("Go on?")], vec![data(r#"{"kind":"chart"}"#)], vec![data(r#"{"kind":"question"}"#)]]
+        {
+            assert_eq!(read(&message(parts.clone())), None, "{parts:?}");
+        }
     }
 }

@@ -8,6 +8,7 @@ mod files;
 mod folder_name;
 mod git;
 mod inert;
+mod lost_question;
 mod memory;
 mod notes;
 mod produced;
@@ -29,6 +30,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sabir_engine::{About, Agent, AgentFuture, Turn, WorkingTreeFuture};
+use sabir_model::Message;
 
 use memory::{Holder, Memories};
 
@@ -85,7 +87,7 @@ impl Agent for ProgramAgent {
         Box::pin(turn::working_tree(self.holder(), &self.settings, turn))
     }
 
-    fn resumes(&self, memory: Option<&str>) -> bool {
-        Memories::parse(memory).of(self.holder()).is_some_and(|memory| memory.resumable)
+    fn resumes(&self, memory: Option<&str>, question: &Message) -> bool {
+        lost_question::can_be_answered(&self.settings, Memories::parse(memory).of(self.holder()), question)
     }
 }

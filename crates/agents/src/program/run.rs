@@ -10,6 +10,7 @@ use sabir_model::{Part, Required};
 use tokio::time::Instant;
 
 use super::approval;
+use super::lost_question::{self, KeptAnswer};
 use super::memory::{Holder, Memories, Memory};
 use super::secrets::Secrets;
 use super::settings::{Isolation, Settings};
@@ -17,7 +18,7 @@ use super::telling::{Teller, Told};
 use super::turn::{Starter, stop_budget};
 use super::warm::{Fit, Place, Program, Warm};
 use crate::kinds::AtEnd;
-use crate::process::{Child, Output};
+use crate::process::{Child, Ending, Output};
 use crate::protocol::{Exit, Protocol, Step};
 use crate::update::{Question, Reply, Update};
 
@@ -28,6 +29,10 @@ const SILENCE: Duration = Duration::from_millis(300);
 /// How long a program that has closed its output may take to end. Longer than its guard gives to those whom it leaves
 /// behind: they are not its fault.
 const LAST_WORDS: Duration = Duration::from_secs(4);
+
+/// How many questions of a program may wait until the open one is answered. Further ones are refused.
+const MAX_WAITING_QUESTIONS: usize = 100;
+const TOO_MANY_QUESTIONS: &str = "too many questions wait already";
 
 /// How long a program that has finished its turn may take to end by itself.
 fn time_to_end(at_end: AtEnd) -> Duration {
@@ -72,9 +77,16 @@ pub(super) struct Run<'t> {
     pub secrets: Secrets,
     /// `None`: the program ends with its turn.
     pub keep: Option<Keep>,
+    /// The answer to the question that this turn had asked when its program was ended. It is used once, if the program asks
+    /// the same again.
+    pub kept_answer: Option<KeptAnswer>,
+    /// How the program is ended if Sabir is gone, as its guard knows.
+    pub ending: Ending,
     pub has_spoken: bool,
     /// It has told more than that it is there, or asked.
     pub has_worked: bool,
+    /// It has asked too much, and its caller will hear of that.
+    pub has_refused: bool,
     /// It had waited for this turn, and ended before it did anything.
     pub is_lost: bool,
 }
@@ -93,6 +105,8 @@ type Answering<'t> = Pin<Box<dyn Future<Output = Reply> + Send + 't>>;
 struct Asked<'t> {
     question: Question,
     answering: Answering<'t>,
+    /// The program asks it again if it is killed meanwhile.
+    is_asked_again: bool,
     /// When the program may be put to sleep.
     sleeps_at: Option<Instant>,
 }
@@ -146,9 +160,11 @@ impl<'t> Run<'t> {
         let mut is_closed = false;
         // Ended while its question is open; the session to resume.
         let mut asleep: Option<String> = None;
-        // The answer to a program that was asleep. It is used once, if the program asks the same again.
-        let mut kept: Option<(Question, Reply)> = None;
+        let mut last_heard = Instant::now();
         loop {
+            if asked.is_none() {
+                self.end_if_alone(Ending::Asked);
+            }
             // Nothing else is told while a question stands: the task would look as if it went on.
             while asked.is_none()
                 && let Some(step) = steps.pop_front()
@@ -158,19 +174,9 @@ impl<'t> Run<'t> {
                     Step::CloseInput => self.child.close_input(),
                     Step::Ask(question) => {
                         self.has_worked = true;
-                        match kept.take() {
-                            Some((before, reply)) if question.asks_for_the_same(&before) => {
-                                let answer = self.protocol.answer(&question, &approval::once(&question, reply));
-                                at_once(&mut steps, answer);
-                            }
-                            _ => {
-                                let answering = self.ask(&question);
-                                let sleeps_at = self.settings.hibernate_after.map(|after| Instant::now() + after);
-                                // A worktree is kept and removed when its program ends.
-                                let may_sleep = self.settings.isolation == Isolation::Shared;
-                                let sleeps_at = sleeps_at.filter(|_| may_sleep && self.protocol.asks_again(&question));
-                                asked = Some(Asked { question, answering, sleeps_at });
-                            }
+                        match self.kept_answer.take().and_then(|kept| kept.reply_to(&question)) {
+                            Some(reply) => at_once(&mut steps, self.protocol.answer(&question, &reply)),
+                            None => asked = Some(self.asked(question)),
                         }
                     }
                     // Taken out as soon as it is heard.
@@ -185,7 +191,13 @@ impl<'t> Run<'t> {
                         self.remember(&update).await;
                         match self.teller.tell(update).await {
                             Told::Heard => {}
-                            Told::Done => return Ok(self.completed()),
+                            Told::Done => {
+                                if self.kept_answer.is_some() {
+                                    let words = "The program did not ask again, so the answer was not used";
+                                    self.turn.progress(words).await;
+                                }
+                                return Ok(self.completed());
+                            }
                             Told::Failed(reason) => return Ok(failed(self.secrets.mask(&reason))),
                             Told::Interrupted => return Ok(failed("the program stopped before it was done".into())),
                         }
@@ -200,27 +212,33 @@ impl<'t> Run<'t> {
                 return self.ended().await;
             }
             let sleeps_at = asked.as_ref().and_then(|asked| asked.sleeps_at);
+            let asks_until = self.kept_answer.as_ref().map(|_| last_heard + self.settings.asks_again_within);
             tokio::select! {
                 biased;
                 () = self.turn.cancelled() => return match asleep {
                     Some(_) => Ok(Outcome::Canceled(Vec::new())),
-                    None => self.cancel().await,
+                    None => self.cancel(asked).await,
                 },
-                output = self.child.next(), if asleep.is_none() => match output {
-                    Output::Line(line) => {
-                        steps.extend(self.protocol.hear(&line));
-                        self.hear_on(&mut steps);
+                output = self.child.next(), if asleep.is_none() => {
+                    last_heard = Instant::now();
+                    match output {
+                        Output::Line(line) => {
+                            steps.extend(self.protocol.hear(&line));
+                            self.refuse_surplus(&mut steps).await;
+                            self.hear_on(&mut steps);
+                        }
+                        Output::Dropped(bytes) => {
+                            let limit = self.settings.max_line;
+                            let words = format!("A line of {bytes} bytes was left out; the limit is {limit}");
+                            steps.push_back(Step::Tell(Update::Progress(words)));
+                        }
+                        Output::TooMuch => {
+                            let limit = self.settings.max_output;
+                            return Ok(failed(format!("the program printed more than {limit} bytes and was stopped")));
+                        }
+                        Output::Closed => is_closed = true,
                     }
-                    Output::Dropped(bytes) => {
-                        let words = format!("A line of {bytes} bytes was left out; the limit is {}", self.settings.max_line);
-                        steps.push_back(Step::Tell(Update::Progress(words)));
-                    }
-                    Output::TooMuch => {
-                        let limit = self.settings.max_output;
-                        return Ok(failed(format!("the program printed more than {limit} bytes and was stopped")));
-                    }
-                    Output::Closed => is_closed = true,
-                },
+                }
                 // After what the program has said: it may have gone on without the answer.
                 reply = answered(&mut asked) => {
                     if let Some(line) = self.child.begun(|begun| self.protocol.goes_on_with(begun)) {
@@ -233,15 +251,23 @@ impl<'t> Run<'t> {
                         Some(session) => {
                             (self.child, self.protocol) = self.starter.resume(session).await?;
                             steps = self.protocol.begin().into();
-                            kept = Some((question, reply));
+                            self.kept_answer = Some(KeptAnswer { question, reply });
+                            last_heard = Instant::now();
                         }
                     }
                 }
-                () = until_it_sleeps(sleeps_at), if asleep.is_none() => {
+                () = until(sleeps_at), if asleep.is_none() => {
                     asleep = self.put_to_sleep().await;
                     if let Some(asked) = &mut asked {
                         asked.sleeps_at = None;
                     }
+                }
+                () = until(asks_until) => {
+                    let limit = self.settings.asks_again_within;
+                    return Ok(failed(format!(
+                        "the program was resumed to ask its question again and has said nothing for {limit:?}, so the \
+                         answer was not used; send the request again"
+                    )));
                 }
                 () = tokio::time::sleep(SILENCE), if asleep.is_none() && self.protocol.asks_in_plain_text() => {
                     let is_told = |begun: &str| self.protocol.is_question(begun) || self.protocol.goes_on_with(begun);
@@ -254,6 +280,7 @@ impl<'t> Run<'t> {
             if is_closed || steps.iter().any(ends_turn) {
                 // Whoever answers now answers nobody.
                 asked = None;
+                steps.retain(|step| !matches!(step, Step::Ask(_)));
             }
         }
     }
@@ -272,6 +299,27 @@ impl<'t> Run<'t> {
                     (Some(Step::Tell(Update::Text(text))), Step::Tell(Update::Text(more))) => text.push_str(&more),
                     (_, step) => steps.push_back(step),
                 }
+            }
+        }
+    }
+
+    /// Refuses what the program has just asked, if too many of its questions wait already.
+    async fn refuse_surplus(&mut self, steps: &mut VecDeque<Step>) {
+        if !matches!(steps.back(), Some(Step::Ask(_))) {
+            return;
+        }
+        let waiting = steps.iter().filter(|step| matches!(step, Step::Ask(_))).count();
+        if waiting <= MAX_WAITING_QUESTIONS {
+            return;
+        }
+        let Some(Step::Ask(question)) = steps.pop_back() else { return };
+        if !std::mem::replace(&mut self.has_refused, true) {
+            let words = format!("The program asks too much: {TOO_MANY_QUESTIONS}, so further ones are refused");
+            steps.push_back(Step::Tell(Update::Progress(words)));
+        }
+        for step in self.protocol.answer(&question, &approval::refusal(&question, TOO_MANY_QUESTIONS)) {
+            if let Step::Write(line) = step {
+                self.write(&line).await;
             }
         }
     }
@@ -305,6 +353,25 @@ impl<'t> Run<'t> {
         self.turn.remember(self.memories.text()).await;
     }
 
+    /// Asks the caller.
+    fn asked(&mut self, question: Question) -> Asked<'t> {
+        let answering = self.ask(&question);
+        let is_asked_again = lost_question::is_asked_again(self.settings, &question);
+        // A worktree is kept and removed when its program ends.
+        let may_sleep = is_asked_again && self.settings.isolation == Isolation::Shared;
+        let sleeps_at = self.settings.hibernate_after.filter(|_| may_sleep).map(|after| Instant::now() + after);
+        if is_asked_again {
+            self.end_if_alone(Ending::AtOnce);
+        }
+        Asked { question, answering, is_asked_again, sleeps_at }
+    }
+
+    fn end_if_alone(&mut self, ending: Ending) {
+        if std::mem::replace(&mut self.ending, ending) != ending {
+            self.child.end_if_alone(ending);
+        }
+    }
+
     fn ask(&self, question: &Question) -> Answering<'t> {
         let (turn, limit) = (self.turn, self.settings.approval_timeout);
         let question = question.clone();
@@ -324,12 +391,18 @@ impl<'t> Run<'t> {
     async fn put_to_sleep(&mut self) -> Option<String> {
         let session = self.memories.of(self.holder).filter(|memory| memory.resumable)?.session.clone();
         tracing::info!(task = %self.turn.task(), "a program waits long for an answer; it is ended and resumed later");
-        self.child.stop().await;
+        // Asked to end, it would close its turn.
+        self.child.kill().await;
         Some(session)
     }
 
-    /// The program is asked to stop where it can be asked, so that its session stays whole; else it is signalled.
-    async fn cancel(&mut self) -> Result<Outcome, AgentError> {
+    /// The program is asked to stop where it can be asked, so that its session stays whole; else it is signalled. If its
+    /// question stays open, it must not close its turn.
+    async fn cancel(&mut self, asked: Option<Asked<'t>>) -> Result<Outcome, AgentError> {
+        if self.turn.leaves_question() && asked.is_some_and(|asked| asked.is_asked_again) {
+            self.child.kill().await;
+            return Ok(Outcome::Canceled(Vec::new()));
+        }
         let steps = self.protocol.interrupt();
         if !steps.is_empty() {
             for step in steps {
@@ -457,7 +530,6 @@ async fn answered(asked: &mut Option<Asked<'_>>) -> Reply {
     }
 }
 
-/// Ends when the program has waited long enough for the answer.
 /// An answer goes before whatever the program has said since it asked, such as another question.
 fn at_once(steps: &mut VecDeque<Step>, answer: Vec<Step>) {
     for step in answer.into_iter().rev() {
@@ -465,8 +537,9 @@ fn at_once(steps: &mut VecDeque<Step>, answer: Vec<Step>) {
     }
 }
 
-async fn until_it_sleeps(sleeps_at: Option<Instant>) {
-    match sleeps_at {
+/// Ends at this time, or never.
+async fn until(at: Option<Instant>) {
+    match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }

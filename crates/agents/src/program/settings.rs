@@ -36,6 +36,9 @@ pub enum Mode {
     OneShot,
 }
 
+/// One that does not go on would wait for ever.
+pub const ASKS_AGAIN_WITHIN: Duration = Duration::from_secs(60);
+
 /// How one agent runs its program.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -57,6 +60,8 @@ pub struct Settings {
     pub approval_timeout: Option<Duration>,
     /// A program whose question is open for this long is ended, and resumed when it is answered.
     pub hibernate_after: Option<Duration>,
+    /// How long a resumed program may say nothing before it has asked its question again.
+    pub asks_again_within: Duration,
     /// What the program's environment has, beside what is passed on.
     pub environment: Vec<(String, String)>,
     /// Names of variables that are passed on, beside those that every program needs. `PREFIX_*` passes on many.

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::Host;
 use super::files::{self, Taken};
 use super::inert::inert;
+use super::lost_question::{KeptAnswer, LOST};
 use super::memory::{self, Holder, Memories, Memory};
 use super::project;
 use super::run::{Ended, Keep, Origin, Run};
@@ -23,7 +24,7 @@ use super::warm::{self, Fit, Program};
 use super::workspace;
 use super::worktree::Worktree;
 use crate::kinds::{NewSession, ProjectSettings, UNKNOWN_SYNTAX};
-use crate::process::{Child, Launch, environment};
+use crate::process::{Child, Ending, Launch, environment};
 use crate::protocol::{ProjectRules, Prompt, Protocol, Workspace};
 
 pub(super) async fn work(
@@ -157,11 +158,13 @@ async fn in_place(
     let folder = place.folder.clone();
     let folder = &folder;
     let memory = memories.of(holder);
-    if turn.answers_lost_run() && memory.is_none() {
-        return Ok(Outcome::Failed(vec![Part::text(
-            "the program that asked is gone, and nothing is known of its session",
-        )]));
-    }
+    let kept_answer = match turn.lost_question() {
+        None => None,
+        Some(question) => match KeptAnswer::of(settings, memory, question, turn.message()) {
+            Some(kept) => Some(kept),
+            None => return Ok(Outcome::Failed(vec![Part::text(LOST)])),
+        },
+    };
     let fit =
         Fit { folder: folder.clone(), model: model.clone(), session: memory.map(|memory| memory.session.clone()) };
     let keep = || Keep {
@@ -172,7 +175,7 @@ async fn in_place(
     };
     // A worktree is gone after its task.
     let keeps = settings.keep_warm.is_some() && settings.isolation == Isolation::Shared;
-    let waiting = match keeps {
+    let waiting = match keeps && kept_answer.is_none() {
         true => host.warm.take(&warm_place(holder, turn), &fit).await,
         false => None,
     };
@@ -185,7 +188,6 @@ async fn in_place(
         text: if settings.trusts_prompts { text } else { inert(&text, syntax, folder).into_owned() },
         folder: folder.clone(),
         session: memory.map(|memory| memory.session.clone()),
-        needs_session: turn.answers_lost_run(),
         resumes_turn: false,
         model,
         instructions: settings.instructions.clone(),
@@ -195,13 +197,16 @@ async fn in_place(
         trusts_prompts: settings.trusts_prompts,
         workspace: workspace_of(settings, folder),
     };
-    // Should the program be ended while a question is open, its turn goes on without the message.
-    let resumed =
-        Prompt { text: String::new(), files: Vec::new(), needs_session: true, resumes_turn: true, ..prompt.clone() };
+    // If the program is ended while a question is open, its turn goes on without the message.
+    let resumed = Prompt { text: String::new(), files: Vec::new(), resumes_turn: true, ..prompt.clone() };
     let starter = || Starter { settings, host, task: turn.task(), folder: folder.clone(), resumed: resumed.clone() };
-    let talk = talk(settings, prompt.clone(), files.clone());
+    let talk = match kept_answer {
+        None => talk(settings, prompt.clone(), files.clone()),
+        Some(_) => talk(settings, resumed.clone(), Vec::new()),
+    };
     let secrets = Secrets::of(&environment_of(settings, host, talk.environment.clone()));
-    let run = |Program { child, protocol }, first, origin, teller, memories| Run {
+    let mut kept_answer = kept_answer;
+    let mut run = |Program { child, protocol }, first, origin, teller, memories| Run {
         holder,
         settings,
         turn,
@@ -215,8 +220,11 @@ async fn in_place(
         memories,
         secrets: secrets.clone(),
         keep: keeps.then(keep),
+        kept_answer: kept_answer.take(),
+        ending: Ending::Asked,
         has_spoken: false,
         has_worked: false,
+        has_refused: false,
         is_lost: false,
     };
     let (mut teller, mut memories) = (Teller::new(turn, folder.clone()), memories);

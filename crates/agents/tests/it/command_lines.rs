@@ -291,6 +291,7 @@ fn settings(kind: Kind, pattern: Option<&str>) -> Settings {
         approve: Approve::Ask,
         approval_timeout: None,
         hibernate_after: None,
+        asks_again_within: Duration::ZERO,
         environment: vec![],
         pass: vec![],
         approval_pattern: pattern.map(str::to_owned),

@@ -16,7 +16,9 @@ use tokio::time::{Instant, Sleep};
 use super::start::TurnMessage;
 use super::{Driver, InboxRow, LetGo};
 use crate::beacon::Beacon;
-use crate::turn::{AgentUpdate, Ask, CallersAnswer, Outcome, UpdateSender, WeighedUpdate};
+use crate::turn::{
+    AgentUpdate, Ask, CallersAnswer, MAX_QUEUED_QUESTIONS, Outcome, Stop, TooManyQuestions, UpdateSender, WeighedUpdate,
+};
 use crate::{AgentError, Turn};
 
 /// How long an agent that was told to stop may take before it is dropped.
@@ -32,7 +34,7 @@ pub(super) struct PreparedTurn {
 pub(super) struct ActiveTurn {
     updates: mpsc::Receiver<WeighedUpdate>,
     /// Until when the agent must have stopped, once it is told to.
-    stop: Arc<Beacon<Option<Instant>>>,
+    stop: Arc<Beacon<Option<Stop>>>,
     pub(super) question: Option<OpenQuestion>,
     /// Questions that are asked when the open one is closed.
     queued_questions: VecDeque<Ask>,
@@ -73,7 +75,7 @@ pub(super) type Worked = Result<Result<Outcome, AgentError>, Box<dyn std::any::A
 
 impl Driver {
     /// What the agent is given for a turn with this message.
-    pub(super) fn new_turn(&self, TurnMessage { message, answers_lost_run }: TurnMessage) -> PreparedTurn {
+    pub(super) fn new_turn(&self, TurnMessage { message, lost_question }: TurnMessage) -> PreparedTurn {
         let (sender, updates) = UpdateSender::new();
         let opening = self.lease.look(|task| task.history.first().cloned()).flatten();
         let turn = Turn {
@@ -81,7 +83,7 @@ impl Driver {
             metadata: message.request_metadata.clone().or_else(|| self.metadata.clone()),
             task_metadata: self.metadata.clone(),
             message,
-            answers_lost_run,
+            lost_question,
             task: self.lease.key.task.clone(),
             no: self.no,
             context: self.context.clone(),
@@ -132,8 +134,8 @@ impl Driver {
             Err(panic) => Some(Err(panic)),
         };
         // Whatever the agent has left running hears that nobody listens any more.
-        stop.modify(|deadline| {
-            deadline.get_or_insert_with(Instant::now);
+        stop.modify(|stop| {
+            stop.get_or_insert_with(|| Stop { deadline: Instant::now(), leaves_question: false });
         });
         self.acquiring = None;
         if let Some(permit) = &self.permit {
@@ -154,10 +156,8 @@ impl Driver {
     /// Whether the server stops while the run waits for an answer that a later run can take.
     async fn stays_parked(&mut self) -> bool {
         let Some(turn) = &mut self.turn else { return false };
-        let waits = turn.is_parked() && turn.last_word.is_none();
-        if !waits || !matches!(turn.stop_reason, Some(StopReason::ServerStops)) {
-            return false;
-        }
+        let is_left = turn.stop.get().is_some_and(|stop| stop.leaves_question) && turn.last_word.is_none();
+        let Some(question) = self.standing.question().filter(|_| is_left) else { return false };
         let memory = match turn.memory.take() {
             Some(memory) => Ok(memory),
             None => {
@@ -166,7 +166,7 @@ impl Driver {
             }
         };
         // Where the store cannot say, the next start decides.
-        memory.map_or(true, |memory| self.executor.agency.hosted.agent.resumes(memory.as_deref()))
+        memory.map_or(true, |memory| self.executor.agency.hosted.agent.resumes(memory.as_deref(), question))
     }
 
     /// `Ready(None)`: the agent did not stop when it was told to, or the driver lets the task go.
@@ -261,7 +261,7 @@ impl Driver {
             AgentUpdate::WatchEnd(watcher) => self.end_watchers.push(watcher),
             // After a stop, the agent gets no more answers.
             AgentUpdate::Ask(_) if turn.stop_reason.is_some() => {}
-            AgentUpdate::Ask(ask) if turn.question.is_some() => turn.queued_questions.push_back(*ask),
+            AgentUpdate::Ask(ask) if turn.question.is_some() => turn.queue_question(*ask),
             AgentUpdate::Ask(ask) => self.ask(*ask),
         }
     }
@@ -306,7 +306,7 @@ impl Driver {
             None => self.decide(Command::WithdrawQuestion),
         }
         // The agent hears of it when that is stored.
-        self.pending.answers.push((question.reply, answer));
+        self.pending.answers.push((question.reply, Ok(answer)));
         self.unpark();
         self.ask_next();
         true
@@ -407,16 +407,28 @@ impl ActiveTurn {
         if self.stop_reason.is_some() {
             if let Some(timer) = self.timer.as_mut().filter(|timer| timer.deadline() > deadline) {
                 timer.as_mut().reset(deadline);
-                self.stop.set(Some(deadline));
+                self.stop.modify(|stop| *stop = stop.map(|stop| Stop { deadline, ..stop }));
             }
             return false;
         }
+        let leaves_question = matches!(reason, StopReason::ServerStops) && self.is_parked() && self.last_word.is_none();
         self.stop_reason = Some(reason);
         self.question = None;
         self.queued_questions.clear();
-        self.stop.set(Some(deadline));
+        self.stop.set(Some(Stop { deadline, leaves_question }));
         self.timer = Some(Box::pin(tokio::time::sleep_until(deadline)));
         true
+    }
+
+    fn queue_question(&mut self, ask: Ask) {
+        if self.queued_questions.len() >= MAX_QUEUED_QUESTIONS {
+            self.queued_questions.retain(|ask| !ask.answer.is_closed());
+        }
+        if self.queued_questions.len() < MAX_QUEUED_QUESTIONS {
+            self.queued_questions.push_back(ask);
+        } else {
+            let _ = ask.answer.send(Err(TooManyQuestions));
+        }
     }
 
     pub(super) fn is_parked(&self) -> bool {

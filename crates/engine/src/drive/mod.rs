@@ -217,9 +217,9 @@ impl Driver {
     /// Prepares the turn of the message that waits longest. The message stays in the inbox until the turn can begin.
     async fn prepare_next(&mut self) -> Option<NextTurn> {
         loop {
-            let (place, answers_lost_run) = self.choose_next();
+            let (place, lost_question) = self.choose_next();
             let message = self.inbox.get(place)?.message.clone();
-            let prepared = self.prepare(TurnMessage { message: message.clone(), answers_lost_run }).await?;
+            let prepared = self.prepare(TurnMessage { message: message.clone(), lost_question }).await?;
             // Meanwhile a message may have come that goes before it.
             let (place, _) = self.choose_next();
             if self.inbox.get(place).is_some_and(|unread| Arc::ptr_eq(&unread.message, &message)) {
@@ -229,16 +229,17 @@ impl Driver {
         }
     }
 
-    /// The place in the inbox of the message that the next turn begins with, and whether it answers a run that is gone.
-    fn choose_next(&mut self) -> (usize, bool) {
+    /// The place in the inbox of the message that the next turn begins with, and the question that it answers, if the run
+    /// that asked it is gone.
+    fn choose_next(&mut self) -> (usize, Option<Arc<Message>>) {
         let open = self.standing.open_question();
         self.set_unused_answers_apart(open);
         // Whoever answers what the task waits for goes before those who wrote earlier.
         let is_answer = |unread: &InboxMessage| open.is_some_and(|event| unread.purpose == Purpose::Answer(event));
         let answer = self.inbox.iter().position(is_answer);
         // Between turns no run of this driver waits, so a task that is parked was left behind by an earlier process.
-        let answers_lost_run = (answer.is_some() || open.is_none()) && self.standing.is_parked();
-        (answer.unwrap_or(0), answers_lost_run)
+        let lost_question = self.standing.question().filter(|_| answer.is_some() || open.is_none()).cloned();
+        (answer.unwrap_or(0), lost_question)
     }
 
     async fn take_turn(&mut self, turn: NextTurn) {

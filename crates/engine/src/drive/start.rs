@@ -37,13 +37,13 @@ pub(crate) enum Start {
 /// The message that a turn begins with, or begins again with.
 pub(crate) struct TurnMessage {
     pub(crate) message: Arc<Message>,
-    /// It answered a question in the middle of a turn whose run is gone.
-    pub(crate) answers_lost_run: bool,
+    /// The question that it answers, if the run that asked it is gone.
+    pub(crate) lost_question: Option<Arc<Message>>,
 }
 
 impl TurnMessage {
     pub(crate) fn beginning(message: Arc<Message>) -> Self {
-        Self { message, answers_lost_run: false }
+        Self { message, lost_question: None }
     }
 }
 

@@ -299,6 +299,37 @@ async fn an_answer_that_names_any_of_many_earlier_questions_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_agent_that_asks_without_end_is_refused() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        let question = |number: usize| {
+            let turn = &turn;
+            async move { turn.ask(Required::Input, vec![Part::text(format!("{number}?"))]).await }
+        };
+        let answers = futures_util::future::join_all((0..10_000).map(question)).await;
+        let refused: Vec<String> = answers.iter().filter_map(|answer| answer.as_ref().err().map(told)).collect();
+        assert!(refused.iter().all(|reason| reason.contains("asks too much")), "{refused:?}");
+        Ok(Outcome::Completed(vec![Part::text(format!("{} were refused", refused.len()))]))
+    });
+    let desk = Desk::with(agent).await;
+    let mut task = desk.task(text("go")).await;
+    // Until all have been asked.
+    sleep(Duration::from_secs(1)).await;
+    let mut answered = 0;
+    while task.status.state == State::InputRequired {
+        task = desk.task(to(&task.id, text("on"))).await;
+        answered += 1;
+    }
+    assert_eq!((answered, words(&task).as_str()), (101, "9899 were refused"));
+}
+
+fn told(error: &sabir_engine::AgentError) -> String {
+    match error {
+        sabir_engine::AgentError::Told(words) => words.clone(),
+        sabir_engine::AgentError::Internal(error) => error.to_string(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_turn_that_ended_by_asking_is_answered_by_its_name_too() {
     let desk = Desk::with(crate::desk::asking()).await;
     let task = desk.task(text("ask which?")).await;

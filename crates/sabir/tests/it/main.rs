@@ -13,6 +13,7 @@ mod gateway;
 mod generic_programs;
 mod hosts;
 mod logging;
+mod lost_questions;
 mod matrix;
 mod programs;
 mod programs_at_work;

@@ -311,6 +311,38 @@ fn a_question_that_the_program_gives_up_is_withdrawn_at_once() {
     }
 }
 
+/// Asks three hundred questions at once, and ends when enough of them are answered.
+const CURIOUS: &str = r#"echo '{"type":"system","subtype":"init","session_id":"s1"}'
+read -r prompt
+count=0
+while [ $count -lt 300 ]; do
+    count=$((count+1))
+    echo '{"type":"control_request","request_id":"r'$count'","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"'$count'"}}}'
+done
+count=0
+while [ $count -lt 199 ]; do read -r answer; echo "$answer" >> answers; count=$((count+1)); done
+until_file go
+echo '{"type":"result","subtype":"success","is_error":false,"result":"ok"}'
+"#;
+
+#[test]
+fn a_program_that_asks_without_end_is_refused() {
+    let bench = Bench::shell(&format!("{SHELL}{CURIOUS}"));
+    let desk = bench.serve("claude-code");
+    let waiting = waiting_task(&desk.server);
+    let id = waiting["id"].as_str().unwrap();
+    let answers = || fs::read_to_string(bench.workspace().join("answers")).unwrap_or_default();
+    until("the refusals", &desk.server, id, |_| answers().lines().count() == 199);
+    for (at, answer) in answers().lines().enumerate() {
+        let expected = format!("\"request_id\":\"r{}\"", at + 102);
+        assert!(answer.contains("too many questions wait already") && answer.contains(&expected), "{answer}");
+    }
+    assert_eq!(question_id(&task(&desk.server, id)), question_id(&waiting), "the first is still open");
+    bench.touch("go");
+    let done = until("the end", &desk.server, id, |task| state(task) == "completed");
+    assert!(!done.to_string().contains("Run \\\"2\\\"?"), "nobody is asked after the end: {done}");
+}
+
 #[test]
 fn an_answer_that_names_the_question_of_another_task_is_refused() {
     let bench = Bench::shell(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
@@ -421,14 +453,16 @@ fn decisions_about_unknown_targets_are_one_answer_in_which_a_no_wins() {
     }
 }
 
-/// Like Claude Code: takes its first question back, asks another, and resumes its session after a restart.
-const CLAUDE: &str = r#"read -r prompt
-echo '{"type":"system","subtype":"init","session_id":"s1"}'
+/// Like Claude Code: takes its first question back, asks another, and asks that one again when its turn is resumed.
+const CLAUDE: &str = r#"echo '{"type":"system","subtype":"init","session_id":"s1"}'
+ask() { echo "{\"type\":\"control_request\",\"request_id\":\"$1\",\"request\":{\"subtype\":\"can_use_tool\",\"tool_name\":\"$1\",\"input\":{}}}"; }
 case "$*" in *--resume*)
+    ask two
+    read -r answer
     echo '{"type":"result","subtype":"success","is_error":false,"result":"resumed"}'
     exit ;;
 esac
-ask() { echo "{\"type\":\"control_request\",\"request_id\":\"$1\",\"request\":{\"subtype\":\"can_use_tool\",\"tool_name\":\"$1\",\"input\":{}}}"; }
+read -r prompt
 ask one
 until_file go
 echo '{"type":"control_cancel_request","request_id":"one"}'

@@ -23,7 +23,8 @@ pub fn is_interrupted(lives: &[Life], reason: &str, events: &[Event]) -> bool {
             "interrupted: the server was restarted while the task was running" => {
                 is_found && is_left && recovery == Some(Recovery::Fail)
             }
-            "interrupted: the server was restarted and the agent cannot resume" => is_found && is_left,
+            "interrupted: the question was lost when the server ended, since the agent cannot resume what asked it; send \
+             the request again" => is_found && is_left,
             "interrupted: the task was run 3 times, and the server stopped each time" => {
                 is_found && is_left && recovery == Some(Recovery::Requeue)
             }

@@ -15,7 +15,7 @@ use crate::duplex::attachment::{self, Attachment};
 use crate::duplex::error_message;
 use crate::duplex::jsonrpc::{self, Fault, Header, Incoming};
 use crate::lenient_json::Object;
-use crate::protocol::{Approve, Exit, Prompt, Protocol, Step, without_session};
+use crate::protocol::{Approve, Exit, Prompt, Protocol, Step};
 use crate::update::{Question, Reply, Update};
 
 const VERSION: u64 = 1;
@@ -148,10 +148,6 @@ impl Acp {
     }
 
     fn open_anew(&mut self, reason: &str) -> Vec<Step> {
-        if self.prompt.needs_session {
-            let gone = Step::Tell(Update::SessionGone);
-            return [gone].into_iter().chain(self.fail(without_session(reason))).collect();
-        }
         let told = progress(format!("The earlier session cannot be resumed, a new one begins: {reason}"));
         vec![told, self.open()]
     }

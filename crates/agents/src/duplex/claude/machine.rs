@@ -231,12 +231,6 @@ impl Protocol for ClaudeControl {
         id.map(refusal).map(|refusal| response_line(&refusal)).into_iter().collect()
     }
 
-    /// Its session file ends before the tool call that is asked for, so the resumed turn asks the model for it again.
-    fn asks_again(&self, question: &Question) -> bool {
-        let pending = self.pending.iter().find(|pending| pending.asks(question));
-        pending.is_some_and(|pending| matches!(pending.about, About::Tool { .. }))
-    }
-
     fn interrupt(&mut self) -> Vec<Step> {
         self.interrupted = true;
         if self.over {

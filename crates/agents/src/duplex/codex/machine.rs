@@ -8,7 +8,7 @@ use crate::duplex::attachment::{self, Attachment};
 use crate::duplex::error_message;
 use crate::duplex::jsonrpc::{self, Fault, Header, Incoming};
 use crate::lenient_json::Object;
-use crate::protocol::{Approve, Exit, Prompt, Protocol, Step, Workspace, without_session};
+use crate::protocol::{Approve, Exit, Prompt, Protocol, Step, Workspace};
 use crate::update::{Question, Reply, Spent, Update};
 
 pub struct CodexServer {
@@ -81,7 +81,6 @@ impl CodexServer {
                 vec![greeted, self.open()]
             }
             (Stage::Greeting, Err(fault)) => self.fail(format!("the program does not start: {}", fault.message)),
-            (Stage::Resuming, Err(fault)) if self.prompt.needs_session => self.fail_without_session(&fault.message),
             (Stage::Resuming, Err(fault)) => {
                 self.prompt.session = None;
                 let words = format!("The earlier session cannot be resumed, a new one begins: {}", fault.message);
@@ -254,13 +253,6 @@ impl CodexServer {
         self.stage = if matches!(end, Update::Done { .. }) { Stage::Resting } else { Stage::Over };
         self.pending.clear();
         vec![Step::Tell(end), Step::CloseInput]
-    }
-
-    /// The caller answers a question of a session that is gone; a new one could only misunderstand it.
-    fn fail_without_session(&mut self, reason: &str) -> Vec<Step> {
-        let gone = Step::Tell(Update::SessionGone);
-        let failed = self.fail(without_session(reason));
-        [gone].into_iter().chain(failed).collect()
     }
 
     fn fail(&mut self, words: String) -> Vec<Step> {

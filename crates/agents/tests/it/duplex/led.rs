@@ -16,10 +16,6 @@ fn going_on() -> Prompt {
     Prompt { session: Some("old".into()), ..prompt() }
 }
 
-fn answering() -> Prompt {
-    Prompt { needs_session: true, ..going_on() }
-}
-
 #[test]
 fn claude_code_that_works_by_itself_between_turns_gets_no_next_turn() {
     let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
@@ -114,20 +110,6 @@ fn an_acp_session_is_opened_as_the_program_can() {
             Prompt { session: Some("old".into()), ..prepared },
             vec![GREETED, options, r#"{"id":3,"result":{}}"#],
             "initialize, session/load, session/set_config_option, init s, session/prompt",
-        ),
-        (
-            "an answer to a session that is not known any more",
-            answering(),
-            vec![GREETED, r#"{"id":2,"error":{"code":-32602,"message":"unknown"}}"#],
-            "initialize, session/load, SessionGone, failed the session that asked cannot be resumed, so the answer was \
-             not passed on: unknown, close",
-        ),
-        (
-            "an answer to a program that keeps no sessions",
-            answering(),
-            vec![r#"{"id":1,"result":{"protocolVersion":1}}"#],
-            "initialize, SessionGone, failed the session that asked cannot be resumed, so the answer was not passed on: \
-             the program keeps no sessions, close",
         ),
         (
             "a program that is not logged in",
@@ -379,9 +361,6 @@ fn codex_begins_anew_when_a_thread_is_gone() {
     let expected = "initialize, initialized, thread/resume, progress The earlier session cannot be resumed, a new one \
                     begins: no rollout found, thread/start, init t, turn/start, answer -32601, failed no turn, close";
     assert_eq!(led(CodexServer::new(going_on(), Vec::new()), &lines), expected);
-    let expected = "initialize, initialized, thread/resume, SessionGone, failed the session that asked cannot be \
-                    resumed, so the answer was not passed on: no rollout found, close";
-    assert_eq!(led(CodexServer::new(answering(), Vec::new()), &lines[..2]), expected);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use sabir_agents::process::{Launch, Output};
+use sabir_agents::process::{Ending, Launch, Output};
 use sabir_agents::protocol::Exit;
 use tokio::time::timeout;
 
@@ -111,6 +111,50 @@ async fn nothing_is_left_when_a_child_is_dropped() {
         drop(child);
         until(what, || mark.living().is_empty() && !exists(guard)).await;
     }
+}
+
+#[tokio::test]
+async fn a_program_that_must_end_at_once_notices_nothing() {
+    for (orders, notices) in [
+        (&[][..], true),
+        (&[Ending::AtOnce], false),
+        (&[Ending::AtOnce, Ending::Asked], true),
+        (&[Ending::AtOnce, Ending::Asked, Ending::AtOnce], false),
+    ] {
+        let mark = Mark::new();
+        let folder = tempfile::tempdir().unwrap();
+        let seen = folder.path().join("seen");
+        // Whichever comes first.
+        let text = format!(
+            "trap 'echo TERM >> {seen:?}; exit' TERM; (trap '' TERM; sleep 1000 &); echo ready; read word; \
+             echo read $word >> {seen:?}; echo ready; read word; echo EOF >> {seen:?}"
+        );
+        let mut child = script(&text, &mark).start().await.unwrap();
+        assert_eq!(line(&mut child).await, "ready");
+        for how in orders {
+            child.end_if_alone(*how);
+        }
+        child.write_line("go").await.unwrap();
+        assert_eq!(line(&mut child).await, "ready");
+        let guard = child.pid();
+        drop(child);
+        until("it is gone", || mark.living().is_empty() && !exists(guard)).await;
+        let seen = std::fs::read_to_string(seen).unwrap();
+        assert_eq!(seen.trim() != "read go", notices, "{orders:?}: {seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_killed_program_notices_nothing() {
+    let mark = Mark::new();
+    let folder = tempfile::tempdir().unwrap();
+    let seen = folder.path().join("seen");
+    let text = format!("trap 'echo TERM > {seen:?}; exit' TERM; echo ready; read word; echo EOF > {seen:?}");
+    let mut child = script(&text, &mark).start().await.unwrap();
+    assert_eq!(line(&mut child).await, "ready");
+    assert_eq!(timeout(PATIENCE, child.kill()).await.unwrap(), Exit::Signal(9));
+    assert!(!seen.exists());
+    mark.assert_nobody_lives();
 }
 
 #[tokio::test]

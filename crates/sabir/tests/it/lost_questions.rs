@@ -1,0 +1,240 @@
+//! Questions whose program is gone when the answer comes: the answer reaches the same question, or the task fails. It is
+//! never a prompt.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sabir_agents::ProgramAgent;
+use sabir_agents::program::{Host, Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace, Warm, Worktrees};
+use sabir_agents::protocol::Approve;
+use sabir_engine::{Answer, Builder, Engine, Hosted};
+use sabir_model::{AgentId, Birth, Call, Caller, Message, MessageId, Part, Role, Send, State, Task, TaskId};
+use sabir_store::MemoryStore;
+use sabir_testkit::process::Sabir;
+use serde_json::{Value, json};
+
+use crate::SABIR;
+use crate::script::{Script, message, wait_for};
+
+/// Speaks Claude Code's control protocol. Asked to end, or at the end of its input, it closes its turn. Resumed in the
+/// middle of a turn it asks for what the file `again` says, but not in a turn that it has closed.
+const CLAUDE: &str = r#"
+trap 'echo SIGTERM >> closed; exit 143' TERM
+echo $$ >> pids
+case "$*" in
+*--resume*)
+    echo "$*" >> resumed
+    if test -z "$CLAUDE_CODE_RESUME_INTERRUPTED_TURN" || test -e closed; then read -r prompt; echo "$prompt" >> prompts; fi
+    command=$(cat again) ;;
+*)
+    read -r prompt
+    echo "$prompt" >> prompts
+    command=build ;;
+esac
+echo '{"type":"system","subtype":"init","session_id":"s1","model":"m"}'
+echo '{"type":"control_request","request_id":"r'$$'","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"'$command'"}}}'
+read -r answer || { echo EOF >> closed; exit 1; }
+echo "$answer" >> answers
+case $answer in *'"allow"'*) echo ran >> ran ;; esac
+echo '{"type":"result","subtype":"success","is_error":false,"result":"ok","session_id":"s1"}'
+"#;
+
+fn read(script: &Script, name: &str) -> Vec<String> {
+    let text = fs::read_to_string(script.workspace().join(name)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn send(server: &Sabir, text: &str, place: Value) -> Value {
+    let mut params = message(text);
+    params["message"].as_object_mut().unwrap().extend(place.as_object().unwrap().clone());
+    server.rpc("SendMessage", params)["result"]["task"].take()
+}
+
+fn get(server: &Sabir, task: &Value) -> Value {
+    server.rpc("GetTask", json!({"id": task["id"]}))["result"].take()
+}
+
+fn state(task: &Value) -> &str {
+    task["status"]["state"].as_str().unwrap_or_default().trim_start_matches("TASK_STATE_")
+}
+
+fn words(task: &Value) -> &str {
+    task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
+}
+
+/// How the server ends while the question is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Killed,
+    Stopped,
+}
+
+/// Ends the server, waits for its programs to be gone, and starts it again.
+fn restart(mut server: Sabir, script: &Script, how: End) -> Sabir {
+    match how {
+        End::Killed => server.kill(),
+        End::Stopped => {
+            server.terminate();
+            server.wait(Duration::from_secs(20));
+        }
+    }
+    let pids = read(script, "pids");
+    wait_for("the end of the programs", || !pids.iter().any(|pid| Path::new(&format!("/proc/{pid}")).exists()));
+    sabir_testkit::process::Options::new(SABIR, script.folder.path()).start()
+}
+
+#[test]
+fn a_question_outlives_its_server() {
+    for how in [End::Killed, End::Stopped] {
+        for (answer, response, runs) in [("yes", "\"behavior\":\"allow\"", 1), ("no", "\"behavior\":\"deny\"", 0)] {
+            let script = Script::new(CLAUDE);
+            fs::write(script.workspace().join("again"), "build").unwrap();
+            let server = script.serve("claude-code", "");
+            let task = send(&server, "go", json!({}));
+            assert_eq!(state(&task), "INPUT_REQUIRED", "{task}");
+            let server = restart(server, &script, how);
+            assert_eq!(read(&script, "closed"), [""; 0], "{how:?}: it was killed before it noticed anything");
+            let waiting = get(&server, &task);
+            assert_eq!((state(&waiting), words(&waiting)), ("INPUT_REQUIRED", words(&task)), "{how:?}");
+
+            let done = send(&server, answer, json!({"taskId": task["id"]}));
+            assert_eq!(state(&done), "COMPLETED", "{how:?} {answer}: {done}");
+            assert_eq!(read(&script, "prompts").len(), 1, "{how:?} {answer}: the answer is no prompt");
+            let answers = read(&script, "answers");
+            assert!(answers.len() == 1 && answers[0].contains(response), "{how:?} {answer}: {answers:?}");
+            assert_eq!(read(&script, "ran").len(), runs, "{how:?} {answer}");
+            server.kill();
+        }
+    }
+}
+
+#[test]
+fn what_is_asked_now_is_not_answered_by_what_was_said_before() {
+    let script = Script::new(CLAUDE);
+    fs::write(script.workspace().join("again"), "destroy").unwrap();
+    let server = script.serve("claude-code", "");
+    let task = send(&server, "go", json!({}));
+    let server = restart(server, &script, End::Killed);
+    let asked = send(&server, "always", json!({"taskId": task["id"]}));
+    assert_eq!(state(&asked), "INPUT_REQUIRED", "{asked}");
+    assert!(words(&asked).starts_with("Run \"destroy\"?"), "{asked}");
+    assert!(read(&script, "answers").is_empty());
+    let done = send(&server, "no", json!({"taskId": task["id"]}));
+    assert_eq!((state(&done), read(&script, "ran").len()), ("COMPLETED", 0), "{done}");
+    server.kill();
+}
+
+#[test]
+fn where_nobody_asks_again_the_task_fails_at_the_next_start() {
+    let asks_something = CLAUDE.replace(
+        r#""tool_name":"Bash","input":{"command":"'$command'"}"#,
+        r#""tool_name":"AskUserQuestion","input":{"questions":[{"question":"Which colour?","options":[{"label":"red"}]}]}"#,
+    );
+    for (what, body, kind, later) in [
+        ("asks for no permission", asks_something.as_str(), "claude-code", ""),
+        ("is never asked now", CLAUDE, "claude-code", "approve = 'all'"),
+        (
+            "has no session",
+            "echo $$ >> pids\necho 'Go on? [Y/n]'\nread -r answer\necho $answer >> answers\n",
+            "generic",
+            "",
+        ),
+    ] {
+        let script = Script::new(body);
+        fs::write(script.workspace().join("again"), "build").unwrap();
+        let server = script.serve(kind, "approve = 'ask'");
+        let task = send(&server, "go", json!({}));
+        assert_eq!(state(&task), "INPUT_REQUIRED", "{what}: {task}");
+        let later = if later.is_empty() { "approve = 'ask'" } else { later };
+        fs::write(script.folder.path().join("sabir.toml"), script.agent("prog", kind, later)).unwrap();
+        let server = restart(server, &script, End::Killed);
+        wait_for("the end of the task", || state(&get(&server, &task)) == "FAILED");
+        let failed = get(&server, &task);
+        assert!(words(&failed).contains("the question was lost"), "{what}: {failed}");
+        assert!(words(&failed).ends_with("send the request again"), "{what}: {failed}");
+        let late = server.rpc(
+            "SendMessage",
+            json!({"message": {"messageId": "late", "role": "ROLE_USER",
+            "taskId": task["id"], "parts": [{"text": "yes"}]}}),
+        );
+        assert_eq!(late["error"]["code"], -32004, "{what}: {late}");
+        assert_eq!(read(&script, "pids").len(), 1, "{what}: nobody was started");
+        server.kill();
+    }
+}
+
+/// An engine in this process, with less patience than a server's.
+async fn engine(script: &Script) -> Engine {
+    let settings = Settings {
+        kind: Kind::ClaudeCode,
+        mode: Mode::Duplex,
+        command: Some(vec![script.program().to_str().unwrap().to_owned()]),
+        arguments: Vec::new(),
+        model: None,
+        instructions: None,
+        workspace: script.workspace(),
+        roots: Vec::new(),
+        isolation: Isolation::Shared,
+        shared_workspace: SharedWorkspace::Queue,
+        approve: Approve::Ask,
+        approval_timeout: None,
+        hibernate_after: Some(Duration::from_millis(50)),
+        asks_again_within: Duration::from_millis(500),
+        environment: Vec::new(),
+        pass: Vec::new(),
+        approval_pattern: None,
+        tell_stderr: false,
+        keep_files: false,
+        prompt_by: PromptBy::default(),
+        approval_response: "y".to_owned(),
+        trusts_prompts: false,
+        trusts_workspace: false,
+        max_line: 1 << 20,
+        max_output: 1 << 30,
+        stop_grace: Duration::from_secs(2),
+        keep_warm: None,
+    };
+    let host = Host {
+        guard: SABIR.into(),
+        variables: std::env::vars_os().collect(),
+        open_files: None,
+        database: None,
+        warm: Warm::default(),
+        worktrees: Worktrees::new(script.folder.path().join("trees")),
+    };
+    let about = sabir_agents::about(Kind::ClaudeCode, &[]);
+    let agent = ProgramAgent::new("prog", settings, about, host);
+    let hosted = Hosted::new(AgentId::parse("prog").unwrap(), Arc::new(agent));
+    Builder::new(Arc::new(MemoryStore::new())).agent(hosted).start().await.unwrap()
+}
+
+async fn say(engine: &Engine, words: &str, task: Option<TaskId>) -> Task {
+    let message = Message::new(MessageId::parse(words).unwrap(), Role::User, vec![Part::text(words)]);
+    let send = Send::new(Message { task, ..message }, Birth(10));
+    match engine.call(&Caller::anonymous(), Call::Send(Box::new(send))).await.unwrap() {
+        Answer::Task(task) => Arc::unwrap_or_clone(task),
+        _ => panic!("expected a task"),
+    }
+}
+
+/// Resumed, it waits for a prompt that does not come.
+#[tokio::test]
+async fn a_resumed_program_that_does_not_ask_again_is_not_waited_for_without_end() {
+    let script = Script::new(CLAUDE);
+    let engine = engine(&script).await;
+    let asked = say(&engine, "go", None).await;
+    assert_eq!(asked.status.state, State::InputRequired);
+    let pid = read(&script, "pids").remove(0);
+    while Path::new(&format!("/proc/{pid}")).exists() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    fs::write(script.workspace().join("closed"), "").unwrap();
+    let failed = say(&engine, "yes", Some(asked.id)).await;
+    assert_eq!(failed.status.state, State::Failed);
+    let words = failed.status.message.unwrap().text();
+    assert!(words.contains("has said nothing for 500ms, so the answer was not used"), "{words}");
+    assert_eq!(read(&script, "resumed").len(), 1);
+    assert!(read(&script, "prompts").len() == 1 && read(&script, "answers").is_empty());
+}
