@@ -9,7 +9,7 @@ use sabir_model::{Error, Event, Message, Run, State};
 use sabir_store::{Pending, StoreError, TaskNo, TaskRow};
 use tokio::sync::mpsc;
 
-use crate::drive::{self, Assignment, Control, Start, TurnMessage, failure};
+use crate::drive::{self, Assignment, Control, QUESTION_LOST, Start, TurnMessage, failure};
 use crate::engine::{Engine, Recovery};
 use crate::executor::RunRequest;
 use crate::feed::Lease;
@@ -21,8 +21,6 @@ const PAGE: usize = 256;
 /// How often a turn is run in all, before it is taken for the cause of the crashes.
 const MAX_RUNS: u32 = 3;
 const DAMAGED: &str = "the task's log is damaged";
-const QUESTION_LOST: &str = "interrupted: the question was lost when the server ended, since the agent cannot resume what \
-                             asked it; send the request again";
 
 /// What becomes of a task that was left behind.
 enum Plan {

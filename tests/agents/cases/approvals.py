@@ -32,30 +32,64 @@ def a_program_that_nobody_answers_sleeps_until_it_is_answered(stage):
 
 
 def a_question_outlives_its_server(stage):
-    _asked_before_a_crash(stage, 'y', runs=1)
+    _answered_after_a_restart(stage, stage.kill_server, 'y', runs=1)
 
 
 def a_question_outlives_its_server_and_is_refused(stage):
-    _asked_before_a_crash(stage, 'no', runs=0)
+    _answered_after_a_restart(stage, stage.kill_server, 'no', runs=0)
 
 
 def a_question_outlives_a_server_that_was_stopped(stage):
-    _asked_before_a_crash(stage, 'y', runs=1, end=stage.stop_server)
+    _answered_after_a_restart(stage, stage.stop_server, 'y', runs=1)
 
 
-def _asked_before_a_crash(stage, answer, runs, end=None):
-    """The server ends while the question is open, and the next one gets the answer."""
-    stage.serve()
-    task = stage.client.send('ask', f'scenario:{stage.program.asking} please')
-    equal(f'state, with {task.says!r}', task.state, 'input-required')
-    (end or stage.kill_server)()
-    stage.serve()
-    if not stage.program.sleeps:
-        # Nobody would ask again, so nobody can answer.
+def a_question_in_a_worktree_outlives_its_server(stage):
+    stage.commit('a first commit')
+    task = _asked(stage, isolation='worktree')
+    stage.kill_server()
+    stage.serve(isolation='worktree')
+    task = stage.client.send('ask', 'y', taskId=task.id)
+    equal(f'state, with {task.says!r}', task.state, 'completed')
+    changes = [artifact['parts'][0]['text'] for artifact in task.artifacts if artifact.get('name') == 'changes']
+    holds('a patch in which the tool ran once', ''.join(changes).count('+fake-tool-ran') == 1, task.value)
+
+
+def a_question_that_would_not_be_asked_again_fails_with_its_server(stage):
+    for end in (stage.kill_server, stage.stop_server):
+        task = _asked(stage)
+        end()
+        stage.serve()
         task = stage.client.until(task.id, 'failed')
         equal(f'state after the start, with {task.says!r}', task.state, 'failed')
+        holds('what to do', task.says.endswith('send the request again'), task.says)
         holds('no tool has run', not stage.tool_ran.exists(), task.value)
-        return
+        stage.stop_server()
+
+
+def _asks_again(program, _mode):
+    return program.sleeps
+
+
+a_question_outlives_its_server.only = _asks_again
+a_question_outlives_its_server_and_is_refused.only = _asks_again
+a_question_outlives_a_server_that_was_stopped.only = _asks_again
+a_question_in_a_worktree_outlives_its_server.only = _asks_again
+a_question_that_would_not_be_asked_again_fails_with_its_server.only = lambda program, _mode: not program.sleeps
+
+
+def _asked(stage, **settings):
+    """A task that waits for its answer."""
+    stage.serve(**settings)
+    task = stage.client.send('ask', f'scenario:{stage.program.asking} please')
+    equal(f'state, with {task.says!r}', task.state, 'input-required')
+    return task
+
+
+def _answered_after_a_restart(stage, end, answer, runs):
+    """The server ends while the question is open, and the next one gets the answer."""
+    task = _asked(stage)
+    end()
+    stage.serve()
     equal('state after the start', stage.client.get(task.id).state, 'input-required')
     before = stage.requests()
     task = stage.client.send('ask', answer, taskId=task.id)

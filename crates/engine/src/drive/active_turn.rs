@@ -34,7 +34,7 @@ pub(super) struct PreparedTurn {
 pub(super) struct ActiveTurn {
     updates: mpsc::Receiver<WeighedUpdate>,
     /// Until when the agent must have stopped, once it is told to.
-    stop: Arc<Beacon<Option<Stop>>>,
+    pub(super) stop: Arc<Beacon<Option<Stop>>>,
     pub(super) question: Option<OpenQuestion>,
     /// Questions that are asked when the open one is closed.
     queued_questions: VecDeque<Ask>,

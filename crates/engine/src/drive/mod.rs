@@ -58,7 +58,7 @@ use acquire::Acquiring;
 use active_turn::{ActiveTurn, PreparedTurn};
 use append::{PendingAppend, Storing};
 pub(crate) use callers::{Control, Delivered};
-pub(crate) use outcome::failure;
+pub(crate) use outcome::{QUESTION_LOST, failure};
 pub(crate) use start::{Assignment, Done, Start, TurnMessage};
 use start::{FirstAppend, FirstMessage};
 

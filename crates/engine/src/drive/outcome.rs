@@ -12,6 +12,10 @@ use crate::AgentError;
 use crate::engine::{Recovery, new_id};
 use crate::turn::Outcome;
 
+/// The run that asked has ended with its server, and nobody can use the answer.
+pub(crate) const QUESTION_LOST: &str = "interrupted: the question was lost when the server ended, since the agent cannot resume what \
+                             asked it; send the request again";
+
 impl Driver {
     /// The agent's turn is over, or was ended. `None`: it did not stop when it was told to.
     pub(super) fn end_turn(&mut self, worked: Option<Worked>) {
@@ -29,6 +33,9 @@ impl Driver {
             (Some(StopReason::Canceled), None, _) => Outcome::Canceled(Vec::new()),
             (Some(StopReason::TimedOut(reason)), None, _) => failure(reason),
             (Some(StopReason::StoreFailed), None, _) => failure("the server could not store the task"),
+            (Some(StopReason::ServerStops), None, _) if turn.stop.get().is_some_and(|stop| stop.leaves_question) => {
+                failure(QUESTION_LOST)
+            }
             (Some(StopReason::ServerStops), None, _) => return self.interrupt(),
             (None, None, Some(Ok(Err(AgentError::Told(reason))))) => failure(reason),
             (None, None, Some(Ok(Err(AgentError::Internal(error))))) => {

@@ -604,40 +604,6 @@ fn a_context_whose_session_is_gone_begins_a_new_one() {
     assert_eq!(state(&within("three")), "TASK_STATE_COMPLETED");
 }
 
-/// Like Claude Code: asks for leave, and when it is started again with its session, goes on.
-const ASKING_CLAUDE: &str = r#"read -r prompt
-echo '{"type":"system","subtype":"init","session_id":"s1"}'
-case "$*" in *--resume*)
-    echo '{"type":"result","subtype":"success","is_error":false,"result":"went on"}'
-    exit ;;
-esac
-echo '{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}}'
-read -r answer
-"#;
-
-#[test]
-fn a_question_outlives_the_server_and_its_answer_resumes_the_session() {
-    let bench = Bench::shell(ASKING_CLAUDE);
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("sabir.toml"), bench.config("claude-code", "")).unwrap();
-    let call = |server: &Sabir, params: Value| {
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}).to_string();
-        server.http().exchange("POST", RPC, &[], body.as_bytes()).unwrap().json()["result"]["task"].clone()
-    };
-    let server = Options::new(SABIR, folder.path()).start();
-    let parked = call(&server, message("go"));
-    assert_eq!(state(&parked), "TASK_STATE_INPUT_REQUIRED", "{parked}");
-    server.kill();
-
-    let server = Options::new(SABIR, folder.path()).start();
-    let mut answer = message("yes");
-    answer["message"]["taskId"] = parked["id"].clone();
-    let task = call(&server, answer);
-    assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
-    assert_eq!(artifact(&task, "result")["parts"][0]["data"]["summary"], "went on", "{task}");
-    server.kill();
-}
-
 /// Notes what it was started with and told, and is done.
 const NOTING: &str = r#"printf '%s\n' "$@" > ../arguments; env > ../environment
 cat > ../prompt
@@ -720,6 +686,14 @@ fn an_agent_that_may_do_all_never_asks() {
     let words = answer["response"]["response"]["message"].as_str().unwrap();
     assert!(words.starts_with("Nobody can answer"), "{answer}");
 }
+
+/// Like Claude Code: asks for permission, and asks again when its turn is resumed.
+const ASKING_CLAUDE: &str = r#"case "$*" in *--resume*) ;; *) read -r prompt ;; esac
+echo '{"type":"system","subtype":"init","session_id":"s1"}'
+echo '{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}}'
+read -r answer
+echo '{"type":"result","subtype":"success","is_error":false,"result":"went on"}'
+"#;
 
 #[test]
 fn a_run_that_is_resumed_after_a_kill_goes_on_with_its_worktree() {

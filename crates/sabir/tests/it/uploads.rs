@@ -91,14 +91,14 @@ fn what_a_killed_server_left_goes_with_the_next_turn() {
 #[test]
 fn files_of_a_task_that_waits_for_an_answer_survive_a_crash() {
     let script = Script::new(
-        r#"read -r prompt
+        r#"case "$*" in *--resume*) ;; *) read -r prompt ;; esac
 echo '{"type":"system","subtype":"init","session_id":"s1"}'
-case "$*$prompt" in
-*--resume*) echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"$(cat .sabir/*/notes.txt)\"}"; exit ;;
+case $prompt in
 *other*) echo '{"type":"result","subtype":"success","is_error":false,"result":"done"}'; exit ;;
 esac
 echo '{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}}'
 read -r answer
+echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"$(cat .sabir/*/notes.txt)\"}"
 "#,
     );
     let options = script.options(&script.agent("prog", "claude-code", ""));

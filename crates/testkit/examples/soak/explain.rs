@@ -24,11 +24,15 @@ pub fn is_interrupted(lives: &[Life], reason: &str, events: &[Event]) -> bool {
                 is_found && is_left && recovery == Some(Recovery::Fail)
             }
             "interrupted: the question was lost when the server ended, since the agent cannot resume what asked it; send \
-             the request again" => is_found && is_left,
+             the request again" => {
+                // Settled by the next start, or at once by a server that stops.
+                let is_stopped = end.how == How::Stopped && at + TICK >= end.from && at <= end.gone + TICK;
+                is_found && is_left || is_stopped
+            }
             "interrupted: the task was run 3 times, and the server stopped each time" => {
                 is_found && is_left && recovery == Some(Recovery::Requeue)
             }
-            // Settled by itself: when its time to finish was over, or at once if it waited for an answer.
+            // Settled by itself: when its time to finish was over, or at once if it waited for an answer until then.
             "interrupted: the server was stopped" => {
                 let grace = if was_asking(events, end.from) { 0 } else { WORK_GRACE.as_millis() as i64 };
                 let is_stopped = end.how == How::Stopped && life.settings.recovery == Recovery::Fail;
