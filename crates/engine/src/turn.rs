@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::AgentError;
 use crate::beacon::Beacon;
+use crate::hold::{PlaceHold, TurnSignals};
 use crate::log_entry::{artifact_weight, parts_weight};
 use crate::read::{CONVERSATION, CONVERSATION_BYTES};
 
@@ -37,7 +38,7 @@ pub struct Turn {
     pub(crate) task_metadata: Option<Json>,
     pub(crate) began: Instant,
     pub(crate) updates: UpdateSender,
-    pub(crate) stop: Arc<Beacon<Option<Stop>>>,
+    pub(crate) signals: Arc<Beacon<TurnSignals>>,
     pub(crate) store: Arc<dyn Store>,
 }
 
@@ -310,22 +311,28 @@ impl Turn {
 
     /// Resolves when the agent must stop.
     pub async fn cancelled(&self) {
-        self.stop.until(Option::is_some).await;
+        self.signals.until(|signals| signals.stop.is_some()).await;
     }
 
     pub fn is_cancelled(&self) -> bool {
-        self.stop.get().is_some()
+        self.signals.get().stop.is_some()
     }
 
     /// Until when an agent that must stop may take. Then it is dropped, whatever it does.
     pub fn stop_deadline(&self) -> Option<Instant> {
-        self.stop.get().map(|stop| stop.deadline)
+        self.signals.get().stop.map(|stop| stop.deadline)
     }
 
     /// Whether the agent must stop because the server ends, while its question is open. A later run may get the answer
     /// (`Agent::resumes`), so the agent leaves whatever asked as it is.
     pub fn leaves_question(&self) -> bool {
-        self.stop.get().is_some_and(|stop| stop.leaves_question)
+        self.signals.get().stop.is_some_and(|stop| stop.leaves_question)
+    }
+
+    /// For something that the agent has started and cannot end at once: nobody else works in this context and this folder
+    /// as long as the hold exists, also after the turn.
+    pub fn hold_place(&self) -> PlaceHold {
+        PlaceHold::new(&self.signals)
     }
 
     /// The other tasks of this context, oldest first, without those that have not begun.

@@ -76,7 +76,8 @@ struct OpenArtifact {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// The task waits for something else before its run can begin.
+    /// The task waits for something else before its run can begin, or can be resumed: the note to a run that is parked
+    /// holds its question as well.
     Queue { note: Arc<Message> },
     /// A run takes up the task, with the messages that waited for it.
     Begin { input: Vec<Arc<Message>> },
@@ -169,7 +170,9 @@ pub fn decide(task: &Standing, command: Command, now: Timestamp) -> Vec<Event> {
         return Vec::new();
     }
     match command {
-        Command::Queue { note } if task.state == State::Submitted => vec![change(State::Submitted, Some(note), now)],
+        Command::Queue { note } if task.state == State::Submitted || task.is_parked() => {
+            vec![change(task.state, Some(note), now)]
+        }
         // Later turns wait as well, but then their task is not queued any more.
         Command::Queue { .. } => Vec::new(),
         Command::Begin { input } => vec![begin(input, now)],
@@ -353,7 +356,7 @@ impl Standing {
         }
     }
 
-    /// The question that the run of the task waits to have answered.
+    /// The question that the run of the task waits to have answered, as it is shown.
     pub fn question(&self) -> Option<&Arc<Message>> {
         self.question.as_ref()
     }

@@ -4,6 +4,7 @@
 //! again when it is answered.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -48,7 +49,7 @@ impl Driver {
             if let Poll::Ready(permit) = queued.poll(cx) {
                 return Poll::Ready(permit);
             }
-            self.note_wait_reason(queued.wait_reason());
+            let _ = self.note_wait_reason(queued.wait_reason());
             let _ = self.poll_store(cx);
             Poll::Pending
         })
@@ -58,6 +59,7 @@ impl Driver {
     /// Gets the turn of this message ready to begin: the agent says which folder it needs for itself, and the run waits
     /// until it has that and a slot. `None`: nothing more is to be run.
     pub(super) async fn prepare(&mut self, message: TurnMessage) -> Option<PreparedTurn> {
+        self.wait_for_holds().await;
         let prepared = self.new_turn(message);
         let agency = self.executor.agency.clone();
         let wanted = {
@@ -76,6 +78,7 @@ impl Driver {
             self.tree = None;
             self.wanted_tree = wanted;
         }
+        self.tree_order = self.tree.as_ref().map(|tree| tree.order);
         let mut has_waited = false;
         let may_begin = poll_fn(|cx| {
             self.serve_callers(cx);
@@ -89,9 +92,7 @@ impl Driver {
             if !has_all {
                 has_waited = true;
                 self.keep_queued_message();
-                if let Some(acquiring) = &self.acquiring {
-                    self.note_wait_reason(acquiring.wait_reason());
-                }
+                let _ = self.note_what_is_acquired();
             }
             let is_stored = self.poll_store(cx).is_ready();
             if has_all && is_stored { Poll::Ready(!self.is_leaving()) } else { Poll::Pending }
@@ -117,7 +118,8 @@ impl Driver {
                 None => {
                     if let (Some(path), None) = (&self.wanted_tree, &self.tree) {
                         let (owner, task) = (self.lease.key.owner.clone(), self.lease.key.task.clone());
-                        match self.core.trees.enter(Occupant { path: path.clone(), owner, task }) {
+                        let occupant = Occupant { path: path.clone(), owner, task };
+                        match self.core.trees.enter(occupant, self.tree_order) {
                             ScheduledTree::Now(tree) => self.tree = Some(tree),
                             ScheduledTree::Later(queued) => {
                                 // Nobody waits for a tree while it holds a slot.
@@ -143,7 +145,9 @@ impl Driver {
 
     /// The run waits for its caller's answer; others may work meanwhile.
     pub(super) fn give_back_while_parked(&mut self) {
-        self.tree = None;
+        if let Some(tree) = self.tree.take() {
+            self.tree_order = Some(tree.order);
+        }
         if let Some(permit) = &self.permit {
             permit.park();
         }
@@ -156,15 +160,40 @@ impl Driver {
         let Some(permit) = &self.permit else { return };
         if let (Some(path), None) = (&self.wanted_tree, &self.tree) {
             let (owner, task) = (self.lease.key.owner.clone(), self.lease.key.task.clone());
-            self.tree = Some(self.core.trees.enter_at_once(Occupant { path: path.clone(), owner, task }));
+            let occupant = Occupant { path: path.clone(), owner, task };
+            self.tree = Some(self.core.trees.enter_at_once(occupant, self.tree_order));
         }
         permit.reacquire_slot_at_once();
     }
 
+    /// Gives all back, as soon as nothing that the last turn started works there any more.
     pub(super) fn give_back_all(&mut self) {
         self.acquiring = None;
-        self.tree = None;
-        self.permit = None;
+        let given_back = (self.tree.take(), self.permit.take());
+        if let Some(signals) = self.held.take() {
+            tokio::spawn(async move {
+                signals.until(|signals| !signals.is_held()).await;
+                drop(given_back);
+            });
+        }
+    }
+
+    /// The next turn of the task works in the same context and folder as the last one, so it waits for what that one left.
+    async fn wait_for_holds(&mut self) {
+        let Some(signals) = self.held.clone() else { return };
+        let mut released = pin!(signals.until(|signals| !signals.is_held()));
+        let is_released = poll_fn(|cx| {
+            self.serve_callers(cx);
+            let _ = self.poll_store(cx);
+            match self.is_leaving() {
+                true => Poll::Ready(false),
+                false => released.as_mut().poll(cx).map(|_| true),
+            }
+        })
+        .await;
+        if is_released {
+            self.held = None;
+        }
     }
 
     /// A message that found a slot at once needed no row of its own; now it waits, and its sender must be told that it is
@@ -179,14 +208,35 @@ impl Driver {
         }
     }
 
-    /// Tells the caller of a queued task what it waits for now.
-    fn note_wait_reason(&mut self, reason: WaitReason) {
+    /// Tells the caller what the answered run waits for now. Whether that is news.
+    pub(super) fn note_what_is_acquired(&mut self) -> bool {
+        let reason = self.acquiring.as_ref().map(Acquiring::wait_reason);
+        reason.is_some_and(|reason| self.note_wait_reason(reason))
+    }
+
+    /// Tells the caller of a task what it waits for now. A run that is answered stays parked in the store until it has all
+    /// that it needs, so its question is shown too, behind the note. Whether that is news.
+    fn note_wait_reason(&mut self, reason: WaitReason) -> bool {
         if self.noted_wait_reason.as_ref() == Some(&reason) {
-            return;
+            return false;
         }
-        let note = Arc::new(self.agent_message(vec![reason.note()]));
+        let mut parts = vec![reason.note()];
+        if let Some(shown) = self.standing.question() {
+            let plain = self.plain_question.get_or_insert_with(|| shown.clone());
+            parts.extend(plain.parts.iter().cloned());
+        }
+        let note = Arc::new(self.agent_message(parts));
         self.noted_wait_reason = Some(reason);
         self.decide(Command::Queue { note });
+        true
+    }
+
+    /// The run waits no more: the conversation keeps its question without the note.
+    pub(super) fn show_plain_question(&mut self) {
+        self.noted_wait_reason = None;
+        if let Some(plain) = self.plain_question.take().filter(|_| self.standing.is_parked()) {
+            self.decide(Command::Queue { note: plain });
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::time::{Instant, Sleep};
 use super::start::TurnMessage;
 use super::{Driver, InboxRow, LetGo};
 use crate::beacon::Beacon;
+use crate::hold::TurnSignals;
 use crate::turn::{
     AgentUpdate, Ask, CallersAnswer, MAX_QUEUED_QUESTIONS, Outcome, Stop, TooManyQuestions, UpdateSender, WeighedUpdate,
 };
@@ -33,8 +34,7 @@ pub(super) struct PreparedTurn {
 /// A turn under way, beside the agent's future.
 pub(super) struct ActiveTurn {
     updates: mpsc::Receiver<WeighedUpdate>,
-    /// Until when the agent must have stopped, once it is told to.
-    pub(super) stop: Arc<Beacon<Option<Stop>>>,
+    signals: Arc<Beacon<TurnSignals>>,
     pub(super) question: Option<OpenQuestion>,
     /// Questions that are asked when the open one is closed.
     queued_questions: VecDeque<Ask>,
@@ -93,7 +93,7 @@ impl Driver {
             model: self.executor.model.clone(),
             began: Instant::now(),
             updates: sender,
-            stop: Arc::new(Beacon::new(None)),
+            signals: Arc::new(Beacon::new(TurnSignals::default())),
             store: self.core.store.clone(),
         };
         PreparedTurn { turn, updates }
@@ -106,11 +106,11 @@ impl Driver {
         turn.began = now;
         // It may have been prepared before the task was stored.
         turn.no = self.no;
-        let stop = turn.stop.clone();
+        let signals = turn.signals.clone();
         let limits = self.executor.agency.hosted.limits;
         let mut active = ActiveTurn {
             updates,
-            stop: stop.clone(),
+            signals: signals.clone(),
             question: None,
             queued_questions: VecDeque::new(),
             stop_reason: None,
@@ -134,9 +134,10 @@ impl Driver {
             Err(panic) => Some(Err(panic)),
         };
         // Whatever the agent has left running hears that nobody listens any more.
-        stop.modify(|stop| {
-            stop.get_or_insert_with(|| Stop { deadline: Instant::now(), leaves_question: false });
+        signals.modify(|signals| {
+            signals.stop.get_or_insert_with(|| Stop { deadline: Instant::now(), leaves_question: false });
         });
+        self.held = Some(signals).filter(|signals| signals.get().is_held());
         self.acquiring = None;
         if let Some(permit) = &self.permit {
             permit.unpark();
@@ -272,6 +273,7 @@ impl Driver {
         let question = Arc::new(self.agent_message(ask.parts));
         self.decide(Command::Ask { required: ask.required, question });
         self.give_back_while_parked();
+        (self.noted_wait_reason, self.plain_question) = (None, None);
         if let Some(turn) = &mut self.turn {
             let (event, asked) = (self.standing.seq, self.core.clock.now());
             let expires = ask.limit.map(|limit| Box::pin(tokio::time::sleep(limit)));
@@ -297,10 +299,11 @@ impl Driver {
             return false;
         }
         if self.poll_acquire(cx).is_pending() {
-            return false;
+            return answer.is_some() && self.note_what_is_acquired();
         }
         let Some(question) = self.turn.as_mut().and_then(|turn| turn.question.take()) else { return false };
         let answer = answer.and_then(|place| self.take_from_inbox(place));
+        self.show_plain_question();
         match &answer {
             Some(message) => self.decide(Command::Answer { message: message.clone() }),
             None => self.decide(Command::WithdrawQuestion),
@@ -407,7 +410,7 @@ impl ActiveTurn {
         if self.stop_reason.is_some() {
             if let Some(timer) = self.timer.as_mut().filter(|timer| timer.deadline() > deadline) {
                 timer.as_mut().reset(deadline);
-                self.stop.modify(|stop| *stop = stop.map(|stop| Stop { deadline, ..stop }));
+                self.signals.modify(|signals| signals.stop = signals.stop.map(|stop| Stop { deadline, ..stop }));
             }
             return false;
         }
@@ -415,7 +418,7 @@ impl ActiveTurn {
         self.stop_reason = Some(reason);
         self.question = None;
         self.queued_questions.clear();
-        self.stop.set(Some(Stop { deadline, leaves_question }));
+        self.signals.modify(|signals| signals.stop = Some(Stop { deadline, leaves_question }));
         self.timer = Some(Box::pin(tokio::time::sleep_until(deadline)));
         true
     }

@@ -20,6 +20,12 @@ pub(super) fn log_events(driver: &Driver, stored: &[Arc<LogEntry>]) {
                 tracing::info!(%task, %agent, %context, %caller, "task accepted");
                 continue;
             }
+            // Shown again, with a note or behind progress.
+            Event::Status(change)
+                if change.status.question_id(task).is_some_and(|question| question.event != entry.seq) =>
+            {
+                continue;
+            }
             Event::Status(change) => (change.status.state, change.status.time),
             Event::Artifact(_) => continue,
         };

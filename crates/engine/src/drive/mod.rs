@@ -44,13 +44,15 @@ use sabir_store::{Beside, TaskNo};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use crate::beacon::Beacon;
 use crate::engine::{Core, Engine};
 use crate::executor::Executor;
 use crate::feed::Lease;
 use crate::flight::Ticket;
+use crate::hold::TurnSignals;
 use crate::log_entry::message_weight;
 use crate::schedule::{Permit, Scheduled};
-use crate::trees::Tree;
+use crate::trees::{Tree, TreeOrder};
 use crate::turn::Outcome;
 use crate::wait_reason::WaitReason;
 use crate::{Effects, LogEntry};
@@ -85,10 +87,16 @@ pub(crate) struct Driver {
     /// The folder that the present turn works in alone.
     tree: Option<Tree>,
     wanted_tree: Option<PathBuf>,
+    /// The order of the present turn in the line of its folder, once it has had the folder.
+    tree_order: Option<TreeOrder>,
+    /// Of a turn that is over, while something that its agent started is still there.
+    held: Option<Arc<Beacon<TurnSignals>>>,
     /// What of these the run waits for.
     acquiring: Option<Acquiring>,
     /// What the task's caller was told that it waits for.
     noted_wait_reason: Option<WaitReason>,
+    /// The question of a parked run as it was asked, while it is shown with a note.
+    plain_question: Option<Arc<Message>>,
     turn: Option<ActiveTurn>,
     /// Callers who wait until the run has stopped and that is stored.
     cancels: Vec<Done>,
@@ -247,6 +255,7 @@ impl Driver {
             // Counted now and not when recovery queued it: a task that only waited for its slot was not tried.
             self.pending.side_rows.push(Beside::Attempts(self.attempts));
         }
+        self.show_plain_question();
         self.decide(Command::Begin { input: turn.input });
         let is_confined = self.executor.agency.hosted.agent.effects() == Effects::ThroughTurn;
         if !is_confined || self.attempts > 0 {

@@ -115,6 +115,7 @@ impl Driver {
                 (context, metadata, standing, first_append)
             }
         };
+        let is_parked = standing.is_parked();
         let question_form = executor.agency.hosted.agent.question_form();
         // In a box of its own: a future that held it by value would be copied with it on its way to the scheduler.
         let mut driver = Box::new(Driver {
@@ -134,11 +135,15 @@ impl Driver {
             permit: None,
             tree: None,
             wanted_tree: None,
+            tree_order: None,
+            held: None,
             acquiring: None,
             noted_wait_reason: match &scheduled {
-                Some(Scheduled::Later(queued)) => Some(queued.wait_reason()),
+                // A task that is parked has not been told.
+                Some(Scheduled::Later(queued)) if !is_parked => Some(queued.wait_reason()),
                 _ => None,
             },
+            plain_question: None,
             turn: None,
             cancels: Vec::new(),
             usage: None,

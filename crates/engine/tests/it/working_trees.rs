@@ -184,3 +184,68 @@ async fn a_queued_run_leaves_the_line_of_its_folder_when_it_is_cancelled() {
         assert_eq!(desk.get(&task.id).await.status.state, State::Completed);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answered_run_says_that_it_waits_for_its_folder_and_goes_before_those_who_came_after_it() {
+    let folders = Folders::default();
+    let desk = desk(&folders, Limits::default()).await;
+    let parked = desk.task(of("one", text("/a ask"))).await;
+    assert_eq!(parked.status.state, State::InputRequired);
+    let other = desk.task(of("two", at_once("/a other"))).await;
+    sleep(Duration::from_millis(10)).await;
+    let later = desk.task(of("two", at_once("/a later"))).await;
+    desk.send(to(&parked.id, at_once("yes"))).await.unwrap();
+    sleep(Duration::from_millis(10)).await;
+    let waiting = desk.get(&parked.id).await;
+    let words: Vec<&str> =
+        waiting.status.message.as_ref().unwrap().parts.iter().filter_map(|part| part.as_text()).collect();
+    let note = format!("waiting for task {}, which works in the same folder", other.id);
+    assert_eq!((waiting.status.state, words), (State::InputRequired, vec![note.as_str(), "may I?"]));
+    assert_eq!(waiting.open_question(), parked.open_question());
+    sleep(Duration::from_millis(1500)).await;
+    assert_eq!(desk.get(&parked.id).await.status.state, State::Working);
+    assert_eq!(desk.get(&later.id).await.status.state, State::Submitted);
+    sleep(Duration::from_secs(5)).await;
+    let done = desk.get(&parked.id).await;
+    assert_eq!(done.status.state, State::Completed);
+    let history: Vec<String> = done.history.iter().map(|message| message.text()).collect();
+    assert_eq!(history, ["/a ask", "may I?", "yes"], "the conversation keeps no note");
+    assert_eq!(desk.get(&later.id).await.status.state, State::Completed);
+}
+
+/// Works in its first word. `stuck` does not stop when it is told to, and leaves something behind that lives for a minute.
+fn leaving_something() -> ScriptedAgent {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        if turn.message().text().ends_with("stuck") {
+            let hold = turn.hold_place();
+            tokio::spawn(async move {
+                sleep(Duration::from_secs(60)).await;
+                drop(hold);
+            });
+            std::future::pending::<()>().await;
+        }
+        Ok::<_, AgentError>(Outcome::Completed(vec![Part::text("done")]))
+    });
+    agent.working_in(|turn| turn.message().text().split(' ').next().map(PathBuf::from))
+}
+
+#[tokio::test(start_paused = true)]
+async fn folder_and_context_are_taken_until_what_a_dropped_agent_has_started_is_gone() {
+    let store = Arc::new(MemoryStore::new());
+    let builder = Builder::new(store.clone()).agent(hosted("one", leaving_something(), Limits::default()));
+    let desk = Desk { engine: builder.start().await.unwrap(), store };
+    let stuck = desk.task(crate::desk::within("c", at_once("/a stuck"))).await;
+    sleep(Duration::from_millis(10)).await;
+    assert_eq!(desk.cancel(&stuck.id).await.unwrap().status.state, State::Canceled);
+    let in_folder = desk.task(at_once("/a next")).await;
+    let in_context = desk.task(crate::desk::within("c", at_once("/b next"))).await;
+    sleep(Duration::from_secs(10)).await;
+    let words = format!("waiting for task {}, which works in the same folder", stuck.id);
+    let in_folder = desk.get(&in_folder.id).await;
+    assert_eq!((in_folder.status.state, note(&in_folder)), (State::Submitted, words));
+    assert_eq!(desk.get(&in_context.id).await.status.state, State::Submitted);
+    assert_eq!(desk.task(text("/c elsewhere")).await.status.state, State::Completed);
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(desk.get(&in_folder.id).await.status.state, State::Completed);
+    assert_eq!(desk.get(&in_context.id).await.status.state, State::Completed);
+}

@@ -132,10 +132,15 @@ fn progress_in_the_middle_of_a_question_shows_the_question_again() {
 }
 
 #[test]
-fn only_a_queued_task_says_what_it_waits_for() {
+fn a_task_that_is_queued_or_parked_says_what_it_waits_for() {
     check(
         || Command::Queue { note: message("waiting") },
-        |_, run| if run == Run::Queued { "Submitted \"waiting\"" } else { "nothing" },
+        |state, run| match (state, run) {
+            (_, Run::Queued) => "Submitted \"waiting\"",
+            (State::InputRequired, Run::Parked) => "InputRequired \"waiting\"",
+            (State::AuthRequired, Run::Parked) => "AuthRequired \"waiting\"",
+            _ => "nothing",
+        },
     );
 }
 
