@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use sabir_agents::kinds::Questions;
+use sabir_agents::process;
 use sabir_agents::program::settings::{Isolation, Kind};
 use sabir_agents::protocol::Approve;
 use sabir_engine::{Answer, Batch, Builder, Engine};
@@ -34,6 +35,9 @@ const QUESTION: &str = "This is a check whether you can be reached. Use no tools
 
 /// What a program may take to end when its time is up.
 const STOPPING: Duration = Duration::from_secs(10);
+
+/// What killing the programs that are left may take.
+const LAST_KILL: Duration = Duration::from_secs(1);
 
 /// What of a program's words is shown.
 const LONGEST: usize = 300;
@@ -99,14 +103,17 @@ pub fn check(loaded: &Loaded, surroundings: &Surroundings, only: Option<&str>) -
             })
         })
         .collect();
-    runtime.block_on(async {
+    let checked = runtime.block_on(async {
         let mut checked = Vec::new();
         for kind in checking {
             checked.extend(kind.await.context("a check broke off")??);
         }
         checked.sort_by_key(|(place, _)| *place);
         Ok(checked.into_iter().map(|(_, checked)| checked).collect())
-    })
+    });
+    drop(runtime);
+    process::end_programs(LAST_KILL);
+    checked
 }
 
 /// An agent to be checked, and its place in the configuration.

@@ -28,6 +28,8 @@ use crate::signals::{Request, Signals};
 
 /// What the answers of settled runs may take on their way out.
 const LINGER: Duration = Duration::from_millis(500);
+/// What killing the programs that are left may take.
+const LAST_KILL: Duration = Duration::from_secs(1);
 /// What threads may take to end when everything else has.
 const THREADS: Duration = Duration::from_millis(500);
 /// The exit code of a program that Ctrl-C has ended, as shells have it.
@@ -51,12 +53,25 @@ impl LogStyle {
 pub fn run(config: Config, surroundings: Surroundings, style: LogStyle) -> anyhow::Result<()> {
     start_logging(&config, style);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let served = runtime.block_on(serve(config, surroundings));
+    let stopped = runtime.block_on(serve(config, surroundings));
     runtime.shutdown_timeout(THREADS);
-    served
+    // Guards would end what is left, but for those that their programs have stopped. Not before nobody works any more: what
+    // sees a program of its own killed would go on without it.
+    process::end_programs(LAST_KILL);
+    match stopped? {
+        Stopped::InOrder => Ok(()),
+        Stopped::AtOnce => std::process::exit(INTERRUPTED),
+    }
 }
 
-async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()> {
+/// How a server came to its end.
+enum Stopped {
+    InOrder,
+    /// By a second Ctrl-C.
+    AtOnce,
+}
+
+async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Stopped> {
     let store = open_store(&config)?;
     let listeners = Listeners::bind(&config.server.listen).await.map_err(|unavailable| {
         let remedy = match unavailable.error.kind() {
@@ -82,6 +97,7 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()>
     let app = App::new(engine.clone(), server_settings(&config, max_connections, &addresses));
 
     tokio::spawn(process::end_leftovers_of_the_dead());
+    tokio::spawn(process::reap_orphans());
     tokio::spawn(sweep_worktrees(surroundings.host.clone()));
     let (close, closed) = watch::channel(false);
     let mut serving = tokio::spawn(listeners.serve(app, closed, LINGER));
@@ -101,9 +117,9 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()>
             ended = stopping.as_mut() => break ended,
             next = signals.next() => {
                 if (latest, next) == (Request::Interrupt, Request::Interrupt) {
-                    // The log is whole at any moment, and the guards end the programs.
+                    // The log is whole at any moment.
                     tracing::warn!("ended at once; the next start settles what was running");
-                    std::process::exit(INTERRUPTED);
+                    return Ok(Stopped::AtOnce);
                 }
                 latest = next;
                 hurry.send_replace(true);
@@ -112,7 +128,7 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<()>
     };
     ended.context("the server broke off")?;
     tracing::info!("stopped");
-    Ok(())
+    Ok(Stopped::InOrder)
 }
 
 /// Returns when nothing runs any more and balancers have had their time to notice; requests are answered meanwhile.
@@ -125,6 +141,7 @@ async fn stop(engine: &Engine, server: &config::Server, host: &Host, mut hurried
             tokio::join!(engine.stop(grace), timeout_at(deadline, host.warm.close()), tokio::time::sleep(server.drain));
         // Changes that are not kept by then are kept by the next start.
         let _ = timeout_at(deadline, host.worktrees.until_unused()).await;
+        let _ = timeout_at(deadline, process::until_no_program_runs()).await;
     };
     tokio::select! {
         () = in_order => {}

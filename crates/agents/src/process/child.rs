@@ -1,8 +1,9 @@
 //! A program that runs: what it says, what it is told, how it ends.
 
+use std::any::Any;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
@@ -12,9 +13,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::complaint::Complaint;
 use super::frames::{Ending, Order, PIECE};
-use super::guard::GIVE_UP;
 use super::lines::Lines;
-use super::steer::{Input, LINGER, Wish};
+use super::steer::{Input, LINGER};
 use crate::protocol::Exit;
 
 /// What a program has not read waits in memory up to this. No honest prompt is as long.
@@ -26,13 +26,17 @@ pub struct Child {
     pub(super) stdout: ChildStdout,
     pub(super) lines: Lines,
     pub(super) complaint: Complaint,
-    pub(super) wishes: mpsc::UnboundedSender<Wish>,
+    pub(super) orders: mpsc::UnboundedSender<Order>,
     pub(super) input: Arc<Input>,
     pub(super) exit: watch::Receiver<Option<Exit>>,
     /// Until when output is waited for after the end.
     pub(super) linger_until: Option<Instant>,
     pub(super) stop_grace: Duration,
+    pub(super) held: Held,
 }
+
+/// Something that is dropped when a program and all that it started are gone.
+pub(super) type Held = Arc<Mutex<Option<Box<dyn Any + Send>>>>;
 
 /// What came next on a program's standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,12 +168,16 @@ impl Child {
 
     /// Ends the program by SIGKILL, before it notices anything. Returns when everything is gone.
     pub async fn kill(&mut self) -> Exit {
+        // Where the guard does not do this, it is done without the guard.
         self.order(Order::Kill);
-        if let Ok(exit) = timeout(GIVE_UP + LINGER, self.let_end()).await {
-            return exit;
-        }
-        let _ = self.wishes.send(Wish::Force);
-        self.exit().await
+        self.let_end().await
+    }
+
+    /// Keeps something until the program and all that it started are gone, also when this `Child` is dropped before.
+    /// Instead of what was kept until now, which is dropped.
+    pub fn hold(&self, held: Option<Box<dyn Any + Send>>) {
+        let before = std::mem::replace(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner), held);
+        drop(before);
     }
 
     /// How the program is to be ended from now on if Sabir is gone.
@@ -183,13 +191,13 @@ impl Child {
     }
 
     fn write(&self, piece: Vec<u8>) -> io::Result<()> {
-        let sent = self.wishes.send(Wish::Order(Order::Input(piece)));
+        let sent = self.orders.send(Order::Input(piece));
         sent.map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "the program has ended"))
     }
 
     fn order(&self, order: Order) {
         // Who has ended needs no orders.
-        let _ = self.wishes.send(Wish::Order(order));
+        let _ = self.orders.send(order);
     }
 
     /// Reads on, or finds that nothing will come. Once the program is gone, only somebody who escaped its guard can hold the

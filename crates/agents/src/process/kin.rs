@@ -16,6 +16,8 @@ pub(super) struct Process {
     pub(super) start: u64,
     /// It has ended and waits to be reaped.
     pub(super) is_dead: bool,
+    /// By a signal or by a debugger: it does nothing until somebody lets it go on.
+    pub(super) is_stopped: bool,
 }
 
 /// A process below this one.
@@ -63,11 +65,12 @@ impl Process {
         let name_end = stat.iter().rposition(|byte| *byte == b')')?;
         let id = std::str::from_utf8(stat.split(|byte| *byte == b' ').next()?).ok()?.parse().ok()?;
         let mut rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace();
-        let is_dead = matches!(rest.next()?, "Z" | "X");
+        let state = rest.next()?;
+        let (is_dead, is_stopped) = (matches!(state, "Z" | "X"), matches!(state, "T" | "t"));
         let (parent, group) = (rest.next()?.parse().ok()?, rest.next()?.parse().ok()?);
         // The 22nd field of all.
         let start = rest.nth(16).and_then(|start| start.parse().ok()).unwrap_or_default();
-        Some(Self { id, parent, group, start, is_dead })
+        Some(Self { id, parent, group, start, is_dead, is_stopped })
     }
 }
 
@@ -107,6 +110,10 @@ mod tests {
         assert_eq!(found, [(11, 11), (12, 11), (13, 13), (14, 14)]);
         let whole = b"7 (x) Z 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 1234 20";
         assert_eq!(Process::parse(whole).map(|found| (found.start, found.is_dead)), Some((1234, true)));
+        for (state, expected) in [("T", true), ("t", true), ("S", false), ("Z", false)] {
+            let found = Process::parse(format!("7 (T) {state} 1 2 3").as_bytes());
+            assert_eq!(found.map(|found| found.is_stopped), Some(expected), "{state}");
+        }
         assert!(Process::parse(b"").is_none());
         assert!(Process::parse(b"7 (half").is_none());
     }

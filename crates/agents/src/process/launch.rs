@@ -1,26 +1,28 @@
 //! Starts a program under a guard.
 
+use std::any::Any;
 use std::error::Error;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::io::Errno;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::process::Command;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
-use super::child::Child;
+use super::child::{Child, Held};
 use super::complaint::Complaint;
 use super::frames::News;
-use super::leftovers::{self, KnownGuard, Mark};
+use super::leftovers::{self, KnownGuard};
 use super::lines::Lines;
+use super::mark::Mark;
 use super::steer::{Input, Steer};
 use super::{GUARD, MARKED, OPEN_FILES, resolve};
 
@@ -51,6 +53,27 @@ pub struct Launch {
 impl Launch {
     /// Starts it. When this returns, the program runs.
     pub async fn start(self) -> Result<Child, LaunchError> {
+        self.start_holding(None).await
+    }
+
+    /// The same, and keeps something until the program and all that it started are gone. Dropping the future ends a program
+    /// that is about to start.
+    pub async fn start_holding(self, held: Option<Box<dyn Any + Send>>) -> Result<Child, LaunchError> {
+        let (mut started, starting) = oneshot::channel();
+        let guard = self.guard.clone();
+        // In a task of its own, which sees to the end of what was begun.
+        tokio::spawn(async move {
+            let held = Arc::new(Mutex::new(held));
+            let child = self.start_unless(started.closed(), held).await;
+            let _ = started.send(child);
+        });
+        starting.await.unwrap_or_else(|_| {
+            let source = io::Error::other("the server stops");
+            Err(LaunchError::Guard { guard, source })
+        })
+    }
+
+    async fn start_unless(self, unwanted: impl Future<Output = ()>, held: Held) -> Result<Child, LaunchError> {
         let folder = resolve::folder(&self.folder)?;
         let program = resolve::program(&self.program, &folder, &self.environment)?;
         let no_guard = |source| LaunchError::Guard { guard: self.guard.clone(), source };
@@ -80,16 +103,24 @@ impl Launch {
             // Too many arguments, a zero byte in one, no more processes: the program would fare no better.
             _ => LaunchError::Refused { program: program.clone(), source },
         })?;
-        let process = match timeout(START_LIMIT, first_news(&mut socket)).await {
+        let answer = tokio::select! {
+            biased;
+            answer = timeout(START_LIMIT, first_news(&mut socket)) => answer,
+            () = unwanted => Ok(Err(io::ErrorKind::Interrupted.into())),
+        };
+        let process = match answer {
             Ok(Ok(Some(News::Started(process)))) => process,
             Ok(Ok(Some(News::NotStarted(reason)))) => {
                 let _ = guard.wait().await;
                 return Err(LaunchError::Refused { program, source: io::Error::from_raw_os_error(reason) });
             }
             answer => {
+                // The program may have been quicker: it may run, and have ended or stopped its guard.
+                let leftover = mark.clone();
+                let _ = tokio::task::spawn_blocking(move || leftovers::end(&leftover)).await;
                 let _ = guard.start_kill();
                 let _ = guard.wait().await;
-                // The program may have been quicker: it may run, and have ended its guard.
+                // A guard that was not to be seen yet may have started the program meanwhile.
                 let _ = tokio::task::spawn_blocking(move || leftovers::end(&mark)).await;
                 let source = match answer {
                     Ok(Err(error)) => error,
@@ -105,23 +136,28 @@ impl Launch {
         let complaint = Complaint::default();
         let complaining = tokio::spawn(complaint.clone().listen(stderr));
         let input = Arc::new(Input::default());
-        let (wishes, heard) = mpsc::unbounded_channel();
+        let (orders, ordered) = mpsc::unbounded_channel();
         let (exit_sender, exit) = watch::channel(None);
-        let steer = Steer::new(socket, guard, process, Arc::clone(&input));
+        let steer = Steer::new(socket, guard, process, mark, Arc::clone(&input));
+        let until_gone = Arc::clone(&held);
         tokio::spawn(async move {
-            steer.run(heard, complaining, mark, exit_sender).await;
-            drop(known);
+            let gone = move || {
+                drop(known);
+                until_gone.lock().unwrap_or_else(PoisonError::into_inner).take();
+            };
+            steer.run(ordered, complaining, gone, exit_sender).await;
         });
         Ok(Child {
             pid,
             stdout,
             lines: Lines::new(self.max_line, self.max_output),
             complaint,
-            wishes,
+            orders,
             input,
             exit,
             linger_until: None,
             stop_grace: self.stop_grace,
+            held,
         })
     }
 }

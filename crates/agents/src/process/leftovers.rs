@@ -1,88 +1,46 @@
-//! Processes that have lost their guard.
+//! Programs whose guard does not end them: it was killed or stopped by its program, or Sabir itself was killed with it.
 //!
-//! A guard ends all that its program has started. A program that kills its guard leaves nobody who would do that, so Sabir
-//! does it, and finds the processes in two ways:
+//! A guard ends all that its program has started. A program has the same rights as its guard, so it can kill the guard or
+//! stop it (`kill -STOP $PPID`). Then Sabir does the guard's work, and finds the processes in three ways:
 //!
-//! - Every program has a mark in its environment, which names its run and the Sabir that started it. What the program
-//!   starts inherits the mark. When Sabir was killed at the same time, the next Sabir finds the marks of one that is gone.
-//! - A process can clear its environment. So a server adopts orphans, as guards do: the processes below a killed guard
-//!   become its children. It starts nothing but guards, therefore any other child is such a leftover.
+//! - Program and guard are marked (`mark.rs`). When Sabir was killed too, the next Sabir finds the marks of one that is
+//!   gone.
+//! - What lives below a guard belongs to its run, marked or not. So the guard is killed last: while it lives, even though
+//!   stopped, nobody below it can slip away.
+//! - A process can clear its environment and lose its guard. So a server adopts orphans, as guards do: the processes below
+//!   a killed guard become its children. It starts nothing but guards, therefore any other child is such a leftover.
 //!
-//! Both need `/proc`. On other systems than Linux the process group is all there is.
+//! All need `/proc`. On other systems than Linux the process group is all there is. Looking through `/proc` takes a while:
+//! nothing here may be called on a thread of the runtime, and no lock is held meanwhile.
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, getpid};
+use tokio::task::spawn_blocking;
 
 use super::guard::{GIVE_UP, GRACE, ROUND};
 use super::kin::{self, Process};
+use super::mark::Mark;
 
-/// The name of the mark in the environment of programs.
-pub const MARK: &str = "SABIR_RUN";
-
-/// What a server that starts waits in addition to the time that the guards of its predecessor take.
+/// A guard whose Sabir is gone may take so long for its work beyond the time that it gives its program.
 const MARGIN: Duration = Duration::from_millis(500);
-
-/// A run of a program: `NAMESPACE.PID.START.NUMBER`. The first three name the Sabir that started it: its process id, when it
-/// was started, and the namespace in which its process id counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mark(String);
-
-impl Mark {
-    /// A mark that no other run has.
-    pub(super) fn new() -> Self {
-        static RUNS: AtomicU64 = AtomicU64::new(0);
-        Self(format!("{}.{}", SELF.text(), RUNS.fetch_add(1, Ordering::Relaxed)))
-    }
-
-    pub(super) fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-/// A process that runs programs: this one, or one that a mark names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Starter {
-    /// Process ids of different containers have nothing to do with each other.
-    namespace: String,
-    process: i32,
-    start: u64,
-}
-
-static SELF: LazyLock<Starter> = LazyLock::new(|| {
-    let process = getpid().as_raw_pid();
-    let start = kin::look(process).map_or(0, |process| process.start);
-    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    let digits = namespace.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
-    Starter { namespace: digits, process, start }
-});
-
-impl Starter {
-    fn text(&self) -> String {
-        format!("{}.{}.{}", self.namespace, self.process, self.start)
-    }
-
-    fn parse(mark: &str) -> Option<Self> {
-        let mut fields = mark.split('.');
-        let namespace = fields.next()?.to_owned();
-        Some(Self { namespace, process: fields.next()?.parse().ok()?, start: fields.next()?.parse().ok()? })
-    }
-
-    /// Whether it is known to be gone. What happens in other namespaces is not known here.
-    fn is_gone(&self) -> bool {
-        let is_running = || kin::look(self.process).is_some_and(|found| found.start == self.start && !found.is_dead);
-        self.namespace == SELF.namespace && !is_running()
-    }
-}
+/// How often a server that starts looks whether the guards of another one are done.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// Children that end in the same second are reaped together.
+const REAP_PAUSE: Duration = Duration::from_secs(1);
 
 /// Guards that live, by process id, and how often: an id may be given again before its last bearer is let go here.
 static GUARDS: LazyLock<Mutex<HashMap<i32, usize>>> = LazyLock::new(Mutex::default);
 static ADOPTS: AtomicBool = AtomicBool::new(false);
+
+fn guards() -> MutexGuard<'static, HashMap<i32, usize>> {
+    GUARDS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// From now on this process finds all that is left of programs whose guard was killed, marked or not. It must start nothing
 /// but guards afterwards. A process that has children already, such as one that was executed by a shell with jobs in the
@@ -95,6 +53,33 @@ pub fn adopt_orphans() {
     }
 }
 
+/// Reaps what this process has adopted and what then ended by itself: the parent, who would have, is gone. Ends never.
+pub async fn reap_orphans() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut child_ended) = signal(SignalKind::child()) else { return };
+    while ADOPTS.load(Ordering::Relaxed) && child_ended.recv().await.is_some() {
+        let _ = spawn_blocking(reap_dead_orphans).await;
+        tokio::time::sleep(REAP_PAUSE).await;
+    }
+}
+
+fn reap_dead_orphans() {
+    let own = getpid().as_raw_pid();
+    let mut dead = kin::everybody();
+    dead.retain(|process| process.parent == own && process.is_dead);
+    forget_guards(&mut dead);
+    for process in dead.iter().filter_map(|process| Pid::from_raw(process.id)) {
+        let _ = rustix::process::waitpid(Some(process), rustix::process::WaitOptions::NOHANG);
+    }
+}
+
+/// Takes guards out of a list of children. The list must be made before: a guard that was started meanwhile is not in it or
+/// is known here, since `KnownGuard::spawn` holds the lock while it starts one.
+fn forget_guards(children: &mut Vec<Process>) {
+    let guards = guards();
+    children.retain(|process| !guards.contains_key(&process.id));
+}
+
 /// A guard that lives.
 pub(super) struct KnownGuard(i32);
 
@@ -103,7 +88,7 @@ impl KnownGuard {
     pub(super) fn spawn(
         spawn: impl FnOnce() -> io::Result<tokio::process::Child>,
     ) -> io::Result<(tokio::process::Child, Self)> {
-        let mut guards = GUARDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guards = guards();
         let child = spawn()?;
         let process = child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or_default();
         *guards.entry(process).or_default() += 1;
@@ -113,7 +98,7 @@ impl KnownGuard {
 
 impl Drop for KnownGuard {
     fn drop(&mut self) {
-        let mut guards = GUARDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guards = guards();
         if let Some(count) = guards.get_mut(&self.0) {
             *count -= 1;
             if *count == 0 {
@@ -123,101 +108,146 @@ impl Drop for KnownGuard {
     }
 }
 
-/// Ends all that is left of a run whose guard is gone. Blocks until nothing is left, or nothing can be done.
+/// Ends all of a run, its guard too. Blocks until nothing is left, or nothing can be done.
 pub(super) fn end(mark: &Mark) {
-    end_all(|| {
-        let mut found = orphans();
-        found.extend(marked(|found| found == mark.as_str()));
-        found
-    });
-}
-
-/// Ends what was left by programs of a Sabir that was killed together with their guards. Guards that live are done before.
-pub async fn end_leftovers_of_the_dead() {
-    tokio::time::sleep(GRACE + MARGIN).await;
-    let is_left = |mark: &str| Starter::parse(mark).is_some_and(|starter| starter.is_gone());
-    let ending = tokio::task::spawn_blocking(move || end_all(|| marked(is_left)));
-    if let Ok(count @ 1..) = ending.await {
-        tracing::warn!(count, "ended processes that programs of an earlier server had left behind");
-    }
-}
-
-/// A process, and how to tell that its id has not been given to another since.
-struct Leftover {
-    process: Pid,
-    start: u64,
-}
-
-/// Kills until nobody is found any more. Returns how many there were at first.
-fn end_all(find: impl Fn() -> Vec<Leftover>) -> usize {
     let deadline = Instant::now() + GIVE_UP;
-    let mut found = find();
-    let count = found.len();
-    while !found.is_empty() && Instant::now() < deadline {
-        for leftover in &found {
-            leftover.kill();
+    loop {
+        let mut left = Run::all(|found| found == mark).remove(mark).unwrap_or_default();
+        left.processes.extend(orphans());
+        if left.is_empty() || Instant::now() >= deadline {
+            return;
         }
+        left.kill();
         thread::sleep(ROUND);
-        found = find();
     }
-    count
 }
 
-impl Leftover {
-    fn new(process: &Process) -> Option<Self> {
-        Some(Self { process: Pid::from_raw(process.id)?, start: process.start })
+/// Returns when no program of this process runs any more.
+pub async fn until_no_program_runs() {
+    while !guards().is_empty() {
+        tokio::time::sleep(2 * ROUND).await;
+    }
+}
+
+/// Ends all programs of this process now, within this time. For a process that is about to exit: their guards end them too,
+/// unless a program has stopped its guard.
+pub fn end_programs(limit: Duration) {
+    let deadline = Instant::now() + limit;
+    while Mark::is_used() {
+        let left = Run::all(Mark::is_ours);
+        if left.is_empty() || Instant::now() >= deadline {
+            return;
+        }
+        left.values().for_each(Run::kill);
+        thread::sleep(ROUND);
+    }
+}
+
+/// Ends what was left by programs of a Sabir that is gone. A guard that does its work is left to it.
+pub async fn end_leftovers_of_the_dead() {
+    let mut seen: HashMap<Mark, Instant> = HashMap::new();
+    let mut count = 0;
+    let deadline = Instant::now() + GRACE + MARGIN + GIVE_UP;
+    while Instant::now() < deadline {
+        let Ok(left) = spawn_blocking(|| Run::all(Mark::is_of_the_dead)).await else { break };
+        if left.is_empty() {
+            break;
+        }
+        let mut pause = LOOK_AGAIN;
+        let mut due = Vec::new();
+        for (mark, run) in left {
+            if run.is_due(seen.entry(mark).or_insert_with(Instant::now).elapsed()) {
+                due.push(run);
+            }
+        }
+        if !due.is_empty() {
+            count += due.iter().map(|run| run.processes.len()).sum::<usize>();
+            pause = ROUND;
+            let _ = spawn_blocking(move || due.iter().for_each(Run::kill)).await;
+        }
+        tokio::time::sleep(pause).await;
+    }
+    if count > 0 {
+        tracing::warn!("ended processes that programs of an earlier server had left behind");
+    }
+}
+
+/// What lives of one run of a program.
+#[derive(Debug, Default)]
+struct Run {
+    guard: Option<Process>,
+    /// The program and what it has started.
+    processes: Vec<Process>,
+}
+
+impl Run {
+    /// All runs whose mark is like this.
+    fn all(is_wanted: impl Fn(&Mark) -> bool) -> HashMap<Mark, Self> {
+        let own = getpid().as_raw_pid();
+        let mut everybody = kin::everybody();
+        everybody.retain(|process| process.id != own);
+        let mut runs: HashMap<Mark, Self> = HashMap::new();
+        for process in everybody.iter().filter(|process| !process.is_dead) {
+            if let Some(mark) = Mark::of_guard(process.id).filter(&is_wanted) {
+                let run = runs.entry(mark).or_default();
+                run.guard = Some(*process);
+                run.processes.extend(kin::below(process.id, &everybody).into_iter().filter(|kin| !kin.is_dead));
+            } else if let Some(mark) = Mark::of_program(process.id).filter(&is_wanted) {
+                runs.entry(mark).or_default().processes.push(*process);
+            }
+        }
+        runs
     }
 
-    #[cfg(target_os = "linux")]
+    fn is_empty(&self) -> bool {
+        self.guard.is_none() && self.processes.is_empty()
+    }
+
+    /// Whether somebody else has to end it, so long after its Sabir was found to be gone. A guard that is not stopped does
+    /// that, and gives its program some time.
+    fn is_due(&self, age: Duration) -> bool {
+        self.guard.is_none_or(|guard| guard.is_stopped) || age > GRACE + MARGIN
+    }
+
+    /// The guard last, when nobody is below it.
     fn kill(&self) {
-        use rustix::process::{PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
-        // The handle stays with the process that had the id when it was opened.
-        let Ok(handle) = pidfd_open(self.process, PidfdFlags::empty()) else { return };
-        if kin::look(self.process.as_raw_pid()).is_some_and(|found| found.start == self.start) {
-            let _ = pidfd_send_signal(&handle, Signal::KILL);
-        }
-        if ADOPTS.load(Ordering::Relaxed) {
-            // If it is our child, nobody else reaps it.
-            let _ = waitpid(Some(self.process), WaitOptions::NOHANG);
+        match (&self.guard, self.processes.is_empty()) {
+            (Some(guard), true) => kill(guard),
+            _ => self.processes.iter().for_each(kill),
         }
     }
-
-    #[cfg(not(target_os = "linux"))]
-    fn kill(&self) {}
 }
 
-/// Processes whose mark is like this.
-fn marked(is_wanted: impl Fn(&str) -> bool) -> Vec<Leftover> {
-    let own = getpid().as_raw_pid();
-    let is_marked = |process: &&Process| {
-        let environment = std::fs::read(format!("/proc/{}/environ", process.id)).unwrap_or_default();
-        let mut variables = environment.split(|byte| *byte == 0);
-        let mark = variables.find_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="));
-        mark.and_then(|mark| std::str::from_utf8(mark).ok()).is_some_and(&is_wanted)
-    };
-    let others = kin::everybody();
-    others
-        .iter()
-        .filter(|process| process.id != own && !process.is_dead)
-        .filter(is_marked)
-        .filter_map(Leftover::new)
-        .collect()
+#[cfg(target_os = "linux")]
+fn kill(process: &Process) {
+    use rustix::process::{PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
+    let Some(id) = Pid::from_raw(process.id) else { return };
+    // The handle stays with the process that had the id when it was opened.
+    let Ok(handle) = pidfd_open(id, PidfdFlags::empty()) else { return };
+    if kin::look(process.id).is_some_and(|found| found.start == process.start) {
+        let _ = pidfd_send_signal(&handle, Signal::KILL);
+    }
+    if ADOPTS.load(Ordering::Relaxed) && !guards().contains_key(&process.id) {
+        // If it is our child, nobody else reaps it.
+        let _ = waitpid(Some(id), WaitOptions::NOHANG);
+    }
 }
+
+#[cfg(not(target_os = "linux"))]
+fn kill(_: &Process) {}
 
 /// Children of this process that are no guards, and all below them.
-fn orphans() -> Vec<Leftover> {
+fn orphans() -> Vec<Process> {
     if !ADOPTS.load(Ordering::Relaxed) {
         return Vec::new();
     }
     let own = getpid().as_raw_pid();
-    let everybody = {
-        // No guard is started while we look.
-        let guards = GUARDS.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut everybody = kin::everybody();
-        everybody.retain(|process| process.parent != own || !guards.contains_key(&process.id));
-        everybody
-    };
-    kin::below(own, &everybody).into_iter().filter_map(Leftover::new).collect()
+    let everybody = kin::everybody();
+    let mut children = everybody.clone();
+    children.retain(|process| process.parent == own);
+    forget_guards(&mut children);
+    let below = children.iter().flat_map(|child| kin::below(child.id, &everybody)).copied().collect::<Vec<_>>();
+    children.into_iter().chain(below).collect()
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -225,19 +255,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_starter_of_this_namespace_is_known_to_be_gone() {
-        let (namespace, process, start) = (&SELF.namespace, SELF.process, SELF.start);
-        for (mark, expected) in [
-            (Mark::new().0, Some(false)),
-            (format!("{namespace}.{process}.{}.0", start + 1), Some(true)),
-            (format!("{namespace}.{}.7.0", i32::MAX), Some(true)),
-            (format!("1.{}.7.0", i32::MAX), Some(false)),
-            ("12".into(), None),
-            (String::new(), None),
-            ("a.b.c.d".into(), None),
+    fn a_guard_that_works_is_left_its_time() {
+        let guard = |is_stopped| {
+            let guard = kin::look(getpid().as_raw_pid()).unwrap();
+            Some(Process { is_stopped, ..guard })
+        };
+        for (what, guard, age, expected) in [
+            ("a guard that works", guard(false), Duration::ZERO, false),
+            ("a guard that gives its program time", guard(false), GRACE, false),
+            ("a guard that should be done", guard(false), GRACE + 2 * MARGIN, true),
+            ("a guard that was stopped", guard(true), Duration::ZERO, true),
+            ("no guard", None, Duration::ZERO, true),
         ] {
-            assert_eq!(Starter::parse(&mark).map(|starter| starter.is_gone()), expected, "{mark}");
+            assert_eq!(Run { guard, processes: Vec::new() }.is_due(age), expected, "{what}");
         }
-        assert_ne!(Mark::new(), Mark::new());
     }
 }

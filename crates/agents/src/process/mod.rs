@@ -3,8 +3,8 @@
 //! Between Sabir and a program stands a guard: this same binary, started again with one job. It holds one end of a
 //! socket whose other end only Sabir has. When that end closes, because a `Child` was dropped or because Sabir itself was
 //! killed, the guard ends the program and all that the program has started. So no child outlives Sabir. While a question of
-//! the program is open that it would ask again, the guard does so by SIGKILL alone (`Ending`). What is left when a program
-//! kills its guard is found by Sabir (`leftovers`).
+//! the program is open that it would ask again, the guard does so by SIGKILL alone (`Ending`). Where a program has killed or
+//! stopped its guard, Sabir does the guard's work (`leftovers`).
 
 mod environment;
 mod resolve;
@@ -13,6 +13,7 @@ mod frames;
 mod guard;
 mod kin;
 mod leftovers;
+mod mark;
 
 mod child;
 mod complaint;
@@ -25,7 +26,8 @@ pub use environment::environment;
 pub use frames::Ending;
 pub use guard::guard;
 pub use launch::{Launch, LaunchError};
-pub use leftovers::{MARK, adopt_orphans, end_leftovers_of_the_dead};
+pub use leftovers::{adopt_orphans, end_leftovers_of_the_dead, end_programs, reap_orphans, until_no_program_runs};
+pub use mark::MARK;
 
 /// The first argument that makes `sabir` a guard.
 pub const GUARD: &str = "__guard";

@@ -18,8 +18,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::frames::{News, Order, PIECE};
-use super::guard::{GIVE_UP, GRACE};
-use super::leftovers::{self, Mark};
+use super::guard::GRACE;
+use super::leftovers;
+use super::mark::Mark;
 use crate::protocol::Exit;
 
 /// How much input may lie in the guard.
@@ -29,12 +30,9 @@ const WINDOW: usize = 4 * PIECE;
 /// keep them open longer.
 pub(super) const LINGER: Duration = Duration::from_millis(500);
 
-/// What a `Child` wants.
-pub(super) enum Wish {
-    Order(Order),
-    /// The guard does not do its work; it has to go, and the program's group with it.
-    Force,
-}
+/// A guard that was told to kill is done in a moment. One that is not has been stopped by its program, or hangs: its work is
+/// done for it.
+const KILL_LIMIT: Duration = Duration::from_secs(1);
 
 /// What a `Child` knows of its input without asking.
 #[derive(Default)]
@@ -49,6 +47,7 @@ pub(super) struct Steer {
     guard: tokio::process::Child,
     /// The program, whose number is also the one of its group.
     program: Option<Pid>,
+    mark: Mark,
     input: Arc<Input>,
     /// Input, and its end, which the guard has no room for yet.
     queue: VecDeque<Order>,
@@ -61,11 +60,18 @@ pub(super) struct Steer {
 }
 
 impl Steer {
-    pub(super) fn new(socket: UnixStream, guard: tokio::process::Child, program: i32, input: Arc<Input>) -> Self {
+    pub(super) fn new(
+        socket: UnixStream,
+        guard: tokio::process::Child,
+        program: i32,
+        mark: Mark,
+        input: Arc<Input>,
+    ) -> Self {
         Self {
             socket,
             guard,
             program: Pid::from_raw(program),
+            mark,
             input,
             queue: VecDeque::new(),
             in_guard: 0,
@@ -75,46 +81,52 @@ impl Steer {
         }
     }
 
-    /// Until the guard is gone, which `exit` then shows. `complaining` reads the program's standard error.
+    /// Until the guard is gone, which `exit` then shows. `complaining` reads the program's standard error; `gone` is called
+    /// when nothing is left.
     pub(super) async fn run(
         mut self,
-        mut wishes: mpsc::UnboundedReceiver<Wish>,
+        mut orders: mpsc::UnboundedReceiver<Order>,
         mut complaining: JoinHandle<()>,
-        mark: Mark,
+        gone: impl FnOnce(),
         exit: watch::Sender<Option<Exit>>,
     ) {
-        let status = self.attend(&mut wishes).await;
+        let status = self.attend(&mut orders).await;
         self.input.is_closed.store(true, Ordering::Relaxed);
         // The guard's last words are in the socket, whose other end is closed now.
         let _ = timeout(LINGER, self.socket.read_to_end(&mut self.incoming)).await;
         self.hear();
         if self.ended.is_none() {
-            tracing::warn!(guard = %status, "the guard of a program was ended by somebody else; the program is killed");
-            self.kill_group();
-            let _ = tokio::task::spawn_blocking(move || leftovers::end(&mark)).await;
+            tracing::warn!(guard = %status, "a program has lost its guard; it is killed");
+            self.kill_all().await;
         }
         // Who asks for the complaint after the end wants all of it.
         let _ = timeout(LINGER, &mut complaining).await;
         complaining.abort();
+        gone();
         exit.send_replace(Some(self.ended.unwrap_or_else(|| from_status(status))));
     }
 
-    async fn attend(&mut self, wishes: &mut mpsc::UnboundedReceiver<Wish>) -> ExitStatus {
+    async fn attend(&mut self, orders: &mut mpsc::UnboundedReceiver<Order>) -> ExitStatus {
         let mut is_wanted = true;
         let mut is_heard = true;
-        let mut force_at: Option<Instant> = None;
+        // When the program and all that it started should be gone.
+        let mut gone_by: Option<Instant> = None;
         loop {
             self.load();
             tokio::select! {
                 status = self.guard.wait() => return status.unwrap_or_default(),
-                wish = wishes.recv(), if is_wanted => match wish {
-                    Some(Wish::Order(order @ (Order::Input(_) | Order::CloseInput))) => self.queue.push_back(order),
-                    Some(Wish::Order(order)) => order.write(&mut self.outgoing),
-                    Some(Wish::Force) => self.force(),
+                order = orders.recv(), if is_wanted => match order {
+                    Some(order @ (Order::Input(_) | Order::CloseInput)) => self.queue.push_back(order),
+                    Some(order) => {
+                        if matches!(order, Order::Kill) {
+                            gone_by.get_or_insert_with(|| Instant::now() + KILL_LIMIT);
+                        }
+                        order.write(&mut self.outgoing);
+                    }
                     // The `Child` was dropped. The guard sees the end of its orders and does the rest.
                     None => {
                         is_wanted = false;
-                        force_at = Some(Instant::now() + GRACE + GIVE_UP + GRACE);
+                        gone_by.get_or_insert_with(|| Instant::now() + GRACE + KILL_LIMIT);
                         self.queue.clear();
                         self.outgoing.clear();
                         let _ = self.socket.shutdown().await;
@@ -129,9 +141,11 @@ impl Steer {
                     Ok(Reception::More) => self.hear(),
                     Ok(Reception::End) | Err(_) => is_heard = false,
                 },
-                () = sleep_until(force_at.unwrap_or_else(Instant::now)), if force_at.is_some() => {
-                    force_at = None;
-                    self.force();
+                () = sleep_until(gone_by.unwrap_or_else(Instant::now)), if gone_by.is_some() => {
+                    gone_by = None;
+                    tracing::warn!(guard = self.guard.id(), "the guard of a program does not do its work; both are killed");
+                    self.kill_all().await;
+                    let _ = self.guard.start_kill();
                 }
             }
         }
@@ -197,15 +211,13 @@ impl Steer {
         }
     }
 
-    fn force(&mut self) {
-        let _ = self.guard.start_kill();
-        self.kill_group();
-    }
-
-    fn kill_group(&self) {
+    /// Does the work of the guard.
+    async fn kill_all(&self) {
         if let Some(program) = self.program {
             let _ = kill_process_group(program, Signal::KILL);
         }
+        let mark = self.mark.clone();
+        let _ = tokio::task::spawn_blocking(move || leftovers::end(&mark)).await;
     }
 }
 

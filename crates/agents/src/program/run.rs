@@ -115,7 +115,7 @@ impl<'t> Run<'t> {
     pub async fn finish(mut self) -> Ended<'t> {
         let outcome = self.until_told().await;
         if self.is_lost {
-            self.child.stop().await;
+            self.stop_program().await;
             return Ended::BeforeItsTurn { teller: self.teller, memories: self.memories };
         }
         if matches!(outcome, Ok(Outcome::Completed(_))) && self.protocol.awaits_next_turn() && self.keep.is_some() {
@@ -127,18 +127,35 @@ impl<'t> Run<'t> {
             self.turn.last_word(Outcome::Completed(parts.clone())).await;
             self.child.close_input();
             let at_end = self.settings.way().map_or(AtEnd::Ends, |way| way.at_end);
-            let _ = tokio::time::timeout(time_to_end(at_end), self.quiet_end()).await;
+            let turn = self.turn;
+            tokio::select! {
+                _ = tokio::time::timeout(time_to_end(at_end), self.quiet_end()) => {}
+                () = turn.cancelled() => {}
+            }
         }
-        // Half of what is left is for SIGTERM; SIGKILL needs little, and what was changed is still to be told.
-        self.child.stop_within(stop_budget(self.turn) / 2).await;
+        self.stop_program().await;
         if let Ok(Outcome::Failed(parts)) = &outcome {
             self.log_failure(parts);
         }
         Ended::Turn(outcome)
     }
 
+    /// Ends the program. A stop that comes meanwhile leaves it less time.
+    async fn stop_program(&mut self) {
+        let turn = self.turn;
+        tokio::select! {
+            biased;
+            () = turn.cancelled() => {}
+            _ = self.child.stop() => return,
+        }
+        // Half of what is left is for SIGTERM; SIGKILL needs little, and what was changed is still to be told.
+        self.child.stop_within(stop_budget(turn) / 2).await;
+    }
+
     /// The program waits for the next turn of its context.
     fn stay(self) {
+        // The folder and the context are free meanwhile.
+        self.child.hold(None);
         let session = self.memories.of(self.holder).map(|memory| memory.session.clone());
         if let Some(Keep { warm, place, fit, limit }) = self.keep {
             let program = Program { child: self.child, protocol: self.protocol };
@@ -249,7 +266,11 @@ impl<'t> Run<'t> {
                     match asleep.take() {
                         None => at_once(&mut steps, self.protocol.answer(&question, &reply)),
                         Some(session) => {
-                            (self.child, self.protocol) = self.starter.resume(session).await?;
+                            let turn = self.turn;
+                            (self.child, self.protocol) = tokio::select! {
+                                resumed = self.starter.resume(session) => resumed?,
+                                () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
+                            };
                             steps = self.protocol.begin().into();
                             self.kept_answer = Some(KeptAnswer { question, reply });
                             last_heard = Instant::now();
@@ -446,13 +467,15 @@ impl<'t> Run<'t> {
 
     /// The program has closed its output without saying that it was done.
     async fn ended(&mut self) -> Result<Outcome, AgentError> {
+        let turn = self.turn;
+        let exit = tokio::select! {
+            biased;
+            exit = tokio::time::timeout(LAST_WORDS, self.child.exit()) => exit,
+            () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
+        };
         // One that closed its output and lives on has nothing more to say.
-        let exit = match tokio::time::timeout(LAST_WORDS, self.child.exit()).await {
-            Ok(exit) => exit,
-            Err(_) => {
-                self.child.stop().await;
-                return Ok(failed("the program closed its output and did not end".into()));
-            }
+        let Ok(exit) = exit else {
+            return Ok(failed("the program closed its output and did not end".into()));
         };
         match self.protocol.ended(&exit) {
             Some(update) => match self.teller.tell(update).await {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use sabir_engine::{AgentError, Outcome, Turn};
-use sabir_model::{Artifact, Base64, Content, Part, TaskId};
+use sabir_model::{Artifact, Base64, Content, Part};
 use tokio::time::Instant;
 
 use super::Host;
@@ -199,7 +199,7 @@ async fn in_place(
     };
     // If the program is ended while a question is open, its turn goes on without the message.
     let resumed = Prompt { text: String::new(), files: Vec::new(), resumes_turn: true, ..prompt.clone() };
-    let starter = || Starter { settings, host, task: turn.task(), folder: folder.clone(), resumed: resumed.clone() };
+    let starter = || Starter { settings, host, turn, folder: folder.clone(), resumed: resumed.clone() };
     let talk = match kept_answer {
         None => talk(settings, prompt.clone(), files.clone()),
         Some(_) => talk(settings, resumed.clone(), Vec::new()),
@@ -232,6 +232,7 @@ async fn in_place(
         && let Some(first) = program.protocol.next_turn(&prompt, &files)
     {
         program.child.renew_output();
+        program.child.hold(Some(Box::new(turn.hold_place())));
         match run(program, first, Origin::Waited, teller, memories).finish().await {
             Ended::Turn(outcome) => return outcome,
             Ended::BeforeItsTurn { teller: same, memories: known } => (teller, memories) = (same, known),
@@ -240,7 +241,11 @@ async fn in_place(
             return Ok(Outcome::Canceled(Vec::new()));
         }
     }
-    let (child, mut protocol) = starter().start(talk).await?;
+    let starter_of_turn = starter();
+    let (child, mut protocol) = tokio::select! {
+        started = starter_of_turn.start(talk) => started?,
+        () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
+    };
     if let Some(worktree) = &mut place.worktree {
         worktree.is_used_until(child.ended());
     }
@@ -269,7 +274,7 @@ fn warm_place(holder: Holder<'_>, turn: &Turn) -> warm::Place {
 pub(super) struct Starter<'t> {
     settings: &'t Settings,
     host: &'t Host,
-    task: &'t TaskId,
+    turn: &'t Turn,
     folder: PathBuf,
     /// What a resumed turn begins with, but for its session.
     resumed: Prompt,
@@ -290,9 +295,11 @@ impl Starter<'_> {
             stop_grace: self.settings.stop_grace,
             open_files: self.host.open_files,
         };
-        let child = launch.start().await.map_err(|error| {
+        // Nobody else works in the folder before the program is gone, also when the turn is dropped.
+        let hold = Box::new(self.turn.hold_place());
+        let child = launch.start_holding(Some(hold)).await.map_err(|error| {
             // Where programs lie on this machine is the operator's business.
-            tracing::error!(%error, task = %self.task, "a program cannot be started");
+            tracing::error!(%error, task = %self.turn.task(), "a program cannot be started");
             let name = Path::new(program).file_name().unwrap_or_default().display();
             match error.is_too_long() {
                 true => AgentError::told(format!("the message is longer than the program {name} can be told")),

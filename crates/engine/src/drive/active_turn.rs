@@ -157,7 +157,7 @@ impl Driver {
     /// Whether the server stops while the run waits for an answer that a later run can take.
     async fn stays_parked(&mut self) -> bool {
         let Some(turn) = &mut self.turn else { return false };
-        let is_left = turn.stop.get().is_some_and(|stop| stop.leaves_question) && turn.last_word.is_none();
+        let is_left = turn.leaves_question() && turn.last_word.is_none();
         let Some(question) = self.standing.question().filter(|_| is_left) else { return false };
         let memory = match turn.memory.take() {
             Some(memory) => Ok(memory),
@@ -399,6 +399,11 @@ impl OpenQuestion {
 }
 
 impl ActiveTurn {
+    /// Whether the agent was told to stop because the server ends, while its question was open.
+    pub(super) fn leaves_question(&self) -> bool {
+        self.signals.get().stop.is_some_and(|stop| stop.leaves_question)
+    }
+
     /// Tells the agent to stop, the first time; the reason that came first counts. Whether this was the first.
     pub(super) fn stop(&mut self, reason: StopReason) -> bool {
         self.stop_within(reason, STOP_GRACE)

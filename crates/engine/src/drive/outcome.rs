@@ -21,6 +21,7 @@ impl Driver {
     pub(super) fn end_turn(&mut self, worked: Option<Worked>) {
         let Some(turn) = self.turn.take() else { return };
         self.set_unused_answers_apart(None);
+        let leaves_question = turn.leaves_question();
         let outcome = match (turn.stop_reason, turn.last_word, worked) {
             (None, _, Some(Ok(Ok(outcome)))) => outcome,
             // The last word was not the end of the task, which the caller wants.
@@ -33,9 +34,7 @@ impl Driver {
             (Some(StopReason::Canceled), None, _) => Outcome::Canceled(Vec::new()),
             (Some(StopReason::TimedOut(reason)), None, _) => failure(reason),
             (Some(StopReason::StoreFailed), None, _) => failure("the server could not store the task"),
-            (Some(StopReason::ServerStops), None, _) if turn.stop.get().is_some_and(|stop| stop.leaves_question) => {
-                failure(QUESTION_LOST)
-            }
+            (Some(StopReason::ServerStops), None, _) if leaves_question => failure(QUESTION_LOST),
             (Some(StopReason::ServerStops), None, _) => return self.interrupt(),
             (None, None, Some(Ok(Err(AgentError::Told(reason))))) => failure(reason),
             (None, None, Some(Ok(Err(AgentError::Internal(error))))) => {

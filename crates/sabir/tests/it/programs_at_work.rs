@@ -433,6 +433,95 @@ fn the_next_server_ends_what_outlived_server_and_guard() {
     assert!(Command::new("kill").args(["-KILL", &unmarked]).status().unwrap().success());
 }
 
+/// A program that stops its guard at once, and one that does so when it is told to end.
+const STOPPERS: [&str; 2] = [
+    "echo $PPID > guard\nkill -STOP $PPID\necho $$ > self\nexec sleep 300\n",
+    "echo $PPID > guard\ntrap 'kill -STOP $PPID' TERM\necho $$ > self\nwhile :; do sleep 0.05; done\n",
+];
+
+/// The processes of such a program, also one that has no mark.
+fn stoppers(bench: &Bench) -> Vec<String> {
+    ["guard", "self", "child", "marked", "unmarked"].iter().map(|name| pid_in(&bench.workspace().join(name))).collect()
+}
+
+fn alive(pids: &[String]) -> Vec<&String> {
+    pids.iter().filter(|pid| is_alive(pid)).collect()
+}
+
+#[test]
+fn a_program_that_stops_its_guard_does_not_outlive_a_cancel() {
+    for stopper in STOPPERS {
+        let bench = Bench::shell(&format!("{DAEMONS}{stopper}"));
+        let desk = bench.serve("command", "");
+        let (id, _events) = desk.working("go");
+        let left = stoppers(&bench);
+        let task = desk.rpc("/a2a/jsonrpc", "tasks/cancel", json!({"id": id}))["result"].take();
+        assert_eq!(task["status"]["state"], "canceled", "{task}");
+        assert!(alive(&left).is_empty(), "{stopper}: {:?} of {left:?}", alive(&left));
+    }
+}
+
+#[test]
+fn a_program_that_stops_its_guard_does_not_outlive_the_server() {
+    for (stopper, grace) in STOPPERS.iter().flat_map(|stopper| [(stopper, "10s"), (stopper, "0s")]) {
+        let bench = Bench::shell(&format!("{DAEMONS}{stopper}"));
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("sabir.toml"), bench.config("command", "")).unwrap();
+        let mut server = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", grace).start();
+        begin(&server);
+        let left = stoppers(&bench);
+        server.terminate();
+        assert_eq!(server.wait(Duration::from_secs(30)).code(), Some(0));
+        // Nobody is there any more who could end them.
+        assert!(alive(&left).is_empty(), "{stopper}, {grace}: {:?} of {left:?}", alive(&left));
+    }
+}
+
+#[test]
+fn the_next_server_ends_a_program_that_stopped_its_guard() {
+    let bench = Bench::shell(&format!("{DAEMONS}{}", STOPPERS[0]));
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("sabir.toml"), bench.config("command", "")).unwrap();
+    let server = Options::new(SABIR, folder.path()).start();
+    begin(&server);
+    let left = stoppers(&bench);
+    server.kill();
+    assert!(left.iter().all(|pid| is_alive(pid)), "somebody else has ended them");
+    let _next = Options::new(SABIR, folder.path()).start();
+    for pid in left {
+        wait_for("its end", Duration::from_secs(30), || !is_alive(&pid));
+    }
+}
+
+#[test]
+fn a_stop_does_not_wait_for_the_end_of_a_program_that_has_closed_its_output() {
+    // It needs a moment to end, which it does not have if it is told late.
+    let bench = Bench::shell(
+        "trap 'sleep 1.6; echo told > told; exit 0' TERM\nexec >&- 2>&-\necho $$ > self\nwhile :; do sleep 0.05; done\n",
+    );
+    for how in ["cancel", "timeout"] {
+        let limit = if how == "timeout" { "timeout = '1s'" } else { "" };
+        let desk = bench.serve("command", limit);
+        let (id, mut events) = desk.working("go");
+        pid_in(&bench.workspace().join("self"));
+        let expected = match how {
+            "cancel" => {
+                desk.rpc("/a2a/jsonrpc", "tasks/cancel", json!({"id": id}));
+                ("canceled", "")
+            }
+            _ => {
+                drop(events.rest());
+                ("failed", "timed out: the turn took longer than 1s")
+            }
+        };
+        let task = desk.task(&id);
+        assert_eq!((task["status"]["state"].as_str().unwrap(), reason(&task)), expected, "{task}");
+        assert!(bench.workspace().join("told").exists(), "{how}");
+        fs::remove_file(bench.workspace().join("self")).unwrap();
+        fs::remove_file(bench.workspace().join("told")).unwrap();
+    }
+}
+
 #[test]
 fn programs_do_not_have_the_terminal_of_the_server() {
     let bench = Bench::shell("if (: < /dev/tty) 2>&1; then echo 'it has a terminal'; else echo 'it has none'; fi\n");

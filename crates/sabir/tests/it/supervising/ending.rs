@@ -2,10 +2,12 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sabir_agents::process::{Ending, Launch, Output};
+use sabir_agents::process::{self, Ending, Launch, Output};
 use sabir_agents::protocol::Exit;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::nursery::{Mark, PATIENCE, alone, exists, given, kill, line, script, start, stat, until};
@@ -245,6 +247,66 @@ async fn a_guard_that_hangs_does_not_hang_us() {
     assert!(status.success());
     assert_eq!(timeout(PATIENCE, child.stop()).await.unwrap(), Exit::Signal(9));
     until("it is gone", || mark.living().is_empty() && !exists(child.pid())).await;
+}
+
+/// Says who is alive when it is dropped.
+struct Witness(Arc<Mark>, Option<oneshot::Sender<Vec<u32>>>);
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        let _ = self.1.take().map(|living| living.send(self.0.living()));
+    }
+}
+
+#[tokio::test]
+async fn what_is_held_is_let_go_when_everything_is_gone() {
+    for text in [
+        "trap '' TERM; echo ready; while :; do sleep 1; done",
+        "(setsid sleep 1000 &); echo ready; exit 0",
+        "kill -STOP $PPID; echo ready; exec sleep 1000",
+        "kill -KILL $PPID; echo ready; exec sleep 1000",
+    ] {
+        // Dropped when it runs, and while it is started.
+        for patience in [PATIENCE, Duration::from_millis(30)] {
+            let mark = Arc::new(Mark::new());
+            let (sender, living) = oneshot::channel();
+            let held = Box::new(Witness(mark.clone(), Some(sender)));
+            let starting = script(text, &mark).start_holding(Some(held));
+            if patience < PATIENCE {
+                let _ = timeout(patience, starting).await;
+            } else if let Ok(mut child) = timeout(patience, starting).await.unwrap() {
+                line(&mut child).await;
+            }
+            let living = timeout(PATIENCE, living).await.unwrap().unwrap();
+            assert_eq!(living, Vec::<u32>::new(), "{text}, after {patience:?}");
+        }
+    }
+    let mut child = script("read word", &Mark::new()).start().await.unwrap();
+    let (sender, living) = oneshot::channel();
+    child.hold(Some(Box::new(Witness(Arc::new(Mark::new()), Some(sender)))));
+    child.hold(None);
+    living.await.expect("it is let go, though the program runs");
+    child.stop().await;
+}
+
+#[tokio::test]
+async fn orphans_that_a_server_has_adopted_are_reaped() {
+    let children = || {
+        let everybody = std::fs::read_dir("/proc").unwrap().flatten();
+        let processes = everybody.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        processes.filter_map(stat).filter(|(_, parent, _)| *parent == std::process::id()).count()
+    };
+    if given().is_some() {
+        process::adopt_orphans();
+        tokio::spawn(process::reap_orphans());
+        tokio::task::yield_now().await;
+        let status = std::process::Command::new("sh").args(["-c", "(sleep 0.2 &)"]).status().unwrap();
+        assert!(status.success() && children() == 1, "it is adopted");
+        until("it is reaped", || children() == 0).await;
+        return;
+    }
+    let test = "supervising::ending::orphans_that_a_server_has_adopted_are_reaped";
+    assert!(alone(test, "orphans").status().unwrap().success());
 }
 
 #[tokio::test]
