@@ -21,5 +21,6 @@ pub fn run(workspace: &Workspace, program: &Program, binary: &Path) -> Result<Ta
     suite.arg("--sabir").arg(binary);
     suite.arg("--programs").arg(workspace.agents());
     suite.args(["--program", program.name]);
+    suite.env("TMPDIR", &workspace.temp);
     heard::tally(&mut suite, LIMIT)
 }

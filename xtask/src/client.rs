@@ -12,12 +12,13 @@ use crate::{command, heard};
 
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Runs the suite; `command` is its program, `log` where the server's log goes.
-pub fn run(mut command: Command, binding: &str, binary: &Path, log: &Path) -> Result<Tally> {
-    let server = Server::start(binary, log)?;
+/// Runs the suite; `command` is its program, `log` where the server's log goes, `temp` where temporary files go.
+pub fn run(mut command: Command, binding: &str, binary: &Path, log: &Path, temp: &Path) -> Result<Tally> {
+    let server = Server::start(binary, log, temp)?;
     command.args(["--url", &server.url, "--binding", binding]);
     // Whatever proxy the machine has, the loopback interface is not behind it.
     command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
+    command.env("TMPDIR", temp);
     let mut tally = heard::tally(&mut command, LIMIT)?;
     if let Err(error) = server.stop() {
         println!("    FAILED: {error:#}");

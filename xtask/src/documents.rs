@@ -41,6 +41,7 @@ pub fn run(workspace: &Workspace, binary: &Path) -> Result<Tally> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(proxies);
     suite.env("PATH", std::env::join_paths(folders).context("a folder of the PATH has a colon in its name")?);
+    suite.env("TMPDIR", &workspace.temp);
     heard::tally(&mut suite, LIMIT)
 }
 

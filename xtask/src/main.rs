@@ -19,6 +19,7 @@ mod client;
 mod clients;
 mod documents;
 mod heard;
+mod leftovers;
 mod needs;
 mod programs;
 mod server;
@@ -44,7 +45,7 @@ The checks and suites of Sabir.
 
   cargo xtask check           format, lints, who may know whom, foreign crates, and the promises
   cargo xtask compatibility   write docs/internals/promises.md from the tests
-  cargo xtask test            every suite against real parts; sets up what is missing
+  cargo xtask test            every suite against real parts; sets up what is missing; then looks for what is left behind
   cargo xtask test NAME...    only the suites whose name contains one of the words, such as `clients` or `agents`
   cargo xtask test --quick    what every push can run: under two minutes, nothing is downloaded
   cargo xtask soak            mixed traffic in every dialect, with restarts by kill -9; then every promise is checked;

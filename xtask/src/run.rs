@@ -11,6 +11,7 @@ use anyhow::{Result, anyhow};
 use crate::clients::Client;
 use crate::command::seconds;
 use crate::jobs::Job;
+use crate::leftovers::Before;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 use crate::{
@@ -19,7 +20,8 @@ use crate::{
 };
 
 pub fn all(workspace: &Workspace, jobs: &[Job]) -> Tally {
-    let mut kept = Kept::default();
+    let is_checked = jobs.iter().any(|job| matches!(job, Job::Leftovers));
+    let mut kept = Kept { before: is_checked.then(|| Before::look(workspace)), ..Kept::default() };
     let mut results: Vec<(String, Tally, Duration)> = vec![];
     for job in jobs {
         println!("==> {}", job.name());
@@ -55,13 +57,17 @@ fn one(workspace: &Workspace, kept: &mut Kept, job: &Job) -> Result<Tally> {
             let binary = kept.server(workspace)?;
             kept.set_up(workspace, client)?;
             let log = workspace.clients().join(format!("{}.log", job.name()));
-            client::run(setup::command(workspace, client), binding, &binary, &log)
+            client::run(setup::command(workspace, client), binding, &binary, &log, &workspace.temp)
         }
         Job::Agent(program) => {
             let binary = kept.server(workspace)?;
             setup_program::ready(workspace, program)?;
             agents::run(workspace, program, &binary)
         }
+        Job::Leftovers => match kept.before.take() {
+            Some(before) => Ok(told(&before?.left())),
+            None => Err(anyhow!("nobody has looked before the suites ran")),
+        },
     }
 }
 
@@ -76,6 +82,7 @@ fn told(faults: &[String]) -> Tally {
 /// What is made once and used by several jobs; a failure is made once too.
 #[derive(Default)]
 struct Kept {
+    before: Option<Result<Before>>,
     server: Option<Result<PathBuf, String>>,
     clients: HashMap<&'static str, Result<(), String>>,
 }

@@ -16,7 +16,7 @@ const START_LIMIT: Duration = Duration::from_secs(20);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 
 /// What the server may see of our environment. The rest could configure it.
-const ENVIRONMENT: [&str; 5] = ["PATH", "HOME", "TMPDIR", "RUST_LOG", "RUST_BACKTRACE"];
+const ENVIRONMENT: [&str; 4] = ["PATH", "HOME", "RUST_LOG", "RUST_BACKTRACE"];
 
 /// Builds the release binary, and says where it is.
 pub fn build(workspace: &Workspace) -> Result<PathBuf> {
@@ -34,13 +34,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the server and waits until it is ready; its log goes to the file.
-    pub fn start(binary: &Path, log: &Path) -> Result<Server> {
-        let folder = fresh_folder()?;
+    /// Starts the server and waits until it is ready; its log goes to the file, its store to a folder in `temp`.
+    pub fn start(binary: &Path, log: &Path, temp: &Path) -> Result<Server> {
+        let folder = fresh_folder(temp)?;
         let mut serve = Command::new(binary);
         serve.args(["serve", "--listen", "127.0.0.1:0", "--store"]);
         serve.arg(format!("sqlite:{}", folder.join("sabir.db").display()));
         serve.env_clear().envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        serve.env("TMPDIR", temp);
         serve.current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(log)?);
         let mut child = serve.spawn().with_context(|| format!("`{}` cannot be started", binary.display()))?;
         let (sender, stdout) = mpsc::channel();
@@ -99,9 +100,8 @@ fn address(line: &str) -> Result<String> {
     url.map(str::to_owned).with_context(|| format!("its first line is no JSON object with a `url`: {line}"))
 }
 
-fn fresh_folder() -> Result<PathBuf> {
-    let name = format!("sabir-xtask-{}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
+fn fresh_folder(temp: &Path) -> Result<PathBuf> {
+    let folder = temp.join("server");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     Ok(folder)

@@ -11,6 +11,8 @@ use crate::command;
 pub struct Workspace {
     pub root: PathBuf,
     pub target: PathBuf,
+    /// The temporary folder of the suites.
+    pub temp: PathBuf,
     /// What `cargo metadata --no-deps` printed.
     pub metadata: Value,
 }
@@ -22,7 +24,8 @@ impl Workspace {
         let path = |member: &str| {
             metadata[member].as_str().map(PathBuf::from).with_context(|| format!("no `{member}` in `cargo metadata`"))
         };
-        Ok(Workspace { root: path("workspace_root")?, target: path("target_directory")?, metadata })
+        let temp = std::env::temp_dir().join(format!("sabir-suites-{}", std::process::id()));
+        Ok(Workspace { root: path("workspace_root")?, target: path("target_directory")?, temp, metadata })
     }
 
     /// Where the client suites have their SDKs, and their servers' logs.

@@ -23,6 +23,7 @@ fn run(workspace: &Workspace, which: &[&str]) -> Result<Tally> {
     let mut test = workspace.cargo();
     // One broken crate must not hide the results of the others.
     test.arg("test").args(which).arg("--no-fail-fast").stdin(Stdio::null()).stdout(Stdio::piped());
+    test.env("TMPDIR", &workspace.temp);
     let mut child = test.spawn()?;
     let mut tally = Tally::default();
     for line in command::lines(child.stdout.take().expect("stdout is piped")) {
