@@ -107,6 +107,7 @@ impl Launch {
             biased;
             answer = timeout(START_LIMIT, first_news(&mut socket)) => answer,
             () = unwanted => Ok(Err(io::ErrorKind::Interrupted.into())),
+            () = leftovers::until_stopped(guard.id()) => Ok(Err(io::Error::other("its program has stopped it"))),
         };
         let process = match answer {
             Ok(Ok(Some(News::Started(process)))) => process,

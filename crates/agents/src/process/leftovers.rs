@@ -1,7 +1,7 @@
 //! Programs whose guard does not end them: it was killed or stopped by its program, or Sabir itself was killed with it.
 //!
 //! A guard ends all that its program has started. A program has the same rights as its guard, so it can kill the guard or
-//! stop it (`kill -STOP $PPID`). Then Sabir does the guard's work, and finds the processes in three ways:
+//! stop it (`kill -STOP $PPID`). Then Sabir does the guard's work at once, and finds the processes in three ways:
 //!
 //! - Program and guard are marked (`mark.rs`). When Sabir was killed too, the next Sabir finds the marks of one that is
 //!   gone.
@@ -31,6 +31,8 @@ use super::mark::Mark;
 const MARGIN: Duration = Duration::from_millis(500);
 /// How often a server that starts looks whether the guards of another one are done.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How often it is looked whether a guard was stopped.
+const LOOK_AT_GUARD: Duration = Duration::from_secs(1);
 /// Children that end in the same second are reaped together.
 const REAP_PAUSE: Duration = Duration::from_secs(1);
 
@@ -105,6 +107,18 @@ impl Drop for KnownGuard {
                 guards.remove(&self.0);
             }
         }
+    }
+}
+
+/// Returns when this guard has been stopped for a while, by a signal or a debugger. Nobody but its program does that. One look
+/// is not enough: whoever pauses Sabir with all its processes lets them go on one after the other.
+pub(super) async fn until_stopped(guard: Option<u32>) {
+    let guard = guard.and_then(|guard| i32::try_from(guard).ok());
+    let is_stopped = || guard.and_then(kin::look).is_some_and(|guard| guard.is_stopped);
+    let mut was_stopped = false;
+    while !(was_stopped && is_stopped()) {
+        was_stopped = is_stopped();
+        tokio::time::sleep(LOOK_AT_GUARD).await;
     }
 }
 

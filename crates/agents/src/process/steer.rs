@@ -111,6 +111,8 @@ impl Steer {
         let mut is_heard = true;
         // When the program and all that it started should be gone.
         let mut gone_by: Option<Instant> = None;
+        let mut stopped = std::pin::pin!(leftovers::until_stopped(self.guard.id()));
+        let mut is_watched = true;
         loop {
             self.load();
             tokio::select! {
@@ -141,6 +143,10 @@ impl Steer {
                     Ok(Reception::More) => self.hear(),
                     Ok(Reception::End) | Err(_) => is_heard = false,
                 },
+                () = stopped.as_mut(), if is_watched => {
+                    is_watched = false;
+                    gone_by = Some(Instant::now());
+                }
                 () = sleep_until(gone_by.unwrap_or_else(Instant::now)), if gone_by.is_some() => {
                     gone_by = None;
                     tracing::warn!(guard = self.guard.id(), "the guard of a program does not do its work; both are killed");

@@ -170,7 +170,9 @@ impl Driver {
     pub(super) fn give_back_all(&mut self) {
         self.acquiring = None;
         let given_back = (self.tree.take(), self.permit.take());
-        if let Some(signals) = self.held.take() {
+        // A driver that crashed has a turn still.
+        let signals = self.held.take().or_else(|| self.turn.as_ref().map(|turn| turn.signals.clone()));
+        if let Some(signals) = signals.filter(|signals| signals.get().is_held()) {
             tokio::spawn(async move {
                 signals.until(|signals| !signals.is_held()).await;
                 drop(given_back);

@@ -34,7 +34,7 @@ pub(super) struct PreparedTurn {
 /// A turn under way, beside the agent's future.
 pub(super) struct ActiveTurn {
     updates: mpsc::Receiver<WeighedUpdate>,
-    signals: Arc<Beacon<TurnSignals>>,
+    pub(super) signals: Arc<Beacon<TurnSignals>>,
     pub(super) question: Option<OpenQuestion>,
     /// Questions that are asked when the open one is closed.
     queued_questions: VecDeque<Ask>,

@@ -8,6 +8,7 @@ mod crowding;
 mod describing;
 mod desk;
 mod documents;
+mod dropped_runs;
 mod fuzzing;
 mod gateway;
 mod generic_programs;

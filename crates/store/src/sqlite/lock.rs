@@ -9,15 +9,22 @@ use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::OpenError;
+
+/// A process that was killed while it started another one leaves a copy of its lock with that one, until that one executes its
+/// own program.
+const COPY_LIMIT: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct Lock {
     file: File,
 }
 
 impl Lock {
-    /// Takes the lock or says at once why not.
+    /// Takes the lock or says why not.
     pub fn take(path: &Path) -> Result<Self, OpenError> {
         // It will hold what callers said to each other: nobody else's business.
         let opened = OpenOptions::new().create(true).read(true).write(true).truncate(false).mode(0o600).open(path);
@@ -25,7 +32,13 @@ impl Lock {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => OpenError::ReadOnly(path.into()),
             _ => OpenError::Other { path: path.into(), reason: error.to_string() },
         })?;
-        match file.try_lock() {
+        let deadline = Instant::now() + COPY_LIMIT;
+        let mut locked = file.try_lock();
+        while matches!(locked, Err(TryLockError::WouldBlock)) && Instant::now() < deadline {
+            thread::sleep(PAUSE);
+            locked = file.try_lock();
+        }
+        match locked {
             Ok(()) => Ok(Self { file }),
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.into())),
             Err(TryLockError::Error(error)) => {
