@@ -2,7 +2,7 @@
 //! still works in its folder.
 //!
 //! An agent that does not stop in time is dropped, and what it has started may live a little longer. As long as a
-//! `PlaceHold` of the turn exists, the driver keeps the context, the folder and the place of the run, so nobody else works
+//! `TurnHold` of the turn exists, the driver keeps the context, the folder and the slot of the run, so nobody else works
 //! there. Whoever takes a hold promises to drop it within a bounded time.
 
 use std::sync::Arc;
@@ -23,19 +23,19 @@ impl TurnSignals {
     }
 }
 
-/// Keeps the context, the folder and the place of a run until it is dropped, also after the turn.
+/// Keeps the context, the folder and the slot of a run until it is dropped, also after the turn.
 #[must_use]
 #[derive(Debug)]
-pub struct PlaceHold(Arc<Beacon<TurnSignals>>);
+pub struct TurnHold(Arc<Beacon<TurnSignals>>);
 
-impl PlaceHold {
+impl TurnHold {
     pub(crate) fn new(signals: &Arc<Beacon<TurnSignals>>) -> Self {
         signals.modify(|signals| signals.holds += 1);
         Self(signals.clone())
     }
 }
 
-impl Drop for PlaceHold {
+impl Drop for TurnHold {
     fn drop(&mut self) {
         self.0.modify(|signals| signals.holds -= 1);
     }

@@ -50,7 +50,7 @@ pub use agent::{
 pub use clock::{Clock, SystemClock};
 pub use engine::{Builder, Engine, Recovery, RetentionPolicy, Settings};
 pub use health::Health;
-pub use hold::PlaceHold;
+pub use hold::TurnHold;
 pub use log_entry::LogEntry;
 pub use subscribe::{Batch, Subscription};
 pub use turn::{ArtifactUpdate, Outcome, Turn};

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::AgentError;
 use crate::beacon::Beacon;
-use crate::hold::{PlaceHold, TurnSignals};
+use crate::hold::{TurnHold, TurnSignals};
 use crate::log_entry::{artifact_weight, parts_weight};
 use crate::read::{CONVERSATION, CONVERSATION_BYTES};
 
@@ -331,8 +331,8 @@ impl Turn {
 
     /// For something that the agent has started and cannot end at once: nobody else works in this context and this folder
     /// as long as the hold exists, also after the turn.
-    pub fn hold_place(&self) -> PlaceHold {
-        PlaceHold::new(&self.signals)
+    pub fn hold(&self) -> TurnHold {
+        TurnHold::new(&self.signals)
     }
 
     /// The other tasks of this context, oldest first, without those that have not begun.

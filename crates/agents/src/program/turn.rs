@@ -232,7 +232,7 @@ async fn in_place(
         && let Some(first) = program.protocol.next_turn(&prompt, &files)
     {
         program.child.renew_output();
-        program.child.hold(Some(Box::new(turn.hold_place())));
+        program.child.hold(Some(Box::new(turn.hold())));
         match run(program, first, Origin::Waited, teller, memories).finish().await {
             Ended::Turn(outcome) => return outcome,
             Ended::BeforeItsTurn { teller: same, memories: known } => (teller, memories) = (same, known),
@@ -296,7 +296,7 @@ impl Starter<'_> {
             open_files: self.host.open_files,
         };
         // Nobody else works in the folder before the program is gone, also when the turn is dropped.
-        let hold = Box::new(self.turn.hold_place());
+        let hold = Box::new(self.turn.hold());
         let child = launch.start_holding(Some(hold)).await.map_err(|error| {
             // Where programs lie on this machine is the operator's business.
             tracing::error!(%error, task = %self.turn.task(), "a program cannot be started");

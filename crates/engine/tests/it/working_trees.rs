@@ -217,7 +217,7 @@ async fn an_answered_run_says_that_it_waits_for_its_folder_and_goes_before_those
 fn leaving_something() -> ScriptedAgent {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
         if turn.message().text().ends_with("stuck") {
-            let hold = turn.hold_place();
+            let hold = turn.hold();
             tokio::spawn(async move {
                 sleep(Duration::from_secs(60)).await;
                 drop(hold);
