@@ -76,6 +76,7 @@ fn program_agent(folder: &Path) -> ProgramAgent {
         isolation: Isolation::Shared,
         shared_workspace: SharedWorkspace::Queue,
         approve: Approve::All,
+        asks_again_within: Duration::from_secs(60),
         approval_timeout: None,
         hibernate_after: None,
         environment: Vec::new(),
