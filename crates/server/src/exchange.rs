@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
-use hyper::body::Incoming;
 use sabir_engine::Answer;
 use sabir_model::{Call, Caller, Error};
 use sabir_wire::{CardFormat, Decoded, EVENT_STREAM, Head, Reply, Responder, SplitTaskReply, Surface, locate};
@@ -16,7 +15,7 @@ use crate::budget::SMALL;
 use crate::connections::Exchange;
 use crate::cors::{self, Origin};
 use crate::host::Authority;
-use crate::incoming::{Limits, Received, RequestBody};
+use crate::incoming::{BodySource, Limits, Received, RequestBody};
 use crate::pieces::{Large, Pieces};
 use crate::request_id::{self, X_REQUEST_ID};
 use crate::stream::Frames;
@@ -26,7 +25,8 @@ use crate::{extensions, host, operations, spellings};
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 impl App {
-    pub(crate) async fn answer(&self, request: Request<Incoming>, exchange: Exchange) -> Response<Body> {
+    /// Answers a request, which is an exchange of a connection unless this server is mounted in another.
+    pub(crate) async fn answer(&self, request: Request<BodySource>, exchange: Option<Exchange>) -> Response<Body> {
         let started = Instant::now();
         let (parts, incoming) = request.into_parts();
         let mut asking = Asking { body: RequestBody::new(&parts, incoming), exchange };
@@ -54,7 +54,10 @@ impl App {
         }
         let Asking { body, exchange } = asking;
         body.drain_aside();
-        response.map(|body| body.of(exchange))
+        match exchange {
+            Some(exchange) => response.map(|body| body.of(exchange)),
+            None => response,
+        }
     }
 
     /// Where the request came to, if this server answers to that. Clients of HTTP/1.0 know no Host, and some of them
@@ -121,7 +124,7 @@ impl App {
 
     async fn receive(&self, parts: &Parts, asking: &mut Asking) -> Result<Received, Error> {
         let app = &*self.inner;
-        let _receiving = asking.exchange.receive();
+        let _receiving = asking.exchange.as_ref().map(Exchange::receive);
         let limits =
             Limits { size: app.settings.body_limit, patience: app.settings.timeouts.body, budget: &app.budget };
         asking.body.read(&parts.headers, &limits).await
@@ -223,7 +226,7 @@ impl App {
 /// A request that is being answered.
 struct Asking {
     body: RequestBody,
-    exchange: Exchange,
+    exchange: Option<Exchange>,
 }
 
 fn head_of(parts: &Parts) -> Head<'_> {

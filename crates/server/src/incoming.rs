@@ -4,14 +4,18 @@
 //! refusal for size. So the answer is sent at once, and what is left of the body is taken from the connection aside and
 //! forgotten, up to a limit, since a connection that is closed with unread bytes loses its answer.
 
+use std::error::Error as StdError;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
-use hyper::body::{Body as _, Incoming};
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use sabir_model::Error;
 use sabir_wire::excerpt;
 use tokio::time::Instant;
@@ -26,9 +30,46 @@ const SLOWEST_PER_SECOND: f64 = 32.0 * 1024.0;
 const DRAINED: usize = 64 * 1024 * 1024;
 const DRAINED_FOR: Duration = Duration::from_secs(30);
 
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// Where the body of a request comes from.
+pub(crate) enum BodySource {
+    Connection(Incoming),
+    /// From whoever mounts this server in one of their own.
+    Mounted(UnsyncBoxBody<Bytes, BoxError>),
+}
+
+impl Body for BodySource {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut *self {
+            BodySource::Connection(body) => {
+                Pin::new(body).poll_frame(context).map(|frame| frame.map(|frame| frame.map_err(Into::into)))
+            }
+            BodySource::Mounted(body) => Pin::new(body).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            BodySource::Connection(body) => body.is_end_stream(),
+            BodySource::Mounted(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            BodySource::Connection(body) => body.size_hint(),
+            BodySource::Mounted(body) => body.size_hint(),
+        }
+    }
+}
+
 /// The body of a request, as far as it has not been read.
 pub(crate) struct RequestBody {
-    incoming: Incoming,
+    incoming: BodySource,
     /// Its client waits for a `100 Continue` before it sends anything.
     is_withheld: bool,
 }
@@ -61,7 +102,7 @@ pub(crate) struct Limits<'a> {
 }
 
 impl RequestBody {
-    pub(crate) fn new(parts: &Parts, incoming: Incoming) -> Self {
+    pub(crate) fn new(parts: &Parts, incoming: BodySource) -> Self {
         Self { incoming, is_withheld: parts.headers.contains_key(header::EXPECT) }
     }
 

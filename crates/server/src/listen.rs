@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use crate::App;
 use crate::body::Body;
 use crate::connections::{Connection, Connections, End, Place, Protocol};
+use crate::incoming::BodySource;
 use crate::pieces::PIECE;
 use crate::progress::Streams;
 use crate::socket::Socket;
@@ -186,7 +187,7 @@ type Answered = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> 
 fn answer(app: App, connection: Arc<Connection>, request: Request<Incoming>) -> Answered {
     Box::pin(async move {
         let exchange = connection.begin();
-        Ok(app.answer(request, exchange).await)
+        Ok(app.answer(request.map(BodySource::Connection), Some(exchange)).await)
     })
 }
 
