@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use sabir_engine::{About, Inputs, Streaming};
+use sabir_engine::{About, Inputs};
 use sabir_model::{Skill, cost_extension, tool_call_extension};
 
 use crate::program::settings::Kind;
@@ -21,19 +21,15 @@ pub fn about(kind: Kind, command: &[String]) -> About {
 /// The card of a coding program.
 pub fn coding_program(kind: Kind) -> About {
     let name = kind.known().name;
-    About {
-        name: format!("Sabir ({name})"),
-        description: format!(
-            "Delegates coding tasks to the {name} agent and streams its results back over the A2A protocol"
-        ),
-        version: env!("CARGO_PKG_VERSION").into(),
-        skills: vec![code_task()],
-        input_modes: words(&["text/plain"]),
-        output_modes: words(&["text/plain", "application/json"]),
-        extensions: vec![cost_extension(), tool_call_extension()],
-        takes: Inputs::Listed,
-        streaming: Streaming::Offered,
-    }
+    let does = format!("Delegates coding tasks to the {name} agent and streams its results back over the A2A protocol");
+    let mut about = About::new(format!("Sabir ({name})"), does)
+        .version(env!("CARGO_PKG_VERSION"))
+        .modes(["text/plain"], ["text/plain", "application/json"])
+        .skill(code_task())
+        .extension(cost_extension())
+        .extension(tool_call_extension());
+    about.takes = Inputs::Listed;
+    about
 }
 
 fn any_program(kind: Kind, name: String) -> About {
@@ -56,17 +52,11 @@ fn any_program(kind: Kind, name: String) -> About {
         output_modes: output_modes.clone(),
         ..Skill::default()
     };
-    About {
-        name,
-        description: does,
-        version: env!("CARGO_PKG_VERSION").into(),
-        skills: vec![skill],
-        input_modes: words(&["text/plain"]),
-        output_modes,
-        extensions,
-        takes: Inputs::Listed,
-        streaming: Streaming::Offered,
-    }
+    let mut about = About::new(name, does).version(env!("CARGO_PKG_VERSION")).skill(skill);
+    about.output_modes = output_modes;
+    about.extensions = extensions;
+    about.takes = Inputs::Listed;
+    about
 }
 
 /// Programs that run the file behind them.

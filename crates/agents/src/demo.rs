@@ -1,8 +1,6 @@
 //! The demo agent: it answers the text it got, unless a word of its own leads it.
 
-use sabir_engine::{
-    About, Admission, Agent, AgentError, AgentFuture, ArtifactUpdate, Effects, Inputs, Outcome, Streaming, Turn,
-};
+use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, ArtifactUpdate, Effects, Inputs, Outcome, Turn};
 use sabir_model::{
     Artifact, Base64, Content, Json, Message, Part, QuestionForm, Skill, Task, ToolCall, ToolPhase, Usage,
     cost_extension, tool_call_extension,
@@ -30,27 +28,26 @@ impl DemoAgent {
 impl Agent for DemoAgent {
     fn about(&self) -> About {
         let modes = || vec!["text/plain".to_owned(), "application/json".to_owned()];
-        About {
-            name: "Sabir demo agent".into(),
-            description:
-                "Echoes what it is told; its first words (slow, stream, ask, fail, ...) show what a task can do".into(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            skills: vec![Skill {
-                id: "echo".into(),
-                name: "Echo".into(),
-                description: "Sends back what it gets, at once, slowly, in pieces, or as a question".into(),
-                tags: ["demo", "echo", "test"].map(String::from).to_vec(),
-                examples: ["hello", "slow 2 hello", "stream 5", "ask Which day?"].map(String::from).to_vec(),
-                input_modes: modes(),
-                output_modes: modes(),
-                security: Vec::new(),
-            }],
+        let mut about = About::new(
+            "Sabir demo agent",
+            "Echoes what it is told; its first words (slow, stream, ask, fail, ...) show what a task can do",
+        );
+        about.version = env!("CARGO_PKG_VERSION").into();
+        about.skills = vec![Skill {
+            id: "echo".into(),
+            name: "Echo".into(),
+            description: "Sends back what it gets, at once, slowly, in pieces, or as a question".into(),
+            tags: ["demo", "echo", "test"].map(String::from).to_vec(),
+            examples: ["hello", "slow 2 hello", "stream 5", "ask Which day?"].map(String::from).to_vec(),
             input_modes: modes(),
             output_modes: modes(),
-            extensions: vec![cost_extension(), tool_call_extension()],
-            takes: self.takes,
-            streaming: Streaming::Offered,
-        }
+            security: Vec::new(),
+        }];
+        about.input_modes = modes();
+        about.output_modes = modes();
+        about.extensions = vec![cost_extension(), tool_call_extension()];
+        about.takes = self.takes;
+        about
     }
 
     fn run(&self, turn: Turn) -> AgentFuture<'_> {

@@ -93,18 +93,63 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for AgentError {
     }
 }
 
-/// What an agent says of itself.
+/// What an agent says of itself. `About::new` fills in what most agents say; change the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct About {
     pub name: String,
     pub description: String,
+    /// Of the agent, not of the protocol.
     pub version: String,
     pub skills: Vec<Skill>,
+    /// Media types that the card lists.
     pub input_modes: Vec<String>,
     pub output_modes: Vec<String>,
     pub extensions: Vec<Extension>,
     pub takes: Inputs,
     pub streaming: Streaming,
+}
+
+impl About {
+    /// An agent that takes and gives text, and streams.
+    pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
+        let text = || vec!["text/plain".to_owned()];
+        Self {
+            name: name.into(),
+            description: description.into(),
+            version: "1.0.0".into(),
+            skills: Vec::new(),
+            input_modes: text(),
+            output_modes: text(),
+            extensions: Vec::new(),
+            takes: Inputs::Anything,
+            streaming: Streaming::Offered,
+        }
+    }
+
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    /// Adds a skill to the card.
+    pub fn skill(mut self, skill: Skill) -> Self {
+        self.skills.push(skill);
+        self
+    }
+
+    /// The media types that the card lists, instead of `text/plain`.
+    pub fn modes<const I: usize, const O: usize>(mut self, input: [&str; I], output: [&str; O]) -> Self {
+        self.input_modes = input.map(str::to_owned).to_vec();
+        self.output_modes = output.map(str::to_owned).to_vec();
+        self
+    }
+
+    /// Adds a protocol extension to the card.
+    pub fn extension(mut self, extension: Extension) -> Self {
+        self.extensions.push(extension);
+        self
+    }
 }
 
 /// Whether callers may watch an agent's tasks.
@@ -126,7 +171,9 @@ pub enum Inputs {
 /// How much an agent may do at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
+    /// Turns that run at the same time.
     pub concurrent: usize,
+    /// Tasks that wait for their turn; further ones are refused.
     pub queue: usize,
     /// How many runs that wait for their callers' answers give their slots back.
     pub max_parked: usize,

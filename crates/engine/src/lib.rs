@@ -28,6 +28,7 @@ mod hold;
 mod engine;
 mod executor;
 mod health;
+mod reply;
 
 mod deliver;
 mod join;
@@ -52,6 +53,7 @@ pub use engine::{Builder, Engine, Recovery, RetentionPolicy, Settings};
 pub use health::Health;
 pub use hold::TurnHold;
 pub use log_entry::LogEntry;
+pub use reply::ReplyStream;
 pub use subscribe::{Batch, Subscription};
 pub use turn::{ArtifactUpdate, Outcome, Turn};
 

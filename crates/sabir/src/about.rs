@@ -11,17 +11,20 @@ use crate::config::Agent;
 pub fn describe(own: About, agent: &Agent) -> About {
     let listed = |skill: &Skill| !skill.input_modes.is_empty();
     let lists_inputs = !agent.input_modes.is_empty() || agent.skills.iter().any(listed);
-    About {
-        name: agent.name.clone().unwrap_or(own.name),
-        description: agent.description.clone().unwrap_or(own.description),
-        skills: skills(own.skills, agent),
-        input_modes: modes(own.input_modes, &agent.input_modes, agent, |skill| &skill.input_modes),
-        output_modes: modes(own.output_modes, &agent.output_modes, agent, |skill| &skill.output_modes),
-        extensions: extensions(own.extensions, &agent.extensions),
-        streaming: if agent.streaming { own.streaming } else { Streaming::Refused },
-        takes: if lists_inputs { Inputs::Listed } else { own.takes },
-        ..own
+    let mut about = own;
+    about.name = agent.name.clone().unwrap_or(about.name);
+    about.description = agent.description.clone().unwrap_or(about.description);
+    about.skills = skills(about.skills, agent);
+    about.input_modes = modes(about.input_modes, &agent.input_modes, agent, |skill| &skill.input_modes);
+    about.output_modes = modes(about.output_modes, &agent.output_modes, agent, |skill| &skill.output_modes);
+    about.extensions = extensions(about.extensions, &agent.extensions);
+    if !agent.streaming {
+        about.streaming = Streaming::Refused;
     }
+    if lists_inputs {
+        about.takes = Inputs::Listed;
+    }
+    about
 }
 
 /// The configured skills, or the kind's own. Those have no say against modes that are configured for the agent.

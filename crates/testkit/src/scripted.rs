@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use sabir_engine::{
-    About, Admission, Agent, AgentError, AgentFuture, Effects, Inputs, Outcome, Streaming, Turn, WorkingTreeFuture,
+    About, Admission, Agent, AgentError, AgentFuture, Effects, Inputs, Outcome, Turn, WorkingTreeFuture,
 };
 use sabir_model::{Message, Part};
 
@@ -67,17 +67,9 @@ impl ScriptedAgent {
 
 impl Agent for ScriptedAgent {
     fn about(&self) -> About {
-        About {
-            name: "scripted".into(),
-            description: "does what a test tells it".into(),
-            version: "1".into(),
-            skills: Vec::new(),
-            input_modes: vec!["text/plain".into()],
-            output_modes: vec!["text/plain".into()],
-            extensions: Vec::new(),
-            takes: Inputs::Listed,
-            streaming: Streaming::Offered,
-        }
+        let mut about = About::new("scripted", "does what a test tells it").version("1");
+        about.takes = Inputs::Listed;
+        about
     }
 
     fn run(&self, turn: Turn) -> AgentFuture<'_> {

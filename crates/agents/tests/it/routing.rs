@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sabir_agents::routing::{Profile, Routes};
-use sabir_engine::{About, Agent, AgentFuture, Builder, Engine, Hosted, Inputs, Outcome, Route, Streaming, Turn};
+use sabir_engine::{About, Agent, AgentFuture, Builder, Engine, Hosted, Inputs, Outcome, Route, Turn};
 use sabir_model::{AgentId, Json, Part};
 use sabir_store::MemoryStore;
 
@@ -14,17 +14,9 @@ struct Named(&'static str);
 
 impl Agent for Named {
     fn about(&self) -> About {
-        About {
-            name: self.0.into(),
-            description: String::new(),
-            version: "1".into(),
-            skills: Vec::new(),
-            input_modes: vec!["text/plain".into()],
-            output_modes: vec!["text/plain".into()],
-            extensions: Vec::new(),
-            takes: Inputs::Listed,
-            streaming: Streaming::Offered,
-        }
+        let mut about = About::new(self.0, "").version("1");
+        about.takes = Inputs::Listed;
+        about
     }
 
     fn run(&self, turn: Turn) -> AgentFuture<'_> {
