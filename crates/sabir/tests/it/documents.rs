@@ -13,7 +13,7 @@ use crate::SABIR;
 const MOST_BLOCKS_NOT_RUN: usize = 12;
 
 /// The languages that somebody checks: this file, or the suite that runs the commands.
-const LANGUAGES: [&str; 9] = ["sh", "console", "toml", "json", "python", "js", "nginx", "caddyfile", "ini"];
+const LANGUAGES: [&str; 10] = ["sh", "console", "toml", "json", "python", "js", "nginx", "caddyfile", "ini", "rust"];
 
 struct Page {
     path: PathBuf,
@@ -34,7 +34,7 @@ fn every_configuration_block_is_accepted() {
     let file = folder.path().join("block.toml");
     let mut read = 0;
     for page in pages() {
-        for block in page.blocks().iter().filter(|block| block.language == "toml") {
+        for block in page.blocks().iter().filter(|block| block.language == "toml" && block.options != "manifest") {
             fs::write(&file, &block.text).unwrap();
             let mut config = Command::new(SABIR);
             config.args(["config", "--config"]).arg(&file).env_clear().current_dir(&folder).stdin(Stdio::null());
@@ -45,6 +45,23 @@ fn every_configuration_block_is_accepted() {
         }
     }
     assert!(read >= 5, "{read} blocks");
+}
+
+/// The Rust of the pages is that of the library's front page, which is compiled as a documentation test.
+#[test]
+fn every_rust_block_is_compiled_by_the_library() {
+    let compiled = fs::read_to_string(root().join("crates/sabir/src/lib.rs")).unwrap();
+    let compiled: Vec<&str> = compiled.lines().map(|line| line.trim_start_matches("//!").trim()).collect();
+    for page in pages() {
+        for block in page.blocks().iter().filter(|block| block.language == "rust") {
+            for line in
+                block.text.lines().map(str::trim).filter(|line| line.contains("sabir::") || line.starts_with('.'))
+            {
+                let is_compiled = line.contains("fn main") || compiled.contains(&line);
+                assert!(is_compiled, "{}: the front page of the library has no {line:?}", block.place);
+            }
+        }
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod fuzzing;
 mod gateway;
 mod generic_programs;
 mod hosts;
+mod library;
 mod logging;
 mod lost_questions;
 mod matrix;
