@@ -4,10 +4,12 @@
 //! task, made when its status was, without numbers. Whoever takes the task in knows better.
 
 use sabir_model::{
-    AgentId, Artifact, Birth, Card, ContextId, Event, Json, Message, Owner, Page, PushConfig, Status, TaskId, Timestamp,
+    AgentId, Artifact, Birth, Card, Chunk, ContextId, Event, Json, Message, Owner, Page, Part, PushConfig, State,
+    Status, StatusChange, TaskId, Timestamp,
 };
 
-use crate::spelling::Moment;
+use crate::spelling::{Carried, Moment, Problems, Text};
+use crate::v1::{self, StateName};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
@@ -66,6 +68,59 @@ impl Task {
             usage: None,
             seq: 0,
         })
+    }
+}
+
+/// The members of a status update, as the dialects that name a context have them.
+pub(crate) struct StatusUpdate<'a, S, M> {
+    pub(crate) task: Option<Text<'a>>,
+    pub(crate) context: Option<Text<'a>>,
+    pub(crate) status: Option<v1::Status<S, M>>,
+    pub(crate) metadata: Option<Carried<'a>>,
+}
+
+impl<S: StateName, M: TryInto<Message, Error = Problems>> StatusUpdate<'_, S, M> {
+    /// `is_final` says whether it is the last update, by the state that it reports.
+    pub(crate) fn read(self, is_final: impl FnOnce(State) -> bool) -> Result<Heard, Problems> {
+        let mut problems = Problems::default();
+        let task = problems.required_id("taskId", self.task, TaskId::parse);
+        let context = problems.id("contextId", self.context, ContextId::parse);
+        let status = problems.required("status", self.status);
+        let status: Option<Status> = status.and_then(|status| problems.keep("status", status.try_into()));
+        let metadata = problems.object("metadata", self.metadata);
+        problems.or(task.zip(status).map(|(task, status)| {
+            let is_final = is_final(status.state);
+            let change =
+                StatusChange { status, is_final, input: Vec::new(), begins_turn: false, usage: None, metadata };
+            event(task, context, Event::Status(change))
+        }))
+    }
+}
+
+/// The members of an artifact update, likewise.
+pub(crate) struct ArtifactUpdate<'a, P> {
+    pub(crate) task: Option<Text<'a>>,
+    pub(crate) context: Option<Text<'a>>,
+    pub(crate) artifact: Option<v1::Artifact<'a, P>>,
+    pub(crate) append: Option<bool>,
+    pub(crate) last_chunk: Option<bool>,
+    pub(crate) metadata: Option<Carried<'a>>,
+}
+
+impl<P: TryInto<Part, Error = Problems>> ArtifactUpdate<'_, P> {
+    pub(crate) fn read(self) -> Result<Heard, Problems> {
+        let mut problems = Problems::default();
+        let task = problems.required_id("taskId", self.task, TaskId::parse);
+        let context = problems.id("contextId", self.context, ContextId::parse);
+        let artifact = problems.required("artifact", self.artifact);
+        let artifact: Option<Artifact> = artifact.and_then(|artifact| problems.keep("artifact", artifact.try_into()));
+        let metadata = problems.object("metadata", self.metadata);
+        let (append, last) = (self.append.unwrap_or(false), self.last_chunk.unwrap_or(false));
+        problems.or(task.zip(artifact).map(|(task, artifact)| {
+            // Its place in the task is for the reader to count.
+            let chunk = Chunk { index: 0, artifact: artifact.into(), append, last, metadata };
+            event(task, context, Event::Artifact(chunk))
+        }))
     }
 }
 

@@ -13,16 +13,16 @@ use serde::de::{MapAccess, Visitor};
 
 /// `object! { both Part<'a>; both Message<'a> }`: to be read and written; `read` and `write` are for one of the two.
 macro_rules! object {
-    ($($way:ident $name:ident<$life:lifetime $(, $param:ident)*>);+ $(;)?) => {
-        $($crate::spelling::object!(@$way $name<$life $(, $param)*>);)+
+    ($($way:ident $name:ident<$($param:tt),+>);+ $(;)?) => {
+        $($crate::spelling::object!(@$way $name<$($param),+>);)+
     };
-    (@both $name:ident<$life:lifetime>) => {
-        $crate::spelling::object!(@read $name<$life>);
-        $crate::spelling::object!(@write $name<$life>);
+    (@both $name:ident<$($param:tt),+>) => {
+        $crate::spelling::object!(@read $name<$($param),+>);
+        $crate::spelling::object!(@write $name<$($param),+>);
     };
     (@read $name:ident<$life:lifetime $(, $param:ident)*>) => {
         impl<'de: $life, $life $(, $param: serde::Deserialize<'de>)*> serde::Deserialize<'de> for $name<$life $(, $param)*> {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            fn deserialize<De: serde::Deserializer<'de>>(deserializer: De) -> Result<Self, De::Error> {
                 $crate::spelling::read_object(deserializer)
             }
         }
@@ -33,9 +33,29 @@ macro_rules! object {
             }
         }
     };
+    (@read $name:ident<$($param:ident),+>) => {
+        impl<'de, $($param: serde::Deserialize<'de>),+> serde::Deserialize<'de> for $name<$($param),+> {
+            fn deserialize<De: serde::Deserializer<'de>>(deserializer: De) -> Result<Self, De::Error> {
+                $crate::spelling::read_object(deserializer)
+            }
+        }
+
+        impl<'de, $($param: serde::Deserialize<'de>),+> $crate::spelling::Object<'de> for $name<$($param),+> {
+            fn read_members<A: serde::de::MapAccess<'de>>(members: A) -> Result<Self, A::Error> {
+                Self::deserialize(serde::de::value::MapAccessDeserializer::new(members))
+            }
+        }
+    };
     (@write $name:ident<$life:lifetime>) => {
         impl<$life> serde::Serialize for $name<$life> {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                Self::serialize(self, serializer)
+            }
+        }
+    };
+    (@write $name:ident<$($param:ident),+>) => {
+        impl<$($param: serde::Serialize),+> serde::Serialize for $name<$($param),+> {
+            fn serialize<Se: serde::Serializer>(&self, serializer: Se) -> Result<Se::Ok, Se::Error> {
                 Self::serialize(self, serializer)
             }
         }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::artifact::Artifacts;
 use super::message::Message;
 use crate::heard;
-use crate::spelling::{Carried, Moment, Problems, Several, Text, object};
+use crate::spelling::{Carried, Problems, Several, Text, object};
+use crate::v1::{self, StateName};
 use crate::v03::{self, read_state};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,38 +28,30 @@ pub(super) struct Task<'a> {
     metadata: Option<Carried<'a>>,
 }
 
+pub(super) type Status<'a> = v1::Status<State0_1<'a>, Message<'a>>;
+
+/// A state as 0.1 names it.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(remote = "Self", rename_all = "camelCase")]
-pub(super) struct Status<'a> {
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    state: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<Message<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timestamp: Option<Moment>,
-}
+#[serde(transparent)]
+pub(super) struct State0_1<'a>(#[serde(borrow)] Text<'a>);
 
-object! { both Task<'a>; both Status<'a> }
+impl StateName for State0_1<'_> {
+    fn new(state: State) -> Self {
+        // Two states have no name in 0.1, so they go by the nearest one.
+        let state = match state {
+            State::Rejected => State::Failed,
+            State::AuthRequired => State::InputRequired,
+            other => other,
+        };
+        Self(v03::state_name(state).into())
+    }
 
-/// Two states have no name in 0.1, so they go by the nearest one.
-fn state_name(state: State) -> &'static str {
-    v03::state_name(match state {
-        State::Rejected => State::Failed,
-        State::AuthRequired => State::InputRequired,
-        other => other,
-    })
-}
-
-impl<'a> Status<'a> {
-    /// The status as event 1 shows it.
-    pub(super) fn created(created: &'a model::Created) -> Self {
-        Status {
-            state: Some(state_name(State::Submitted).into()),
-            message: created.note.as_deref().map(Message::from),
-            timestamp: Some(Moment(created.time)),
-        }
+    fn read(self) -> Result<Option<State>, Problems> {
+        read_state(self.0).map(Some)
     }
 }
+
+object! { both Task<'a> }
 
 impl<'a> From<&'a model::Task> for Task<'a> {
     fn from(task: &'a model::Task) -> Self {
@@ -69,16 +62,6 @@ impl<'a> From<&'a model::Task> for Task<'a> {
             artifacts: Artifacts::Ours(&task.artifacts),
             history: (&task.history).into(),
             metadata: task.metadata.as_ref().map(Carried::from),
-        }
-    }
-}
-
-impl<'a> From<&'a model::Status> for Status<'a> {
-    fn from(status: &'a model::Status) -> Self {
-        Status {
-            state: Some(state_name(status.state).into()),
-            message: status.message.as_deref().map(Message::from),
-            timestamp: Some(Moment(status.time)),
         }
     }
 }
@@ -98,19 +81,5 @@ impl TryFrom<Task<'_>> for model::Task {
             born: super::dialect::BIRTH,
         };
         problems.or(heard.into_model())
-    }
-}
-
-impl TryFrom<Status<'_>> for model::Status {
-    type Error = Problems;
-
-    fn try_from(status: Status<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let state = problems.keep_required("state", read_state(status.state));
-        let message: Option<model::Message> =
-            status.message.and_then(|message| problems.keep("message", message.try_into()));
-        let message = message.map(Into::into);
-        let time = heard::time(status.timestamp);
-        problems.or(state.map(|state| model::Status { state, message, time }))
     }
 }

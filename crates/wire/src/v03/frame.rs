@@ -1,7 +1,6 @@
 //! Frames of a stream: a task, a message or one of the two events, told apart by their `kind`.
 
-use sabir_model as model;
-use sabir_model::{Chunk, ContextId, Error, Event, StatusChange, TaskId};
+use sabir_model::{ContextId, Error, Event, TaskId};
 use serde::{Deserialize, Serialize};
 
 use super::message::{self, Message};
@@ -97,49 +96,34 @@ pub(super) fn read_frame(text: &str) -> Result<Heard, Error> {
     Ok(match kind.as_ref().map(Text::as_str) {
         Some(task::KIND) => Heard::Task(Box::new(json::read::<Task>(text)?.try_into()?)),
         Some(message::KIND) => Heard::Reply(Box::new(json::read::<Message>(text)?.try_into()?)),
-        Some(STATUS) => json::read::<StatusUpdate>(text)?.try_into()?,
-        Some(ARTIFACT) => json::read::<ArtifactUpdate>(text)?.try_into()?,
+        Some(STATUS) => json::read::<StatusUpdate>(text)?.read()?,
+        Some(ARTIFACT) => json::read::<ArtifactUpdate>(text)?.read()?,
         _ => return Err(Error::invalid("kind", "must be task, message, status-update or artifact-update")),
     })
 }
 
-impl TryFrom<StatusUpdate<'_>> for Heard {
-    type Error = Problems;
-
-    fn try_from(update: StatusUpdate<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let task = problems.required_id("taskId", update.task_id, TaskId::parse);
-        let context = problems.id("contextId", update.context_id, ContextId::parse);
-        let status = problems.required("status", update.status);
-        let status = status.and_then(|status| problems.keep("status", status.try_into()));
-        let metadata = problems.object("metadata", update.metadata);
-        problems.or(task.zip(status).map(|(task, status): (TaskId, model::Status)| {
-            let is_final = update.is_final.unwrap_or(status.state.is_terminal());
-            let change =
-                StatusChange { status, is_final, input: Vec::new(), begins_turn: false, usage: None, metadata };
-            heard::event(task, context, Event::Status(change))
-        }))
+impl StatusUpdate<'_> {
+    fn read(self) -> Result<Heard, Problems> {
+        let update = heard::StatusUpdate {
+            task: self.task_id,
+            context: self.context_id,
+            status: self.status,
+            metadata: self.metadata,
+        };
+        update.read(|state| self.is_final.unwrap_or(state.is_terminal()))
     }
 }
 
-impl TryFrom<ArtifactUpdate<'_>> for Heard {
-    type Error = Problems;
-
-    fn try_from(update: ArtifactUpdate<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let task = problems.required_id("taskId", update.task_id, TaskId::parse);
-        let context = problems.id("contextId", update.context_id, ContextId::parse);
-        let artifact = problems.required("artifact", update.artifact);
-        let artifact: Option<model::Artifact> =
-            artifact.and_then(|artifact| problems.keep("artifact", artifact.try_into()));
-        let metadata = problems.object("metadata", update.metadata);
-        let (append, last) = (update.append.unwrap_or(false), update.last_chunk.unwrap_or(false));
-        problems.or(task.zip(artifact).map(|(task, artifact)| {
-            heard::event(
-                task,
-                context,
-                Event::Artifact(Chunk { index: 0, artifact: artifact.into(), append, last, metadata }),
-            )
-        }))
+impl ArtifactUpdate<'_> {
+    fn read(self) -> Result<Heard, Problems> {
+        let update = heard::ArtifactUpdate {
+            task: self.task_id,
+            context: self.context_id,
+            artifact: self.artifact,
+            append: self.append,
+            last_chunk: self.last_chunk,
+            metadata: self.metadata,
+        };
+        update.read()
     }
 }

@@ -1,8 +1,25 @@
 //! States and roles as 0.3 names them.
 
 use sabir_model::{Role, State};
+use serde::{Deserialize, Serialize};
 
 use crate::spelling::{Problems, Text};
+use crate::v1::StateName;
+
+/// A state as 0.3 names it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct State0_3<'a>(#[serde(borrow)] Text<'a>);
+
+impl StateName for State0_3<'_> {
+    fn new(state: State) -> Self {
+        Self(state_name(state).into())
+    }
+
+    fn read(self) -> Result<Option<State>, Problems> {
+        read_state(self.0).map(Some)
+    }
+}
 
 pub(crate) fn state_name(state: State) -> &'static str {
     match state {
@@ -18,13 +35,12 @@ pub(crate) fn state_name(state: State) -> &'static str {
 }
 
 /// Some peers write `cancelled`. `unknown` says nothing that could be kept, so it is refused like any other word.
-pub(crate) fn read_state(name: Option<Text<'_>>) -> Result<Option<State>, Problems> {
-    let Some(name) = name else { return Ok(None) };
+pub(crate) fn read_state(name: Text<'_>) -> Result<State, Problems> {
     if name.as_str() == "cancelled" {
-        return Ok(Some(State::Canceled));
+        return Ok(State::Canceled);
     }
     let state = State::ALL.into_iter().find(|state| state_name(*state) == name.as_str());
-    state.map(Some).ok_or_else(|| Problems::one("", "is no state of the protocol"))
+    state.ok_or_else(|| Problems::one("", "is no state of the protocol"))
 }
 
 pub(crate) fn role_name(role: Role) -> &'static str {

@@ -1,15 +1,15 @@
-//! Tasks and their status as 0.3 spells them.
+//! Tasks as 0.3 spells them.
 
 use sabir_model as model;
 use sabir_model::{ContextId, TaskId, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::message::Message;
-use super::names::{read_state, state_name};
+use super::names::State0_3;
 use super::part::Part;
 use crate::heard;
-use crate::spelling::{Carried, Moment, Problems, Several, Text, object};
-use crate::v1::Artifact;
+use crate::spelling::{Carried, Problems, Several, Text, object};
+use crate::v1::{self, Artifact};
 
 pub(super) const KIND: &str = "task";
 
@@ -35,18 +35,9 @@ pub(super) struct Task<'a> {
     data: Option<Costs>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(remote = "Self", rename_all = "camelCase")]
-pub(super) struct Status<'a> {
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    state: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<Message<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timestamp: Option<Moment>,
-}
+pub(super) type Status<'a> = v1::Status<State0_3<'a>, Message<'a>>;
 
-object! { both Task<'a>; both Status<'a> }
+object! { both Task<'a> }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -69,11 +60,7 @@ impl<'a> Task<'a> {
             kind: Some(KIND.into()),
             id: Some(task.into()),
             context_id: Some(context.into()),
-            status: Some(Status {
-                state: Some(state_name(model::State::Submitted).into()),
-                message: created.note.as_deref().map(Message::from),
-                timestamp: Some(Moment(created.time)),
-            }),
+            status: Some(Status::created(created)),
             artifacts: Several::default(),
             history: Several::Shared(std::slice::from_ref(&created.message)),
             metadata: created.metadata.as_ref().map(Carried::from),
@@ -105,16 +92,6 @@ impl From<Usage> for Tokens {
     }
 }
 
-impl<'a> From<&'a model::Status> for Status<'a> {
-    fn from(status: &'a model::Status) -> Self {
-        Status {
-            state: Some(state_name(status.state).into()),
-            message: status.message.as_deref().map(Message::from),
-            timestamp: Some(Moment(status.time)),
-        }
-    }
-}
-
 impl TryFrom<Task<'_>> for model::Task {
     type Error = Problems;
 
@@ -131,19 +108,5 @@ impl TryFrom<Task<'_>> for model::Task {
             born: super::dialect::BIRTH,
         };
         problems.or(heard.into_model())
-    }
-}
-
-impl TryFrom<Status<'_>> for model::Status {
-    type Error = Problems;
-
-    fn try_from(status: Status<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let state = problems.keep_required("state", read_state(status.state));
-        let message: Option<model::Message> =
-            status.message.and_then(|message| problems.keep("message", message.try_into()));
-        let message = message.map(Into::into);
-        let time = heard::time(status.timestamp);
-        problems.or(state.map(|state| model::Status { state, message, time }))
     }
 }

@@ -3,12 +3,14 @@
 use sabir_model as model;
 use sabir_model::{Birth, Call, Error, OnFinishedSubscribe};
 
-use super::frame::Frame;
+use super::frame::{self, FinalFlag};
 use super::list::{ListParams, Page};
 use super::message::Message;
+use super::names::State1_0;
+use super::part::Part;
 use super::push::{PushConfig, PushConfigs, PushParams};
 use super::send::SendParams;
-use super::task::Task;
+use super::task;
 use super::task_id::{ExtendedCardParams, TaskParams};
 use crate::asked::Asked;
 use crate::card::{CardFormat, read_card, write_card};
@@ -18,6 +20,9 @@ use crate::spelling::{Problems, Several};
 use crate::{Dialect, Operation, Reading, Shown, json};
 
 pub struct V1;
+
+pub(super) type Task<'a> = task::Task<'a, State1_0<'a>, Message<'a>, Part<'a>>;
+type Frame<'a> = frame::Frame<'a, State1_0<'a>, Message<'a>, Part<'a>>;
 
 pub(super) const BIRTH: Birth = Birth(10);
 
@@ -51,8 +56,12 @@ impl Dialect for V1 {
             Shown::Sent(task) | Shown::Snapshot(task) => json::write(&Frame::task(task), out),
             Shown::Reply(message) => json::write(&Frame::message(message), out),
             Shown::Page(page) => json::write(&Page::from(page), out),
-            Shown::Event { task, context, event } => json::write(&Frame::event(task, context, event), out),
-            Shown::End { task, event } => json::write(&Frame::event(&task.id, &task.context, event), out),
+            Shown::Event { task, context, event } => {
+                json::write(&Frame::event(task, context, event, FinalFlag::None), out)
+            }
+            Shown::End { task, event } => {
+                json::write(&Frame::event(&task.id, &task.context, event, FinalFlag::None), out)
+            }
             Shown::PushConfig(config) => json::write(&PushConfig::from(config), out),
             Shown::PushConfigs(configs) => json::write(&PushConfigs { configs: Several::Ours(configs) }, out),
             Shown::Card(card) => write_card(card, CardFormat::V1, out),
@@ -64,8 +73,10 @@ impl V1 {
     /// Reads what a peer answered to an operation, or one frame of its stream.
     pub fn hear(&self, operation: Operation, result: &str) -> Result<Heard, Error> {
         Ok(match operation {
-            Operation::Send | Operation::Stream | Operation::Subscribe => json::read::<Frame>(result)?.try_into()?,
-            Operation::Get | Operation::Cancel => Heard::Task(Box::new(json::read::<Task>(result)?.try_into()?)),
+            Operation::Send | Operation::Stream | Operation::Subscribe => {
+                json::read::<Frame>(result)?.read(BIRTH, FinalFlag::None)?
+            }
+            Operation::Get | Operation::Cancel => Heard::Task(Box::new(json::read::<Task>(result)?.read(BIRTH)?)),
             Operation::List => json::read::<Page>(result)?.try_into()?,
             Operation::PushSet | Operation::PushGet => {
                 Heard::PushConfig(Some(Box::new(json::read::<PushConfig>(result)?.try_into()?)))

@@ -1,52 +1,61 @@
 //! Frames of a stream, which are also the bodies of webhooks; two of them are the results of a send.
+//!
+//! 0.3's ProtoJSON spells them alike but for what is inside (the type parameters, see `task`) and for `final`.
 
 use sabir_model as model;
-use sabir_model::{Chunk, ContextId, Event, StatusChange, TaskId};
+use sabir_model::{Birth, ContextId, Event, TaskId};
 use serde::{Deserialize, Serialize};
 
-use super::message::Message;
-use super::part::Part;
+use super::names::StateName;
 use super::task::{Artifact, Status, Task};
 use crate::heard::{self, Heard};
 use crate::spelling::{Carried, Problems, Text, carried, object};
 
 /// Exactly one of them.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(remote = "Self", rename_all = "camelCase")]
-pub(crate) struct Frame<'a> {
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub(super) task: Option<Task<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) message: Option<Message<'a>>,
-    #[serde(alias = "status_update", skip_serializing_if = "Option::is_none")]
-    status_update: Option<StatusUpdate<'a>>,
-    #[serde(alias = "artifact_update", skip_serializing_if = "Option::is_none")]
-    artifact_update: Option<ArtifactUpdate<'a>>,
-}
-
-/// 1.0 does not say which status is the last one.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-struct StatusUpdate<'a> {
+#[serde(bound(
+    serialize = "S: Serialize, M: Serialize + From<&'a model::Message>, P: Serialize + From<&'a model::Part>",
+    deserialize = "S: Deserialize<'de>, M: Deserialize<'de>, P: Deserialize<'de>"
+))]
+pub(crate) struct Frame<'a, S, M, P> {
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    task: Option<Task<'a, S, M, P>>,
+    /// The protobuf of 0.3 calls it `msg`.
+    #[serde(alias = "msg", skip_serializing_if = "Option::is_none")]
+    message: Option<M>,
+    #[serde(alias = "status_update", skip_serializing_if = "Option::is_none")]
+    status_update: Option<StatusUpdate<'a, S, M>>,
+    #[serde(alias = "artifact_update", skip_serializing_if = "Option::is_none")]
+    artifact_update: Option<ArtifactUpdate<'a, P>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(remote = "Self", rename_all = "camelCase")]
+#[serde(bound(serialize = "S: Serialize, M: Serialize", deserialize = "S: Deserialize<'de>, M: Deserialize<'de>"))]
+struct StatusUpdate<'a, S, M> {
     #[serde(borrow, alias = "task_id", skip_serializing_if = "Option::is_none")]
     task_id: Option<Text<'a>>,
     #[serde(alias = "context_id", skip_serializing_if = "Option::is_none")]
     context_id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Status<'a>>,
+    status: Option<Status<S, M>>,
+    #[serde(rename = "final", skip_serializing_if = "Option::is_none")]
+    is_final: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Carried<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-struct ArtifactUpdate<'a> {
+#[serde(bound(serialize = "P: Serialize + From<&'a model::Part>", deserialize = "P: Deserialize<'de>"))]
+struct ArtifactUpdate<'a, P> {
     #[serde(borrow, alias = "task_id", skip_serializing_if = "Option::is_none")]
     task_id: Option<Text<'a>>,
     #[serde(alias = "context_id", skip_serializing_if = "Option::is_none")]
     context_id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    artifact: Option<Artifact<'a, Part<'a>>>,
+    artifact: Option<Artifact<'a, P>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     append: Option<bool>,
     #[serde(alias = "last_chunk", skip_serializing_if = "Option::is_none")]
@@ -55,24 +64,44 @@ struct ArtifactUpdate<'a> {
     metadata: Option<Carried<'a>>,
 }
 
-object! { both Frame<'a>; both StatusUpdate<'a>; both ArtifactUpdate<'a> }
+object! { read Frame<'a, S, M, P>; read StatusUpdate<'a, S, M>; read ArtifactUpdate<'a, P> }
 
-impl<'a> Frame<'a> {
-    pub(super) fn task(task: &'a model::Task) -> Self {
+/// Whether a status update says that it is the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FinalFlag {
+    /// 1.0: the state says it.
+    None,
+    /// 0.3: a `final` that is false is not written.
+    WhenTrue,
+}
+
+impl<S, M, P> Default for Frame<'_, S, M, P> {
+    fn default() -> Self {
+        Frame { task: None, message: None, status_update: None, artifact_update: None }
+    }
+}
+
+impl<'a, S: StateName, M: From<&'a model::Message>, P> Frame<'a, S, M, P> {
+    pub(crate) fn task(task: &'a model::Task) -> Self {
         Frame { task: Some(task.into()), ..Frame::default() }
     }
 
-    pub(super) fn message(message: &'a model::Message) -> Self {
+    pub(crate) fn message(message: &'a model::Message) -> Self {
         Frame { message: Some(message.into()), ..Frame::default() }
     }
 
-    pub(super) fn event(task: &'a TaskId, context: &'a ContextId, event: &'a Event) -> Self {
+    pub(crate) fn event(task: &'a TaskId, context: &'a ContextId, event: &'a Event, flag: FinalFlag) -> Self {
         let (task_id, context_id) = (Some(task.into()), Some(context.into()));
         match event {
             Event::Created(created) => Frame { task: Some(Task::created(task, context, created)), ..Frame::default() },
             Event::Status(change) => {
-                let (status, metadata) = (Some((&change.status).into()), carried(&change.metadata));
-                let update = StatusUpdate { task_id, context_id, status, metadata };
+                let update = StatusUpdate {
+                    task_id,
+                    context_id,
+                    status: Some((&change.status).into()),
+                    is_final: (flag == FinalFlag::WhenTrue && change.is_final).then_some(true),
+                    metadata: carried(&change.metadata),
+                };
                 Frame { status_update: Some(update), ..Frame::default() }
             }
             Event::Artifact(chunk) => {
@@ -90,20 +119,23 @@ impl<'a> Frame<'a> {
     }
 }
 
-impl TryFrom<Frame<'_>> for Heard {
-    type Error = Problems;
-
-    fn try_from(frame: Frame<'_>) -> Result<Self, Problems> {
+impl<S, M, P> Frame<'_, S, M, P>
+where
+    S: StateName,
+    M: TryInto<model::Message, Error = Problems>,
+    P: TryInto<model::Part, Error = Problems>,
+{
+    pub(crate) fn read(self, born: Birth, flag: FinalFlag) -> Result<Heard, Problems> {
         let mut problems = Problems::default();
-        let heard = match (frame.task, frame.message, frame.status_update, frame.artifact_update) {
+        let heard = match (self.task, self.message, self.status_update, self.artifact_update) {
             (Some(task), None, None, None) => {
-                problems.keep("task", task.try_into()).map(|task| Heard::Task(Box::new(task)))
+                problems.keep("task", task.read(born)).map(|task| Heard::Task(Box::new(task)))
             }
             (None, Some(message), None, None) => {
                 problems.keep("message", message.try_into()).map(|message| Heard::Reply(Box::new(message)))
             }
-            (None, None, Some(update), None) => problems.keep("statusUpdate", update.try_into()),
-            (None, None, None, Some(update)) => problems.keep("artifactUpdate", update.try_into()),
+            (None, None, Some(update), None) => problems.keep("statusUpdate", update.read(flag)),
+            (None, None, None, Some(update)) => problems.keep("artifactUpdate", update.read()),
             _ => {
                 problems.add("", "exactly one of task, message, statusUpdate and artifactUpdate is required");
                 None
@@ -113,44 +145,54 @@ impl TryFrom<Frame<'_>> for Heard {
     }
 }
 
-impl TryFrom<StatusUpdate<'_>> for Heard {
-    type Error = Problems;
-
-    fn try_from(update: StatusUpdate<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let task = problems.required_id("taskId", update.task_id, TaskId::parse);
-        let context = problems.id("contextId", update.context_id, ContextId::parse);
-        let status = problems.required("status", update.status);
-        let status = status.and_then(|status| problems.keep("status", status.try_into()));
-        let metadata = problems.object("metadata", update.metadata);
-        problems.or(task.zip(status).map(|(task, status): (TaskId, model::Status)| {
-            let is_final = status.state.is_terminal();
-            let change =
-                StatusChange { status, is_final, input: Vec::new(), begins_turn: false, usage: None, metadata };
-            heard::event(task, context, Event::Status(change))
-        }))
+impl<S: StateName, M: TryInto<model::Message, Error = Problems>> StatusUpdate<'_, S, M> {
+    fn read(self, flag: FinalFlag) -> Result<Heard, Problems> {
+        let update = heard::StatusUpdate {
+            task: self.task_id,
+            context: self.context_id,
+            status: self.status,
+            metadata: self.metadata,
+        };
+        update.read(|state| match flag {
+            FinalFlag::None => state.is_terminal(),
+            FinalFlag::WhenTrue => self.is_final.unwrap_or(false),
+        })
     }
 }
 
-impl TryFrom<ArtifactUpdate<'_>> for Heard {
-    type Error = Problems;
+impl<P: TryInto<model::Part, Error = Problems>> ArtifactUpdate<'_, P> {
+    fn read(self) -> Result<Heard, Problems> {
+        let update = heard::ArtifactUpdate {
+            task: self.task_id,
+            context: self.context_id,
+            artifact: self.artifact,
+            append: self.append,
+            last_chunk: self.last_chunk,
+            metadata: self.metadata,
+        };
+        update.read()
+    }
+}
 
-    fn try_from(update: ArtifactUpdate<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let task = problems.required_id("taskId", update.task_id, TaskId::parse);
-        let context = problems.id("contextId", update.context_id, ContextId::parse);
-        let artifact = problems.required("artifact", update.artifact);
-        let artifact: Option<model::Artifact> =
-            artifact.and_then(|artifact| problems.keep("artifact", artifact.try_into()));
-        let metadata = problems.object("metadata", update.metadata);
-        let (append, last) = (update.append.unwrap_or(false), update.last_chunk.unwrap_or(false));
-        problems.or(task.zip(artifact).map(|(task, artifact)| {
-            // Its place in the task is for the reader to count.
-            heard::event(
-                task,
-                context,
-                Event::Artifact(Chunk { index: 0, artifact: artifact.into(), append, last, metadata }),
-            )
-        }))
+impl<'a, S, M, P> Serialize for Frame<'a, S, M, P>
+where
+    S: Serialize,
+    M: Serialize + From<&'a model::Message>,
+    P: Serialize + From<&'a model::Part>,
+{
+    fn serialize<Se: serde::Serializer>(&self, serializer: Se) -> Result<Se::Ok, Se::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+impl<S: Serialize, M: Serialize> Serialize for StatusUpdate<'_, S, M> {
+    fn serialize<Se: serde::Serializer>(&self, serializer: Se) -> Result<Se::Ok, Se::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+impl<'a, P: Serialize + From<&'a model::Part>> Serialize for ArtifactUpdate<'a, P> {
+    fn serialize<Se: serde::Serializer>(&self, serializer: Se) -> Result<Se::Ok, Se::Error> {
+        Self::serialize(self, serializer)
     }
 }

@@ -4,8 +4,8 @@ use sabir_model as model;
 use sabir_model::{AgentId, ContextId, Cursor, Wanted};
 use serde::{Deserialize, Serialize};
 
+use super::dialect::{BIRTH, Task};
 use super::read_state;
-use super::task::Task;
 use crate::heard::Heard;
 use crate::spelling::{Int, Moment, Name, Problems, Several, Text, given, object};
 
@@ -99,7 +99,7 @@ impl TryFrom<Page<'_>> for Heard {
         let mut problems = Problems::default();
         let tasks = page.tasks.into_read();
         let artifacts = if tasks.iter().any(Task::has_artifacts) { Wanted::Yes } else { Wanted::No };
-        let tasks = Several::<_, ()>::Made(tasks).read_each("tasks", &mut problems, TryInto::try_into);
+        let tasks = Several::<_, ()>::Made(tasks).read_each("tasks", &mut problems, |task| task.read(BIRTH));
         let page_size = problems.count("pageSize", page.page_size).unwrap_or_default();
         let total = problems.count("totalSize", page.total_size).unwrap_or_default().into();
         let next = given(page.next_page_token);

@@ -1,8 +1,32 @@
 //! The enums of 1.0, by name and number.
 
 use sabir_model::{Role, State};
+use serde::{Deserialize, Serialize};
 
 use crate::spelling::{Name, Problems};
+
+/// How a dialect names the states of a task.
+pub(crate) trait StateName: Sized {
+    fn new(state: State) -> Self;
+
+    /// `None`: the name says nothing, as if it were missing.
+    fn read(self) -> Result<Option<State>, Problems>;
+}
+
+/// A state as 1.0 names it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct State1_0<'a>(#[serde(borrow)] Name<'a>);
+
+impl StateName for State1_0<'_> {
+    fn new(state: State) -> Self {
+        Self(state_name(state).into())
+    }
+
+    fn read(self) -> Result<Option<State>, Problems> {
+        read_state(Some(self.0))
+    }
+}
 
 pub(crate) fn state_name(state: State) -> &'static str {
     match state {

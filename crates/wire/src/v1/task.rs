@@ -1,45 +1,51 @@
 //! Tasks, their status and their artifacts as 1.0 spells them.
+//!
+//! Other versions spell them alike but for what is inside: the type parameters are the dialect's own name of a state
+//! (`S`), its messages (`M`) and its parts (`P`).
 
 use sabir_model as model;
-use sabir_model::{ArtifactId, TaskId, Wanted};
+use sabir_model::{ArtifactId, Birth, TaskId, Wanted};
 use serde::{Deserialize, Serialize};
 
-use super::message::Message;
-use super::part::Part;
-use super::{read_state, state_name};
+use super::names::StateName;
 use crate::heard;
-use crate::spelling::{Carried, Moment, Name, Problems, Several, Text, given, object, worth_saying};
+use crate::spelling::{Carried, Moment, Problems, Several, Text, given, object, worth_saying};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-pub(crate) struct Task<'a> {
+#[serde(bound(
+    serialize = "S: Serialize, M: Serialize + From<&'a model::Message>, P: Serialize + From<&'a model::Part>",
+    deserialize = "S: Deserialize<'de>, M: Deserialize<'de>, P: Deserialize<'de>"
+))]
+pub(crate) struct Task<'a, S, M, P> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     id: Option<Text<'a>>,
     #[serde(alias = "context_id", skip_serializing_if = "Option::is_none")]
     context_id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Status<'a>>,
+    status: Option<Status<S, M>>,
     /// An empty list is written where a list of tasks was asked for with its artifacts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    artifacts: Option<Several<'a, Artifact<'a, Part<'a>>, model::Artifact>>,
+    artifacts: Option<Several<'a, Artifact<'a, P>, model::Artifact>>,
     #[serde(default, skip_serializing_if = "Several::is_empty")]
-    history: Several<'a, Message<'a>, model::Message>,
+    history: Several<'a, M, model::Message>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Carried<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-pub(crate) struct Status<'a> {
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    state: Option<Name<'a>>,
+#[serde(bound(serialize = "S: Serialize, M: Serialize", deserialize = "S: Deserialize<'de>, M: Deserialize<'de>"))]
+pub(crate) struct Status<S, M> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<Message<'a>>,
+    state: Option<S>,
+    /// The protobuf of 0.3 calls it `update`.
+    #[serde(alias = "update", skip_serializing_if = "Option::is_none")]
+    message: Option<M>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<Moment>,
 }
 
-/// An artifact is spelled alike in 1.0 and 0.3, but for the parts in it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 #[serde(bound(serialize = "P: Serialize + From<&'a model::Part>", deserialize = "P: Deserialize<'de>"))]
@@ -58,7 +64,18 @@ pub(crate) struct Artifact<'a, P> {
     extensions: Several<'a, Text<'a>, String>,
 }
 
-object! { both Task<'a>; both Status<'a>; read Artifact<'a, P> }
+object! { read Task<'a, S, M, P>; both Status<S, M>; read Artifact<'a, P> }
+
+impl<'a, S, M, P> Serialize for Task<'a, S, M, P>
+where
+    S: Serialize,
+    M: Serialize + From<&'a model::Message>,
+    P: Serialize + From<&'a model::Part>,
+{
+    fn serialize<Se: serde::Serializer>(&self, serializer: Se) -> Result<Se::Ok, Se::Error> {
+        Self::serialize(self, serializer)
+    }
+}
 
 impl<'a, P: Serialize + From<&'a model::Part>> Serialize for Artifact<'a, P> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -66,17 +83,13 @@ impl<'a, P: Serialize + From<&'a model::Part>> Serialize for Artifact<'a, P> {
     }
 }
 
-impl<'a> Task<'a> {
+impl<'a, S: StateName, M: From<&'a model::Message>, P> Task<'a, S, M, P> {
     /// The task as event 1 shows it.
-    pub(super) fn created(task: &'a TaskId, context: &'a model::ContextId, created: &'a model::Created) -> Self {
+    pub(crate) fn created(task: &'a TaskId, context: &'a model::ContextId, created: &'a model::Created) -> Self {
         Task {
             id: Some(task.into()),
             context_id: Some(context.into()),
-            status: Some(Status {
-                state: Some(state_name(model::State::Submitted).into()),
-                message: created.note.as_deref().map(Message::from),
-                timestamp: Some(Moment(created.time)),
-            }),
+            status: Some(Status::created(created)),
             artifacts: None,
             history: Several::Shared(std::slice::from_ref(&created.message)),
             metadata: created.metadata.as_ref().map(Carried::from),
@@ -97,7 +110,18 @@ impl<'a> Task<'a> {
     }
 }
 
-impl<'a> From<&'a model::Task> for Task<'a> {
+impl<'a, S: StateName, M: From<&'a model::Message>> Status<S, M> {
+    /// The status as event 1 shows it.
+    pub(crate) fn created(created: &'a model::Created) -> Self {
+        Status {
+            state: Some(S::new(model::State::Submitted)),
+            message: created.note.as_deref().map(M::from),
+            timestamp: Some(Moment(created.time)),
+        }
+    }
+}
+
+impl<'a, S: StateName, M: From<&'a model::Message>, P> From<&'a model::Task> for Task<'a, S, M, P> {
     fn from(task: &'a model::Task) -> Self {
         Task {
             id: Some((&task.id).into()),
@@ -110,11 +134,11 @@ impl<'a> From<&'a model::Task> for Task<'a> {
     }
 }
 
-impl<'a> From<&'a model::Status> for Status<'a> {
+impl<'a, S: StateName, M: From<&'a model::Message>> From<&'a model::Status> for Status<S, M> {
     fn from(status: &'a model::Status) -> Self {
         Status {
-            state: Some(state_name(status.state).into()),
-            message: status.message.as_deref().map(Message::from),
+            state: Some(S::new(status.state)),
+            message: status.message.as_deref().map(M::from),
             timestamp: Some(Moment(status.time)),
         }
     }
@@ -133,30 +157,34 @@ impl<'a, P> From<&'a model::Artifact> for Artifact<'a, P> {
     }
 }
 
-impl TryFrom<Task<'_>> for model::Task {
-    type Error = Problems;
-
-    fn try_from(task: Task<'_>) -> Result<Self, Problems> {
+impl<S, M, P> Task<'_, S, M, P>
+where
+    S: StateName,
+    M: TryInto<model::Message, Error = Problems>,
+    P: TryInto<model::Part, Error = Problems>,
+{
+    pub(crate) fn read(self, born: Birth) -> Result<model::Task, Problems> {
         let mut problems = Problems::default();
-        let heard = heard::Task {
-            id: problems.required_id("id", task.id, TaskId::parse),
-            context: problems.id("contextId", task.context_id, model::ContextId::parse),
-            status: problems.required("status", task.status).and_then(|s| problems.keep("status", s.try_into())),
-            artifacts: task.artifacts.unwrap_or_default().read_each("artifacts", &mut problems, TryInto::try_into),
-            history: task.history.read_each("history", &mut problems, TryInto::try_into),
-            metadata: problems.object("metadata", task.metadata),
-            born: super::dialect::BIRTH,
+        let task = heard::Task {
+            id: problems.required_id("id", self.id, TaskId::parse),
+            context: problems.id("contextId", self.context_id, model::ContextId::parse),
+            status: problems.required("status", self.status).and_then(|s| problems.keep("status", s.try_into())),
+            artifacts: self.artifacts.unwrap_or_default().read_each("artifacts", &mut problems, TryInto::try_into),
+            history: self.history.read_each("history", &mut problems, TryInto::try_into),
+            metadata: problems.object("metadata", self.metadata),
+            born,
         };
-        problems.or(heard.into_model())
+        problems.or(task.into_model())
     }
 }
 
-impl TryFrom<Status<'_>> for model::Status {
+impl<S: StateName, M: TryInto<model::Message, Error = Problems>> TryFrom<Status<S, M>> for model::Status {
     type Error = Problems;
 
-    fn try_from(status: Status<'_>) -> Result<Self, Problems> {
+    fn try_from(status: Status<S, M>) -> Result<Self, Problems> {
         let mut problems = Problems::default();
-        let state = problems.keep_required("state", read_state(status.state));
+        let state = status.state.map_or(Ok(None), S::read);
+        let state = problems.keep_required("state", state);
         let message: Option<model::Message> =
             status.message.and_then(|message| problems.keep("message", message.try_into()));
         let message = message.map(Into::into);

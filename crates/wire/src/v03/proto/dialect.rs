@@ -5,21 +5,25 @@ use sabir_model::{Birth, Call, Error, OnFinishedSubscribe};
 
 use super::super::dialect::no_list;
 use super::super::send::{SendParams, Unsaid};
-use super::frame::Frame;
 use super::message::Message;
+use super::part::Part;
 use super::push::{CreateParams, PushConfigs, PushParams, TaskPushConfig};
-use super::task::Task;
+use super::state::ProtoState;
 use super::task_id::TaskParams;
 use crate::asked::Asked;
 use crate::card::{CardFormat, read_card, write_card};
 use crate::heard::Heard;
 use crate::lenient::{self, DataForm};
 use crate::spelling::{Problems, Several};
+use crate::v1::{self, FinalFlag};
 use crate::{Dialect, Operation, Reading, Shown, json};
 
 pub struct V03Proto;
 
-pub(super) use super::super::dialect::BIRTH;
+type Task<'a> = v1::Task<'a, ProtoState<'a>, Message<'a>, Part<'a>>;
+type Frame<'a> = v1::Frame<'a, ProtoState<'a>, Message<'a>, Part<'a>>;
+
+use super::super::dialect::BIRTH;
 
 impl Dialect for V03Proto {
     fn birth(&self) -> Birth {
@@ -52,8 +56,12 @@ impl Dialect for V03Proto {
             Shown::Sent(task) | Shown::Snapshot(task) => json::write(&Frame::task(task), out),
             Shown::Reply(message) => json::write(&Frame::message(message), out),
             Shown::Page(page) => json::write(&Several::<Task, _>::Ours(&page.tasks), out),
-            Shown::Event { task, context, event } => json::write(&Frame::event(task, context, event), out),
-            Shown::End { task, event } => json::write(&Frame::event(&task.id, &task.context, event), out),
+            Shown::Event { task, context, event } => {
+                json::write(&Frame::event(task, context, event, FinalFlag::WhenTrue), out)
+            }
+            Shown::End { task, event } => {
+                json::write(&Frame::event(&task.id, &task.context, event, FinalFlag::WhenTrue), out)
+            }
             Shown::PushConfig(config) => json::write(&TaskPushConfig::from(config), out),
             Shown::PushConfigs(configs) => json::write(&PushConfigs { configs: Several::Ours(configs) }, out),
             Shown::Card(card) => write_card(card, CardFormat::V0_3, out),
@@ -65,8 +73,10 @@ impl V03Proto {
     /// Reads what a peer answered to an operation, or one frame of its stream.
     pub fn hear(&self, operation: Operation, result: &str) -> Result<Heard, Error> {
         Ok(match operation {
-            Operation::Send | Operation::Stream | Operation::Subscribe => json::read::<Frame>(result)?.try_into()?,
-            Operation::Get | Operation::Cancel => Heard::Task(Box::new(json::read::<Task>(result)?.try_into()?)),
+            Operation::Send | Operation::Stream | Operation::Subscribe => {
+                json::read::<Frame>(result)?.read(BIRTH, FinalFlag::WhenTrue)?
+            }
+            Operation::Get | Operation::Cancel => Heard::Task(Box::new(json::read::<Task>(result)?.read(BIRTH)?)),
             Operation::List => return Err(no_list()),
             Operation::PushSet | Operation::PushGet => {
                 Heard::PushConfig(Some(Box::new(json::read::<TaskPushConfig>(result)?.try_into()?)))

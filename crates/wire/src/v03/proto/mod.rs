@@ -4,11 +4,10 @@
 //! Ls. Clients of this dialect refuse members that they do not know, so nothing else is ever written.
 
 mod dialect;
-mod frame;
 mod message;
 mod part;
 mod push;
-mod task;
+mod state;
 mod task_id;
 
 pub use dialect::V03Proto;
