@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
 use sabir_engine::Answer;
 use sabir_model::{Call, Caller, Error};
-use sabir_wire::{CardFormat, Decoded, EVENT_STREAM, Head, Reply, Responder, SplitTaskReply, Surface, locate};
+use sabir_wire::{CardFormat, Decoded, EVENT_STREAM, Reply, RequestHead, Responder, SplitTaskReply, Surface, locate};
 
 use crate::app::App;
 use crate::body::Body;
@@ -91,7 +91,7 @@ impl App {
         origin: &Origin,
     ) -> Response<Body> {
         let asked = extensions::asked(&parts.headers);
-        let head = Head { extensions: asked.as_deref(), ..head_of(parts) };
+        let head = RequestHead { extensions: asked.as_deref(), ..head_of(parts) };
         let app = &*self.inner;
         let endpoint = match locate(&head, &app.agents) {
             Surface::Call(endpoint) => endpoint,
@@ -102,7 +102,7 @@ impl App {
             Surface::AgentList => return app.cards.agent_list(parts),
             Surface::Health => return operations::alive(),
             Surface::Ready => return operations::ready(&app.engine).await,
-            Surface::Refused(refused) => return response_of(refused.reply()),
+            Surface::Refused(refusal) => return response_of(refusal.reply()),
         };
         let received = match origin {
             Origin::Refused => {
@@ -229,9 +229,9 @@ struct Asking {
     exchange: Option<Exchange>,
 }
 
-fn head_of(parts: &Parts) -> Head<'_> {
+fn head_of(parts: &Parts) -> RequestHead<'_> {
     let text = |name: &str| header_text(&parts.headers, name);
-    Head {
+    RequestHead {
         verb: parts.method.as_str(),
         path: parts.uri.path(),
         query: parts.uri.query(),

@@ -217,7 +217,7 @@ mod tests {
     use sabir_engine::{Answer, Builder, Hosted, Inputs};
     use sabir_model::{AgentId, Caller};
     use sabir_store::MemoryStore;
-    use sabir_wire::{Compat, Decoded, Head, KnownAgents, Surface, locate};
+    use sabir_wire::{Compat, Decoded, KnownAgents, RequestHead, Surface, locate};
 
     use super::*;
     use crate::budget::Budget;
@@ -238,7 +238,7 @@ mod tests {
     async fn pieces(request: &str) -> Vec<Bytes> {
         let agent = Hosted::new(AgentId::parse("demo").unwrap(), Arc::new(DemoAgent::new(Inputs::Anything)));
         let engine = Builder::new(Arc::new(MemoryStore::new())).agent(agent).start().await.unwrap();
-        let head = Head { verb: "POST", path: "/", ..Head::default() };
+        let head = RequestHead { verb: "POST", path: "/", ..RequestHead::default() };
         let Surface::Call(endpoint) = locate(&head, &Demo) else { panic!("the root takes JSON-RPC") };
         let Decoded { call, responder } = endpoint.decode(&head, request.as_bytes(), Compat::default(), &Demo);
         let Answer::Stream(subscription) = engine.call(&Caller::anonymous(), call.unwrap()).await.unwrap() else {

@@ -1,29 +1,28 @@
-//! What a dialect is: a way to read a call and to spell what is answered.
+//! What a dialect is: it decodes the JSON of calls and encodes the JSON of answers, for one version of the protocol.
 //!
-//! A dialect holds wire structs and conversions, no policy. It sees the JSON of one operation, whatever
-//! binding carried it; headers, paths and envelopes are the business of the bindings.
+//! A dialect holds wire structs and conversions, no policy. It sees the JSON of one operation, whatever the binding;
+//! headers, paths and envelopes belong to the bindings.
 
 use sabir_model::{Birth, Call, Card, ContextId, Error, Event, Message, Page, PushConfig, Task, TaskId};
 
 pub trait Dialect: Sync {
-    /// What a task remembers when it is born in this dialect.
+    /// The dialect as a task stores it that is created in it.
     fn birth(&self) -> Birth;
 
-    /// Events are spelled once per dialect and shared; this is the dialect's place among the spellings.
+    /// The place of this dialect in the list of an event's encodings: an event is encoded once per dialect and shared.
     fn slot(&self) -> usize;
 
-    /// Reads the params of an operation: one JSON object, or nothing (`{}`) where the operation needs
-    /// none. What the JSON cannot say (agent of the mount, headers, behaviour by mount) keeps its default
-    /// and is filled in by the binding.
-    fn decode(&self, operation: Operation, params: &str, reading: Reading) -> Result<Call, Error>;
+    /// Reads the params of an operation: one JSON object, which is `{}` where the operation needs none. What is
+    /// outside the JSON (agent of the mount, headers, behaviour by mount) keeps its default, and the binding sets it.
+    fn decode(&self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error>;
 
-    /// The last frame of a stream needs the whole task.
-    fn ends_with_task(&self) -> bool {
+    /// Whether the last event of a task is encoded with the whole task.
+    fn final_event_needs_task(&self) -> bool {
         false
     }
 
     /// Writes one JSON value.
-    fn encode(&self, shown: Shown<'_>, out: &mut Vec<u8>);
+    fn encode(&self, payload: Payload<'_>, out: &mut Vec<u8>);
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,26 +46,26 @@ impl Operation {
     }
 }
 
-/// How the spelling of a body is judged.
+/// How strictly a body is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reading {
-    /// As the dialect says it.
+pub enum Strictness {
+    /// Exactly as the dialect spells it.
     Strict,
-    /// Any known spelling of ids, parts and roles, but a message must have its id and its role.
+    /// Any known spelling of ids, parts and roles, but a message must have an id and a role.
     Complete,
-    /// Any known spelling; a missing messageId is minted, a missing role is user.
+    /// Any known spelling; a missing message id is made by the engine, a missing role is `user`.
     Lenient,
 }
 
-/// What can be answered or streamed.
+/// What a dialect encodes: an answer or a frame.
 #[derive(Debug, Clone, Copy)]
-pub enum Shown<'a> {
+pub enum Payload<'a> {
     /// The result of get and cancel.
     Task(&'a Task),
     /// The result of a send.
-    Sent(&'a Task),
+    SendResult(&'a Task),
     /// The result of a send that made no task, and the one frame of its stream.
-    Reply(&'a Message),
+    Message(&'a Message),
     Page(&'a Page),
     /// A frame of a stream: the task as it is now.
     Snapshot(&'a Task),
@@ -76,8 +75,8 @@ pub enum Shown<'a> {
         context: &'a ContextId,
         event: &'a Event,
     },
-    /// The last frame of a stream, in a dialect that shows with it what the task has made.
-    End {
+    /// The last frame of a stream; 0.1 shows the artifacts of the task in it.
+    FinalEvent {
         task: &'a Task,
         event: &'a Event,
     },

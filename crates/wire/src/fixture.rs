@@ -6,14 +6,14 @@ use std::path::Path;
 use sabir_model::AgentId;
 use serde_json::Value;
 
-use crate::{Head, KnownAgents};
+use crate::{KnownAgents, RequestHead};
 
 /// A server with these three agents.
-pub(crate) struct Known;
+pub(crate) struct ThreeAgents;
 
 const IDS: [&str; 3] = ["alpha", "b 2", "harbour-north"];
 
-impl KnownAgents for Known {
+impl KnownAgents for ThreeAgents {
     fn knows(&self, id: &str) -> bool {
         IDS.contains(&id)
     }
@@ -33,13 +33,13 @@ pub(crate) fn golden(path: &str) -> Value {
 }
 
 /// The head of a golden request.
-pub(crate) fn head(request: &Value) -> Head<'_> {
+pub(crate) fn head(request: &Value) -> RequestHead<'_> {
     let (path, query) = match request["path"].as_str().unwrap().split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (request["path"].as_str().unwrap(), None),
     };
     let version = request["headers"]["A2A-Version"].as_str();
-    Head { verb: request["method"].as_str().unwrap(), path, query, version, ..Head::default() }
+    RequestHead { verb: request["method"].as_str().unwrap(), path, query, version, ..RequestHead::default() }
 }
 
 pub(crate) fn json(bytes: &[u8]) -> Value {

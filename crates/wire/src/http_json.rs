@@ -14,18 +14,19 @@ use sabir_model::{AgentId, Call, Error, OnFinishedCancel};
 use serde_json::value::RawValue;
 
 pub(crate) use endpoints::EndpointGroup;
-pub(crate) use path::{Found, find};
+pub(crate) use path::{MatchedPath, match_path};
 
-use crate::beside::{self, Agent, Behaviour};
+use crate::call_context::{self, AgentSource, CallContext};
 use crate::responder::TaskDialect;
 use crate::version::{Requested, VersionHeader};
 use crate::{
-    CancelTerminal, Compat, Decoded, Head, KnownAgents, Operation, ProtocolVersion, Reading, Responder, json, v01::V01,
+    CancelTerminal, Compat, Decoded, KnownAgents, Operation, ProtocolVersion, RequestHead, Responder, Strictness, json,
+    v01::V01,
 };
 
-/// An operation over HTTP+JSON.
+/// The path of a request, matched to an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Route<'a> {
+pub struct HttpJsonRoute<'a> {
     /// Of the path, as `/agents/{id}` or as a tenant.
     pub agent: Option<AgentId>,
     pub operation: Operation,
@@ -34,13 +35,19 @@ pub struct Route<'a> {
     pub(crate) config: Option<Cow<'a, str>>,
 }
 
-impl Route<'_> {
+impl HttpJsonRoute<'_> {
     pub(crate) fn responder(&self) -> Responder<'static> {
         Responder::http_json(self.group, Some(self.operation))
     }
 
     /// Reads one request; `body` is empty where there is none.
-    pub fn decode(&self, head: &Head<'_>, body: &[u8], compat: Compat, agents: &dyn KnownAgents) -> Decoded<'static> {
+    pub fn decode(
+        &self,
+        head: &RequestHead<'_>,
+        body: &[u8],
+        compat: Compat,
+        agents: &dyn KnownAgents,
+    ) -> Decoded<'static> {
         let responder = match VersionHeader::of(head).requested {
             _ if (self.group, self.operation) != (EndpointGroup::TaskAlias, Operation::Get) => self.responder(),
             Requested::Nothing => Responder { task_dialect: TaskDialect::OfBirth, ..self.responder() },
@@ -50,24 +57,30 @@ impl Route<'_> {
         Decoded { call: self.read(head, body, compat, agents), responder }
     }
 
-    fn read(&self, head: &Head<'_>, body: &[u8], compat: Compat, agents: &dyn KnownAgents) -> Result<Call, Error> {
-        let reading = match self.group {
-            _ if compat.strict => Reading::Strict,
-            EndpointGroup::V1 => Reading::Complete,
+    fn read(
+        &self,
+        head: &RequestHead<'_>,
+        body: &[u8],
+        compat: Compat,
+        agents: &dyn KnownAgents,
+    ) -> Result<Call, Error> {
+        let strictness = match self.group {
+            _ if compat.strict => Strictness::Strict,
+            EndpointGroup::V1 => Strictness::Complete,
             EndpointGroup::Unversioned | EndpointGroup::V0_3 | EndpointGroup::V0_2Card | EndpointGroup::TaskAlias => {
-                Reading::Lenient
+                Strictness::Lenient
             }
         };
         let mut call = match self.operation {
             Operation::Send | Operation::Stream => {
                 let text = json::check_text(body)?;
-                let call = self.group.dialect().decode(self.operation, text, reading);
-                call.map_err(|error| object(text).err().unwrap_or(error))?
+                let call = self.group.dialect().decode(self.operation, text, strictness);
+                call.map_err(|error| check_object(text).err().unwrap_or(error))?
             }
             Operation::Cancel | Operation::PushSet => {
                 let text = json::check_text(body)?;
                 let params = params::with_body(self, text)?;
-                self.group.dialect().decode(self.operation, &params, reading)?
+                self.group.dialect().decode(self.operation, &params, strictness)?
             }
             Operation::Get
             | Operation::List
@@ -75,22 +88,22 @@ impl Route<'_> {
             | Operation::PushGet
             | Operation::PushList
             | Operation::PushDelete
-            | Operation::ExtendedCard => self.ask(head.query, reading)?,
+            | Operation::ExtendedCard => self.read_query(head.query, strictness)?,
         };
         let tenant = self.tenant(head.query, agents)?;
-        let behaviour = Behaviour {
+        let context = CallContext {
             agent: match (&self.agent, &tenant) {
-                (Some(agent), _) => Agent::InPath(agent),
-                (None, Some(tenant)) => Agent::InQuery(tenant),
-                (None, None) => Agent::Named,
+                (Some(agent), _) => AgentSource::Path(agent),
+                (None, Some(tenant)) => AgentSource::Query(tenant),
+                (None, None) => AgentSource::Body,
             },
-            finished_cancel: match compat.cancel_terminal {
+            on_finished_cancel: match compat.cancel_terminal {
                 CancelTerminal::Auto | CancelTerminal::Error => OnFinishedCancel::Refuse,
                 CancelTerminal::Noop => OnFinishedCancel::Leave,
             },
-            finished_send: compat.terminal_message,
+            on_finished_send: compat.terminal_message,
         };
-        beside::complete(&mut call, head, &behaviour, agents)?;
+        call_context::apply(&mut call, head, &context, agents)?;
         Ok(call)
     }
 
@@ -103,19 +116,19 @@ impl Route<'_> {
         }
     }
 
-    /// A dialect may stop at the first field it refuses; asked again without that one, it tells the next.
-    fn ask(&self, query: Option<&str>, reading: Reading) -> Result<Call, Error> {
+    /// A dialect may stop at the first field it refuses. It is asked again without that field, to report the next.
+    fn read_query(&self, query: Option<&str>, strictness: Strictness) -> Result<Call, Error> {
         let (mut fields, mut violations) = query::fields(query, self.group, self.operation);
         loop {
             let params = params::with_query(self, &fields);
-            match self.group.dialect().decode(self.operation, &params, reading) {
+            match self.group.dialect().decode(self.operation, &params, strictness) {
                 Ok(call) if violations.is_empty() => return Ok(call),
                 Ok(_) => return Err(Error::Invalid(query::in_order(violations))),
                 Err(Error::Invalid(more)) => {
-                    let asked = fields.len();
+                    let before = fields.len();
                     fields.retain(|field| !more.iter().any(|violation| violation.field == field.name));
                     violations.extend(more);
-                    if fields.len() == asked {
+                    if fields.len() == before {
                         return Err(Error::Invalid(query::in_order(violations)));
                     }
                 }
@@ -125,8 +138,8 @@ impl Route<'_> {
     }
 }
 
-/// A dialect that cannot read a body says what it misses; whether there was JSON at all is said here.
-fn object(text: &str) -> Result<(), Error> {
+/// Checks that the body is a JSON object at all; a dialect reports only which member it misses.
+fn check_object(text: &str) -> Result<(), Error> {
     match json::parse::<&RawValue>(text) {
         Err(error) => Err(Error::NotJson(error.to_string())),
         Ok(value) if value.get().starts_with('{') => Ok(()),

@@ -107,7 +107,7 @@ pub(crate) fn each_member<'t>(text: &'t str, see: impl FnMut(Member<'t>) -> Cont
 
 /// Text that was put together from JSON and is JSON.
 #[allow(clippy::disallowed_methods, reason = "here is where it is counted")]
-pub(crate) fn carry(text: String) -> Box<RawValue> {
+pub(crate) fn raw(text: String) -> Box<RawValue> {
     work::visit(text.len());
     RawValue::from_string(text).expect("it was made of JSON")
 }
@@ -189,7 +189,7 @@ fn quoted<'a>(message: &'a str, before: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spelling::{Int, Several, Text, object};
+    use crate::wire_types::{Int32, Text, WireList, object};
 
     #[derive(Deserialize)]
     #[serde(remote = "Self", rename_all = "camelCase")]
@@ -197,9 +197,9 @@ mod tests {
         #[serde(borrow)]
         text: Option<Text<'a>>,
         #[serde(default)]
-        parts: Several<'a, Inner<'a>, ()>,
+        parts: WireList<'a, Inner<'a>, ()>,
         #[serde(alias = "page_size")]
-        page_size: Option<Int>,
+        page_size: Option<Int32>,
         flag: Option<bool>,
     }
 
@@ -216,7 +216,7 @@ mod tests {
         match check_text(text.as_bytes()).and_then(read::<Outer>) {
             Ok(outer) => {
                 let parts: Vec<_> =
-                    outer.parts.into_read().into_iter().map(|part| part.text.map(Text::into_string)).collect();
+                    outer.parts.into_wire().into_iter().map(|part| part.text.map(Text::into_string)).collect();
                 format!("{:?} {parts:?} {:?} {:?}", outer.text.map(Text::into_string), outer.page_size, outer.flag)
             }
             Err(error) => error.to_string(),
@@ -224,11 +224,11 @@ mod tests {
     }
 
     #[test]
-    fn reading_names_the_field() {
+    fn a_read_error_names_the_field() {
         for (text, expected) in [
             (
                 r#"{"text":"x","parts":[{"text":"y"}],"page_size":"5","flag":true,"more":{}}"#,
-                r#"Some("x") [Some("y")] Some(Int(5)) Some(true)"#,
+                r#"Some("x") [Some("y")] Some(Int32(5)) Some(true)"#,
             ),
             (r#"{"text":null,"parts":null,"pageSize":null,"flag":null}"#, "None [] None None"),
             (r#"{}"#, "None [] None None"),

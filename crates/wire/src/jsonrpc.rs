@@ -1,7 +1,7 @@
 //! JSON-RPC: one URL, the method in the body.
 //!
-//! The envelope is read without copying, the method's name leads to dialect and operation, and the dialect
-//! reads the params. What the params cannot say comes from the mount and the headers.
+//! The envelope is read without copying, the method gives dialect and operation, and the dialect reads the params. What
+//! is not in the params comes from the mount and the headers (`call_context`).
 
 mod envelope;
 mod method;
@@ -12,14 +12,14 @@ use sabir_model::{AgentId, Error, OnFinishedCancel};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-pub use envelope::{Refusal, Request};
+use envelope::{InvalidRequest, Request};
 
-use crate::beside::{self, Agent, Behaviour};
+use crate::call_context::{self, AgentSource, CallContext};
 use crate::responder::{FrameFormat, JsonRpcEnvelope, TaskDialect};
 use crate::version::{self, MethodVersions, Requested, VersionHeader};
 use crate::{
-    CancelTerminal, Compat, Decoded, Dialect, Head, KnownAgents, Operation, ProtocolVersion, Reading, Responder, json,
-    v01::V01,
+    CancelTerminal, Compat, Decoded, Dialect, KnownAgents, Operation, ProtocolVersion, RequestHead, Responder,
+    Strictness, json, v01::V01,
 };
 use method::Method;
 
@@ -28,12 +28,12 @@ use method::Method;
 pub struct Mount {
     /// Below `/agents/{id}`.
     pub agent: Option<AgentId>,
-    pub place: Place,
+    pub path: MountPath,
 }
 
-/// Which of the paths it is, since clients of some expect their own answers.
+/// Clients of some paths expect answers of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum MountPath {
     /// `/`
     Root,
     /// `/a2a`
@@ -42,23 +42,23 @@ pub enum Place {
     JsonRpc,
     /// `/v1/a2a`
     V1A2a,
-    /// `/a2a/v1`, `/a2a/v0.3`, `/a2a/v0.1`: one dialect, and exactly as it is spelled.
-    Forced(ProtocolVersion),
+    /// `/a2a/v1`, `/a2a/v0.3`, `/a2a/v0.1`: one version, read strictly.
+    Versioned(ProtocolVersion),
 }
 
-impl Place {
-    fn forced(self) -> Option<ProtocolVersion> {
+impl MountPath {
+    fn fixed_version(self) -> Option<ProtocolVersion> {
         match self {
-            Place::Root | Place::A2a | Place::JsonRpc | Place::V1A2a => None,
-            Place::Forced(version) => Some(version),
+            MountPath::Root | MountPath::A2a | MountPath::JsonRpc | MountPath::V1A2a => None,
+            MountPath::Versioned(version) => Some(version),
         }
     }
 }
 
 impl Mount {
     /// For a request whose method is not known.
-    fn responder_without_method<'a>(&self, head: &Head<'_>, id: &'a str) -> Responder<'a> {
-        let version = match (self.place.forced(), VersionHeader::of(head).requested) {
+    fn responder_without_method<'a>(&self, head: &RequestHead<'_>, id: &'a str) -> Responder<'a> {
+        let version = match (self.path.fixed_version(), VersionHeader::of(head).requested) {
             (Some(version), _) | (None, Requested::Version(version)) => version,
             (None, Requested::Nothing | Requested::Unsupported) => ProtocolVersion::V0_3,
         };
@@ -68,22 +68,30 @@ impl Mount {
     }
 
     /// For what goes wrong before there is a body.
-    pub(crate) fn responder(&self, head: &Head<'_>) -> Responder<'static> {
+    pub(crate) fn responder(&self, head: &RequestHead<'_>) -> Responder<'static> {
         self.responder_without_method(head, "null")
     }
 
     /// Reads one request. Whatever it is, there is a responder for it.
-    pub fn decode<'a>(&self, head: &Head<'_>, body: &'a [u8], compat: Compat, agents: &dyn KnownAgents) -> Decoded<'a> {
-        let request = json::check_text(body).map_err(|error| Refusal { id: "null", error }).and_then(Request::parse);
+    pub fn decode<'a>(
+        &self,
+        head: &RequestHead<'_>,
+        body: &'a [u8],
+        compat: Compat,
+        agents: &dyn KnownAgents,
+    ) -> Decoded<'a> {
+        let request =
+            json::check_text(body).map_err(|error| InvalidRequest { id: "null", error }).and_then(Request::parse);
         let request = match request {
             Ok(request) => request,
-            Err(Refusal { id, error }) => {
+            Err(InvalidRequest { id, error }) => {
                 return Decoded { call: Err(error), responder: self.responder_without_method(head, id) };
             }
         };
         let id = request.id.unwrap_or("null");
-        let fixed = self.place.forced();
-        let method = if fixed.is_some() { Method::named(&request.method) } else { Method::called(&request.method) };
+        let fixed = self.path.fixed_version();
+        let method =
+            if fixed.is_some() { Method::find(&request.method) } else { Method::find_with_aliases(&request.method) };
         let Some(method) = method else {
             let responder = self.responder_without_method(head, id);
             return Decoded { call: Err(request.method_not_found()), responder };
@@ -104,19 +112,19 @@ impl Mount {
         };
         let is_ambiguous = fixed.is_none() && header.is_missing() && method.versions == MethodVersions::ALL_0_X;
         let task_dialect = if is_ambiguous { TaskDialect::OfBirth } else { TaskDialect::OfRequest };
-        let reading = match header.requested {
-            _ if fixed.is_some() || compat.strict => Reading::Strict,
-            Requested::Version(ProtocolVersion::V1_0) => Reading::Complete,
-            _ => Reading::Lenient,
+        let strictness = match header.requested {
+            _ if fixed.is_some() || compat.strict => Strictness::Strict,
+            Requested::Version(ProtocolVersion::V1_0) => Strictness::Complete,
+            _ => Strictness::Lenient,
         };
         let call = request.params().and_then(|params| {
-            let mut call = version.json_rpc_dialect().decode(method.operation, params, reading)?;
-            let behaviour = Behaviour {
-                agent: self.agent.as_ref().map_or(Agent::Named, Agent::Mounted),
-                finished_cancel: self.finished_cancel(method.operation, version, params, compat),
-                finished_send: compat.terminal_message,
+            let mut call = version.json_rpc_dialect().decode(method.operation, params, strictness)?;
+            let context = CallContext {
+                agent: self.agent.as_ref().map_or(AgentSource::Body, AgentSource::Mount),
+                on_finished_cancel: self.finished_cancel(method.operation, version, params, compat),
+                on_finished_send: compat.terminal_message,
             };
-            beside::complete(&mut call, head, &behaviour, agents)?;
+            call_context::apply(&mut call, head, &context, agents)?;
             // Last of all: a caller that forgot the id is helped more by what is wrong with the rest.
             if request.id.is_none() {
                 return Err(Error::InvalidRequest("id is missing; notifications are not supported".to_owned()));
@@ -126,7 +134,7 @@ impl Mount {
         Decoded { call, responder: respond_in(version, task_dialect) }
     }
 
-    /// What each client was promised by the page it grew up with; those of 0.1 were promised an error.
+    /// What the documentation of each mount promised its clients; those of 0.1 were promised an error.
     fn finished_cancel(
         &self,
         operation: Operation,
@@ -134,23 +142,23 @@ impl Mount {
         params: &str,
         compat: Compat,
     ) -> OnFinishedCancel {
-        let promises_task = match (version, self.place) {
-            (ProtocolVersion::V0_3 | ProtocolVersion::V0_2, Place::A2a) => true,
-            (ProtocolVersion::V0_3 | ProtocolVersion::V0_2, Place::JsonRpc) => {
-                operation == Operation::Cancel && is_spelled_task_id(params)
+        let returns_task = match (version, self.path) {
+            (ProtocolVersion::V0_3 | ProtocolVersion::V0_2, MountPath::A2a) => true,
+            (ProtocolVersion::V0_3 | ProtocolVersion::V0_2, MountPath::JsonRpc) => {
+                operation == Operation::Cancel && names_task_id_only(params)
             }
             _ => false,
         };
         match compat.cancel_terminal {
             CancelTerminal::Error => OnFinishedCancel::Refuse,
             CancelTerminal::Noop => OnFinishedCancel::Leave,
-            CancelTerminal::Auto if promises_task => OnFinishedCancel::LeaveUnlessBorn(V01.birth()),
+            CancelTerminal::Auto if returns_task => OnFinishedCancel::LeaveUnlessBorn(V01.birth()),
             CancelTerminal::Auto => OnFinishedCancel::Refuse,
         }
     }
 }
 
-fn is_spelled_task_id(params: &str) -> bool {
+fn names_task_id_only(params: &str) -> bool {
     #[derive(Deserialize)]
     struct Ids {
         id: Option<IgnoredAny>,

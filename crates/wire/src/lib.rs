@@ -1,20 +1,21 @@
-//! Every spelling of A2A, as pure functions.
+//! The wire formats of A2A, as pure functions: `locate` routes a request, `Endpoint::decode` turns it into a `Call` of
+//! the model, and its `Responder` writes the answer.
 //!
-//! A dialect says how a noun is spelled; a binding says how a call is carried. Each dialect maps straight
-//! to the model. Nothing here knows tokio, a socket or a store.
+//! A dialect is the JSON of one protocol version; a binding is how a call travels (JSON-RPC, HTTP+JSON, the gateway).
+//! Each dialect converts straight to and from the model. Nothing here knows tokio, a socket or a store.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod dialect;
-mod head;
+mod request_head;
 
 mod excerpt;
 pub mod json;
 mod work;
 
-mod asked;
-mod heard;
-mod spelling;
+mod peer_response;
+mod task_request;
+mod wire_types;
 
 mod card;
 mod lenient;
@@ -27,7 +28,7 @@ mod percent;
 mod surface;
 mod version;
 
-mod beside;
+mod call_context;
 mod decoded;
 pub mod gateway;
 mod http_json;
@@ -42,12 +43,12 @@ mod fixture;
 pub use card::{CardFormat, read_card, write_card};
 pub use compat::{CancelTerminal, Compat, TerminalMessage};
 pub use decoded::Decoded;
-pub use dialect::{Dialect, Operation, Reading, Shown};
+pub use dialect::{Dialect, Operation, Payload, Strictness};
 pub use excerpt::excerpt;
-pub use head::Head;
-pub use heard::Heard;
+pub use peer_response::PeerResponse;
+pub use request_head::RequestHead;
 pub use responder::{EVENT_STREAM, KEEP_ALIVE, Reply, Responder, SplitTaskReply, TaskEncoder, TaskShape, Wrapper};
-pub use surface::{Endpoint, KnownAgents, Refused, Surface, locate};
+pub use surface::{Endpoint, KnownAgents, Refusal, Surface, locate};
 pub use v01::V01;
 pub use v1::V1;
 pub use v03::{V03, V03Proto};

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_url_says() {
+    fn segments_and_query_values_are_percent_decoded() {
         for (text, as_segment, as_value) in [
             ("plain", Some("plain"), Some("plain")),
             ("a%20b", Some("a b"), Some("a b")),

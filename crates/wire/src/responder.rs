@@ -14,9 +14,9 @@ pub use frame::{EVENT_STREAM, KEEP_ALIVE};
 pub use shared::{SplitTaskReply, TaskEncoder, TaskShape, Wrapper};
 
 use crate::errors;
-use crate::gateway;
+use crate::gateway::{self, GatewayOperation};
 use crate::http_json::EndpointGroup;
-use crate::{Dialect, Operation, ProtocolVersion, Shown, v01::V01, v1::V1};
+use crate::{Dialect, Operation, Payload, ProtocolVersion, v01::V01, v1::V1};
 
 /// A complete HTTP response.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,13 +64,13 @@ impl<'a> Responder<'a> {
         Self { dialect: group.dialect(), task_dialect: TaskDialect::OfRequest, envelope, operation }
     }
 
-    pub(crate) fn gateway(asked: gateway::Asked) -> Self {
-        let operation = match asked {
-            gateway::Asked::Send | gateway::Asked::Decide(_) => Operation::Send,
-            gateway::Asked::Task(_) => Operation::Get,
-            gateway::Asked::Cancel(_) => Operation::Cancel,
+    pub(crate) fn gateway(gateway_operation: GatewayOperation) -> Self {
+        let operation = match gateway_operation {
+            GatewayOperation::Send | GatewayOperation::Decide(_) => Operation::Send,
+            GatewayOperation::Get(_) => Operation::Get,
+            GatewayOperation::Cancel(_) => Operation::Cancel,
         };
-        let envelope = Envelope::Gateway(asked);
+        let envelope = Envelope::Gateway(gateway_operation);
         Self { dialect: &V1, task_dialect: TaskDialect::OfRequest, envelope, operation: Some(operation) }
     }
 
@@ -101,37 +101,37 @@ impl<'a> Responder<'a> {
 
     /// The reply with a complete answer. An operation that streams gets it as the only frame of its stream.
     pub fn reply<S>(&self, answer: &Answer<S>) -> Reply {
-        if let Envelope::Gateway(asked) = &self.envelope {
-            return self.gateway_reply(asked, answer);
+        if let Envelope::Gateway(operation) = &self.envelope {
+            return self.gateway_reply(operation, answer);
         }
-        let (dialect, shown) = match answer {
+        let (dialect, payload) = match answer {
             Answer::Task(task) if self.is_streaming() => {
                 return self.only_frame(|out| self.write_snapshot_frame(task, out));
             }
             Answer::Message(message) if self.is_streaming() => {
                 return self.only_frame(|out| self.write_message_frame(message, out));
             }
-            Answer::Task(task) if self.operation == Some(Operation::Send) => (self.dialect, Shown::Sent(task)),
-            Answer::Task(task) => (self.dialect_for(task), Shown::Task(task)),
+            Answer::Task(task) if self.operation == Some(Operation::Send) => (self.dialect, Payload::SendResult(task)),
+            Answer::Task(task) => (self.dialect_for(task), Payload::Task(task)),
             // Only the gateway asks for the conversation, or sends several answers.
-            Answer::Conversation(task, _) | Answer::Answered(task, _) => (self.dialect_for(task), Shown::Task(task)),
-            Answer::Message(message) => (self.dialect, Shown::Reply(message)),
-            Answer::Page(page) => (self.dialect, Shown::Page(page)),
-            Answer::PushConfig(Some(config)) => (self.dialect, Shown::PushConfig(config)),
-            Answer::PushConfigs(configs) => (self.dialect, Shown::PushConfigs(configs)),
+            Answer::Conversation(task, _) | Answer::Answered(task, _) => (self.dialect_for(task), Payload::Task(task)),
+            Answer::Message(message) => (self.dialect, Payload::Message(message)),
+            Answer::Page(page) => (self.dialect, Payload::Page(page)),
+            Answer::PushConfig(Some(config)) => (self.dialect, Payload::PushConfig(config)),
+            Answer::PushConfigs(configs) => (self.dialect, Payload::PushConfigs(configs)),
             Answer::PushConfig(None) | Answer::Done => return self.empty_reply(),
             Answer::Stream(_) => return self.error_reply(&Error::internal("a stream is answered with frames")),
         };
         let mut body = Vec::with_capacity(512);
         self.envelope.write_start(&mut body);
-        dialect.encode(shown, &mut body);
+        dialect.encode(payload, &mut body);
         self.envelope.write_end(&mut body);
         self.ok(body)
     }
 
-    fn gateway_reply<S>(&self, asked: &gateway::Asked, answer: &Answer<S>) -> Reply {
+    fn gateway_reply<S>(&self, operation: &GatewayOperation, answer: &Answer<S>) -> Reply {
         let mut body = Vec::with_capacity(512);
-        match gateway::write_answer(asked, answer, &mut body) {
+        match gateway::write_answer(operation, answer, &mut body) {
             Ok(status) => Reply { status, ..self.ok(body) },
             Err(error) => self.error_reply(&error),
         }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use sabir_model::Error;
 
-use crate::{Dialect, Head, percent, v01::V01, v1::V1, v03::V03};
+use crate::{Dialect, RequestHead, percent, v01::V01, v1::V1, v03::V03};
 
 /// The list for clients that ask for another version.
 pub(crate) const SUPPORTED: &str = "0.1,0.2,0.3,1.0";
@@ -71,7 +71,7 @@ pub(crate) enum Requested {
 }
 
 impl<'a> VersionHeader<'a> {
-    pub fn of(head: &Head<'a>) -> Self {
+    pub fn of(head: &RequestHead<'a>) -> Self {
         let header = head.version.map(str::trim).filter(|text| !text.is_empty());
         let text = header.map(Cow::Borrowed).or_else(|| in_query(head.query));
         match text {
@@ -169,7 +169,7 @@ mod tests {
             (Some("999999999999.0"), None, Requested::Unsupported),
             (Some("latest"), None, Requested::Unsupported),
         ] {
-            let head = Head { version: header, query, ..Head::default() };
+            let head = RequestHead { version: header, query, ..RequestHead::default() };
             assert_eq!(VersionHeader::of(&head).requested, expected, "{header:?} {query:?}");
         }
     }
@@ -188,7 +188,7 @@ mod tests {
             (Some(V0_1), MethodVersions::ALL_0_X, "0.1 0.1 0.1 0.1 - -"),
         ] {
             let row = versions.map(|version| {
-                let head = Head { version: Some(version), ..Head::default() };
+                let head = RequestHead { version: Some(version), ..RequestHead::default() };
                 match negotiate(fixed, method, &VersionHeader::of(&head)) {
                     Ok(V1_0) => "1.0",
                     Ok(V0_3 | V0_2) => "0.3",

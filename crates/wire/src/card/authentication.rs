@@ -8,13 +8,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::json;
-use crate::spelling::{Several, Text, given, object};
+use crate::wire_types::{Text, WireList, non_empty, object};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub(super) struct Authentication<'a> {
     #[serde(borrow, default)]
-    schemes: Several<'a, Text<'a>, String>,
+    schemes: WireList<'a, Text<'a>, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     credentials: Option<Text<'a>>,
 }
@@ -48,17 +48,17 @@ impl<'a> Authentication<'a> {
             }
         }
         Some(if http.is_empty() {
-            Authentication { schemes: Several::Made(others), credentials }
+            Authentication { schemes: WireList::Wire(others), credentials }
         } else {
-            Authentication { schemes: Several::Made(http), credentials: None }
+            Authentication { schemes: WireList::Wire(http), credentials: None }
         })
     }
 
     /// As later versions say it: any one of the schemes is enough. A name that tells too little to be used is left out.
     pub(super) fn read(self) -> (Vec<(String, model::SecurityScheme)>, Vec<model::Requirement>) {
-        let credentials = given(self.credentials);
+        let credentials = non_empty(self.credentials);
         let mut schemes: Vec<(String, model::SecurityScheme)> = Vec::new();
-        for name in self.schemes.into_read().into_iter().map(Text::into_string) {
+        for name in self.schemes.into_wire().into_iter().map(Text::into_string) {
             // Upper and lower case mean the same here, so there are five of them at most.
             if schemes.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name)) {
                 continue;

@@ -9,7 +9,7 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::security::Details;
-use crate::spelling::{Object, Text, object};
+use crate::wire_types::{Object, Text, object};
 
 /// The HTTP scheme of 0.x, or the whole scheme of a js server.
 #[derive(Debug, Serialize)]

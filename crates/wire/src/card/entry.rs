@@ -6,7 +6,7 @@ use super::authentication::{Authentication, read_if_known};
 use super::requirement::{Requirement, Scopes};
 use super::security::SecurityScheme;
 use super::skill::Skill;
-use crate::spelling::{Carried, Entries, Text, object};
+use crate::wire_types::{OrderedMap, RawJson, Text, object};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -31,12 +31,12 @@ pub(super) struct Card<'a> {
     #[serde(alias = "icon_url", skip_serializing_if = "Option::is_none")]
     pub(super) icon_url: Option<Text<'a>>,
     pub(super) capabilities: Option<Capabilities<'a>>,
-    #[serde(alias = "security_schemes", default, skip_serializing_if = "Entries::is_empty")]
-    pub(super) security_schemes: Entries<'a, SecurityScheme<'a>>,
+    #[serde(alias = "security_schemes", default, skip_serializing_if = "OrderedMap::is_empty")]
+    pub(super) security_schemes: OrderedMap<'a, SecurityScheme<'a>>,
     #[serde(alias = "security_requirements", skip_serializing_if = "Option::is_none")]
     pub(super) security_requirements: Option<Vec<Requirement<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) security: Option<Vec<Entries<'a, Scopes<'a>>>>,
+    pub(super) security: Option<Vec<OrderedMap<'a, Scopes<'a>>>>,
     #[serde(alias = "default_input_modes")]
     pub(super) default_input_modes: Option<Vec<Text<'a>>>,
     #[serde(alias = "default_output_modes")]
@@ -110,7 +110,7 @@ pub(super) struct Extension<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) required: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) params: Option<Carried<'a>>,
+    pub(super) params: Option<RawJson<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -120,7 +120,7 @@ pub(super) struct Signature<'a> {
     pub(super) protected: Option<Text<'a>>,
     pub(super) signature: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) header: Option<Carried<'a>>,
+    pub(super) header: Option<RawJson<'a>>,
 }
 
 object! {

@@ -3,7 +3,7 @@
 use sabir_model as model;
 use serde::{Deserialize, Serialize};
 
-use crate::spelling::{Entries, Text, given, object};
+use crate::wire_types::{OrderedMap, Text, non_empty, object};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -17,7 +17,7 @@ pub(super) struct Flow<'a> {
     #[serde(alias = "refresh_url", skip_serializing_if = "Option::is_none")]
     refresh_url: Option<Text<'a>>,
     #[serde(default)]
-    scopes: Entries<'a, Text<'a>>,
+    scopes: OrderedMap<'a, Text<'a>>,
     #[serde(alias = "pkce_required", skip_serializing_if = "Option::is_none")]
     pkce_required: Option<bool>,
     /// With `value`, what a js server puts in the place of the flow's name.
@@ -50,7 +50,7 @@ impl<'a> From<&'a model::Flow> for Flow<'a> {
             device_authorization_url: flow.device_authorization_url.as_ref().map(Text::from),
             token_url: flow.token_url.as_ref().map(Text::from),
             refresh_url: flow.refresh_url.as_ref().map(Text::from),
-            scopes: Entries(flow.scopes.iter().map(|(name, about)| (name.into(), about.into())).collect()),
+            scopes: OrderedMap(flow.scopes.iter().map(|(name, about)| (name.into(), about.into())).collect()),
             pkce_required: flow.pkce_required.then_some(true),
             case: None,
             value: None,
@@ -64,10 +64,10 @@ pub(super) fn read_flow((name, flow): (Text<'_>, Flow<'_>)) -> model::Flow {
     }
     model::Flow {
         name: name.into_string(),
-        authorization_url: given(flow.authorization_url),
-        device_authorization_url: given(flow.device_authorization_url),
-        token_url: given(flow.token_url),
-        refresh_url: given(flow.refresh_url),
+        authorization_url: non_empty(flow.authorization_url),
+        device_authorization_url: non_empty(flow.device_authorization_url),
+        token_url: non_empty(flow.token_url),
+        refresh_url: non_empty(flow.refresh_url),
         scopes: flow.scopes.0.into_iter().map(|(name, about)| (name.into_string(), about.into_string())).collect(),
         pkce_required: flow.pkce_required.unwrap_or(false),
     }

@@ -8,7 +8,7 @@ use sabir_model::Error;
 use super::entry::{Capabilities, Card, Extension, Interface, Provider, Signature};
 use super::{requirement, security};
 use crate::json;
-use crate::spelling::{Problems, Several, Text, given};
+use crate::wire_types::{Text, Violations, WireList, non_empty};
 
 const LONGEST_VERSION: usize = 32;
 
@@ -17,15 +17,15 @@ pub fn read(text: &str) -> Result<model::Card, Error> {
 }
 
 impl TryFrom<Card<'_>> for model::Card {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(mut card: Card<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let interfaces = read_interfaces(&mut card, &mut problems);
+    fn try_from(mut card: Card<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let interfaces = read_interfaces(&mut card, &mut violations);
         let mut security_schemes = Vec::new();
         for (name, scheme) in card.security_schemes.0 {
             let member = format!("securitySchemes.{}", name.as_str());
-            if let Some(Some(scheme)) = problems.keep(&member, security::read(scheme)) {
+            if let Some(Some(scheme)) = violations.check(&member, security::read(scheme)) {
                 security_schemes.push((name.into_string(), scheme));
             }
         }
@@ -34,56 +34,56 @@ impl TryFrom<Card<'_>> for model::Card {
             (security_schemes, security) = card.authentication.unwrap_or_default().read();
         }
         let capabilities = card.capabilities.unwrap_or_default();
-        let capabilities = problems.keep("capabilities", capabilities.try_into());
+        let capabilities = violations.check("capabilities", capabilities.try_into());
         let mut capabilities: model::Capabilities = capabilities.unwrap_or_default();
         capabilities.extended_card = capabilities.extended_card.or(card.supports_authenticated_extended_card);
-        let skills = Several::<_, ()>::Made(card.skills.unwrap_or_default());
-        let signatures = Several::<_, ()>::Made(card.signatures.unwrap_or_default());
+        let skills = WireList::<_, ()>::Wire(card.skills.unwrap_or_default());
+        let signatures = WireList::<_, ()>::Wire(card.signatures.unwrap_or_default());
         let texts = |list: Option<Vec<Text<'_>>>| list.unwrap_or_default().into_iter().map(Text::into_string).collect();
         let card = model::Card {
-            name: problems.required_text("name", card.name).unwrap_or_default(),
+            name: violations.required_text("name", card.name).unwrap_or_default(),
             // Cards in the wild leave these out.
-            description: given(card.description).unwrap_or_default(),
-            version: given(card.version).unwrap_or_default(),
+            description: non_empty(card.description).unwrap_or_default(),
+            version: non_empty(card.version).unwrap_or_default(),
             provider: card.provider.map(model::Provider::from),
-            documentation_url: given(card.documentation_url),
-            icon_url: given(card.icon_url),
+            documentation_url: non_empty(card.documentation_url),
+            icon_url: non_empty(card.icon_url),
             interfaces,
             capabilities,
             security_schemes,
             security,
             input_modes: texts(card.default_input_modes),
             output_modes: texts(card.default_output_modes),
-            skills: skills.read_each("skills", &mut problems, TryInto::try_into),
-            signatures: signatures.read_each("signatures", &mut problems, TryInto::try_into),
+            skills: skills.read_each("skills", &mut violations, TryInto::try_into),
+            signatures: signatures.read_each("signatures", &mut violations, TryInto::try_into),
             gateway: None,
         };
-        problems.or(Some(card))
+        violations.finish(Some(card))
     }
 }
 
-fn read_interfaces(card: &mut Card<'_>, problems: &mut Problems) -> Vec<model::Interface> {
+fn read_interfaces(card: &mut Card<'_>, violations: &mut Violations) -> Vec<model::Interface> {
     let listed = card.supported_interfaces.take().unwrap_or_default();
     if !listed.is_empty() {
-        let listed = Several::<_, ()>::Made(listed);
-        return listed.read_each("supportedInterfaces", problems, read_interface);
+        let listed = WireList::<_, ()>::Wire(listed);
+        return listed.read_each("supportedInterfaces", violations, read_interface);
     }
     // Before 0.3 a card did not have to tell its version; such a peer is probed, 0.2 first.
-    let version = given(card.protocol_version.take()).unwrap_or_else(|| "0.2".to_owned());
+    let version = non_empty(card.protocol_version.take()).unwrap_or_else(|| "0.2".to_owned());
     let version = version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
     // Every interface gets a copy of it.
     if version.len() > LONGEST_VERSION {
-        problems.add("protocolVersion", "is no version of the protocol");
+        violations.add("protocolVersion", "is no version of the protocol");
         return Vec::new();
     }
-    let Some(url) = problems.required_text("url", card.url.take()) else { return Vec::new() };
-    let binding = given(card.preferred_transport.take()).unwrap_or_else(|| "JSONRPC".to_owned());
+    let Some(url) = violations.required_text("url", card.url.take()) else { return Vec::new() };
+    let binding = non_empty(card.preferred_transport.take()).unwrap_or_else(|| "JSONRPC".to_owned());
     let mut known: HashSet<[Text<'_>; 2]> = HashSet::from([[url.clone().into(), binding.clone().into()]]);
     let mut interfaces = vec![model::Interface { url, binding, version: version.clone(), tenant: None }];
     for other in card.additional_interfaces.take().unwrap_or_default() {
         let (Some(url), Some(binding)) = (other.url, other.transport) else { continue };
         if known.insert([url.clone(), binding.clone()])
-            && let (Some(url), Some(binding)) = (given(Some(url)), given(Some(binding)))
+            && let (Some(url), Some(binding)) = (non_empty(Some(url)), non_empty(Some(binding)))
         {
             interfaces.push(model::Interface { url, binding, version: version.clone(), tenant: None });
         }
@@ -91,32 +91,32 @@ fn read_interfaces(card: &mut Card<'_>, problems: &mut Problems) -> Vec<model::I
     interfaces
 }
 
-fn read_interface(interface: Interface<'_>) -> Result<model::Interface, Problems> {
-    let mut problems = Problems::default();
-    let url = problems.required_text("url", interface.url);
-    let binding = problems.required_text("protocolBinding", interface.protocol_binding);
-    let version = given(interface.protocol_version).unwrap_or_else(|| "1.0".to_owned());
-    let tenant = given(interface.tenant);
-    problems.or(url.zip(binding).map(|(url, binding)| model::Interface { url, binding, version, tenant }))
+fn read_interface(interface: Interface<'_>) -> Result<model::Interface, Violations> {
+    let mut violations = Violations::default();
+    let url = violations.required_text("url", interface.url);
+    let binding = violations.required_text("protocolBinding", interface.protocol_binding);
+    let version = non_empty(interface.protocol_version).unwrap_or_else(|| "1.0".to_owned());
+    let tenant = non_empty(interface.tenant);
+    violations.finish(url.zip(binding).map(|(url, binding)| model::Interface { url, binding, version, tenant }))
 }
 
 impl From<Provider<'_>> for model::Provider {
     fn from(provider: Provider<'_>) -> Self {
         model::Provider {
-            organization: given(provider.organization).unwrap_or_default(),
-            url: given(provider.url).unwrap_or_default(),
+            organization: non_empty(provider.organization).unwrap_or_default(),
+            url: non_empty(provider.url).unwrap_or_default(),
         }
     }
 }
 
 impl TryFrom<Capabilities<'_>> for model::Capabilities {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(capabilities: Capabilities<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let extensions = Several::<_, ()>::Made(capabilities.extensions.unwrap_or_default());
-        let extensions = extensions.read_each("extensions", &mut problems, TryInto::try_into);
-        problems.or(Some(model::Capabilities {
+    fn try_from(capabilities: Capabilities<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let extensions = WireList::<_, ()>::Wire(capabilities.extensions.unwrap_or_default());
+        let extensions = extensions.read_each("extensions", &mut violations, TryInto::try_into);
+        violations.finish(Some(model::Capabilities {
             streaming: capabilities.streaming,
             push_notifications: capabilities.push_notifications,
             extended_card: capabilities.extended_agent_card,
@@ -127,15 +127,15 @@ impl TryFrom<Capabilities<'_>> for model::Capabilities {
 }
 
 impl TryFrom<Extension<'_>> for model::Extension {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(extension: Extension<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let uri = problems.required_text("uri", extension.uri);
-        let params = problems.object("params", extension.params);
-        problems.or(uri.map(|uri| model::Extension {
+    fn try_from(extension: Extension<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let uri = violations.required_text("uri", extension.uri);
+        let params = violations.object("params", extension.params);
+        violations.finish(uri.map(|uri| model::Extension {
             uri,
-            description: given(extension.description),
+            description: non_empty(extension.description),
             required: extension.required.unwrap_or(false),
             params,
         }))
@@ -143,14 +143,14 @@ impl TryFrom<Extension<'_>> for model::Extension {
 }
 
 impl TryFrom<Signature<'_>> for model::Signature {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(signature: Signature<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let protected = problems.required_text("protected", signature.protected);
-        let header = problems.object("header", signature.header);
-        let signature = problems.required_text("signature", signature.signature);
+    fn try_from(signature: Signature<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let protected = violations.required_text("protected", signature.protected);
+        let header = violations.object("header", signature.header);
+        let signature = violations.required_text("signature", signature.signature);
         let both = protected.zip(signature);
-        problems.or(both.map(|(protected, signature)| model::Signature { protected, signature, header }))
+        violations.finish(both.map(|(protected, signature)| model::Signature { protected, signature, header }))
     }
 }

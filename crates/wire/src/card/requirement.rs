@@ -3,37 +3,37 @@
 use sabir_model as model;
 use serde::{Deserialize, Serialize};
 
-use crate::spelling::{Entries, Several, Text, object};
+use crate::wire_types::{OrderedMap, Text, WireList, object};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub(super) struct Requirement<'a> {
     #[serde(borrow, default)]
-    schemes: Entries<'a, ScopeList<'a>>,
+    schemes: OrderedMap<'a, ScopeList<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub(super) struct ScopeList<'a> {
-    #[serde(borrow, default, skip_serializing_if = "Several::is_empty")]
+    #[serde(borrow, default, skip_serializing_if = "WireList::is_empty")]
     list: Scopes<'a>,
 }
 
 object! { both Requirement<'a>; both ScopeList<'a> }
 
-pub(super) type Scopes<'a> = Several<'a, Text<'a>, String>;
+pub(super) type Scopes<'a> = WireList<'a, Text<'a>, String>;
 
 pub(super) fn spell_v1(requirements: &[model::Requirement]) -> Option<Vec<Requirement<'_>>> {
     let each = requirements.iter().map(|requirement| {
         let schemes = requirement.schemes.iter().map(|(name, list)| (name.into(), ScopeList { list: list.into() }));
-        Requirement { schemes: Entries(schemes.collect()) }
+        Requirement { schemes: OrderedMap(schemes.collect()) }
     });
     (!requirements.is_empty()).then(|| each.collect())
 }
 
-pub(super) fn spell_v03(requirements: &[model::Requirement]) -> Option<Vec<Entries<'_, Scopes<'_>>>> {
+pub(super) fn spell_v03(requirements: &[model::Requirement]) -> Option<Vec<OrderedMap<'_, Scopes<'_>>>> {
     let each = requirements.iter().map(|requirement| {
-        Entries(requirement.schemes.iter().map(|(name, list)| (name.into(), list.into())).collect())
+        OrderedMap(requirement.schemes.iter().map(|(name, list)| (name.into(), list.into())).collect())
     });
     (!requirements.is_empty()).then(|| each.collect())
 }
@@ -41,9 +41,9 @@ pub(super) fn spell_v03(requirements: &[model::Requirement]) -> Option<Vec<Entri
 /// A hybrid card has both spellings; the newer one is read.
 pub(super) fn read(
     v1: Option<Vec<Requirement<'_>>>,
-    v03: Option<Vec<Entries<'_, Scopes<'_>>>>,
+    v03: Option<Vec<OrderedMap<'_, Scopes<'_>>>>,
 ) -> Vec<model::Requirement> {
-    let strings = |scopes: Scopes<'_>| scopes.into_read().into_iter().map(Text::into_string).collect();
+    let strings = |scopes: Scopes<'_>| scopes.into_wire().into_iter().map(Text::into_string).collect();
     match v1.filter(|requirements| !requirements.is_empty()) {
         Some(requirements) => requirements
             .into_iter()

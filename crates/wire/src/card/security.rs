@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::CardFormat;
 use super::case::Scheme;
 use super::flow::{Flow, preferred, read_flow};
-use crate::spelling::{Entries, Problems, Text, given, object};
+use crate::wire_types::{OrderedMap, Text, Violations, non_empty, object};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -35,7 +35,7 @@ pub(super) struct SecurityScheme<'a> {
     #[serde(alias = "bearer_format", skip_serializing_if = "Option::is_none")]
     bearer_format: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    flows: Option<Entries<'a, Flow<'a>>>,
+    flows: Option<OrderedMap<'a, Flow<'a>>>,
     #[serde(alias = "oauth2_metadata_url", skip_serializing_if = "Option::is_none")]
     oauth2_metadata_url: Option<Text<'a>>,
     #[serde(alias = "open_id_connect_url", skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ pub(super) struct Details<'a> {
     #[serde(alias = "bearer_format", skip_serializing_if = "Option::is_none")]
     bearer_format: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    flows: Option<Entries<'a, Flow<'a>>>,
+    flows: Option<OrderedMap<'a, Flow<'a>>>,
     #[serde(alias = "oauth2_metadata_url", skip_serializing_if = "Option::is_none")]
     oauth2_metadata_url: Option<Text<'a>>,
     #[serde(alias = "open_id_connect_url", skip_serializing_if = "Option::is_none")]
@@ -107,7 +107,7 @@ impl<'a> SecurityScheme<'a> {
                 // 0.3 knows neither the device flow nor the demand for PKCE.
                 let flows = flows.iter().filter(|flow| flow.name != "deviceCode");
                 let flows = flows.map(|flow| (Text::from(&flow.name), Flow::from(flow).without_pkce()));
-                self.flows = Some(Entries(flows.collect()));
+                self.flows = Some(OrderedMap(flows.collect()));
                 self.oauth2_metadata_url = metadata_url.as_ref().map(Text::from);
                 "oauth2".into()
             }
@@ -136,7 +136,7 @@ impl<'a> Details<'a> {
             SecurityKind::OAuth2 { flows, metadata_url } => {
                 let flows = preferred(flows).map(|flow| (Text::from(&flow.name), Flow::from(flow)));
                 Details {
-                    flows: Some(Entries(flows.into_iter().collect())),
+                    flows: Some(OrderedMap(flows.into_iter().collect())),
                     oauth2_metadata_url: metadata_url.as_ref().map(Text::from),
                     ..details
                 }
@@ -149,8 +149,8 @@ impl<'a> Details<'a> {
 
 /// A hybrid scheme has both spellings; the newer one is read. A scheme of no known kind is `None`: the card is still
 /// of use to whoever needs another one.
-pub(super) fn read(scheme: SecurityScheme<'_>) -> Result<Option<model::SecurityScheme>, Problems> {
-    let mut problems = Problems::default();
+pub(super) fn read(scheme: SecurityScheme<'_>) -> Result<Option<model::SecurityScheme>, Violations> {
+    let mut violations = Violations::default();
     let (name_of_http, case) = match scheme.scheme {
         Some(Scheme::Case(case)) => (None, Some(case)),
         Some(Scheme::Name(name)) => (Some(name), None),
@@ -186,26 +186,26 @@ pub(super) fn read(scheme: SecurityScheme<'_>) -> Result<Option<model::SecurityS
     };
     let kind = match kind {
         "apiKey" => {
-            let location = problems.required_text("location", details.location);
-            let name = problems.required_text("name", details.name);
+            let location = violations.required_text("location", details.location);
+            let name = violations.required_text("name", details.name);
             location.zip(name).map(|(location, name)| SecurityKind::ApiKey { location, name })
         }
         "http" => {
-            let scheme = problems.required_text("scheme", details.scheme);
-            let bearer_format = given(details.bearer_format);
+            let scheme = violations.required_text("scheme", details.scheme);
+            let bearer_format = non_empty(details.bearer_format);
             scheme.map(|scheme| SecurityKind::Http { scheme, bearer_format })
         }
         "oauth2" => Some(SecurityKind::OAuth2 {
             flows: details.flows.unwrap_or_default().0.into_iter().map(read_flow).collect(),
-            metadata_url: given(details.oauth2_metadata_url),
+            metadata_url: non_empty(details.oauth2_metadata_url),
         }),
         "openIdConnect" => {
-            let url = problems.required_text("openIdConnectUrl", details.open_id_connect_url);
+            let url = violations.required_text("openIdConnectUrl", details.open_id_connect_url);
             url.map(|url| SecurityKind::OpenIdConnect { url })
         }
         "mutualTLS" => Some(SecurityKind::MutualTls),
         _ => return Ok(None),
     };
-    let description = given(details.description);
-    problems.or(kind.map(|kind| Some(model::SecurityScheme { description, kind })))
+    let description = non_empty(details.description);
+    violations.finish(kind.map(|kind| Some(model::SecurityScheme { description, kind })))
 }

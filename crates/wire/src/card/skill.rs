@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::CardFormat;
 use super::requirement::{self, Requirement, Scopes};
-use crate::spelling::{Entries, Problems, Several, Text, object};
+use crate::wire_types::{OrderedMap, Text, Violations, WireList, object};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -15,17 +15,17 @@ pub(super) struct Skill<'a> {
     name: Option<Text<'a>>,
     description: Option<Text<'a>>,
     #[serde(default)]
-    tags: Several<'a, Text<'a>, String>,
-    #[serde(default, skip_serializing_if = "Several::is_empty")]
-    examples: Several<'a, Text<'a>, String>,
-    #[serde(default, alias = "input_modes", skip_serializing_if = "Several::is_empty")]
-    input_modes: Several<'a, Text<'a>, String>,
-    #[serde(default, alias = "output_modes", skip_serializing_if = "Several::is_empty")]
-    output_modes: Several<'a, Text<'a>, String>,
+    tags: WireList<'a, Text<'a>, String>,
+    #[serde(default, skip_serializing_if = "WireList::is_empty")]
+    examples: WireList<'a, Text<'a>, String>,
+    #[serde(default, alias = "input_modes", skip_serializing_if = "WireList::is_empty")]
+    input_modes: WireList<'a, Text<'a>, String>,
+    #[serde(default, alias = "output_modes", skip_serializing_if = "WireList::is_empty")]
+    output_modes: WireList<'a, Text<'a>, String>,
     #[serde(alias = "security_requirements", skip_serializing_if = "Option::is_none")]
     security_requirements: Option<Vec<Requirement<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    security: Option<Vec<Entries<'a, Scopes<'a>>>>,
+    security: Option<Vec<OrderedMap<'a, Scopes<'a>>>>,
 }
 
 object! { both Skill<'a> }
@@ -47,17 +47,17 @@ impl<'a> Skill<'a> {
 }
 
 impl TryFrom<Skill<'_>> for model::Skill {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(skill: Skill<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let strings = |list: Several<'_, Text<'_>, String>| -> Vec<String> {
-            list.into_read().into_iter().map(Text::into_string).collect()
+    fn try_from(skill: Skill<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let strings = |list: WireList<'_, Text<'_>, String>| -> Vec<String> {
+            list.into_wire().into_iter().map(Text::into_string).collect()
         };
-        let id = problems.required_text("id", skill.id);
+        let id = violations.required_text("id", skill.id);
         // Cards in the wild leave these out; a skill is still known by its id.
         let text = |text: Option<Text<'_>>| text.map(Text::into_string).unwrap_or_default();
-        problems.or(id.map(|id| model::Skill {
+        violations.finish(id.map(|id| model::Skill {
             id,
             name: text(skill.name),
             description: text(skill.description),

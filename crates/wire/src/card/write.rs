@@ -9,7 +9,7 @@ use super::requirement;
 use super::security::SecurityScheme;
 use super::skill::Skill;
 use crate::json;
-use crate::spelling::{Carried, Entries, Text};
+use crate::wire_types::{OrderedMap, RawJson, Text};
 
 /// Appends the card in this format.
 pub fn write_card(card: &model::Card, format: CardFormat, out: &mut Vec<u8>) {
@@ -32,7 +32,7 @@ impl<'a> Card<'a> {
             documentation_url: card.documentation_url.as_ref().map(Text::from),
             icon_url: card.icon_url.as_ref().filter(|_| is_later).map(Text::from),
             capabilities: Some(Capabilities::spell(card, format)),
-            security_schemes: Entries(
+            security_schemes: OrderedMap(
                 schemes.map(|(name, scheme)| (name.into(), SecurityScheme::spell(scheme, format))).collect(),
             ),
             default_input_modes: texts(&card.input_modes),
@@ -115,7 +115,7 @@ impl<'a> Capabilities<'a> {
             uri: Some((&extension.uri).into()),
             description: extension.description.as_ref().map(Text::from),
             required: (extension.required || format == CardFormat::V0_3).then_some(extension.required),
-            params: extension.params.as_ref().map(Carried::from),
+            params: extension.params.as_ref().map(RawJson::from),
         });
         Capabilities {
             streaming: capabilities.streaming,
@@ -136,7 +136,7 @@ fn spell_signatures(signatures: &[model::Signature]) -> Option<Vec<Signature<'_>
     let each = signatures.iter().map(|signature| Signature {
         protected: Some((&signature.protected).into()),
         signature: Some((&signature.signature).into()),
-        header: signature.header.as_ref().map(Carried::from),
+        header: signature.header.as_ref().map(RawJson::from),
     });
     (!signatures.is_empty()).then(|| each.collect())
 }

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use sabir_model::{Birth, Error, TaskId};
 
-use crate::fixture::{self, Known};
-use crate::{Compat, EVENT_STREAM, Endpoint, Head, Reply, Surface, locate};
+use crate::fixture::{self, ThreeAgents};
+use crate::{Compat, EVENT_STREAM, Endpoint, Reply, RequestHead, Surface, locate};
 
 fn segment() -> impl Strategy<Value = String> {
     let known = select(vec![
@@ -196,7 +196,7 @@ proptest! {
     ) {
         let base = if by_gateway { "/v1/a2a/agents" } else { "" };
         let path = format!("{base}/{}", segments.join("/"));
-        let head = Head {
+        let head = RequestHead {
             verb,
             path: &path,
             query: Some(&query),
@@ -206,11 +206,11 @@ proptest! {
             extensions: Some(&query),
         };
         let compat = Compat { strict, ..Compat::default() };
-        let surface = locate(&head, &Known);
+        let surface = locate(&head, &ThreeAgents);
         check(&surface.responder(&head).error_reply(&Error::TooLarge { limit: 1 }), None)?;
         let (call, responder, id) = match surface {
             Surface::Call(endpoint) => {
-                let decoded = endpoint.decode(&head, body.as_bytes(), compat, &Known);
+                let decoded = endpoint.decode(&head, body.as_bytes(), compat, &ThreeAgents);
                 let id = matches!(endpoint, Endpoint::JsonRpc(_)).then(|| id_of(&body));
                 (decoded.call, decoded.responder, id)
             }
@@ -238,9 +238,9 @@ proptest! {
         let verb = if post { "POST" } else { "GET" };
         let heads = [path.as_str(), "/", "/tasks/t:cancel", "/v1/message:send", "/message:send", "/tasks", "/v1/a2a/agents/alpha/message:send"];
         for path in heads {
-            let head = Head { verb, path, query: Some(&query), ..Head::default() };
-            let Surface::Call(endpoint) = locate(&head, &Known) else { continue };
-            let decoded = endpoint.decode(&head, &body, Compat::default(), &Known);
+            let head = RequestHead { verb, path, query: Some(&query), ..RequestHead::default() };
+            let Surface::Call(endpoint) = locate(&head, &ThreeAgents) else { continue };
+            let decoded = endpoint.decode(&head, &body, Compat::default(), &ThreeAgents);
             if let Err(error) = decoded.call {
                 check(&decoded.responder.error_reply(&error), None)?;
             }

@@ -101,7 +101,7 @@ pub(crate) fn retry_after(error: &Error) -> Option<u32> {
 }
 
 /// The title where an answer has an HTTP status instead of a code.
-pub(super) fn heading(error: &Error) -> &'static str {
+pub(super) fn http_title(error: &Error) -> &'static str {
     match error {
         Error::AgentNotFound { .. } => "Agent not found",
         Error::Busy(_) | Error::Stopping | Error::StoreFull => "Agent unavailable",

@@ -52,7 +52,7 @@ fn every_error() -> Vec<Error> {
 }
 
 #[test]
-fn json_rpc_errors_are_as_the_goldens_have_them() {
+fn json_rpc_errors_match_the_golden_responses() {
     for (case, error, operation) in [
         ("v1.0/jsonrpc/error_task_not_found", Error::TaskNotFound(task("nope")), Operation::Get),
         ("v1.0/jsonrpc/error_task_not_cancelable", Error::NotCancelable(task(TASK)), Operation::Cancel),
@@ -138,7 +138,7 @@ fn streaming_methods_of_0_x_are_refused_in_a_frame() {
 }
 
 #[test]
-fn http_json_errors_are_as_the_goldens_have_them() {
+fn http_json_errors_match_the_golden_responses() {
     for (case, group, error) in [
         ("v1.0/rest/error_task_not_found", EndpointGroup::V1, Error::TaskNotFound(task("nope"))),
         ("v1.0/rest/error_task_not_cancelable", EndpointGroup::V1, Error::NotCancelable(task(TASK))),
@@ -155,7 +155,7 @@ fn http_json_errors_are_as_the_goldens_have_them() {
 }
 
 #[test]
-fn a_problem_names_code_and_task() {
+fn a_problem_has_the_a2a_code_and_the_task_id() {
     let reply = Responder::http_json(EndpointGroup::Unversioned, Some(Operation::Cancel))
         .error_reply(&Error::NotCancelable(task("t-9")));
     assert_eq!((reply.status, reply.content_type), (409, "application/problem+json"));
@@ -217,7 +217,7 @@ fn codes_and_statuses_of_every_error() {
 }
 
 #[test]
-fn a_server_that_cannot_take_a_send() {
+fn an_unavailable_agent_is_503_with_retry_after() {
     let busy = Error::Busy(AgentId::parse("alpha").unwrap());
     let detail = "agent alpha has too many tasks waiting; try again later";
     let old = responder(ProtocolVersion::V0_3, Operation::Send, "1").error_reply(&busy);
@@ -241,7 +241,7 @@ fn a_server_that_cannot_take_a_send() {
 }
 
 #[test]
-fn clients_of_0_1_are_told_by_codes_and_names_of_their_own() {
+fn errors_in_0_1_have_their_own_codes_and_field_names() {
     let mismatch = |field: &str| Error::invalid(field, "does not match the task");
     for (error, expected) in [
         (mismatch("message.contextId"), json!({"detail": "sessionId does not match the task"})),
@@ -267,7 +267,7 @@ fn clients_of_0_1_are_told_by_codes_and_names_of_their_own() {
 }
 
 #[test]
-fn internal_errors_tell_nothing() {
+fn internal_errors_reveal_nothing() {
     let error = Error::internal("secret: /etc/passwd");
     for group in [EndpointGroup::V1, EndpointGroup::Unversioned, EndpointGroup::V0_3, EndpointGroup::TaskAlias] {
         let body = String::from_utf8(Responder::http_json(group, None).error_reply(&error).body).unwrap();
@@ -280,7 +280,7 @@ fn internal_errors_tell_nothing() {
 }
 
 #[test]
-fn an_error_repeats_little_of_what_the_caller_wrote() {
+fn an_error_repeats_at_most_200_characters_of_the_caller() {
     let long = "é".repeat(500);
     for error in [
         Error::TaskNotFound(task(&long)),

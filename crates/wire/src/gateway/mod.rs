@@ -1,5 +1,5 @@
-//! The gateway: runs are submitted, asked for and cancelled by plain REST, whatever version of A2A the agents behind
-//! it speak. It is a dialect and a binding in one, since nobody speaks it over anything else.
+//! The gateway: a plain REST API to submit, read and cancel runs of any agent. It is a dialect and a binding in one,
+//! since there is no other binding for it.
 //!
 //! It never streams and never waits: a submission is answered with 202 as soon as it is stored.
 
@@ -12,14 +12,14 @@ mod task;
 use sabir_model::Birth;
 
 pub use agents::{message_send_path, write_agent_list};
-pub(crate) use path::{Named, Thing, find};
-pub use route::Route;
-pub(crate) use route::{Asked, write_answer};
+pub(crate) use path::{AgentResource, GatewayPath, match_path};
+pub use route::GatewayRoute;
+pub(crate) use route::{GatewayOperation, write_answer};
 
-/// What a task remembers when it is born here.
+/// The dialect as a task stores it that is created here.
 pub(crate) const BIRTH: Birth = Birth(20);
 
-/// Everything of the gateway is below this.
+/// All paths of the gateway are below this one.
 pub const BASE: &str = "/v1/a2a/agents";
 
 #[cfg(test)]

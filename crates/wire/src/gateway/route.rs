@@ -5,33 +5,33 @@ use serde::Serialize;
 
 use super::send::{self, Submission};
 use super::task::write_task;
-use crate::beside::{self, Agent, Behaviour};
+use crate::call_context::{self, AgentSource, CallContext};
 use crate::errors::GatewayText;
 use crate::version::VersionHeader;
-use crate::{Decoded, Head, KnownAgents, Responder, TerminalMessage, json};
+use crate::{Decoded, KnownAgents, RequestHead, Responder, TerminalMessage, json};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Route {
+pub struct GatewayRoute {
     pub agent: AgentId,
-    pub(crate) asked: Asked,
+    pub(crate) operation: GatewayOperation,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum GatewayOperation {
     Send,
-    /// The same, with decisions about these targets and nothing else: the run that waits for them goes on.
+    /// A send of nothing but decisions about these targets: they answer the run that waits.
     Decide(Vec<String>),
-    Task(TaskId),
+    Get(TaskId),
     Cancel(TaskId),
 }
 
-impl Route {
+impl GatewayRoute {
     pub(crate) fn responder(&self) -> Responder<'static> {
-        Responder::gateway(self.asked.clone())
+        Responder::gateway(self.operation.clone())
     }
 
     /// Reads one request; `body` is empty where there is none.
-    pub fn decode(&self, head: &Head<'_>, body: &[u8], agents: &dyn KnownAgents) -> Decoded<'static> {
+    pub fn decode(&self, head: &RequestHead<'_>, body: &[u8], agents: &dyn KnownAgents) -> Decoded<'static> {
         if !VersionHeader::of(head).is_missing() {
             let error = Error::InvalidRequest(
                 "the gateway is no version of A2A; leave A2A-Version out, or call /a2a/rest".to_owned(),
@@ -39,19 +39,19 @@ impl Route {
             return Decoded { call: Err(error), responder: self.responder() };
         }
         let agent = Some(self.agent.clone());
-        let (call, responder) = match &self.asked {
-            Asked::Send | Asked::Decide(_) => match json::check_text(body).and_then(send::read) {
+        let (call, responder) = match &self.operation {
+            GatewayOperation::Send | GatewayOperation::Decide(_) => match json::check_text(body).and_then(send::read) {
                 Ok(Submission { send, targets }) => {
-                    let responder = targets.map(|targets| Responder::gateway(Asked::Decide(targets)));
+                    let responder = targets.map(|targets| Responder::gateway(GatewayOperation::Decide(targets)));
                     (Call::Send(send), responder.unwrap_or_else(|| self.responder()))
                 }
                 Err(error) => return Decoded { call: Err(error), responder: self.responder() },
             },
-            Asked::Task(task) => {
+            GatewayOperation::Get(task) => {
                 let get = Get { agent, task: task.clone(), history: None, earlier: Wanted::Yes };
                 (Call::Get(get), self.responder())
             }
-            Asked::Cancel(task) => {
+            GatewayOperation::Cancel(task) => {
                 let on_finished = OnFinishedCancel::Refuse;
                 let cancel = Cancel { agent, task: task.clone(), metadata: None, on_finished };
                 (Call::Cancel(cancel), self.responder())
@@ -60,18 +60,18 @@ impl Route {
         Decoded { call: self.complete(call, head, agents), responder }
     }
 
-    fn complete(&self, mut call: Call, head: &Head<'_>, agents: &dyn KnownAgents) -> Result<Call, Error> {
+    fn complete(&self, mut call: Call, head: &RequestHead<'_>, agents: &dyn KnownAgents) -> Result<Call, Error> {
         // The key that the decisions of a submission make; a header goes before it.
         let key_of_decisions = match &mut call {
             Call::Send(send) => send.idempotency.take(),
             _ => None,
         };
-        let behaviour = Behaviour {
-            agent: Agent::InPath(&self.agent),
-            finished_cancel: OnFinishedCancel::Refuse,
-            finished_send: TerminalMessage::NewTask,
+        let context = CallContext {
+            agent: AgentSource::Path(&self.agent),
+            on_finished_cancel: OnFinishedCancel::Refuse,
+            on_finished_send: TerminalMessage::NewTask,
         };
-        beside::complete(&mut call, head, &behaviour, agents)?;
+        call_context::apply(&mut call, head, &context, agents)?;
         if let Call::Send(send) = &mut call {
             send.idempotency = send.idempotency.take().or(key_of_decisions);
         }
@@ -86,14 +86,14 @@ struct Submitted<'a> {
     context_id: Option<&'a str>,
     task_id: &'a str,
     status: &'static str,
-    /// Each of several decisions.
+    /// The result of each of several decisions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    decisions: Vec<Decided<'a>>,
+    decisions: Vec<DecisionResult<'a>>,
 }
 
-/// What became of one of several decisions.
+/// The result of one decision.
 #[derive(Serialize)]
-struct Decided<'a> {
+struct DecisionResult<'a> {
     target_id: &'a str,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,28 +104,37 @@ const FORWARDED: &str = "decision_forwarded";
 const REFUSED: &str = "refused";
 
 /// Appends the answer, and returns its status.
-pub(crate) fn write_answer<S>(asked: &Asked, answer: &Answer<S>, out: &mut Vec<u8>) -> Result<u16, Error> {
+pub(crate) fn write_answer<S>(
+    operation: &GatewayOperation,
+    answer: &Answer<S>,
+    out: &mut Vec<u8>,
+) -> Result<u16, Error> {
     let submitted = |task: &Task, context_id: Option<&str>, status: &'static str, out: &mut Vec<u8>| {
         json::write(&Submitted { context_id, task_id: task.id.as_str(), status, decisions: Vec::new() }, out);
         Ok(202)
     };
-    match (asked, answer) {
-        (Asked::Send, Answer::Task(task)) => submitted(task, Some(task.context.as_str()), "submitted", out),
-        (Asked::Decide(_), Answer::Task(task)) => submitted(task, Some(task.context.as_str()), FORWARDED, out),
-        (Asked::Decide(targets), Answer::Answered(task, results)) => {
-            let decided = targets.iter().zip(results).map(|(target_id, result)| match result {
-                Ok(()) => Decided { target_id, status: FORWARDED, error: None },
-                Err(error) => Decided { target_id, status: REFUSED, error: Some(GatewayText(error)) },
+    match (operation, answer) {
+        (GatewayOperation::Send, Answer::Task(task)) => submitted(task, Some(task.context.as_str()), "submitted", out),
+        (GatewayOperation::Decide(_), Answer::Task(task)) => {
+            submitted(task, Some(task.context.as_str()), FORWARDED, out)
+        }
+        (GatewayOperation::Decide(targets), Answer::Answered(task, results)) => {
+            let results_by_target = targets.iter().zip(results).map(|(target_id, result)| match result {
+                Ok(()) => DecisionResult { target_id, status: FORWARDED, error: None },
+                Err(error) => DecisionResult { target_id, status: REFUSED, error: Some(GatewayText(error)) },
             });
             let (context_id, task_id) = (Some(task.context.as_str()), task.id.as_str());
-            json::write(&Submitted { context_id, task_id, status: FORWARDED, decisions: decided.collect() }, out);
+            json::write(
+                &Submitted { context_id, task_id, status: FORWARDED, decisions: results_by_target.collect() },
+                out,
+            );
             Ok(202)
         }
-        (Asked::Cancel(_), Answer::Task(task)) => submitted(task, None, "cancel_requested", out),
-        (Asked::Task(_), Answer::Conversation(task, earlier)) => {
+        (GatewayOperation::Cancel(_), Answer::Task(task)) => submitted(task, None, "cancel_requested", out),
+        (GatewayOperation::Get(_), Answer::Conversation(task, earlier)) => {
             write_task(task, earlier, out);
             Ok(200)
         }
-        _ => Err(Error::internal("the gateway has no words for this answer")),
+        _ => Err(Error::internal("the gateway cannot write this answer")),
     }
 }

@@ -1,4 +1,4 @@
-//! What is submitted: a text, a message, decisions, or just a place to go on.
+//! The body of a submission: a text, a message, decisions, or only the context or task to continue.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use serde::Deserialize;
 
 use super::BIRTH;
 use crate::json;
-use crate::spelling::{Carried, Problems, Text, object};
+use crate::wire_types::{RawJson, Text, Violations, object};
 
 pub(super) struct Submission {
     pub(super) send: Box<Send>,
-    /// What is decided about, if there are decisions and no text: they answer the run that waits.
+    /// The targets of the decisions, if there are decisions and no text: they answer the run that waits.
     pub(super) targets: Option<Vec<String>>,
 }
 
@@ -29,13 +29,13 @@ struct Body<'a> {
     #[serde(rename = "task_id")]
     snake_task_id: Option<Text<'a>>,
     input: Option<Text<'a>>,
-    message: Option<Said<'a>>,
-    decisions: Option<Vec<Carried<'a>>>,
+    message: Option<SubmittedMessage<'a>>,
+    decisions: Option<Vec<RawJson<'a>>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-struct Said<'a> {
+struct SubmittedMessage<'a> {
     #[serde(borrow)]
     role: Option<Text<'a>>,
     content: Option<Text<'a>>,
@@ -49,29 +49,29 @@ struct ToolCallDecision<'a> {
     #[serde(alias = "decisionId")]
     decision_id: Option<Text<'a>>,
     action: Option<Text<'a>>,
-    result: Option<Carried<'a>>,
+    result: Option<RawJson<'a>>,
 }
 
-object! { read Body<'a>; read Said<'a>; read ToolCallDecision<'a> }
+object! { read Body<'a>; read SubmittedMessage<'a>; read ToolCallDecision<'a> }
 
 pub(super) fn read(text: &str) -> Result<Submission, Error> {
     let body = read_body(text)?;
-    let mut problems = Problems::default();
-    let context = one_id("contextId", [body.context_id, body.snake_context_id], ContextId::parse, &mut problems);
-    let task = one_id("taskId", [body.task_id, body.snake_task_id], TaskId::parse, &mut problems);
+    let mut violations = Violations::default();
+    let context = one_id("contextId", [body.context_id, body.snake_context_id], ContextId::parse, &mut violations);
+    let task = one_id("taskId", [body.task_id, body.snake_task_id], TaskId::parse, &mut violations);
     let mut parts: Vec<Part> = body.input.map(|input| Part::text(input.into_string())).into_iter().collect();
-    // Who gives an input speaks as a user, whatever comes with it.
+    // An input is always said by the user, whatever comes with it.
     let is_input = !parts.is_empty();
-    let mut role = Spoken::User;
-    if let Some(said) = body.message {
-        role = Spoken::of(said.role.as_ref());
-        match said.content {
-            Some(content) => parts.push(Part { metadata: role.note(), ..Part::text(content.into_string()) }),
-            None => problems.add("message.content", "is required"),
+    let mut role = Speaker::User;
+    if let Some(message) = body.message {
+        role = Speaker::of(message.role.as_ref());
+        match message.content {
+            Some(content) => parts.push(Part { metadata: role.metadata(), ..Part::text(content.into_string()) }),
+            None => violations.add("message.content", "is required"),
         }
     }
-    let decisions = read_decisions(body.decisions.as_deref().unwrap_or_default(), &mut problems);
-    problems.or(Some(()))?;
+    let decisions = read_decisions(body.decisions.as_deref().unwrap_or_default(), &mut violations);
+    violations.finish(Some(()))?;
 
     let is_decision = parts.is_empty() && !decisions.is_empty();
     if is_decision && task.is_none() {
@@ -85,10 +85,10 @@ pub(super) fn read(text: &str) -> Result<Submission, Error> {
     let idempotency = answered.and_then(|task| key_of(task, &decisions));
     let (mut targets, mut further) = (Vec::new(), Vec::new());
     if is_decision {
-        // Decisions about different things are different answers.
-        let answers = Answer::by_target(decisions);
+        // Decisions about different targets are different answers.
+        let answers = TargetAnswer::by_target(decisions);
         targets.extend(answers.iter().map(|answer| answer.target.clone()));
-        let mut answers = answers.into_iter().map(Answer::into_parts);
+        let mut answers = answers.into_iter().map(TargetAnswer::into_parts);
         parts = answers.next().unwrap_or_default();
         further.extend(answers);
     } else {
@@ -98,7 +98,7 @@ pub(super) fn read(text: &str) -> Result<Submission, Error> {
         // A message has parts in every dialect.
         parts.push(Part::text(""));
     }
-    let role = if role == Spoken::Assistant && !is_input { Role::Agent } else { Role::User };
+    let role = if role == Speaker::Assistant && !is_input { Role::Agent } else { Role::User };
     let message = IncomingMessage { task, context, ..IncomingMessage::new(None, role, parts) };
     let send = Send {
         delivery: Delivery::Immediately,
@@ -122,63 +122,63 @@ fn read_body(text: &str) -> Result<Body<'_>, Error> {
     })
 }
 
-/// Two names of the same thing. Blanks around an id do not count, and a blank id is none.
+/// An id that has two member names. Blanks around an id do not count, and a blank id counts as missing.
 fn one_id<T>(
     name: &str,
     spellings: [Option<Text<'_>>; 2],
     parse: impl FnOnce(String) -> Result<T, sabir_model::InvalidId>,
-    problems: &mut Problems,
+    violations: &mut Violations,
 ) -> Option<T> {
     let mut given = spellings.iter().flatten().map(|text| text.as_str().trim()).filter(|text| !text.is_empty());
     let (first, second) = (given.next()?, given.next());
     if second.is_some_and(|second| second != first) {
-        problems.add(name, "is given twice, with different values");
+        violations.add(name, "is given twice, with different values");
         return None;
     }
-    parse(first.to_owned()).map_err(|why| problems.add(name, &why.to_string())).ok()
+    parse(first.to_owned()).map_err(|why| violations.add(name, &why.to_string())).ok()
 }
 
-/// Who is said to speak. The model has users and agents, and one of them for a whole message, so whoever is none of
-/// the two or speaks in another's message is noted on what they say.
+/// The role of a text. The model has one role, user or agent, for a whole message. A text with another role than its
+/// message, or with the role `system`, has its role in the metadata of its part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spoken {
+pub(super) enum Speaker {
     User,
     Assistant,
     System,
 }
 
-impl Spoken {
+impl Speaker {
     fn of(role: Option<&Text<'_>>) -> Self {
         match role.map(|role| role.as_str().trim()) {
-            Some("assistant") => Spoken::Assistant,
-            Some("system") => Spoken::System,
-            _ => Spoken::User,
+            Some("assistant") => Speaker::Assistant,
+            Some("system") => Speaker::System,
+            _ => Speaker::User,
         }
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Spoken::User => "user",
-            Spoken::Assistant => "assistant",
-            Spoken::System => "system",
+            Speaker::User => "user",
+            Speaker::Assistant => "assistant",
+            Speaker::System => "system",
         }
     }
 
-    fn note(self) -> Option<Json> {
+    fn metadata(self) -> Option<Json> {
         let text = match self {
-            Spoken::User => return None,
-            Spoken::Assistant => ASSISTANT,
-            Spoken::System => SYSTEM,
+            Speaker::User => return None,
+            Speaker::Assistant => ASSISTANT,
+            Speaker::System => SYSTEM,
         };
-        Some(json::carry(text.to_owned()).into())
+        Some(json::raw(text.to_owned()).into())
     }
 
-    /// Who says this part of a message.
+    /// The role of this part of a message.
     pub(super) fn by(message: &Message, part: &Part) -> Self {
         match (part.metadata.as_ref().map(Json::as_str), message.role) {
-            (Some(SYSTEM), _) => Spoken::System,
-            (Some(ASSISTANT), _) | (_, Role::Agent) => Spoken::Assistant,
-            (_, Role::User) => Spoken::User,
+            (Some(SYSTEM), _) => Speaker::System,
+            (Some(ASSISTANT), _) | (_, Role::Agent) => Speaker::Assistant,
+            (_, Role::User) => Speaker::User,
         }
     }
 }
@@ -188,37 +188,37 @@ const SYSTEM: &str = r#"{"role":"system"}"#;
 
 /// One decision of a submission.
 struct Decision {
-    /// What it is about.
+    /// What the decision is about.
     target: String,
-    /// Its own name.
+    /// The id that the client gave to the decision.
     id: Option<String>,
-    /// As an agent that reads text understands it.
-    words: String,
+    /// For agents that read text.
+    text: String,
     /// As it was sent.
     data: Json,
 }
 
-fn read_decisions(decisions: &[Carried<'_>], problems: &mut Problems) -> Vec<Decision> {
+fn read_decisions(decisions: &[RawJson<'_>], violations: &mut Violations) -> Vec<Decision> {
     let mut read = Vec::new();
     for (at, carried) in decisions.iter().enumerate() {
         let place = format!("decisions[{at}]");
         let Ok(decision) = json::parse::<ToolCallDecision<'_>>(carried.as_str()) else {
-            problems.add(&place, "must be an object with target_id, decision_id, action and result");
+            violations.add(&place, "must be an object with target_id, decision_id, action and result");
             continue;
         };
         let target = decision.target_id.map(Text::into_string).filter(|target| !target.trim().is_empty());
         if target.is_none() {
-            problems.add(&format!("{place}.target_id"), "is required");
+            violations.add(&format!("{place}.target_id"), "is required");
         }
         if !matches!(decision.action.as_ref().map(Text::as_str), Some("resume" | "cancel")) {
-            problems.add(&format!("{place}.action"), "must be resume or cancel");
+            violations.add(&format!("{place}.action"), "must be resume or cancel");
             continue;
         }
         let data = Json::from(carried.clone());
-        let words = words_of(&data, decision.result.as_ref().map(Carried::as_str));
+        let text = text_of(&data, decision.result.as_ref().map(RawJson::as_str));
         let id = decision.decision_id.map(Text::into_string).filter(|id| !id.is_empty());
         let Some(target) = target else { continue };
-        read.push(Decision { target, id, words, data });
+        read.push(Decision { target, id, text, data });
     }
     read
 }
@@ -226,8 +226,8 @@ fn read_decisions(decisions: &[Carried<'_>], problems: &mut Problems) -> Vec<Dec
 const YES: &str = "yes";
 const NO: &str = "no";
 
-/// What a resumed call is told in words. Only what clearly approves is a yes; a text is an answer of its own.
-fn words_of(decision: &Json, result: Option<&str>) -> String {
+/// The decision as text. Only a clear approval is a yes; a result that is a text is the answer itself.
+fn text_of(decision: &Json, result: Option<&str>) -> String {
     match QuestionAnswer::verdict_of(decision) {
         Verdict::Yes => YES.to_owned(),
         Verdict::Always => "always".to_owned(),
@@ -236,37 +236,37 @@ fn words_of(decision: &Json, result: Option<&str>) -> String {
     }
 }
 
-/// What is decided about one target.
-struct Answer {
+/// All decisions about one target.
+struct TargetAnswer {
     target: String,
-    /// As an agent that reads text understands all of it: what it says, or a no where decisions differ.
-    words: String,
+    /// For agents that read text: what the decisions say, or a no where they differ.
+    text: String,
     decisions: Vec<Part>,
 }
 
-impl Answer {
+impl TargetAnswer {
     /// One answer for each target, in the order in which they are named.
     fn by_target(decisions: Vec<Decision>) -> Vec<Self> {
         let mut answers: Vec<Self> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
-        for Decision { target, words, data, .. } in decisions {
+        for Decision { target, text, data, .. } in decisions {
             let place = *places.entry(target.clone()).or_insert(answers.len());
             let data = Part::from(Content::Data(data));
             match answers.get_mut(place) {
                 Some(answer) => {
-                    if answer.words != words {
-                        answer.words = NO.to_owned();
+                    if answer.text != text {
+                        answer.text = NO.to_owned();
                     }
                     answer.decisions.push(data);
                 }
-                None => answers.push(Answer { target, words, decisions: vec![data] }),
+                None => answers.push(TargetAnswer { target, text, decisions: vec![data] }),
             }
         }
         answers
     }
 
     fn into_parts(self) -> Vec<Part> {
-        [vec![Part::text(self.words)], self.decisions].concat()
+        [vec![Part::text(self.text)], self.decisions].concat()
     }
 }
 

@@ -1,11 +1,11 @@
-//! A task as the gateway shows it: one text in, one text out, and the conversation around them.
+//! A task as the gateway shows it: its status, the newest text of the agent, and the whole conversation.
 
 use std::borrow::Cow;
 
 use sabir_model::{Artifact, Content, Message, Part, State, Task};
 use serde::Serialize;
 
-use super::send::Spoken;
+use super::send::Speaker;
 use crate::json;
 
 #[derive(Serialize)]
@@ -19,10 +19,10 @@ struct Run<'a> {
     termination_detail: Option<String>,
     created_at: i64,
     updated_at: i64,
-    message: Option<Line<'a>>,
-    artifacts: Vec<Text<'a>>,
-    history: Vec<Line<'a>>,
-    /// What a task waits for; only where it waits.
+    message: Option<ChatMessage<'a>>,
+    artifacts: Vec<ArtifactContent<'a>>,
+    history: Vec<ChatMessage<'a>>,
+    /// The open question; only where the task waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pending: Option<Vec<Pending>>,
 }
@@ -42,31 +42,31 @@ impl Pending {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct ChatMessage<'a> {
     role: &'static str,
     content: Cow<'a, str>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ChatMessage<'a> {
     fn of_agent(content: &'a str) -> Self {
-        Line { role: Spoken::Assistant.name(), content: Cow::Borrowed(content) }
+        ChatMessage { role: Speaker::Assistant.name(), content: Cow::Borrowed(content) }
     }
 }
 
 #[derive(Serialize)]
-struct Text<'a> {
+struct ArtifactContent<'a> {
     content: &'a str,
 }
 
 /// Appends the task; `earlier` are those of its context that came before it.
 pub(super) fn write_task(task: &Task, earlier: &[Task], out: &mut Vec<u8>) {
-    let answers = Answers::of(task);
-    let earlier: Vec<(&Task, Answers<'_>)> = earlier.iter().map(|task| (task, Answers::of(task))).collect();
+    let answers = AgentTexts::of(task);
+    let earlier: Vec<(&Task, AgentTexts<'_>)> = earlier.iter().map(|task| (task, AgentTexts::of(task))).collect();
     let mut history = Vec::new();
     for (task, answers) in &earlier {
-        tell(task, answers, &mut history);
+        append_conversation(task, answers, &mut history);
     }
-    tell(task, &answers, &mut history);
+    append_conversation(task, &answers, &mut history);
     let status_text = task.status.message.as_deref().map(Message::text).filter(|text| !text.is_empty());
     let (termination_code, termination_detail) = match task.status.state {
         State::Failed => (Some("error"), status_text),
@@ -85,8 +85,8 @@ pub(super) fn write_task(task: &Task, earlier: &[Task], out: &mut Vec<u8>) {
         termination_detail,
         created_at: task.created.as_millis(),
         updated_at: task.status.time.as_millis(),
-        message: answers.newest().map(Line::of_agent),
-        artifacts: answers.newest().map(|content| Text { content }).into_iter().collect(),
+        message: answers.newest().map(ChatMessage::of_agent),
+        artifacts: answers.newest().map(|content| ArtifactContent { content }).into_iter().collect(),
         history,
         pending: task.status.state.is_waiting().then(|| Pending::of(task).into_iter().collect()),
     };
@@ -103,77 +103,79 @@ fn status(state: State) -> &'static str {
     }
 }
 
-/// What was said in a task, by both sides. Progress of the agent's is its own business and not part of it.
-fn tell<'a>(task: &'a Task, answers: &'a Answers<'_>, lines: &mut Vec<Line<'a>>) {
+/// Appends the messages of both sides. Progress texts of the agent are not part of the conversation.
+fn append_conversation<'a>(task: &'a Task, answers: &'a AgentTexts<'_>, lines: &mut Vec<ChatMessage<'a>>) {
     for message in &task.history {
-        tell_message(message, lines);
+        append_message(message, lines);
     }
-    lines.extend(answers.made.iter().map(|made| Line::of_agent(&made.text)));
-    lines.extend(answers.last_words.as_deref().map(Line::of_agent));
+    lines.extend(answers.artifacts.iter().map(|made| ChatMessage::of_agent(&made.text)));
+    lines.extend(answers.status.as_deref().map(ChatMessage::of_agent));
 }
 
-/// The texts of a message, joined as far as the same one speaks.
-fn tell_message<'a>(message: &'a Message, lines: &mut Vec<Line<'a>>) {
+/// Appends the texts of a message; neighbouring texts of the same role are joined.
+fn append_message<'a>(message: &'a Message, lines: &mut Vec<ChatMessage<'a>>) {
     let first = lines.len();
     for part in &message.parts {
         let Some(text) = part.as_text().filter(|text| !text.is_empty()) else { continue };
-        let role = Spoken::by(message, part).name();
+        let role = Speaker::by(message, part).name();
         match lines[first..].last_mut().filter(|line| line.role == role) {
             Some(line) => {
                 let content = line.content.to_mut();
                 content.push(' ');
                 content.push_str(text);
             }
-            None => lines.push(Line { role, content: Cow::Borrowed(text) }),
+            None => lines.push(ChatMessage { role, content: Cow::Borrowed(text) }),
         }
     }
 }
 
-/// What the agent answered.
-struct Answers<'a> {
-    /// One for each artifact that can be told as text, the newest last.
-    made: Vec<Made<'a>>,
-    /// A question that waits for its answer, or the answer of an agent that made nothing.
-    last_words: Option<String>,
+/// The texts that the agent answered with.
+struct AgentTexts<'a> {
+    /// One for each artifact that can be shown as text, the newest last.
+    artifacts: Vec<ArtifactText<'a>>,
+    /// The text of the status: an open question, or the answer of an agent that made no artifact.
+    status: Option<String>,
 }
 
-struct Made<'a> {
+struct ArtifactText<'a> {
     text: Cow<'a, str>,
-    is_in_words: bool,
+    /// The artifact has text parts.
+    has_text: bool,
 }
 
-impl<'a> Answers<'a> {
+impl<'a> AgentTexts<'a> {
     fn of(task: &'a Task) -> Self {
-        let made: Vec<Made<'a>> = task.artifacts.iter().filter_map(|artifact| Made::of(artifact)).collect();
-        let are_shown = match task.status.state {
+        let artifacts: Vec<ArtifactText<'a>> =
+            task.artifacts.iter().filter_map(|artifact| ArtifactText::of(artifact)).collect();
+        let is_status_shown = match task.status.state {
             State::InputRequired | State::AuthRequired => true,
-            State::Completed => made.is_empty(),
+            State::Completed => artifacts.is_empty(),
             State::Submitted | State::Working | State::Failed | State::Canceled | State::Rejected => false,
         };
-        let last_words = task.status.message.as_deref().filter(|_| are_shown).map(Message::text);
-        Answers { made, last_words: last_words.filter(|words| !words.is_empty()) }
+        let status = task.status.message.as_deref().filter(|_| is_status_shown).map(Message::text);
+        AgentTexts { artifacts, status: status.filter(|text| !text.is_empty()) }
     }
 
-    /// The newest of what the agent said: in words, if it has any.
+    /// The newest text of the agent; an artifact with text parts goes before one without.
     fn newest(&self) -> Option<&str> {
-        let in_words = || self.made.iter().rev().find(|made| made.is_in_words).or(self.made.last());
-        self.last_words.as_deref().or_else(|| in_words().map(|made| &*made.text))
+        let artifact = || self.artifacts.iter().rev().find(|made| made.has_text).or(self.artifacts.last());
+        self.status.as_deref().or_else(|| artifact().map(|made| &*made.text))
     }
 }
 
-impl<'a> Made<'a> {
-    /// An artifact's texts; what has none is told by its data, its address or its name.
+impl<'a> ArtifactText<'a> {
+    /// The texts of an artifact; without text parts, its data, its URLs or its file names.
     fn of(artifact: &'a Artifact) -> Option<Self> {
         let texts = artifact.parts.iter().filter_map(Part::as_text);
         if let Some(text) = joined(texts) {
-            return Some(Made { text, is_in_words: true });
+            return Some(ArtifactText { text, has_text: true });
         }
         let others = artifact.parts.iter().map(|part| match &part.content {
             Content::Text(text) | Content::Url(text) => text.as_str(),
             Content::Data(data) => data.as_str(),
             Content::Bytes(_) => part.filename.as_deref().unwrap_or_default(),
         });
-        joined(others).map(|text| Made { text, is_in_words: false })
+        joined(others).map(|text| ArtifactText { text, has_text: false })
     }
 }
 

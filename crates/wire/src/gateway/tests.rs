@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Route;
-use super::route::Asked;
+use super::GatewayRoute;
+use super::route::GatewayOperation;
 use super::task::write_task;
-use crate::Head;
-use crate::fixture::{self, Known};
+use crate::RequestHead;
+use crate::fixture::{self, ThreeAgents};
 
 fn say(parts: &[Part]) -> String {
     let part = |part: &Part| match &part.content {
@@ -21,8 +21,9 @@ fn say(parts: &[Part]) -> String {
 }
 
 fn submit(body: &str) -> String {
-    let route = Route { agent: sabir_model::AgentId::parse("alpha").unwrap(), asked: Asked::Send };
-    let decoded = route.decode(&Head { verb: "POST", ..Head::default() }, body.as_bytes(), &Known);
+    let route =
+        GatewayRoute { agent: sabir_model::AgentId::parse("alpha").unwrap(), operation: GatewayOperation::Send };
+    let decoded = route.decode(&RequestHead { verb: "POST", ..RequestHead::default() }, body.as_bytes(), &ThreeAgents);
     match decoded.call {
         Ok(Call::Send(send)) => {
             let message = &send.message;
@@ -42,7 +43,7 @@ fn submit(body: &str) -> String {
 }
 
 #[test]
-fn what_can_be_submitted() {
+fn submissions_are_read_or_refused() {
     for (body, expected) in [
         (r#"{"input":"hello"}"#, r#"User "hello""#),
         (r#"{"message":{"content":"hi"}}"#, r#"User "hi""#),
@@ -99,10 +100,11 @@ fn what_can_be_submitted() {
 }
 
 #[test]
-fn a_version_of_a2a_is_not_the_gateways() {
-    let route = Route { agent: sabir_model::AgentId::parse("alpha").unwrap(), asked: Asked::Send };
-    let head = Head { verb: "POST", version: Some("1.0"), ..Head::default() };
-    let decoded = route.decode(&head, br#"{"input":"x"}"#, &Known);
+fn a_version_header_is_refused() {
+    let route =
+        GatewayRoute { agent: sabir_model::AgentId::parse("alpha").unwrap(), operation: GatewayOperation::Send };
+    let head = RequestHead { verb: "POST", version: Some("1.0"), ..RequestHead::default() };
+    let decoded = route.decode(&head, br#"{"input":"x"}"#, &ThreeAgents);
     let reply = decoded.responder.error_reply(&decoded.call.unwrap_err());
     assert_eq!(reply.status, 400);
 }
@@ -155,7 +157,7 @@ fn shown(task: &Task, earlier: &[Task]) -> Value {
 }
 
 #[test]
-fn a_finished_run_is_shown_whole() {
+fn a_finished_run_has_all_members() {
     assert_eq!(
         shown(&task(State::Completed, None, &["final"]), &[]),
         json!({
@@ -169,7 +171,7 @@ fn a_finished_run_is_shown_whole() {
 }
 
 #[test]
-fn how_runs_stand() {
+fn the_status_and_the_message_of_a_run_in_every_state() {
     for (state, said, made, expected) in [
         (State::Submitted, None, &[][..], json!(["queued", null, null, null])),
         (State::Working, Some("Using tool: x"), &[], json!(["running", null, null, null])),
@@ -190,7 +192,7 @@ fn how_runs_stand() {
 }
 
 #[test]
-fn what_a_run_waits_for_can_be_decided_about() {
+fn a_waiting_run_lists_its_pending_question() {
     let mut run = task(State::InputRequired, Some("Which?"), &[]);
     // Its turn ended with the question, so the last event asked it.
     let last = sabir_model::QuestionId::issue(&run.id, run.seq).to_string();
@@ -199,9 +201,9 @@ fn what_a_run_waits_for_can_be_decided_about() {
     assert_eq!(shown(&run, &[])["pending"], json!([]), "a question from before there were ids");
     let id = sabir_model::QuestionId::issue(&run.id, 3).to_string();
     let question = json!({"kind": "question", "questionId": id, "question": "Which?"}).to_string();
-    let mut asked = Message::clone(run.status.message.as_ref().unwrap());
-    asked.parts.push(sabir_model::Content::Data(Json::parse(question).unwrap()).into());
-    run.status.message = Some(asked.into());
+    let mut operation = Message::clone(run.status.message.as_ref().unwrap());
+    operation.parts.push(sabir_model::Content::Data(Json::parse(question).unwrap()).into());
+    run.status.message = Some(operation.into());
     assert_eq!(shown(&run, &[])["pending"], json!([{"target_id": id, "question": "Which?"}]));
     assert_eq!(shown(&run, &[])["message"]["content"], "Which?");
     run.status.state = State::Working;
@@ -209,7 +211,7 @@ fn what_a_run_waits_for_can_be_decided_about() {
 }
 
 #[test]
-fn the_history_is_the_conversation() {
+fn the_history_has_the_messages_of_earlier_tasks_too() {
     let mut second = task(State::Working, None, &[]);
     second.history = vec![
         message(Role::User, "be brief", Some(r#"{"role":"system"}"#)),
@@ -230,15 +232,17 @@ fn the_history_is_the_conversation() {
 }
 
 #[test]
-fn an_input_and_a_message_are_two_lines() {
-    let route = Route { agent: sabir_model::AgentId::parse("alpha").unwrap(), asked: Asked::Send };
+fn an_input_and_a_message_of_another_role_are_two_history_lines() {
+    let route =
+        GatewayRoute { agent: sabir_model::AgentId::parse("alpha").unwrap(), operation: GatewayOperation::Send };
     for (body, expected) in [
         (r#"{"input":"a","message":{"role":"system","content":"b"}}"#, json!([["user", "a"], ["system", "b"]])),
         (r#"{"input":"a","message":{"role":"assistant","content":"b"}}"#, json!([["user", "a"], ["assistant", "b"]])),
         (r#"{"input":"a","message":{"content":"b"}}"#, json!([["user", "a b"]])),
         (r#"{"message":{"role":"assistant","content":"b"}}"#, json!([["assistant", "b"]])),
     ] {
-        let decoded = route.decode(&Head { verb: "POST", ..Head::default() }, body.as_bytes(), &Known);
+        let decoded =
+            route.decode(&RequestHead { verb: "POST", ..RequestHead::default() }, body.as_bytes(), &ThreeAgents);
         let Ok(Call::Send(send)) = decoded.call else { panic!("{body}") };
         let mut run = task(State::Working, None, &[]);
         run.history = vec![send.message.or_with_id(|| MessageId::parse("m").unwrap()).into()];
@@ -250,7 +254,7 @@ fn an_input_and_a_message_are_two_lines() {
 }
 
 #[test]
-fn only_what_clearly_approves_is_a_yes() {
+fn only_a_clear_approval_is_a_yes() {
     for (decision, expected) in [
         (r#""action":"resume""#, "yes"),
         (r#""action":"resume","result":true"#, "yes"),

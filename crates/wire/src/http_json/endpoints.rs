@@ -2,7 +2,7 @@
 
 use sabir_model::Error;
 
-use crate::errors::{self, Problem, RpcError, Status};
+use crate::errors::{self, GoogleStatus, ProblemDetails, RpcError};
 use crate::version::VersionHeader;
 use crate::{Dialect, Operation, ProtocolVersion, json, v1::V1, v03::V03, v03::V03Proto};
 
@@ -70,13 +70,13 @@ impl EndpointGroup {
     pub fn write_error(self, error: &Error, operation: Option<Operation>, out: &mut Vec<u8>) {
         let status = self.error_status(error);
         match self {
-            EndpointGroup::V1 => json::write(&Status(error), out),
+            EndpointGroup::V1 => json::write(&GoogleStatus(error), out),
             EndpointGroup::Unversioned => {
-                json::write(&Problem { error, version: ProtocolVersion::V1_0, status }, out);
+                json::write(&ProblemDetails { error, version: ProtocolVersion::V1_0, status }, out);
             }
             EndpointGroup::V0_3 => json::write(&RpcError { error, version: ProtocolVersion::V0_3, operation }, out),
             EndpointGroup::V0_2Card | EndpointGroup::TaskAlias => {
-                json::write(&Problem { error, version: ProtocolVersion::V0_3, status }, out);
+                json::write(&ProblemDetails { error, version: ProtocolVersion::V0_3, status }, out);
             }
         }
     }

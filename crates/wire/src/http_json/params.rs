@@ -1,6 +1,6 @@
-//! The one JSON object that a dialect reads, put together from path, query and body.
+//! The one JSON object that a dialect reads, made of path, query and body.
 //!
-//! What the path names is written last and alone: the same member of a body is left out, so the path wins.
+//! What the path names is written last, and the same member of the body is left out: the path wins.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use sabir_model::{Error, JsonMembers};
 
 use super::endpoints::EndpointGroup;
 use super::query::Field;
-use super::{Route, object};
+use super::{HttpJsonRoute, check_object};
 use crate::{Operation, json};
 
-pub(super) fn with_query(route: &Route<'_>, fields: &[Field]) -> String {
+pub(super) fn with_query(route: &HttpJsonRoute<'_>, fields: &[Field]) -> String {
     let mut params = Params::new();
     for field in fields {
         params.add(field.name, &field.json);
@@ -20,13 +20,13 @@ pub(super) fn with_query(route: &Route<'_>, fields: &[Field]) -> String {
 }
 
 /// A body may be missing, empty or `null` where the path says all.
-pub(super) fn with_body(route: &Route<'_>, text: &str) -> Result<String, Error> {
+pub(super) fn with_body(route: &HttpJsonRoute<'_>, text: &str) -> Result<String, Error> {
     let mut params = Params::new();
     let is_blank = matches!(text.trim(), "" | "null");
     if is_blank && route.operation == Operation::Cancel {
         return Ok(params.finish(route));
     }
-    object(text)?;
+    check_object(text)?;
     let JsonMembers(members) = json::read(text)?;
     let has = |names: &[&str]| members.iter().any(|(name, _)| names.contains(&&**name));
     match (route.group, route.operation) {
@@ -80,7 +80,7 @@ impl Params {
         self.0.push(b':');
     }
 
-    fn finish(mut self, route: &Route<'_>) -> String {
+    fn finish(mut self, route: &HttpJsonRoute<'_>) -> String {
         let task = route.task.as_deref().unwrap_or_default();
         let config = route.config.as_deref().unwrap_or_default();
         match (route.group, route.operation) {

@@ -7,7 +7,7 @@ use crate::version::VersionHeader;
 use crate::{Operation, percent};
 
 /// What a path names.
-pub(crate) struct Found<'a> {
+pub(crate) struct MatchedPath<'a> {
     /// The first segment, where 1.0 has a tenant.
     pub tenant: Option<Cow<'a, str>>,
     pub group: EndpointGroup,
@@ -15,28 +15,28 @@ pub(crate) struct Found<'a> {
 }
 
 pub(crate) struct Resource<'a> {
-    pub takes: Verbs,
+    pub methods: Methods,
     pub task: Option<Cow<'a, str>>,
     pub config: Option<Cow<'a, str>>,
 }
 
-type Verbs = &'static [(&'static str, Operation)];
+type Methods = &'static [(&'static str, Operation)];
 
-const SEND: Verbs = &[("POST", Operation::Send)];
-const STREAM: Verbs = &[("POST", Operation::Stream)];
-const TASK: Verbs = &[("GET", Operation::Get)];
-const TASKS: Verbs = &[("GET", Operation::List)];
-const CANCEL: Verbs = &[("POST", Operation::Cancel)];
+const SEND: Methods = &[("POST", Operation::Send)];
+const STREAM: Methods = &[("POST", Operation::Stream)];
+const TASK: Methods = &[("GET", Operation::Get)];
+const TASKS: Methods = &[("GET", Operation::List)];
+const CANCEL: Methods = &[("POST", Operation::Cancel)];
 // The text of the specification says POST, its proto GET; clients do either.
-const SUBSCRIBE: Verbs = &[("GET", Operation::Subscribe), ("POST", Operation::Subscribe)];
-const CONFIGS: Verbs = &[("GET", Operation::PushList), ("POST", Operation::PushSet)];
-const CONFIG: Verbs = &[("GET", Operation::PushGet), ("DELETE", Operation::PushDelete)];
-const CARD: Verbs = &[("GET", Operation::ExtendedCard)];
+const SUBSCRIBE: Methods = &[("GET", Operation::Subscribe), ("POST", Operation::Subscribe)];
+const CONFIGS: Methods = &[("GET", Operation::PushList), ("POST", Operation::PushSet)];
+const CONFIG: Methods = &[("GET", Operation::PushGet), ("DELETE", Operation::PushDelete)];
+const CARD: Methods = &[("GET", Operation::ExtendedCard)];
 
 impl Resource<'_> {
     /// As the `Allow` header has it.
     pub fn allow(&self) -> &'static str {
-        match self.takes {
+        match self.methods {
             [("GET", Operation::Subscribe), ("POST", _)] => "GET, POST",
             [("GET", _), ("POST", _)] => "GET, HEAD, POST",
             [("GET", _), ("DELETE", _)] => "GET, HEAD, DELETE",
@@ -47,7 +47,7 @@ impl Resource<'_> {
 }
 
 /// `path` has no slash at its end.
-pub(crate) fn find<'a>(path: &'a str, version: &VersionHeader<'_>) -> Option<Found<'a>> {
+pub(crate) fn match_path<'a>(path: &'a str, version: &VersionHeader<'_>) -> Option<MatchedPath<'a>> {
     // The longest: /a2a/rest/{tenant}/tasks/{id}/pushNotificationConfigs/{id}.
     let mut segments = [""; 7];
     let mut length = 0;
@@ -58,40 +58,42 @@ pub(crate) fn find<'a>(path: &'a str, version: &VersionHeader<'_>) -> Option<Fou
     match &segments[..length] {
         // Relative to the card's URL, which is below `/a2a`; its SDKs also ask at the root.
         ["agent", "authenticatedExtendedCard"] | ["a2a", "agent", "authenticatedExtendedCard"] => {
-            let resource = Resource { takes: CARD, task: None, config: None };
-            Some(Found { tenant: None, group: EndpointGroup::V0_2Card, resource })
+            let resource = Resource { methods: CARD, task: None, config: None };
+            Some(MatchedPath { tenant: None, group: EndpointGroup::V0_2Card, resource })
         }
         ["a2a", "rest", rest @ ..] => below_base(rest, version),
-        ["a2a", rest @ ..] => Some(Found { tenant: None, group: EndpointGroup::TaskAlias, resource: alias(rest)? }),
+        ["a2a", rest @ ..] => {
+            Some(MatchedPath { tenant: None, group: EndpointGroup::TaskAlias, resource: alias(rest)? })
+        }
         rest => below_base(rest, version),
     }
 }
 
-fn below_base<'a>(segments: &[&'a str], version: &VersionHeader<'_>) -> Option<Found<'a>> {
+fn below_base<'a>(segments: &[&'a str], version: &VersionHeader<'_>) -> Option<MatchedPath<'a>> {
     if let (["v1", rest @ ..], true) = (segments, !version.is_1_0()) {
-        return Some(Found { tenant: None, group: EndpointGroup::V0_3, resource: v0_3(rest)? });
+        return Some(MatchedPath { tenant: None, group: EndpointGroup::V0_3, resource: v0_3(rest)? });
     }
     // A version that is neither is told so in the shape of 1.0.
     let group = if version.is_missing() { EndpointGroup::Unversioned } else { EndpointGroup::V1 };
     if let Some(resource) = v1(segments) {
-        return Some(Found { tenant: None, group, resource });
+        return Some(MatchedPath { tenant: None, group, resource });
     }
     let (tenant, rest) = segments.split_first()?;
     let tenant = percent::segment(tenant).filter(|tenant| !tenant.is_empty())?;
-    Some(Found { tenant: Some(tenant), group, resource: v1(rest)? })
+    Some(MatchedPath { tenant: Some(tenant), group, resource: v1(rest)? })
 }
 
 fn v1<'a>(segments: &[&'a str]) -> Option<Resource<'a>> {
     match *segments {
-        ["tasks"] => Some(Resource { takes: TASKS, task: None, config: None }),
-        ["extendedAgentCard"] => Some(Resource { takes: CARD, task: None, config: None }),
+        ["tasks"] => Some(Resource { methods: TASKS, task: None, config: None }),
+        ["extendedAgentCard"] => Some(Resource { methods: CARD, task: None, config: None }),
         _ => both(segments),
     }
 }
 
 fn v0_3<'a>(segments: &[&'a str]) -> Option<Resource<'a>> {
     match *segments {
-        ["card"] => Some(Resource { takes: CARD, task: None, config: None }),
+        ["card"] => Some(Resource { methods: CARD, task: None, config: None }),
         _ => both(segments),
     }
 }
@@ -100,19 +102,19 @@ fn v0_3<'a>(segments: &[&'a str]) -> Option<Resource<'a>> {
 fn both<'a>(segments: &[&'a str]) -> Option<Resource<'a>> {
     match *segments {
         [message] => match &*percent::segment(message)? {
-            "message:send" => Some(Resource { takes: SEND, task: None, config: None }),
-            "message:stream" => Some(Resource { takes: STREAM, task: None, config: None }),
+            "message:send" => Some(Resource { methods: SEND, task: None, config: None }),
+            "message:stream" => Some(Resource { methods: STREAM, task: None, config: None }),
             _ => None,
         },
         ["tasks", last] => {
-            let (task, takes) = action(last);
-            Some(Resource { takes, task: Some(percent::segment(task)?), config: None })
+            let (task, methods) = action(last);
+            Some(Resource { methods, task: Some(percent::segment(task)?), config: None })
         }
         ["tasks", task, "pushNotificationConfigs"] => {
-            Some(Resource { takes: CONFIGS, task: Some(percent::segment(task)?), config: None })
+            Some(Resource { methods: CONFIGS, task: Some(percent::segment(task)?), config: None })
         }
         ["tasks", task, "pushNotificationConfigs", config] => Some(Resource {
-            takes: CONFIG,
+            methods: CONFIG,
             task: Some(percent::segment(task)?),
             config: Some(percent::segment(config)?),
         }),
@@ -122,9 +124,9 @@ fn both<'a>(segments: &[&'a str]) -> Option<Resource<'a>> {
 
 fn alias<'a>(segments: &[&'a str]) -> Option<Resource<'a>> {
     match *segments {
-        ["tasks", task] => Some(Resource { takes: TASK, task: Some(percent::segment(task)?), config: None }),
+        ["tasks", task] => Some(Resource { methods: TASK, task: Some(percent::segment(task)?), config: None }),
         ["tasks", task, "pushNotificationConfig" | "pushNotificationConfigs"] => {
-            Some(Resource { takes: CONFIGS, task: Some(percent::segment(task)?), config: None })
+            Some(Resource { methods: CONFIGS, task: Some(percent::segment(task)?), config: None })
         }
         _ => None,
     }
@@ -132,7 +134,7 @@ fn alias<'a>(segments: &[&'a str]) -> Option<Resource<'a>> {
 
 /// Ids may hold colons, so an action is what follows the last one that is not percent-encoded: a client that encodes
 /// its ids can name a task whose id ends like an action.
-fn action(last: &str) -> (&str, Verbs) {
+fn action(last: &str) -> (&str, Methods) {
     match last.rsplit_once(':') {
         Some((task, "cancel")) => (task, CANCEL),
         Some((task, "subscribe")) => (task, SUBSCRIBE),

@@ -2,13 +2,13 @@ use sabir_model::PushCall;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixture::{self, Known, golden};
+use crate::fixture::{self, ThreeAgents, golden};
 use crate::{Surface, locate};
 
 fn decode<'a>(request: &Value, body: &'a [u8]) -> Decoded<'a> {
     let head = fixture::head(request);
-    match locate(&head, &Known) {
-        Surface::Call(endpoint) => endpoint.decode(&head, body, Compat::default(), &Known),
+    match locate(&head, &ThreeAgents) {
+        Surface::Call(endpoint) => endpoint.decode(&head, body, Compat::default(), &ThreeAgents),
         Surface::Refused(refused) => {
             panic!("{request}: {}", refused.error)
         }
@@ -21,7 +21,7 @@ fn call(verb: &str, path: &str, version: &str, body: &str) -> Result<Call, Error
 }
 
 #[test]
-fn every_golden_request_is_read() {
+fn every_golden_request_is_decoded() {
     for (case, expected) in [
         ("v1.0/rest/send_message", "Send"),
         ("v1.0/rest/send_message_tenant", "Send"),
@@ -60,7 +60,7 @@ fn every_golden_request_is_read() {
 }
 
 #[test]
-fn every_violation_is_told() {
+fn all_violations_of_a_query_are_reported() {
     let exchange = golden("v1.0/rest/error_invalid_argument.http.json");
     let decoded = decode(&exchange["request"], b"");
     let reply = decoded.responder.error_reply(&decoded.call.unwrap_err());
@@ -88,7 +88,7 @@ fn every_violation_is_told() {
 }
 
 #[test]
-fn query_parameters() {
+fn query_parameters_are_read_in_both_spellings() {
     for (query, page_size, history) in [
         ("", 50, None),
         ("pageSize=7&historyLength=0", 7, Some(0)),
@@ -164,7 +164,7 @@ fn the_agent_of_the_path_wins_over_the_tenant_of_the_body() {
 }
 
 #[test]
-fn the_tenant_of_a_query() {
+fn the_tenant_in_the_query_must_exist_and_match() {
     const UNKNOWN: &str = "there is no agent ghost; known: alpha, b 2, harbour-north";
     let message = r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}"#;
     let named = r#"{"tenant":"b 2","message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}"#;
@@ -221,7 +221,7 @@ fn the_tenant_of_a_query() {
 }
 
 #[test]
-fn a_body_that_is_no_object() {
+fn a_body_that_is_no_object_is_refused() {
     for (path, body, expected) in [
         ("/message:send", "{", "the body is not JSON: EOF while parsing an object at line 1 column 1"),
         ("/message:send", "", "the body is not JSON: EOF while parsing a value at line 1 column 0"),
@@ -247,7 +247,7 @@ fn a_body_that_is_no_object() {
 }
 
 #[test]
-fn an_extended_card_of_0_2_that_is_not_there() {
+fn a_missing_extended_card_of_0_2_is_404() {
     for path in ["/agent/authenticatedExtendedCard", "/a2a/agent/authenticatedExtendedCard"] {
         let decoded = decode(&json!({"method": "GET", "path": path, "headers": {}}), b"");
         assert_eq!(decoded.call.unwrap(), Call::ExtendedCard { agent: None });
@@ -259,7 +259,7 @@ fn an_extended_card_of_0_2_that_is_not_there() {
 }
 
 #[test]
-fn who_is_read_strictly() {
+fn strictness_depends_on_version_and_setting() {
     let bare = r#"{"message":{"parts":[{"text":"x"}]}}"#;
     let foreign = r#"{"message":{"message_id":"m","role":"user","parts":[{"kind":"text","content":"x"}]}}"#;
     assert!(call("POST", "/message:send", "", bare).is_ok());
@@ -268,11 +268,12 @@ fn who_is_read_strictly() {
     assert_eq!(error, "invalid parameters: message.messageId is required; message.role is required");
     assert!(call("POST", "/message:send", "1.0", foreign).is_ok());
     for version in ["", "1.0"] {
-        let head = Head { verb: "POST", path: "/message:send", version: Some(version), ..Head::default() };
-        let Surface::Call(endpoint) = locate(&head, &Known) else { panic!("no endpoint") };
+        let head =
+            RequestHead { verb: "POST", path: "/message:send", version: Some(version), ..RequestHead::default() };
+        let Surface::Call(endpoint) = locate(&head, &ThreeAgents) else { panic!("no endpoint") };
         let strict = Compat { strict: true, ..Compat::default() };
         for body in [bare, foreign] {
-            assert!(endpoint.decode(&head, body.as_bytes(), strict, &Known).call.is_err(), "{version} {body}");
+            assert!(endpoint.decode(&head, body.as_bytes(), strict, &ThreeAgents).call.is_err(), "{version} {body}");
         }
     }
 }

@@ -17,22 +17,22 @@ const LONGEST_ID: usize = 1024;
 
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// JSON: a string, a number or null; `None`: there is none, which the request is refused for in the end.
+    /// JSON: a string, a number or null. `None`: it is missing, and the request is refused after everything else is checked.
     pub id: Option<&'a str>,
     pub method: Cow<'a, str>,
     params: Option<&'a RawValue>,
 }
 
-/// Why a text is no request, and the id to say it to.
+/// Why a text is no JSON-RPC request.
 #[derive(Debug)]
-pub struct Refusal<'a> {
-    /// JSON; `null` when there is none to be read.
+pub struct InvalidRequest<'a> {
+    /// JSON; `null` where no id can be read.
     pub id: &'a str,
     pub error: Error,
 }
 
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct RequestMembers<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     jsonrpc: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -43,33 +43,33 @@ struct Envelope<'a> {
     params: Option<&'a RawValue>,
 }
 
-/// An explicit `null` is there; an `Option` of its own accord takes it for nothing.
+/// Keeps an explicit `null`, which a plain `Option` would take for a missing member.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// For whoever took the mount for something else.
-const NO_REQUEST: &str = "this is no JSON-RPC request: jsonrpc, id and method are needed here; \
+/// For a client that posts something else to a JSON-RPC mount.
+const NOT_A_REQUEST: &str = "this is no JSON-RPC request: jsonrpc, id and method are needed here; \
     plain messages go to /message:send (1.0), /v1/message:send (0.3) or /v1/a2a/agents/{id}/message:send";
 
 impl<'a> Request<'a> {
-    pub fn parse(text: &'a str) -> Result<Self, Refusal<'a>> {
-        let envelope = read(text).map_err(|error| Refusal { id: "null", error })?;
+    pub fn parse(text: &'a str) -> Result<Self, InvalidRequest<'a>> {
+        let envelope = read(text).map_err(|error| InvalidRequest { id: "null", error })?;
         if envelope.jsonrpc.is_none() && envelope.method.is_none() {
             let id = envelope.id.map(RawValue::get).filter(|id| is_id(id) && id.len() <= LONGEST_ID);
-            return Err(refused(id, NO_REQUEST));
+            return Err(invalid(id, NOT_A_REQUEST));
         }
         let id = match envelope.id.map(RawValue::get) {
-            Some(id) if id.len() > LONGEST_ID => return Err(refused(None, "id must not be longer than 1024 bytes")),
-            Some(id) if !is_id(id) => return Err(refused(None, "id must be a string, a number or null")),
+            Some(id) if id.len() > LONGEST_ID => return Err(invalid(None, "id must not be longer than 1024 bytes")),
+            Some(id) if !is_id(id) => return Err(invalid(None, "id must be a string, a number or null")),
             id => id,
         };
         if envelope.jsonrpc.and_then(as_text).as_deref() != Some("2.0") {
-            return Err(refused(id, "jsonrpc must be \"2.0\""));
+            return Err(invalid(id, "jsonrpc must be \"2.0\""));
         }
         match envelope.method.and_then(as_text) {
             Some(method) => Ok(Self { id, method, params: envelope.params }),
-            None => Err(refused(id, "method must be a string")),
+            None => Err(invalid(id, "method must be a string")),
         }
     }
 
@@ -87,25 +87,25 @@ impl<'a> Request<'a> {
     }
 }
 
-fn refused<'a>(id: Option<&'a str>, why: &str) -> Refusal<'a> {
-    Refusal { id: id.unwrap_or("null"), error: Error::InvalidRequest(why.to_owned()) }
+fn invalid<'a>(id: Option<&'a str>, why: &str) -> InvalidRequest<'a> {
+    InvalidRequest { id: id.unwrap_or("null"), error: Error::InvalidRequest(why.to_owned()) }
 }
 
-fn read(text: &str) -> Result<Envelope<'_>, Error> {
+fn read(text: &str) -> Result<RequestMembers<'_>, Error> {
     // Serde would take the elements of an array for the members, in their order.
     if text.trim_start().starts_with('[') {
-        return Err(if_json(text, "batches are not supported"));
+        return Err(invalid_if_json(text, "batches are not supported"));
     }
     json::parse(text).map_err(|error| match error.classify() {
-        Category::Data if !text.trim_start().starts_with('{') => if_json(text, "a request is a JSON object"),
-        // A name with half of a surrogate pair in it is an error of syntax here, and none of JSON.
-        Category::Data | Category::Syntax => if_json(text, &error.to_string()),
+        Category::Data if !text.trim_start().starts_with('{') => invalid_if_json(text, "a request is a JSON object"),
+        // A member name with half of a surrogate pair is a syntax error here, although it is JSON.
+        Category::Data | Category::Syntax => invalid_if_json(text, &error.to_string()),
         Category::Eof | Category::Io => Error::NotJson(error.to_string()),
     })
 }
 
-/// The reader stops at the first fault; what follows may show that there was no JSON to begin with.
-fn if_json(text: &str, why: &str) -> Error {
+/// The reader stops at the first fault, and what follows may not be JSON: then that is the error.
+fn invalid_if_json(text: &str, why: &str) -> Error {
     match json::parse::<&RawValue>(text) {
         Ok(_) => Error::InvalidRequest(why.to_owned()),
         Err(error) => Error::NotJson(error.to_string()),

@@ -10,15 +10,15 @@ pub(super) struct Method {
 }
 
 impl Method {
-    /// Also what some clients of early days call one of them.
-    pub fn called(name: &str) -> Option<Self> {
+    /// Early clients have another name for one of them.
+    pub fn find_with_aliases(name: &str) -> Option<Self> {
         match name {
-            "message/sendStream" => Self::named("message/stream"),
-            name => Self::named(name),
+            "message/sendStream" => Self::find("message/stream"),
+            name => Self::find(name),
         }
     }
 
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn find(name: &str) -> Option<Self> {
         const V1: MethodVersions = MethodVersions::V1;
         const V0_3: MethodVersions = MethodVersions::V0_3;
         const V0_1: MethodVersions = MethodVersions::V0_1;

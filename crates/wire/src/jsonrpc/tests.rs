@@ -2,13 +2,13 @@ use sabir_model::{Birth, Call, LastEventId, OnFinished, Send};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixture::{self, Known, golden, golden_text};
+use crate::fixture::{self, ThreeAgents, golden, golden_text};
 use crate::{Surface, TerminalMessage, locate, v1::V1, v03::V03, v03::V03Proto};
 
 const MESSAGE: &str = r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}"#;
 
-fn mount(place: Place) -> Mount {
-    Mount { agent: None, place }
+fn mount(path: MountPath) -> Mount {
+    Mount { agent: None, path }
 }
 
 fn body(method: &str, params: &str) -> String {
@@ -16,13 +16,13 @@ fn body(method: &str, params: &str) -> String {
 }
 
 /// The answer to a request that never reaches the engine.
-fn refusal(mount: &Mount, head: &Head<'_>, body: &str) -> Value {
-    let decoded = mount.decode(head, body.as_bytes(), Compat::default(), &Known);
+fn refusal(mount: &Mount, head: &RequestHead<'_>, body: &str) -> Value {
+    let decoded = mount.decode(head, body.as_bytes(), Compat::default(), &ThreeAgents);
     fixture::json(&decoded.responder.error_reply(&decoded.call.expect_err("refused")).body)
 }
 
 #[test]
-fn envelopes() {
+fn malformed_envelopes_are_refused() {
     for (text, id, code, detail) in [
         (r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#, json!(1), -32601, ""),
         (r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#, json!(null), -32601, ""),
@@ -72,7 +72,7 @@ fn envelopes() {
         (r#"{"jsonrpc":"2.0","id":1.,"method":"x"}"#, json!(null), -32700, ""),
         (r#"{"jsonrpc":"2.0","id":1,"method":"x"} x"#, json!(null), -32700, ""),
     ] {
-        let answer = refusal(&mount(Place::Root), &Head::default(), text);
+        let answer = refusal(&mount(MountPath::Root), &RequestHead::default(), text);
         assert_eq!(answer["jsonrpc"], "2.0", "{text}");
         assert_eq!(answer["id"], id, "{text}");
         assert_eq!(answer["error"]["code"], code, "{text}");
@@ -97,7 +97,8 @@ fn an_id_comes_back_byte_for_byte() {
         "null",
     ] {
         let text = format!(r#"{{"jsonrpc":"2.0","id": {id} ,"method":"x"}}"#);
-        let decoded = mount(Place::Root).decode(&Head::default(), text.as_bytes(), Compat::default(), &Known);
+        let decoded =
+            mount(MountPath::Root).decode(&RequestHead::default(), text.as_bytes(), Compat::default(), &ThreeAgents);
         let body = decoded.responder.into_owned().error_reply(&decoded.call.unwrap_err()).body;
         let body = String::from_utf8(body).unwrap();
         assert!(body.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":"#)), "{body}");
@@ -115,7 +116,7 @@ fn an_id_has_at_most_1024_bytes_as_it_is_written() {
         (format!("0.{}", "1".repeat(1023)), false),
     ] {
         for more in [r#""jsonrpc":"2.0","method":"x""#, r#""message":{}"#] {
-            let answer = refusal(&mount(Place::Root), &Head::default(), &format!(r#"{{"id":{id},{more}}}"#));
+            let answer = refusal(&mount(MountPath::Root), &RequestHead::default(), &format!(r#"{{"id":{id},{more}}}"#));
             assert_eq!(answer["id"].is_null(), !is_taken, "{more} {id}");
             let is_request = more.contains("method");
             assert_eq!(answer["error"]["code"], if is_taken && is_request { -32601 } else { -32600 }, "{more} {id}");
@@ -127,36 +128,42 @@ fn an_id_has_at_most_1024_bytes_as_it_is_written() {
 }
 
 #[test]
-fn a_request_without_an_id_is_judged_by_all_else_first() {
-    for (place, version, rest, code, detail) in [
-        (Place::Root, "", r#""method":"x""#, -32601, ""),
-        (Place::Root, "", r#""method":"tasks/get""#, -32602, "id is required"),
-        (Place::Root, "", r#""method":"tasks/get","params":[]"#, -32602, "params must be an object"),
-        (Place::Root, "", r#""method":"message/send","params":{}"#, -32602, "message is required"),
-        (Place::Root, "", r#""method":"message/stream","params":{}"#, -32602, "message is required"),
+fn a_missing_id_is_reported_after_all_other_errors() {
+    for (path, version, rest, code, detail) in [
+        (MountPath::Root, "", r#""method":"x""#, -32601, ""),
+        (MountPath::Root, "", r#""method":"tasks/get""#, -32602, "id is required"),
+        (MountPath::Root, "", r#""method":"tasks/get","params":[]"#, -32602, "params must be an object"),
+        (MountPath::Root, "", r#""method":"message/send","params":{}"#, -32602, "message is required"),
+        (MountPath::Root, "", r#""method":"message/stream","params":{}"#, -32602, "message is required"),
         (
-            Place::Root,
+            MountPath::Root,
             "",
             r#""method":"GetTask","params":{"id":"t","tenant":"ghost"}"#,
             -32602,
             "there is no agent ghost; known: alpha, b 2, harbour-north",
         ),
-        (Place::Forced(ProtocolVersion::V0_3), "", r#""method":"GetTask","params":{"id":"t"}"#, -32601, ""),
-        (Place::Root, "", r#""method":"tasks/get","params":{"id":"t"}"#, -32600, MISSING),
-        (Place::Root, "", r#""method":"tasks/resubscribe","params":{"id":"t"}"#, -32600, MISSING),
+        (MountPath::Versioned(ProtocolVersion::V0_3), "", r#""method":"GetTask","params":{"id":"t"}"#, -32601, ""),
+        (MountPath::Root, "", r#""method":"tasks/get","params":{"id":"t"}"#, -32600, MISSING),
+        (MountPath::Root, "", r#""method":"tasks/resubscribe","params":{"id":"t"}"#, -32600, MISSING),
         (
-            Place::Root,
+            MountPath::Root,
             "",
             r#""method":"tasks/send","params":{"id":"t","message":{"parts":[{"text":"x"}]}}"#,
             -32600,
             MISSING,
         ),
-        (Place::Forced(ProtocolVersion::V1_0), "1.0", r#""method":"GetTask","params":{"id":"t"}"#, -32600, MISSING),
-        (Place::Root, "", "\"method\":5", -32600, "method must be a string"),
+        (
+            MountPath::Versioned(ProtocolVersion::V1_0),
+            "1.0",
+            r#""method":"GetTask","params":{"id":"t"}"#,
+            -32600,
+            MISSING,
+        ),
+        (MountPath::Root, "", "\"method\":5", -32600, "method must be a string"),
     ] {
-        let head = Head { version: Some(version), ..Head::default() };
+        let head = RequestHead { version: Some(version), ..RequestHead::default() };
         let text = format!(r#"{{"jsonrpc":"2.0",{rest}}}"#);
-        let decoded = mount(place).decode(&head, text.as_bytes(), Compat::default(), &Known);
+        let decoded = mount(path).decode(&head, text.as_bytes(), Compat::default(), &ThreeAgents);
         let reply = decoded.responder.error_reply(&decoded.call.expect_err("refused"));
         let body = String::from_utf8(reply.body).unwrap();
         // In 0.x a method that streams is answered with a frame.
@@ -176,13 +183,14 @@ fn params_are_an_object_or_nothing() {
     for (params, expected) in
         [("[]", "params must be an object"), ("5", "params must be an object"), (r#""x""#, "params must be an object")]
     {
-        let answer = refusal(&mount(Place::Root), &Head::default(), &body("tasks/get", params));
+        let answer = refusal(&mount(MountPath::Root), &RequestHead::default(), &body("tasks/get", params));
         assert_eq!(answer["error"]["code"], -32602, "{params}");
         assert_eq!(answer["error"]["data"]["detail"], expected, "{params}");
     }
     for params in ["null", "{}"] {
         let text = body("agent/getAuthenticatedExtendedCard", params);
-        let decoded = mount(Place::Root).decode(&Head::default(), text.as_bytes(), Compat::default(), &Known);
+        let decoded =
+            mount(MountPath::Root).decode(&RequestHead::default(), text.as_bytes(), Compat::default(), &ThreeAgents);
         assert_eq!(decoded.call.unwrap(), Call::ExtendedCard { agent: None }, "{params}");
     }
 }
@@ -191,19 +199,19 @@ fn params_are_an_object_or_nothing() {
 const NOT_YET: [&str; 2] = ["grpc 1.0", "grpc 0.3"];
 
 #[test]
-fn every_request_is_taken_for_what_it_is() {
+fn the_dialect_of_every_golden_request_is_detected() {
     for case in golden("detect/cases.json").as_array().unwrap() {
         let name = case["name"].as_str().unwrap();
         let request = &case["request"];
         let head = fixture::head(request);
         let body = request["body"].to_string();
-        let (error, mut responder) = match locate(&head, &Known) {
+        let (error, mut responder) = match locate(&head, &ThreeAgents) {
             Surface::Card { .. } => {
                 assert_eq!(case["expect"], "card/hybrid", "{name}");
                 continue;
             }
             Surface::Call(endpoint) => {
-                let decoded = endpoint.decode(&head, body.as_bytes(), Compat::default(), &Known);
+                let decoded = endpoint.decode(&head, body.as_bytes(), Compat::default(), &ThreeAgents);
                 (decoded.call.err(), decoded.responder)
             }
             surface @ Surface::Refused(_) => {
@@ -251,8 +259,8 @@ fn every_request_is_taken_for_what_it_is() {
 }
 
 #[test]
-fn what_the_envelope_gets_wrong_is_told_as_the_goldens_have_it() {
-    let head = |version| Head { version: Some(version), ..Head::default() };
+fn envelope_errors_match_the_golden_responses() {
+    let head = |version| RequestHead { version: Some(version), ..RequestHead::default() };
     for (case, version) in [
         ("v1.0/jsonrpc/error_batch", "1.0"),
         ("v1.0/jsonrpc/error_method_not_found", "1.0"),
@@ -261,15 +269,15 @@ fn what_the_envelope_gets_wrong_is_told_as_the_goldens_have_it() {
         ("v0.3/jsonrpc/error_method_not_found", ""),
         ("v0.3/jsonrpc/error_unsupported_version", "0.9"),
     ] {
-        let answer = refusal(&mount(Place::Root), &head(version), &golden_text(&format!("{case}.request.json")));
+        let answer = refusal(&mount(MountPath::Root), &head(version), &golden_text(&format!("{case}.request.json")));
         assert_eq!(answer, golden(&format!("{case}.response.json")), "{case}");
     }
-    let answer = refusal(&mount(Place::Root), &head("1.0"), &golden_text("v1.0/jsonrpc/error_parse.request.txt"));
+    let answer = refusal(&mount(MountPath::Root), &head("1.0"), &golden_text("v1.0/jsonrpc/error_parse.request.txt"));
     assert_eq!(answer, golden("v1.0/jsonrpc/error_parse.response.json"));
 
     // The golden has no details here; we say what is wrong.
     let request = golden_text("v1.0/jsonrpc/error_invalid_request.request.json");
-    let mut answer = refusal(&mount(Place::Root), &head("1.0"), &request);
+    let mut answer = refusal(&mount(MountPath::Root), &head("1.0"), &request);
     let data = answer["error"].as_object_mut().unwrap().remove("data").unwrap();
     assert_eq!(data[0]["metadata"]["detail"], r#"jsonrpc must be "2.0""#);
     assert_eq!(answer, golden("v1.0/jsonrpc/error_invalid_request.response.json"));
@@ -288,7 +296,7 @@ const REFUSED: [&str; 8] = [
 ];
 
 #[test]
-fn every_other_golden_request_is_read() {
+fn every_valid_golden_request_is_decoded() {
     let manifest = golden("manifest.json");
     let mut read = 0;
     for case in manifest["cases"].as_array().unwrap() {
@@ -298,9 +306,9 @@ fn every_other_golden_request_is_read() {
         }
         let text = golden_text(case["request"].as_str().unwrap());
         let head = fixture::head(&case["http"]);
-        for place in [Place::Root, Place::A2a, Place::JsonRpc, Place::V1A2a] {
-            let call = mount(place).decode(&head, text.as_bytes(), Compat::default(), &Known).call;
-            assert!(call.is_ok(), "{} {name} at {place:?}: {call:?}", case["dialect"]);
+        for path in [MountPath::Root, MountPath::A2a, MountPath::JsonRpc, MountPath::V1A2a] {
+            let call = mount(path).decode(&head, text.as_bytes(), Compat::default(), &ThreeAgents).call;
+            assert!(call.is_ok(), "{} {name} at {path:?}: {call:?}", case["dialect"]);
         }
         read += 1;
     }
@@ -308,7 +316,7 @@ fn every_other_golden_request_is_read() {
 }
 
 #[test]
-fn forced_mounts_take_their_own_methods_only() {
+fn versioned_mounts_take_only_the_methods_of_their_version() {
     for (fixed, method, version, expected) in [
         (ProtocolVersion::V1_0, "message/send", "", "-32601"),
         (ProtocolVersion::V1_0, "GetTask", "0.3", "-32009"),
@@ -326,9 +334,10 @@ fn forced_mounts_take_their_own_methods_only() {
         (ProtocolVersion::V0_1, "tasks/pushNotificationConfig/get", "", "-32601"),
         (ProtocolVersion::V0_1, "GetTask", "", "-32601"),
     ] {
-        let head = Head { version: Some(version), ..Head::default() };
+        let head = RequestHead { version: Some(version), ..RequestHead::default() };
         let text = body(method, r#"{"id":"t"}"#);
-        let decoded = mount(Place::Forced(fixed)).decode(&head, text.as_bytes(), Compat::default(), &Known);
+        let decoded =
+            mount(MountPath::Versioned(fixed)).decode(&head, text.as_bytes(), Compat::default(), &ThreeAgents);
         let said = match &decoded.call {
             Ok(_) => "served".to_owned(),
             Err(error) => fixture::json(&decoded.responder.error_reply(error).body)["error"]["code"].to_string(),
@@ -338,93 +347,94 @@ fn forced_mounts_take_their_own_methods_only() {
 }
 
 #[test]
-fn who_is_read_strictly() {
+fn strictness_depends_on_mount_version_and_setting() {
     let bare = r#"{"id":"t","message":{"parts":[{"text":"x"}]}}"#;
     let foreign =
         r#"{"taskId":"t","message":{"message_id":"m","role":"user","parts":[{"type":"text","content":"x"}]}}"#;
     let strict = Compat { strict: true, ..Compat::default() };
-    for (place, method, version, compat, takes_bare, takes_foreign) in [
-        (Place::Root, "message/send", "", Compat::default(), true, true),
-        (Place::A2a, "message/send", "0.3", Compat::default(), true, true),
-        (Place::JsonRpc, "SendMessage", "", Compat::default(), true, true),
-        (Place::V1A2a, "message/send", "", Compat::default(), true, true),
-        (Place::Root, "SendMessage", "1.0", Compat::default(), false, true),
-        (Place::Root, "SendMessage", "1.0", strict, false, false),
-        (Place::Forced(ProtocolVersion::V1_0), "SendMessage", "", Compat::default(), false, false),
-        (Place::Forced(ProtocolVersion::V1_0), "SendMessage", "1.0", Compat::default(), false, false),
-        (Place::Forced(ProtocolVersion::V0_3), "message/send", "", Compat::default(), false, false),
-        (Place::Root, "message/send", "", strict, false, false),
-        (Place::Root, "tasks/send", "", Compat::default(), true, true),
-        (Place::JsonRpc, "tasks/send", "0.2", Compat::default(), true, true),
-        (Place::Forced(ProtocolVersion::V0_1), "tasks/send", "", Compat::default(), false, false),
-        (Place::Root, "tasks/send", "", strict, false, false),
+    for (path, method, version, compat, takes_bare, takes_foreign) in [
+        (MountPath::Root, "message/send", "", Compat::default(), true, true),
+        (MountPath::A2a, "message/send", "0.3", Compat::default(), true, true),
+        (MountPath::JsonRpc, "SendMessage", "", Compat::default(), true, true),
+        (MountPath::V1A2a, "message/send", "", Compat::default(), true, true),
+        (MountPath::Root, "SendMessage", "1.0", Compat::default(), false, true),
+        (MountPath::Root, "SendMessage", "1.0", strict, false, false),
+        (MountPath::Versioned(ProtocolVersion::V1_0), "SendMessage", "", Compat::default(), false, false),
+        (MountPath::Versioned(ProtocolVersion::V1_0), "SendMessage", "1.0", Compat::default(), false, false),
+        (MountPath::Versioned(ProtocolVersion::V0_3), "message/send", "", Compat::default(), false, false),
+        (MountPath::Root, "message/send", "", strict, false, false),
+        (MountPath::Root, "tasks/send", "", Compat::default(), true, true),
+        (MountPath::JsonRpc, "tasks/send", "0.2", Compat::default(), true, true),
+        (MountPath::Versioned(ProtocolVersion::V0_1), "tasks/send", "", Compat::default(), false, false),
+        (MountPath::Root, "tasks/send", "", strict, false, false),
     ] {
-        let head = Head { version: Some(version), ..Head::default() };
+        let head = RequestHead { version: Some(version), ..RequestHead::default() };
         for (params, accepted) in [(bare, takes_bare), (foreign, takes_foreign)] {
-            let call = mount(place).decode(&head, body(method, params).as_bytes(), compat, &Known).call;
-            assert_eq!(call.is_ok(), accepted, "{place:?} {method} {version} {params}: {call:?}");
+            let call = mount(path).decode(&head, body(method, params).as_bytes(), compat, &ThreeAgents).call;
+            assert_eq!(call.is_ok(), accepted, "{path:?} {method} {version} {params}: {call:?}");
         }
     }
     // A task under any of its names, wherever reading is not strict.
-    for (place, accepted) in [(Place::Root, true), (Place::Forced(ProtocolVersion::V1_0), false)] {
-        let head = Head { version: Some("1.0"), ..Head::default() };
+    for (path, accepted) in [(MountPath::Root, true), (MountPath::Versioned(ProtocolVersion::V1_0), false)] {
+        let head = RequestHead { version: Some("1.0"), ..RequestHead::default() };
         let text = body("GetTask", r#"{"taskId":"t"}"#);
-        let call = mount(place).decode(&head, text.as_bytes(), Compat::default(), &Known).call;
-        assert_eq!(call.is_ok(), accepted, "{place:?}: {call:?}");
+        let call = mount(path).decode(&head, text.as_bytes(), Compat::default(), &ThreeAgents).call;
+        assert_eq!(call.is_ok(), accepted, "{path:?}: {call:?}");
     }
 }
 
 #[test]
-fn a_cancel_of_a_finished_task_by_mount_and_spelling() {
+fn the_cancel_of_a_finished_task_depends_on_mount_and_member_name() {
     use CancelTerminal::{Auto, Error, Noop};
     use OnFinishedCancel::{Leave, LeaveUnlessBorn, Refuse};
     let unless_0_1 = LeaveUnlessBorn(Birth(1));
-    for (place, method, params, setting, expected) in [
-        (Place::JsonRpc, "tasks/cancel", r#"{"id":"t"}"#, Auto, Refuse),
-        (Place::JsonRpc, "tasks/cancel", r#"{"taskId":"t"}"#, Auto, unless_0_1),
-        (Place::JsonRpc, "tasks/cancel", r#"{"taskId":"t","id":"t"}"#, Auto, Refuse),
-        (Place::JsonRpc, "CancelTask", r#"{"id":"t"}"#, Auto, Refuse),
-        (Place::A2a, "tasks/cancel", r#"{"id":"t"}"#, Auto, unless_0_1),
-        (Place::A2a, "CancelTask", r#"{"id":"t"}"#, Auto, Refuse),
-        (Place::Root, "tasks/cancel", r#"{"taskId":"t"}"#, Auto, Refuse),
-        (Place::V1A2a, "tasks/cancel", r#"{"id":"t"}"#, Auto, Refuse),
-        (Place::Forced(ProtocolVersion::V0_3), "tasks/cancel", r#"{"id":"t"}"#, Auto, Refuse),
-        (Place::Forced(ProtocolVersion::V0_1), "tasks/cancel", r#"{"id":"t"}"#, Auto, Refuse),
-        (Place::A2a, "tasks/cancel", r#"{"id":"t"}"#, Error, Refuse),
-        (Place::JsonRpc, "tasks/cancel", r#"{"taskId":"t"}"#, Error, Refuse),
-        (Place::Root, "CancelTask", r#"{"id":"t"}"#, Noop, Leave),
+    for (path, method, params, setting, expected) in [
+        (MountPath::JsonRpc, "tasks/cancel", r#"{"id":"t"}"#, Auto, Refuse),
+        (MountPath::JsonRpc, "tasks/cancel", r#"{"taskId":"t"}"#, Auto, unless_0_1),
+        (MountPath::JsonRpc, "tasks/cancel", r#"{"taskId":"t","id":"t"}"#, Auto, Refuse),
+        (MountPath::JsonRpc, "CancelTask", r#"{"id":"t"}"#, Auto, Refuse),
+        (MountPath::A2a, "tasks/cancel", r#"{"id":"t"}"#, Auto, unless_0_1),
+        (MountPath::A2a, "CancelTask", r#"{"id":"t"}"#, Auto, Refuse),
+        (MountPath::Root, "tasks/cancel", r#"{"taskId":"t"}"#, Auto, Refuse),
+        (MountPath::V1A2a, "tasks/cancel", r#"{"id":"t"}"#, Auto, Refuse),
+        (MountPath::Versioned(ProtocolVersion::V0_3), "tasks/cancel", r#"{"id":"t"}"#, Auto, Refuse),
+        (MountPath::Versioned(ProtocolVersion::V0_1), "tasks/cancel", r#"{"id":"t"}"#, Auto, Refuse),
+        (MountPath::A2a, "tasks/cancel", r#"{"id":"t"}"#, Error, Refuse),
+        (MountPath::JsonRpc, "tasks/cancel", r#"{"taskId":"t"}"#, Error, Refuse),
+        (MountPath::Root, "CancelTask", r#"{"id":"t"}"#, Noop, Leave),
     ] {
         let compat = Compat { cancel_terminal: setting, ..Compat::default() };
-        let call = mount(place).decode(&Head::default(), body(method, params).as_bytes(), compat, &Known).call;
-        let Ok(Call::Cancel(cancel)) = call else { panic!("{place:?} {params}: {call:?}") };
-        assert_eq!(cancel.on_finished, expected, "{place:?} {method} {params} {setting:?}");
+        let call =
+            mount(path).decode(&RequestHead::default(), body(method, params).as_bytes(), compat, &ThreeAgents).call;
+        let Ok(Call::Cancel(cancel)) = call else { panic!("{path:?} {params}: {call:?}") };
+        assert_eq!(cancel.on_finished, expected, "{path:?} {method} {params} {setting:?}");
     }
 }
 
 /// In which dialect a request is answered about a task of each birth, and refused.
 #[test]
-fn what_0_1_to_0_3_share_is_answered_by_version_or_birth() {
+fn methods_common_to_0_x_are_answered_by_header_or_birth_of_the_task() {
     let alias = |version| {
-        let head = Head { verb: "GET", path: "/a2a/tasks/t", version: Some(version), ..Head::default() };
-        let Surface::Call(endpoint) = locate(&head, &Known) else { panic!("no endpoint") };
-        endpoint.decode(&head, b"", Compat::default(), &Known).responder
+        let head = RequestHead { verb: "GET", path: "/a2a/tasks/t", version: Some(version), ..RequestHead::default() };
+        let Surface::Call(endpoint) = locate(&head, &ThreeAgents) else { panic!("no endpoint") };
+        endpoint.decode(&head, b"", Compat::default(), &ThreeAgents).responder
     };
-    let called = |place, method, version| {
-        let head = Head { version: Some(version), ..Head::default() };
+    let called = |path, method, version| {
+        let head = RequestHead { version: Some(version), ..RequestHead::default() };
         let text = body(method, r#"{"id":"t"}"#);
-        mount(place).decode(&head, text.as_bytes(), Compat::default(), &Known).responder.into_owned()
+        mount(path).decode(&head, text.as_bytes(), Compat::default(), &ThreeAgents).responder.into_owned()
     };
     for (responder, expected) in [
-        (called(Place::Root, "tasks/get", ""), "0.1 0.3 0.3"),
-        (called(Place::A2a, "tasks/cancel", ""), "0.1 0.3 0.3"),
-        (called(Place::V1A2a, "tasks/resubscribe", ""), "0.1 0.3 0.3"),
-        (called(Place::Root, "tasks/get", "0.1"), "0.1 0.1 0.1"),
-        (called(Place::Root, "tasks/get", "0.2"), "0.3 0.3 0.3"),
-        (called(Place::Root, "tasks/get", "0.3"), "0.3 0.3 0.3"),
-        (called(Place::Forced(ProtocolVersion::V0_1), "tasks/get", ""), "0.1 0.1 0.1"),
-        (called(Place::Forced(ProtocolVersion::V0_3), "tasks/get", ""), "0.3 0.3 0.3"),
-        (called(Place::Root, "message/send", ""), "0.3 0.3 0.3"),
-        (called(Place::Root, "tasks/send", "0.3"), "0.1 0.1 0.1"),
+        (called(MountPath::Root, "tasks/get", ""), "0.1 0.3 0.3"),
+        (called(MountPath::A2a, "tasks/cancel", ""), "0.1 0.3 0.3"),
+        (called(MountPath::V1A2a, "tasks/resubscribe", ""), "0.1 0.3 0.3"),
+        (called(MountPath::Root, "tasks/get", "0.1"), "0.1 0.1 0.1"),
+        (called(MountPath::Root, "tasks/get", "0.2"), "0.3 0.3 0.3"),
+        (called(MountPath::Root, "tasks/get", "0.3"), "0.3 0.3 0.3"),
+        (called(MountPath::Versioned(ProtocolVersion::V0_1), "tasks/get", ""), "0.1 0.1 0.1"),
+        (called(MountPath::Versioned(ProtocolVersion::V0_3), "tasks/get", ""), "0.3 0.3 0.3"),
+        (called(MountPath::Root, "message/send", ""), "0.3 0.3 0.3"),
+        (called(MountPath::Root, "tasks/send", "0.3"), "0.1 0.1 0.1"),
         (alias(""), "0.1 0.3 0.3"),
         (alias("0.1"), "0.1 0.1 0.1"),
         (alias("0.2"), "0.3 0.3 0.3"),
@@ -438,17 +448,17 @@ fn what_0_1_to_0_3_share_is_answered_by_version_or_birth() {
     }
 }
 
-fn send(mount: &Mount, head: &Head<'_>, method: &str, compat: Compat) -> Result<Box<Send>, Error> {
-    match mount.decode(head, body(method, MESSAGE).as_bytes(), compat, &Known).call? {
+fn send(mount: &Mount, head: &RequestHead<'_>, method: &str, compat: Compat) -> Result<Box<Send>, Error> {
+    match mount.decode(head, body(method, MESSAGE).as_bytes(), compat, &ThreeAgents).call? {
         Call::Send(send) => Ok(send),
         other => panic!("{other:?}"),
     }
 }
 
 /// The event after which a streaming call goes on.
-fn after(head: &Head<'_>, method: &str, params: &str) -> Result<Option<LastEventId>, String> {
+fn after(head: &RequestHead<'_>, method: &str, params: &str) -> Result<Option<LastEventId>, String> {
     let text = body(method, params);
-    match mount(Place::Root).decode(head, text.as_bytes(), Compat::default(), &Known).call {
+    match mount(MountPath::Root).decode(head, text.as_bytes(), Compat::default(), &ThreeAgents).call {
         Ok(Call::Send(send)) => Ok(send.last_event_id),
         Ok(Call::Subscribe(subscribe)) => Ok(subscribe.after.map(LastEventId::Event)),
         Ok(other) => panic!("{other:?}"),
@@ -457,7 +467,7 @@ fn after(head: &Head<'_>, method: &str, params: &str) -> Result<Option<LastEvent
 }
 
 #[test]
-fn streams_go_on_where_they_broke() {
+fn last_event_id_is_read_for_streaming_calls() {
     let wrong = Err("invalid parameters: Last-Event-ID must be the number of an event of this task, or 0".to_owned());
     for (last, expected) in [
         (None, Ok(None)),
@@ -469,7 +479,7 @@ fn streams_go_on_where_they_broke() {
         (Some("99999999999999999999"), wrong.clone()),
         (Some("abc"), wrong.clone()),
     ] {
-        let head = Head { last_event_id: last, ..Head::default() };
+        let head = RequestHead { last_event_id: last, ..RequestHead::default() };
         // A send that starts a task has no use for any of them; one that joins has none for a wrong one.
         let of_send = expected.clone().or(Ok(Some(LastEventId::Unusable)));
         assert_eq!(after(&head, "SendStreamingMessage", MESSAGE), of_send, "{last:?}");
@@ -480,10 +490,10 @@ fn streams_go_on_where_they_broke() {
 }
 
 #[test]
-fn sends_remember_their_key_and_their_setting() {
-    let root = mount(Place::Root);
+fn a_send_gets_the_idempotency_key_and_the_terminal_message_setting() {
+    let root = mount(MountPath::Root);
     let too_long = "k".repeat(1025);
-    let head = |key| Head { idempotency_key: key, ..Head::default() };
+    let head = |key| RequestHead { idempotency_key: key, ..RequestHead::default() };
     let keyed = send(&root, &head(Some("k 1")), "message/send", Compat::default()).unwrap();
     assert_eq!(keyed.idempotency.unwrap().as_str(), "k 1");
     assert_eq!(send(&root, &head(None), "message/send", Compat::default()).unwrap().idempotency, None);
@@ -493,15 +503,18 @@ fn sends_remember_their_key_and_their_setting() {
     }
 
     let new_task = Compat { terminal_message: TerminalMessage::NewTask, ..Compat::default() };
-    assert_eq!(send(&root, &Head::default(), "message/send", new_task).unwrap().on_finished, OnFinished::StartTask);
     assert_eq!(
-        send(&root, &Head::default(), "message/send", Compat::default()).unwrap().on_finished,
+        send(&root, &RequestHead::default(), "message/send", new_task).unwrap().on_finished,
+        OnFinished::StartTask
+    );
+    assert_eq!(
+        send(&root, &RequestHead::default(), "message/send", Compat::default()).unwrap().on_finished,
         OnFinished::Refuse
     );
 }
 
 #[test]
-fn whose_task_it_is() {
+fn the_tenant_must_match_the_agent_of_the_mount() {
     let alpha = AgentId::parse("alpha").ok();
     for (mounted, tenant, expected) in [
         (None, None, Ok(None)),
@@ -511,13 +524,13 @@ fn whose_task_it_is() {
         (alpha.clone(), Some("alpha"), Ok(Some("alpha"))),
         (alpha.clone(), Some("b 2"), Err("invalid parameters: tenant does not match the path, which names alpha")),
     ] {
-        let mount = Mount { agent: mounted.clone(), place: Place::Root };
+        let mount = Mount { agent: mounted.clone(), path: MountPath::Root };
         let params = match tenant {
             Some(tenant) => format!(r#"{{"id":"t","tenant":"{tenant}"}}"#),
             None => r#"{"id":"t"}"#.to_owned(),
         };
         let text = body("GetTask", &params);
-        let decoded = mount.decode(&Head::default(), text.as_bytes(), Compat::default(), &Known);
+        let decoded = mount.decode(&RequestHead::default(), text.as_bytes(), Compat::default(), &ThreeAgents);
         let said = match decoded.call {
             Ok(Call::Get(get)) => Ok(get.agent),
             Ok(other) => panic!("{other:?}"),

@@ -3,11 +3,11 @@
 use sabir_model::{ContextId, IncomingMessage, MessageId, Role, TaskId};
 use serde::Deserialize;
 
-use super::part::{DataForm, Part};
+use super::part::{DataEncoding, Part};
 use super::task_id::agreed;
-use crate::Reading;
-use crate::spelling::{Carried, Name, Parts, Problems, Several, Text, object};
+use crate::Strictness;
 use crate::v1::read_role;
+use crate::wire_types::{EnumValue, PartList, RawJson, Text, Violations, WireList, object};
 
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -22,43 +22,43 @@ pub(crate) struct Message<'a> {
     task_id: Option<Text<'a>>,
     #[serde(rename = "task_id")]
     snake_task_id: Option<Text<'a>>,
-    role: Option<Name<'a>>,
+    role: Option<EnumValue<'a>>,
     #[serde(default, alias = "content")]
-    parts: Parts<'a, Part<'a>>,
-    metadata: Option<Carried<'a>>,
+    parts: PartList<'a, Part<'a>>,
+    metadata: Option<RawJson<'a>>,
     #[serde(default)]
-    extensions: Several<'a, Text<'a>, String>,
+    extensions: WireList<'a, Text<'a>, String>,
     #[serde(default, alias = "reference_task_ids")]
-    reference_task_ids: Several<'a, Text<'a>, TaskId>,
+    reference_task_ids: WireList<'a, Text<'a>, TaskId>,
 }
 
 object! { read Message<'a> }
 
 impl Message<'_> {
     /// Only a lenient reading fills in what is missing.
-    pub(crate) fn read(self, form: DataForm, reading: Reading) -> Result<IncomingMessage, Problems> {
-        let mut problems = Problems::default();
-        let mut one_of = |name, snake, id, other| agreed([(name, id), (snake, other)], &mut problems).flatten();
+    pub(crate) fn read(self, form: DataEncoding, strictness: Strictness) -> Result<IncomingMessage, Violations> {
+        let mut violations = Violations::default();
+        let mut one_of = |name, snake, id, other| agreed([(name, id), (snake, other)], &mut violations).flatten();
         let message_id = one_of("messageId", "message_id", self.message_id, self.snake_message_id);
         let context = one_of("contextId", "context_id", self.context_id, self.snake_context_id);
         let task = one_of("taskId", "task_id", self.task_id, self.snake_task_id);
         let message_id = message_id.map(|(_, id)| id);
-        if message_id.is_none() && reading != Reading::Lenient {
-            problems.add("messageId", "is required");
+        if message_id.is_none() && strictness != Strictness::Lenient {
+            violations.add("messageId", "is required");
         }
-        let id = problems.id("messageId", message_id, MessageId::parse);
-        let context = context.and_then(|(name, id)| problems.id(name, Some(id), ContextId::parse));
-        let task = task.and_then(|(name, id)| problems.id(name, Some(id), TaskId::parse));
-        let role = match reading {
-            Reading::Lenient => problems.keep("role", read_any_role(self.role)).flatten(),
-            Reading::Complete | Reading::Strict => problems.keep_required("role", read_any_role(self.role)),
+        let id = violations.id("messageId", message_id, MessageId::parse);
+        let context = context.and_then(|(name, id)| violations.id(name, Some(id), ContextId::parse));
+        let task = task.and_then(|(name, id)| violations.id(name, Some(id), TaskId::parse));
+        let role = match strictness {
+            Strictness::Lenient => violations.check("role", read_any_role(self.role)).flatten(),
+            Strictness::Complete | Strictness::Strict => violations.check_required("role", read_any_role(self.role)),
         };
         let role = role.unwrap_or(Role::User);
-        let mut parts = self.parts.read_some("parts", &mut problems);
+        let mut parts = self.parts.read_required("parts", &mut violations);
         parts.iter_mut().for_each(|part| form.apply(part));
-        let references = problems.task_ids("referenceTaskIds", self.reference_task_ids);
-        let metadata = problems.object("metadata", self.metadata);
-        let extensions = self.extensions.into_read().into_iter().map(Text::into_string).collect();
+        let references = violations.task_ids("referenceTaskIds", self.reference_task_ids);
+        let metadata = violations.object("metadata", self.metadata);
+        let extensions = self.extensions.into_wire().into_iter().map(Text::into_string).collect();
         let message = IncomingMessage {
             task,
             context,
@@ -67,14 +67,14 @@ impl Message<'_> {
             metadata,
             ..IncomingMessage::new(id, role, parts)
         };
-        problems.or(Some(message))
+        violations.finish(Some(message))
     }
 }
 
-fn read_any_role(name: Option<Name<'_>>) -> Result<Option<Role>, Problems> {
+fn read_any_role(name: Option<EnumValue<'_>>) -> Result<Option<Role>, Violations> {
     match name {
-        Some(Name::Text(name)) if name.as_str() == "user" => Ok(Some(Role::User)),
-        Some(Name::Text(name)) if name.as_str() == "agent" => Ok(Some(Role::Agent)),
+        Some(EnumValue::Text(name)) if name.as_str() == "user" => Ok(Some(Role::User)),
+        Some(EnumValue::Text(name)) if name.as_str() == "agent" => Ok(Some(Role::Agent)),
         name => read_role(name),
     }
 }

@@ -1,12 +1,12 @@
-//! Every known spelling at once, for the mounts that take what clients really send.
+//! Lenient reading: every known spelling at once, for the mounts that take what clients really send.
 //!
-//! One set of structs reads messages and task ids of all dialects. A body that is well spelled in its own dialect
-//! means here what it means there.
+//! One set of structs reads messages and task ids of all dialects. A body that its own dialect takes strictly means the
+//! same here.
 
 mod message;
 mod part;
 mod task_id;
 
 pub(crate) use message::Message;
-pub(crate) use part::DataForm;
+pub(crate) use part::DataEncoding;
 pub(crate) use task_id::{TaskParams, any_context_id, any_task_id};

@@ -4,13 +4,13 @@ use sabir_model as model;
 use sabir_model::Content;
 use serde::Deserialize;
 
-use crate::spelling::{Carried, Problems, Text, given, object, present};
 use crate::v1::read_base64;
 use crate::v03::{File, read_data, read_nested, read_wrapped};
+use crate::wire_types::{RawJson, Text, Violations, non_empty, object, present};
 
 /// How the dialect of the request spells data: the one thing that the part itself does not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DataForm {
+pub(crate) enum DataEncoding {
     /// Any JSON (1.0).
     Any,
     /// An object; what is none travels in one (0.3).
@@ -32,25 +32,25 @@ pub(super) struct Part<'a> {
     raw: Option<Text<'a>>,
     url: Option<Text<'a>>,
     #[serde(default, deserialize_with = "present")]
-    data: Option<Carried<'a>>,
+    data: Option<RawJson<'a>>,
     #[serde(alias = "name")]
     filename: Option<Text<'a>>,
     #[serde(alias = "media_type", alias = "mimeType", alias = "mime_type")]
     media_type: Option<Text<'a>>,
-    metadata: Option<Carried<'a>>,
+    metadata: Option<RawJson<'a>>,
 }
 
 object! { read Part<'a> }
 
-impl DataForm {
+impl DataEncoding {
     /// Takes the data of a part out of what its dialect has put around it.
     pub(super) fn apply(self, part: &mut model::Part) {
         let Content::Data(data) = &part.content else { return };
-        let carried = Carried::from(data);
+        let carried = RawJson::from(data);
         let inner = match self {
-            DataForm::Any => return,
-            DataForm::Object => read_wrapped(&carried, &mut part.metadata),
-            DataForm::Nested => {
+            DataEncoding::Any => return,
+            DataEncoding::Object => read_wrapped(&carried, &mut part.metadata),
+            DataEncoding::Nested => {
                 let nested = read_nested(carried);
                 Some(read_data(nested, &mut part.metadata))
             }
@@ -61,33 +61,33 @@ impl DataForm {
     }
 }
 
-/// Data stays as it stands; what its dialect means by it is for `DataForm` to say.
+/// Data stays as it stands; what its dialect means by it is for `DataEncoding` to say.
 impl TryFrom<Part<'_>> for model::Part {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(part: Part<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let metadata = problems.object("metadata", part.metadata);
-        let (mut filename, mut media_type) = (given(part.filename), given(part.media_type));
+    fn try_from(part: Part<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let metadata = violations.object("metadata", part.metadata);
+        let (mut filename, mut media_type) = (non_empty(part.filename), non_empty(part.media_type));
         let is_other = part.text.is_some() || part.file.is_some() || part.raw.is_some() || part.url.is_some();
         // Some clients write every member and leave the unused ones null.
         let data = part.data.filter(|data| !(data.is_null() && is_other));
         let content = match (part.text, part.file, part.raw, part.url, data) {
             (Some(text), None, None, None, None) => Some(Content::Text(text.into_string())),
             (None, Some(mut file), None, None, None) => {
-                filename = given(file.name.take()).or(filename);
-                media_type = given(file.mime_type.take()).or(media_type);
-                problems.keep("file", file.try_into())
+                filename = non_empty(file.name.take()).or(filename);
+                media_type = non_empty(file.mime_type.take()).or(media_type);
+                violations.check("file", file.try_into())
             }
-            (None, None, Some(raw), None, None) => problems.keep("raw", read_base64(raw)),
+            (None, None, Some(raw), None, None) => violations.check("raw", read_base64(raw)),
             (None, None, None, Some(url), None) => Some(Content::Url(url.into_string())),
             (None, None, None, None, Some(data)) => Some(Content::Data(data.into())),
             (None, None, None, None, None) => {
-                problems.add("", "text, a file or data is required");
+                violations.add("", "text, a file or data is required");
                 None
             }
             _ => {
-                problems.add("", "only one of text, a file and data is allowed");
+                violations.add("", "only one of text, a file and data is allowed");
                 None
             }
         };
@@ -101,9 +101,9 @@ impl TryFrom<Part<'_>> for model::Part {
                     | (Some("data"), Some(Content::Data(_)))
             );
             if !fits {
-                problems.add(member, "does not name what the part holds");
+                violations.add(member, "does not name what the part holds");
             }
         }
-        problems.or(content.map(|content| model::Part { content, filename, media_type, metadata }))
+        violations.finish(content.map(|content| model::Part { content, filename, media_type, metadata }))
     }
 }

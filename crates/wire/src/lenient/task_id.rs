@@ -3,8 +3,8 @@
 use sabir_model::{AgentId, ContextId, TaskId};
 use serde::Deserialize;
 
-use crate::asked::Asked;
-use crate::spelling::{Carried, Int, Problems, Text, object};
+use crate::task_request::TaskRequest;
+use crate::wire_types::{Int32, RawJson, Text, Violations, object};
 
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -17,51 +17,51 @@ pub(crate) struct TaskParams<'a> {
     snake_task_id: Option<Text<'a>>,
     name: Option<Text<'a>>,
     #[serde(alias = "history_length")]
-    history_length: Option<Int>,
-    metadata: Option<Carried<'a>>,
+    history_length: Option<Int32>,
+    metadata: Option<RawJson<'a>>,
 }
 
 object! { read TaskParams<'a> }
 
-impl TryFrom<TaskParams<'_>> for Asked {
-    type Error = Problems;
+impl TryFrom<TaskParams<'_>> for TaskRequest {
+    type Error = Violations;
 
-    fn try_from(params: TaskParams<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let agent = problems.id("tenant", params.tenant, AgentId::parse);
+    fn try_from(params: TaskParams<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let agent = violations.id("tenant", params.tenant, AgentId::parse);
         let names =
             [("id", params.id), ("taskId", params.task_id), ("task_id", params.snake_task_id), ("name", params.name)];
-        let task = any_task_id(names, &mut problems);
-        let history = problems.count("historyLength", params.history_length);
-        let metadata = problems.object("metadata", params.metadata);
-        problems.or(task.map(|task| Asked { agent, task, history, metadata }))
+        let task = any_task_id(names, &mut violations);
+        let history = violations.count("historyLength", params.history_length);
+        let metadata = violations.object("metadata", params.metadata);
+        violations.finish(task.map(|task| TaskRequest { agent, task, history, metadata }))
     }
 }
 
 /// The first of them that is there; another one must say the same. None of them is as if the first were missing.
 pub(crate) fn any_task_id<const N: usize>(
     names: [(&str, Option<Text<'_>>); N],
-    problems: &mut Problems,
+    violations: &mut Violations,
 ) -> Option<TaskId> {
     let wanted = names[0].0;
-    let found = agreed(names, problems)?;
-    let Some((name, text)) = found else { return problems.required(wanted, None) };
-    TaskId::parse(bare(name, &text)).map_err(|reason| problems.add(name, &reason.to_string())).ok()
+    let found = agreed(names, violations)?;
+    let Some((name, text)) = found else { return violations.required(wanted, None) };
+    TaskId::parse(bare(name, &text)).map_err(|reason| violations.add(name, &reason.to_string())).ok()
 }
 
 /// The same for a context, which need not be named at all.
 pub(crate) fn any_context_id<const N: usize>(
     names: [(&str, Option<Text<'_>>); N],
-    problems: &mut Problems,
+    violations: &mut Violations,
 ) -> Option<ContextId> {
-    let (name, text) = agreed(names, problems)??;
-    problems.id(name, Some(text), ContextId::parse)
+    let (name, text) = agreed(names, violations)??;
+    violations.id(name, Some(text), ContextId::parse)
 }
 
 /// What all of the names say that are there; `None` if they differ.
 pub(super) fn agreed<'n, 't, const N: usize>(
     names: [(&'n str, Option<Text<'t>>); N],
-    problems: &mut Problems,
+    violations: &mut Violations,
 ) -> Option<Option<(&'n str, Text<'t>)>> {
     let mut found: Option<(&str, Text<'_>)> = None;
     for (name, text) in names {
@@ -69,7 +69,7 @@ pub(super) fn agreed<'n, 't, const N: usize>(
         match &found {
             None => found = Some((name, text)),
             Some((other, id)) if bare(other, id) != bare(name, &text) => {
-                problems.add(name, &format!("differs from {other}"));
+                violations.add(name, &format!("differs from {other}"));
                 return None;
             }
             Some(_) => {}

@@ -5,14 +5,15 @@ use std::borrow::Cow;
 use sabir_model::Error;
 
 use crate::errors::{self, GatewayError, RpcError};
+use crate::gateway::GatewayOperation;
 use crate::http_json::EndpointGroup;
-use crate::{Operation, ProtocolVersion, gateway, json, percent};
+use crate::{Operation, ProtocolVersion, json, percent};
 
 #[derive(Clone)]
 pub(crate) enum Envelope<'a> {
     JsonRpc(JsonRpcEnvelope<'a>),
     HttpJson(EndpointGroup),
-    Gateway(gateway::Asked),
+    Gateway(GatewayOperation),
 }
 
 #[derive(Clone)]
@@ -47,7 +48,7 @@ impl Envelope<'_> {
                 Envelope::JsonRpc(JsonRpcEnvelope { id: Cow::Owned(id.into_owned()), version, frames })
             }
             Envelope::HttpJson(group) => Envelope::HttpJson(group),
-            Envelope::Gateway(asked) => Envelope::Gateway(asked),
+            Envelope::Gateway(operation) => Envelope::Gateway(operation),
         }
     }
 

@@ -8,7 +8,7 @@ use std::io::Write;
 use sabir_model::{ContextId, Error, Event, Message, Seq, Task, TaskId};
 
 use super::{FrameFormat, Reply, Responder};
-use crate::{Shown, work};
+use crate::{Payload, work};
 
 pub const EVENT_STREAM: &str = "text/event-stream";
 
@@ -24,20 +24,20 @@ impl Responder<'_> {
     /// Encodes an event, for every subscriber with the same slot.
     pub fn encode_event(&self, task: &TaskId, context: &ContextId, event: &Event) -> Vec<u8> {
         let mut payload = Vec::with_capacity(512);
-        self.dialect.encode(Shown::Event { task, context, event }, &mut payload);
+        self.dialect.encode(Payload::Event { task, context, event }, &mut payload);
         make_one_line(&mut payload, 0);
         payload
     }
 
     /// Whether this dialect shows the artifacts of the task with this event; `encode_final_event` is for that.
     pub fn needs_task(&self, event: &Event) -> bool {
-        self.dialect.ends_with_task() && event.status().is_some_and(|status| status.state.is_terminal())
+        self.dialect.final_event_needs_task() && event.status().is_some_and(|status| status.state.is_terminal())
     }
 
     /// Encodes an event together with the artifacts of its task.
     pub fn encode_final_event(&self, task: &Task, event: &Event) -> Vec<u8> {
         let mut payload = Vec::with_capacity(512);
-        self.dialect.encode(Shown::End { task, event }, &mut payload);
+        self.dialect.encode(Payload::FinalEvent { task, event }, &mut payload);
         make_one_line(&mut payload, 0);
         payload
     }
@@ -62,7 +62,7 @@ impl Responder<'_> {
     pub fn write_snapshot_frame(&self, task: &Task, out: &mut Vec<u8>) {
         self.write_frame_start(Some(task.seq), out);
         let start = out.len();
-        self.dialect_for(task).encode(Shown::Snapshot(task), out);
+        self.dialect_for(task).encode(Payload::Snapshot(task), out);
         make_one_line(out, start);
         self.write_frame_end(out);
     }
@@ -71,7 +71,7 @@ impl Responder<'_> {
     pub fn write_message_frame(&self, message: &Message, out: &mut Vec<u8>) {
         self.write_frame_start(None, out);
         let start = out.len();
-        self.dialect.encode(Shown::Reply(message), out);
+        self.dialect.encode(Payload::Message(message), out);
         make_one_line(out, start);
         self.write_frame_end(out);
     }

@@ -5,7 +5,7 @@ use sabir_model::{Answer, Seq, Task};
 
 use super::frame::{EVENT_STREAM, make_one_line};
 use super::{Envelope, Responder};
-use crate::{Dialect, Operation, Shown};
+use crate::{Dialect, Operation, Payload};
 
 /// The bytes around a shared payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,10 +39,10 @@ impl TaskEncoder {
     pub fn encode(&self, task: &Task) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
         match self.shape {
-            TaskShape::Result => self.dialect.encode(Shown::Task(task), &mut out),
-            TaskShape::SendResult => self.dialect.encode(Shown::Sent(task), &mut out),
+            TaskShape::Result => self.dialect.encode(Payload::Task(task), &mut out),
+            TaskShape::SendResult => self.dialect.encode(Payload::SendResult(task), &mut out),
             TaskShape::Snapshot => {
-                self.dialect.encode(Shown::Snapshot(task), &mut out);
+                self.dialect.encode(Payload::Snapshot(task), &mut out);
                 make_one_line(&mut out, 0);
             }
         }

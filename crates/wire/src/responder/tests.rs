@@ -58,9 +58,9 @@ fn message(metadata: Option<&str>) -> Box<Message> {
     })
 }
 
-fn spelled(dialect: &dyn Dialect, shown: Shown<'_>) -> String {
+fn spelled(dialect: &dyn Dialect, payload: Payload<'_>) -> String {
     let mut out = Vec::new();
-    dialect.encode(shown, &mut out);
+    dialect.encode(payload, &mut out);
     String::from_utf8(out).unwrap()
 }
 
@@ -76,23 +76,23 @@ fn every_answer_is_written_in_its_envelope() {
         token: None,
         authentication: None,
     };
-    for (operation, answer, shown) in [
-        (Operation::Send, Answer::<()>::Task(task.clone()), Some(Shown::Sent(&task))),
-        (Operation::Get, Answer::Task(task.clone()), Some(Shown::Task(&task))),
-        (Operation::Cancel, Answer::Task(task.clone()), Some(Shown::Task(&task))),
-        (Operation::Send, Answer::Message(message.clone()), Some(Shown::Reply(&message))),
-        (Operation::List, Answer::Page(page.clone()), Some(Shown::Page(&page))),
-        (Operation::PushGet, Answer::PushConfig(Some(Box::new(config.clone()))), Some(Shown::PushConfig(&config))),
+    for (operation, answer, payload) in [
+        (Operation::Send, Answer::<()>::Task(task.clone()), Some(Payload::SendResult(&task))),
+        (Operation::Get, Answer::Task(task.clone()), Some(Payload::Task(&task))),
+        (Operation::Cancel, Answer::Task(task.clone()), Some(Payload::Task(&task))),
+        (Operation::Send, Answer::Message(message.clone()), Some(Payload::Message(&message))),
+        (Operation::List, Answer::Page(page.clone()), Some(Payload::Page(&page))),
+        (Operation::PushGet, Answer::PushConfig(Some(Box::new(config.clone()))), Some(Payload::PushConfig(&config))),
         (
             Operation::PushList,
             Answer::PushConfigs(vec![config.clone()]),
-            Some(Shown::PushConfigs(std::slice::from_ref(&config))),
+            Some(Payload::PushConfigs(std::slice::from_ref(&config))),
         ),
         (Operation::PushGet, Answer::PushConfig(None), None),
         (Operation::PushDelete, Answer::Done, None),
     ] {
         let reply = rpc(ProtocolVersion::V1_0, operation, Some("envelope=none")).reply(&answer);
-        let result = shown.map_or("null".to_owned(), |shown| spelled(&V1, shown));
+        let result = payload.map_or("null".to_owned(), |payload| spelled(&V1, payload));
         let expected = format!(r#"{{"jsonrpc":"2.0","id":"r8","result":{result}}}"#);
         assert_eq!((reply.status, reply.content_type), (200, "application/json"));
         assert_eq!(String::from_utf8(reply.body).unwrap(), expected, "{operation:?}");
@@ -104,7 +104,7 @@ fn every_answer_is_written_in_its_envelope() {
             (EndpointGroup::TaskAlias, "application/json"),
         ] {
             let reply = Responder::http_json(group, Some(operation)).reply(&answer);
-            let expected = shown.map_or("{}".to_owned(), |shown| spelled(group.dialect(), shown));
+            let expected = payload.map_or("{}".to_owned(), |payload| spelled(group.dialect(), payload));
             assert_eq!((reply.status, reply.content_type), (200, content_type));
             assert_eq!(String::from_utf8(reply.body).unwrap(), expected, "{group:?} {operation:?}");
         }
@@ -140,8 +140,8 @@ fn frames_match_the_golden_streams() {
 #[test]
 fn frames_of_every_kind() {
     let (task, message) = (task(), message(None));
-    let snapshot = spelled(&V03, Shown::Snapshot(&task));
-    let reply = spelled(&V03, Shown::Reply(&message));
+    let snapshot = spelled(&V03, Payload::Snapshot(&task));
+    let reply = spelled(&V03, Payload::Message(&message));
     let error = r#"{"code":-32603,"message":"Internal error"}"#;
     for (query, open, close) in
         [(None, r#"{"jsonrpc":"2.0","id":"r8","result":"#, "}"), (Some("a=b&envelope=none"), "", "")]
@@ -164,7 +164,7 @@ fn frames_of_every_kind() {
     let responder = Responder::http_json(EndpointGroup::V1, Some(Operation::Subscribe));
     let mut out = Vec::new();
     responder.write_snapshot_frame(&task, &mut out);
-    assert_eq!(String::from_utf8(out).unwrap(), format!("id: 4\ndata: {}\n\n", spelled(&V1, Shown::Snapshot(&task))));
+    assert_eq!(String::from_utf8(out).unwrap(), format!("id: 4\ndata: {}\n\n", spelled(&V1, Payload::Snapshot(&task))));
     let mut out = Vec::new();
     responder.write_error_frame(&Error::TaskNotFound(task.id.clone()), &mut out);
     let text = String::from_utf8(out).unwrap();
@@ -252,8 +252,10 @@ fn the_frame_overhead_counts_the_escaped_id() {
 fn a_method_that_streams_answers_in_frames() {
     let message = message(None);
     let reply = rpc(ProtocolVersion::V0_3, Operation::Stream, None).reply(&Answer::<()>::Message(message.clone()));
-    let expected =
-        format!("data: {{\"jsonrpc\":\"2.0\",\"id\":\"r8\",\"result\":{}}}\n\n", spelled(&V03, Shown::Reply(&message)));
+    let expected = format!(
+        "data: {{\"jsonrpc\":\"2.0\",\"id\":\"r8\",\"result\":{}}}\n\n",
+        spelled(&V03, Payload::Message(&message))
+    );
     assert_eq!((reply.status, reply.content_type), (200, EVENT_STREAM));
     assert_eq!(String::from_utf8(reply.body).unwrap(), expected);
 }
@@ -275,12 +277,13 @@ fn a_task_of_0_1_is_answered_in_0_1_if_the_request_fits_several_versions() {
         let responder = Responder { task_dialect, ..rpc(version, Operation::Get, None) };
         for (task, dialect) in [(&of_0_1, born_there), (&task(), born_elsewhere)] {
             let reply = responder.reply(&Answer::<()>::Task(task.clone()));
-            let expected = format!(r#"{{"jsonrpc":"2.0","id":"r8","result":{}}}"#, spelled(dialect, Shown::Task(task)));
+            let expected =
+                format!(r#"{{"jsonrpc":"2.0","id":"r8","result":{}}}"#, spelled(dialect, Payload::Task(task)));
             assert_eq!(String::from_utf8(reply.body).unwrap(), expected, "{version:?} {task_dialect:?}");
             let mut out = Vec::new();
             responder.write_snapshot_frame(task, &mut out);
             assert!(
-                String::from_utf8(out).unwrap().contains(&spelled(dialect, Shown::Snapshot(task))),
+                String::from_utf8(out).unwrap().contains(&spelled(dialect, Payload::Snapshot(task))),
                 "{version:?} {task_dialect:?}"
             );
         }
@@ -346,7 +349,7 @@ fn a_split_reply_has_the_bytes_of_the_whole_reply() {
             }
         }
     }
-    let gateway = Responder::gateway(gateway::Asked::Send);
+    let gateway = Responder::gateway(gateway::GatewayOperation::Send);
     assert!(gateway.split_task_reply(&Answer::<()>::Task(task())).is_none());
     assert!(rpc(ProtocolVersion::V1_0, Operation::Get, None).split_task_reply(&Answer::<()>::Done).is_none());
 }

@@ -1,16 +1,16 @@
 use super::*;
-use crate::fixture::{Known, json};
+use crate::fixture::{ThreeAgents, json};
 
 fn say(verb: &str, target: &str, version: &str) -> String {
     let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-    let head = Head { verb, path, query, version: Some(version), ..Head::default() };
+    let head = RequestHead { verb, path, query, version: Some(version), ..RequestHead::default() };
     let of = |agent: &Option<AgentId>| agent.as_ref().map(|agent| format!(" of {agent}")).unwrap_or_default();
-    match locate(&head, &Known) {
+    match locate(&head, &ThreeAgents) {
         Surface::Card { agent, format } => {
             let format = format.map_or("default".to_owned(), |format| format!("{format:?}"));
             format!("card {format}{}", of(&agent))
         }
-        Surface::Call(Endpoint::JsonRpc(mount)) => format!("rpc {:?}{}", mount.place, of(&mount.agent)),
+        Surface::Call(Endpoint::JsonRpc(mount)) => format!("rpc {:?}{}", mount.path, of(&mount.agent)),
         Surface::Call(Endpoint::HttpJson(route)) => {
             let ids = [&route.task, &route.config].map(|id| id.as_deref().map(|id| format!(" [{id}]")));
             format!(
@@ -21,7 +21,7 @@ fn say(verb: &str, target: &str, version: &str) -> String {
                 ids.into_iter().flatten().collect::<String>()
             )
         }
-        Surface::Call(Endpoint::Gateway(route)) => format!("gateway {:?} of {}", route.asked, route.agent),
+        Surface::Call(Endpoint::Gateway(route)) => format!("gateway {:?} of {}", route.operation, route.agent),
         Surface::AgentList => "agents".to_owned(),
         Surface::GatewayCard(agent) => format!("gateway card of {agent}"),
         Surface::Health => "health".to_owned(),
@@ -48,7 +48,7 @@ fn say(verb: &str, target: &str, version: &str) -> String {
 }
 
 #[test]
-fn where_requests_belong() {
+fn requests_are_routed_by_verb_path_and_version() {
     for (verb, target, version, expected) in [
         // The card.
         ("GET", "/.well-known/agent-card.json", "", "card default"),
@@ -80,10 +80,10 @@ fn where_requests_belong() {
         ("POST", "/v1/a2a/agents/ghost/message:send", "", "404 gateway AgentNotFound"),
         ("POST", "/v1/a2a/agents/ghost/message:foo", "", "400 gateway InvalidRequest"),
         ("POST", "/v1/a2a/agents/alpha/agent", "", "400 gateway InvalidRequest"),
-        ("GET", "/v1/a2a/agents/alpha/tasks/t:1", "", "gateway Task(\"t:1\") of alpha"),
+        ("GET", "/v1/a2a/agents/alpha/tasks/t:1", "", "gateway Get(\"t:1\") of alpha"),
         ("POST", "/v1/a2a/agents/alpha/tasks/t:1:cancel", "", "gateway Cancel(\"t:1\") of alpha"),
         ("GET", "/v1/a2a/agents/alpha/tasks/t:cancel", "", "400 gateway InvalidRequest"),
-        ("GET", "/v1/a2a/agents/alpha/tasks/t%3Acancel", "", "gateway Task(\"t:cancel\") of alpha"),
+        ("GET", "/v1/a2a/agents/alpha/tasks/t%3Acancel", "", "gateway Get(\"t:cancel\") of alpha"),
         ("POST", "/v1/a2a/agents/alpha/tasks/t%3Acancel:cancel", "", "gateway Cancel(\"t:cancel\") of alpha"),
         ("POST", "/v1/a2a/agents/alpha/tasks/t%3Acancel", "", "400 gateway InvalidRequest"),
         ("DELETE", "/v1/a2a/agents/alpha/tasks/t%3Acancel", "", "405 gateway VerbNotAllowed (GET, HEAD)"),
@@ -102,12 +102,12 @@ fn where_requests_belong() {
         ("POST", "/a2a/", "", "rpc A2a"),
         ("POST", "/a2a/jsonrpc", "2.0", "rpc JsonRpc"),
         ("POST", "/v1/a2a", "", "rpc V1A2a"),
-        ("POST", "/a2a/v1", "", "rpc Forced(V1_0)"),
-        ("POST", "/a2a/v0.3/", "", "rpc Forced(V0_3)"),
-        ("POST", "/a2a/v0.1", "", "rpc Forced(V0_1)"),
+        ("POST", "/a2a/v1", "", "rpc Versioned(V1_0)"),
+        ("POST", "/a2a/v0.3/", "", "rpc Versioned(V0_3)"),
+        ("POST", "/a2a/v0.1", "", "rpc Versioned(V0_1)"),
         ("POST", "/agents/alpha", "", "rpc Root of alpha"),
         ("POST", "/agents/alpha/", "", "rpc Root of alpha"),
-        ("POST", "/agents/b%202/a2a/v1", "", "rpc Forced(V1_0) of b 2"),
+        ("POST", "/agents/b%202/a2a/v1", "", "rpc Versioned(V1_0) of b 2"),
         ("POST", "/agents/ghost/", "", "404 rpc AgentNotFound"),
         ("POST", "/agents/%zz/a2a", "", "404 problem PathNotFound"),
         ("POST", "/agents/", "", "404 problem PathNotFound"),
@@ -205,7 +205,7 @@ fn where_requests_belong() {
 }
 
 #[test]
-fn options_are_told_on_every_known_path() {
+fn options_lists_the_allowed_verbs_of_every_known_path() {
     for (path, expected) in [
         ("/", Some("POST")),
         ("/a2a", Some("POST")),
@@ -233,8 +233,8 @@ fn options_are_told_on_every_known_path() {
         ("/agents/ghost/a2a", None),
         ("/v1/a2a/agents/alpha/nothing", None),
     ] {
-        let head = Head { verb: "OPTIONS", path, ..Head::default() };
-        let Surface::Refused(refused) = locate(&head, &Known) else { panic!("{path}") };
+        let head = RequestHead { verb: "OPTIONS", path, ..RequestHead::default() };
+        let Surface::Refused(refused) = locate(&head, &ThreeAgents) else { panic!("{path}") };
         let reply = refused.reply();
         assert_eq!(reply.allow, expected, "{path}");
         assert_eq!((reply.status == 204, reply.body.is_empty()), (expected.is_some(), expected.is_some()), "{path}");
@@ -242,9 +242,9 @@ fn options_are_told_on_every_known_path() {
 }
 
 #[test]
-fn a_wrong_path_is_told_the_right_ones() {
-    let head = Head { verb: "GET", path: "/rpc", ..Head::default() };
-    let Surface::Refused(refused) = locate(&head, &Known) else { panic!("there is nothing there") };
+fn the_error_of_an_unknown_path_names_the_known_ones() {
+    let head = RequestHead { verb: "GET", path: "/rpc", ..RequestHead::default() };
+    let Surface::Refused(refused) = locate(&head, &ThreeAgents) else { panic!("there is nothing there") };
     let detail = json(&refused.reply().body)["detail"].as_str().unwrap().to_owned();
     for part in
         ["there is nothing at /rpc; ", "/a2a/jsonrpc", "/a2a/rest", "/.well-known/agent-card.json", "0.1,0.2,0.3,1.0"]
@@ -252,8 +252,8 @@ fn a_wrong_path_is_told_the_right_ones() {
         assert!(detail.contains(part), "{part} in {detail}");
     }
 
-    let head = Head { verb: "POST", path: "/agents/ghost/a2a", ..Head::default() };
-    let Surface::Refused(refused) = locate(&head, &Known) else { panic!("there is no such agent") };
+    let head = RequestHead { verb: "POST", path: "/agents/ghost/a2a", ..RequestHead::default() };
+    let Surface::Refused(refused) = locate(&head, &ThreeAgents) else { panic!("there is no such agent") };
     assert_eq!(
         json(&refused.reply().body),
         serde_json::json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32602, "message": "Invalid parameters",

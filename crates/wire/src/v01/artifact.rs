@@ -8,7 +8,7 @@ use sabir_model::{ArtifactId, Chunk};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::part::Part;
-use crate::spelling::{Carried, Int, Parts, Problems, Text, given, object, worth_saying};
+use crate::wire_types::{Int32, PartList, RawJson, Text, Violations, non_empty, non_empty_text, object};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -20,15 +20,15 @@ pub(super) struct Artifact<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    index: Option<Int>,
+    index: Option<Int32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     append: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_chunk: Option<bool>,
     #[serde(default)]
-    parts: Parts<'a, Part<'a>>,
+    parts: PartList<'a, Part<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
+    metadata: Option<RawJson<'a>>,
 }
 
 object! { both Artifact<'a> }
@@ -45,30 +45,30 @@ impl<'a> Artifact<'a> {
     fn at(index: u32, artifact: &'a model::Artifact) -> Self {
         Artifact {
             id: Some((&artifact.id).into()),
-            name: worth_saying(&artifact.name),
-            description: worth_saying(&artifact.description),
-            index: Some(Int(i32::try_from(index).unwrap_or(i32::MAX))),
+            name: non_empty_text(&artifact.name),
+            description: non_empty_text(&artifact.description),
+            index: Some(Int32(i32::try_from(index).unwrap_or(i32::MAX))),
             append: None,
             last_chunk: None,
             parts: (&artifact.parts).into(),
-            metadata: artifact.metadata.as_ref().map(Carried::from),
+            metadata: artifact.metadata.as_ref().map(RawJson::from),
         }
     }
 
     /// `place` is its index if it does not tell one.
-    pub(super) fn read(self, place: u32) -> Result<Chunk, Problems> {
-        let mut problems = Problems::default();
-        let index = problems.count("index", self.index).unwrap_or(place);
+    pub(super) fn read(self, place: u32) -> Result<Chunk, Violations> {
+        let mut violations = Violations::default();
+        let index = violations.count("index", self.index).unwrap_or(place);
         let id = self.id.filter(|id| !id.as_str().is_empty()).unwrap_or_else(|| format!("artifact-{index}").into());
-        let id = problems.id("id", Some(id), ArtifactId::parse);
-        let parts = self.parts.read("parts", &mut problems);
-        let metadata = problems.object("metadata", self.metadata);
+        let id = violations.id("id", Some(id), ArtifactId::parse);
+        let parts = self.parts.read("parts", &mut violations);
+        let metadata = violations.object("metadata", self.metadata);
         let (append, last) = (self.append.unwrap_or(false), self.last_chunk.unwrap_or(false));
-        problems.or(id.map(|id| {
+        violations.finish(id.map(|id| {
             let artifact = model::Artifact {
                 id,
-                name: given(self.name),
-                description: given(self.description),
+                name: non_empty(self.name),
+                description: non_empty(self.description),
                 parts,
                 extensions: Vec::new(),
                 metadata,
@@ -78,54 +78,54 @@ impl<'a> Artifact<'a> {
     }
 }
 
-/// All that a task has made.
+/// The artifacts of a task.
 #[derive(Debug)]
-pub(super) enum Artifacts<'a> {
-    Read(Vec<Artifact<'a>>),
-    Ours(&'a [Arc<model::Artifact>]),
+pub(super) enum ArtifactList<'a> {
+    Wire(Vec<Artifact<'a>>),
+    Model(&'a [Arc<model::Artifact>]),
 }
 
-impl Artifacts<'_> {
+impl ArtifactList<'_> {
     pub(super) fn is_empty(&self) -> bool {
         match self {
-            Artifacts::Read(list) => list.is_empty(),
-            Artifacts::Ours(list) => list.is_empty(),
+            ArtifactList::Wire(list) => list.is_empty(),
+            ArtifactList::Model(list) => list.is_empty(),
         }
     }
 
-    pub(super) fn read_each(self, member: &str, problems: &mut Problems) -> Vec<model::Artifact> {
-        let Artifacts::Read(list) = self else { return Vec::new() };
+    pub(super) fn read_each(self, member: &str, violations: &mut Violations) -> Vec<model::Artifact> {
+        let ArtifactList::Wire(list) = self else { return Vec::new() };
         let mut each = Vec::with_capacity(list.len());
         for (place, artifact) in (0..).zip(list) {
             match artifact.read(place) {
                 Ok(chunk) => each.push(Arc::unwrap_or_clone(chunk.artifact)),
-                Err(_) if problems.is_full() => break,
-                Err(inner) => problems.adopt(&format!("{member}[{place}]"), inner),
+                Err(_) if violations.is_full() => break,
+                Err(inner) => violations.add_nested(&format!("{member}[{place}]"), inner),
             }
         }
         each
     }
 }
 
-impl Default for Artifacts<'_> {
+impl Default for ArtifactList<'_> {
     fn default() -> Self {
-        Artifacts::Ours(&[])
+        ArtifactList::Model(&[])
     }
 }
 
-impl Serialize for Artifacts<'_> {
+impl Serialize for ArtifactList<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Artifacts::Read(list) => serializer.collect_seq(list),
-            Artifacts::Ours(list) => {
+            ArtifactList::Wire(list) => serializer.collect_seq(list),
+            ArtifactList::Model(list) => {
                 serializer.collect_seq((0..).zip(*list).map(|(index, artifact)| Artifact::at(index, artifact)))
             }
         }
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Artifacts<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ArtifactList<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Option::<Vec<Artifact<'a>>>::deserialize(deserializer).map(|list| Artifacts::Read(list.unwrap_or_default()))
+        Option::<Vec<Artifact<'a>>>::deserialize(deserializer).map(|list| ArtifactList::Wire(list.unwrap_or_default()))
     }
 }

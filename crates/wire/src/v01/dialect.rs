@@ -7,12 +7,12 @@ use super::message::Message;
 use super::push::{PushParams, TaskPushConfig};
 use super::send::SendParams;
 use super::task::Task;
-use crate::asked::Asked;
 use crate::card::{CardFormat, write_card};
-use crate::heard::Heard;
-use crate::lenient::{self, DataForm};
-use crate::spelling::Several;
-use crate::{Dialect, Operation, Reading, Shown, json, v1};
+use crate::lenient::{self, DataEncoding};
+use crate::peer_response::PeerResponse;
+use crate::task_request::TaskRequest;
+use crate::wire_types::WireList;
+use crate::{Dialect, Operation, Payload, Strictness, json, v1};
 
 pub struct V01;
 
@@ -27,52 +27,52 @@ impl Dialect for V01 {
         3
     }
 
-    fn decode(&self, operation: Operation, params: &str, reading: Reading) -> Result<Call, Error> {
+    fn decode(&self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
         Ok(match operation {
-            Operation::Send | Operation::Stream => read_send(operation, params, reading)?,
-            Operation::Get => read_asked(params, reading)?.get(),
-            Operation::Cancel => read_asked(params, reading)?.cancel(),
-            Operation::Subscribe => read_asked(params, reading)?.subscribe(OnFinishedSubscribe::ShowEnd),
-            Operation::PushSet => Call::Push(json::read::<PushParams>(params)?.into_set(reading)?),
-            Operation::PushGet => Call::Push(json::read::<PushParams>(params)?.into_get(reading)?),
+            Operation::Send | Operation::Stream => read_send(operation, params, strictness)?,
+            Operation::Get => read_task_request(params, strictness)?.get(),
+            Operation::Cancel => read_task_request(params, strictness)?.cancel(),
+            Operation::Subscribe => read_task_request(params, strictness)?.subscribe(OnFinishedSubscribe::ShowEnd),
+            Operation::PushSet => Call::Push(json::read::<PushParams>(params)?.into_set(strictness)?),
+            Operation::PushGet => Call::Push(json::read::<PushParams>(params)?.into_get(strictness)?),
             Operation::List | Operation::PushList | Operation::PushDelete | Operation::ExtendedCard => {
                 return Err(unknown(operation));
             }
         })
     }
 
-    fn ends_with_task(&self) -> bool {
+    fn final_event_needs_task(&self) -> bool {
         true
     }
 
-    fn encode(&self, shown: Shown<'_>, out: &mut Vec<u8>) {
-        match shown {
-            Shown::Task(task) | Shown::Sent(task) => json::write(&Task::from(task), out),
-            // Agents are asked for tasks here, so that there is none.
-            Shown::Reply(message) => json::write(&Message::from(message), out),
-            Shown::Page(page) => json::write(&Several::<Task, _>::Ours(&page.tasks), out),
-            Shown::Snapshot(task) => json::write(&Frame::snapshot(task), out),
-            Shown::Event { task, event, .. } => json::write(&Frame::event(task, event), out),
-            Shown::End { task, event } => json::write(&Frame::end(task, event), out),
-            Shown::PushConfig(config) => json::write(&TaskPushConfig::from(config), out),
-            Shown::PushConfigs(configs) => json::write(&Several::<TaskPushConfig, _>::Ours(configs), out),
-            Shown::Card(card) => write_card(card, CardFormat::V0_1, out),
+    fn encode(&self, payload: Payload<'_>, out: &mut Vec<u8>) {
+        match payload {
+            Payload::Task(task) | Payload::SendResult(task) => json::write(&Task::from(task), out),
+            // Agents are request for tasks here, so that there is none.
+            Payload::Message(message) => json::write(&Message::from(message), out),
+            Payload::Page(page) => json::write(&WireList::<Task, _>::Model(&page.tasks), out),
+            Payload::Snapshot(task) => json::write(&Frame::snapshot(task), out),
+            Payload::Event { task, event, .. } => json::write(&Frame::event(task, event), out),
+            Payload::FinalEvent { task, event } => json::write(&Frame::end(task, event), out),
+            Payload::PushConfig(config) => json::write(&TaskPushConfig::from(config), out),
+            Payload::PushConfigs(configs) => json::write(&WireList::<TaskPushConfig, _>::Model(configs), out),
+            Payload::Card(card) => write_card(card, CardFormat::V0_1, out),
         }
     }
 }
 
 impl V01 {
-    /// Reads what a peer answered to an operation, or one frame of its stream.
-    pub fn hear(&self, operation: Operation, result: &str) -> Result<Heard, Error> {
+    /// Reads a peer's answer to an operation, or one frame of its stream.
+    pub fn decode_response(&self, operation: Operation, result: &str) -> Result<PeerResponse, Error> {
         Ok(match operation {
             Operation::Send | Operation::Get | Operation::Cancel => {
-                Heard::Task(Box::new(json::read::<Task>(result)?.try_into()?))
+                PeerResponse::Task(Box::new(json::read::<Task>(result)?.try_into()?))
             }
             Operation::Stream | Operation::Subscribe => json::read::<Frame>(result)?.try_into()?,
             Operation::PushSet | Operation::PushGet => {
                 let config = json::read::<Option<TaskPushConfig>>(result)?;
                 let config = config.map(TaskPushConfig::into_config).transpose()?.flatten();
-                Heard::PushConfig(config.map(Box::new))
+                PeerResponse::PushConfig(config.map(Box::new))
             }
             Operation::List | Operation::PushList | Operation::PushDelete | Operation::ExtendedCard => {
                 return Err(unknown(operation));
@@ -81,25 +81,26 @@ impl V01 {
     }
 }
 
-fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Call, Error> {
-    let send = match reading {
-        Reading::Strict => json::read::<SendParams<Message>>(params)?.into_send(operation, reading, TryInto::try_into),
-        // Messages have no ids in 0.1, so that none can be missing.
-        Reading::Complete | Reading::Lenient => {
-            json::read::<SendParams<lenient::Message>>(params)?
-                .into_send(operation, reading, |message| message.read(DataForm::Object, Reading::Lenient))
-        }
-    };
+fn read_send(operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
+    let send =
+        match strictness {
+            Strictness::Strict => {
+                json::read::<SendParams<Message>>(params)?.into_send(operation, strictness, TryInto::try_into)
+            }
+            // Messages have no ids in 0.1, so that none can be missing.
+            Strictness::Complete | Strictness::Lenient => json::read::<SendParams<lenient::Message>>(params)?
+                .into_send(operation, strictness, |message| message.read(DataEncoding::Object, Strictness::Lenient)),
+        };
     Ok(Call::Send(send?))
 }
 
 /// 0.1 has no tenants, so a member of that name means nothing.
-fn read_asked(params: &str, reading: Reading) -> Result<Asked, Error> {
-    let asked: Asked = match reading {
-        Reading::Strict => json::read::<v1::TaskParams>(params)?.try_into()?,
-        Reading::Complete | Reading::Lenient => json::read::<lenient::TaskParams>(params)?.try_into()?,
+fn read_task_request(params: &str, strictness: Strictness) -> Result<TaskRequest, Error> {
+    let request: TaskRequest = match strictness {
+        Strictness::Strict => json::read::<v1::TaskParams>(params)?.try_into()?,
+        Strictness::Complete | Strictness::Lenient => json::read::<lenient::TaskParams>(params)?.try_into()?,
     };
-    Ok(Asked { agent: None, ..asked })
+    Ok(TaskRequest { agent: None, ..request })
 }
 
 /// What came with later versions.

@@ -4,10 +4,10 @@ use sabir_model as model;
 use sabir_model::{Event, StatusChange, TaskId};
 use serde::{Deserialize, Serialize};
 
-use super::artifact::{Artifact, Artifacts};
+use super::artifact::{Artifact, ArtifactList};
 use super::task::Status;
-use crate::heard::{self, Heard};
-use crate::spelling::{Carried, Problems, Text, carried, object};
+use crate::peer_response::{self, PeerResponse};
+use crate::wire_types::{RawJson, Text, Violations, object, raw_json};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -21,10 +21,10 @@ pub(super) struct Frame<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     artifact: Option<Artifact<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
+    metadata: Option<RawJson<'a>>,
     /// On the last frame: all that the task has made.
-    #[serde(default, skip_serializing_if = "Artifacts::is_empty")]
-    artifacts: Artifacts<'a>,
+    #[serde(default, skip_serializing_if = "ArtifactList::is_empty")]
+    artifacts: ArtifactList<'a>,
 }
 
 object! { both Frame<'a> }
@@ -35,11 +35,11 @@ impl<'a> Frame<'a> {
         match event {
             Event::Created(created) => Frame { status: Some(Status::created(created)), is_final: Some(false), ..frame },
             Event::Status(change) => {
-                let metadata = carried(&change.metadata);
+                let metadata = raw_json(&change.metadata);
                 Frame { status: Some((&change.status).into()), is_final: Some(change.is_final), metadata, ..frame }
             }
             Event::Artifact(chunk) => {
-                Frame { artifact: Some(Artifact::of(chunk)), metadata: carried(&chunk.metadata), ..frame }
+                Frame { artifact: Some(Artifact::of(chunk)), metadata: raw_json(&chunk.metadata), ..frame }
             }
         }
     }
@@ -56,24 +56,24 @@ impl<'a> Frame<'a> {
     }
 
     pub(super) fn end(task: &'a model::Task, event: &'a Event) -> Self {
-        Frame { artifacts: Artifacts::Ours(&task.artifacts), ..Frame::event(&task.id, event) }
+        Frame { artifacts: ArtifactList::Model(&task.artifacts), ..Frame::event(&task.id, event) }
     }
 }
 
-impl TryFrom<Frame<'_>> for Heard {
-    type Error = Problems;
+impl TryFrom<Frame<'_>> for PeerResponse {
+    type Error = Violations;
 
-    fn try_from(frame: Frame<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let task = problems.required_id("id", frame.id, TaskId::parse);
-        let artifacts = frame.artifacts.read_each("artifacts", &mut problems);
-        let metadata = problems.object("metadata", frame.metadata);
+    fn try_from(frame: Frame<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let task = violations.required_id("id", frame.id, TaskId::parse);
+        let artifacts = frame.artifacts.read_each("artifacts", &mut violations);
+        let metadata = violations.object("metadata", frame.metadata);
         match (frame.status, frame.artifact) {
             (Some(status), None) => {
-                let status: Option<model::Status> = problems.keep("status", status.try_into());
-                problems.or(task.zip(status).map(|(task, status)| {
+                let status: Option<model::Status> = violations.check("status", status.try_into());
+                violations.finish(task.zip(status).map(|(task, status)| {
                     let is_final = frame.is_final.unwrap_or(status.state.is_terminal());
-                    told(
+                    status_response(
                         task,
                         StatusChange { status, is_final, input: Vec::new(), begins_turn: false, usage: None, metadata },
                         artifacts,
@@ -81,26 +81,26 @@ impl TryFrom<Frame<'_>> for Heard {
                 }))
             }
             (None, Some(artifact)) => {
-                let chunk = problems.keep("artifact", artifact.read(0));
-                problems.or(task
-                    .zip(chunk)
-                    .map(|(task, chunk)| heard::event(task, None, Event::Artifact(model::Chunk { metadata, ..chunk }))))
+                let chunk = violations.check("artifact", artifact.read(0));
+                violations.finish(task.zip(chunk).map(|(task, chunk)| {
+                    peer_response::event(task, None, Event::Artifact(model::Chunk { metadata, ..chunk }))
+                }))
             }
             _ => {
-                problems.add("", "must hold one of status and artifact");
-                Err(problems)
+                violations.add("", "must hold one of status and artifact");
+                Err(violations)
             }
         }
     }
 }
 
-fn told(task: TaskId, change: StatusChange, artifacts: Vec<model::Artifact>) -> Heard {
+fn status_response(task: TaskId, change: StatusChange, artifacts: Vec<model::Artifact>) -> PeerResponse {
     let status = change.status.clone();
     let event = Event::Status(change);
     if artifacts.is_empty() {
-        return heard::event(task, None, event);
+        return peer_response::event(task, None, event);
     }
-    let whole = heard::Task {
+    let task_with_artifacts = peer_response::ReceivedTask {
         id: Some(task),
         context: None,
         status: Some(status),
@@ -109,6 +109,6 @@ fn told(task: TaskId, change: StatusChange, artifacts: Vec<model::Artifact>) -> 
         metadata: None,
         born: super::dialect::BIRTH,
     };
-    let task = whole.into_model().expect("it has an id and a status");
-    Heard::End { task: Box::new(task), event: Box::new(event) }
+    let task = task_with_artifacts.into_model().expect("it has an id and a status");
+    PeerResponse::FinalEvent { task: Box::new(task), event: Box::new(event) }
 }

@@ -5,8 +5,8 @@ use sabir_model::{IncomingMessage, MessageId};
 use serde::{Deserialize, Serialize};
 
 use super::part::Part;
-use crate::spelling::{Carried, Parts, Problems, Text, object};
 use crate::v03::{read_role, role_name};
+use crate::wire_types::{PartList, RawJson, Text, Violations, object};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -14,9 +14,9 @@ pub(super) struct Message<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     role: Option<Text<'a>>,
     #[serde(default)]
-    parts: Parts<'a, Part<'a>>,
+    parts: PartList<'a, Part<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
+    metadata: Option<RawJson<'a>>,
 }
 
 object! { both Message<'a> }
@@ -26,7 +26,7 @@ impl<'a> From<&'a model::Message> for Message<'a> {
         Message {
             role: Some(role_name(message.role).into()),
             parts: (&message.parts).into(),
-            metadata: message.metadata.as_ref().map(Carried::from),
+            metadata: message.metadata.as_ref().map(RawJson::from),
         }
     }
 }
@@ -35,22 +35,22 @@ impl<'a> From<&'a model::Message> for Message<'a> {
 const PLACEHOLDER_ID: &str = "unnamed";
 
 impl TryFrom<Message<'_>> for model::Message {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(message: Message<'_>) -> Result<Self, Problems> {
+    fn try_from(message: Message<'_>) -> Result<Self, Violations> {
         let message = IncomingMessage::try_from(message)?;
         Ok(message.or_with_id(|| MessageId::parse(PLACEHOLDER_ID).expect("a short word is an id")))
     }
 }
 
 impl TryFrom<Message<'_>> for IncomingMessage {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(message: Message<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let role = problems.keep_required("role", read_role(message.role));
-        let parts = message.parts.read_some("parts", &mut problems);
-        let metadata = problems.object("metadata", message.metadata);
-        problems.or(role.map(|role| IncomingMessage { metadata, ..IncomingMessage::new(None, role, parts) }))
+    fn try_from(message: Message<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let role = violations.check_required("role", read_role(message.role));
+        let parts = message.parts.read_required("parts", &mut violations);
+        let metadata = violations.object("metadata", message.metadata);
+        violations.finish(role.map(|role| IncomingMessage { metadata, ..IncomingMessage::new(None, role, parts) }))
     }
 }

@@ -6,8 +6,8 @@ use sabir_model as model;
 use sabir_model::Content;
 use serde::{Deserialize, Serialize};
 
-use crate::spelling::{Carried, Problems, Text, given, object};
 use crate::v03::{self, Data, File, read_data};
+use crate::wire_types::{RawJson, Text, Violations, non_empty, object};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -21,7 +21,7 @@ pub(super) struct Part<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Data<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
+    metadata: Option<RawJson<'a>>,
 }
 
 object! { both Part<'a> }
@@ -34,32 +34,32 @@ impl<'a> From<&'a model::Part> for Part<'a> {
 }
 
 impl TryFrom<Part<'_>> for model::Part {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(part: Part<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let mut metadata = problems.object("metadata", part.metadata);
+    fn try_from(part: Part<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let mut metadata = violations.object("metadata", part.metadata);
         let (mut filename, mut media_type) = (None, None);
-        let type_ = problems.required("type", part.type_);
+        let type_ = violations.required("type", part.type_);
         let content = match (type_.as_ref().map(Text::as_str), part.text, part.file, part.data) {
             (None, ..) => None,
             (Some("text"), Some(text), None, None) => Some(Content::Text(text.into_string())),
             (Some("file"), None, Some(mut file), None) => {
-                (filename, media_type) = (given(file.name.take()), given(file.mime_type.take()));
-                problems.keep("file", file.try_into())
+                (filename, media_type) = (non_empty(file.name.take()), non_empty(file.mime_type.take()));
+                violations.check("file", file.try_into())
             }
             (Some("data"), None, None, Some(data)) => {
-                let data = data.into_read();
+                let data = data.into_wire();
                 if !data.is_object() && !data.as_str().starts_with('[') {
-                    problems.add("data", "must be an object or an array");
+                    violations.add("data", "must be an object or an array");
                 }
                 Some(Content::Data(read_data(data, &mut metadata)))
             }
             _ => {
-                problems.add("", "must hold one of text, file and data, the one its type names");
+                violations.add("", "must hold one of text, file and data, the one its type names");
                 None
             }
         };
-        problems.or(content.map(|content| model::Part { content, filename, media_type, metadata }))
+        violations.finish(content.map(|content| model::Part { content, filename, media_type, metadata }))
     }
 }

@@ -4,10 +4,10 @@ use sabir_model as model;
 use sabir_model::{PushCall, TaskId};
 use serde::{Deserialize, Serialize};
 
-use crate::Reading;
+use crate::Strictness;
 use crate::lenient::any_task_id;
-use crate::spelling::{Problems, Text, object};
 use crate::v03::PushConfig;
+use crate::wire_types::{Text, Violations, object};
 
 /// What is answered. A task that has no webhook may be told with none in it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,30 +36,30 @@ pub(super) struct PushParams<'a> {
 object! { both TaskPushConfig<'a>; read PushParams<'a> }
 
 impl PushParams<'_> {
-    pub(super) fn into_set(mut self, reading: Reading) -> Result<PushCall, Problems> {
-        let mut problems = Problems::default();
-        let config = problems.required("pushNotificationConfig", self.push_notification_config.take());
-        let config = config.and_then(|config| problems.keep("pushNotificationConfig", config.try_into()));
-        let task = self.task(reading, &mut problems);
-        problems.or(config.map(|config: model::PushConfig| PushCall::Set {
+    pub(super) fn into_set(mut self, strictness: Strictness) -> Result<PushCall, Violations> {
+        let mut violations = Violations::default();
+        let config = violations.required("pushNotificationConfig", self.push_notification_config.take());
+        let config = config.and_then(|config| violations.check("pushNotificationConfig", config.try_into()));
+        let task = self.task(strictness, &mut violations);
+        violations.finish(config.map(|config: model::PushConfig| PushCall::Set {
             agent: None,
             config: model::PushConfig { task, ..config },
         }))
     }
 
-    pub(super) fn into_get(self, reading: Reading) -> Result<PushCall, Problems> {
-        let mut problems = Problems::default();
-        let task = self.task(reading, &mut problems);
-        problems.or(task.map(|task| PushCall::Get { agent: None, task, config: None }))
+    pub(super) fn into_get(self, strictness: Strictness) -> Result<PushCall, Violations> {
+        let mut violations = Violations::default();
+        let task = self.task(strictness, &mut violations);
+        violations.finish(task.map(|task| PushCall::Get { agent: None, task, config: None }))
     }
 
-    fn task(self, reading: Reading, problems: &mut Problems) -> Option<TaskId> {
-        match reading {
-            Reading::Strict => problems.required_id("id", self.id, TaskId::parse),
-            Reading::Complete | Reading::Lenient => {
+    fn task(self, strictness: Strictness, violations: &mut Violations) -> Option<TaskId> {
+        match strictness {
+            Strictness::Strict => violations.required_id("id", self.id, TaskId::parse),
+            Strictness::Complete | Strictness::Lenient => {
                 let names =
                     [("id", self.id), ("taskId", self.task_id), ("task_id", self.snake_task_id), ("name", self.name)];
-                any_task_id(names, problems)
+                any_task_id(names, violations)
             }
         }
     }
@@ -67,12 +67,12 @@ impl PushParams<'_> {
 
 impl TaskPushConfig<'_> {
     /// What a peer has stored, if anything.
-    pub(super) fn into_config(self) -> Result<Option<model::PushConfig>, Problems> {
+    pub(super) fn into_config(self) -> Result<Option<model::PushConfig>, Violations> {
         let Some(config) = self.push_notification_config else { return Ok(None) };
-        let mut problems = Problems::default();
-        let task = problems.required_id("id", self.id, TaskId::parse);
-        let config = problems.keep("pushNotificationConfig", config.try_into());
-        problems.or(config.map(|config: model::PushConfig| Some(model::PushConfig { task, ..config })))
+        let mut violations = Violations::default();
+        let task = violations.required_id("id", self.id, TaskId::parse);
+        let config = violations.check("pushNotificationConfig", config.try_into());
+        violations.finish(config.map(|config: model::PushConfig| Some(model::PushConfig { task, ..config })))
     }
 }
 

@@ -5,9 +5,9 @@ use sabir_model::{ContextId, Delivery, Direct, IncomingMessage, OnUnknown, TaskI
 use serde::Deserialize;
 
 use crate::lenient::{any_context_id, any_task_id};
-use crate::spelling::{Carried, Int, Problems, Several, Text, object};
 use crate::v03::PushConfig;
-use crate::{Operation, Reading};
+use crate::wire_types::{Int32, RawJson, Text, Violations, WireList, object};
+use crate::{Operation, Strictness};
 
 /// With every name that the ids of task and session have been seen under; a strict reading looks at its own only.
 #[derive(Debug, Deserialize)]
@@ -29,11 +29,11 @@ pub(super) struct SendParams<'a, M> {
     #[serde(alias = "push_notification")]
     push_notification: Option<PushConfig<'a>>,
     #[serde(alias = "history_length")]
-    history_length: Option<Int>,
+    history_length: Option<Int32>,
     /// Not in the schema, but what the first clients sent.
     #[serde(default, alias = "accepted_output_modes")]
-    accepted_output_modes: Several<'a, Text<'a>, String>,
-    metadata: Option<Carried<'a>>,
+    accepted_output_modes: WireList<'a, Text<'a>, String>,
+    metadata: Option<RawJson<'a>>,
 }
 
 object! { read SendParams<'a, M> }
@@ -42,16 +42,16 @@ impl<M> SendParams<'_, M> {
     pub(super) fn into_send(
         self,
         operation: Operation,
-        reading: Reading,
-        read_message: impl FnOnce(M) -> Result<IncomingMessage, Problems>,
-    ) -> Result<Box<model::Send>, Problems> {
-        let mut problems = Problems::default();
-        let (task, context) = match reading {
-            Reading::Strict => (
-                problems.required_id("id", self.id, TaskId::parse),
-                problems.id("sessionId", self.session_id, ContextId::parse),
+        strictness: Strictness,
+        read_message: impl FnOnce(M) -> Result<IncomingMessage, Violations>,
+    ) -> Result<Box<model::Send>, Violations> {
+        let mut violations = Violations::default();
+        let (task, context) = match strictness {
+            Strictness::Strict => (
+                violations.required_id("id", self.id, TaskId::parse),
+                violations.id("sessionId", self.session_id, ContextId::parse),
             ),
-            Reading::Complete | Reading::Lenient => {
+            Strictness::Complete | Strictness::Lenient => {
                 let tasks =
                     [("id", self.id), ("taskId", self.task_id), ("task_id", self.snake_task_id), ("name", self.name)];
                 let contexts = [
@@ -60,18 +60,18 @@ impl<M> SendParams<'_, M> {
                     ("contextId", self.context_id),
                     ("context_id", self.snake_context_id),
                 ];
-                (any_task_id(tasks, &mut problems), any_context_id(contexts, &mut problems))
+                (any_task_id(tasks, &mut violations), any_context_id(contexts, &mut violations))
             }
         };
-        let message = problems.required("message", self.message);
-        let message = message.and_then(|message| problems.keep("message", read_message(message)));
-        let message = message.map(|message| place(message, task, context, &mut problems));
-        let push = self.push_notification.and_then(|config| problems.keep("pushNotification", config.try_into()));
-        let history = problems.count("historyLength", self.history_length);
-        let metadata = problems.object("metadata", self.metadata);
+        let message = violations.required("message", self.message);
+        let message = message.and_then(|message| violations.check("message", read_message(message)));
+        let message = message.map(|message| place(message, task, context, &mut violations));
+        let push = self.push_notification.and_then(|config| violations.check("pushNotification", config.try_into()));
+        let history = violations.count("historyLength", self.history_length);
+        let metadata = violations.object("metadata", self.metadata);
         let delivery = if operation == Operation::Stream { Delivery::Stream } else { Delivery::WhenSettled };
-        let accepted_output = self.accepted_output_modes.into_read();
-        problems.or(message.map(|message| {
+        let accepted_output = self.accepted_output_modes.into_wire();
+        violations.finish(message.map(|message| {
             Box::new(model::Send {
                 metadata,
                 delivery,
@@ -91,13 +91,13 @@ fn place(
     mut message: IncomingMessage,
     task: Option<TaskId>,
     context: Option<ContextId>,
-    problems: &mut Problems,
+    violations: &mut Violations,
 ) -> IncomingMessage {
     if matches!((&message.task, &task), (Some(inner), Some(outer)) if inner != outer) {
-        problems.add("id", "differs from message.taskId");
+        violations.add("id", "differs from message.taskId");
     }
     if matches!((&message.context, &context), (Some(inner), Some(outer)) if inner != outer) {
-        problems.add("sessionId", "differs from message.contextId");
+        violations.add("sessionId", "differs from message.contextId");
     }
     message.task = task;
     message.context = context.or(message.context.take());

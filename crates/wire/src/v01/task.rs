@@ -4,12 +4,12 @@ use sabir_model as model;
 use sabir_model::{ContextId, State, TaskId};
 use serde::{Deserialize, Serialize};
 
-use super::artifact::Artifacts;
+use super::artifact::ArtifactList;
 use super::message::Message;
-use crate::heard;
-use crate::spelling::{Carried, Problems, Several, Text, object};
+use crate::peer_response;
 use crate::v1::{self, StateName};
 use crate::v03::{self, read_state};
+use crate::wire_types::{RawJson, Text, Violations, WireList, object};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -20,12 +20,12 @@ pub(super) struct Task<'a> {
     session_id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<Status<'a>>,
-    #[serde(default, skip_serializing_if = "Artifacts::is_empty")]
-    artifacts: Artifacts<'a>,
-    #[serde(default, skip_serializing_if = "Several::is_empty")]
-    history: Several<'a, Message<'a>, model::Message>,
+    #[serde(default, skip_serializing_if = "ArtifactList::is_empty")]
+    artifacts: ArtifactList<'a>,
+    #[serde(default, skip_serializing_if = "WireList::is_empty")]
+    history: WireList<'a, Message<'a>, model::Message>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
+    metadata: Option<RawJson<'a>>,
 }
 
 pub(super) type Status<'a> = v1::Status<State0_1<'a>, Message<'a>>;
@@ -46,7 +46,7 @@ impl StateName for State0_1<'_> {
         Self(v03::state_name(state).into())
     }
 
-    fn read(self) -> Result<Option<State>, Problems> {
+    fn read(self) -> Result<Option<State>, Violations> {
         read_state(self.0).map(Some)
     }
 }
@@ -59,27 +59,27 @@ impl<'a> From<&'a model::Task> for Task<'a> {
             id: Some((&task.id).into()),
             session_id: Some((&task.context).into()),
             status: Some((&task.status).into()),
-            artifacts: Artifacts::Ours(&task.artifacts),
+            artifacts: ArtifactList::Model(&task.artifacts),
             history: (&task.history).into(),
-            metadata: task.metadata.as_ref().map(Carried::from),
+            metadata: task.metadata.as_ref().map(RawJson::from),
         }
     }
 }
 
 impl TryFrom<Task<'_>> for model::Task {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(task: Task<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let heard = heard::Task {
-            id: problems.required_id("id", task.id, TaskId::parse),
-            context: problems.id("sessionId", task.session_id, ContextId::parse),
-            status: problems.required("status", task.status).and_then(|s| problems.keep("status", s.try_into())),
-            artifacts: task.artifacts.read_each("artifacts", &mut problems),
-            history: task.history.read_each("history", &mut problems, TryInto::try_into),
-            metadata: problems.object("metadata", task.metadata),
+    fn try_from(task: Task<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let response = peer_response::ReceivedTask {
+            id: violations.required_id("id", task.id, TaskId::parse),
+            context: violations.id("sessionId", task.session_id, ContextId::parse),
+            status: violations.required("status", task.status).and_then(|s| violations.check("status", s.try_into())),
+            artifacts: task.artifacts.read_each("artifacts", &mut violations),
+            history: task.history.read_each("history", &mut violations, TryInto::try_into),
+            metadata: violations.object("metadata", task.metadata),
             born: super::dialect::BIRTH,
         };
-        problems.or(heard.into_model())
+        violations.finish(response.into_model())
     }
 }

@@ -10,28 +10,28 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::spelling::Carried;
+use crate::wire_types::RawJson;
 use crate::{json, work};
 
 const FLAG: &str = r#""data_part_compat""#;
 
 #[derive(Debug)]
 pub(crate) enum Data<'a> {
-    Bare(Carried<'a>),
+    Bare(RawJson<'a>),
     /// Written as `{"value":...}`.
-    Wrapped(Carried<'a>),
+    Wrapped(RawJson<'a>),
 }
 
 impl<'a> Data<'a> {
     /// How data is written, and the metadata that goes with it.
-    pub(crate) fn spell(data: &'a Json, metadata: Option<&'a Json>) -> (Self, Option<Carried<'a>>) {
+    pub(crate) fn spell(data: &'a Json, metadata: Option<&'a Json>) -> (Self, Option<RawJson<'a>>) {
         if data.is_object() {
-            return (Data::Bare(data.into()), metadata.map(Carried::from));
+            return (Data::Bare(data.into()), metadata.map(RawJson::from));
         }
         (Data::Wrapped(data.into()), Some(flagged(metadata).into()))
     }
 
-    pub(crate) fn into_read(self) -> Carried<'a> {
+    pub(crate) fn into_wire(self) -> RawJson<'a> {
         match self {
             Data::Bare(carried) | Data::Wrapped(carried) => carried,
         }
@@ -53,22 +53,22 @@ impl Serialize for Data<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Data<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Carried::deserialize(deserializer).map(Data::Bare)
+        RawJson::deserialize(deserializer).map(Data::Bare)
     }
 }
 
 /// Takes the value out of a flagged `{"value":...}` and the flag out of the metadata; leaves all else as it is.
-pub(crate) fn read_data(data: Carried<'_>, metadata: &mut Option<Json>) -> Json {
+pub(crate) fn read_data(data: RawJson<'_>, metadata: &mut Option<Json>) -> Json {
     read_wrapped(&data, metadata).unwrap_or_else(|| data.into())
 }
 
 /// The value of a flagged `{"value":...}`, if that is what the data is.
-pub(crate) fn read_wrapped(data: &Carried<'_>, metadata: &mut Option<Json>) -> Option<Json> {
+pub(crate) fn read_wrapped(data: &RawJson<'_>, metadata: &mut Option<Json>) -> Option<Json> {
     // Most metadata has no flag, so most data is not looked into.
     let carried = metadata.as_ref().filter(|metadata| mentions_flag(metadata))?;
     let value = data.only_member(r#""value""#)?;
     let Rest { is_flagged: true, members } = Rest::of(carried.as_str()) else { return None };
-    *metadata = (!members.is_empty()).then(|| json::carry(format!("{{{members}}}")).into());
+    *metadata = (!members.is_empty()).then(|| json::raw(format!("{{{members}}}")).into());
     Some(value.into())
 }
 
@@ -78,7 +78,7 @@ fn mentions_flag(metadata: &Json) -> bool {
 }
 
 /// The inside of `{"data":...}`, which is how 0.3's ProtoJSON has it; anything else is taken as the data itself.
-pub(crate) fn read_nested(data: Carried<'_>) -> Carried<'_> {
+pub(crate) fn read_nested(data: RawJson<'_>) -> RawJson<'_> {
     match data.only_member(r#""data""#) {
         Some(inner) => inner.to_owned().into(),
         None => data,
@@ -90,7 +90,7 @@ fn flagged(metadata: Option<&Json>) -> Box<RawValue> {
     let members = metadata.filter(|json| json.is_object()).map(|json| Rest::of(json.as_str()).members);
     let members = members.unwrap_or_default();
     let comma = if members.is_empty() { "" } else { "," };
-    json::carry(format!("{{{FLAG}:true{comma}{members}}}"))
+    json::raw(format!("{{{FLAG}:true{comma}{members}}}"))
 }
 
 /// What is left of metadata without its flags.
@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_but_the_flags_stays_byte_for_byte(members in prop::collection::vec(member(), 0..8)) {
+        fn metadata_without_the_flag_stays_byte_for_byte(members in prop::collection::vec(member(), 0..8)) {
             let carried = Json::parse(format!("{{{}}}", members.join(","))).unwrap();
             let is_flag = |member: &&String| member.trim_start().starts_with(FLAG);
             let rest: Vec<&str> = members.iter().filter(|member| !is_flag(member)).map(String::as_str).collect();
@@ -154,7 +154,7 @@ mod tests {
             let flags = [format!("{FLAG}:true")];
             let all: Vec<&str> = flags.iter().map(String::as_str).chain(rest.iter().copied()).collect();
             prop_assert_eq!(metadata.as_ref().unwrap().as_str(), format!("{{{}}}", all.join(",")));
-            let data: Carried<'_> = serde_json::from_str(r#"{"value":5}"#).unwrap();
+            let data: RawJson<'_> = serde_json::from_str(r#"{"value":5}"#).unwrap();
             prop_assert_eq!(read_data(data, &mut metadata), Json::parse("5").unwrap());
             let expected = (!rest.is_empty()).then(|| format!("{{{}}}", rest.join(",")));
             prop_assert_eq!(metadata.map(|metadata| metadata.as_str().to_owned()), expected);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_goes_in_and_out_as_text() {
+    fn the_flag_is_added_and_removed_as_text() {
         for (metadata, expected) in [
             (None, r#"{"data_part_compat":true}"#),
             (Some("{}"), r#"{"data_part_compat":true}"#),
@@ -184,13 +184,13 @@ mod tests {
             let wire = serde_json::to_string(&spelled).unwrap();
             assert_eq!(wire, r#"{"value":[1, 2]}"#);
             let mut metadata = Some(Json::from(flagged));
-            let wire: Carried<'_> = serde_json::from_str(&wire).unwrap();
+            let wire: RawJson<'_> = serde_json::from_str(&wire).unwrap();
             assert_eq!(read_data(wire, &mut metadata), data);
         }
     }
 
     #[test]
-    fn what_is_taken_out() {
+    fn only_flagged_wrapped_data_is_unwrapped() {
         for (data, metadata, expected) in [
             (r#"{"value":5}"#, r#"{"data_part_compat":true}"#, "5 -"),
             (r#"{"value":null}"#, r#"{ "data_part_compat" : true }"#, "null -"),

@@ -6,14 +6,14 @@ use sabir_model::{Birth, Call, Error, OnFinishedSubscribe};
 use super::frame::{read_frame, write_event};
 use super::message::Message;
 use super::push::{PushParams, TaskPushConfig};
-use super::send::{SendParams, Unsaid};
+use super::send::{MissingBlocking, SendParams};
 use super::task::Task;
-use crate::asked::Asked;
 use crate::card::{CardFormat, read_card, write_card};
-use crate::heard::Heard;
-use crate::lenient::{self, DataForm};
-use crate::spelling::{Problems, Several};
-use crate::{Dialect, Operation, Reading, Shown, json, v1};
+use crate::lenient::{self, DataEncoding};
+use crate::peer_response::PeerResponse;
+use crate::task_request::TaskRequest;
+use crate::wire_types::{Violations, WireList};
+use crate::{Dialect, Operation, Payload, Strictness, json, v1};
 
 pub struct V03;
 
@@ -28,82 +28,84 @@ impl Dialect for V03 {
         1
     }
 
-    fn decode(&self, operation: Operation, params: &str, reading: Reading) -> Result<Call, Error> {
+    fn decode(&self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
         Ok(match operation {
-            Operation::Send | Operation::Stream => read_send(operation, params, reading)?,
-            Operation::Get => read_asked(params, reading)?.get(),
+            Operation::Send | Operation::Stream => read_send(operation, params, strictness)?,
+            Operation::Get => read_task_request(params, strictness)?.get(),
             Operation::List => return Err(no_list()),
-            Operation::Cancel => read_asked(params, reading)?.cancel(),
-            Operation::Subscribe => read_asked(params, reading)?.subscribe(OnFinishedSubscribe::ShowEnd),
-            Operation::PushSet => Call::Push(json::read::<PushParams>(params)?.into_set(reading)?),
-            Operation::PushGet => Call::Push(json::read::<PushParams>(params)?.into_get(reading)?),
-            Operation::PushList => Call::Push(json::read::<PushParams>(params)?.into_list(reading)?),
-            Operation::PushDelete => Call::Push(json::read::<PushParams>(params)?.into_delete(reading)?),
+            Operation::Cancel => read_task_request(params, strictness)?.cancel(),
+            Operation::Subscribe => read_task_request(params, strictness)?.subscribe(OnFinishedSubscribe::ShowEnd),
+            Operation::PushSet => Call::Push(json::read::<PushParams>(params)?.into_set(strictness)?),
+            Operation::PushGet => Call::Push(json::read::<PushParams>(params)?.into_get(strictness)?),
+            Operation::PushList => Call::Push(json::read::<PushParams>(params)?.into_list(strictness)?),
+            Operation::PushDelete => Call::Push(json::read::<PushParams>(params)?.into_delete(strictness)?),
             Operation::ExtendedCard => Call::ExtendedCard { agent: None },
         })
     }
 
-    fn encode(&self, shown: Shown<'_>, out: &mut Vec<u8>) {
-        match shown {
-            Shown::Task(task) | Shown::Sent(task) | Shown::Snapshot(task) => json::write(&Task::from(task), out),
-            Shown::Reply(message) => json::write(&Message::from(message), out),
-            Shown::Page(page) => json::write(&Several::<Task, _>::Ours(&page.tasks), out),
-            Shown::Event { task, context, event } => write_event(task, context, event, out),
-            Shown::End { task, event } => write_event(&task.id, &task.context, event, out),
-            Shown::PushConfig(config) => json::write(&TaskPushConfig::from(config), out),
-            Shown::PushConfigs(configs) => json::write(&Several::<TaskPushConfig, _>::Ours(configs), out),
-            Shown::Card(card) => write_card(card, CardFormat::V0_3, out),
+    fn encode(&self, payload: Payload<'_>, out: &mut Vec<u8>) {
+        match payload {
+            Payload::Task(task) | Payload::SendResult(task) | Payload::Snapshot(task) => {
+                json::write(&Task::from(task), out)
+            }
+            Payload::Message(message) => json::write(&Message::from(message), out),
+            Payload::Page(page) => json::write(&WireList::<Task, _>::Model(&page.tasks), out),
+            Payload::Event { task, context, event } => write_event(task, context, event, out),
+            Payload::FinalEvent { task, event } => write_event(&task.id, &task.context, event, out),
+            Payload::PushConfig(config) => json::write(&TaskPushConfig::from(config), out),
+            Payload::PushConfigs(configs) => json::write(&WireList::<TaskPushConfig, _>::Model(configs), out),
+            Payload::Card(card) => write_card(card, CardFormat::V0_3, out),
         }
     }
 }
 
 impl V03 {
-    /// Reads what a peer answered to an operation, or one frame of its stream.
-    pub fn hear(&self, operation: Operation, result: &str) -> Result<Heard, Error> {
+    /// Reads a peer's answer to an operation, or one frame of its stream.
+    pub fn decode_response(&self, operation: Operation, result: &str) -> Result<PeerResponse, Error> {
         Ok(match operation {
             Operation::Send | Operation::Stream | Operation::Subscribe => read_frame(result)?,
-            Operation::Get | Operation::Cancel => Heard::Task(Box::new(json::read::<Task>(result)?.try_into()?)),
+            Operation::Get | Operation::Cancel => PeerResponse::Task(Box::new(json::read::<Task>(result)?.try_into()?)),
             Operation::List => return Err(no_list()),
             Operation::PushSet | Operation::PushGet => {
                 let config = json::read::<Option<TaskPushConfig>>(result)?.map(TryInto::try_into).transpose()?;
-                Heard::PushConfig(config.map(Box::new))
+                PeerResponse::PushConfig(config.map(Box::new))
             }
             Operation::PushList => {
-                let mut problems = Problems::default();
-                let configs = json::read::<Several<TaskPushConfig, ()>>(result)?;
-                let configs = configs.read_each("", &mut problems, TryInto::try_into);
-                Heard::PushConfigs(problems.or(Some(configs))?)
+                let mut violations = Violations::default();
+                let configs = json::read::<WireList<TaskPushConfig, ()>>(result)?;
+                let configs = configs.read_each("", &mut violations, TryInto::try_into);
+                PeerResponse::PushConfigs(violations.finish(Some(configs))?)
             }
-            Operation::PushDelete => Heard::Nothing,
-            Operation::ExtendedCard => Heard::Card(Box::new(read_card(result)?)),
+            Operation::PushDelete => PeerResponse::Empty,
+            Operation::ExtendedCard => PeerResponse::Card(Box::new(read_card(result)?)),
         })
     }
 }
 
-fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Call, Error> {
-    let send = match reading {
-        Reading::Strict => {
-            json::read::<SendParams<Message>>(params)?.into_send(operation, Unsaid::IsOpen, reading, |message| {
-                model::Message::try_from(message).map(Into::into)
-            })
-        }
-        Reading::Complete | Reading::Lenient => json::read::<SendParams<lenient::Message>>(params)?.into_send(
-            operation,
-            Unsaid::IsOpen,
-            reading,
-            |message| message.read(DataForm::Object, reading),
-        ),
-    };
+fn read_send(operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
+    let send =
+        match strictness {
+            Strictness::Strict => json::read::<SendParams<Message>>(params)?.into_send(
+                operation,
+                MissingBlocking::ServerDecides,
+                strictness,
+                |message| model::Message::try_from(message).map(Into::into),
+            ),
+            Strictness::Complete | Strictness::Lenient => json::read::<SendParams<lenient::Message>>(params)?
+                .into_send(operation, MissingBlocking::ServerDecides, strictness, |message| {
+                    message.read(DataEncoding::Object, strictness)
+                }),
+        };
     Ok(Call::Send(send?))
 }
 
 /// 0.3 has no tenants, so a member of that name means nothing.
-fn read_asked(params: &str, reading: Reading) -> Result<Asked, Error> {
-    let asked: Asked = match reading {
-        Reading::Strict => json::read::<v1::TaskParams>(params)?.try_into()?,
-        Reading::Complete | Reading::Lenient => json::read::<lenient::TaskParams>(params)?.try_into()?,
+fn read_task_request(params: &str, strictness: Strictness) -> Result<TaskRequest, Error> {
+    let request: TaskRequest = match strictness {
+        Strictness::Strict => json::read::<v1::TaskParams>(params)?.try_into()?,
+        Strictness::Complete | Strictness::Lenient => json::read::<lenient::TaskParams>(params)?.try_into()?,
     };
-    Ok(Asked { agent: None, ..asked })
+    Ok(TaskRequest { agent: None, ..request })
 }
 
 /// 0.3 lists tasks in no binding that anybody serves.

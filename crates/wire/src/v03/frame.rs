@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::message::{self, Message};
 use super::part::Part;
 use super::task::{self, Status, Task};
-use crate::heard::{self, Heard};
 use crate::json;
-use crate::spelling::{Carried, Problems, Text, carried, object};
+use crate::peer_response::{self, PeerResponse};
 use crate::v1::Artifact;
+use crate::wire_types::{RawJson, Text, Violations, object, raw_json};
 
 const STATUS: &str = "status-update";
 const ARTIFACT: &str = "artifact-update";
@@ -28,7 +28,7 @@ pub(super) struct StatusUpdate<'a> {
     #[serde(rename = "final", skip_serializing_if = "Option::is_none")]
     is_final: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
+    metadata: Option<RawJson<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ pub(super) struct ArtifactUpdate<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     last_chunk: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
+    metadata: Option<RawJson<'a>>,
 }
 
 /// Enough to know what a frame is.
@@ -72,7 +72,7 @@ pub(super) fn write_event(task: &TaskId, context: &ContextId, event: &Event, out
                 context_id,
                 status: Some((&change.status).into()),
                 is_final: Some(change.is_final),
-                metadata: carried(&change.metadata),
+                metadata: raw_json(&change.metadata),
             };
             json::write(&update, out);
         }
@@ -84,18 +84,18 @@ pub(super) fn write_event(task: &TaskId, context: &ContextId, event: &Event, out
                 artifact: Some((&*chunk.artifact).into()),
                 append: Some(chunk.append),
                 last_chunk: Some(chunk.last),
-                metadata: carried(&chunk.metadata),
+                metadata: raw_json(&chunk.metadata),
             };
             json::write(&update, out);
         }
     }
 }
 
-pub(super) fn read_frame(text: &str) -> Result<Heard, Error> {
+pub(super) fn read_frame(text: &str) -> Result<PeerResponse, Error> {
     let kind = json::read::<Kind>(text)?.kind;
     Ok(match kind.as_ref().map(Text::as_str) {
-        Some(task::KIND) => Heard::Task(Box::new(json::read::<Task>(text)?.try_into()?)),
-        Some(message::KIND) => Heard::Reply(Box::new(json::read::<Message>(text)?.try_into()?)),
+        Some(task::KIND) => PeerResponse::Task(Box::new(json::read::<Task>(text)?.try_into()?)),
+        Some(message::KIND) => PeerResponse::Message(Box::new(json::read::<Message>(text)?.try_into()?)),
         Some(STATUS) => json::read::<StatusUpdate>(text)?.read()?,
         Some(ARTIFACT) => json::read::<ArtifactUpdate>(text)?.read()?,
         _ => return Err(Error::invalid("kind", "must be task, message, status-update or artifact-update")),
@@ -103,8 +103,8 @@ pub(super) fn read_frame(text: &str) -> Result<Heard, Error> {
 }
 
 impl StatusUpdate<'_> {
-    fn read(self) -> Result<Heard, Problems> {
-        let update = heard::StatusUpdate {
+    fn read(self) -> Result<PeerResponse, Violations> {
+        let update = peer_response::ReceivedStatus {
             task: self.task_id,
             context: self.context_id,
             status: self.status,
@@ -115,8 +115,8 @@ impl StatusUpdate<'_> {
 }
 
 impl ArtifactUpdate<'_> {
-    fn read(self) -> Result<Heard, Problems> {
-        let update = heard::ArtifactUpdate {
+    fn read(self) -> Result<PeerResponse, Violations> {
+        let update = peer_response::ReceivedArtifact {
             task: self.task_id,
             context: self.context_id,
             artifact: self.artifact,

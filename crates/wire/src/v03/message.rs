@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::names::{read_role, role_name};
 use super::part::Part;
-use crate::spelling::{Carried, Parts, Problems, Several, Text, object};
+use crate::wire_types::{PartList, RawJson, Text, Violations, WireList, object};
 
 pub(super) const KIND: &str = "message";
 
@@ -20,17 +20,17 @@ pub(super) struct Message<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<Text<'a>>,
     #[serde(default)]
-    parts: Parts<'a, Part<'a>>,
+    parts: PartList<'a, Part<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     context_id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<Text<'a>>,
-    #[serde(default, skip_serializing_if = "Several::is_empty")]
-    reference_task_ids: Several<'a, Text<'a>, TaskId>,
-    #[serde(default, skip_serializing_if = "Several::is_empty")]
-    extensions: Several<'a, Text<'a>, String>,
+    #[serde(default, skip_serializing_if = "WireList::is_empty")]
+    reference_task_ids: WireList<'a, Text<'a>, TaskId>,
+    #[serde(default, skip_serializing_if = "WireList::is_empty")]
+    extensions: WireList<'a, Text<'a>, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
+    metadata: Option<RawJson<'a>>,
 }
 
 object! { both Message<'a> }
@@ -46,25 +46,25 @@ impl<'a> From<&'a model::Message> for Message<'a> {
             task_id: message.task.as_ref().map(Text::from),
             reference_task_ids: (&message.references).into(),
             extensions: (&message.extensions).into(),
-            metadata: message.metadata.as_ref().map(Carried::from),
+            metadata: message.metadata.as_ref().map(RawJson::from),
         }
     }
 }
 
 impl TryFrom<Message<'_>> for model::Message {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(message: Message<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        problems.kind(KIND, message.kind);
-        let id = problems.required_id("messageId", message.message_id, MessageId::parse);
-        let context = problems.id("contextId", message.context_id, ContextId::parse);
-        let task = problems.id("taskId", message.task_id, TaskId::parse);
-        let role = problems.keep_required("role", read_role(message.role));
-        let parts = message.parts.read_some("parts", &mut problems);
-        let references = problems.task_ids("referenceTaskIds", message.reference_task_ids);
-        let metadata = problems.object("metadata", message.metadata);
-        let extensions = message.extensions.into_read().into_iter().map(Text::into_string).collect();
+    fn try_from(message: Message<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        violations.kind(KIND, message.kind);
+        let id = violations.required_id("messageId", message.message_id, MessageId::parse);
+        let context = violations.id("contextId", message.context_id, ContextId::parse);
+        let task = violations.id("taskId", message.task_id, TaskId::parse);
+        let role = violations.check_required("role", read_role(message.role));
+        let parts = message.parts.read_required("parts", &mut violations);
+        let references = violations.task_ids("referenceTaskIds", message.reference_task_ids);
+        let metadata = violations.object("metadata", message.metadata);
+        let extensions = message.extensions.into_wire().into_iter().map(Text::into_string).collect();
         let message = id.zip(role).map(|(id, role)| model::Message {
             id,
             role,
@@ -77,6 +77,6 @@ impl TryFrom<Message<'_>> for model::Message {
             request_metadata: None,
             answers: None,
         });
-        problems.or(message)
+        violations.finish(message)
     }
 }

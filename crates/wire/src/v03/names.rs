@@ -3,8 +3,8 @@
 use sabir_model::{Role, State};
 use serde::{Deserialize, Serialize};
 
-use crate::spelling::{Problems, Text};
 use crate::v1::StateName;
+use crate::wire_types::{Text, Violations};
 
 /// A state as 0.3 names it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ impl StateName for State0_3<'_> {
         Self(state_name(state).into())
     }
 
-    fn read(self) -> Result<Option<State>, Problems> {
+    fn read(self) -> Result<Option<State>, Violations> {
         read_state(self.0).map(Some)
     }
 }
@@ -35,12 +35,12 @@ pub(crate) fn state_name(state: State) -> &'static str {
 }
 
 /// Some peers write `cancelled`. `unknown` says nothing that could be kept, so it is refused like any other word.
-pub(crate) fn read_state(name: Text<'_>) -> Result<State, Problems> {
+pub(crate) fn read_state(name: Text<'_>) -> Result<State, Violations> {
     if name.as_str() == "cancelled" {
         return Ok(State::Canceled);
     }
     let state = State::ALL.into_iter().find(|state| state_name(*state) == name.as_str());
-    state.ok_or_else(|| Problems::one("", "is no state of the protocol"))
+    state.ok_or_else(|| Violations::single("", "is no state of the protocol"))
 }
 
 pub(crate) fn role_name(role: Role) -> &'static str {
@@ -50,11 +50,11 @@ pub(crate) fn role_name(role: Role) -> &'static str {
     }
 }
 
-pub(crate) fn read_role(name: Option<Text<'_>>) -> Result<Option<Role>, Problems> {
+pub(crate) fn read_role(name: Option<Text<'_>>) -> Result<Option<Role>, Violations> {
     match name.as_ref().map(Text::as_str) {
         None | Some("") => Ok(None),
         Some("user") => Ok(Some(Role::User)),
         Some("agent") => Ok(Some(Role::Agent)),
-        Some(_) => Err(Problems::one("", "must be user or agent")),
+        Some(_) => Err(Violations::single("", "must be user or agent")),
     }
 }

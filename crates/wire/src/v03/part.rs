@@ -9,8 +9,8 @@ use sabir_model::Content;
 use serde::{Deserialize, Serialize};
 
 use super::data::{Data, read_data};
-use crate::spelling::{Carried, Problems, Text, given, object, worth_saying};
 use crate::v1::read_base64;
+use crate::wire_types::{RawJson, Text, Violations, non_empty, non_empty_text, object};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -26,7 +26,7 @@ pub(crate) struct Part<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) data: Option<Data<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) metadata: Option<Carried<'a>>,
+    pub(crate) metadata: Option<RawJson<'a>>,
 }
 
 /// One of `bytes` and `uri`. The names that ProtoJSON has for them are also found in kind-JSON, so they are read.
@@ -48,12 +48,12 @@ object! { both Part<'a>; both File<'a> }
 impl<'a> From<&'a model::Part> for Part<'a> {
     fn from(part: &'a model::Part) -> Self {
         let file = |bytes, uri| File {
-            name: worth_saying(&part.filename),
-            mime_type: worth_saying(&part.media_type),
+            name: non_empty_text(&part.filename),
+            mime_type: non_empty_text(&part.media_type),
             bytes,
             uri,
         };
-        let metadata = part.metadata.as_ref().map(Carried::from);
+        let metadata = part.metadata.as_ref().map(RawJson::from);
         let (kind, part) = match &part.content {
             Content::Text(text) => ("text", Part { text: Some(text.into()), metadata, ..Part::default() }),
             Content::Bytes(bytes) => {
@@ -74,48 +74,48 @@ impl<'a> From<&'a model::Part> for Part<'a> {
 }
 
 impl TryFrom<Part<'_>> for model::Part {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(part: Part<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let mut metadata = problems.object("metadata", part.metadata);
+    fn try_from(part: Part<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let mut metadata = violations.object("metadata", part.metadata);
         let (mut filename, mut media_type) = (None, None);
         let kind = part.kind.as_ref().or(part.type_.as_ref()).map(Text::as_str);
         let content = match (kind, part.text, part.file, part.data) {
             (None | Some("text"), Some(text), None, None) => Some(Content::Text(text.into_string())),
             (None | Some("file"), None, Some(mut file), None) => {
-                (filename, media_type) = (given(file.name.take()), given(file.mime_type.take()));
-                problems.keep("file", file.try_into())
+                (filename, media_type) = (non_empty(file.name.take()), non_empty(file.mime_type.take()));
+                violations.check("file", file.try_into())
             }
             (None | Some("data"), None, None, Some(data)) => {
-                let data = data.into_read();
+                let data = data.into_wire();
                 if !data.is_object() {
-                    problems.add("data", "must be an object");
+                    violations.add("data", "must be an object");
                 }
                 Some(Content::Data(read_data(data, &mut metadata)))
             }
             _ => {
-                problems.add("", "must hold one of text, file and data, the one its kind names");
+                violations.add("", "must hold one of text, file and data, the one its kind names");
                 None
             }
         };
-        problems.or(content.map(|content| model::Part { content, filename, media_type, metadata }))
+        violations.finish(content.map(|content| model::Part { content, filename, media_type, metadata }))
     }
 }
 
 impl TryFrom<File<'_>> for Content {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(file: File<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
+    fn try_from(file: File<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
         let content = match (file.bytes, file.uri) {
-            (Some(bytes), None) => problems.keep("bytes", read_base64(bytes)),
+            (Some(bytes), None) => violations.check("bytes", read_base64(bytes)),
             (None, Some(uri)) => Some(Content::Url(uri.into_string())),
             _ => {
-                problems.add("", "must hold one of bytes and uri");
+                violations.add("", "must hold one of bytes and uri");
                 None
             }
         };
-        problems.or(content)
+        violations.finish(content)
     }
 }

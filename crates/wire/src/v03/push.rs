@@ -6,9 +6,9 @@ use sabir_model as model;
 use sabir_model::{PushAuthentication, PushCall, PushConfigId, TaskId};
 use serde::{Deserialize, Serialize};
 
-use crate::Reading;
+use crate::Strictness;
 use crate::lenient::any_task_id;
-use crate::spelling::{Problems, Several, Text, given, object};
+use crate::wire_types::{Text, Violations, WireList, non_empty, object};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -27,7 +27,7 @@ pub(crate) struct PushConfig<'a> {
 #[serde(remote = "Self", rename_all = "camelCase")]
 struct Authentication<'a> {
     #[serde(borrow, default)]
-    schemes: Several<'a, Text<'a>, String>,
+    schemes: WireList<'a, Text<'a>, String>,
     #[serde(skip_serializing)]
     credentials: Option<Text<'a>>,
 }
@@ -64,54 +64,54 @@ object! {
 }
 
 impl<'a> PushParams<'a> {
-    pub(super) fn into_set(mut self, reading: Reading) -> Result<PushCall, Problems> {
-        let mut problems = Problems::default();
-        let config = problems.required("pushNotificationConfig", self.push_notification_config.take());
-        let config = config.and_then(|config| problems.keep("pushNotificationConfig", config.try_into()));
-        let task = match reading {
-            Reading::Strict => problems.required_id("taskId", self.task_id, TaskId::parse),
-            Reading::Complete | Reading::Lenient => {
+    pub(super) fn into_set(mut self, strictness: Strictness) -> Result<PushCall, Violations> {
+        let mut violations = Violations::default();
+        let config = violations.required("pushNotificationConfig", self.push_notification_config.take());
+        let config = config.and_then(|config| violations.check("pushNotificationConfig", config.try_into()));
+        let task = match strictness {
+            Strictness::Strict => violations.required_id("taskId", self.task_id, TaskId::parse),
+            Strictness::Complete | Strictness::Lenient => {
                 let names =
                     [("taskId", self.task_id), ("id", self.id), ("task_id", self.snake_task_id), ("name", self.name)];
-                any_task_id(names, &mut problems)
+                any_task_id(names, &mut violations)
             }
         };
-        problems.or(config.map(|config: model::PushConfig| PushCall::Set {
+        violations.finish(config.map(|config: model::PushConfig| PushCall::Set {
             agent: None,
             config: model::PushConfig { task, ..config },
         }))
     }
 
     /// Without a config's id: the first one there is.
-    pub(super) fn into_get(self, reading: Reading) -> Result<PushCall, Problems> {
-        self.one(reading, |task, config| PushCall::Get { agent: None, task, config })
+    pub(super) fn into_get(self, strictness: Strictness) -> Result<PushCall, Violations> {
+        self.one(strictness, |task, config| PushCall::Get { agent: None, task, config })
     }
 
     /// Without a config's id: all of them.
-    pub(super) fn into_delete(self, reading: Reading) -> Result<PushCall, Problems> {
-        self.one(reading, |task, config| PushCall::Delete { agent: None, task, config })
+    pub(super) fn into_delete(self, strictness: Strictness) -> Result<PushCall, Violations> {
+        self.one(strictness, |task, config| PushCall::Delete { agent: None, task, config })
     }
 
-    pub(super) fn into_list(self, reading: Reading) -> Result<PushCall, Problems> {
-        self.one(reading, |task, _| PushCall::List { agent: None, task, page_size: None, page_token: None })
+    pub(super) fn into_list(self, strictness: Strictness) -> Result<PushCall, Violations> {
+        self.one(strictness, |task, _| PushCall::List { agent: None, task, page_size: None, page_token: None })
     }
 
     fn one(
         self,
-        reading: Reading,
+        strictness: Strictness,
         call: impl FnOnce(TaskId, Option<PushConfigId>) -> PushCall,
-    ) -> Result<PushCall, Problems> {
-        let mut problems = Problems::default();
-        let task = match reading {
-            Reading::Strict => problems.required_id("id", self.id, TaskId::parse),
-            Reading::Complete | Reading::Lenient => {
+    ) -> Result<PushCall, Violations> {
+        let mut violations = Violations::default();
+        let task = match strictness {
+            Strictness::Strict => violations.required_id("id", self.id, TaskId::parse),
+            Strictness::Complete | Strictness::Lenient => {
                 let names =
                     [("id", self.id), ("taskId", self.task_id), ("task_id", self.snake_task_id), ("name", self.name)];
-                any_task_id(names, &mut problems)
+                any_task_id(names, &mut violations)
             }
         };
-        let config = problems.id("pushNotificationConfigId", self.push_notification_config_id, PushConfigId::parse);
-        problems.or(task.map(|task| call(task, config)))
+        let config = violations.id("pushNotificationConfigId", self.push_notification_config_id, PushConfigId::parse);
+        violations.finish(task.map(|task| call(task, config)))
     }
 }
 
@@ -143,29 +143,29 @@ impl<'a> From<&'a model::PushConfig> for TaskPushConfig<'a> {
 }
 
 impl TryFrom<TaskPushConfig<'_>> for model::PushConfig {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(config: TaskPushConfig<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let task = problems.id("taskId", config.task_id, TaskId::parse);
-        let config = problems.required("pushNotificationConfig", config.push_notification_config);
-        let config = config.and_then(|config| problems.keep("pushNotificationConfig", config.try_into()));
-        problems.or(config.map(|config: model::PushConfig| model::PushConfig { task, ..config }))
+    fn try_from(config: TaskPushConfig<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let task = violations.id("taskId", config.task_id, TaskId::parse);
+        let config = violations.required("pushNotificationConfig", config.push_notification_config);
+        let config = config.and_then(|config| violations.check("pushNotificationConfig", config.try_into()));
+        violations.finish(config.map(|config: model::PushConfig| model::PushConfig { task, ..config }))
     }
 }
 
 impl TryFrom<PushConfig<'_>> for model::PushConfig {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(config: PushConfig<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let id = problems.id("id", config.id, PushConfigId::parse);
-        let url = problems.required_text("url", config.url);
+    fn try_from(config: PushConfig<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let id = violations.id("id", config.id, PushConfigId::parse);
+        let url = violations.required_text("url", config.url);
         let authentication = config.authentication.map(|authentication| PushAuthentication {
-            schemes: authentication.schemes.into_read().into_iter().map(Text::into_string).collect(),
-            credentials: given(authentication.credentials),
+            schemes: authentication.schemes.into_wire().into_iter().map(Text::into_string).collect(),
+            credentials: non_empty(authentication.credentials),
         });
-        let token = given(config.token);
-        problems.or(url.map(|url| model::PushConfig { id, task: None, url, token, authentication }))
+        let token = non_empty(config.token);
+        violations.finish(url.map(|url| model::PushConfig { id, task: None, url, token, authentication }))
     }
 }

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::message::Message;
 use super::names::State0_3;
 use super::part::Part;
-use crate::heard;
-use crate::spelling::{Carried, Problems, Several, Text, object};
+use crate::peer_response;
 use crate::v1::{self, Artifact};
+use crate::wire_types::{RawJson, Text, Violations, WireList, object};
 
 pub(super) const KIND: &str = "task";
 
@@ -24,12 +24,12 @@ pub(super) struct Task<'a> {
     context_id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<Status<'a>>,
-    #[serde(default, skip_serializing_if = "Several::is_empty")]
-    artifacts: Several<'a, Artifact<'a, Part<'a>>, model::Artifact>,
-    #[serde(default, skip_serializing_if = "Several::is_empty")]
-    history: Several<'a, Message<'a>, model::Message>,
+    #[serde(default, skip_serializing_if = "WireList::is_empty")]
+    artifacts: WireList<'a, Artifact<'a, Part<'a>>, model::Artifact>,
+    #[serde(default, skip_serializing_if = "WireList::is_empty")]
+    history: WireList<'a, Message<'a>, model::Message>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
+    metadata: Option<RawJson<'a>>,
     /// What the task has cost, as old clients of this dialect look for it.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     data: Option<Costs>,
@@ -61,9 +61,9 @@ impl<'a> Task<'a> {
             id: Some(task.into()),
             context_id: Some(context.into()),
             status: Some(Status::created(created)),
-            artifacts: Several::default(),
-            history: Several::Shared(std::slice::from_ref(&created.message)),
-            metadata: created.metadata.as_ref().map(Carried::from),
+            artifacts: WireList::default(),
+            history: WireList::Shared(std::slice::from_ref(&created.message)),
+            metadata: created.metadata.as_ref().map(RawJson::from),
             data: None,
         }
     }
@@ -79,7 +79,7 @@ impl<'a> From<&'a model::Task> for Task<'a> {
             status: Some((&task.status).into()),
             artifacts: (&task.artifacts).into(),
             history: (&task.history).into(),
-            metadata: task.metadata.as_ref().map(Carried::from),
+            metadata: task.metadata.as_ref().map(RawJson::from),
             data: task.usage.map(|usage| Costs { usage: usage.into(), duration_ms }),
         }
     }
@@ -93,20 +93,20 @@ impl From<Usage> for Tokens {
 }
 
 impl TryFrom<Task<'_>> for model::Task {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(task: Task<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        problems.kind(KIND, task.kind);
-        let heard = heard::Task {
-            id: problems.required_id("id", task.id, TaskId::parse),
-            context: problems.id("contextId", task.context_id, ContextId::parse),
-            status: problems.required("status", task.status).and_then(|s| problems.keep("status", s.try_into())),
-            artifacts: task.artifacts.read_each("artifacts", &mut problems, TryInto::try_into),
-            history: task.history.read_each("history", &mut problems, TryInto::try_into),
-            metadata: problems.object("metadata", task.metadata),
+    fn try_from(task: Task<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        violations.kind(KIND, task.kind);
+        let response = peer_response::ReceivedTask {
+            id: violations.required_id("id", task.id, TaskId::parse),
+            context: violations.id("contextId", task.context_id, ContextId::parse),
+            status: violations.required("status", task.status).and_then(|s| violations.check("status", s.try_into())),
+            artifacts: task.artifacts.read_each("artifacts", &mut violations, TryInto::try_into),
+            history: task.history.read_each("history", &mut violations, TryInto::try_into),
+            metadata: violations.object("metadata", task.metadata),
             born: super::dialect::BIRTH,
         };
-        problems.or(heard.into_model())
+        violations.finish(response.into_model())
     }
 }

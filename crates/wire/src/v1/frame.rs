@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::names::StateName;
 use super::task::{Artifact, Status, Task};
-use crate::heard::{self, Heard};
-use crate::spelling::{Carried, Problems, Text, carried, object};
+use crate::peer_response::{self, PeerResponse};
+use crate::wire_types::{RawJson, Text, Violations, object, raw_json};
 
 /// Exactly one of them.
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ struct StatusUpdate<'a, S, M> {
     #[serde(rename = "final", skip_serializing_if = "Option::is_none")]
     is_final: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
+    metadata: Option<RawJson<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ struct ArtifactUpdate<'a, P> {
     #[serde(alias = "last_chunk", skip_serializing_if = "Option::is_none")]
     last_chunk: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
+    metadata: Option<RawJson<'a>>,
 }
 
 object! { read Frame<'a, S, M, P>; read StatusUpdate<'a, S, M>; read ArtifactUpdate<'a, P> }
@@ -100,7 +100,7 @@ impl<'a, S: StateName, M: From<&'a model::Message>, P> Frame<'a, S, M, P> {
                     context_id,
                     status: Some((&change.status).into()),
                     is_final: (flag == FinalFlag::WhenTrue && change.is_final).then_some(true),
-                    metadata: carried(&change.metadata),
+                    metadata: raw_json(&change.metadata),
                 };
                 Frame { status_update: Some(update), ..Frame::default() }
             }
@@ -111,7 +111,7 @@ impl<'a, S: StateName, M: From<&'a model::Message>, P> Frame<'a, S, M, P> {
                     artifact: Some((&*chunk.artifact).into()),
                     append: chunk.append.then_some(true),
                     last_chunk: chunk.last.then_some(true),
-                    metadata: carried(&chunk.metadata),
+                    metadata: raw_json(&chunk.metadata),
                 };
                 Frame { artifact_update: Some(update), ..Frame::default() }
             }
@@ -122,32 +122,32 @@ impl<'a, S: StateName, M: From<&'a model::Message>, P> Frame<'a, S, M, P> {
 impl<S, M, P> Frame<'_, S, M, P>
 where
     S: StateName,
-    M: TryInto<model::Message, Error = Problems>,
-    P: TryInto<model::Part, Error = Problems>,
+    M: TryInto<model::Message, Error = Violations>,
+    P: TryInto<model::Part, Error = Violations>,
 {
-    pub(crate) fn read(self, born: Birth, flag: FinalFlag) -> Result<Heard, Problems> {
-        let mut problems = Problems::default();
-        let heard = match (self.task, self.message, self.status_update, self.artifact_update) {
+    pub(crate) fn read(self, born: Birth, flag: FinalFlag) -> Result<PeerResponse, Violations> {
+        let mut violations = Violations::default();
+        let response = match (self.task, self.message, self.status_update, self.artifact_update) {
             (Some(task), None, None, None) => {
-                problems.keep("task", task.read(born)).map(|task| Heard::Task(Box::new(task)))
+                violations.check("task", task.read(born)).map(|task| PeerResponse::Task(Box::new(task)))
             }
             (None, Some(message), None, None) => {
-                problems.keep("message", message.try_into()).map(|message| Heard::Reply(Box::new(message)))
+                violations.check("message", message.try_into()).map(|message| PeerResponse::Message(Box::new(message)))
             }
-            (None, None, Some(update), None) => problems.keep("statusUpdate", update.read(flag)),
-            (None, None, None, Some(update)) => problems.keep("artifactUpdate", update.read()),
+            (None, None, Some(update), None) => violations.check("statusUpdate", update.read(flag)),
+            (None, None, None, Some(update)) => violations.check("artifactUpdate", update.read()),
             _ => {
-                problems.add("", "exactly one of task, message, statusUpdate and artifactUpdate is required");
+                violations.add("", "exactly one of task, message, statusUpdate and artifactUpdate is required");
                 None
             }
         };
-        problems.or(heard)
+        violations.finish(response)
     }
 }
 
-impl<S: StateName, M: TryInto<model::Message, Error = Problems>> StatusUpdate<'_, S, M> {
-    fn read(self, flag: FinalFlag) -> Result<Heard, Problems> {
-        let update = heard::StatusUpdate {
+impl<S: StateName, M: TryInto<model::Message, Error = Violations>> StatusUpdate<'_, S, M> {
+    fn read(self, flag: FinalFlag) -> Result<PeerResponse, Violations> {
+        let update = peer_response::ReceivedStatus {
             task: self.task_id,
             context: self.context_id,
             status: self.status,
@@ -160,9 +160,9 @@ impl<S: StateName, M: TryInto<model::Message, Error = Problems>> StatusUpdate<'_
     }
 }
 
-impl<P: TryInto<model::Part, Error = Problems>> ArtifactUpdate<'_, P> {
-    fn read(self) -> Result<Heard, Problems> {
-        let update = heard::ArtifactUpdate {
+impl<P: TryInto<model::Part, Error = Violations>> ArtifactUpdate<'_, P> {
+    fn read(self) -> Result<PeerResponse, Violations> {
+        let update = peer_response::ReceivedArtifact {
             task: self.task_id,
             context: self.context_id,
             artifact: self.artifact,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::part::Part;
 use super::{read_role, role_name};
-use crate::spelling::{Carried, Name, Parts, Problems, Several, Text, object};
+use crate::wire_types::{EnumValue, PartList, RawJson, Text, Violations, WireList, object};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -18,15 +18,15 @@ pub(crate) struct Message<'a> {
     #[serde(alias = "task_id", skip_serializing_if = "Option::is_none")]
     task_id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<Name<'a>>,
+    role: Option<EnumValue<'a>>,
     #[serde(default)]
-    parts: Parts<'a, Part<'a>>,
+    parts: PartList<'a, Part<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
-    #[serde(default, skip_serializing_if = "Several::is_empty")]
-    extensions: Several<'a, Text<'a>, String>,
-    #[serde(default, alias = "reference_task_ids", skip_serializing_if = "Several::is_empty")]
-    reference_task_ids: Several<'a, Text<'a>, TaskId>,
+    metadata: Option<RawJson<'a>>,
+    #[serde(default, skip_serializing_if = "WireList::is_empty")]
+    extensions: WireList<'a, Text<'a>, String>,
+    #[serde(default, alias = "reference_task_ids", skip_serializing_if = "WireList::is_empty")]
+    reference_task_ids: WireList<'a, Text<'a>, TaskId>,
 }
 
 object! { both Message<'a> }
@@ -39,7 +39,7 @@ impl<'a> From<&'a model::Message> for Message<'a> {
             task_id: message.task.as_ref().map(Text::from),
             role: Some(role_name(message.role).into()),
             parts: (&message.parts).into(),
-            metadata: message.metadata.as_ref().map(Carried::from),
+            metadata: message.metadata.as_ref().map(RawJson::from),
             extensions: (&message.extensions).into(),
             reference_task_ids: (&message.references).into(),
         }
@@ -47,18 +47,18 @@ impl<'a> From<&'a model::Message> for Message<'a> {
 }
 
 impl TryFrom<Message<'_>> for model::Message {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(message: Message<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let id = problems.required_id("messageId", message.message_id, MessageId::parse);
-        let context = problems.id("contextId", message.context_id, ContextId::parse);
-        let task = problems.id("taskId", message.task_id, TaskId::parse);
-        let role = problems.keep_required("role", read_role(message.role));
-        let parts = message.parts.read_some("parts", &mut problems);
-        let references = problems.task_ids("referenceTaskIds", message.reference_task_ids);
-        let metadata = problems.object("metadata", message.metadata);
-        let extensions = message.extensions.into_read().into_iter().map(Text::into_string).collect();
+    fn try_from(message: Message<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let id = violations.required_id("messageId", message.message_id, MessageId::parse);
+        let context = violations.id("contextId", message.context_id, ContextId::parse);
+        let task = violations.id("taskId", message.task_id, TaskId::parse);
+        let role = violations.check_required("role", read_role(message.role));
+        let parts = message.parts.read_required("parts", &mut violations);
+        let references = violations.task_ids("referenceTaskIds", message.reference_task_ids);
+        let metadata = violations.object("metadata", message.metadata);
+        let extensions = message.extensions.into_wire().into_iter().map(Text::into_string).collect();
         let message = id.zip(role).map(|(id, role)| model::Message {
             id,
             role,
@@ -71,6 +71,6 @@ impl TryFrom<Message<'_>> for model::Message {
             request_metadata: None,
             answers: None,
         });
-        problems.or(message)
+        violations.finish(message)
     }
 }

@@ -3,27 +3,27 @@
 use sabir_model::{Role, State};
 use serde::{Deserialize, Serialize};
 
-use crate::spelling::{Name, Problems};
+use crate::wire_types::{EnumValue, Violations};
 
 /// How a dialect names the states of a task.
 pub(crate) trait StateName: Sized {
     fn new(state: State) -> Self;
 
     /// `None`: the name says nothing, as if it were missing.
-    fn read(self) -> Result<Option<State>, Problems>;
+    fn read(self) -> Result<Option<State>, Violations>;
 }
 
 /// A state as 1.0 names it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct State1_0<'a>(#[serde(borrow)] Name<'a>);
+pub(crate) struct State1_0<'a>(#[serde(borrow)] EnumValue<'a>);
 
 impl StateName for State1_0<'_> {
     fn new(state: State) -> Self {
         Self(state_name(state).into())
     }
 
-    fn read(self) -> Result<Option<State>, Problems> {
+    fn read(self) -> Result<Option<State>, Violations> {
         read_state(Some(self.0))
     }
 }
@@ -43,16 +43,16 @@ pub(crate) fn state_name(state: State) -> &'static str {
 
 /// `None` is the unspecified state, which is the same as none at all. Both spellings of `canceled` are read: the
 /// enum of 0.3 has two Ls.
-pub(crate) fn read_state(name: Option<Name<'_>>) -> Result<Option<State>, Problems> {
+pub(crate) fn read_state(name: Option<EnumValue<'_>>) -> Result<Option<State>, Violations> {
     const UNSPECIFIED: &str = "TASK_STATE_UNSPECIFIED";
     Ok(match name {
         None => None,
-        Some(Name::Text(name)) => match name.as_str() {
+        Some(EnumValue::Text(name)) => match name.as_str() {
             "" | UNSPECIFIED => None,
             "TASK_STATE_CANCELLED" => Some(State::Canceled),
             name => Some(known(State::ALL.into_iter().find(|state| state_name(*state) == name), "state")?),
         },
-        Some(Name::Number(number)) => match number.0 {
+        Some(EnumValue::Number(number)) => match number.0 {
             0 => None,
             1 => Some(State::Submitted),
             2 => Some(State::Working),
@@ -74,16 +74,16 @@ pub(crate) fn role_name(role: Role) -> &'static str {
     }
 }
 
-pub(crate) fn read_role(name: Option<Name<'_>>) -> Result<Option<Role>, Problems> {
+pub(crate) fn read_role(name: Option<EnumValue<'_>>) -> Result<Option<Role>, Violations> {
     Ok(match name {
         None => None,
-        Some(Name::Text(name)) => match name.as_str() {
+        Some(EnumValue::Text(name)) => match name.as_str() {
             "" | "ROLE_UNSPECIFIED" => None,
             "ROLE_USER" => Some(Role::User),
             "ROLE_AGENT" => Some(Role::Agent),
             _ => Some(known(None, "role")?),
         },
-        Some(Name::Number(number)) => match number.0 {
+        Some(EnumValue::Number(number)) => match number.0 {
             0 => None,
             1 => Some(Role::User),
             2 => Some(Role::Agent),
@@ -92,6 +92,6 @@ pub(crate) fn read_role(name: Option<Name<'_>>) -> Result<Option<Role>, Problems
     })
 }
 
-fn known<T>(value: Option<T>, noun: &str) -> Result<T, Problems> {
-    value.ok_or_else(|| Problems::one("", &format!("is no {noun} of the protocol")))
+fn known<T>(value: Option<T>, noun: &str) -> Result<T, Violations> {
+    value.ok_or_else(|| Violations::single("", &format!("is no {noun} of the protocol")))
 }

@@ -4,7 +4,7 @@ use sabir_model as model;
 use sabir_model::{Base64, Content};
 use serde::{Deserialize, Serialize};
 
-use crate::spelling::{Carried, Problems, Text, given, object, present, worth_saying};
+use crate::wire_types::{RawJson, Text, Violations, non_empty, non_empty_text, object, present};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -17,13 +17,13 @@ pub(crate) struct Part<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<Text<'a>>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    data: Option<Carried<'a>>,
+    data: Option<RawJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     filename: Option<Text<'a>>,
     #[serde(alias = "media_type", skip_serializing_if = "Option::is_none")]
     media_type: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
+    metadata: Option<RawJson<'a>>,
 }
 
 object! { both Part<'a> }
@@ -31,9 +31,9 @@ object! { both Part<'a> }
 impl<'a> From<&'a model::Part> for Part<'a> {
     fn from(part: &'a model::Part) -> Self {
         let mut spelled = Part {
-            filename: worth_saying(&part.filename),
-            media_type: worth_saying(&part.media_type),
-            metadata: part.metadata.as_ref().map(Carried::from),
+            filename: non_empty_text(&part.filename),
+            media_type: non_empty_text(&part.media_type),
+            metadata: part.metadata.as_ref().map(RawJson::from),
             ..Part::default()
         };
         match &part.content {
@@ -47,34 +47,34 @@ impl<'a> From<&'a model::Part> for Part<'a> {
 }
 
 impl TryFrom<Part<'_>> for model::Part {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(part: Part<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
+    fn try_from(part: Part<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
         let content = match (part.text, part.raw, part.url, part.data) {
             (Some(text), None, None, None) => Some(Content::Text(text.into_string())),
-            (None, Some(raw), None, None) => problems.keep("raw", read_base64(raw)),
+            (None, Some(raw), None, None) => violations.check("raw", read_base64(raw)),
             (None, None, Some(url), None) => Some(Content::Url(url.into_string())),
             (None, None, None, Some(data)) => Some(Content::Data(data.into())),
             (None, None, None, None) => {
-                problems.add("", "one of text, raw, url and data is required");
+                violations.add("", "one of text, raw, url and data is required");
                 None
             }
             _ => {
-                problems.add("", "only one of text, raw, url and data is allowed");
+                violations.add("", "only one of text, raw, url and data is allowed");
                 None
             }
         };
-        let metadata = problems.object("metadata", part.metadata);
-        problems.or(content.map(|content| model::Part {
+        let metadata = violations.object("metadata", part.metadata);
+        violations.finish(content.map(|content| model::Part {
             content,
-            filename: given(part.filename),
-            media_type: given(part.media_type),
+            filename: non_empty(part.filename),
+            media_type: non_empty(part.media_type),
             metadata,
         }))
     }
 }
 
-pub(crate) fn read_base64(text: Text<'_>) -> Result<Content, Problems> {
-    Base64::parse(text.into_string()).map(Content::Bytes).ok_or_else(|| Problems::one("", "must be base64"))
+pub(crate) fn read_base64(text: Text<'_>) -> Result<Content, Violations> {
+    Base64::parse(text.into_string()).map(Content::Bytes).ok_or_else(|| Violations::single("", "must be base64"))
 }

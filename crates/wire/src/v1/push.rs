@@ -6,7 +6,7 @@ use sabir_model as model;
 use sabir_model::{AgentId, PushAuthentication, PushCall, PushConfigId, TaskId};
 use serde::{Deserialize, Serialize};
 
-use crate::spelling::{Int, Problems, Several, Text, given, object};
+use crate::wire_types::{Int32, Text, Violations, WireList, non_empty, object};
 
 /// What is set, and what is answered.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,8 +38,8 @@ struct Authentication<'a> {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct PushConfigs<'a> {
-    #[serde(borrow, default, skip_serializing_if = "Several::is_empty")]
-    pub(super) configs: Several<'a, PushConfig<'a>, model::PushConfig>,
+    #[serde(borrow, default, skip_serializing_if = "WireList::is_empty")]
+    pub(super) configs: WireList<'a, PushConfig<'a>, model::PushConfig>,
 }
 
 /// Of get, list and delete.
@@ -52,7 +52,7 @@ pub(super) struct PushParams<'a> {
     task_id: Option<Text<'a>>,
     id: Option<Text<'a>>,
     #[serde(alias = "page_size")]
-    page_size: Option<Int>,
+    page_size: Option<Int32>,
     #[serde(alias = "page_token")]
     page_token: Option<Text<'a>>,
 }
@@ -61,43 +61,43 @@ object! { both PushConfig<'a>; both Authentication<'a>; both PushConfigs<'a>; re
 
 impl PushConfig<'_> {
     /// Of a task that exists; the one in a send has none yet.
-    pub(super) fn into_call(mut self) -> Result<PushCall, Problems> {
-        let mut problems = Problems::default();
-        let agent = problems.id("tenant", self.tenant.take(), AgentId::parse);
+    pub(super) fn into_call(mut self) -> Result<PushCall, Violations> {
+        let mut violations = Violations::default();
+        let agent = violations.id("tenant", self.tenant.take(), AgentId::parse);
         let is_for_a_task = self.task_id.as_ref().is_some_and(|id| !id.as_str().is_empty());
-        problems.required("taskId", is_for_a_task.then_some(()));
-        let config = problems.keep("", self.try_into());
-        problems.or(config.map(|config| PushCall::Set { agent, config }))
+        violations.required("taskId", is_for_a_task.then_some(()));
+        let config = violations.check("", self.try_into());
+        violations.finish(config.map(|config| PushCall::Set { agent, config }))
     }
 }
 
 impl PushParams<'_> {
-    pub(super) fn into_get(self) -> Result<PushCall, Problems> {
+    pub(super) fn into_get(self) -> Result<PushCall, Violations> {
         self.one(|agent, task, config| PushCall::Get { agent, task, config })
     }
 
-    pub(super) fn into_delete(self) -> Result<PushCall, Problems> {
+    pub(super) fn into_delete(self) -> Result<PushCall, Violations> {
         self.one(|agent, task, config| PushCall::Delete { agent, task, config })
     }
 
-    pub(super) fn into_list(self) -> Result<PushCall, Problems> {
-        let mut problems = Problems::default();
-        let agent = problems.id("tenant", self.tenant, AgentId::parse);
-        let task = problems.required_id("taskId", self.task_id, TaskId::parse);
-        let page_size = problems.count("pageSize", self.page_size).filter(|size| *size != 0);
-        let page_token = given(self.page_token);
-        problems.or(task.map(|task| PushCall::List { agent, task, page_size, page_token }))
+    pub(super) fn into_list(self) -> Result<PushCall, Violations> {
+        let mut violations = Violations::default();
+        let agent = violations.id("tenant", self.tenant, AgentId::parse);
+        let task = violations.required_id("taskId", self.task_id, TaskId::parse);
+        let page_size = violations.count("pageSize", self.page_size).filter(|size| *size != 0);
+        let page_token = non_empty(self.page_token);
+        violations.finish(task.map(|task| PushCall::List { agent, task, page_size, page_token }))
     }
 
     fn one(
         self,
         call: impl FnOnce(Option<AgentId>, TaskId, Option<PushConfigId>) -> PushCall,
-    ) -> Result<PushCall, Problems> {
-        let mut problems = Problems::default();
-        let agent = problems.id("tenant", self.tenant, AgentId::parse);
-        let task = problems.required_id("taskId", self.task_id, TaskId::parse);
-        let config = problems.required_id("id", self.id, PushConfigId::parse);
-        problems.or(task.map(|task| call(agent, task, config)))
+    ) -> Result<PushCall, Violations> {
+        let mut violations = Violations::default();
+        let agent = violations.id("tenant", self.tenant, AgentId::parse);
+        let task = violations.required_id("taskId", self.task_id, TaskId::parse);
+        let config = violations.required_id("id", self.id, PushConfigId::parse);
+        violations.finish(task.map(|task| call(agent, task, config)))
     }
 }
 
@@ -116,27 +116,28 @@ impl<'a> From<&'a model::PushConfig> for PushConfig<'a> {
 }
 
 impl TryFrom<PushConfig<'_>> for model::PushConfig {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(config: PushConfig<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let id = problems.id("id", config.id, PushConfigId::parse);
-        let task = problems.id("taskId", config.task_id, TaskId::parse);
-        let url = problems.required_text("url", config.url);
-        let authentication =
-            config.authentication.and_then(|authentication| problems.keep("authentication", authentication.try_into()));
-        let token = given(config.token);
-        problems.or(url.map(|url| model::PushConfig { id, task, url, token, authentication }))
+    fn try_from(config: PushConfig<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let id = violations.id("id", config.id, PushConfigId::parse);
+        let task = violations.id("taskId", config.task_id, TaskId::parse);
+        let url = violations.required_text("url", config.url);
+        let authentication = config
+            .authentication
+            .and_then(|authentication| violations.check("authentication", authentication.try_into()));
+        let token = non_empty(config.token);
+        violations.finish(url.map(|url| model::PushConfig { id, task, url, token, authentication }))
     }
 }
 
 impl TryFrom<Authentication<'_>> for PushAuthentication {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(authentication: Authentication<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let scheme = problems.required_text("scheme", authentication.scheme);
-        let credentials = given(authentication.credentials);
-        problems.or(scheme.map(|scheme| PushAuthentication { schemes: vec![scheme], credentials }))
+    fn try_from(authentication: Authentication<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let scheme = violations.required_text("scheme", authentication.scheme);
+        let credentials = non_empty(authentication.credentials);
+        violations.finish(scheme.map(|scheme| PushAuthentication { schemes: vec![scheme], credentials }))
     }
 }

@@ -5,8 +5,8 @@ use sabir_model::{AgentId, Call, Delivery, IncomingMessage};
 use serde::Deserialize;
 
 use super::push::PushConfig;
-use crate::spelling::{Carried, Int, Problems, Several, Text, object};
-use crate::{Operation, Reading};
+use crate::wire_types::{Int32, RawJson, Text, Violations, WireList, object};
+use crate::{Operation, Strictness};
 
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -15,18 +15,18 @@ pub(super) struct SendParams<'a, M> {
     tenant: Option<Text<'a>>,
     message: Option<M>,
     configuration: Option<Configuration<'a>>,
-    metadata: Option<Carried<'a>>,
+    metadata: Option<RawJson<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 struct Configuration<'a> {
     #[serde(borrow, default, alias = "accepted_output_modes")]
-    accepted_output_modes: Several<'a, Text<'a>, String>,
+    accepted_output_modes: WireList<'a, Text<'a>, String>,
     #[serde(alias = "task_push_notification_config")]
     task_push_notification_config: Option<PushConfig<'a>>,
     #[serde(alias = "history_length")]
-    history_length: Option<Int>,
+    history_length: Option<Int32>,
     #[serde(alias = "return_immediately")]
     return_immediately: Option<bool>,
     /// How 0.3 says the opposite; a strict reading does not look at it.
@@ -39,28 +39,28 @@ impl<M> SendParams<'_, M> {
     pub(super) fn into_call(
         self,
         operation: Operation,
-        reading: Reading,
-        read_message: impl FnOnce(M) -> Result<IncomingMessage, Problems>,
-    ) -> Result<Call, Problems> {
-        let mut problems = Problems::default();
-        let agent = problems.id("tenant", self.tenant, AgentId::parse);
-        let message = problems.required("message", self.message);
-        let message = message.and_then(|message| problems.keep("message", read_message(message)));
+        strictness: Strictness,
+        read_message: impl FnOnce(M) -> Result<IncomingMessage, Violations>,
+    ) -> Result<Call, Violations> {
+        let mut violations = Violations::default();
+        let agent = violations.id("tenant", self.tenant, AgentId::parse);
+        let message = violations.required("message", self.message);
+        let message = message.and_then(|message| violations.check("message", read_message(message)));
         let configuration = self.configuration.unwrap_or_default();
         let push = configuration
             .task_push_notification_config
-            .and_then(|config| problems.keep("configuration.taskPushNotificationConfig", config.try_into()));
-        let history = problems.count("configuration.historyLength", configuration.history_length);
-        let metadata = problems.object("metadata", self.metadata);
-        let blocking = configuration.blocking.filter(|_| reading != Reading::Strict);
+            .and_then(|config| violations.check("configuration.taskPushNotificationConfig", config.try_into()));
+        let history = violations.count("configuration.historyLength", configuration.history_length);
+        let metadata = violations.object("metadata", self.metadata);
+        let blocking = configuration.blocking.filter(|_| strictness != Strictness::Strict);
         let returns = configuration.return_immediately.or(blocking.map(|blocking| !blocking));
         let delivery = match (operation, returns) {
             (Operation::Stream, _) => Delivery::Stream,
             (_, Some(true)) => Delivery::Immediately,
             (_, Some(false) | None) => Delivery::WhenSettled,
         };
-        let accepted_output = configuration.accepted_output_modes.into_read();
-        problems.or(message.map(|message| {
+        let accepted_output = configuration.accepted_output_modes.into_wire();
+        violations.finish(message.map(|message| {
             Call::Send(Box::new(model::Send {
                 agent,
                 metadata,

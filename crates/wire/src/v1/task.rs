@@ -8,8 +8,8 @@ use sabir_model::{ArtifactId, Birth, TaskId, Wanted};
 use serde::{Deserialize, Serialize};
 
 use super::names::StateName;
-use crate::heard;
-use crate::spelling::{Carried, Moment, Problems, Several, Text, given, object, worth_saying};
+use crate::peer_response;
+use crate::wire_types::{RawJson, Rfc3339, Text, Violations, WireList, non_empty, non_empty_text, object};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -26,11 +26,11 @@ pub(crate) struct Task<'a, S, M, P> {
     status: Option<Status<S, M>>,
     /// An empty list is written where a list of tasks was asked for with its artifacts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    artifacts: Option<Several<'a, Artifact<'a, P>, model::Artifact>>,
-    #[serde(default, skip_serializing_if = "Several::is_empty")]
-    history: Several<'a, M, model::Message>,
+    artifacts: Option<WireList<'a, Artifact<'a, P>, model::Artifact>>,
+    #[serde(default, skip_serializing_if = "WireList::is_empty")]
+    history: WireList<'a, M, model::Message>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
+    metadata: Option<RawJson<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ pub(crate) struct Status<S, M> {
     #[serde(alias = "update", skip_serializing_if = "Option::is_none")]
     message: Option<M>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    timestamp: Option<Moment>,
+    timestamp: Option<Rfc3339>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -57,11 +57,11 @@ pub(crate) struct Artifact<'a, P> {
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<Text<'a>>,
     #[serde(default)]
-    parts: Several<'a, P, model::Part>,
+    parts: WireList<'a, P, model::Part>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
-    #[serde(default, skip_serializing_if = "Several::is_empty")]
-    extensions: Several<'a, Text<'a>, String>,
+    metadata: Option<RawJson<'a>>,
+    #[serde(default, skip_serializing_if = "WireList::is_empty")]
+    extensions: WireList<'a, Text<'a>, String>,
 }
 
 object! { read Task<'a, S, M, P>; both Status<S, M>; read Artifact<'a, P> }
@@ -91,8 +91,8 @@ impl<'a, S: StateName, M: From<&'a model::Message>, P> Task<'a, S, M, P> {
             context_id: Some(context.into()),
             status: Some(Status::created(created)),
             artifacts: None,
-            history: Several::Shared(std::slice::from_ref(&created.message)),
-            metadata: created.metadata.as_ref().map(Carried::from),
+            history: WireList::Shared(std::slice::from_ref(&created.message)),
+            metadata: created.metadata.as_ref().map(RawJson::from),
         }
     }
 
@@ -116,7 +116,7 @@ impl<'a, S: StateName, M: From<&'a model::Message>> Status<S, M> {
         Status {
             state: Some(S::new(model::State::Submitted)),
             message: created.note.as_deref().map(M::from),
-            timestamp: Some(Moment(created.time)),
+            timestamp: Some(Rfc3339(created.time)),
         }
     }
 }
@@ -129,7 +129,7 @@ impl<'a, S: StateName, M: From<&'a model::Message>, P> From<&'a model::Task> for
             status: Some((&task.status).into()),
             artifacts: (!task.artifacts.is_empty()).then(|| (&task.artifacts).into()),
             history: (&task.history).into(),
-            metadata: task.metadata.as_ref().map(Carried::from),
+            metadata: task.metadata.as_ref().map(RawJson::from),
         }
     }
 }
@@ -139,7 +139,7 @@ impl<'a, S: StateName, M: From<&'a model::Message>> From<&'a model::Status> for 
         Status {
             state: Some(S::new(status.state)),
             message: status.message.as_deref().map(M::from),
-            timestamp: Some(Moment(status.time)),
+            timestamp: Some(Rfc3339(status.time)),
         }
     }
 }
@@ -148,10 +148,10 @@ impl<'a, P> From<&'a model::Artifact> for Artifact<'a, P> {
     fn from(artifact: &'a model::Artifact) -> Self {
         Artifact {
             artifact_id: Some((&artifact.id).into()),
-            name: worth_saying(&artifact.name),
-            description: worth_saying(&artifact.description),
+            name: non_empty_text(&artifact.name),
+            description: non_empty_text(&artifact.description),
             parts: (&artifact.parts).into(),
-            metadata: artifact.metadata.as_ref().map(Carried::from),
+            metadata: artifact.metadata.as_ref().map(RawJson::from),
             extensions: (&artifact.extensions).into(),
         }
     }
@@ -160,52 +160,52 @@ impl<'a, P> From<&'a model::Artifact> for Artifact<'a, P> {
 impl<S, M, P> Task<'_, S, M, P>
 where
     S: StateName,
-    M: TryInto<model::Message, Error = Problems>,
-    P: TryInto<model::Part, Error = Problems>,
+    M: TryInto<model::Message, Error = Violations>,
+    P: TryInto<model::Part, Error = Violations>,
 {
-    pub(crate) fn read(self, born: Birth) -> Result<model::Task, Problems> {
-        let mut problems = Problems::default();
-        let task = heard::Task {
-            id: problems.required_id("id", self.id, TaskId::parse),
-            context: problems.id("contextId", self.context_id, model::ContextId::parse),
-            status: problems.required("status", self.status).and_then(|s| problems.keep("status", s.try_into())),
-            artifacts: self.artifacts.unwrap_or_default().read_each("artifacts", &mut problems, TryInto::try_into),
-            history: self.history.read_each("history", &mut problems, TryInto::try_into),
-            metadata: problems.object("metadata", self.metadata),
+    pub(crate) fn read(self, born: Birth) -> Result<model::Task, Violations> {
+        let mut violations = Violations::default();
+        let task = peer_response::ReceivedTask {
+            id: violations.required_id("id", self.id, TaskId::parse),
+            context: violations.id("contextId", self.context_id, model::ContextId::parse),
+            status: violations.required("status", self.status).and_then(|s| violations.check("status", s.try_into())),
+            artifacts: self.artifacts.unwrap_or_default().read_each("artifacts", &mut violations, TryInto::try_into),
+            history: self.history.read_each("history", &mut violations, TryInto::try_into),
+            metadata: violations.object("metadata", self.metadata),
             born,
         };
-        problems.or(task.into_model())
+        violations.finish(task.into_model())
     }
 }
 
-impl<S: StateName, M: TryInto<model::Message, Error = Problems>> TryFrom<Status<S, M>> for model::Status {
-    type Error = Problems;
+impl<S: StateName, M: TryInto<model::Message, Error = Violations>> TryFrom<Status<S, M>> for model::Status {
+    type Error = Violations;
 
-    fn try_from(status: Status<S, M>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
+    fn try_from(status: Status<S, M>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
         let state = status.state.map_or(Ok(None), S::read);
-        let state = problems.keep_required("state", state);
+        let state = violations.check_required("state", state);
         let message: Option<model::Message> =
-            status.message.and_then(|message| problems.keep("message", message.try_into()));
+            status.message.and_then(|message| violations.check("message", message.try_into()));
         let message = message.map(Into::into);
-        let time = heard::time(status.timestamp);
-        problems.or(state.map(|state| model::Status { state, message, time }))
+        let time = peer_response::time(status.timestamp);
+        violations.finish(state.map(|state| model::Status { state, message, time }))
     }
 }
 
-impl<P: TryInto<model::Part, Error = Problems>> TryFrom<Artifact<'_, P>> for model::Artifact {
-    type Error = Problems;
+impl<P: TryInto<model::Part, Error = Violations>> TryFrom<Artifact<'_, P>> for model::Artifact {
+    type Error = Violations;
 
-    fn try_from(artifact: Artifact<'_, P>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let id = problems.required_id("artifactId", artifact.artifact_id, ArtifactId::parse);
-        let parts = artifact.parts.read_each("parts", &mut problems, P::try_into);
-        let metadata = problems.object("metadata", artifact.metadata);
-        let extensions = artifact.extensions.into_read().into_iter().map(Text::into_string).collect();
-        problems.or(id.map(|id| model::Artifact {
+    fn try_from(artifact: Artifact<'_, P>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let id = violations.required_id("artifactId", artifact.artifact_id, ArtifactId::parse);
+        let parts = artifact.parts.read_each("parts", &mut violations, P::try_into);
+        let metadata = violations.object("metadata", artifact.metadata);
+        let extensions = artifact.extensions.into_wire().into_iter().map(Text::into_string).collect();
+        violations.finish(id.map(|id| model::Artifact {
             id,
-            name: given(artifact.name),
-            description: given(artifact.description),
+            name: non_empty(artifact.name),
+            description: non_empty(artifact.description),
             parts,
             extensions,
             metadata,

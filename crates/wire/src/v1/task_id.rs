@@ -3,8 +3,8 @@
 use sabir_model::{AgentId, Call, TaskId};
 use serde::Deserialize;
 
-use crate::asked::Asked;
-use crate::spelling::{Carried, Int, Problems, Text, object};
+use crate::task_request::TaskRequest;
+use crate::wire_types::{Int32, RawJson, Text, Violations, object};
 
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -13,8 +13,8 @@ pub(crate) struct TaskParams<'a> {
     tenant: Option<Text<'a>>,
     id: Option<Text<'a>>,
     #[serde(alias = "history_length")]
-    history_length: Option<Int>,
-    metadata: Option<Carried<'a>>,
+    history_length: Option<Int32>,
+    metadata: Option<RawJson<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -26,25 +26,25 @@ pub(super) struct ExtendedCardParams<'a> {
 
 object! { read TaskParams<'a>; read ExtendedCardParams<'a> }
 
-impl TryFrom<TaskParams<'_>> for Asked {
-    type Error = Problems;
+impl TryFrom<TaskParams<'_>> for TaskRequest {
+    type Error = Violations;
 
-    fn try_from(params: TaskParams<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let agent = problems.id("tenant", params.tenant, AgentId::parse);
-        let task = problems.required_id("id", params.id, TaskId::parse);
-        let history = problems.count("historyLength", params.history_length);
-        let metadata = problems.object("metadata", params.metadata);
-        problems.or(task.map(|task| Asked { agent, task, history, metadata }))
+    fn try_from(params: TaskParams<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let agent = violations.id("tenant", params.tenant, AgentId::parse);
+        let task = violations.required_id("id", params.id, TaskId::parse);
+        let history = violations.count("historyLength", params.history_length);
+        let metadata = violations.object("metadata", params.metadata);
+        violations.finish(task.map(|task| TaskRequest { agent, task, history, metadata }))
     }
 }
 
 impl TryFrom<ExtendedCardParams<'_>> for Call {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(params: ExtendedCardParams<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let agent = problems.id("tenant", params.tenant, AgentId::parse);
-        problems.or(Some(Call::ExtendedCard { agent }))
+    fn try_from(params: ExtendedCardParams<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let agent = violations.id("tenant", params.tenant, AgentId::parse);
+        violations.finish(Some(Call::ExtendedCard { agent }))
     }
 }

@@ -4,19 +4,19 @@ use sabir_model as model;
 use sabir_model::{Birth, Call, Error, OnFinishedSubscribe};
 
 use super::super::dialect::no_list;
-use super::super::send::{SendParams, Unsaid};
+use super::super::send::{MissingBlocking, SendParams};
 use super::message::Message;
 use super::part::Part;
 use super::push::{CreateParams, PushConfigs, PushParams, TaskPushConfig};
 use super::state::ProtoState;
 use super::task_id::TaskParams;
-use crate::asked::Asked;
 use crate::card::{CardFormat, read_card, write_card};
-use crate::heard::Heard;
-use crate::lenient::{self, DataForm};
-use crate::spelling::{Problems, Several};
+use crate::lenient::{self, DataEncoding};
+use crate::peer_response::PeerResponse;
+use crate::task_request::TaskRequest;
 use crate::v1::{self, FinalFlag};
-use crate::{Dialect, Operation, Reading, Shown, json};
+use crate::wire_types::{Violations, WireList};
+use crate::{Dialect, Operation, Payload, Strictness, json};
 
 pub struct V03Proto;
 
@@ -34,13 +34,13 @@ impl Dialect for V03Proto {
         2
     }
 
-    fn decode(&self, operation: Operation, params: &str, reading: Reading) -> Result<Call, Error> {
+    fn decode(&self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
         Ok(match operation {
-            Operation::Send | Operation::Stream => read_send(operation, params, reading)?,
-            Operation::Get => read_asked(params, reading)?.get(),
+            Operation::Send | Operation::Stream => read_send(operation, params, strictness)?,
+            Operation::Get => read_task_request(params, strictness)?.get(),
             Operation::List => return Err(no_list()),
-            Operation::Cancel => read_asked(params, reading)?.cancel(),
-            Operation::Subscribe => read_asked(params, reading)?.subscribe(OnFinishedSubscribe::ShowEnd),
+            Operation::Cancel => read_task_request(params, strictness)?.cancel(),
+            Operation::Subscribe => read_task_request(params, strictness)?.subscribe(OnFinishedSubscribe::ShowEnd),
             Operation::PushSet => Call::Push(json::read::<CreateParams>(params)?.into_call()?),
             Operation::PushGet => Call::Push(json::read::<PushParams>(params)?.into_get()?),
             Operation::PushList => Call::Push(json::read::<PushParams>(params)?.into_list()?),
@@ -50,74 +50,76 @@ impl Dialect for V03Proto {
     }
 
     /// The card has no ProtoJSON of its own: the SDKs of this line answer it with the kind-JSON one.
-    fn encode(&self, shown: Shown<'_>, out: &mut Vec<u8>) {
-        match shown {
-            Shown::Task(task) => json::write(&Task::from(task), out),
-            Shown::Sent(task) | Shown::Snapshot(task) => json::write(&Frame::task(task), out),
-            Shown::Reply(message) => json::write(&Frame::message(message), out),
-            Shown::Page(page) => json::write(&Several::<Task, _>::Ours(&page.tasks), out),
-            Shown::Event { task, context, event } => {
+    fn encode(&self, payload: Payload<'_>, out: &mut Vec<u8>) {
+        match payload {
+            Payload::Task(task) => json::write(&Task::from(task), out),
+            Payload::SendResult(task) | Payload::Snapshot(task) => json::write(&Frame::task(task), out),
+            Payload::Message(message) => json::write(&Frame::message(message), out),
+            Payload::Page(page) => json::write(&WireList::<Task, _>::Model(&page.tasks), out),
+            Payload::Event { task, context, event } => {
                 json::write(&Frame::event(task, context, event, FinalFlag::WhenTrue), out)
             }
-            Shown::End { task, event } => {
+            Payload::FinalEvent { task, event } => {
                 json::write(&Frame::event(&task.id, &task.context, event, FinalFlag::WhenTrue), out)
             }
-            Shown::PushConfig(config) => json::write(&TaskPushConfig::from(config), out),
-            Shown::PushConfigs(configs) => json::write(&PushConfigs { configs: Several::Ours(configs) }, out),
-            Shown::Card(card) => write_card(card, CardFormat::V0_3, out),
+            Payload::PushConfig(config) => json::write(&TaskPushConfig::from(config), out),
+            Payload::PushConfigs(configs) => json::write(&PushConfigs { configs: WireList::Model(configs) }, out),
+            Payload::Card(card) => write_card(card, CardFormat::V0_3, out),
         }
     }
 }
 
 impl V03Proto {
-    /// Reads what a peer answered to an operation, or one frame of its stream.
-    pub fn hear(&self, operation: Operation, result: &str) -> Result<Heard, Error> {
+    /// Reads a peer's answer to an operation, or one frame of its stream.
+    pub fn decode_response(&self, operation: Operation, result: &str) -> Result<PeerResponse, Error> {
         Ok(match operation {
             Operation::Send | Operation::Stream | Operation::Subscribe => {
                 json::read::<Frame>(result)?.read(BIRTH, FinalFlag::WhenTrue)?
             }
-            Operation::Get | Operation::Cancel => Heard::Task(Box::new(json::read::<Task>(result)?.read(BIRTH)?)),
+            Operation::Get | Operation::Cancel => {
+                PeerResponse::Task(Box::new(json::read::<Task>(result)?.read(BIRTH)?))
+            }
             Operation::List => return Err(no_list()),
             Operation::PushSet | Operation::PushGet => {
-                Heard::PushConfig(Some(Box::new(json::read::<TaskPushConfig>(result)?.try_into()?)))
+                PeerResponse::PushConfig(Some(Box::new(json::read::<TaskPushConfig>(result)?.try_into()?)))
             }
             Operation::PushList => {
-                let mut problems = Problems::default();
+                let mut violations = Violations::default();
                 let configs = json::read::<PushConfigs>(result)?.configs;
-                let configs = configs.read_each("configs", &mut problems, TryInto::try_into);
-                Heard::PushConfigs(problems.or(Some(configs))?)
+                let configs = configs.read_each("configs", &mut violations, TryInto::try_into);
+                PeerResponse::PushConfigs(violations.finish(Some(configs))?)
             }
-            Operation::PushDelete => Heard::Nothing,
-            Operation::ExtendedCard => Heard::Card(Box::new(read_card(result)?)),
+            Operation::PushDelete => PeerResponse::Empty,
+            Operation::ExtendedCard => PeerResponse::Card(Box::new(read_card(result)?)),
         })
     }
 }
 
-fn read_send(operation: Operation, params: &str, reading: Reading) -> Result<Call, Error> {
-    let send = match reading {
-        Reading::Strict => {
-            json::read::<SendParams<Message>>(params)?.into_send(operation, Unsaid::MeansFalse, reading, |message| {
-                model::Message::try_from(message).map(Into::into)
-            })
-        }
-        Reading::Complete | Reading::Lenient => json::read::<SendParams<lenient::Message>>(params)?.into_send(
-            operation,
-            Unsaid::MeansFalse,
-            reading,
-            |message| message.read(DataForm::Nested, reading),
-        ),
-    };
+fn read_send(operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
+    let send =
+        match strictness {
+            Strictness::Strict => json::read::<SendParams<Message>>(params)?.into_send(
+                operation,
+                MissingBlocking::MeansFalse,
+                strictness,
+                |message| model::Message::try_from(message).map(Into::into),
+            ),
+            Strictness::Complete | Strictness::Lenient => json::read::<SendParams<lenient::Message>>(params)?
+                .into_send(operation, MissingBlocking::MeansFalse, strictness, |message| {
+                    message.read(DataEncoding::Nested, strictness)
+                }),
+        };
     let mut send = send?;
     send.history = limit(send.history);
     Ok(Call::Send(send))
 }
 
-fn read_asked(params: &str, reading: Reading) -> Result<Asked, Error> {
-    let asked: Asked = match reading {
-        Reading::Strict => json::read::<TaskParams>(params)?.try_into()?,
-        Reading::Complete | Reading::Lenient => json::read::<lenient::TaskParams>(params)?.try_into()?,
+fn read_task_request(params: &str, strictness: Strictness) -> Result<TaskRequest, Error> {
+    let request: TaskRequest = match strictness {
+        Strictness::Strict => json::read::<TaskParams>(params)?.try_into()?,
+        Strictness::Complete | Strictness::Lenient => json::read::<lenient::TaskParams>(params)?.try_into()?,
     };
-    Ok(Asked { agent: None, history: limit(asked.history), ..asked })
+    Ok(TaskRequest { agent: None, history: limit(request.history), ..request })
 }
 
 /// A number in proto3 cannot be unset, so 0 is.

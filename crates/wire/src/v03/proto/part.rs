@@ -7,8 +7,8 @@ use sabir_model::Content;
 use serde::{Deserialize, Serialize};
 
 use super::super::data::{Data, read_data};
-use crate::spelling::{Carried, Problems, Text, given, object, worth_saying};
 use crate::v1::read_base64;
+use crate::wire_types::{RawJson, Text, Violations, non_empty, non_empty_text, object};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -20,7 +20,7 @@ pub(super) struct Part<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<DataPart<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<Carried<'a>>,
+    metadata: Option<RawJson<'a>>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -47,9 +47,12 @@ object! { both Part<'a>; both File<'a>; both DataPart<'a> }
 
 impl<'a> From<&'a model::Part> for Part<'a> {
     fn from(part: &'a model::Part) -> Self {
-        let file =
-            File { mime_type: worth_saying(&part.media_type), name: worth_saying(&part.filename), ..File::default() };
-        let metadata = part.metadata.as_ref().map(Carried::from);
+        let file = File {
+            mime_type: non_empty_text(&part.media_type),
+            name: non_empty_text(&part.filename),
+            ..File::default()
+        };
+        let metadata = part.metadata.as_ref().map(RawJson::from);
         match &part.content {
             Content::Text(text) => Part { text: Some(text.into()), metadata, ..Part::default() },
             Content::Bytes(bytes) => {
@@ -69,47 +72,47 @@ impl<'a> From<&'a model::Part> for Part<'a> {
 }
 
 impl TryFrom<Part<'_>> for model::Part {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(part: Part<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let mut metadata = problems.object("metadata", part.metadata);
+    fn try_from(part: Part<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let mut metadata = violations.object("metadata", part.metadata);
         let (mut filename, mut media_type) = (None, None);
         let content = match (part.text, part.file, part.data) {
             (Some(text), None, None) => Some(Content::Text(text.into_string())),
             (None, Some(mut file), None) => {
-                (filename, media_type) = (given(file.name.take()), given(file.mime_type.take()));
-                problems.keep("file", file.try_into())
+                (filename, media_type) = (non_empty(file.name.take()), non_empty(file.mime_type.take()));
+                violations.check("file", file.try_into())
             }
             (None, None, Some(part)) => {
-                let data = problems.required("data.data", part.data).map(Data::into_read);
+                let data = violations.required("data.data", part.data).map(Data::into_wire);
                 if data.as_ref().is_some_and(|data| !data.is_object()) {
-                    problems.add("data.data", "must be an object");
+                    violations.add("data.data", "must be an object");
                 }
                 data.map(|data| Content::Data(read_data(data, &mut metadata)))
             }
             _ => {
-                problems.add("", "must hold one of text, file and data");
+                violations.add("", "must hold one of text, file and data");
                 None
             }
         };
-        problems.or(content.map(|content| model::Part { content, filename, media_type, metadata }))
+        violations.finish(content.map(|content| model::Part { content, filename, media_type, metadata }))
     }
 }
 
 impl TryFrom<File<'_>> for Content {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(file: File<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
+    fn try_from(file: File<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
         let content = match (file.file_with_bytes, file.file_with_uri) {
-            (Some(bytes), None) => problems.keep("fileWithBytes", read_base64(bytes)),
+            (Some(bytes), None) => violations.check("fileWithBytes", read_base64(bytes)),
             (None, Some(uri)) => Some(Content::Url(uri.into_string())),
             _ => {
-                problems.add("", "must hold one of fileWithBytes and fileWithUri");
+                violations.add("", "must hold one of fileWithBytes and fileWithUri");
                 None
             }
         };
-        problems.or(content)
+        violations.finish(content)
     }
 }

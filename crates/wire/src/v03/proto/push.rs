@@ -5,7 +5,7 @@ use sabir_model::{PushCall, PushConfigId, TaskId};
 use serde::{Deserialize, Serialize};
 
 use super::super::push::PushConfig;
-use crate::spelling::{Int, Problems, Several, Text, given, object};
+use crate::wire_types::{Int32, Text, Violations, WireList, non_empty, object};
 
 const CONFIGS: &str = "/pushNotificationConfigs";
 
@@ -41,7 +41,7 @@ pub(super) struct PushParams<'a> {
     name: Option<Text<'a>>,
     parent: Option<Text<'a>>,
     #[serde(alias = "page_size")]
-    page_size: Option<Int>,
+    page_size: Option<Int32>,
     #[serde(alias = "page_token")]
     page_token: Option<Text<'a>>,
 }
@@ -49,26 +49,27 @@ pub(super) struct PushParams<'a> {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct PushConfigs<'a> {
-    #[serde(borrow, default, skip_serializing_if = "Several::is_empty")]
-    pub(super) configs: Several<'a, TaskPushConfig<'a>, model::PushConfig>,
+    #[serde(borrow, default, skip_serializing_if = "WireList::is_empty")]
+    pub(super) configs: WireList<'a, TaskPushConfig<'a>, model::PushConfig>,
 }
 
 object! { both TaskPushConfig<'a>; read CreateParams<'a>; read PushParams<'a>; both PushConfigs<'a> }
 
 impl CreateParams<'_> {
-    pub(super) fn into_call(self) -> Result<PushCall, Problems> {
-        let mut problems = Problems::default();
+    pub(super) fn into_call(self) -> Result<PushCall, Violations> {
+        let mut violations = Violations::default();
         let alone = TaskPushConfig { name: self.name, push_notification_config: self.push_notification_config };
         let (member, config) = match self.config {
             Some(config) => ("config", config),
             None => ("", alone),
         };
-        let config: Option<model::PushConfig> = problems.keep(member, config.try_into());
-        let parent = self.parent.and_then(|parent| problems.keep("parent", read_name(&parent))).map(|name| name.task);
-        let id = problems.id("configId", self.config_id, PushConfigId::parse);
+        let config: Option<model::PushConfig> = violations.check(member, config.try_into());
+        let parent =
+            self.parent.and_then(|parent| violations.check("parent", read_name(&parent))).map(|name| name.task);
+        let id = violations.id("configId", self.config_id, PushConfigId::parse);
         let task = parent.or_else(|| config.as_ref().and_then(|config| config.task.clone()));
-        let task = problems.required("parent", task);
-        problems.or(config.map(|config| PushCall::Set {
+        let task = violations.required("parent", task);
+        violations.finish(config.map(|config| PushCall::Set {
             agent: None,
             config: model::PushConfig { task, id: id.or(config.id), ..config },
         }))
@@ -76,28 +77,28 @@ impl CreateParams<'_> {
 }
 
 impl PushParams<'_> {
-    pub(super) fn into_get(self) -> Result<PushCall, Problems> {
+    pub(super) fn into_get(self) -> Result<PushCall, Violations> {
         self.one(|task, config| PushCall::Get { agent: None, task, config })
     }
 
-    pub(super) fn into_delete(self) -> Result<PushCall, Problems> {
+    pub(super) fn into_delete(self) -> Result<PushCall, Violations> {
         self.one(|task, config| PushCall::Delete { agent: None, task, config })
     }
 
-    pub(super) fn into_list(self) -> Result<PushCall, Problems> {
-        let mut problems = Problems::default();
-        let parent = problems.required("parent", self.parent);
-        let parent = parent.and_then(|parent| problems.keep("parent", read_name(&parent)));
-        let page_size = problems.count("pageSize", self.page_size).filter(|size| *size != 0);
-        let page_token = given(self.page_token);
-        problems.or(parent.map(|name| PushCall::List { agent: None, task: name.task, page_size, page_token }))
+    pub(super) fn into_list(self) -> Result<PushCall, Violations> {
+        let mut violations = Violations::default();
+        let parent = violations.required("parent", self.parent);
+        let parent = parent.and_then(|parent| violations.check("parent", read_name(&parent)));
+        let page_size = violations.count("pageSize", self.page_size).filter(|size| *size != 0);
+        let page_token = non_empty(self.page_token);
+        violations.finish(parent.map(|name| PushCall::List { agent: None, task: name.task, page_size, page_token }))
     }
 
-    fn one(self, call: impl FnOnce(TaskId, Option<PushConfigId>) -> PushCall) -> Result<PushCall, Problems> {
-        let mut problems = Problems::default();
-        let name = problems.required("name", self.name);
-        let name = name.and_then(|name| problems.keep("name", read_name(&name)));
-        problems.or(name.map(|name| call(name.task, name.config)))
+    fn one(self, call: impl FnOnce(TaskId, Option<PushConfigId>) -> PushCall) -> Result<PushCall, Violations> {
+        let mut violations = Violations::default();
+        let name = violations.required("name", self.name);
+        let name = name.and_then(|name| violations.check("name", read_name(&name)));
+        violations.finish(name.map(|name| call(name.task, name.config)))
     }
 }
 
@@ -107,8 +108,8 @@ struct ResourceName {
 }
 
 /// `tasks/ID`, `tasks/ID/pushNotificationConfigs` or `tasks/ID/pushNotificationConfigs/ID`.
-fn read_name(name: &Text<'_>) -> Result<ResourceName, Problems> {
-    let wrong = || Problems::one("", "must be tasks/ID or tasks/ID/pushNotificationConfigs/ID");
+fn read_name(name: &Text<'_>) -> Result<ResourceName, Violations> {
+    let wrong = || Violations::single("", "must be tasks/ID or tasks/ID/pushNotificationConfigs/ID");
     let rest = name.as_str().strip_prefix("tasks/").ok_or_else(wrong)?;
     let (task, config) = match rest.rsplit_once(CONFIGS) {
         Some((task, "")) => (task, None),
@@ -131,15 +132,15 @@ impl<'a> From<&'a model::PushConfig> for TaskPushConfig<'a> {
 }
 
 impl TryFrom<TaskPushConfig<'_>> for model::PushConfig {
-    type Error = Problems;
+    type Error = Violations;
 
-    fn try_from(config: TaskPushConfig<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
+    fn try_from(config: TaskPushConfig<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
         let name = config.name.filter(|name| !name.as_str().is_empty());
-        let name = name.and_then(|name| problems.keep("name", read_name(&name)));
-        let config = problems.required("pushNotificationConfig", config.push_notification_config);
-        let config = config.and_then(|config| problems.keep("pushNotificationConfig", config.try_into()));
-        problems.or(config.map(|config: model::PushConfig| match name {
+        let name = name.and_then(|name| violations.check("name", read_name(&name)));
+        let config = violations.required("pushNotificationConfig", config.push_notification_config);
+        let config = config.and_then(|config| violations.check("pushNotificationConfig", config.try_into()));
+        violations.finish(config.map(|config: model::PushConfig| match name {
             Some(name) => model::PushConfig { id: config.id.or(name.config), task: Some(name.task), ..config },
             None => config,
         }))

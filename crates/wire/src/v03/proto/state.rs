@@ -3,12 +3,12 @@
 use sabir_model::State;
 use serde::{Deserialize, Serialize};
 
-use crate::spelling::{Name, Problems};
 use crate::v1::{self, StateName, read_state};
+use crate::wire_types::{EnumValue, Violations};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct ProtoState<'a>(#[serde(borrow)] Name<'a>);
+pub(super) struct ProtoState<'a>(#[serde(borrow)] EnumValue<'a>);
 
 impl StateName for ProtoState<'_> {
     fn new(state: State) -> Self {
@@ -19,7 +19,7 @@ impl StateName for ProtoState<'_> {
         Self(name.into())
     }
 
-    fn read(self) -> Result<Option<State>, Problems> {
+    fn read(self) -> Result<Option<State>, Violations> {
         read_state(Some(self.0))
     }
 }

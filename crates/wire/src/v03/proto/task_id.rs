@@ -3,9 +3,9 @@
 use sabir_model::TaskId;
 use serde::Deserialize;
 
-use crate::asked::Asked;
 use crate::lenient::any_task_id;
-use crate::spelling::{Int, Problems, Text, object};
+use crate::task_request::TaskRequest;
+use crate::wire_types::{Int32, Text, Violations, object};
 
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -14,18 +14,18 @@ pub(super) struct TaskParams<'a> {
     name: Option<Text<'a>>,
     id: Option<Text<'a>>,
     #[serde(alias = "history_length")]
-    history_length: Option<Int>,
+    history_length: Option<Int32>,
 }
 
 object! { read TaskParams<'a> }
 
-impl TryFrom<TaskParams<'_>> for Asked {
-    type Error = Problems;
+impl TryFrom<TaskParams<'_>> for TaskRequest {
+    type Error = Violations;
 
-    fn try_from(params: TaskParams<'_>) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let task = any_task_id([("name", params.name), ("id", params.id)], &mut problems);
-        let history = problems.count("historyLength", params.history_length);
-        problems.or(task.map(|task: TaskId| Asked { agent: None, task, history, metadata: None }))
+    fn try_from(params: TaskParams<'_>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let task = any_task_id([("name", params.name), ("id", params.id)], &mut violations);
+        let history = violations.count("historyLength", params.history_length);
+        violations.finish(task.map(|task: TaskId| TaskRequest { agent: None, task, history, metadata: None }))
     }
 }

@@ -63,7 +63,7 @@ const CARDS: [Shape; 11] = [
 ];
 
 #[test]
-fn cards_are_read_and_written() {
+fn reading_and_writing_cards_is_linear() {
     let mut report = Report::default();
     for (shape, members) in CARDS {
         let text = |size| format!(r#"{{"name":"n","url":"https://example.com",{}}}"#, members(size));

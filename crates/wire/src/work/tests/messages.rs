@@ -3,7 +3,7 @@
 use sabir_model::{Call, Event, Message, Page, Task, Wanted};
 
 use super::{Report, SIZES, Shape, repeat};
-use crate::{Dialect, Heard, Operation, Reading, Shown, V01, V1, V03, V03Proto};
+use crate::{Dialect, Operation, Payload, PeerResponse, Strictness, V01, V1, V03, V03Proto};
 
 const DIALECTS: [(&str, &dyn Dialect); 4] = [("1.0", &V1), ("0.3", &V03), ("0.3 ProtoJSON", &V03Proto), ("0.1", &V01)];
 
@@ -100,15 +100,15 @@ fn data(metadata: &str, data: &str) -> String {
 }
 
 pub(super) fn message(text: &str) -> Message {
-    match V1.decode(Operation::Send, &format!(r#"{{"message":{text}}}"#), Reading::Strict) {
-        Ok(Call::Send(send)) => send.message.or_with_id(|| unreachable!("a strict reading has checked the id")),
+    match V1.decode(Operation::Send, &format!(r#"{{"message":{text}}}"#), Strictness::Strict) {
+        Ok(Call::Send(send)) => send.message.or_with_id(|| unreachable!("a strict strictness has checked the id")),
         other => panic!("{other:?}"),
     }
 }
 
 /// The params that send a message.
 pub(super) fn params(dialect: &dyn Dialect, message: &Message) -> String {
-    let spelled = encoded(dialect, Shown::Reply(message));
+    let spelled = encoded(dialect, Payload::Message(message));
     match dialect.birth() {
         birth if birth == V01.birth() => format!(r#"{{"id":"t","message":{spelled}}}"#),
         _ if spelled.starts_with(r#"{"message""#) => spelled,
@@ -116,7 +116,7 @@ pub(super) fn params(dialect: &dyn Dialect, message: &Message) -> String {
     }
 }
 
-fn encoded(dialect: &dyn Dialect, shown: Shown<'_>) -> String {
+fn encoded(dialect: &dyn Dialect, shown: Payload<'_>) -> String {
     let mut out = Vec::new();
     dialect.encode(shown, &mut out);
     String::from_utf8(out).unwrap()
@@ -129,8 +129,8 @@ pub(super) fn task(message: &str) -> Task {
         r#"{{"id":"t","contextId":"c","status":{{"state":"TASK_STATE_WORKING","message":{message}}},
         "artifacts":[{{"artifactId":"a",{parts},{{"artifactId":"b",{parts}],"history":[{message}]}}"#
     );
-    match V1.hear(Operation::Get, &text) {
-        Ok(Heard::Task(task)) => *task,
+    match V1.decode_response(Operation::Get, &text) {
+        Ok(PeerResponse::Task(task)) => *task,
         other => panic!("{other:?}"),
     }
 }
@@ -143,16 +143,16 @@ fn events(message: &str) -> [Event; 3] {
     let artifact = format!(
         r#"{{"artifactUpdate":{{"taskId":"t","contextId":"c","metadata":{message},"artifact":{{"artifactId":"a",{parts}}}}}"#
     );
-    let heard = [status, artifact].map(|text| match V1.hear(Operation::Stream, &text) {
-        Ok(Heard::Event { event, .. }) => *event,
+    let heard = [status, artifact].map(|text| match V1.decode_response(Operation::Stream, &text) {
+        Ok(PeerResponse::Event { event, .. }) => *event,
         other => panic!("{other:?}"),
     });
     let [status, artifact] = heard;
     let text = format!(
         r#"{{"task":{{"id":"t","contextId":"c","status":{{"state":"TASK_STATE_SUBMITTED"}},"history":[{message}]}}}}"#
     );
-    let created = match V1.hear(Operation::Stream, &text) {
-        Ok(Heard::Task(task)) => Event::Created(sabir_model::Created {
+    let created = match V1.decode_response(Operation::Stream, &text) {
+        Ok(PeerResponse::Task(task)) => Event::Created(sabir_model::Created {
             message: task.history[0].clone(),
             metadata: task.metadata,
             note: None,
@@ -177,26 +177,26 @@ impl Told {
         Told { message: message(text), task: task(text), page, events: events(text) }
     }
 
-    fn event(&self, place: usize) -> Shown<'_> {
-        Shown::Event { task: &self.task.id, context: &self.task.context, event: &self.events[place] }
+    fn event(&self, place: usize) -> Payload<'_> {
+        Payload::Event { task: &self.task.id, context: &self.task.context, event: &self.events[place] }
     }
 }
 
-type Answered = (&'static str, for<'a> fn(&'a Told) -> Shown<'a>, Operation);
+type Answered = (&'static str, for<'a> fn(&'a Told) -> Payload<'a>, Operation);
 
 const ANSWERS: [Answered; 9] = [
-    ("task", |told| Shown::Task(&told.task), Operation::Get),
-    ("sent", |told| Shown::Sent(&told.task), Operation::Send),
-    ("snapshot", |told| Shown::Snapshot(&told.task), Operation::Stream),
-    ("reply", |told| Shown::Reply(&told.message), Operation::Send),
-    ("page", |told| Shown::Page(&told.page), Operation::List),
+    ("task", |told| Payload::Task(&told.task), Operation::Get),
+    ("sent", |told| Payload::SendResult(&told.task), Operation::Send),
+    ("snapshot", |told| Payload::Snapshot(&told.task), Operation::Stream),
+    ("reply", |told| Payload::Message(&told.message), Operation::Send),
+    ("page", |told| Payload::Page(&told.page), Operation::List),
     ("created", |told| told.event(0), Operation::Stream),
     ("status", |told| told.event(1), Operation::Stream),
     ("artifact", |told| told.event(2), Operation::Stream),
-    ("end", |told| Shown::End { task: &told.task, event: &told.events[1] }, Operation::Stream),
+    ("end", |told| Payload::FinalEvent { task: &told.task, event: &told.events[1] }, Operation::Stream),
 ];
 
-const READINGS: [Reading; 3] = [Reading::Strict, Reading::Complete, Reading::Lenient];
+const STRICTNESSES: [Strictness; 3] = [Strictness::Strict, Strictness::Complete, Strictness::Lenient];
 
 const OPERATIONS: [Operation; 11] = [
     Operation::Send,
@@ -212,26 +212,26 @@ const OPERATIONS: [Operation; 11] = [
     Operation::ExtendedCard,
 ];
 
-fn hear(dialect: &dyn Dialect, operation: Operation, text: &str) {
+fn decode_response(dialect: &dyn Dialect, operation: Operation, text: &str) {
     let heard = match dialect.slot() {
-        0 => V1.hear(operation, text),
-        1 => V03.hear(operation, text),
-        2 => V03Proto.hear(operation, text),
-        _ => V01.hear(operation, text),
+        0 => V1.decode_response(operation, text),
+        1 => V03.decode_response(operation, text),
+        2 => V03Proto.decode_response(operation, text),
+        _ => V01.decode_response(operation, text),
     };
     heard.unwrap();
 }
 
 #[test]
-fn what_callers_send() {
+fn decoding_messages_is_linear() {
     let mut report = Report::default();
     for (shape, text) in MESSAGES {
         for (name, dialect) in DIALECTS {
-            for reading in READINGS {
+            for strictness in STRICTNESSES {
                 report.check(
-                    &format!("{name} {reading:?} reads {shape}"),
+                    &format!("{name} {strictness:?} reads {shape}"),
                     |size| params(dialect, &message(&text(size))),
-                    |params| drop(dialect.decode(Operation::Send, params, reading)),
+                    |params| drop(dialect.decode(Operation::Send, params, strictness)),
                 );
             }
         }
@@ -244,14 +244,14 @@ fn what_callers_send() {
             params.replacen(r#""a":1"#, &flags, 1)
         };
         report.check(&format!("{name} reads flags"), params, |params| {
-            assert!(dialect.decode(Operation::Send, params, Reading::Lenient).is_ok(), "{params}");
+            assert!(dialect.decode(Operation::Send, params, Strictness::Lenient).is_ok(), "{params}");
         });
     }
     report.assert_linear();
 }
 
 #[test]
-fn strange_members_anywhere() {
+fn decoding_unknown_members_is_linear() {
     let mut report = Report::default();
     for (shape, members) in STRANGE {
         for (name, dialect) in DIALECTS {
@@ -259,9 +259,9 @@ fn strange_members_anywhere() {
             // After the first bracket of the params, of the message, and of its part.
             for (place, (start, _)) in plain.match_indices('{').take(3).enumerate() {
                 let insert = |size| [&plain[..=start], &members(size), ",", &plain[start + 1..]].concat();
-                for reading in [Reading::Strict, Reading::Lenient] {
-                    report.check(&format!("{name} {reading:?} reads {shape} at {place}"), insert, |params| {
-                        OPERATIONS.iter().for_each(|operation| drop(dialect.decode(*operation, params, reading)));
+                for strictness in [Strictness::Strict, Strictness::Lenient] {
+                    report.check(&format!("{name} {strictness:?} reads {shape} at {place}"), insert, |params| {
+                        OPERATIONS.iter().for_each(|operation| drop(dialect.decode(*operation, params, strictness)));
                     });
                 }
             }
@@ -272,7 +272,7 @@ fn strange_members_anywhere() {
 
 /// A part of three bytes must not become hundreds: the body's limit is what limits the memory.
 #[test]
-fn what_is_read_takes_a_small_multiple_of_its_body() {
+fn a_decoded_message_takes_a_small_multiple_of_its_body() {
     const MOST: u64 = 16;
     let smallest = |part: &str| format!("{}}}", head(&repeat(SIZES[1], |_| part.to_owned())));
     let mut bodies: Vec<(&str, String)> = MESSAGES.iter().map(|(shape, text)| (*shape, text(SIZES[1]))).collect();
@@ -283,20 +283,20 @@ fn what_is_read_takes_a_small_multiple_of_its_body() {
             let good = params(dialect, &message(&text));
             // Wrong ones may be smaller still.
             let wrong = good.replace(r#"{"text":""}"#, "{}").replace(r#","text":"""#, "");
-            for (params, reading) in
-                [&good, &wrong].into_iter().flat_map(|text| READINGS.map(|reading| (text, reading)))
+            for (params, strictness) in
+                [&good, &wrong].into_iter().flat_map(|text| STRICTNESSES.map(|strictness| (text, strictness)))
             {
                 let peak =
-                    allocation_counter::measure(|| drop(dialect.decode(Operation::Send, params, reading))).bytes_max;
+                    allocation_counter::measure(|| drop(dialect.decode(Operation::Send, params, strictness))).bytes_max;
                 let times = peak / params.len() as u64;
-                assert!(times <= MOST, "{name} {reading:?} holds {shape} {times} times over");
+                assert!(times <= MOST, "{name} {strictness:?} holds {shape} {times} times over");
             }
         }
     }
 }
 
 #[test]
-fn what_is_answered_and_streamed_and_read_by_peers() {
+fn encoding_answers_and_decoding_them_as_a_peer_is_linear() {
     let mut report = Report::default();
     for (shape, text) in MESSAGES {
         let both = SIZES.map(|size| Told::of(&text(size)));
@@ -314,7 +314,7 @@ fn what_is_answered_and_streamed_and_read_by_peers() {
                     report.check(
                         &format!("{name} hears {shape}: {what}"),
                         |size| encoded(dialect, shown(told(size))),
-                        |spelled| hear(dialect, operation, spelled),
+                        |spelled| decode_response(dialect, operation, spelled),
                     );
                 }
             }

@@ -4,15 +4,15 @@ use sabir_model::Answer;
 
 use super::messages::{MESSAGES, STRANGE, message, params, task};
 use super::{Report, Shape, repeat};
-use crate::fixture::Known;
-use crate::{Compat, Decoded, Dialect, Head, Reply, Surface, V01, V1, V03, V03Proto, locate};
+use crate::fixture::ThreeAgents;
+use crate::{Compat, Decoded, Dialect, Reply, RequestHead, Surface, V01, V1, V03, V03Proto, locate};
 
 /// The request, read and answered: with its error if it has one, else with nothing.
-fn exchange(head: &Head<'_>, body: &str) -> Reply {
+fn exchange(head: &RequestHead<'_>, body: &str) -> Reply {
     let done: Answer<()> = Answer::Done;
-    match locate(head, &Known) {
+    match locate(head, &ThreeAgents) {
         Surface::Call(endpoint) => {
-            let Decoded { call, responder } = endpoint.decode(head, body.as_bytes(), Compat::default(), &Known);
+            let Decoded { call, responder } = endpoint.decode(head, body.as_bytes(), Compat::default(), &ThreeAgents);
             match call {
                 Ok(_) => responder.reply(&done),
                 Err(error) => responder.error_reply(&error),
@@ -23,8 +23,8 @@ fn exchange(head: &Head<'_>, body: &str) -> Reply {
     }
 }
 
-fn post(path: &'static str) -> Head<'static> {
-    Head { verb: "POST", path, ..Head::default() }
+fn post(path: &'static str) -> RequestHead<'static> {
+    RequestHead { verb: "POST", path, ..RequestHead::default() }
 }
 
 const MOUNTS: [(&str, &str, &dyn Dialect); 7] = [
@@ -38,7 +38,7 @@ const MOUNTS: [(&str, &str, &dyn Dialect); 7] = [
 ];
 
 #[test]
-fn over_json_rpc() {
+fn json_rpc_requests_are_linear() {
     let mut report = Report::default();
     let body = |method: &str, params: &str, more: &str| {
         format!(r#"{{{more}"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
@@ -76,7 +76,7 @@ fn over_json_rpc() {
 }
 
 #[test]
-fn over_http_json() {
+fn http_json_requests_are_linear() {
     let mut report = Report::default();
     let sends: [(&str, &dyn Dialect); 4] = [
         ("/message:send", &V1),
@@ -112,7 +112,7 @@ fn over_http_json() {
 }
 
 #[test]
-fn paths_and_queries() {
+fn paths_and_queries_are_linear() {
     let mut report = Report::default();
     let shapes: [Shape; 5] = [
         ("/tasks", |size| format!("contextId={}", "%41+".repeat(size))),
@@ -125,7 +125,7 @@ fn paths_and_queries() {
     ];
     for (path, query) in shapes {
         report.check(path, query, |query| {
-            let head = Head { verb: "GET", path, query: Some(query), ..Head::default() };
+            let head = RequestHead { verb: "GET", path, query: Some(query), ..RequestHead::default() };
             drop(exchange(&head, ""));
         });
     }
@@ -137,7 +137,7 @@ fn paths_and_queries() {
     ] {
         let path = |size: usize| [start, &element.repeat(size), end].concat();
         report.check(&format!("{start}..{end}"), path, |path| {
-            drop(exchange(&Head { verb: "POST", path, ..Head::default() }, "{}"));
+            drop(exchange(&RequestHead { verb: "POST", path, ..RequestHead::default() }, "{}"));
         });
     }
     report.assert_linear();
@@ -146,7 +146,7 @@ fn paths_and_queries() {
 const GATEWAY: &str = "/v1/a2a/agents/alpha/message:send";
 
 #[test]
-fn over_the_gateway() {
+fn gateway_requests_are_linear() {
     let mut report = Report::default();
     let shapes: [Shape; 6] = [
         ("a long input", |size| format!(r#"{{"input":"{}"}}"#, r#"\n\u0041"#.repeat(size))),
@@ -178,11 +178,11 @@ fn over_the_gateway() {
 }
 
 #[test]
-fn tasks_of_the_gateway() {
+fn encoding_gateway_tasks_is_linear() {
     let mut report = Report::default();
-    let head = Head { verb: "GET", path: "/v1/a2a/agents/alpha/tasks/t", ..Head::default() };
-    let Surface::Call(endpoint) = locate(&head, &Known) else { panic!("no endpoint") };
-    let responder = endpoint.decode(&head, b"", Compat::default(), &Known).responder;
+    let head = RequestHead { verb: "GET", path: "/v1/a2a/agents/alpha/tasks/t", ..RequestHead::default() };
+    let Surface::Call(endpoint) = locate(&head, &ThreeAgents) else { panic!("no endpoint") };
+    let responder = endpoint.decode(&head, b"", Compat::default(), &ThreeAgents).responder;
     for (shape, text) in MESSAGES {
         for state in sabir_model::State::ALL {
             let answer = |size| {

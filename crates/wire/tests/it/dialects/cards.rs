@@ -61,7 +61,7 @@ fn the_hybrid_card_has_the_members_of_every_version() {
 }
 
 #[test]
-fn what_0_1_is_told_of_security() {
+fn security_is_written_for_0_1() {
     let schemes = json!({
         "basic": {"type": "http", "scheme": "Basic"},
         "key": {"type": "apiKey", "in": "header", "name": "X"},
@@ -88,7 +88,7 @@ fn what_0_1_is_told_of_security() {
 }
 
 #[test]
-fn what_0_1_tells_of_security() {
+fn security_of_0_1_is_read() {
     let url = "https://id.example/.well-known/x";
     for (authentication, expected) in [
         (json!({"schemes": ["Basic", "bearer", "Basic"]}), json!({"schemes": ["Basic", "bearer"]})),

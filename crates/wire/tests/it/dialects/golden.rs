@@ -6,26 +6,26 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use sabir_model::{AgentId, Cursor, Error, TaskId, Timestamp};
-use sabir_wire::{Heard, Operation, Reading, Shown};
+use sabir_wire::{Operation, Payload, PeerResponse, Strictness};
 use serde_json::{Value, json};
 
-use super::Tongue;
-use super::say::say;
+use super::TestDialect;
+use super::describe::describe;
 
 #[test]
-fn every_request_means_the_same_in_every_reading() {
+fn golden_requests_decode_alike_at_every_strictness() {
     let mut calls = String::new();
     for case in cases() {
         let Some((operation, params)) = case.request() else { continue };
-        let strict = case.tongue.decode(operation, &params, Reading::Strict);
-        for reading in [Reading::Complete, Reading::Lenient] {
-            let other = case.tongue.decode(operation, &params, reading);
-            assert_eq!(say(&strict), say(&other), "{}", case.name);
+        let strict = case.dialect.decode(operation, &params, Strictness::Strict);
+        for strictness in [Strictness::Complete, Strictness::Lenient] {
+            let other = case.dialect.decode(operation, &params, strictness);
+            assert_eq!(describe(&strict), describe(&other), "{}", case.name);
             if let (Ok(strict), Ok(other)) = (&strict, &other) {
                 assert_eq!(strict, other, "{}", case.name);
             }
         }
-        writeln!(calls, "{}: {}", case.name, say(&strict)).unwrap();
+        writeln!(calls, "{}: {}", case.name, describe(&strict)).unwrap();
     }
     let path = folder().join("calls.txt");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -35,11 +35,11 @@ fn every_request_means_the_same_in_every_reading() {
 }
 
 #[test]
-fn every_answer_is_read_and_written_again() {
+fn golden_answers_are_read_and_written_again() {
     let mut seen = 0;
     for case in cases() {
         for (operation, answer) in case.answers() {
-            check_answer(&case.name, case.tongue, operation, &answer);
+            check_answer(&case.name, case.dialect, operation, &answer);
             seen += 1;
         }
     }
@@ -47,7 +47,7 @@ fn every_answer_is_read_and_written_again() {
 }
 
 #[test]
-fn what_is_wrong_is_told_by_field() {
+fn golden_violations_name_the_same_fields() {
     let mut seen = 0;
     for case in cases() {
         let expected = case.violations();
@@ -59,41 +59,42 @@ fn what_is_wrong_is_told_by_field() {
             // It came as a query, which is the same params in another binding.
             None => (Operation::List, json!({"pageSize": 150, "historyLength": -5}).to_string()),
         };
-        let Err(Error::Invalid(violations)) = case.tongue.decode(operation, &params, Reading::Strict) else {
+        let Err(Error::Invalid(violations)) = case.dialect.decode(operation, &params, Strictness::Strict) else {
             panic!("{} was not refused", case.name);
         };
-        let told: Vec<(String, String)> = violations.into_iter().map(|v| (v.field, v.description)).collect();
-        assert_eq!(told, expected, "{}", case.name);
+        let expected: Vec<(String, String)> = violations.into_iter().map(|v| (v.field, v.description)).collect();
+        assert_eq!(expected, expected, "{}", case.name);
         seen += 1;
     }
     assert_eq!(seen, 2);
 }
 
-fn check_answer(name: &str, tongue: Tongue, operation: Operation, answer: &Value) {
-    let heard = tongue.hear(operation, &answer.to_string()).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let written = match &heard {
-        Heard::Task(task) => tongue.encode(match operation {
-            Operation::Send => Shown::Sent(task),
-            Operation::Get | Operation::Cancel => Shown::Task(task),
-            _ => Shown::Snapshot(task),
+fn check_answer(name: &str, dialect: TestDialect, operation: Operation, answer: &Value) {
+    let response =
+        dialect.decode_response(operation, &answer.to_string()).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let written = match &response {
+        PeerResponse::Task(task) => dialect.encode(match operation {
+            Operation::Send => Payload::SendResult(task),
+            Operation::Get | Operation::Cancel => Payload::Task(task),
+            _ => Payload::Snapshot(task),
         }),
-        Heard::Reply(message) => tongue.encode(Shown::Reply(message)),
-        Heard::Event { task, context, event } => tongue.encode(Shown::Event { task, context, event }),
-        Heard::End { task, event } => tongue.encode(Shown::End { task, event }),
-        Heard::Page { page, .. } => tongue.encode(Shown::Page(page)),
-        Heard::PushConfig(config) => tongue.encode(Shown::PushConfig(config.as_ref().unwrap())),
-        Heard::PushConfigs(configs) => tongue.encode(Shown::PushConfigs(configs)),
+        PeerResponse::Message(message) => dialect.encode(Payload::Message(message)),
+        PeerResponse::Event { task, context, event } => dialect.encode(Payload::Event { task, context, event }),
+        PeerResponse::FinalEvent { task, event } => dialect.encode(Payload::FinalEvent { task, event }),
+        PeerResponse::Page { page, .. } => dialect.encode(Payload::Page(page)),
+        PeerResponse::PushConfig(config) => dialect.encode(Payload::PushConfig(config.as_ref().unwrap())),
+        PeerResponse::PushConfigs(configs) => dialect.encode(Payload::PushConfigs(configs)),
         // A card of ours says 0.3 where that one says 0.2.
-        Heard::Card(_) if name.starts_with("v0.2") => return,
-        Heard::Card(card) => tongue.encode(Shown::Card(card)),
-        Heard::Nothing => return,
+        PeerResponse::Card(_) if name.starts_with("v0.2") => return,
+        PeerResponse::Card(card) => dialect.encode(Payload::Card(card)),
+        PeerResponse::Empty => return,
     };
     assert_eq!(&serde_json::from_str::<Value>(&written).unwrap(), answer, "{name}");
 }
 
 struct Case {
     name: String,
-    tongue: Tongue,
+    dialect: TestDialect,
     request: Option<Value>,
     response: Option<Value>,
     frames: Vec<Value>,
@@ -107,12 +108,12 @@ fn cases() -> Vec<Case> {
     for entry in manifest["cases"].as_array().unwrap() {
         let word = |key: &str| entry[key].as_str().unwrap_or_default();
         let (version, binding) = (word("dialect"), word("binding"));
-        let tongue = match (version, binding) {
-            ("v1.0", _) => Tongue::V1,
-            ("v0.3", "rest") => Tongue::V03Proto,
+        let dialect = match (version, binding) {
+            ("v1.0", _) => TestDialect::V1,
+            ("v0.3", "rest") => TestDialect::V03Proto,
             // 0.2 has the wire of 0.3.
-            ("v0.3" | "v0.2", _) => Tongue::V03,
-            ("v0.1", _) => Tongue::V01,
+            ("v0.3" | "v0.2", _) => TestDialect::V03,
+            ("v0.1", _) => TestDialect::V01,
             _ => panic!("{version} {binding}"),
         };
         let name = format!("{version}/{binding}/{}", word("case"));
@@ -126,7 +127,7 @@ fn cases() -> Vec<Case> {
                     frames,
                     request: Some(exchange["request"].clone()),
                     name,
-                    tongue,
+                    dialect,
                     is_push: binding == "push",
                 }
             }
@@ -134,7 +135,7 @@ fn cases() -> Vec<Case> {
                 let frames = entry["stream"].as_str().map(|path| load(path).as_array().unwrap().clone());
                 let request = entry["request"].as_str().filter(|path| path.ends_with(".json")).map(load);
                 let response = entry["response"].as_str().map(load);
-                Case { name, tongue, request, response, frames: frames.unwrap_or_default(), is_push: false }
+                Case { name, dialect, request, response, frames: frames.unwrap_or_default(), is_push: false }
             }
         };
         cases.push(case);
@@ -163,7 +164,7 @@ impl Case {
         let Some(request) = &self.request else { return vec![] };
         if self.is_push {
             // 0.1 has no frame for a task.
-            let operation = if self.tongue == Tongue::V01 { Operation::Get } else { Operation::Stream };
+            let operation = if self.dialect == TestDialect::V01 { Operation::Get } else { Operation::Stream };
             return vec![(operation, request["body"].clone())];
         }
         let is_rpc = request.get("jsonrpc").is_some();
@@ -247,8 +248,8 @@ fn load(path: &str) -> Value {
 }
 
 /// For other tests that start from bodies known to be good.
-pub(super) fn bodies() -> Vec<(Tongue, Operation, String)> {
-    let of_case = |case: Case| case.request().map(|(operation, params)| (case.tongue, operation, params));
+pub(super) fn bodies() -> Vec<(TestDialect, Operation, String)> {
+    let of_case = |case: Case| case.request().map(|(operation, params)| (case.dialect, operation, params));
     cases().into_iter().filter_map(of_case).collect()
 }
 

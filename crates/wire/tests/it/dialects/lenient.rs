@@ -1,19 +1,19 @@
 //! Every spelling that clients are known to use.
 
 use sabir_model::Event;
-use sabir_wire::{Heard, Operation, Reading};
+use sabir_wire::{Operation, PeerResponse, Strictness};
 
-use super::Tongue;
-use super::say::say;
+use super::TestDialect;
+use super::describe::describe;
 
-fn send(tongue: Tongue, message: &str) -> String {
-    send_as(tongue, message, Reading::Lenient)
+fn send(dialect: TestDialect, message: &str) -> String {
+    send_as(dialect, message, Strictness::Lenient)
 }
 
-fn send_as(tongue: Tongue, message: &str, reading: Reading) -> String {
-    let id = if tongue == Tongue::V01 { r#""id":"t","# } else { "" };
+fn send_as(dialect: TestDialect, message: &str, strictness: Strictness) -> String {
+    let id = if dialect == TestDialect::V01 { r#""id":"t","# } else { "" };
     let params = format!(r#"{{{id}"message":{message}}}"#);
-    let said = say(&tongue.decode(Operation::Send, &params, reading));
+    let said = describe(&dialect.decode(Operation::Send, &params, strictness));
     let mut said = said.strip_prefix("send, ").unwrap_or(&said).to_owned();
     if let Some(end) = said.rfind(", born") {
         said.truncate(end);
@@ -22,9 +22,9 @@ fn send_as(tongue: Tongue, message: &str, reading: Reading) -> String {
 }
 
 /// In 0.1 every message goes to a task that the caller has named.
-fn named(tongue: Tongue, expected: &str) -> String {
+fn named(dialect: TestDialect, expected: &str) -> String {
     match expected.split_once(']') {
-        Some((head, rest)) if tongue == Tongue::V01 && !expected.starts_with("refused") => {
+        Some((head, rest)) if dialect == TestDialect::V01 && !expected.starts_with("refused") => {
             let rest = rest.strip_prefix(", task t").unwrap_or(rest);
             format!("{head}], task t{rest}")
         }
@@ -33,7 +33,7 @@ fn named(tongue: Tongue, expected: &str) -> String {
 }
 
 #[test]
-fn messages_in_any_spelling() {
+fn lenient_reading_takes_any_spelling_of_a_message() {
     for (message, expected) in [
         (r#"{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hi"}]}"#, r#"m user ["hi"]"#),
         (r#"{"messageId":"m","role":"user","parts":[{"kind":"text","text":"hi"}]}"#, r#"m user ["hi"]"#),
@@ -90,8 +90,8 @@ fn messages_in_any_spelling() {
             "refused: invalid parameters: message.parts[0].text is given twice",
         ),
     ] {
-        for tongue in Tongue::ALL {
-            assert_eq!(send(tongue, message), named(tongue, expected), "{tongue:?} {message}");
+        for dialect in TestDialect::ALL {
+            assert_eq!(send(dialect, message), named(dialect, expected), "{dialect:?} {message}");
         }
     }
 }
@@ -101,23 +101,23 @@ fn data_is_read_as_its_dialect_spells_it() {
     let nested = r#"{"messageId":"m","parts":[{"data":{"data":{"a":1}}}]}"#;
     let flagged = r#"{"messageId":"m","parts":[{"data":{"value":5},"metadata":{"data_part_compat":true}}]}"#;
     let null = r#"{"messageId":"m","parts":[{"data":null}]}"#;
-    for (tongue, message, expected) in [
-        (Tongue::V1, nested, r#"m user [data {"data":{"a":1}}]"#),
-        (Tongue::V03, nested, r#"m user [data {"data":{"a":1}}]"#),
-        (Tongue::V03Proto, nested, r#"m user [data {"a":1}]"#),
-        (Tongue::V1, flagged, r#"m user [data {"value":5} metadata {"data_part_compat":true}]"#),
-        (Tongue::V03, flagged, "m user [data 5]"),
-        (Tongue::V03Proto, flagged, "m user [data 5]"),
-        (Tongue::V01, nested, r#"m user [data {"data":{"a":1}}], task t"#),
-        (Tongue::V01, flagged, "m user [data 5], task t"),
-        (Tongue::V1, null, "m user [data null]"),
+    for (dialect, message, expected) in [
+        (TestDialect::V1, nested, r#"m user [data {"data":{"a":1}}]"#),
+        (TestDialect::V03, nested, r#"m user [data {"data":{"a":1}}]"#),
+        (TestDialect::V03Proto, nested, r#"m user [data {"a":1}]"#),
+        (TestDialect::V1, flagged, r#"m user [data {"value":5} metadata {"data_part_compat":true}]"#),
+        (TestDialect::V03, flagged, "m user [data 5]"),
+        (TestDialect::V03Proto, flagged, "m user [data 5]"),
+        (TestDialect::V01, nested, r#"m user [data {"data":{"a":1}}], task t"#),
+        (TestDialect::V01, flagged, "m user [data 5], task t"),
+        (TestDialect::V1, null, "m user [data null]"),
     ] {
-        assert_eq!(send(tongue, message), expected, "{tongue:?} {message}");
+        assert_eq!(send(dialect, message), expected, "{dialect:?} {message}");
     }
 }
 
 #[test]
-fn a_missing_message_id_is_left_to_be_made() {
+fn a_missing_message_id_is_left_to_the_engine() {
     for (message, expected) in [
         (r#"{"parts":[{"text":"hi"}]}"#, r#"unnamed user ["hi"], unnamed by its sender"#),
         (r#"{"messageId":"","parts":[{"text":"hi"}]}"#, r#"unnamed user ["hi"], unnamed by its sender"#),
@@ -128,8 +128,8 @@ fn a_missing_message_id_is_left_to_be_made() {
             "refused: invalid parameters: message.messageId must not contain control characters",
         ),
     ] {
-        for tongue in Tongue::ALL {
-            assert_eq!(send(tongue, message), named(tongue, expected), "{tongue:?} {message}");
+        for dialect in TestDialect::ALL {
+            assert_eq!(send(dialect, message), named(dialect, expected), "{dialect:?} {message}");
         }
     }
 }
@@ -153,14 +153,14 @@ fn a_complete_message_has_its_id_and_its_role() {
             "refused: invalid parameters: message.role is no role of the protocol",
         ),
     ] {
-        for tongue in [Tongue::V1, Tongue::V03, Tongue::V03Proto] {
-            assert_eq!(send_as(tongue, message, Reading::Complete), expected, "{tongue:?} {message}");
+        for dialect in [TestDialect::V1, TestDialect::V03, TestDialect::V03Proto] {
+            assert_eq!(send_as(dialect, message, Strictness::Complete), expected, "{dialect:?} {message}");
         }
     }
 }
 
 #[test]
-fn whether_to_wait_is_read_in_both_spellings() {
+fn blocking_and_return_immediately_are_both_read() {
     let message = r#""message":{"messageId":"m","role":"user","parts":[{"text":"hi"}]}"#;
     for (configuration, expected) in [
         (r#"{"returnImmediately":true}"#, "send and return"),
@@ -169,36 +169,36 @@ fn whether_to_wait_is_read_in_both_spellings() {
         (r#"{"blocking":true}"#, "send"),
     ] {
         let params = format!(r#"{{{message},"configuration":{configuration}}}"#);
-        for tongue in [Tongue::V1, Tongue::V03, Tongue::V03Proto] {
-            let said = say(&tongue.decode(Operation::Send, &params, Reading::Lenient));
-            assert_eq!(said.split(',').next(), Some(expected), "{tongue:?} {configuration}");
+        for dialect in [TestDialect::V1, TestDialect::V03, TestDialect::V03Proto] {
+            let said = describe(&dialect.decode(Operation::Send, &params, Strictness::Lenient));
+            assert_eq!(said.split(',').next(), Some(expected), "{dialect:?} {configuration}");
         }
     }
-    let strict = |tongue: Tongue, role: &str, configuration: &str| {
+    let strict = |dialect: TestDialect, role: &str, configuration: &str| {
         let message = format!(r#"{{"kind":"message","messageId":"m","role":"{role}","parts":[{{"text":"hi"}}]}}"#);
         let params = format!(r#"{{"message":{message},"configuration":{configuration}}}"#);
-        say(&tongue.decode(Operation::Send, &params, Reading::Strict)).split(',').next().unwrap().to_owned()
+        describe(&dialect.decode(Operation::Send, &params, Strictness::Strict)).split(',').next().unwrap().to_owned()
     };
-    assert_eq!(strict(Tongue::V1, "ROLE_USER", r#"{"blocking":false}"#), "send");
-    assert_eq!(strict(Tongue::V03, "user", r#"{"returnImmediately":true}"#), "send");
+    assert_eq!(strict(TestDialect::V1, "ROLE_USER", r#"{"blocking":false}"#), "send");
+    assert_eq!(strict(TestDialect::V03, "user", r#"{"returnImmediately":true}"#), "send");
 }
 
 #[test]
-fn a_message_may_be_called_a_request_where_spellings_are_free() {
+fn lenient_reading_takes_request_for_message() {
     let params = r#"{"request":{"messageId":"m","role":"user","parts":[{"text":"hi"}]}}"#;
-    assert!(V03_LIKE.iter().all(|tongue| tongue.decode(Operation::Send, params, Reading::Lenient).is_ok()));
-    let strict = say(&Tongue::V03.decode(Operation::Send, params, Reading::Strict));
+    assert!(V03_LIKE.iter().all(|dialect| dialect.decode(Operation::Send, params, Strictness::Lenient).is_ok()));
+    let strict = describe(&TestDialect::V03.decode(Operation::Send, params, Strictness::Strict));
     assert_eq!(strict, "refused: invalid parameters: message is required");
     let both =
         r#"{"request":{"messageId":"m","parts":[{"text":"a"}]},"message":{"messageId":"m","parts":[{"text":"b"}]}}"#;
-    let refused = say(&Tongue::V03.decode(Operation::Send, both, Reading::Lenient));
+    let refused = describe(&TestDialect::V03.decode(Operation::Send, both, Strictness::Lenient));
     assert_eq!(refused, "refused: invalid parameters: request is another name of message; give one of them");
 }
 
-const V03_LIKE: [Tongue; 2] = [Tongue::V03, Tongue::V03Proto];
+const V03_LIKE: [TestDialect; 2] = [TestDialect::V03, TestDialect::V03Proto];
 
 #[test]
-fn a_task_under_any_of_its_names() {
+fn lenient_reading_takes_any_name_of_the_task_id() {
     for (params, expected) in [
         (r#"{"id":"t"}"#, "get t"),
         (r#"{"taskId":"t"}"#, "get t"),
@@ -211,8 +211,12 @@ fn a_task_under_any_of_its_names() {
         (r#"{}"#, "refused: invalid parameters: id is required"),
         (r#"{"taskId":"a\nb"}"#, "refused: invalid parameters: taskId must not contain control characters"),
     ] {
-        for tongue in Tongue::ALL {
-            assert_eq!(say(&tongue.decode(Operation::Get, params, Reading::Lenient)), expected, "{tongue:?} {params}");
+        for dialect in TestDialect::ALL {
+            assert_eq!(
+                describe(&dialect.decode(Operation::Get, params, Strictness::Lenient)),
+                expected,
+                "{dialect:?} {params}"
+            );
         }
     }
 }
@@ -231,7 +235,7 @@ fn push_configs_of_0_3_under_any_name_of_the_task() {
             "refused: invalid parameters: pushNotificationConfig.url is required; taskId is required",
         ),
     ] {
-        assert_eq!(say(&Tongue::V03.decode(operation, params, Reading::Lenient)), expected, "{params}");
+        assert_eq!(describe(&TestDialect::V03.decode(operation, params, Strictness::Lenient)), expected, "{params}");
     }
 }
 
@@ -253,7 +257,7 @@ fn tasks_and_sessions_of_0_1_under_any_of_their_names() {
         (r#""sessionId":"s""#, "refused: invalid parameters: id is required".to_owned()),
     ] {
         let params = format!("{{{names},{message}}}");
-        let said = say(&Tongue::V01.decode(Operation::Send, &params, Reading::Lenient));
+        let said = describe(&TestDialect::V01.decode(Operation::Send, &params, Strictness::Lenient));
         let said = said.split(", unnamed by").next().unwrap();
         assert_eq!(said, expected, "{params}");
     }
@@ -268,7 +272,7 @@ fn tasks_and_sessions_of_0_1_under_any_of_their_names() {
         ),
     ] {
         let params = format!(r#"{{{ids},"message":{{"messageId":"m",{inner},"parts":[{{"text":"hi"}}]}}}}"#);
-        let said = say(&Tongue::V01.decode(Operation::Send, &params, Reading::Lenient));
+        let said = describe(&TestDialect::V01.decode(Operation::Send, &params, Strictness::Lenient));
         let said = said.strip_prefix("send, ").unwrap_or(&said).split(", born").next().unwrap();
         assert_eq!(said, expected, "{params}");
     }
@@ -286,13 +290,13 @@ fn push_configs_of_0_1_under_any_name_of_the_task() {
             "refused: invalid parameters: pushNotificationConfig.url is required; id is required",
         ),
     ] {
-        assert_eq!(say(&Tongue::V01.decode(operation, params, Reading::Lenient)), expected, "{params}");
+        assert_eq!(describe(&TestDialect::V01.decode(operation, params, Strictness::Lenient)), expected, "{params}");
     }
 }
 
 /// Frames as the tutorial of 0.1 shows them.
 #[test]
-fn peers_of_0_1_leave_much_out() {
+fn incomplete_answers_of_0_1_peers_are_read() {
     for (frame, expected) in [
         (r#"{"id":"t","status":{"state":"working"}}"#, "Working, goes on"),
         (r#"{"id":"t","status":{"state":"completed"}}"#, "Completed, final"),
@@ -319,11 +323,11 @@ fn peers_of_0_1_leave_much_out() {
             "refused: invalid parameters: status.state is no state of the protocol",
         ),
     ] {
-        let said = match Tongue::V01.hear(Operation::Stream, frame) {
-            Ok(Heard::Event { event, .. }) => say_event(&event),
-            Ok(Heard::End { task, event }) => {
+        let said = match TestDialect::V01.decode_response(Operation::Stream, frame) {
+            Ok(PeerResponse::Event { event, .. }) => describe_event(&event),
+            Ok(PeerResponse::FinalEvent { task, event }) => {
                 let made: Vec<&str> = task.artifacts.iter().map(|artifact| artifact.id.as_str()).collect();
-                format!("{}, with {}", say_event(&event), made.join(" "))
+                format!("{}, with {}", describe_event(&event), made.join(" "))
             }
             Ok(other) => panic!("{other:?}"),
             Err(error) => format!("refused: {error}"),
@@ -335,12 +339,15 @@ fn peers_of_0_1_leave_much_out() {
         (r#"{"id":"t","pushNotificationConfig":null}"#, false),
         (r#"{"id":"t","pushNotificationConfig":{"url":"u"}}"#, true),
     ] {
-        let Ok(Heard::PushConfig(heard)) = Tongue::V01.hear(Operation::PushGet, config) else { panic!("{config}") };
-        assert_eq!(heard.is_some(), expected, "{config}");
+        let Ok(PeerResponse::PushConfig(response)) = TestDialect::V01.decode_response(Operation::PushGet, config)
+        else {
+            panic!("{config}")
+        };
+        assert_eq!(response.is_some(), expected, "{config}");
     }
 }
 
-fn say_event(event: &Event) -> String {
+fn describe_event(event: &Event) -> String {
     match event {
         Event::Status(change) => {
             format!("{:?}, {}", change.status.state, if change.is_final { "final" } else { "goes on" })

@@ -1,15 +1,15 @@
 //! The dialects, seen from outside: requests in, answers out.
 
 mod cards;
-mod carried;
+mod describe;
 mod golden;
 mod lenient;
+mod raw_json;
 mod refusals;
 mod roundtrip;
-mod say;
 
 use sabir_model::{Call, Error};
-use sabir_wire::{Dialect, Heard, Operation, Reading, Shown, V01, V1, V03, V03Proto};
+use sabir_wire::{Dialect, Operation, Payload, PeerResponse, Strictness, V01, V1, V03, V03Proto};
 
 pub(crate) const OPERATIONS: [Operation; 11] = [
     Operation::Send,
@@ -25,45 +25,46 @@ pub(crate) const OPERATIONS: [Operation; 11] = [
     Operation::ExtendedCard,
 ];
 
-pub(crate) const READINGS: [Reading; 3] = [Reading::Strict, Reading::Complete, Reading::Lenient];
+pub(crate) const STRICTNESSES: [Strictness; 3] = [Strictness::Strict, Strictness::Complete, Strictness::Lenient];
 
 /// A dialect in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tongue {
+pub(crate) enum TestDialect {
     V1,
     V03,
     V03Proto,
     V01,
 }
 
-impl Tongue {
-    pub(crate) const ALL: [Tongue; 4] = [Tongue::V1, Tongue::V03, Tongue::V03Proto, Tongue::V01];
+impl TestDialect {
+    pub(crate) const ALL: [TestDialect; 4] =
+        [TestDialect::V1, TestDialect::V03, TestDialect::V03Proto, TestDialect::V01];
 
     fn dialect(self) -> &'static dyn Dialect {
         match self {
-            Tongue::V1 => &V1,
-            Tongue::V03 => &V03,
-            Tongue::V03Proto => &V03Proto,
-            Tongue::V01 => &V01,
+            TestDialect::V1 => &V1,
+            TestDialect::V03 => &V03,
+            TestDialect::V03Proto => &V03Proto,
+            TestDialect::V01 => &V01,
         }
     }
 
-    pub(crate) fn decode(self, operation: Operation, params: &str, reading: Reading) -> Result<Call, Error> {
-        self.dialect().decode(operation, params, reading)
+    pub(crate) fn decode(self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
+        self.dialect().decode(operation, params, strictness)
     }
 
-    pub(crate) fn encode(self, shown: Shown<'_>) -> String {
+    pub(crate) fn encode(self, shown: Payload<'_>) -> String {
         let mut out = Vec::new();
         self.dialect().encode(shown, &mut out);
         String::from_utf8(out).expect("JSON is UTF-8")
     }
 
-    pub(crate) fn hear(self, operation: Operation, result: &str) -> Result<Heard, Error> {
+    pub(crate) fn decode_response(self, operation: Operation, result: &str) -> Result<PeerResponse, Error> {
         match self {
-            Tongue::V1 => V1.hear(operation, result),
-            Tongue::V03 => V03.hear(operation, result),
-            Tongue::V03Proto => V03Proto.hear(operation, result),
-            Tongue::V01 => V01.hear(operation, result),
+            TestDialect::V1 => V1.decode_response(operation, result),
+            TestDialect::V03 => V03.decode_response(operation, result),
+            TestDialect::V03Proto => V03Proto.decode_response(operation, result),
+            TestDialect::V01 => V01.decode_response(operation, result),
         }
     }
 }

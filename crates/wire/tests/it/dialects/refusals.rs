@@ -3,14 +3,14 @@
 
 use proptest::prelude::*;
 use sabir_model::Error;
-use sabir_wire::{Operation, Reading, json};
+use sabir_wire::{Operation, Strictness, json};
 
-use super::say::say;
-use super::{OPERATIONS, READINGS, Tongue, golden};
+use super::describe::describe;
+use super::{OPERATIONS, STRICTNESSES, TestDialect, golden};
 
-fn check(tongue: Tongue, rows: &[(Operation, &str, &str)]) {
+fn check(dialect: TestDialect, rows: &[(Operation, &str, &str)]) {
     for (operation, params, expected) in rows {
-        let said = say(&tongue.decode(*operation, params, Reading::Strict));
+        let said = describe(&dialect.decode(*operation, params, Strictness::Strict));
         let said = said.strip_prefix("refused: invalid parameters: ").unwrap_or(&said);
         assert_eq!(said, *expected, "{operation:?} {params}");
     }
@@ -18,27 +18,27 @@ fn check(tongue: Tongue, rows: &[(Operation, &str, &str)]) {
 
 #[test]
 fn a_message_of_too_many_parts_is_refused_in_every_dialect() {
-    let send = |tongue: Tongue, count: usize| {
-        let (id, part, role) = match tongue {
-            Tongue::V1 => ("", r#"{"text":"a"}"#, "ROLE_USER"),
-            Tongue::V03 | Tongue::V03Proto => ("", r#"{"kind":"text","text":"a"}"#, "user"),
-            Tongue::V01 => (r#""id":"t","#, r#"{"type":"text","text":"a"}"#, "user"),
+    let send = |dialect: TestDialect, count: usize| {
+        let (id, part, role) = match dialect {
+            TestDialect::V1 => ("", r#"{"text":"a"}"#, "ROLE_USER"),
+            TestDialect::V03 | TestDialect::V03Proto => ("", r#"{"kind":"text","text":"a"}"#, "user"),
+            TestDialect::V01 => (r#""id":"t","#, r#"{"type":"text","text":"a"}"#, "user"),
         };
         let parts = vec![part; count].join(",");
         let params = format!(r#"{{{id}"message":{{"messageId":"m","role":"{role}","parts":[{parts}]}}}}"#);
-        say(&tongue.decode(Operation::Send, &params, Reading::Lenient))
+        describe(&dialect.decode(Operation::Send, &params, Strictness::Lenient))
     };
-    for tongue in Tongue::ALL {
-        let said = send(tongue, 65_537);
-        assert!(said.ends_with("must not have more than 65536 parts"), "{tongue:?}: {}", &said[..said.len().min(300)]);
-        assert!(!send(tongue, 65_536).starts_with("refused"), "{tongue:?}");
+    for dialect in TestDialect::ALL {
+        let said = send(dialect, 65_537);
+        assert!(said.ends_with("must not have more than 65536 parts"), "{dialect:?}: {}", &said[..said.len().min(300)]);
+        assert!(!send(dialect, 65_536).starts_with("refused"), "{dialect:?}");
     }
 }
 
 #[test]
 fn v1_names_every_field_that_is_wrong() {
     check(
-        Tongue::V1,
+        TestDialect::V1,
         &[
             (Operation::Send, "{}", "message is required"),
             (Operation::Send, r#"{"message":null}"#, "message is required"),
@@ -108,9 +108,9 @@ fn v1_names_every_field_that_is_wrong() {
 }
 
 #[test]
-fn v1_takes_all_of_proto_json() {
+fn v1_takes_every_proto_json_form() {
     check(
-        Tongue::V1,
+        TestDialect::V1,
         &[
             (
                 Operation::Stream,
@@ -134,7 +134,7 @@ fn v1_takes_all_of_proto_json() {
 #[test]
 fn v03_names_every_field_that_is_wrong() {
     check(
-        Tongue::V03,
+        TestDialect::V03,
         &[
             (Operation::Send, "{}", "message is required"),
             (
@@ -167,7 +167,7 @@ fn v03_names_every_field_that_is_wrong() {
 #[test]
 fn v03_takes_what_its_examples_show() {
     check(
-        Tongue::V03,
+        TestDialect::V03,
         &[
             (
                 Operation::Send,
@@ -185,7 +185,7 @@ fn v03_takes_what_its_examples_show() {
 #[test]
 fn v03_proto_has_its_own_shapes() {
     check(
-        Tongue::V03Proto,
+        TestDialect::V03Proto,
         &[
             (
                 Operation::Send,
@@ -241,7 +241,7 @@ fn v03_proto_has_its_own_shapes() {
 #[test]
 fn v01_names_every_field_that_is_wrong() {
     check(
-        Tongue::V01,
+        TestDialect::V01,
         &[
             (Operation::Send, "{}", "id is required; message is required"),
             (
@@ -276,7 +276,7 @@ fn v01_names_every_field_that_is_wrong() {
 #[test]
 fn v01_takes_what_its_clients_send() {
     check(
-        Tongue::V01,
+        TestDialect::V01,
         &[
             (
                 Operation::Send,
@@ -293,15 +293,15 @@ fn v01_takes_what_its_clients_send() {
 
 /// Whatever comes in is read or refused, and a refusal speaks of the body.
 fn check_any(text: &str) -> Result<(), TestCaseError> {
-    for tongue in Tongue::ALL {
+    for dialect in TestDialect::ALL {
         for operation in OPERATIONS {
-            for reading in READINGS {
-                if let Err(error) = tongue.decode(operation, text, reading) {
-                    let told = matches!(error, Error::Invalid(_) | Error::NotJson(_) | Error::InvalidRequest(_));
-                    let is_later = operation == Operation::List || tongue == Tongue::V01;
+            for strictness in STRICTNESSES {
+                if let Err(error) = dialect.decode(operation, text, strictness) {
+                    let expected = matches!(error, Error::Invalid(_) | Error::NotJson(_) | Error::InvalidRequest(_));
+                    let is_later = operation == Operation::List || dialect == TestDialect::V01;
                     prop_assert!(
-                        told || is_later && matches!(error, Error::MethodNotFound(_)),
-                        "{tongue:?} {operation:?}: {error:?}"
+                        expected || is_later && matches!(error, Error::MethodNotFound(_)),
+                        "{dialect:?} {operation:?}: {error:?}"
                     );
                     if let Error::Invalid(violations) = &error {
                         prop_assert!(!violations.is_empty());
@@ -309,9 +309,9 @@ fn check_any(text: &str) -> Result<(), TestCaseError> {
                     }
                 }
             }
-            if let Err(error) = tongue.hear(operation, text) {
-                let told = matches!(error, Error::Invalid(_) | Error::NotJson(_) | Error::MethodNotFound(_));
-                prop_assert!(told, "{tongue:?} {operation:?}: {error:?}");
+            if let Err(error) = dialect.decode_response(operation, text) {
+                let expected = matches!(error, Error::Invalid(_) | Error::NotJson(_) | Error::MethodNotFound(_));
+                prop_assert!(expected, "{dialect:?} {operation:?}: {error:?}");
             }
         }
     }
@@ -441,11 +441,11 @@ fn damaged_golden_bodies_are_read_or_refused() {
 }
 
 #[test]
-fn a_million_mistakes_are_not_all_told() {
+fn only_the_first_violations_are_reported() {
     let parts = vec!["{}"; 1_000_000].join(",");
     let params = format!(r#"{{"message":{{"messageId":"m","role":"ROLE_USER","parts":[{parts}]}}}}"#);
-    for reading in READINGS {
-        let Err(Error::Invalid(violations)) = Tongue::V1.decode(Operation::Send, &params, reading) else {
+    for strictness in STRICTNESSES {
+        let Err(Error::Invalid(violations)) = TestDialect::V1.decode(Operation::Send, &params, strictness) else {
             panic!("it was not refused");
         };
         assert_eq!(violations.len(), 20);
@@ -454,7 +454,7 @@ fn a_million_mistakes_are_not_all_told() {
 }
 
 #[test]
-fn deep_json_does_not_reach_the_stack() {
+fn deeply_nested_json_is_refused_before_parsing() {
     let deep = format!(
         r#"{{"metadata":{}1{},"message":{{"parts":[{{"data":{}1{}}}]}}}}"#,
         "[".repeat(100_000),

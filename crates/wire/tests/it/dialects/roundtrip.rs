@@ -8,82 +8,82 @@ use sabir_model::{
     Owner, Page, Part, PushAuthentication, PushConfig, PushConfigId, Role, State, Status, StatusChange, Task, TaskId,
     Timestamp, Usage, Wanted,
 };
-use sabir_wire::{Heard, Operation, Shown};
+use sabir_wire::{Operation, Payload, PeerResponse};
 
-use super::Tongue;
+use super::TestDialect;
 
 proptest! {
     /// Those of 0.1 are no answers of their own; they are in its tasks.
     #[test]
-    fn messages(message in message()) {
-        for tongue in [Tongue::V1, Tongue::V03, Tongue::V03Proto] {
-            let written = tongue.encode(Shown::Reply(&message));
-            let heard = tongue.hear(Operation::Send, &written).unwrap();
-            prop_assert_eq!(heard, Heard::Reply(Box::new(told_message(tongue, &message))), "{}", written);
+    fn messages_survive_a_round_trip(message in message()) {
+        for dialect in [TestDialect::V1, TestDialect::V03, TestDialect::V03Proto] {
+            let written = dialect.encode(Payload::Message(&message));
+            let response = dialect.decode_response(Operation::Send, &written).unwrap();
+            prop_assert_eq!(response, PeerResponse::Message(Box::new(expected_message(dialect, &message))), "{}", written);
         }
     }
 
     #[test]
-    fn tasks(task in task()) {
-        for tongue in Tongue::ALL {
-            let expected = Heard::Task(Box::new(told_task(tongue, &task)));
+    fn tasks_survive_a_round_trip(task in task()) {
+        for dialect in TestDialect::ALL {
+            let expected = PeerResponse::Task(Box::new(expected_task(dialect, &task)));
             for (operation, shown) in [
-                (Operation::Get, Shown::Task(&task)),
-                (Operation::Send, Shown::Sent(&task)),
-                (Operation::Subscribe, Shown::Snapshot(&task)),
+                (Operation::Get, Payload::Task(&task)),
+                (Operation::Send, Payload::SendResult(&task)),
+                (Operation::Subscribe, Payload::Snapshot(&task)),
             ] {
-                let written = tongue.encode(shown);
-                let heard = tongue.hear(operation, &written).unwrap();
-                if tongue == Tongue::V01 && operation == Operation::Subscribe {
+                let written = dialect.encode(shown);
+                let response = dialect.decode_response(operation, &written).unwrap();
+                if dialect == TestDialect::V01 && operation == Operation::Subscribe {
                     // A status that is not the last one, whatever it says.
                     let change = StatusChange { status: task.status.clone(), is_final: false, input: vec![], begins_turn: false, usage: None, metadata: None };
-                    prop_assert_eq!(heard, told_event(tongue, &task.id, &task.context, &Event::Status(change)));
+                    prop_assert_eq!(response, expected_event(dialect, &task.id, &task.context, &Event::Status(change)));
                     continue;
                 }
-                prop_assert_eq!(&heard, &expected, "{}", written);
+                prop_assert_eq!(&response, &expected, "{}", written);
             }
         }
     }
 
     #[test]
-    fn events(event in event(), task in id(), context in id()) {
+    fn events_survive_a_round_trip(event in event(), task in id(), context in id()) {
         let (task, context) = (TaskId::parse(task).unwrap(), ContextId::parse(context).unwrap());
-        for tongue in Tongue::ALL {
-            let written = tongue.encode(Shown::Event { task: &task, context: &context, event: &event });
-            let heard = tongue.hear(Operation::Stream, &written).unwrap();
-            prop_assert_eq!(heard, told_event(tongue, &task, &context, &event), "{}", written);
+        for dialect in TestDialect::ALL {
+            let written = dialect.encode(Payload::Event { task: &task, context: &context, event: &event });
+            let response = dialect.decode_response(Operation::Stream, &written).unwrap();
+            prop_assert_eq!(response, expected_event(dialect, &task, &context, &event), "{}", written);
         }
     }
 
     #[test]
-    fn the_last_frame_of_0_1_shows_what_the_task_has_made(task in task(), is_final: bool, metadata in object()) {
+    fn the_last_frame_of_0_1_has_the_artifacts_of_the_task(task in task(), is_final: bool, metadata in object()) {
         let change = StatusChange { status: task.status.clone(), is_final, input: vec![], begins_turn: false, usage: None, metadata };
         let event = Event::Status(change);
-        let written = Tongue::V01.encode(Shown::End { task: &task, event: &event });
-        let heard = Tongue::V01.hear(Operation::Stream, &written).unwrap();
-        let told = told_event(Tongue::V01, &task.id, &task.context, &event);
+        let written = TestDialect::V01.encode(Payload::FinalEvent { task: &task, event: &event });
+        let response = TestDialect::V01.decode_response(Operation::Stream, &written).unwrap();
+        let expected = expected_event(TestDialect::V01, &task.id, &task.context, &event);
         if task.artifacts.is_empty() {
-            prop_assert_eq!(heard, told);
+            prop_assert_eq!(response, expected);
         } else {
-            let Heard::Event { event, context, .. } = told else { panic!("{told:?}") };
-            let whole = Task { context, history: vec![], metadata: None, ..told_task(Tongue::V01, &task) };
-            prop_assert_eq!(heard, Heard::End { task: Box::new(whole), event });
+            let PeerResponse::Event { event, context, .. } = expected else { panic!("{expected:?}") };
+            let whole = Task { context, history: vec![], metadata: None, ..expected_task(TestDialect::V01, &task) };
+            prop_assert_eq!(response, PeerResponse::FinalEvent { task: Box::new(whole), event });
         }
-        for tongue in [Tongue::V1, Tongue::V03, Tongue::V03Proto] {
-            let plain = tongue.encode(Shown::Event { task: &task.id, context: &task.context, event: &event });
-            prop_assert_eq!(tongue.encode(Shown::End { task: &task, event: &event }), plain);
+        for dialect in [TestDialect::V1, TestDialect::V03, TestDialect::V03Proto] {
+            let plain = dialect.encode(Payload::Event { task: &task.id, context: &task.context, event: &event });
+            prop_assert_eq!(dialect.encode(Payload::FinalEvent { task: &task, event: &event }), plain);
         }
     }
 
     #[test]
-    fn pages(tasks in proptest::collection::vec(task(), 0..3), wanted in select(vec![Wanted::Yes, Wanted::No]), total in 0..99u64) {
+    fn pages_survive_a_round_trip(tasks in proptest::collection::vec(task(), 0..3), wanted in select(vec![Wanted::Yes, Wanted::No]), total in 0..99u64) {
         let page = Page { tasks, artifacts: wanted, next: None, page_size: 50, total };
-        let written = Tongue::V1.encode(Shown::Page(&page));
+        let written = TestDialect::V1.encode(Payload::Page(&page));
         prop_assert!(written.contains(r#""nextPageToken":"""#));
         prop_assert_eq!(written.contains(r#""artifacts":"#), wanted == Wanted::Yes && !page.tasks.is_empty());
         let mut expected = page.clone();
         for task in &mut expected.tasks {
-            *task = told_task(Tongue::V1, task);
+            *task = expected_task(TestDialect::V1, task);
             if wanted == Wanted::No {
                 task.artifacts.clear();
             }
@@ -91,71 +91,71 @@ proptest! {
         if page.tasks.is_empty() {
             expected.artifacts = Wanted::No;
         }
-        let heard = Tongue::V1.hear(Operation::List, &written).unwrap();
-        prop_assert_eq!(heard, Heard::Page { page: Box::new(expected), next: None });
+        let response = TestDialect::V1.decode_response(Operation::List, &written).unwrap();
+        prop_assert_eq!(response, PeerResponse::Page { page: Box::new(expected), next: None });
     }
 
     #[test]
-    fn push_configs_without_their_secrets(config in push_config()) {
-        for tongue in Tongue::ALL {
-            let written = tongue.encode(Shown::PushConfig(&config));
+    fn push_configs_survive_a_round_trip_without_their_secrets(config in push_config()) {
+        for dialect in TestDialect::ALL {
+            let written = dialect.encode(Payload::PushConfig(&config));
             prop_assert!(!written.contains("token") && !written.contains("secret"), "{}", written);
             let mut expected = config.clone();
             expected.token = None;
             if let Some(authentication) = &mut expected.authentication {
                 authentication.credentials = None;
-                if tongue == Tongue::V1 {
+                if dialect == TestDialect::V1 {
                     authentication.schemes.truncate(1);
                 }
             }
-            if tongue == Tongue::V01 {
+            if dialect == TestDialect::V01 {
                 expected.id = None;
             }
-            let heard = tongue.hear(Operation::PushGet, &written).unwrap();
-            prop_assert_eq!(heard, Heard::PushConfig(Some(Box::new(expected.clone()))), "{}", written);
-            if tongue == Tongue::V01 {
+            let response = dialect.decode_response(Operation::PushGet, &written).unwrap();
+            prop_assert_eq!(response, PeerResponse::PushConfig(Some(Box::new(expected.clone()))), "{}", written);
+            if dialect == TestDialect::V01 {
                 continue;
             }
-            let written = tongue.encode(Shown::PushConfigs(std::slice::from_ref(&config)));
-            prop_assert_eq!(tongue.hear(Operation::PushList, &written).unwrap(), Heard::PushConfigs(vec![expected]));
+            let written = dialect.encode(Payload::PushConfigs(std::slice::from_ref(&config)));
+            prop_assert_eq!(dialect.decode_response(Operation::PushList, &written).unwrap(), PeerResponse::PushConfigs(vec![expected]));
         }
     }
 }
 
 #[test]
-fn usage_is_on_the_task_in_kind_json_alone() {
+fn only_kind_json_shows_usage() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut task = task().new_tree(&mut runner).unwrap().current();
     task.created = Timestamp::from_millis(1000);
     task.status.time = Timestamp::from_millis(2500);
     task.usage = Some(Usage { input_tokens: 1200, output_tokens: 340 });
     let data = r#""data":{"usage":{"input_tokens":1200,"output_tokens":340,"total_tokens":1540},"durationMs":1500}"#;
-    for tongue in Tongue::ALL {
-        assert_eq!(tongue.encode(Shown::Task(&task)).contains(data), tongue == Tongue::V03);
+    for dialect in TestDialect::ALL {
+        assert_eq!(dialect.encode(Payload::Task(&task)).contains(data), dialect == TestDialect::V03);
     }
 }
 
 /// What is left of a message after a dialect has carried it: the lossy rows of the translation tables.
-fn told_message(tongue: Tongue, message: &Message) -> Message {
-    let mut told = message.clone();
-    told.parts = told.parts.into_iter().map(|part| told_part(tongue, part)).collect();
-    if matches!(tongue, Tongue::V03Proto | Tongue::V01) {
-        told.references.clear();
+fn expected_message(dialect: TestDialect, message: &Message) -> Message {
+    let mut expected = message.clone();
+    expected.parts = expected.parts.into_iter().map(|part| expected_part(dialect, part)).collect();
+    if matches!(dialect, TestDialect::V03Proto | TestDialect::V01) {
+        expected.references.clear();
     }
-    if tongue == Tongue::V01 {
-        told.id = MessageId::parse("unnamed").unwrap();
-        (told.task, told.context) = (None, None);
-        told.extensions.clear();
+    if dialect == TestDialect::V01 {
+        expected.id = MessageId::parse("unnamed").unwrap();
+        (expected.task, expected.context) = (None, None);
+        expected.extensions.clear();
     }
-    told
+    expected
 }
 
-fn told_part(tongue: Tongue, mut part: Part) -> Part {
+fn expected_part(dialect: TestDialect, mut part: Part) -> Part {
     let is_file = matches!(part.content, Content::Bytes(_) | Content::Url(_));
-    if tongue != Tongue::V1 && !is_file {
+    if dialect != TestDialect::V1 && !is_file {
         (part.filename, part.media_type) = (None, None);
     }
-    if tongue != Tongue::V1
+    if dialect != TestDialect::V1
         && matches!(&part.content, Content::Data(data) if !data.is_object())
         && part.metadata.as_ref().is_some_and(|metadata| metadata.as_str() == "{}")
     {
@@ -164,47 +164,47 @@ fn told_part(tongue: Tongue, mut part: Part) -> Part {
     part
 }
 
-fn told_artifact(tongue: Tongue, artifact: &Artifact) -> Artifact {
-    let parts = artifact.parts.iter().map(|part| told_part(tongue, part.clone())).collect();
-    let extensions = if tongue == Tongue::V01 { vec![] } else { artifact.extensions.clone() };
+fn expected_artifact(dialect: TestDialect, artifact: &Artifact) -> Artifact {
+    let parts = artifact.parts.iter().map(|part| expected_part(dialect, part.clone())).collect();
+    let extensions = if dialect == TestDialect::V01 { vec![] } else { artifact.extensions.clone() };
     Artifact { parts, extensions, ..artifact.clone() }
 }
 
-fn told_status(tongue: Tongue, status: &Status) -> Status {
+fn expected_status(dialect: TestDialect, status: &Status) -> Status {
     let state = match status.state {
-        State::Rejected if tongue == Tongue::V01 => State::Failed,
-        State::AuthRequired if tongue == Tongue::V01 => State::InputRequired,
+        State::Rejected if dialect == TestDialect::V01 => State::Failed,
+        State::AuthRequired if dialect == TestDialect::V01 => State::InputRequired,
         state => state,
     };
-    let message = status.message.as_ref().map(|message| told_message(tongue, message).into());
+    let message = status.message.as_ref().map(|message| expected_message(dialect, message).into());
     Status { state, message, ..status.clone() }
 }
 
-fn told_task(tongue: Tongue, task: &Task) -> Task {
+fn expected_task(dialect: TestDialect, task: &Task) -> Task {
     Task {
-        born: match tongue {
-            Tongue::V1 => Birth(10),
-            Tongue::V03 | Tongue::V03Proto => Birth(3),
-            Tongue::V01 => Birth(1),
+        born: match dialect {
+            TestDialect::V1 => Birth(10),
+            TestDialect::V03 | TestDialect::V03Proto => Birth(3),
+            TestDialect::V01 => Birth(1),
         },
         agent: AgentId::parse("remote").unwrap(),
         owner: Owner::anonymous(),
         created: task.status.time,
         turn_over: task.status.state.is_terminal(),
-        status: told_status(tongue, &task.status),
-        artifacts: task.artifacts.iter().map(|artifact| told_artifact(tongue, artifact).into()).collect(),
-        history: task.history.iter().map(|message| told_message(tongue, message).into()).collect(),
+        status: expected_status(dialect, &task.status),
+        artifacts: task.artifacts.iter().map(|artifact| expected_artifact(dialect, artifact).into()).collect(),
+        history: task.history.iter().map(|message| expected_message(dialect, message).into()).collect(),
         usage: None,
         seq: 0,
         ..task.clone()
     }
 }
 
-fn told_event(tongue: Tongue, task: &TaskId, context: &ContextId, event: &Event) -> Heard {
+fn expected_event(dialect: TestDialect, task: &TaskId, context: &ContextId, event: &Event) -> PeerResponse {
     let event = match event {
-        Event::Created(created) if tongue == Tongue::V01 => {
+        Event::Created(created) if dialect == TestDialect::V01 => {
             let status = Status { state: State::Submitted, message: created.note.clone(), time: created.time };
-            let status = told_status(tongue, &status);
+            let status = expected_status(dialect, &status);
             Event::Status(StatusChange {
                 status,
                 is_final: false,
@@ -216,8 +216,8 @@ fn told_event(tongue: Tongue, task: &TaskId, context: &ContextId, event: &Event)
         }
         Event::Created(created) => {
             let status = Status { state: State::Submitted, message: created.note.clone(), time: created.time };
-            return Heard::Task(Box::new(told_task(
-                tongue,
+            return PeerResponse::Task(Box::new(expected_task(
+                dialect,
                 &Task {
                     id: task.clone(),
                     context: context.clone(),
@@ -237,24 +237,28 @@ fn told_event(tongue: Tongue, task: &TaskId, context: &ContextId, event: &Event)
             )));
         }
         Event::Status(change) => Event::Status(StatusChange {
-            status: told_status(tongue, &change.status),
+            status: expected_status(dialect, &change.status),
             // 1.0 does not say it.
-            is_final: if tongue == Tongue::V1 { change.status.state.is_terminal() } else { change.is_final },
+            is_final: if dialect == TestDialect::V1 { change.status.state.is_terminal() } else { change.is_final },
             input: vec![],
             begins_turn: false,
             usage: None,
             metadata: change.metadata.clone(),
         }),
         Event::Artifact(chunk) => {
-            let index = if tongue == Tongue::V01 { chunk.index } else { 0 };
-            Event::Artifact(Chunk { index, artifact: told_artifact(tongue, &chunk.artifact).into(), ..chunk.clone() })
+            let index = if dialect == TestDialect::V01 { chunk.index } else { 0 };
+            Event::Artifact(Chunk {
+                index,
+                artifact: expected_artifact(dialect, &chunk.artifact).into(),
+                ..chunk.clone()
+            })
         }
     };
-    let context = match tongue {
-        Tongue::V01 => ContextId::parse(task.as_str()).unwrap(),
+    let context = match dialect {
+        TestDialect::V01 => ContextId::parse(task.as_str()).unwrap(),
         _ => context.clone(),
     };
-    Heard::Event { task: task.clone(), context, event: Box::new(event) }
+    PeerResponse::Event { task: task.clone(), context, event: Box::new(event) }
 }
 
 fn id() -> impl Strategy<Value = String> {

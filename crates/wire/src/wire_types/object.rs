@@ -1,9 +1,10 @@
 //! Wire structs are JSON objects and nothing else.
 //!
-//! A derived `Deserialize` also takes an array and fills the fields by position, so `{"parts":[["hi"]]}` would
-//! hold a text part. `object!` puts a door before the derived code that lets only objects in. Its structs derive
-//! with `#[serde(remote = "Self")]`, which keeps the derived code out of the trait. A struct with a type parameter must
-//! say `Deserialize<'de>` as its whole bound: where the derived code asks for more, the door would call itself.
+//! A derived `Deserialize` also takes an array and fills the fields by position, so `{"parts":[["hi"]]}` would be read
+//! as a text part. `object!` implements the trait with a check that lets only objects through, and calls the derived
+//! code. For that, its structs derive with `#[serde(remote = "Self")]`, which makes the derived code an inherent
+//! function. A struct with type parameters must have `Deserialize<'de>` as the whole bound of each: if the derived code
+//! needed more, the trait would call itself without end.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,20 +15,20 @@ use serde::de::{MapAccess, Visitor};
 /// `object! { both Part<'a>; both Message<'a> }`: to be read and written; `read` and `write` are for one of the two.
 macro_rules! object {
     ($($way:ident $name:ident<$($param:tt),+>);+ $(;)?) => {
-        $($crate::spelling::object!(@$way $name<$($param),+>);)+
+        $($crate::wire_types::object!(@$way $name<$($param),+>);)+
     };
     (@both $name:ident<$($param:tt),+>) => {
-        $crate::spelling::object!(@read $name<$($param),+>);
-        $crate::spelling::object!(@write $name<$($param),+>);
+        $crate::wire_types::object!(@read $name<$($param),+>);
+        $crate::wire_types::object!(@write $name<$($param),+>);
     };
     (@read $name:ident<$life:lifetime $(, $param:ident)*>) => {
         impl<'de: $life, $life $(, $param: serde::Deserialize<'de>)*> serde::Deserialize<'de> for $name<$life $(, $param)*> {
             fn deserialize<De: serde::Deserializer<'de>>(deserializer: De) -> Result<Self, De::Error> {
-                $crate::spelling::read_object(deserializer)
+                $crate::wire_types::read_object(deserializer)
             }
         }
 
-        impl<'de: $life, $life $(, $param: serde::Deserialize<'de>)*> $crate::spelling::Object<'de> for $name<$life $(, $param)*> {
+        impl<'de: $life, $life $(, $param: serde::Deserialize<'de>)*> $crate::wire_types::Object<'de> for $name<$life $(, $param)*> {
             fn read_members<A: serde::de::MapAccess<'de>>(members: A) -> Result<Self, A::Error> {
                 Self::deserialize(serde::de::value::MapAccessDeserializer::new(members))
             }
@@ -36,11 +37,11 @@ macro_rules! object {
     (@read $name:ident<$($param:ident),+>) => {
         impl<'de, $($param: serde::Deserialize<'de>),+> serde::Deserialize<'de> for $name<$($param),+> {
             fn deserialize<De: serde::Deserializer<'de>>(deserializer: De) -> Result<Self, De::Error> {
-                $crate::spelling::read_object(deserializer)
+                $crate::wire_types::read_object(deserializer)
             }
         }
 
-        impl<'de, $($param: serde::Deserialize<'de>),+> $crate::spelling::Object<'de> for $name<$($param),+> {
+        impl<'de, $($param: serde::Deserialize<'de>),+> $crate::wire_types::Object<'de> for $name<$($param),+> {
             fn read_members<A: serde::de::MapAccess<'de>>(members: A) -> Result<Self, A::Error> {
                 Self::deserialize(serde::de::value::MapAccessDeserializer::new(members))
             }

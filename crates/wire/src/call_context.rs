@@ -1,35 +1,35 @@
-//! What of a call stands beside its JSON: the agent of the path, the headers, the behaviour of the mount.
+//! What a call gets from outside its JSON: the agent of the path, the headers, and how its mount behaves.
 
 use sabir_model::{AgentId, Call, Error, IdempotencyKey, LastEventId, OnFinished, OnFinishedCancel, PushCall, Seq};
 
-use crate::{Head, KnownAgents, TerminalMessage};
+use crate::{KnownAgents, RequestHead, TerminalMessage};
 
-pub(crate) struct Behaviour<'a> {
-    pub agent: Agent<'a>,
-    pub finished_cancel: OnFinishedCancel,
-    pub finished_send: TerminalMessage,
+pub(crate) struct CallContext<'a> {
+    pub agent: AgentSource<'a>,
+    pub on_finished_cancel: OnFinishedCancel,
+    pub on_finished_send: TerminalMessage,
 }
 
-/// Whose tasks a call is about.
+/// Where the agent of a call is named.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Agent<'a> {
-    /// The body's tenant, or none.
-    Named,
-    /// The mount's; a body that names another one is refused.
-    Mounted(&'a AgentId),
-    /// The path's, whatever the body says.
-    InPath(&'a AgentId),
-    /// The query's; a body that names another one is refused.
-    InQuery(&'a AgentId),
+pub(crate) enum AgentSource<'a> {
+    /// The body: its tenant, or no agent.
+    Body,
+    /// The mount; a body that names another agent is refused.
+    Mount(&'a AgentId),
+    /// The path, whatever the body says.
+    Path(&'a AgentId),
+    /// The query; a body that names another agent is refused.
+    Query(&'a AgentId),
 }
 
-pub(crate) fn complete(
+pub(crate) fn apply(
     call: &mut Call,
-    head: &Head<'_>,
-    behaviour: &Behaviour<'_>,
+    head: &RequestHead<'_>,
+    context: &CallContext<'_>,
     agents: &dyn KnownAgents,
 ) -> Result<(), Error> {
-    settle_agent(agent_of(call), behaviour.agent, agents)?;
+    resolve_agent(agent_of(call), context.agent, agents)?;
     match call {
         Call::Send(send) => {
             if send.delivery == sabir_model::Delivery::Stream {
@@ -40,12 +40,12 @@ pub(crate) fn complete(
             send.idempotency = idempotency_key(head)?;
             let uris = head.extensions.into_iter().flat_map(|list| list.split(',')).map(str::trim);
             send.extensions = uris.filter(|uri| !uri.is_empty()).map(str::to_owned).collect();
-            if behaviour.finished_send == TerminalMessage::NewTask {
+            if context.on_finished_send == TerminalMessage::NewTask {
                 send.on_finished = OnFinished::StartTask;
             }
         }
         Call::Subscribe(subscribe) => subscribe.after = last_event_id(head)?,
-        Call::Cancel(cancel) => cancel.on_finished = behaviour.finished_cancel,
+        Call::Cancel(cancel) => cancel.on_finished = context.on_finished_cancel,
         Call::Get(_) | Call::List(_) | Call::Push(_) | Call::ExtendedCard { .. } => {}
     }
     Ok(())
@@ -66,24 +66,26 @@ fn agent_of(call: &mut Call) -> &mut Option<AgentId> {
     }
 }
 
-fn settle_agent(named: &mut Option<AgentId>, rule: Agent<'_>, agents: &dyn KnownAgents) -> Result<(), Error> {
-    match (rule, &*named) {
-        (Agent::Named, Some(tenant)) if !agents.knows(tenant.as_str()) => {
+fn resolve_agent(named: &mut Option<AgentId>, source: AgentSource<'_>, agents: &dyn KnownAgents) -> Result<(), Error> {
+    match (source, &*named) {
+        (AgentSource::Body, Some(tenant)) if !agents.knows(tenant.as_str()) => {
             return Err(Error::AgentNotFound { named: tenant.to_string(), known: agents.ids() });
         }
-        (Agent::Mounted(mounted), Some(tenant)) if tenant != mounted => {
+        (AgentSource::Mount(mounted), Some(tenant)) if tenant != mounted => {
             return Err(Error::invalid("tenant", format!("does not match the path, which names {mounted}")));
         }
-        (Agent::InQuery(asked), Some(tenant)) if tenant != asked => {
+        (AgentSource::Query(asked), Some(tenant)) if tenant != asked => {
             return Err(Error::invalid("tenant", format!("does not match the query, which names {asked}")));
         }
-        (Agent::Named, _) => {}
-        (Agent::Mounted(agent) | Agent::InPath(agent) | Agent::InQuery(agent), _) => *named = Some(agent.clone()),
+        (AgentSource::Body, _) => {}
+        (AgentSource::Mount(agent) | AgentSource::Path(agent) | AgentSource::Query(agent), _) => {
+            *named = Some(agent.clone())
+        }
     }
     Ok(())
 }
 
-fn last_event_id(head: &Head<'_>) -> Result<Option<Seq>, Error> {
+fn last_event_id(head: &RequestHead<'_>) -> Result<Option<Seq>, Error> {
     let Some(text) = head.last_event_id.map(str::trim).filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
@@ -94,7 +96,7 @@ fn last_event_id(head: &Head<'_>) -> Result<Option<Seq>, Error> {
     }
 }
 
-fn idempotency_key(head: &Head<'_>) -> Result<Option<IdempotencyKey>, Error> {
+fn idempotency_key(head: &RequestHead<'_>) -> Result<Option<IdempotencyKey>, Error> {
     let Some(text) = head.idempotency_key else {
         return Ok(None);
     };

@@ -7,9 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub(crate) struct Int(pub(crate) i32);
+pub(crate) struct Int32(pub(crate) i32);
 
-impl Int {
+impl Int32 {
     fn of<E: Error>(number: f64) -> Result<Self, E> {
         if number.fract() != 0.0 {
             return Err(E::custom("must be a whole number"));
@@ -22,38 +22,38 @@ impl Int {
     }
 }
 
-impl<'de> Deserialize<'de> for Int {
+impl<'de> Deserialize<'de> for Int32 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(IntVisitor)
+        deserializer.deserialize_any(Int32Visitor)
     }
 }
 
-struct IntVisitor;
+struct Int32Visitor;
 
-impl Visitor<'_> for IntVisitor {
-    type Value = Int;
+impl Visitor<'_> for Int32Visitor {
+    type Value = Int32;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a whole number")
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Int, E> {
-        Int::of(number as f64)
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Int32, E> {
+        Int32::of(number as f64)
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Int, E> {
-        Int::of(number as f64)
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Int32, E> {
+        Int32::of(number as f64)
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Int, E> {
-        Int::of(number)
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Int32, E> {
+        Int32::of(number)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Int, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<Int32, E> {
         // `f64` also reads words such as "inf"; a number begins with a digit or a sign and ends in a digit.
         let is_number = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'));
         match text.parse::<f64>() {
-            Ok(number) if is_number => Int::of(number),
+            Ok(number) if is_number => Int32::of(number),
             _ => Err(E::custom("must be a whole number")),
         }
     }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_an_int32() {
+    fn numbers_and_numeric_strings_are_int32() {
         for (json, expected) in [
             ("5", Some(5)),
             ("-5", Some(-5)),
@@ -86,7 +86,7 @@ mod tests {
             ("true", None),
             ("[]", None),
         ] {
-            assert_eq!(serde_json::from_str::<Int>(json).ok().map(|int| int.0), expected, "{json}");
+            assert_eq!(serde_json::from_str::<Int32>(json).ok().map(|int| int.0), expected, "{json}");
         }
     }
 }

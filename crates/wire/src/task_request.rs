@@ -2,14 +2,14 @@
 
 use sabir_model::{AgentId, Call, Cancel, Get, Json, OnFinishedCancel, OnFinishedSubscribe, Subscribe, TaskId, Wanted};
 
-pub(crate) struct Asked {
+pub(crate) struct TaskRequest {
     pub(crate) agent: Option<AgentId>,
     pub(crate) task: TaskId,
     pub(crate) history: Option<u32>,
     pub(crate) metadata: Option<Json>,
 }
 
-impl Asked {
+impl TaskRequest {
     pub(crate) fn get(self) -> Call {
         Call::Get(Get { agent: self.agent, task: self.task, history: self.history, earlier: Wanted::No })
     }

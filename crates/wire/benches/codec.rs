@@ -5,7 +5,7 @@ use sabir_model::{
     AgentId, Answer, Artifact, ArtifactId, Birth, Chunk, ContextId, Event, Message, MessageId, Owner, Part, Role,
     State, Status, Task, TaskId, Timestamp,
 };
-use sabir_wire::{Compat, Decoded, Head, KnownAgents, Responder, Surface, locate};
+use sabir_wire::{Compat, Decoded, KnownAgents, RequestHead, Responder, Surface, locate};
 
 fn main() {
     divan::main();
@@ -71,7 +71,7 @@ fn send(dialect: &str) -> Vec<u8> {
 
 fn decode<'a>(dialect: &str, body: &'a [u8]) -> Decoded<'a> {
     let version = (dialect == "1.0").then_some("1.0");
-    let head = Head { verb: "POST", path: "/a2a/jsonrpc", version, ..Head::default() };
+    let head = RequestHead { verb: "POST", path: "/a2a/jsonrpc", version, ..RequestHead::default() };
     match locate(&head, &Agents) {
         Surface::Call(endpoint) => endpoint.decode(&head, body, Compat::default(), &Agents),
         _ => panic!("a JSON-RPC mount"),

@@ -1,6 +1,6 @@
-//! What is told beside code and title.
+//! What an error says beside its code and its title.
 //!
-//! The same facts serve every generation: 1.0 carries them as the metadata of an ErrorInfo, 0.x as one
+//! The same members serve every generation: 1.0 carries them as the metadata of an ErrorInfo, 0.x as one
 //! object. An error repeats at most 200 characters of what the caller wrote, and of our own nothing at all.
 
 use std::borrow::Cow;
@@ -19,21 +19,21 @@ const PATHS: &str = "POST JSON-RPC to /, /a2a, /a2a/jsonrpc or /v1/a2a (one vers
     the card is at /.well-known/agent-card.json; \
     versions: 0.1,0.2,0.3,1.0";
 
-pub(super) type Fact<'e> = (&'static str, Cow<'e, str>);
+pub(super) type Member<'e> = (&'static str, Cow<'e, str>);
 
-pub(super) enum Facts<'e> {
-    Named(Vec<Fact<'e>>),
+pub(super) enum ErrorDetails<'e> {
+    Members(Vec<Member<'e>>),
     Violations(Vec<(Cow<'e, str>, Cow<'e, str>)>),
 }
 
-pub(super) fn facts(error: &Error) -> Facts<'_> {
-    let named = match error {
+pub(super) fn of(error: &Error) -> ErrorDetails<'_> {
+    let members = match error {
         Error::TaskNotFound(task) => vec![task_id(task)],
         Error::NotCancelable(task) => vec![task_id(task)],
         Error::TaskFinished(task) => vec![task_id(task), detail(error)],
         Error::NotWaiting(task) => vec![task_id(task), detail(error)],
         Error::QuestionClosed(_) => {
-            return Facts::Violations(vec![(Cow::Borrowed("message.parts"), Cow::Owned(sentence(error)))]);
+            return ErrorDetails::Violations(vec![(Cow::Borrowed("message.parts"), Cow::Owned(sentence(error)))]);
         }
         Error::PushNotSupported => vec![],
         Error::Unsupported(_) => vec![detail(error)],
@@ -45,12 +45,12 @@ pub(super) fn facts(error: &Error) -> Facts<'_> {
         Error::Version(requested) => {
             vec![("requested", excerpt_with_ellipsis(requested)), ("supported", Cow::Borrowed(SUPPORTED))]
         }
-        Error::Invalid(violations) => return Facts::Violations(listed(violations)),
+        Error::Invalid(violations) => return ErrorDetails::Violations(listed(violations)),
         Error::InvalidRequest(_) => vec![detail(error)],
         Error::MethodNotFound(_) => vec![],
         Error::NotJson(_) => vec![detail(error)],
         Error::AgentNotFound { .. } => {
-            return Facts::Violations(vec![(Cow::Borrowed("tenant"), Cow::Owned(sentence(error)))]);
+            return ErrorDetails::Violations(vec![(Cow::Borrowed("tenant"), Cow::Owned(sentence(error)))]);
         }
         Error::Busy(_) => vec![detail(error)],
         Error::Stopping => vec![detail(error)],
@@ -66,7 +66,7 @@ pub(super) fn facts(error: &Error) -> Facts<'_> {
         Error::VerbNotAllowed(_) => vec![detail(error)],
         Error::Internal(_) => vec![],
     };
-    Facts::Named(named)
+    ErrorDetails::Members(members)
 }
 
 /// Our sentence on an error.
@@ -104,11 +104,11 @@ pub(super) fn task_of(error: &Error) -> Option<&TaskId> {
     }
 }
 
-fn task_id(task: &TaskId) -> Fact<'_> {
+fn task_id(task: &TaskId) -> Member<'_> {
     ("taskId", excerpt_with_ellipsis(task.as_str()))
 }
 
-fn detail(error: &Error) -> Fact<'_> {
+fn detail(error: &Error) -> Member<'_> {
     ("detail", Cow::Owned(sentence(error)))
 }
 

@@ -1,4 +1,4 @@
-//! JSON that is only carried: read and written as the text it is.
+//! JSON that is kept as text: metadata and data parts are read and written byte for byte.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -11,9 +11,9 @@ use crate::json;
 
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
-pub(crate) struct Carried<'a>(Cow<'a, RawValue>);
+pub(crate) struct RawJson<'a>(Cow<'a, RawValue>);
 
-impl Carried<'_> {
+impl RawJson<'_> {
     pub(crate) fn as_str(&self) -> &str {
         self.0.get()
     }
@@ -39,40 +39,39 @@ impl Carried<'_> {
 }
 
 /// For a member whose `null` is a value like any other: 1.0 has data parts that hold just that.
-pub(crate) fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Carried<'a>>, D::Error> {
-    Carried::deserialize(deserializer).map(Some)
+pub(crate) fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RawJson<'a>>, D::Error> {
+    RawJson::deserialize(deserializer).map(Some)
 }
 
-/// What is there of metadata and the like.
-pub(crate) fn carried(json: &Option<Json>) -> Option<Carried<'_>> {
-    json.as_ref().map(Carried::from)
+pub(crate) fn raw_json(json: &Option<Json>) -> Option<RawJson<'_>> {
+    json.as_ref().map(RawJson::from)
 }
 
-impl<'a> From<&'a Json> for Carried<'a> {
+impl<'a> From<&'a Json> for RawJson<'a> {
     fn from(json: &'a Json) -> Self {
         Self(Cow::Borrowed(json.as_raw()))
     }
 }
 
-impl<'a> From<&'a RawValue> for Carried<'a> {
+impl<'a> From<&'a RawValue> for RawJson<'a> {
     fn from(raw: &'a RawValue) -> Self {
         Self(Cow::Borrowed(raw))
     }
 }
 
-impl From<Box<RawValue>> for Carried<'_> {
+impl From<Box<RawValue>> for RawJson<'_> {
     fn from(raw: Box<RawValue>) -> Self {
         Self(Cow::Owned(raw))
     }
 }
 
-impl From<Carried<'_>> for Json {
-    fn from(carried: Carried<'_>) -> Self {
+impl From<RawJson<'_>> for Json {
+    fn from(carried: RawJson<'_>) -> Self {
         Json::from(carried.0.into_owned())
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Carried<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for RawJson<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         <&RawValue>::deserialize(deserializer).map(|raw| Self(Cow::Borrowed(raw)))
     }

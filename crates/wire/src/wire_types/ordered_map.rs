@@ -1,4 +1,4 @@
-//! A JSON object whose member names are data, in the order they came.
+//! A JSON object whose member names are data, such as the names of security schemes. It keeps their order.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -10,43 +10,43 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::Text;
 
 #[derive(Debug)]
-pub(crate) struct Entries<'a, T>(pub(crate) Vec<(Text<'a>, T)>);
+pub(crate) struct OrderedMap<'a, T>(pub(crate) Vec<(Text<'a>, T)>);
 
-impl<T> Entries<'_, T> {
+impl<T> OrderedMap<'_, T> {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl<T> Default for Entries<'_, T> {
+impl<T> Default for OrderedMap<'_, T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T: Serialize> Serialize for Entries<'_, T> {
+impl<T: Serialize> Serialize for OrderedMap<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
-impl<'de: 'a, 'a, T: Deserialize<'de>> Deserialize<'de> for Entries<'a, T> {
+impl<'de: 'a, 'a, T: Deserialize<'de>> Deserialize<'de> for OrderedMap<'a, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(EntriesVisitor(PhantomData))
+        deserializer.deserialize_any(OrderedMapVisitor(PhantomData))
     }
 }
 
-struct EntriesVisitor<T>(PhantomData<T>);
+struct OrderedMapVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for EntriesVisitor<T> {
-    type Value = Entries<'de, T>;
+impl<'de, T: Deserialize<'de>> Visitor<'de> for OrderedMapVisitor<T> {
+    type Value = OrderedMap<'de, T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(Entries(Vec::new()))
+        Ok(OrderedMap(Vec::new()))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
@@ -58,6 +58,6 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for EntriesVisitor<T> {
             }
             entries.push((name, map.next_value()?));
         }
-        Ok(Entries(entries))
+        Ok(OrderedMap(entries))
     }
 }

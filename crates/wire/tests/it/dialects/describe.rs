@@ -5,18 +5,18 @@ use sabir_model::{
     OnFinishedCancel, OnFinishedSubscribe, OnUnknown, Part, PushCall, PushConfig, Role, Wanted,
 };
 
-pub(crate) fn say(outcome: &Result<Call, Error>) -> String {
+pub(crate) fn describe(outcome: &Result<Call, Error>) -> String {
     match outcome {
-        Ok(call) => say_call(call),
+        Ok(call) => describe_call(call),
         Err(error) => format!("refused: {error}"),
     }
 }
 
-fn say_call(call: &Call) -> String {
+fn describe_call(call: &Call) -> String {
     let mut words = Words::default();
     match call {
         Call::Send(send) => {
-            words.say(match send.delivery {
+            words.add(match send.delivery {
                 Delivery::Stream => "stream",
                 Delivery::WhenSettled => "send",
                 Delivery::Immediately => "send and return",
@@ -24,86 +24,86 @@ fn say_call(call: &Call) -> String {
             words.agent(&send.agent);
             words.message(&send.message);
             if send.message.id.is_none() {
-                words.say("unnamed by its sender");
+                words.add("unnamed by its sender");
             }
             words.number("history", send.history);
             if !send.accepted_output.is_empty() {
-                words.say(format!("accepts {}", send.accepted_output.join(" ")));
+                words.add(format!("accepts {}", send.accepted_output.join(" ")));
             }
             if let Some(config) = &send.push {
                 words.push(config);
             }
             words.metadata(&send.metadata);
-            words.say(format!("born {}", send.born));
+            words.add(format!("born {}", send.born));
             if send.context_alone == ContextAlone::AnswersWaiting {
-                words.say("context alone answers");
+                words.add("context alone answers");
             }
             if send.on_unknown == OnUnknown::Create {
-                words.say("makes the task it names");
+                words.add("makes the task it names");
             }
             if send.direct == Direct::StoredTask {
-                words.say("wants a task");
+                words.add("wants a task");
             }
             assert_eq!(send.on_finished, OnFinished::Refuse);
             assert!(send.idempotency.is_none() && send.last_event_id.is_none());
         }
         Call::Get(get) => {
-            words.say(format!("get {}", get.task));
+            words.add(format!("get {}", get.task));
             words.agent(&get.agent);
             words.number("history", get.history);
         }
         Call::List(list) => {
-            words.say(format!("list {}", list.page_size));
+            words.add(format!("list {}", list.page_size));
             words.agent(&list.agent);
             words.option("in", &list.context);
             if let Some(state) = list.state {
-                words.say(format!("{state:?}"));
+                words.add(format!("{state:?}"));
             }
             words.option("since", &list.since);
             words.option("from", &list.from.as_ref().map(|cursor| format!("{} {}", cursor.time, cursor.task)));
             words.number("history", list.history);
             if list.artifacts == Wanted::Yes {
-                words.say("with artifacts");
+                words.add("with artifacts");
             }
         }
         Call::Cancel(cancel) => {
-            words.say(format!("cancel {}", cancel.task));
+            words.add(format!("cancel {}", cancel.task));
             words.agent(&cancel.agent);
             words.metadata(&cancel.metadata);
             assert_eq!(cancel.on_finished, OnFinishedCancel::Refuse);
         }
         Call::Subscribe(subscribe) => {
-            words.say(format!("subscribe {}", subscribe.task));
+            words.add(format!("subscribe {}", subscribe.task));
             words.agent(&subscribe.agent);
-            words.say(match subscribe.on_finished {
+            words.add(match subscribe.on_finished {
                 OnFinishedSubscribe::Refuse => "unless finished",
                 OnFinishedSubscribe::ShowEnd => "show the end",
             });
             assert!(subscribe.after.is_none());
         }
         Call::Push(PushCall::Set { agent, config }) => {
-            words.say("set");
+            words.add("set");
             words.agent(agent);
             words.push(config);
         }
         Call::Push(PushCall::Get { agent, task, config }) => {
-            words.say(format!("get push of {task}"));
+            words.add(format!("get push of {task}"));
             words.agent(agent);
             words.option("config", config);
         }
         Call::Push(PushCall::List { agent, task, page_size, page_token }) => {
-            words.say(format!("list push of {task}"));
+            words.add(format!("list push of {task}"));
             words.agent(agent);
             words.number("page", *page_size);
             words.option("from", page_token);
         }
         Call::Push(PushCall::Delete { agent, task, config }) => {
-            words.say(format!("delete push of {task}"));
+            words.add(format!("delete push of {task}"));
             words.agent(agent);
             words.option("config", config);
         }
         Call::ExtendedCard { agent } => {
-            words.say("extended card");
+            words.add("extended card");
             words.agent(agent);
         }
     }
@@ -114,13 +114,13 @@ fn say_call(call: &Call) -> String {
 struct Words(Vec<String>);
 
 impl Words {
-    fn say(&mut self, word: impl Into<String>) {
+    fn add(&mut self, word: impl Into<String>) {
         self.0.push(word.into());
     }
 
     fn option(&mut self, label: &str, value: &Option<impl ToString>) {
         if let Some(value) = value {
-            self.say(format!("{label} {}", value.to_string()));
+            self.add(format!("{label} {}", value.to_string()));
         }
     }
 
@@ -137,13 +137,13 @@ impl Words {
     }
 
     fn push(&mut self, config: &PushConfig) {
-        self.say(format!("push to {}", config.url));
+        self.add(format!("push to {}", config.url));
         self.option("config", &config.id);
         self.option("of", &config.task);
         self.option("token", &config.token);
         if let Some(authentication) = &config.authentication {
             let credentials = authentication.credentials.as_deref().unwrap_or("-");
-            self.say(format!("as {} {credentials}", authentication.schemes.join("|")));
+            self.add(format!("as {} {credentials}", authentication.schemes.join("|")));
         }
     }
 
@@ -154,7 +154,7 @@ impl Words {
         };
         let parts: Vec<String> = message.parts.iter().map(part).collect();
         let id = message.id.as_ref().map_or("unnamed", MessageId::as_str);
-        self.say(format!("{id} {role} [{}]", parts.join("; ")));
+        self.add(format!("{id} {role} [{}]", parts.join("; ")));
         self.option("task", &message.task);
         self.option("in", &message.context);
         let references: Vec<&str> = message.references.iter().map(|id| id.as_str()).collect();

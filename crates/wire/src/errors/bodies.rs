@@ -6,7 +6,7 @@ use sabir_model::{AgentId, Error, Violation};
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 
 use super::code;
-use super::fact::{self, Facts};
+use super::details::{self, ErrorDetails};
 use super::status;
 use crate::excerpt::excerpt_with_ellipsis;
 use crate::{Operation, ProtocolVersion};
@@ -31,7 +31,7 @@ impl Serialize for RpcError<'_> {
         let says_all = matches!(self.error, Error::MethodNotFound(_) | Error::NotJson(_));
         match self.version {
             _ if says_all => {}
-            ProtocolVersion::V1_0 => body.serialize_field("data", &[Detail(self.error)])?,
+            ProtocolVersion::V1_0 => body.serialize_field("data", &[TypedDetail(self.error)])?,
             ProtocolVersion::V0_3 | ProtocolVersion::V0_2 | ProtocolVersion::V0_1 => {
                 let data = self.data();
                 if !data.0.is_empty() {
@@ -49,11 +49,11 @@ impl RpcError<'_> {
     }
 
     /// 0.x: one object.
-    fn data(&self) -> Named<'_> {
+    fn data(&self) -> TextMembers<'_> {
         let name = code::name(self.code());
-        let mut data: Vec<fact::Fact<'_>> = name.into_iter().map(|name| ("name", Cow::Borrowed(name))).collect();
-        let detail = |error| ("detail", Cow::Owned(fact::sentence(error)));
-        match (self.error, fact::facts(self.error), self.version) {
+        let mut data: Vec<details::Member<'_>> = name.into_iter().map(|name| ("name", Cow::Borrowed(name))).collect();
+        let detail = |error| ("detail", Cow::Owned(details::sentence(error)));
+        match (self.error, details::of(self.error), self.version) {
             (Error::Invalid(violations), _, ProtocolVersion::V0_1) => {
                 data.push(detail(&Error::Invalid(as_0_1_names_it(violations))));
             }
@@ -61,10 +61,10 @@ impl RpcError<'_> {
             (Error::InvalidAgentResponse, _, ProtocolVersion::V0_1) | (Error::ExtensionRequired(_), ..) => {
                 data.push(detail(self.error));
             }
-            (_, Facts::Violations(_), _) => data.push(detail(self.error)),
-            (_, Facts::Named(facts), _) => data.extend(facts),
+            (_, ErrorDetails::Violations(_), _) => data.push(detail(self.error)),
+            (_, ErrorDetails::Members(members), _) => data.extend(members),
         }
-        Named(data)
+        TextMembers(data)
     }
 }
 
@@ -82,51 +82,53 @@ fn as_0_1_names_it(violations: &[Violation]) -> Vec<Violation> {
 }
 
 /// google.rpc.Status as 1.0 has it over HTTP+JSON.
-pub(crate) struct Status<'e>(pub &'e Error);
+pub(crate) struct GoogleStatus<'e>(pub &'e Error);
 
-impl Serialize for Status<'_> {
+impl Serialize for GoogleStatus<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut outer = serializer.serialize_map(Some(1))?;
-        outer.serialize_entry("error", &StatusBody(self.0))?;
+        outer.serialize_entry("error", &GoogleStatusBody(self.0))?;
         outer.end()
     }
 }
 
-struct StatusBody<'e>(&'e Error);
+struct GoogleStatusBody<'e>(&'e Error);
 
-impl Serialize for StatusBody<'_> {
+impl Serialize for GoogleStatusBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut body = serializer.serialize_struct("error", 4)?;
         body.serialize_field("code", &status::http_status(self.0))?;
         body.serialize_field("status", status::grpc_name(self.0))?;
-        body.serialize_field("message", status::heading(self.0))?;
+        body.serialize_field("message", status::http_title(self.0))?;
         // Clients tell errors of this binding apart by the reason alone, so there is always one.
-        match fact::facts(self.0) {
-            Facts::Violations(_) => body.serialize_field("details", &(Detail(self.0), Reason(self.0)))?,
-            Facts::Named(_) => body.serialize_field("details", &[Detail(self.0)])?,
+        match details::of(self.0) {
+            ErrorDetails::Violations(_) => {
+                body.serialize_field("details", &(TypedDetail(self.0), ReasonDetail(self.0)))?
+            }
+            ErrorDetails::Members(_) => body.serialize_field("details", &[TypedDetail(self.0)])?,
         }
         body.end()
     }
 }
 
 /// RFC 9457, for callers that did not say which version they speak.
-pub(crate) struct Problem<'e> {
+pub(crate) struct ProblemDetails<'e> {
     pub error: &'e Error,
     pub version: ProtocolVersion,
     pub status: u16,
 }
 
-impl Serialize for Problem<'_> {
+impl Serialize for ProblemDetails<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let kind = code::reason(self.error).to_ascii_lowercase().replace('_', "-");
         let (a2a_code, _) = code::of(self.error, self.version, None);
         let mut body = serializer.serialize_map(None)?;
         body.serialize_entry("type", &format_args!("urn:a2a:error:{kind}"))?;
-        body.serialize_entry("title", status::heading(self.error))?;
+        body.serialize_entry("title", status::http_title(self.error))?;
         body.serialize_entry("status", &self.status)?;
-        body.serialize_entry("detail", &fact::sentence(self.error))?;
+        body.serialize_entry("detail", &details::sentence(self.error))?;
         body.serialize_entry("a2a_code", &a2a_code)?;
-        if let Some(task) = fact::task_of(self.error) {
+        if let Some(task) = details::task_of(self.error) {
             body.serialize_entry("task_id", &excerpt_with_ellipsis(task.as_str()))?;
         }
         body.end()
@@ -149,7 +151,7 @@ pub(crate) struct GatewayText<'e>(pub &'e Error);
 
 impl Serialize for GatewayText<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let sentence = fact::sentence(self.0);
+        let sentence = details::sentence(self.0);
         let text = match self.0 {
             Error::AgentNotFound { named, known } => {
                 let known: Vec<&str> = known.iter().map(AgentId::as_str).collect();
@@ -191,26 +193,26 @@ impl Serialize for GatewayText<'_> {
 }
 
 /// One typed detail of 1.0: a BadRequest where fields are at fault, else an ErrorInfo.
-struct Detail<'e>(&'e Error);
+struct TypedDetail<'e>(&'e Error);
 
-impl Serialize for Detail<'_> {
+impl Serialize for TypedDetail<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut detail = serializer.serialize_map(None)?;
-        match fact::facts(self.0) {
-            Facts::Violations(violations) => {
-                let fields: Vec<Named<'_>> = violations
+        match details::of(self.0) {
+            ErrorDetails::Violations(violations) => {
+                let fields: Vec<TextMembers<'_>> = violations
                     .into_iter()
-                    .map(|(field, description)| Named(vec![("field", field), ("description", description)]))
+                    .map(|(field, description)| TextMembers(vec![("field", field), ("description", description)]))
                     .collect();
                 detail.serialize_entry("@type", "type.googleapis.com/google.rpc.BadRequest")?;
                 detail.serialize_entry("fieldViolations", &fields)?;
             }
-            Facts::Named(facts) => {
+            ErrorDetails::Members(members) => {
                 detail.serialize_entry("@type", "type.googleapis.com/google.rpc.ErrorInfo")?;
                 detail.serialize_entry("reason", code::reason(self.0))?;
                 detail.serialize_entry("domain", DOMAIN)?;
-                if !facts.is_empty() {
-                    detail.serialize_entry("metadata", &Named(facts))?;
+                if !members.is_empty() {
+                    detail.serialize_entry("metadata", &TextMembers(members))?;
                 }
             }
         }
@@ -219,9 +221,9 @@ impl Serialize for Detail<'_> {
 }
 
 /// An ErrorInfo that says no more than which error it is.
-struct Reason<'e>(&'e Error);
+struct ReasonDetail<'e>(&'e Error);
 
-impl Serialize for Reason<'_> {
+impl Serialize for ReasonDetail<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut detail = serializer.serialize_map(Some(3))?;
         detail.serialize_entry("@type", "type.googleapis.com/google.rpc.ErrorInfo")?;
@@ -231,9 +233,9 @@ impl Serialize for Reason<'_> {
     }
 }
 
-struct Named<'e>(Vec<fact::Fact<'e>>);
+struct TextMembers<'e>(Vec<details::Member<'e>>);
 
-impl Serialize for Named<'_> {
+impl Serialize for TextMembers<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, text)| (name, text)))
     }

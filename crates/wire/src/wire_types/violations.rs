@@ -1,26 +1,26 @@
-//! What is wrong with a value that was read: all of it, not only the first thing.
+//! What is wrong with the members of a value that is read: all of it, not only the first thing.
 //!
-//! A struct tells its problems by its own member names; whoever holds the struct puts the path before them. A
-//! value without problems costs nothing.
+//! A struct reports violations by its own member names; the struct that holds it puts its member before them. A value
+//! without violations costs nothing.
 
 use std::sync::Arc;
 
 use sabir_model::{Error, InvalidId, Json, TaskId, Violation};
 
-use super::{Carried, Int, Several, Text};
+use super::{Int32, RawJson, Text, WireList};
 use crate::excerpt::excerpt;
 
-/// A caller who sends a million bad parts is told of the first few.
-const MOST: usize = 20;
+/// Only so many violations are reported: a caller may send a million bad parts.
+const MAX_VIOLATIONS: usize = 20;
 
 #[derive(Debug, Default)]
-pub(crate) struct Problems(Vec<Violation>);
+pub(crate) struct Violations(Vec<Violation>);
 
-impl Problems {
-    pub(crate) fn one(field: &str, description: &str) -> Self {
-        let mut problems = Self::default();
-        problems.add(field, description);
-        problems
+impl Violations {
+    pub(crate) fn single(field: &str, description: &str) -> Self {
+        let mut violations = Self::default();
+        violations.add(field, description);
+        violations
     }
 
     pub(crate) fn add(&mut self, field: &str, description: &str) {
@@ -34,12 +34,12 @@ impl Problems {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.0.len() >= MOST
+        self.0.len() >= MAX_VIOLATIONS
     }
 
-    /// The problems of a member, as seen from the struct that holds it.
-    pub(crate) fn adopt(&mut self, member: &str, inner: Problems) {
-        let room = MOST.saturating_sub(self.0.len());
+    /// Adds the violations of a member, with the member before them.
+    pub(crate) fn add_nested(&mut self, member: &str, inner: Violations) {
+        let room = MAX_VIOLATIONS.saturating_sub(self.0.len());
         for mut violation in inner.0.into_iter().take(room) {
             violation.field = match (member, violation.field.as_str()) {
                 (member, "") => member.to_owned(),
@@ -51,14 +51,14 @@ impl Problems {
         }
     }
 
-    /// The value of a member, if it is well.
-    pub(crate) fn keep<T>(&mut self, member: &str, outcome: Result<T, Problems>) -> Option<T> {
-        outcome.map_err(|inner| self.adopt(member, inner)).ok()
+    /// The value of a member; its violations are added.
+    pub(crate) fn check<T>(&mut self, member: &str, result: Result<T, Violations>) -> Option<T> {
+        result.map_err(|inner| self.add_nested(member, inner)).ok()
     }
 
-    /// The value of a member that must be there, if it is well.
-    pub(crate) fn keep_required<T>(&mut self, member: &str, outcome: Result<Option<T>, Problems>) -> Option<T> {
-        let value = self.keep(member, outcome)?;
+    /// The value of a member that must be there.
+    pub(crate) fn check_required<T>(&mut self, member: &str, result: Result<Option<T>, Violations>) -> Option<T> {
+        let value = self.check(member, result)?;
         self.required(member, value)
     }
 
@@ -69,7 +69,7 @@ impl Problems {
         value
     }
 
-    /// An id that may be left out; an empty one is as good as none.
+    /// An id that may be left out; an empty one counts as missing.
     pub(crate) fn id<I, P>(&mut self, member: &str, text: Option<Text<'_>>, parse: P) -> Option<I>
     where
         P: Fn(Arc<str>) -> Result<I, InvalidId>,
@@ -88,12 +88,12 @@ impl Problems {
     }
 
     pub(crate) fn required_text(&mut self, member: &str, text: Option<Text<'_>>) -> Option<String> {
-        let text = super::given(text);
+        let text = super::non_empty(text);
         self.required(member, text)
     }
 
-    /// Metadata and the like: any object.
-    pub(crate) fn object(&mut self, member: &str, carried: Option<Carried<'_>>) -> Option<Json> {
+    /// Raw JSON that must be an object, such as metadata.
+    pub(crate) fn object(&mut self, member: &str, carried: Option<RawJson<'_>>) -> Option<Json> {
         let carried = carried?;
         if !carried.is_object() {
             self.add(member, "must be an object");
@@ -102,25 +102,25 @@ impl Problems {
         Some(carried.into())
     }
 
-    pub(crate) fn count(&mut self, member: &str, number: Option<Int>) -> Option<u32> {
+    pub(crate) fn count(&mut self, member: &str, number: Option<Int32>) -> Option<u32> {
         u32::try_from(number?.0).map_err(|_| self.add(member, "must not be negative")).ok()
     }
 
-    /// A `kind` may be missing, but it may not be another one.
+    /// A `kind` may be missing, but it must not be another one.
     pub(crate) fn kind(&mut self, expected: &str, kind: Option<Text<'_>>) {
         if kind.is_some_and(|kind| kind.as_str() != expected) {
             self.add("kind", &format!("must be {expected}"));
         }
     }
 
-    pub(crate) fn task_ids(&mut self, member: &str, ids: Several<'_, Text<'_>, TaskId>) -> Vec<TaskId> {
+    pub(crate) fn task_ids(&mut self, member: &str, ids: WireList<'_, Text<'_>, TaskId>) -> Vec<TaskId> {
         ids.read_each(member, self, |id| {
-            TaskId::parse(id.as_str()).map_err(|reason| Problems::one("", &reason.to_string()))
+            TaskId::parse(id.as_str()).map_err(|reason| Violations::single("", &reason.to_string()))
         })
     }
 
-    /// The value, if nothing was wrong on the way to it.
-    pub(crate) fn or<T>(self, value: Option<T>) -> Result<T, Problems> {
+    /// The value, if there are no violations.
+    pub(crate) fn finish<T>(self, value: Option<T>) -> Result<T, Violations> {
         match value {
             Some(value) if self.0.is_empty() => Ok(value),
             _ => Err(self),
@@ -128,11 +128,11 @@ impl Problems {
     }
 }
 
-impl From<Problems> for Error {
-    fn from(problems: Problems) -> Self {
-        let mut violations = problems.0;
+impl From<Violations> for Error {
+    fn from(violations: Violations) -> Self {
+        let mut violations = violations.0;
         for violation in &mut violations {
-            // Names of security schemes are the caller's, and may be of any length.
+            // The caller chooses the names of security schemes, and they may be of any length.
             let end = excerpt(&violation.field).len();
             violation.field.truncate(end);
         }

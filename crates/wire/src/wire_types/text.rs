@@ -42,13 +42,13 @@ impl Text<'_> {
     }
 }
 
-/// Of an optional text: an empty one says nothing.
-pub(crate) fn given(text: Option<Text<'_>>) -> Option<String> {
+/// An optional text that is read: an empty one counts as missing.
+pub(crate) fn non_empty(text: Option<Text<'_>>) -> Option<String> {
     text.filter(|text| !text.0.is_empty()).map(Text::into_string)
 }
 
-/// The other way round: what says nothing is not written.
-pub(crate) fn worth_saying(text: &Option<String>) -> Option<Text<'_>> {
+/// An optional text that is written: an empty one is left out.
+pub(crate) fn non_empty_text(text: &Option<String>) -> Option<Text<'_>> {
     text.as_deref().filter(|text| !text.is_empty()).map(Text::from)
 }
 

@@ -1,7 +1,7 @@
 //! What of an HTTP request decides how it is read, apart from its body.
 
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Head<'a> {
+pub struct RequestHead<'a> {
     /// `GET`, `POST`, ...
     pub verb: &'a str,
     /// Still percent-encoded.
