@@ -1,17 +1,17 @@
-//! The settings that bend behaviour for clients which grew up elsewhere.
+//! Settings for clients that expect the behaviour of another server.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Compat {
-    /// Every body is read as its dialect says, on every mount.
+    /// Every body is read strictly, on every mount.
     pub strict: bool,
     pub cancel_terminal: CancelTerminal,
     pub terminal_message: TerminalMessage,
 }
 
-/// What a cancel of a finished task is answered.
+/// The answer to a cancel of a finished task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CancelTerminal {
-    /// By mount and spelling, so that every client finds what its own page promised.
+    /// By mount and member name, as each mount is documented for its clients.
     #[default]
     Auto,
     /// The error of the protocol.
@@ -20,7 +20,7 @@ pub enum CancelTerminal {
     Noop,
 }
 
-/// What a message to a finished task is answered.
+/// The answer to a message to a finished task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TerminalMessage {
     #[default]

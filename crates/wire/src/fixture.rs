@@ -1,4 +1,4 @@
-//! What the tests of the bindings share.
+//! Fixtures that the tests of the bindings share.
 
 use std::fs;
 use std::path::Path;

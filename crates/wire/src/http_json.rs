@@ -1,7 +1,7 @@
 //! HTTP+JSON: the operation is verb and path, the parameters are path, query and body.
 //!
-//! Everything becomes the one JSON object that the dialect reads anyway, so a field means the same wherever it
-//! was written. A body that is already that object is handed on as it came.
+//! All of them become the one JSON object that the dialect reads, so a field means the same wherever it is written. A
+//! body that is already that object is passed on unchanged.
 
 mod endpoints;
 mod params;
@@ -107,7 +107,7 @@ impl HttpJsonRoute<'_> {
         Ok(call)
     }
 
-    /// The agent that the query names: it must exist, whatever else says whom the request is for.
+    /// The agent that the query names. It must exist, even if path or body name another one.
     fn tenant(&self, query: Option<&str>, agents: &dyn KnownAgents) -> Result<Option<AgentId>, Error> {
         let Some(named) = query::tenant(query, self.group)? else { return Ok(None) };
         match AgentId::parse(named.as_str()) {

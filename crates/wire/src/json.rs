@@ -1,4 +1,4 @@
-//! The door for JSON text.
+//! Reading and writing JSON text.
 //!
 //! `check_text` sees every body once, before anything reads it. `read` turns text into a wire struct; only when
 //! that fails is the text read again, to learn the name of the field.
@@ -18,11 +18,11 @@ use serde_json::value::RawValue;
 use crate::excerpt::excerpt;
 use crate::work;
 
-/// UTF-8, and nowhere nested deeper than 128 levels, carried JSON included.
+/// Checks that the text is UTF-8 and nowhere nested deeper than 128 levels, raw JSON included.
 pub fn check_text(bytes: &[u8]) -> Result<&str, Error> {
     work::visit(bytes.len());
     let text = std::str::from_utf8(bytes).map_err(|_| Error::NotJson("it is not UTF-8".to_owned()))?;
-    // Most bodies have fewer brackets than there may be levels, and counting is much cheaper than following.
+    // Most bodies have fewer brackets than levels are allowed, and counting brackets is cheaper than tracking the depth.
     let brackets = bytes.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
     if brackets > MAX_DEPTH && depth(bytes) > MAX_DEPTH {
         return Err(Error::InvalidRequest(format!("nested deeper than {MAX_DEPTH} levels")));
@@ -64,7 +64,7 @@ pub fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Error> {
     }
 }
 
-/// The same for whoever has words of its own for what goes wrong.
+/// The same for callers that make their own error.
 #[allow(clippy::disallowed_methods, reason = "here is where it is counted")]
 pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, serde_json::Error> {
     work::visit(text.len());
@@ -77,7 +77,7 @@ pub(crate) struct Member<'t> {
     pub(crate) value: &'t RawValue,
 }
 
-/// Shows the members of an object, in one pass that ends when nobody wants more. What is no object has none.
+/// Calls `see` with each member of an object, until it breaks. A text that is no object has no members.
 pub(crate) fn each_member<'t>(text: &'t str, see: impl FnMut(Member<'t>) -> ControlFlow<()>) {
     struct Each<F>(F);
 
@@ -100,12 +100,12 @@ pub(crate) fn each_member<'t>(text: &'t str, see: impl FnMut(Member<'t>) -> Cont
     }
 
     if text.starts_with('{') {
-        // An error ends the pass, and the text was read before: it is JSON.
+        // The text was read before and is JSON, so an error only means that `see` broke off.
         let _ = serde_json::Deserializer::from_str(text).deserialize_map(Each(see));
     }
 }
 
-/// Text that was put together from JSON and is JSON.
+/// Raw JSON from text that was put together of JSON and is known to be JSON.
 #[allow(clippy::disallowed_methods, reason = "here is where it is counted")]
 pub(crate) fn raw(text: String) -> Box<RawValue> {
     work::visit(text.len());
@@ -119,7 +119,7 @@ pub fn write<T: Serialize>(value: &T, out: &mut Vec<u8>) {
     work::visit(out.len() - start);
 }
 
-/// The slow way, which knows where the mistake is.
+/// Reads the text again, slowly, to name the field with the mistake.
 #[cold]
 fn explain<'a, T: Deserialize<'a>>(text: &'a str, error: &serde_json::Error) -> Error {
     let mut message = message(error);
@@ -141,7 +141,7 @@ fn explain<'a, T: Deserialize<'a>>(text: &'a str, error: &serde_json::Error) -> 
     // Where a name cannot be read, the object that has it is at fault.
     let path = path.trim_end_matches('?').trim_end_matches('.');
     if let Some(twice) = quoted(&message, "duplicate field `") {
-        // The second one is found by its holder, so the path may end at either of them.
+        // Serde reports the path of the member or of the object that holds it.
         let is_named = path.rsplit('.').next() == Some(twice);
         let field = match path {
             "" => twice.to_owned(),

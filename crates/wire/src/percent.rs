@@ -1,6 +1,6 @@
-//! Text out of a URL.
+//! Percent-decoding of URLs.
 //!
-//! Most of it is written as it is meant, so decoding borrows unless there is something to decode.
+//! Most text has no escapes, so decoding borrows unless there is something to decode.
 
 use std::borrow::Cow;
 

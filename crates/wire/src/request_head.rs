@@ -1,4 +1,4 @@
-//! What of an HTTP request decides how it is read, apart from its body.
+//! The parts of an HTTP request, apart from its body, that decide how it is read.
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RequestHead<'a> {

@@ -1,4 +1,4 @@
-//! What get, cancel and subscribe say: which task, and little else. Every dialect has its own spelling of it.
+//! The params of get, cancel and subscribe, which mainly name a task. Every dialect reads its own spelling into this.
 
 use sabir_model::{AgentId, Call, Cancel, Get, Json, OnFinishedCancel, OnFinishedSubscribe, Subscribe, TaskId, Wanted};
 

@@ -1,7 +1,7 @@
-//! How many bytes of what callers and agents wrote are looked at.
+//! Counts how many bytes of what callers and agents wrote are visited.
 //!
-//! Whatever reads, compares or writes text of unknown length tells here how much of it. Outside of tests that costs
-//! nothing; the tests ask whether the work grows no faster than the input, which a clock could not tell for sure.
+//! Code that reads, compares or writes text of unknown length reports the length here. Outside of tests that costs
+//! nothing. The tests check that the work grows no faster than the input, which a clock could not show reliably.
 
 #[cfg(not(test))]
 #[inline(always)]
@@ -22,7 +22,7 @@ mod counter {
         VISITED.with(|visited| visited.set(visited.get() + bytes as u64));
     }
 
-    /// The bytes that are visited meanwhile, by this thread.
+    /// The bytes that this thread visits during the job.
     pub(crate) fn count(job: impl FnOnce()) -> u64 {
         let before = VISITED.get();
         job();

@@ -1,4 +1,4 @@
-//! What 0.1 tells of security: the names of schemes, and for some of them where to read on.
+//! Security in a card of 0.1: the names of schemes, and a URL for some of them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,8 +22,8 @@ pub(super) struct Authentication<'a> {
 object! { both Authentication<'a> }
 
 impl<'a> Authentication<'a> {
-    /// `None` where nobody is asked for anything. Clients of 0.1 can fill in an HTTP header, so other schemes are named
-    /// only where there is no HTTP scheme to choose.
+    /// `None` where no credential is needed. Clients of 0.1 can set an HTTP header, so other schemes are named only
+    /// where there is no HTTP scheme.
     pub(super) fn of(card: &'a model::Card) -> Option<Self> {
         if card.security.is_empty() {
             return None;
@@ -54,7 +54,8 @@ impl<'a> Authentication<'a> {
         })
     }
 
-    /// As later versions say it: any one of the schemes is enough. A name that tells too little to be used is left out.
+    /// As later versions write it: any one of the schemes is enough. A name that cannot be used without more details is
+    /// left out.
     pub(super) fn read(self) -> (Vec<(String, model::SecurityScheme)>, Vec<model::Requirement>) {
         let credentials = non_empty(self.credentials);
         let mut schemes: Vec<(String, model::SecurityScheme)> = Vec::new();
@@ -77,11 +78,11 @@ impl<'a> Authentication<'a> {
     }
 }
 
-/// Cards in the wild also have lists here, which say nothing more than the rest of the card.
+/// Some cards have a list here, which says nothing that the rest of the card does not say.
 pub(super) fn read_if_known<'de: 'a, 'a, D>(deserializer: D) -> Result<Option<Authentication<'a>>, D::Error>
 where
     D: Deserializer<'de>,
 {
-    let told = <&'de RawValue>::deserialize(deserializer)?;
-    Ok(json::parse(told.get()).ok())
+    let raw = <&'de RawValue>::deserialize(deserializer)?;
+    Ok(json::parse(raw.get()).ok())
 }

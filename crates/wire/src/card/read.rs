@@ -1,4 +1,4 @@
-//! Reading a card of any generation: interfaces of 1.0 where it has some, else the one address of 0.x.
+//! Reading a card of any version: the interfaces of 1.0 where it has some, else the addresses of 0.x.
 
 use std::collections::HashSet;
 
@@ -42,7 +42,7 @@ impl TryFrom<Card<'_>> for model::Card {
         let texts = |list: Option<Vec<Text<'_>>>| list.unwrap_or_default().into_iter().map(Text::into_string).collect();
         let card = model::Card {
             name: violations.required_text("name", card.name).unwrap_or_default(),
-            // Cards in the wild leave these out.
+            // Some cards leave these out.
             description: non_empty(card.description).unwrap_or_default(),
             version: non_empty(card.version).unwrap_or_default(),
             provider: card.provider.map(model::Provider::from),
@@ -68,7 +68,7 @@ fn read_interfaces(card: &mut Card<'_>, violations: &mut Violations) -> Vec<mode
         let listed = WireList::<_, ()>::Wire(listed);
         return listed.read_each("supportedInterfaces", violations, read_interface);
     }
-    // Before 0.3 a card did not have to tell its version; such a peer is probed, 0.2 first.
+    // Before 0.3 a card could leave its version out; such a peer is tried with 0.2 first.
     let version = non_empty(card.protocol_version.take()).unwrap_or_else(|| "0.2".to_owned());
     let version = version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
     // Every interface gets a copy of it.

@@ -23,7 +23,7 @@ object! { both Requirement<'a>; both ScopeList<'a> }
 
 pub(super) type Scopes<'a> = WireList<'a, Text<'a>, String>;
 
-pub(super) fn spell_v1(requirements: &[model::Requirement]) -> Option<Vec<Requirement<'_>>> {
+pub(super) fn write_v1(requirements: &[model::Requirement]) -> Option<Vec<Requirement<'_>>> {
     let each = requirements.iter().map(|requirement| {
         let schemes = requirement.schemes.iter().map(|(name, list)| (name.into(), ScopeList { list: list.into() }));
         Requirement { schemes: OrderedMap(schemes.collect()) }
@@ -31,7 +31,7 @@ pub(super) fn spell_v1(requirements: &[model::Requirement]) -> Option<Vec<Requir
     (!requirements.is_empty()).then(|| each.collect())
 }
 
-pub(super) fn spell_v03(requirements: &[model::Requirement]) -> Option<Vec<OrderedMap<'_, Scopes<'_>>>> {
+pub(super) fn write_v0_3(requirements: &[model::Requirement]) -> Option<Vec<OrderedMap<'_, Scopes<'_>>>> {
     let each = requirements.iter().map(|requirement| {
         OrderedMap(requirement.schemes.iter().map(|(name, list)| (name.into(), list.into())).collect())
     });

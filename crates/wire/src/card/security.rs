@@ -73,25 +73,25 @@ const OPEN_ID_CONNECT: &str = "openIdConnectSecurityScheme";
 const MTLS: &str = "mtlsSecurityScheme";
 
 impl<'a> SecurityScheme<'a> {
-    pub(super) fn spell(scheme: &'a model::SecurityScheme, format: CardFormat) -> Self {
-        let mut spelled = SecurityScheme::default();
+    pub(super) fn from_model(scheme: &'a model::SecurityScheme, format: CardFormat) -> Self {
+        let mut written = SecurityScheme::default();
         if format.has_v1() {
-            let details = Some(Details::spell(scheme));
+            let details = Some(Details::from_model(scheme));
             match &scheme.kind {
-                SecurityKind::ApiKey { .. } => spelled.api_key_security_scheme = details,
-                SecurityKind::Http { .. } => spelled.http_auth_security_scheme = details,
-                SecurityKind::OAuth2 { .. } => spelled.oauth2_security_scheme = details,
-                SecurityKind::OpenIdConnect { .. } => spelled.open_id_connect_security_scheme = details,
-                SecurityKind::MutualTls => spelled.mtls_security_scheme = details,
+                SecurityKind::ApiKey { .. } => written.api_key_security_scheme = details,
+                SecurityKind::Http { .. } => written.http_auth_security_scheme = details,
+                SecurityKind::OAuth2 { .. } => written.oauth2_security_scheme = details,
+                SecurityKind::OpenIdConnect { .. } => written.open_id_connect_security_scheme = details,
+                SecurityKind::MutualTls => written.mtls_security_scheme = details,
             }
         }
         if format.has_v0_3() {
-            spelled.spell_v03(scheme);
+            written.write_v0_3(scheme);
         }
-        spelled
+        written
     }
 
-    fn spell_v03(&mut self, scheme: &'a model::SecurityScheme) {
+    fn write_v0_3(&mut self, scheme: &'a model::SecurityScheme) {
         self.description = scheme.description.as_ref().map(Text::from);
         self.type_ = Some(match &scheme.kind {
             SecurityKind::ApiKey { location, name } => {
@@ -121,7 +121,7 @@ impl<'a> SecurityScheme<'a> {
 }
 
 impl<'a> Details<'a> {
-    fn spell(scheme: &'a model::SecurityScheme) -> Self {
+    fn from_model(scheme: &'a model::SecurityScheme) -> Self {
         let description = scheme.description.as_ref().map(Text::from);
         let details = Details { description, ..Details::default() };
         match &scheme.kind {
@@ -147,8 +147,8 @@ impl<'a> Details<'a> {
     }
 }
 
-/// A hybrid scheme has both spellings; the newer one is read. A scheme of no known kind is `None`: the card is still
-/// of use to whoever needs another one.
+/// A hybrid scheme has the members of 1.0 and of 0.x; those of 1.0 are read. A scheme of an unknown kind is `None`: the
+/// card is still useful to a client that needs another scheme.
 pub(super) fn read(scheme: SecurityScheme<'_>) -> Result<Option<model::SecurityScheme>, Violations> {
     let mut violations = Violations::default();
     let (name_of_http, case) = match scheme.scheme {

@@ -31,7 +31,7 @@ pub(super) struct Skill<'a> {
 object! { both Skill<'a> }
 
 impl<'a> Skill<'a> {
-    pub(super) fn spell(skill: &'a model::Skill, format: CardFormat) -> Self {
+    pub(super) fn from_model(skill: &'a model::Skill, format: CardFormat) -> Self {
         Skill {
             id: Some((&skill.id).into()),
             name: Some((&skill.name).into()),
@@ -40,8 +40,8 @@ impl<'a> Skill<'a> {
             examples: (&skill.examples).into(),
             input_modes: (&skill.input_modes).into(),
             output_modes: (&skill.output_modes).into(),
-            security_requirements: format.has_v1().then(|| requirement::spell_v1(&skill.security)).flatten(),
-            security: format.has_v0_3().then(|| requirement::spell_v03(&skill.security)).flatten(),
+            security_requirements: format.has_v1().then(|| requirement::write_v1(&skill.security)).flatten(),
+            security: format.has_v0_3().then(|| requirement::write_v0_3(&skill.security)).flatten(),
         }
     }
 }

@@ -13,15 +13,15 @@ use crate::wire_types::{OrderedMap, RawJson, Text};
 
 /// Appends the card in this format.
 pub fn write_card(card: &model::Card, format: CardFormat, out: &mut Vec<u8>) {
-    json::write(&Card::spell(card, format), out);
+    json::write(&Card::from_model(card, format), out);
 }
 
 impl<'a> Card<'a> {
-    fn spell(card: &'a model::Card, format: CardFormat) -> Self {
+    fn from_model(card: &'a model::Card, format: CardFormat) -> Self {
         let texts = |list: &'a [String]| Some(list.iter().map(Text::from).collect());
         let is_later = format != CardFormat::V0_1;
         let schemes = card.security_schemes.iter().filter(|_| is_later);
-        let mut spelled = Card {
+        let mut written = Card {
             name: Some((&card.name).into()),
             description: Some((&card.description).into()),
             provider: card.provider.as_ref().map(|provider| Provider {
@@ -31,40 +31,40 @@ impl<'a> Card<'a> {
             version: Some((&card.version).into()),
             documentation_url: card.documentation_url.as_ref().map(Text::from),
             icon_url: card.icon_url.as_ref().filter(|_| is_later).map(Text::from),
-            capabilities: Some(Capabilities::spell(card, format)),
+            capabilities: Some(Capabilities::from_model(card, format)),
             security_schemes: OrderedMap(
-                schemes.map(|(name, scheme)| (name.into(), SecurityScheme::spell(scheme, format))).collect(),
+                schemes.map(|(name, scheme)| (name.into(), SecurityScheme::from_model(scheme, format))).collect(),
             ),
             default_input_modes: texts(&card.input_modes),
             default_output_modes: texts(&card.output_modes),
-            skills: Some(card.skills.iter().map(|skill| Skill::spell(skill, format)).collect()),
-            signatures: spell_signatures(&card.signatures).filter(|_| is_later),
+            skills: Some(card.skills.iter().map(|skill| Skill::from_model(skill, format)).collect()),
+            signatures: write_signatures(&card.signatures).filter(|_| is_later),
             ..Card::default()
         };
         if format.has_v1() {
-            spelled.supported_interfaces = Some(card.interfaces.iter().map(interface_v1).collect());
-            spelled.security_requirements = requirement::spell_v1(&card.security);
+            written.supported_interfaces = Some(card.interfaces.iter().map(interface_v1).collect());
+            written.security_requirements = requirement::write_v1(&card.security);
         }
         if format.has_v0_3() {
-            spelled.spell_interfaces_v03(card, format);
-            spelled.security = requirement::spell_v03(&card.security);
-            spelled.supports_authenticated_extended_card = card.capabilities.extended_card;
+            written.write_interfaces_v0_3(card, format);
+            written.security = requirement::write_v0_3(&card.security);
+            written.supports_authenticated_extended_card = card.capabilities.extended_card;
         }
         if format == CardFormat::Gateway {
-            spelled.url = card.gateway.as_ref().map(|gateway| (&gateway.url).into());
+            written.url = card.gateway.as_ref().map(|gateway| (&gateway.url).into());
         }
         if format.has_v0_1() {
-            spelled.authentication = Authentication::of(card);
+            written.authentication = Authentication::of(card);
         }
         if format == CardFormat::V0_1 {
-            spelled.url = main_of_v01(card).map(|interface| (&interface.url).into());
+            written.url = main_interface_v0_1(card).map(|interface| (&interface.url).into());
         }
-        spelled
+        written
     }
 
     /// The first interface of 0.x is the main one, and all of them are listed. A card for 0.3 alone must have a main
     /// one, so it takes what there is.
-    fn spell_interfaces_v03(&mut self, card: &'a model::Card, format: CardFormat) {
+    fn write_interfaces_v0_3(&mut self, card: &'a model::Card, format: CardFormat) {
         let is_old = |interface: &&model::Interface| interface.version.starts_with("0.");
         let main = match format {
             CardFormat::Hybrid | CardFormat::V1 | CardFormat::V0_1 | CardFormat::Gateway => {
@@ -76,13 +76,13 @@ impl<'a> Card<'a> {
         self.protocol_version = Some("0.3.0".into());
         self.url = Some((&main.url).into());
         self.preferred_transport = Some((&main.binding).into());
-        let listed: Vec<_> = card.interfaces.iter().filter(is_old).map(interface_v03).collect();
+        let listed: Vec<_> = card.interfaces.iter().filter(is_old).map(interface_v0_3).collect();
         self.additional_interfaces = (!listed.is_empty()).then_some(listed);
     }
 }
 
-/// 0.1 speaks JSON-RPC only; old versions are more likely to have its methods.
-fn main_of_v01(card: &model::Card) -> Option<&model::Interface> {
+/// 0.1 has JSON-RPC only; an interface of 0.x is more likely to have its methods than one of 1.0.
+fn main_interface_v0_1(card: &model::Card) -> Option<&model::Interface> {
     let speaks = |interface: &&model::Interface| interface.binding == "JSONRPC";
     let is_old = |interface: &&model::Interface| speaks(interface) && interface.version.starts_with("0.");
     let mut interfaces = card.interfaces.iter();
@@ -99,7 +99,7 @@ fn interface_v1(interface: &model::Interface) -> Interface<'_> {
     }
 }
 
-fn interface_v03(interface: &model::Interface) -> Interface<'_> {
+fn interface_v0_3(interface: &model::Interface) -> Interface<'_> {
     Interface {
         url: Some((&interface.url).into()),
         transport: Some((&interface.binding).into()),
@@ -108,7 +108,7 @@ fn interface_v03(interface: &model::Interface) -> Interface<'_> {
 }
 
 impl<'a> Capabilities<'a> {
-    fn spell(card: &'a model::Card, format: CardFormat) -> Self {
+    fn from_model(card: &'a model::Card, format: CardFormat) -> Self {
         let capabilities = &card.capabilities;
         let gateway = card.gateway.as_ref().filter(|_| format.has_gateway());
         let extensions = capabilities.extensions.iter().map(|extension| Extension {
@@ -132,7 +132,7 @@ impl<'a> Capabilities<'a> {
     }
 }
 
-fn spell_signatures(signatures: &[model::Signature]) -> Option<Vec<Signature<'_>>> {
+fn write_signatures(signatures: &[model::Signature]) -> Option<Vec<Signature<'_>>> {
     let each = signatures.iter().map(|signature| Signature {
         protected: Some((&signature.protected).into()),
         signature: Some((&signature.signature).into()),

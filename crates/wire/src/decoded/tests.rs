@@ -1,4 +1,4 @@
-//! Whatever comes, it is read or refused, and refused in the shape of its surface.
+//! Any request is decoded or refused, and a refusal has the shape of its endpoint.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -138,7 +138,7 @@ fn params_alone() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned)
 }
 
-/// What every answer must be, whatever was asked.
+/// What holds for every reply.
 fn check(reply: &Reply, id: Option<&str>) -> Result<(), TestCaseError> {
     let text = String::from_utf8(reply.body.clone()).unwrap();
     let data = match reply.content_type {

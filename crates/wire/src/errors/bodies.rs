@@ -1,4 +1,4 @@
-//! The bodies in which an error is told.
+//! The bodies of errors, one for each binding.
 
 use std::borrow::Cow;
 
@@ -27,7 +27,7 @@ impl Serialize for RpcError<'_> {
         let mut body = serializer.serialize_struct("error", 3)?;
         body.serialize_field("code", &code)?;
         body.serialize_field("message", title)?;
-        // The caller knows best what it sent: these two say all with their code.
+        // The code of these two says all, and the caller knows what it sent.
         let says_all = matches!(self.error, Error::MethodNotFound(_) | Error::NotJson(_));
         match self.version {
             _ if says_all => {}
@@ -57,7 +57,7 @@ impl RpcError<'_> {
             (Error::Invalid(violations), _, ProtocolVersion::V0_1) => {
                 data.push(detail(&Error::Invalid(as_0_1_names_it(violations))));
             }
-            // Their codes say nothing of agents in 0.1, and nothing of extensions in all of 0.x.
+            // 0.1 has no code for bad agent responses, and 0.x has none for extensions.
             (Error::InvalidAgentResponse, _, ProtocolVersion::V0_1) | (Error::ExtensionRequired(_), ..) => {
                 data.push(detail(self.error));
             }
@@ -68,7 +68,7 @@ impl RpcError<'_> {
     }
 }
 
-/// Task and session stand beside the message in 0.1, and go by other names.
+/// In 0.1 task and session are outside of the message and have other names.
 fn as_0_1_names_it(violations: &[Violation]) -> Vec<Violation> {
     let rename = |violation: &Violation| {
         let field = match violation.field.as_str() {
@@ -100,7 +100,7 @@ impl Serialize for GoogleStatusBody<'_> {
         body.serialize_field("code", &status::http_status(self.0))?;
         body.serialize_field("status", status::grpc_name(self.0))?;
         body.serialize_field("message", status::http_title(self.0))?;
-        // Clients tell errors of this binding apart by the reason alone, so there is always one.
+        // Clients of this binding look at the reason alone, so there is always one.
         match details::of(self.0) {
             ErrorDetails::Violations(_) => {
                 body.serialize_field("details", &(TypedDetail(self.0), ReasonDetail(self.0)))?
@@ -111,7 +111,7 @@ impl Serialize for GoogleStatusBody<'_> {
     }
 }
 
-/// RFC 9457, for callers that did not say which version they speak.
+/// RFC 9457, for callers that name no version.
 pub(crate) struct ProblemDetails<'e> {
     pub error: &'e Error,
     pub version: ProtocolVersion,
@@ -159,7 +159,7 @@ impl Serialize for GatewayText<'_> {
             }
             Error::TaskNotFound(task) => format!("run not found: {}", excerpt_with_ellipsis(task.as_str())),
             Error::PathNotFound(_) => format!("not found: {sentence}"),
-            // Both say that nothing runs which could be stopped or answered.
+            // In all three cases there is no run that could be stopped or answered.
             Error::NotCancelable(_) | Error::NotWaiting(_) | Error::TaskFinished(_) => {
                 "bad request: task is not active".to_owned()
             }
@@ -220,7 +220,7 @@ impl Serialize for TypedDetail<'_> {
     }
 }
 
-/// An ErrorInfo that says no more than which error it is.
+/// An ErrorInfo with nothing but the reason.
 struct ReasonDetail<'e>(&'e Error);
 
 impl Serialize for ReasonDetail<'_> {

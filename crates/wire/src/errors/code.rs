@@ -140,7 +140,7 @@ fn v0_1(error: &Error) -> Code {
     }
 }
 
-/// -32007 says this of a send only; on the card method it means the card.
+/// -32007 means this on a send only; on the card method it means the card.
 fn unavailable(operation: Option<Operation>) -> Code {
     match operation {
         Some(Operation::Send | Operation::Stream) => UNAVAILABLE,
@@ -148,7 +148,7 @@ fn unavailable(operation: Option<Operation>) -> Code {
     }
 }
 
-/// What codes with two meanings in 0.x are told apart by.
+/// `data.name`: it distinguishes the meanings of codes that have two of them in 0.x.
 pub(super) fn name(code: Code) -> Option<&'static str> {
     match code {
         VERSION => Some("VersionNotSupported"),

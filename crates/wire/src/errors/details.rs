@@ -1,7 +1,7 @@
 //! What an error says beside its code and its title.
 //!
-//! The same members serve every generation: 1.0 carries them as the metadata of an ErrorInfo, 0.x as one
-//! object. An error repeats at most 200 characters of what the caller wrote, and of our own nothing at all.
+//! The same members serve every version: 1.0 has them as the metadata of an ErrorInfo, 0.x as one object. An error
+//! repeats at most 200 characters of what the caller wrote, and nothing of an internal error.
 
 use std::borrow::Cow;
 

@@ -52,7 +52,7 @@ fn row(error: &Error) -> (u16, &'static str) {
 /// Of an answer of the gateway.
 pub(crate) fn gateway_status(error: &Error) -> u16 {
     match error {
-        // The decision was right when its question was open.
+        // The decision was valid while its question was open.
         Error::QuestionClosed(_) => 409,
         _ => http_status(error),
     }
@@ -95,7 +95,7 @@ pub(crate) fn rpc_status(error: &Error) -> u16 {
     }
 }
 
-/// In seconds; nothing was stored, so trying again is safe.
+/// In seconds. Nothing was stored, so a retry is safe.
 pub(crate) fn retry_after(error: &Error) -> Option<u32> {
     (http_status(error) == 503).then_some(5)
 }

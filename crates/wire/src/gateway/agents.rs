@@ -1,4 +1,4 @@
-//! Who is behind the gateway.
+//! The list of the agents behind the gateway.
 
 use sabir_model::AgentId;
 use serde::Serialize;

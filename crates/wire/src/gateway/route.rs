@@ -1,4 +1,4 @@
-//! A request to the gateway, and its answer.
+//! Decoding a request to the gateway, and writing its answer.
 
 use sabir_model::{AgentId, Answer, Call, Cancel, Error, Get, OnFinishedCancel, Task, TaskId, Wanted};
 use serde::Serialize;

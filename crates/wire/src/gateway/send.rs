@@ -60,7 +60,7 @@ pub(super) fn read(text: &str) -> Result<Submission, Error> {
     let context = one_id("contextId", [body.context_id, body.snake_context_id], ContextId::parse, &mut violations);
     let task = one_id("taskId", [body.task_id, body.snake_task_id], TaskId::parse, &mut violations);
     let mut parts: Vec<Part> = body.input.map(|input| Part::text(input.into_string())).into_iter().collect();
-    // An input is always said by the user, whatever comes with it.
+    // An input always has the role of the user, whatever comes with it.
     let is_input = !parts.is_empty();
     let mut role = Speaker::User;
     if let Some(message) = body.message {
@@ -82,7 +82,7 @@ pub(super) fn read(text: &str) -> Result<Submission, Error> {
         return Err(Error::InvalidRequest(wanted.to_owned()));
     }
     let answered = task.as_ref().filter(|_| is_decision);
-    let idempotency = answered.and_then(|task| key_of(task, &decisions));
+    let idempotency = answered.and_then(|task| idempotency_key(task, &decisions));
     let (mut targets, mut further) = (Vec::new(), Vec::new());
     if is_decision {
         // Decisions about different targets are different answers.
@@ -114,7 +114,7 @@ pub(super) fn read(text: &str) -> Result<Submission, Error> {
 
 fn read_body(text: &str) -> Result<Body<'_>, Error> {
     json::read(text).map_err(|error| match error {
-        // What is no object has no field to blame.
+        // A body that is no object has no field to name.
         Error::Invalid(_) if !text.trim_start().starts_with('{') => {
             Error::InvalidRequest("the body must be a JSON object".to_owned())
         }
@@ -200,9 +200,9 @@ struct Decision {
 
 fn read_decisions(decisions: &[RawJson<'_>], violations: &mut Violations) -> Vec<Decision> {
     let mut read = Vec::new();
-    for (at, carried) in decisions.iter().enumerate() {
+    for (at, raw) in decisions.iter().enumerate() {
         let place = format!("decisions[{at}]");
-        let Ok(decision) = json::parse::<ToolCallDecision<'_>>(carried.as_str()) else {
+        let Ok(decision) = json::parse::<ToolCallDecision<'_>>(raw.as_str()) else {
             violations.add(&place, "must be an object with target_id, decision_id, action and result");
             continue;
         };
@@ -214,7 +214,7 @@ fn read_decisions(decisions: &[RawJson<'_>], violations: &mut Violations) -> Vec
             violations.add(&format!("{place}.action"), "must be resume or cancel");
             continue;
         }
-        let data = Json::from(carried.clone());
+        let data = Json::from(raw.clone());
         let text = text_of(&data, decision.result.as_ref().map(RawJson::as_str));
         let id = decision.decision_id.map(Text::into_string).filter(|id| !id.is_empty());
         let Some(target) = target else { continue };
@@ -270,8 +270,8 @@ impl TargetAnswer {
     }
 }
 
-/// Decisions that are sent again are the same decisions.
-fn key_of(task: &TaskId, decisions: &[Decision]) -> Option<IdempotencyKey> {
+/// The idempotency key of decisions with ids: the same decisions, sent again, are taken once.
+fn idempotency_key(task: &TaskId, decisions: &[Decision]) -> Option<IdempotencyKey> {
     let id = |decision: &Decision| Some((decision.target.clone(), decision.id.clone()?));
     let ids: Vec<(String, String)> = decisions.iter().map(id).collect::<Option<_>>()?;
     IdempotencyKey::parse(format!("decisions of {task}: {ids:?}")).ok()

@@ -124,7 +124,7 @@ fn message(role: Role, text: &str, note: Option<&str>) -> Arc<Message> {
     })
 }
 
-fn task(state: State, said: Option<&str>, made: &[&str]) -> Task {
+fn task(state: State, status_text: Option<&str>, artifacts: &[&str]) -> Task {
     let time = Timestamp::from_millis(2_000);
     Task {
         id: sabir_model::TaskId::parse("t").unwrap(),
@@ -133,9 +133,9 @@ fn task(state: State, said: Option<&str>, made: &[&str]) -> Task {
         owner: sabir_model::Owner::anonymous(),
         born: super::BIRTH,
         created: Timestamp::from_millis(1_000),
-        status: Status { state, message: said.map(|text| message(Role::Agent, text, None)), time },
+        status: Status { state, message: status_text.map(|text| message(Role::Agent, text, None)), time },
         turn_over: true,
-        artifacts: made
+        artifacts: artifacts
             .iter()
             .enumerate()
             .map(|(at, text)| {
@@ -172,7 +172,7 @@ fn a_finished_run_has_all_members() {
 
 #[test]
 fn the_status_and_the_message_of_a_run_in_every_state() {
-    for (state, said, made, expected) in [
+    for (state, status_text, artifacts, expected) in [
         (State::Submitted, None, &[][..], json!(["queued", null, null, null])),
         (State::Working, Some("Using tool: x"), &[], json!(["running", null, null, null])),
         (State::InputRequired, Some("Which?"), &[], json!(["waiting", null, null, "Which?"])),
@@ -185,9 +185,10 @@ fn the_status_and_the_message_of_a_run_in_every_state() {
         (State::Rejected, Some("no"), &[], json!(["done", "rejected", "no", null])),
         (State::Canceled, None, &["half"], json!(["cancelled", "cancelled", null, "half"])),
     ] {
-        let run = shown(&task(state, said, made), &[]);
-        let told = json!([run["status"], run["terminationCode"], run["terminationDetail"], run["message"]["content"]]);
-        assert_eq!(told, expected, "{state:?}");
+        let run = shown(&task(state, status_text, artifacts), &[]);
+        let actual =
+            json!([run["status"], run["terminationCode"], run["terminationDetail"], run["message"]["content"]]);
+        assert_eq!(actual, expected, "{state:?}");
     }
 }
 
@@ -270,8 +271,8 @@ fn only_a_clear_approval_is_a_yes() {
         (r#""action":"resume","result":[]"#, "no"),
         (r#""action":"cancel","result":true"#, "no"),
     ] {
-        let said = submit(&format!(r#"{{"taskId":"t","decisions":[{{"target_id":"c",{decision}}}]}}"#));
-        assert!(said.starts_with(&format!("User {expected:?} ")), "{decision}: {said}");
+        let actual = submit(&format!(r#"{{"taskId":"t","decisions":[{{"target_id":"c",{decision}}}]}}"#));
+        assert!(actual.starts_with(&format!("User {expected:?} ")), "{decision}: {actual}");
     }
     let two = |first: &str, second: &str| {
         let decision = |action: &str| format!(r#"{{"target_id":"c","action":"{action}"}}"#);

@@ -12,9 +12,9 @@ pub(crate) enum EndpointGroup {
     V1,
     /// The paths of 1.0 without a version: read leniently, answered in 1.0, errors as RFC 9457 problems.
     Unversioned,
-    /// Below `/v1`: 0.3 as its SDKs speak it, which is ProtoJSON.
+    /// Below `/v1`: the ProtoJSON of 0.3.
     V0_3,
-    /// The extended card of 0.2: errors as problems, with a status that tells that there is no such card.
+    /// The extended card of 0.2: errors as problems, and 404 where there is no such card.
     V0_2Card,
     /// `/a2a/tasks`: answered like `tasks/get` over JSON-RPC, errors as problems.
     TaskAlias,

@@ -30,7 +30,7 @@ pub(super) fn with_body(route: &HttpJsonRoute<'_>, text: &str) -> Result<String,
     let JsonMembers(members) = json::read(text)?;
     let has = |names: &[&str]| members.iter().any(|(name, _)| names.contains(&&**name));
     match (route.group, route.operation) {
-        // Either the request with the config in it or the config itself, as clients have it.
+        // Clients send either the request with the config in it, or the config itself.
         (EndpointGroup::V0_3, Operation::PushSet) if !has(&["config"]) => params.add("config", text.as_bytes()),
         (EndpointGroup::TaskAlias, Operation::PushSet)
             if !has(&["pushNotificationConfig", "push_notification_config"]) =>
@@ -39,7 +39,7 @@ pub(super) fn with_body(route: &HttpJsonRoute<'_>, text: &str) -> Result<String,
         }
         (group, operation) => {
             for (name, value) in &members {
-                if !names_of_path(group, operation).contains(&&**name) {
+                if !members_of_path(group, operation).contains(&&**name) {
                     params.add(name, value.get().as_bytes());
                 }
             }
@@ -48,8 +48,8 @@ pub(super) fn with_body(route: &HttpJsonRoute<'_>, text: &str) -> Result<String,
     Ok(params.finish(route))
 }
 
-/// How a body may call what the path has already said.
-fn names_of_path(group: EndpointGroup, operation: Operation) -> &'static [&'static str] {
+/// The members of a body that repeat what the path says.
+fn members_of_path(group: EndpointGroup, operation: Operation) -> &'static [&'static str] {
     match (group, operation) {
         (EndpointGroup::V1 | EndpointGroup::Unversioned, Operation::PushSet) => &["taskId", "task_id"],
         (EndpointGroup::V0_3, Operation::PushSet) => &["parent"],

@@ -56,7 +56,7 @@ pub(crate) fn match_path<'a>(path: &'a str, version: &VersionHeader<'_>) -> Opti
         length += 1;
     }
     match &segments[..length] {
-        // Relative to the card's URL, which is below `/a2a`; its SDKs also ask at the root.
+        // The path is relative to the URL of the card, which is below `/a2a`; SDKs also use it at the root.
         ["agent", "authenticatedExtendedCard"] | ["a2a", "agent", "authenticatedExtendedCard"] => {
             let resource = Resource { methods: CARD, task: None, config: None };
             Some(MatchedPath { tenant: None, group: EndpointGroup::V0_2Card, resource })
@@ -73,7 +73,7 @@ fn below_base<'a>(segments: &[&'a str], version: &VersionHeader<'_>) -> Option<M
     if let (["v1", rest @ ..], true) = (segments, !version.is_1_0()) {
         return Some(MatchedPath { tenant: None, group: EndpointGroup::V0_3, resource: v0_3(rest)? });
     }
-    // A version that is neither is told so in the shape of 1.0.
+    // Another version is refused with an error of 1.0.
     let group = if version.is_missing() { EndpointGroup::Unversioned } else { EndpointGroup::V1 };
     if let Some(resource) = v1(segments) {
         return Some(MatchedPath { tenant: None, group, resource });

@@ -18,8 +18,8 @@ enum Kind {
     Flag,
 }
 
-/// Both spellings are read, like in a body. Violations are told in this order, which is the specification's.
-const KNOWN: [(&str, &str, Kind); 8] = [
+/// Both spellings are read, like in a body. Violations are reported in this order, which is that of the specification.
+const PARAMETERS: [(&str, &str, Kind); 8] = [
     ("tenant", "tenant", Kind::Text),
     ("contextId", "context_id", Kind::Text),
     ("status", "status", Kind::Text),
@@ -31,27 +31,27 @@ const KNOWN: [(&str, &str, Kind); 8] = [
 ];
 
 pub(super) fn in_order(mut violations: Vec<Violation>) -> Vec<Violation> {
-    violations.sort_by_key(|violation| KNOWN.iter().position(|(name, ..)| *name == violation.field));
+    violations.sort_by_key(|violation| PARAMETERS.iter().position(|(name, ..)| *name == violation.field));
     violations
 }
 
-/// What the operation takes, and what is wrong with it; all else in the query is not for us.
+/// The fields that the operation takes, and their violations; other parameters are ignored.
 pub(super) fn fields(query: Option<&str>, group: EndpointGroup, operation: Operation) -> (Vec<Field>, Vec<Violation>) {
     let mut fields: Vec<Field> = Vec::new();
     let mut violations: Vec<Violation> = Vec::new();
     for (key, raw) in percent::parameters(query) {
-        let known = KNOWN.iter().find(|(camel, snake, _)| key == *camel || key == *snake);
+        let known = PARAMETERS.iter().find(|(camel, snake, _)| key == *camel || key == *snake);
         let Some((name, _, kind)) = known.filter(|(name, ..)| is_taken(name, group, operation)) else {
             continue;
         };
         let value = percent::value(raw).ok_or("is not percent-encoded UTF-8").and_then(|text| as_json(&text, *kind));
-        let said = fields.iter().find(|field| field.name == *name);
-        let wrong = match (value, said) {
+        let earlier = fields.iter().find(|field| field.name == *name);
+        let wrong = match (value, earlier) {
             (Ok(json), None) => {
                 fields.push(Field { name, json });
                 continue;
             }
-            (Ok(json), Some(said)) if said.json == json => continue,
+            (Ok(json), Some(earlier)) if earlier.json == json => continue,
             (Ok(_), Some(_)) => "is given twice, with different values",
             (Err(wrong), _) => wrong,
         };
@@ -64,7 +64,7 @@ pub(super) fn fields(query: Option<&str>, group: EndpointGroup, operation: Opera
 
 /// The agent that a query names, whatever the operation.
 pub(super) fn tenant(query: Option<&str>, group: EndpointGroup) -> Result<Option<String>, Error> {
-    // Of a send nothing else is taken from the query.
+    // A send takes nothing else from the query.
     let (fields, violations) = fields(query, group, Operation::Send);
     if !violations.is_empty() {
         return Err(Error::Invalid(violations));

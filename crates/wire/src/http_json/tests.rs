@@ -152,12 +152,12 @@ fn the_agent_of_the_path_wins_over_the_tenant_of_the_body() {
         ("/alpha/message:send", "ghost", "Some(\"alpha\")"),
         ("/message:send", "ghost", "there is no agent ghost; known: alpha, b 2, harbour-north"),
     ] {
-        let said = match call("POST", path, "1.0", &body.replace("TENANT", tenant)) {
+        let actual = match call("POST", path, "1.0", &body.replace("TENANT", tenant)) {
             Ok(Call::Send(send)) => format!("{:?}", send.agent),
             Ok(other) => panic!("{other:?}"),
             Err(error) => error.to_string(),
         };
-        assert_eq!(said, expected, "{path} {tenant}");
+        assert_eq!(actual, expected, "{path} {tenant}");
     }
     let Ok(Call::Get(get)) = call("GET", "/tasks/t?tenant=alpha", "", "") else { panic!("no get") };
     assert_eq!(get.agent.unwrap().as_str(), "alpha");

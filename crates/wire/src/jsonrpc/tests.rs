@@ -170,9 +170,9 @@ fn a_missing_id_is_reported_after_all_other_errors() {
         let answer = fixture::json(body.trim_start_matches("event: error\ndata: ").as_bytes());
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(null), &json!(code)), "{text}");
         let data = &answer["error"]["data"];
-        let told = data["detail"].as_str().or(data[0]["metadata"]["detail"].as_str());
-        let told = told.or(data[0]["fieldViolations"][0]["description"].as_str());
-        assert_eq!(told.unwrap_or_default(), detail, "{text}");
+        let actual = data["detail"].as_str().or(data[0]["metadata"]["detail"].as_str());
+        let actual = actual.or(data[0]["fieldViolations"][0]["description"].as_str());
+        assert_eq!(actual.unwrap_or_default(), detail, "{text}");
     }
 }
 
@@ -338,11 +338,11 @@ fn versioned_mounts_take_only_the_methods_of_their_version() {
         let text = body(method, r#"{"id":"t"}"#);
         let decoded =
             mount(MountPath::Versioned(fixed)).decode(&head, text.as_bytes(), Compat::default(), &ThreeAgents);
-        let said = match &decoded.call {
+        let actual = match &decoded.call {
             Ok(_) => "served".to_owned(),
             Err(error) => fixture::json(&decoded.responder.error_reply(error).body)["error"]["code"].to_string(),
         };
-        assert_eq!(said, expected, "{fixed:?} {method} {version}");
+        assert_eq!(actual, expected, "{fixed:?} {method} {version}");
     }
 }
 
@@ -531,7 +531,7 @@ fn the_tenant_must_match_the_agent_of_the_mount() {
         };
         let text = body("GetTask", &params);
         let decoded = mount.decode(&RequestHead::default(), text.as_bytes(), Compat::default(), &ThreeAgents);
-        let said = match decoded.call {
+        let actual = match decoded.call {
             Ok(Call::Get(get)) => Ok(get.agent),
             Ok(other) => panic!("{other:?}"),
             Err(error) => {
@@ -541,7 +541,7 @@ fn the_tenant_must_match_the_agent_of_the_mount() {
                 Err(error.to_string())
             }
         };
-        let said = said.as_ref().map(|agent| agent.as_ref().map(AgentId::as_str)).map_err(String::as_str);
-        assert_eq!(said, expected, "{mounted:?} {tenant:?}");
+        let actual = actual.as_ref().map(|agent| agent.as_ref().map(AgentId::as_str)).map_err(String::as_str);
+        assert_eq!(actual, expected, "{mounted:?} {tenant:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! A part in any spelling. What it holds is told by its members; a `kind` or `type` must not contradict them.
+//! A part in any spelling. Its members say what it holds; a `kind` or `type` must not contradict them.
 
 use sabir_model as model;
 use sabir_model::Content;
@@ -8,12 +8,12 @@ use crate::v1::read_base64;
 use crate::v03::{File, read_data, read_nested, read_wrapped};
 use crate::wire_types::{RawJson, Text, Violations, non_empty, object, present};
 
-/// How the dialect of the request spells data: the one thing that the part itself does not tell.
+/// How the dialect of the request encodes data. The part itself does not say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DataEncoding {
     /// Any JSON (1.0).
     Any,
-    /// An object; what is none travels in one (0.3).
+    /// An object; other values are wrapped in one (0.3).
     Object,
     /// The same, inside `{"data":...}` (0.3's ProtoJSON).
     Nested,
@@ -43,15 +43,15 @@ pub(super) struct Part<'a> {
 object! { read Part<'a> }
 
 impl DataEncoding {
-    /// Takes the data of a part out of what its dialect has put around it.
+    /// Unwraps the data of a part.
     pub(super) fn apply(self, part: &mut model::Part) {
         let Content::Data(data) = &part.content else { return };
-        let carried = RawJson::from(data);
+        let raw = RawJson::from(data);
         let inner = match self {
             DataEncoding::Any => return,
-            DataEncoding::Object => read_wrapped(&carried, &mut part.metadata),
+            DataEncoding::Object => read_wrapped(&raw, &mut part.metadata),
             DataEncoding::Nested => {
-                let nested = read_nested(carried);
+                let nested = read_nested(raw);
                 Some(read_data(nested, &mut part.metadata))
             }
         };
@@ -61,7 +61,7 @@ impl DataEncoding {
     }
 }
 
-/// Data stays as it stands; what its dialect means by it is for `DataEncoding` to say.
+/// Data is not unwrapped here; `DataEncoding` does that.
 impl TryFrom<Part<'_>> for model::Part {
     type Error = Violations;
 

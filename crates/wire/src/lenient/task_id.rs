@@ -38,7 +38,7 @@ impl TryFrom<TaskParams<'_>> for TaskRequest {
     }
 }
 
-/// The first of them that is there; another one must say the same. None of them is as if the first were missing.
+/// The first one that is there; the others must be equal to it. If all are missing, the first is reported as missing.
 pub(crate) fn any_task_id<const N: usize>(
     names: [(&str, Option<Text<'_>>); N],
     violations: &mut Violations,
@@ -49,7 +49,7 @@ pub(crate) fn any_task_id<const N: usize>(
     TaskId::parse(bare(name, &text)).map_err(|reason| violations.add(name, &reason.to_string())).ok()
 }
 
-/// The same for a context, which need not be named at all.
+/// The same for a context, which may be missing.
 pub(crate) fn any_context_id<const N: usize>(
     names: [(&str, Option<Text<'_>>); N],
     violations: &mut Violations,
@@ -58,7 +58,7 @@ pub(crate) fn any_context_id<const N: usize>(
     violations.id(name, Some(text), ContextId::parse)
 }
 
-/// What all of the names say that are there; `None` if they differ.
+/// The name and value of the first one that is there; `None` if others differ from it.
 pub(super) fn agreed<'n, 't, const N: usize>(
     names: [(&'n str, Option<Text<'t>>); N],
     violations: &mut Violations,

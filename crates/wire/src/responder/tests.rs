@@ -58,7 +58,7 @@ fn message(metadata: Option<&str>) -> Box<Message> {
     })
 }
 
-fn spelled(dialect: &dyn Dialect, payload: Payload<'_>) -> String {
+fn encoded(dialect: &dyn Dialect, payload: Payload<'_>) -> String {
     let mut out = Vec::new();
     dialect.encode(payload, &mut out);
     String::from_utf8(out).unwrap()
@@ -92,7 +92,7 @@ fn every_answer_is_written_in_its_envelope() {
         (Operation::PushDelete, Answer::Done, None),
     ] {
         let reply = rpc(ProtocolVersion::V1_0, operation, Some("envelope=none")).reply(&answer);
-        let result = payload.map_or("null".to_owned(), |payload| spelled(&V1, payload));
+        let result = payload.map_or("null".to_owned(), |payload| encoded(&V1, payload));
         let expected = format!(r#"{{"jsonrpc":"2.0","id":"r8","result":{result}}}"#);
         assert_eq!((reply.status, reply.content_type), (200, "application/json"));
         assert_eq!(String::from_utf8(reply.body).unwrap(), expected, "{operation:?}");
@@ -104,7 +104,7 @@ fn every_answer_is_written_in_its_envelope() {
             (EndpointGroup::TaskAlias, "application/json"),
         ] {
             let reply = Responder::http_json(group, Some(operation)).reply(&answer);
-            let expected = payload.map_or("{}".to_owned(), |payload| spelled(group.dialect(), payload));
+            let expected = payload.map_or("{}".to_owned(), |payload| encoded(group.dialect(), payload));
             assert_eq!((reply.status, reply.content_type), (200, content_type));
             assert_eq!(String::from_utf8(reply.body).unwrap(), expected, "{group:?} {operation:?}");
         }
@@ -140,8 +140,8 @@ fn frames_match_the_golden_streams() {
 #[test]
 fn frames_of_every_kind() {
     let (task, message) = (task(), message(None));
-    let snapshot = spelled(&V03, Payload::Snapshot(&task));
-    let reply = spelled(&V03, Payload::Message(&message));
+    let snapshot = encoded(&V03, Payload::Snapshot(&task));
+    let reply = encoded(&V03, Payload::Message(&message));
     let error = r#"{"code":-32603,"message":"Internal error"}"#;
     for (query, open, close) in
         [(None, r#"{"jsonrpc":"2.0","id":"r8","result":"#, "}"), (Some("a=b&envelope=none"), "", "")]
@@ -164,7 +164,7 @@ fn frames_of_every_kind() {
     let responder = Responder::http_json(EndpointGroup::V1, Some(Operation::Subscribe));
     let mut out = Vec::new();
     responder.write_snapshot_frame(&task, &mut out);
-    assert_eq!(String::from_utf8(out).unwrap(), format!("id: 4\ndata: {}\n\n", spelled(&V1, Payload::Snapshot(&task))));
+    assert_eq!(String::from_utf8(out).unwrap(), format!("id: 4\ndata: {}\n\n", encoded(&V1, Payload::Snapshot(&task))));
     let mut out = Vec::new();
     responder.write_error_frame(&Error::TaskNotFound(task.id.clone()), &mut out);
     let text = String::from_utf8(out).unwrap();
@@ -254,7 +254,7 @@ fn a_method_that_streams_answers_in_frames() {
     let reply = rpc(ProtocolVersion::V0_3, Operation::Stream, None).reply(&Answer::<()>::Message(message.clone()));
     let expected = format!(
         "data: {{\"jsonrpc\":\"2.0\",\"id\":\"r8\",\"result\":{}}}\n\n",
-        spelled(&V03, Payload::Message(&message))
+        encoded(&V03, Payload::Message(&message))
     );
     assert_eq!((reply.status, reply.content_type), (200, EVENT_STREAM));
     assert_eq!(String::from_utf8(reply.body).unwrap(), expected);
@@ -278,12 +278,12 @@ fn a_task_of_0_1_is_answered_in_0_1_if_the_request_fits_several_versions() {
         for (task, dialect) in [(&of_0_1, born_there), (&task(), born_elsewhere)] {
             let reply = responder.reply(&Answer::<()>::Task(task.clone()));
             let expected =
-                format!(r#"{{"jsonrpc":"2.0","id":"r8","result":{}}}"#, spelled(dialect, Payload::Task(task)));
+                format!(r#"{{"jsonrpc":"2.0","id":"r8","result":{}}}"#, encoded(dialect, Payload::Task(task)));
             assert_eq!(String::from_utf8(reply.body).unwrap(), expected, "{version:?} {task_dialect:?}");
             let mut out = Vec::new();
             responder.write_snapshot_frame(task, &mut out);
             assert!(
-                String::from_utf8(out).unwrap().contains(&spelled(dialect, Payload::Snapshot(task))),
+                String::from_utf8(out).unwrap().contains(&encoded(dialect, Payload::Snapshot(task))),
                 "{version:?} {task_dialect:?}"
             );
         }

@@ -1,5 +1,5 @@
-//! Artifacts of 0.1 are known by their index, which is their place in the task. What a chunk does to its artifact
-//! stands inside of it. Our own id is written beside the index, for whoever looks at the task from elsewhere.
+//! Artifacts of 0.1 are identified by their index in the task, and `append` and `lastChunk` are members of the artifact.
+//! Our own id is written too, for clients that read the same task in another version.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl<'a> Artifact<'a> {
         }
     }
 
-    /// `place` is its index if it does not tell one.
+    /// `place` is its index if it has none.
     pub(super) fn read(self, place: u32) -> Result<Chunk, Violations> {
         let mut violations = Violations::default();
         let index = violations.count("index", self.index).unwrap_or(place);

@@ -1,4 +1,4 @@
-//! Frames of a stream: a status or an artifact, told apart by the member that is there.
+//! Frames of a stream: a status or an artifact, whichever member is there.
 
 use sabir_model as model;
 use sabir_model::{Event, StatusChange, TaskId};
@@ -22,7 +22,7 @@ pub(super) struct Frame<'a> {
     artifact: Option<Artifact<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<RawJson<'a>>,
-    /// On the last frame: all that the task has made.
+    /// On the last frame: all artifacts of the task.
     #[serde(default, skip_serializing_if = "ArtifactList::is_empty")]
     artifacts: ArtifactList<'a>,
 }
@@ -44,8 +44,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// It is never the last one: a task that is at its end tells that by its last event once more, and one that waits
-    /// goes on with its next turn.
+    /// A snapshot is never final: a finished task sends its last event again, and a waiting task continues with its
+    /// next turn.
     pub(super) fn snapshot(task: &'a model::Task) -> Self {
         Frame {
             id: Some((&task.id).into()),

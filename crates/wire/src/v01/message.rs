@@ -1,4 +1,4 @@
-//! Messages as 0.1 spells them: a role and parts. They have no id, and what they belong to is said beside them.
+//! Messages of 0.1: a role and parts. They have no id; task and session are members of the request.
 
 use sabir_model as model;
 use sabir_model::{IncomingMessage, MessageId};
@@ -31,7 +31,7 @@ impl<'a> From<&'a model::Message> for Message<'a> {
     }
 }
 
-/// The id of a message in a peer's answer, until whoever takes the answer in makes a better one.
+/// The id of a message in a peer's answer, until whoever stores the answer makes a real one.
 const PLACEHOLDER_ID: &str = "unnamed";
 
 impl TryFrom<Message<'_>> for model::Message {

@@ -1,7 +1,7 @@
-//! A2A 0.1: clients name their tasks, and a part says its `type`.
+//! A2A 0.1: clients choose the ids of their tasks, and a part has a `type`.
 //!
-//! Messages have no ids here, artifacts are known by their index, and a stream is made of two kinds of events: there
-//! is no frame for a whole task.
+//! Messages have no ids, artifacts are identified by their index, and a stream has two kinds of events: there is no
+//! frame for a whole task.
 
 mod artifact;
 mod dialect;

@@ -1,4 +1,4 @@
-//! Webhooks of 0.1: one for each task, so that it needs no id of its own.
+//! Webhooks of 0.1: one for each task, so a config has no id.
 
 use sabir_model as model;
 use sabir_model::{PushCall, TaskId};
@@ -9,7 +9,7 @@ use crate::lenient::any_task_id;
 use crate::v03::PushConfig;
 use crate::wire_types::{Text, Violations, object};
 
-/// What is answered. A task that has no webhook may be told with none in it.
+/// The answer. For a task without a webhook the config may be missing.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct TaskPushConfig<'a> {
@@ -19,7 +19,7 @@ pub(super) struct TaskPushConfig<'a> {
     push_notification_config: Option<PushConfig<'a>>,
 }
 
-/// Of both operations, with every name that the task's id has been seen under.
+/// The params of both operations, with every member name that clients use for the task id.
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct PushParams<'a> {
@@ -66,7 +66,7 @@ impl PushParams<'_> {
 }
 
 impl TaskPushConfig<'_> {
-    /// What a peer has stored, if anything.
+    /// The config that a peer has stored, if any.
     pub(super) fn into_config(self) -> Result<Option<model::PushConfig>, Violations> {
         let Some(config) = self.push_notification_config else { return Ok(None) };
         let mut violations = Violations::default();

@@ -1,4 +1,4 @@
-//! The params of a send in 0.1: task and session are named beside the message, by the client.
+//! The params of a send in 0.1: the client names task and session, outside of the message.
 
 use sabir_model as model;
 use sabir_model::{ContextId, Delivery, Direct, IncomingMessage, OnUnknown, TaskId};
@@ -9,7 +9,7 @@ use crate::v03::PushConfig;
 use crate::wire_types::{Int32, RawJson, Text, Violations, WireList, object};
 use crate::{Operation, Strictness};
 
-/// With every name that the ids of task and session have been seen under; a strict reading looks at its own only.
+/// With every member name that clients use for the ids of task and session; strict reading takes those of 0.1 only.
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct SendParams<'a, M> {
@@ -65,7 +65,7 @@ impl<M> SendParams<'_, M> {
         };
         let message = violations.required("message", self.message);
         let message = message.and_then(|message| violations.check("message", read_message(message)));
-        let message = message.map(|message| place(message, task, context, &mut violations));
+        let message = message.map(|message| set_task_and_context(message, task, context, &mut violations));
         let push = self.push_notification.and_then(|config| violations.check("pushNotification", config.try_into()));
         let history = violations.count("historyLength", self.history_length);
         let metadata = violations.object("metadata", self.metadata);
@@ -86,8 +86,9 @@ impl<M> SendParams<'_, M> {
     }
 }
 
-/// A message as later versions have it may name its place itself; then it must be the same.
-fn place(
+/// Puts the message into its task and context. A message in the format of later versions may name them too; then they
+/// must agree.
+fn set_task_and_context(
     mut message: IncomingMessage,
     task: Option<TaskId>,
     context: Option<ContextId>,

@@ -1,7 +1,7 @@
-//! Data parts of 0.3 hold objects only. Anything else travels as `{"value":...}`, with a flag in the part's
-//! metadata by which both SDK bridges know it and take it out again.
+//! Data parts of 0.3 hold objects only. Any other value is wrapped as `{"value":...}`, with a flag in the metadata of the
+//! part by which the bridges of both SDKs unwrap it again.
 //!
-//! Metadata is carried JSON, so the flag goes in and out as text and the rest stays byte for byte.
+//! Metadata is kept byte for byte, so the flag is added and removed as text.
 
 use std::ops::ControlFlow;
 
@@ -24,7 +24,7 @@ pub(crate) enum Data<'a> {
 
 impl<'a> Data<'a> {
     /// How data is written, and the metadata that goes with it.
-    pub(crate) fn spell(data: &'a Json, metadata: Option<&'a Json>) -> (Self, Option<RawJson<'a>>) {
+    pub(crate) fn from_model(data: &'a Json, metadata: Option<&'a Json>) -> (Self, Option<RawJson<'a>>) {
         if data.is_object() {
             return (Data::Bare(data.into()), metadata.map(RawJson::from));
         }
@@ -33,7 +33,7 @@ impl<'a> Data<'a> {
 
     pub(crate) fn into_wire(self) -> RawJson<'a> {
         match self {
-            Data::Bare(carried) | Data::Wrapped(carried) => carried,
+            Data::Bare(raw) | Data::Wrapped(raw) => raw,
         }
     }
 }
@@ -41,10 +41,10 @@ impl<'a> Data<'a> {
 impl Serialize for Data<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Data::Bare(carried) => carried.serialize(serializer),
-            Data::Wrapped(carried) => {
+            Data::Bare(raw) => raw.serialize(serializer),
+            Data::Wrapped(raw) => {
                 let mut map = serializer.serialize_map(Some(1))?;
-                map.serialize_entry("value", carried)?;
+                map.serialize_entry("value", raw)?;
                 map.end()
             }
         }
@@ -64,10 +64,10 @@ pub(crate) fn read_data(data: RawJson<'_>, metadata: &mut Option<Json>) -> Json 
 
 /// The value of a flagged `{"value":...}`, if that is what the data is.
 pub(crate) fn read_wrapped(data: &RawJson<'_>, metadata: &mut Option<Json>) -> Option<Json> {
-    // Most metadata has no flag, so most data is not looked into.
-    let carried = metadata.as_ref().filter(|metadata| mentions_flag(metadata))?;
+    // Most metadata has no flag; then the data is not parsed.
+    let raw = metadata.as_ref().filter(|metadata| mentions_flag(metadata))?;
     let value = data.only_member(r#""value""#)?;
-    let Rest { is_flagged: true, members } = Rest::of(carried.as_str()) else { return None };
+    let Rest { is_flagged: true, members } = Rest::of(raw.as_str()) else { return None };
     *metadata = (!members.is_empty()).then(|| json::raw(format!("{{{members}}}")).into());
     Some(value.into())
 }
@@ -77,7 +77,7 @@ fn mentions_flag(metadata: &Json) -> bool {
     metadata.is_object() && metadata.as_str().contains(FLAG)
 }
 
-/// The inside of `{"data":...}`, which is how 0.3's ProtoJSON has it; anything else is taken as the data itself.
+/// The value of `data` in `{"data":...}`, the form of 0.3's ProtoJSON; anything else is the data itself.
 pub(crate) fn read_nested(data: RawJson<'_>) -> RawJson<'_> {
     match data.only_member(r#""data""#) {
         Some(inner) => inner.to_owned().into(),
@@ -86,7 +86,7 @@ pub(crate) fn read_nested(data: RawJson<'_>) -> RawJson<'_> {
 }
 
 fn flagged(metadata: Option<&Json>) -> Box<RawValue> {
-    // A flag of the caller's own would be a second one.
+    // A flag that the caller wrote is removed, so that there is one flag.
     let members = metadata.filter(|json| json.is_object()).map(|json| Rest::of(json.as_str()).members);
     let members = members.unwrap_or_default();
     let comma = if members.is_empty() { "" } else { "," };
@@ -147,10 +147,10 @@ mod tests {
     proptest! {
         #[test]
         fn metadata_without_the_flag_stays_byte_for_byte(members in prop::collection::vec(member(), 0..8)) {
-            let carried = Json::parse(format!("{{{}}}", members.join(","))).unwrap();
+            let raw = Json::parse(format!("{{{}}}", members.join(","))).unwrap();
             let is_flag = |member: &&String| member.trim_start().starts_with(FLAG);
             let rest: Vec<&str> = members.iter().filter(|member| !is_flag(member)).map(String::as_str).collect();
-            let mut metadata = Some(Json::from(flagged(Some(&carried))));
+            let mut metadata = Some(Json::from(flagged(Some(&raw))));
             let flags = [format!("{FLAG}:true")];
             let all: Vec<&str> = flags.iter().map(String::as_str).chain(rest.iter().copied()).collect();
             prop_assert_eq!(metadata.as_ref().unwrap().as_str(), format!("{{{}}}", all.join(",")));
@@ -177,11 +177,11 @@ mod tests {
                 r#"{"data_part_compat":true, "a":"}," }"#,
             ),
         ] {
-            let carried = metadata.map(|text| Json::parse(text).unwrap());
-            let (data, flagged) = (Json::parse("[1, 2]").unwrap(), flagged(carried.as_ref()));
+            let raw = metadata.map(|text| Json::parse(text).unwrap());
+            let (data, flagged) = (Json::parse("[1, 2]").unwrap(), flagged(raw.as_ref()));
             assert_eq!(flagged.get(), expected);
-            let (spelled, _) = Data::spell(&data, carried.as_ref());
-            let wire = serde_json::to_string(&spelled).unwrap();
+            let (written, _) = Data::from_model(&data, raw.as_ref());
+            let wire = serde_json::to_string(&written).unwrap();
             assert_eq!(wire, r#"{"value":[1, 2]}"#);
             let mut metadata = Some(Json::from(flagged));
             let wire: RawJson<'_> = serde_json::from_str(&wire).unwrap();
@@ -207,10 +207,10 @@ mod tests {
             (r#"{"value":5,"b":6}"#, r#"{"data_part_compat":true}"#, r#"{"value":5,"b":6} {"data_part_compat":true}"#),
             (r#"[5]"#, r#"{"data_part_compat":true}"#, r#"[5] {"data_part_compat":true}"#),
         ] {
-            let mut carried = Some(Json::parse(metadata).unwrap());
-            let read = read_data(serde_json::from_str(data).unwrap(), &mut carried);
-            let said = format!("{read:?} {}", carried.as_ref().map_or("-", Json::as_str));
-            assert_eq!(said, expected, "{data} {metadata}");
+            let mut raw = Some(Json::parse(metadata).unwrap());
+            let read = read_data(serde_json::from_str(data).unwrap(), &mut raw);
+            let actual = format!("{read:?} {}", raw.as_ref().map_or("-", Json::as_str));
+            assert_eq!(actual, expected, "{data} {metadata}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Frames of a stream: a task, a message or one of the two events, told apart by their `kind`.
+//! Frames of a stream: a task, a message, a status update or an artifact update; `kind` says which.
 
 use sabir_model::{ContextId, Error, Event, TaskId};
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ pub(super) struct ArtifactUpdate<'a> {
     metadata: Option<RawJson<'a>>,
 }
 
-/// Enough to know what a frame is.
+/// The first look at a frame: its kind.
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 struct Kind<'a> {

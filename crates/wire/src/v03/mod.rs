@@ -1,4 +1,4 @@
-//! A2A 0.3: objects that carry their `kind`, and beside them the ProtoJSON of its HTTP binding.
+//! A2A 0.3 has two dialects: JSON objects with a `kind` over JSON-RPC, and the ProtoJSON of its HTTP binding (`proto`).
 
 mod data;
 mod dialect;

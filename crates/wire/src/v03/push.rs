@@ -1,6 +1,6 @@
-//! Webhooks of 0.3: a config inside the task it belongs to.
+//! Webhooks of 0.3: a config, wrapped with the id of its task.
 //!
-//! An answer never holds the token or the credentials; they are read, and not written.
+//! The token and the credentials are read and never written.
 
 use sabir_model as model;
 use sabir_model::{PushAuthentication, PushCall, PushConfigId, TaskId};
@@ -32,7 +32,7 @@ struct Authentication<'a> {
     credentials: Option<Text<'a>>,
 }
 
-/// What is set, and what is answered.
+/// The config as it is set and answered.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct TaskPushConfig<'a> {
@@ -42,7 +42,7 @@ pub(super) struct TaskPushConfig<'a> {
     push_notification_config: Option<PushConfig<'a>>,
 }
 
-/// Of all four operations, with every name that the task's id has been seen under.
+/// The params of all four operations, with every member name that clients use for the task id.
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct PushParams<'a> {

@@ -1,4 +1,4 @@
-//! Lists of tasks: what is asked, and the page that is answered.
+//! Lists of tasks: the params of the request, and the page of the answer.
 
 use sabir_model as model;
 use sabir_model::{AgentId, ContextId, Cursor, Wanted};

@@ -1,7 +1,7 @@
 //! A2A 1.0: ProtoJSON of `lf.a2a.v1`.
 //!
-//! The name of a member says what it holds; there is no `kind`. Enums are spelled by their full names. What is
-//! empty or unset is not written, except where the reference asks for it.
+//! A member's name says what it holds; there is no `kind`. Enum values have their full names. Empty and unset members
+//! are not written, except where the reference implementation needs them.
 
 mod dialect;
 mod frame;

@@ -30,19 +30,19 @@ object! { both Part<'a> }
 
 impl<'a> From<&'a model::Part> for Part<'a> {
     fn from(part: &'a model::Part) -> Self {
-        let mut spelled = Part {
+        let mut written = Part {
             filename: non_empty_text(&part.filename),
             media_type: non_empty_text(&part.media_type),
             metadata: part.metadata.as_ref().map(RawJson::from),
             ..Part::default()
         };
         match &part.content {
-            Content::Text(text) => spelled.text = Some(text.into()),
-            Content::Bytes(bytes) => spelled.raw = Some(bytes.as_str().into()),
-            Content::Url(url) => spelled.url = Some(url.into()),
-            Content::Data(data) => spelled.data = Some(data.into()),
+            Content::Text(text) => written.text = Some(text.into()),
+            Content::Bytes(bytes) => written.raw = Some(bytes.as_str().into()),
+            Content::Url(url) => written.url = Some(url.into()),
+            Content::Data(data) => written.data = Some(data.into()),
         }
-        spelled
+        written
     }
 }
 

@@ -1,6 +1,6 @@
 //! Webhooks: their configs and the params of the four push operations.
 //!
-//! An answer never holds the token or the credentials; they are read, and not written.
+//! The token and the credentials are read and never written.
 
 use sabir_model as model;
 use sabir_model::{AgentId, PushAuthentication, PushCall, PushConfigId, TaskId};
@@ -60,7 +60,7 @@ pub(super) struct PushParams<'a> {
 object! { both PushConfig<'a>; both Authentication<'a>; both PushConfigs<'a>; read PushParams<'a> }
 
 impl PushConfig<'_> {
-    /// Of a task that exists; the one in a send has none yet.
+    /// The config of a task that exists; a config inside a send names no task.
     pub(super) fn into_call(mut self) -> Result<PushCall, Violations> {
         let mut violations = Violations::default();
         let agent = violations.id("tenant", self.tenant.take(), AgentId::parse);

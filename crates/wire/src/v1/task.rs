@@ -24,7 +24,7 @@ pub(crate) struct Task<'a, S, M, P> {
     context_id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<Status<S, M>>,
-    /// An empty list is written where a list of tasks was asked for with its artifacts.
+    /// A list of tasks with artifacts has an empty list here; elsewhere an empty list is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     artifacts: Option<WireList<'a, Artifact<'a, P>, model::Artifact>>,
     #[serde(default, skip_serializing_if = "WireList::is_empty")]

@@ -66,8 +66,8 @@ impl From<Box<RawValue>> for RawJson<'_> {
 }
 
 impl From<RawJson<'_>> for Json {
-    fn from(carried: RawJson<'_>) -> Self {
-        Json::from(carried.0.into_owned())
+    fn from(raw: RawJson<'_>) -> Self {
+        Json::from(raw.0.into_owned())
     }
 }
 

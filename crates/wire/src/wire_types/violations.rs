@@ -93,13 +93,13 @@ impl Violations {
     }
 
     /// Raw JSON that must be an object, such as metadata.
-    pub(crate) fn object(&mut self, member: &str, carried: Option<RawJson<'_>>) -> Option<Json> {
-        let carried = carried?;
-        if !carried.is_object() {
+    pub(crate) fn object(&mut self, member: &str, raw: Option<RawJson<'_>>) -> Option<Json> {
+        let raw = raw?;
+        if !raw.is_object() {
             self.add(member, "must be an object");
             return None;
         }
-        Some(carried.into())
+        Some(raw.into())
     }
 
     pub(crate) fn count(&mut self, member: &str, number: Option<Int32>) -> Option<u32> {

@@ -1,7 +1,7 @@
 //! The work of every decoder and encoder grows no faster than what callers and agents write.
 //!
 //! Two meters are read: `work` counts the bytes that are visited, and the allocator counts the bytes that are copied
-//! to somewhere new, which finds what `work` was not told of. Each job is done with an input and with one that is four
+//! to somewhere new, which finds work that was not reported. Each job is done with an input and with one that is four
 //! times as large. A list that grows by doubling may allocate twice as much for one element more, so the second meter
 //! has that much play; work that grows with the square of its input is at 16.
 

@@ -1,7 +1,7 @@
 //! 0.3 over HTTP: ProtoJSON of `a2a.v1`.
 //!
-//! Close to 1.0, yet a language of its own: a message has `content`, files and data are nested, `canceled` has two
-//! Ls. Clients of this dialect refuse members that they do not know, so nothing else is ever written.
+//! It is close to 1.0, but a message has `content`, files and data are nested, and `canceled` has two Ls. Its clients
+//! refuse unknown members, so no others are written.
 
 mod dialect;
 mod message;

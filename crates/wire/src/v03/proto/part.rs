@@ -64,7 +64,7 @@ impl<'a> From<&'a model::Part> for Part<'a> {
                 Part { file: Some(file), metadata, ..Part::default() }
             }
             Content::Data(data) => {
-                let (data, metadata) = Data::spell(data, part.metadata.as_ref());
+                let (data, metadata) = Data::from_model(data, part.metadata.as_ref());
                 Part { data: Some(DataPart { data: Some(data) }), metadata, ..Part::default() }
             }
         }

@@ -39,7 +39,7 @@ const CARDS: [Shape; 11] = [
         format!(r#""protocolVersion":"0.{}","additionalInterfaces":[{list}]"#, "3".repeat(size * 50))
     }),
     ("schemes of 0.1", |size| {
-        // Each a format of its own of one scheme, beside an address that is as long as all of them.
+        // Each name spells the same scheme in another case; the URL is as long as all names together.
         let spelled = |place: usize| -> String {
             let letters = "openidconnect".chars().enumerate();
             letters.map(|(at, c)| if place >> at & 1 == 1 { c.to_ascii_uppercase() } else { c }).collect()

@@ -143,11 +143,11 @@ fn events(message: &str) -> [Event; 3] {
     let artifact = format!(
         r#"{{"artifactUpdate":{{"taskId":"t","contextId":"c","metadata":{message},"artifact":{{"artifactId":"a",{parts}}}}}"#
     );
-    let heard = [status, artifact].map(|text| match V1.decode_response(Operation::Stream, &text) {
+    let response = [status, artifact].map(|text| match V1.decode_response(Operation::Stream, &text) {
         Ok(PeerResponse::Event { event, .. }) => *event,
         other => panic!("{other:?}"),
     });
-    let [status, artifact] = heard;
+    let [status, artifact] = response;
     let text = format!(
         r#"{{"task":{{"id":"t","contextId":"c","status":{{"state":"TASK_STATE_SUBMITTED"}},"history":[{message}]}}}}"#
     );
@@ -164,17 +164,17 @@ fn events(message: &str) -> [Event; 3] {
 }
 
 /// All that a dialect can write of a message.
-struct Told {
+struct Samples {
     message: Message,
     task: Task,
     page: Page,
     events: [Event; 3],
 }
 
-impl Told {
+impl Samples {
     fn of(text: &str) -> Self {
         let page = Page { tasks: vec![task(text)], artifacts: Wanted::Yes, next: None, page_size: 1, total: 1 };
-        Told { message: message(text), task: task(text), page, events: events(text) }
+        Samples { message: message(text), task: task(text), page, events: events(text) }
     }
 
     fn event(&self, place: usize) -> Payload<'_> {
@@ -182,18 +182,18 @@ impl Told {
     }
 }
 
-type Answered = (&'static str, for<'a> fn(&'a Told) -> Payload<'a>, Operation);
+type Answered = (&'static str, for<'a> fn(&'a Samples) -> Payload<'a>, Operation);
 
 const ANSWERS: [Answered; 9] = [
-    ("task", |told| Payload::Task(&told.task), Operation::Get),
-    ("sent", |told| Payload::SendResult(&told.task), Operation::Send),
-    ("snapshot", |told| Payload::Snapshot(&told.task), Operation::Stream),
-    ("reply", |told| Payload::Message(&told.message), Operation::Send),
-    ("page", |told| Payload::Page(&told.page), Operation::List),
-    ("created", |told| told.event(0), Operation::Stream),
-    ("status", |told| told.event(1), Operation::Stream),
-    ("artifact", |told| told.event(2), Operation::Stream),
-    ("end", |told| Payload::FinalEvent { task: &told.task, event: &told.events[1] }, Operation::Stream),
+    ("task", |samples| Payload::Task(&samples.task), Operation::Get),
+    ("sent", |samples| Payload::SendResult(&samples.task), Operation::Send),
+    ("snapshot", |samples| Payload::Snapshot(&samples.task), Operation::Stream),
+    ("reply", |samples| Payload::Message(&samples.message), Operation::Send),
+    ("page", |samples| Payload::Page(&samples.page), Operation::List),
+    ("created", |samples| samples.event(0), Operation::Stream),
+    ("status", |samples| samples.event(1), Operation::Stream),
+    ("artifact", |samples| samples.event(2), Operation::Stream),
+    ("end", |samples| Payload::FinalEvent { task: &samples.task, event: &samples.events[1] }, Operation::Stream),
 ];
 
 const STRICTNESSES: [Strictness; 3] = [Strictness::Strict, Strictness::Complete, Strictness::Lenient];
@@ -213,13 +213,13 @@ const OPERATIONS: [Operation; 11] = [
 ];
 
 fn decode_response(dialect: &dyn Dialect, operation: Operation, text: &str) {
-    let heard = match dialect.slot() {
+    let response = match dialect.slot() {
         0 => V1.decode_response(operation, text),
         1 => V03.decode_response(operation, text),
         2 => V03Proto.decode_response(operation, text),
         _ => V01.decode_response(operation, text),
     };
-    heard.unwrap();
+    response.unwrap();
 }
 
 #[test]
@@ -299,12 +299,13 @@ fn a_decoded_message_takes_a_small_multiple_of_its_body() {
 fn encoding_answers_and_decoding_them_as_a_peer_is_linear() {
     let mut report = Report::default();
     for (shape, text) in MESSAGES {
-        let both = SIZES.map(|size| Told::of(&text(size)));
-        let told = |size| &both[usize::from(size == SIZES[1])];
+        let both = SIZES.map(|size| Samples::of(&text(size)));
+        let samples = |size| &both[usize::from(size == SIZES[1])];
         for (name, dialect) in DIALECTS {
             for (what, shown, operation) in ANSWERS {
-                report
-                    .check(&format!("{name} writes {shape}: {what}"), told, |told| drop(encoded(dialect, shown(told))));
+                report.check(&format!("{name} writes {shape}: {what}"), samples, |samples| {
+                    drop(encoded(dialect, shown(samples)))
+                });
                 let is_heard = match what {
                     "reply" => dialect.slot() != 3,
                     "page" => dialect.slot() == 0,
@@ -313,7 +314,7 @@ fn encoding_answers_and_decoding_them_as_a_peer_is_linear() {
                 if is_heard {
                     report.check(
                         &format!("{name} hears {shape}: {what}"),
-                        |size| encoded(dialect, shown(told(size))),
+                        |size| encoded(dialect, shown(samples(size))),
                         |spelled| decode_response(dialect, operation, spelled),
                     );
                 }

@@ -165,7 +165,7 @@ impl Words {
 }
 
 fn part(part: &Part) -> String {
-    let mut said = match &part.content {
+    let mut actual = match &part.content {
         Content::Text(text) => format!("{text:?}"),
         Content::Bytes(bytes) => format!("bytes {}", bytes.as_str()),
         Content::Url(url) => format!("url {url}"),
@@ -173,11 +173,11 @@ fn part(part: &Part) -> String {
     };
     for (label, value) in [("named", &part.filename), ("type", &part.media_type)] {
         if let Some(value) = value {
-            said.push_str(&format!(" {label} {value}"));
+            actual.push_str(&format!(" {label} {value}"));
         }
     }
     if let Some(metadata) = &part.metadata {
-        said.push_str(&format!(" metadata {}", metadata.as_str()));
+        actual.push_str(&format!(" metadata {}", metadata.as_str()));
     }
-    said
+    actual
 }

@@ -13,12 +13,12 @@ fn send(dialect: TestDialect, message: &str) -> String {
 fn send_as(dialect: TestDialect, message: &str, strictness: Strictness) -> String {
     let id = if dialect == TestDialect::V01 { r#""id":"t","# } else { "" };
     let params = format!(r#"{{{id}"message":{message}}}"#);
-    let said = describe(&dialect.decode(Operation::Send, &params, strictness));
-    let mut said = said.strip_prefix("send, ").unwrap_or(&said).to_owned();
-    if let Some(end) = said.rfind(", born") {
-        said.truncate(end);
+    let actual = describe(&dialect.decode(Operation::Send, &params, strictness));
+    let mut actual = actual.strip_prefix("send, ").unwrap_or(&actual).to_owned();
+    if let Some(end) = actual.rfind(", born") {
+        actual.truncate(end);
     }
-    said
+    actual
 }
 
 /// In 0.1 every message goes to a task that the caller has named.
@@ -170,8 +170,8 @@ fn blocking_and_return_immediately_are_both_read() {
     ] {
         let params = format!(r#"{{{message},"configuration":{configuration}}}"#);
         for dialect in [TestDialect::V1, TestDialect::V03, TestDialect::V03Proto] {
-            let said = describe(&dialect.decode(Operation::Send, &params, Strictness::Lenient));
-            assert_eq!(said.split(',').next(), Some(expected), "{dialect:?} {configuration}");
+            let actual = describe(&dialect.decode(Operation::Send, &params, Strictness::Lenient));
+            assert_eq!(actual.split(',').next(), Some(expected), "{dialect:?} {configuration}");
         }
     }
     let strict = |dialect: TestDialect, role: &str, configuration: &str| {
@@ -257,9 +257,9 @@ fn tasks_and_sessions_of_0_1_under_any_of_their_names() {
         (r#""sessionId":"s""#, "refused: invalid parameters: id is required".to_owned()),
     ] {
         let params = format!("{{{names},{message}}}");
-        let said = describe(&TestDialect::V01.decode(Operation::Send, &params, Strictness::Lenient));
-        let said = said.split(", unnamed by").next().unwrap();
-        assert_eq!(said, expected, "{params}");
+        let actual = describe(&TestDialect::V01.decode(Operation::Send, &params, Strictness::Lenient));
+        let actual = actual.split(", unnamed by").next().unwrap();
+        assert_eq!(actual, expected, "{params}");
     }
     // A message of later versions names its place itself.
     for (ids, inner, expected) in [
@@ -272,9 +272,9 @@ fn tasks_and_sessions_of_0_1_under_any_of_their_names() {
         ),
     ] {
         let params = format!(r#"{{{ids},"message":{{"messageId":"m",{inner},"parts":[{{"text":"hi"}}]}}}}"#);
-        let said = describe(&TestDialect::V01.decode(Operation::Send, &params, Strictness::Lenient));
-        let said = said.strip_prefix("send, ").unwrap_or(&said).split(", born").next().unwrap();
-        assert_eq!(said, expected, "{params}");
+        let actual = describe(&TestDialect::V01.decode(Operation::Send, &params, Strictness::Lenient));
+        let actual = actual.strip_prefix("send, ").unwrap_or(&actual).split(", born").next().unwrap();
+        assert_eq!(actual, expected, "{params}");
     }
 }
 
@@ -323,7 +323,7 @@ fn incomplete_answers_of_0_1_peers_are_read() {
             "refused: invalid parameters: status.state is no state of the protocol",
         ),
     ] {
-        let said = match TestDialect::V01.decode_response(Operation::Stream, frame) {
+        let actual = match TestDialect::V01.decode_response(Operation::Stream, frame) {
             Ok(PeerResponse::Event { event, .. }) => describe_event(&event),
             Ok(PeerResponse::FinalEvent { task, event }) => {
                 let made: Vec<&str> = task.artifacts.iter().map(|artifact| artifact.id.as_str()).collect();
@@ -332,7 +332,7 @@ fn incomplete_answers_of_0_1_peers_are_read() {
             Ok(other) => panic!("{other:?}"),
             Err(error) => format!("refused: {error}"),
         };
-        assert_eq!(said, expected, "{frame}");
+        assert_eq!(actual, expected, "{frame}");
     }
     for (config, expected) in [
         ("null", false),

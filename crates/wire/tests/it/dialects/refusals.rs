@@ -10,9 +10,9 @@ use super::{OPERATIONS, STRICTNESSES, TestDialect, golden};
 
 fn check(dialect: TestDialect, rows: &[(Operation, &str, &str)]) {
     for (operation, params, expected) in rows {
-        let said = describe(&dialect.decode(*operation, params, Strictness::Strict));
-        let said = said.strip_prefix("refused: invalid parameters: ").unwrap_or(&said);
-        assert_eq!(said, *expected, "{operation:?} {params}");
+        let actual = describe(&dialect.decode(*operation, params, Strictness::Strict));
+        let actual = actual.strip_prefix("refused: invalid parameters: ").unwrap_or(&actual);
+        assert_eq!(actual, *expected, "{operation:?} {params}");
     }
 }
 
@@ -29,8 +29,12 @@ fn a_message_of_too_many_parts_is_refused_in_every_dialect() {
         describe(&dialect.decode(Operation::Send, &params, Strictness::Lenient))
     };
     for dialect in TestDialect::ALL {
-        let said = send(dialect, 65_537);
-        assert!(said.ends_with("must not have more than 65536 parts"), "{dialect:?}: {}", &said[..said.len().min(300)]);
+        let actual = send(dialect, 65_537);
+        assert!(
+            actual.ends_with("must not have more than 65536 parts"),
+            "{dialect:?}: {}",
+            &actual[..actual.len().min(300)]
+        );
         assert!(!send(dialect, 65_536).starts_with("refused"), "{dialect:?}");
     }
 }
