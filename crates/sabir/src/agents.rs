@@ -14,7 +14,7 @@ use crate::config::{Agent, AgentKind, Audience, Config};
 use crate::machine::Machine;
 
 pub fn show(config: &Config, machine: &Machine, audience: Audience) -> String {
-    let configured = config.agents.iter().chain(&config.backstage);
+    let configured = config.all_agents();
     let configured: Vec<Configured> = configured.map(|agent| Configured::of(agent, machine)).collect();
     let installed = look(machine);
     match audience {

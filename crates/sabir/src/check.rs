@@ -70,7 +70,7 @@ enum Asks {
 
 /// Checks every configured program, or the one of this id; different ones at the same time.
 pub fn check(loaded: &Loaded, surroundings: &Surroundings, only: Option<&str>) -> anyhow::Result<Vec<Checked>> {
-    let all: Vec<&Agent> = loaded.config.agents.iter().chain(&loaded.config.backstage).collect();
+    let all: Vec<&Agent> = loaded.config.all_agents().collect();
     if let Some(id) = only.filter(|id| !all.iter().any(|agent| agent.id == *id)) {
         let known: Vec<&str> = all.iter().map(|agent| agent.id.as_str()).collect();
         return Err(Problems(vec![format!("there is no agent {id:?} to check; there are {}", known.join(", "))]).into());
@@ -81,7 +81,7 @@ pub fn check(loaded: &Loaded, surroundings: &Surroundings, only: Option<&str>) -
     let mut by_kind: Vec<(Kind, Vec<Check>)> = Vec::new();
     for (place, agent) in all.into_iter().enumerate().filter(|(_, agent)| only.is_none_or(|id| agent.id == id)) {
         let AgentKind::Program(kind) = agent.kind else { continue };
-        let check = Check { place, agent: agent.clone(), missing: loaded.missing_of(agent, &surroundings.machine) };
+        let check = Check { place, agent: agent.clone(), missing: loaded.first_missing(agent, &surroundings.machine) };
         match by_kind.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, checks)) => checks.push(check),
             None => by_kind.push((kind, vec![check])),

@@ -38,7 +38,7 @@ pub fn host(config: &Config, surroundings: &Surroundings) -> anyhow::Result<Agen
     let place_all = |agents: &[config::Agent]| -> anyhow::Result<Vec<Hosted>> {
         agents.iter().map(|agent| place(agent, make(agent, config, surroundings)?)).collect()
     };
-    let mut agents = Agents { hosted: place_all(&config.agents)?, backstage: place_all(&config.backstage)? };
+    let mut agents = Agents { hosted: place_all(&config.agents)?, backstage: place_all(&config.routed_agents)? };
     let default = default_of(config.agents.iter()).map(|agent| agent.id.as_str());
     let router = router(config)?;
     if let Some(default) = agents.hosted.iter_mut().find(|agent| Some(agent.id.as_str()) == default) {

@@ -61,17 +61,17 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Serve(options) => {
             let loaded = load(&options)?;
-            loaded.refuse_open_door()?;
+            loaded.check_exposure()?;
             let descriptors = descriptors::raise();
             let surroundings = surroundings(descriptors, &loaded.config)?;
-            loaded.refuse_what_is_missing(&surroundings.machine)?;
+            loaded.check_requirements(&surroundings.machine)?;
             process::adopt_orphans();
             let style = LogStyle::choose(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref());
             serve::run(loaded.config, surroundings, style)?;
         }
         Command::Config(options) => {
             let loaded = load(&options)?;
-            for refused in [loaded.refuse_open_door(), loaded.refuse_what_is_missing(&machine()?)] {
+            for refused in [loaded.check_exposure(), loaded.check_requirements(&machine()?)] {
                 for problem in refused.err().into_iter().flat_map(|Problems(problems)| problems) {
                     eprintln!("sabir: warning: serve would refuse this: {problem}");
                 }

@@ -12,9 +12,9 @@ use anyhow::{Context, anyhow};
 use sabir_agents::process;
 use sabir_agents::program::Host;
 use sabir_agents::program::worktrees::sweep_worktrees;
-use sabir_engine::{Builder, Engine, Recovery, RetentionPolicy, Settings};
+use sabir_engine::{Builder, Engine, Settings};
 use sabir_server::{App, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings, Timeouts};
-use sabir_store::{Durability, MemoryStore, SqliteStore, Store};
+use sabir_store::{MemoryStore, SqliteStore, Store};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -154,11 +154,7 @@ fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
         StoreUrl::Memory => Ok(Arc::new(MemoryStore::new())),
         StoreUrl::Sqlite(path) => {
             make_folder_of(path)?;
-            let durability = match config.store.durability {
-                config::Durability::PowerCut => Durability::PowerCut,
-                config::Durability::Process => Durability::Process,
-            };
-            Ok(Arc::new(SqliteStore::open(path, durability)?))
+            Ok(Arc::new(SqliteStore::open(path, config.store.durability)?))
         }
     }
 }
@@ -173,18 +169,7 @@ fn make_folder_of(path: &Path) -> anyhow::Result<()> {
 }
 
 fn engine_settings(config: &Config) -> Settings {
-    Settings {
-        max_wait: config.send.max_wait,
-        recovery: match config.recovery.running {
-            config::RunningTasks::Fail => Recovery::Fail,
-            config::RunningTasks::Requeue => Recovery::Requeue,
-        },
-        retention: RetentionPolicy {
-            max_age: config.retention.max_age,
-            max_tasks: config.retention.max_tasks,
-            waiting: config.retention.waiting,
-        },
-    }
+    Settings { max_wait: config.send.max_wait, recovery: config.recovery.running, retention: config.retention }
 }
 
 fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketAddr]) -> ServerSettings {
@@ -195,18 +180,7 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
         max_connections,
         timeouts: Timeouts::default(),
         keep_alive: config.server.keep_alive,
-        compat: sabir_wire::Compat {
-            strict: config.compat.strict,
-            cancel_terminal: match config.compat.cancel_terminal {
-                config::CancelTerminal::Auto => sabir_wire::CancelTerminal::Auto,
-                config::CancelTerminal::Error => sabir_wire::CancelTerminal::Error,
-                config::CancelTerminal::Noop => sabir_wire::CancelTerminal::Noop,
-            },
-            terminal_message: match config.compat.terminal_message {
-                config::TerminalMessage::Error => sabir_wire::TerminalMessage::Error,
-                config::TerminalMessage::NewTask => sabir_wire::TerminalMessage::NewTask,
-            },
-        },
+        compat: config.compat,
         hosts: host_check(&config.server),
         cors: CorsSettings { origins: config.server.cors_origins.clone() },
         card: CardSettings {

@@ -26,13 +26,14 @@ pub enum Kind {
 }
 
 /// How a program is talked to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Agent Client Protocol on standard input and output.
     Acp,
     /// The program's own protocol in both directions: Claude Code's control protocol, Codex's app-server.
     Duplex,
     /// The prompt on the command line or on standard input, JSON lines or text out, and the program ends.
+    #[default]
     OneShot,
 }
 

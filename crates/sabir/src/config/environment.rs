@@ -1,4 +1,4 @@
-//! The environment, handed in by `main`, and the `SABIR_` names in it.
+//! The environment, handed in by `main`, with the `SABIR_` names in it; and the flags of the command line.
 //!
 //! A setting `a.b` is `SABIR_A_B`; a few have a shorter name too. An empty value counts as not set, since that
 //! is how scripts and compose files spell "nothing". A `SABIR_` name that we do not know is worth a warning and
@@ -8,14 +8,16 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::nearest::nearest;
+use crate::cli::Options;
+
 use super::raw::Raw;
 use super::sections::Config;
-use super::setting::Setting;
-use super::settings::SETTINGS;
+use super::settings::{SETTINGS, Setting};
+use super::values::nearest;
 
 pub const FILE: &str = "SABIR_CONFIG";
 pub const AGENT: &str = "SABIR_AGENT";
+const PREFIX: &str = "SABIR_";
 
 /// Every variable that is set to something.
 pub struct Environment(BTreeMap<String, OsString>);
@@ -44,74 +46,86 @@ impl Environment {
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.0.get(name).map(PathBuf::from)
     }
-
-    fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
-    }
 }
 
 /// A setting that the environment names.
-pub struct Named {
+pub struct VariableSetting {
     pub setting: &'static Setting<Config>,
     pub variable: String,
     pub value: Result<Raw, String>,
 }
 
 /// All settings that `SABIR_` names set, and warnings on names that set nothing.
-pub fn read(environment: &Environment) -> (Vec<Named>, Vec<String>) {
-    let mut named = Vec::new();
+pub fn read_variables(environment: &Environment) -> (Vec<VariableSetting>, Vec<String>) {
+    let mut set = Vec::new();
     let mut warnings = Vec::new();
-    for setting in SETTINGS {
-        let mut names = vec![setting.variable()];
-        names.extend(setting.short.map(str::to_owned));
-        names.retain(|name| environment.0.contains_key(name));
-        let Some(variable) = names.first().cloned() else {
-            continue;
-        };
-        for ignored in &names[1..] {
-            warnings.push(format!("{ignored} is ignored, since {variable} is set"));
-        }
-        let value = environment.text(&variable).expect("the name was just found");
-        let value = value.map(|text| Raw::Word(text.to_owned()));
-        named.push(Named { setting, variable, value });
+    for setting in SETTINGS.iter() {
+        let mut names = setting.variables().filter(|name| environment.0.contains_key(name));
+        let Some(variable) = names.next() else { continue };
+        warnings.extend(names.map(|ignored| format!("{ignored} is ignored, since {variable} is set")));
+        let value = environment.text(&variable).expect("the name was just found").map(Raw::untyped);
+        set.push(VariableSetting { setting, variable, value });
     }
-    warnings.extend(unknown(environment));
-    (named, warnings)
+    warnings.extend(unknown_names(environment));
+    (set, warnings)
 }
 
-fn unknown(environment: &Environment) -> Vec<String> {
+fn unknown_names(environment: &Environment) -> Vec<String> {
     // A Sabir that is started by a program of another one has that one's mark.
     let mut known = vec![FILE.to_owned(), AGENT.to_owned(), sabir_agents::process::MARK.to_owned()];
-    for setting in SETTINGS {
-        known.push(setting.variable());
-        known.extend(setting.short.map(str::to_owned));
-    }
-    let ours = environment.names().filter(|name| name.starts_with(PREFIX));
-    let strange = ours.filter(|name| !known.iter().any(|known| known == name) && !is_service_link(environment, name));
-    strange.map(|name| unknown_name(name, &known)).collect()
+    known.extend(SETTINGS.iter().flat_map(Setting::variables));
+    let ours = environment.0.keys().filter(|name| name.starts_with(PREFIX));
+    let unknown = ours.filter(|name| !known.contains(name) && !is_service_link(environment, name));
+    let warning = |name: &String| {
+        // All names share the prefix; with it everything looks near.
+        let bare = known.iter().filter_map(|name| name.strip_prefix(PREFIX));
+        match nearest(&name[PREFIX.len()..], bare) {
+            Some(near) => format!("unknown environment name {name}; did you mean {PREFIX}{near}?"),
+            None => format!("unknown environment name {name}; a setting a.b is {PREFIX}A_B"),
+        }
+    };
+    unknown.map(warning).collect()
 }
-
-fn unknown_name(name: &str, known: &[String]) -> String {
-    // All names share the prefix; with it everything looks near.
-    let bare = |name: &'_ str| name.strip_prefix(PREFIX).map(str::to_owned).unwrap_or_default();
-    let known: Vec<String> = known.iter().map(|name| bare(name)).collect();
-    match nearest(&bare(name), known.iter().map(String::as_str)) {
-        Some(near) => format!("unknown environment name {name}; did you mean {PREFIX}{near}?"),
-        None => format!("unknown environment name {name}; a setting a.b is {PREFIX}A_B"),
-    }
-}
-
-const PREFIX: &str = "SABIR_";
 
 /// Kubernetes sets such names in every pod beside a service called `sabir`.
 fn is_service_link(environment: &Environment, name: &str) -> bool {
-    let address = matches!(environment.text(name), Some(Ok(value)) if value.starts_with("tcp://"));
-    name.starts_with("SABIR_SERVICE_") || name.starts_with("SABIR_PORT_") || (name == "SABIR_PORT" && address)
+    let is_address = matches!(environment.text(name), Some(Ok(value)) if value.starts_with("tcp://"));
+    name.starts_with("SABIR_SERVICE_") || name.starts_with("SABIR_PORT_") || (name == "SABIR_PORT" && is_address)
+}
+
+/// Key, flag and value of the flags that set something. `--agent` is not among them: it replaces the list of agents.
+pub fn read_flags(options: &Options) -> Vec<(&'static str, &'static str, Raw)> {
+    let mut given = Vec::new();
+    let listen = options.listen.iter().map(Raw::untyped);
+    let port = options.port.map(|port| Raw::Integer(port.into()));
+    let flag = match (options.listen.is_empty(), options.port) {
+        (true, None) => None,
+        (true, Some(_)) => Some("--port"),
+        (false, None) => Some("--listen"),
+        (false, Some(_)) => Some("--listen, --port"),
+    };
+    given.extend(flag.map(|flag| ("server.listen", flag, Raw::List(listen.chain(port).collect()))));
+    if options.allow_open {
+        given.push(("server.allow_open", "--allow-open", Raw::Boolean(true)));
+    }
+    for (key, flag, value) in [
+        ("server.public_url", "--public-url", &options.public_url),
+        ("store.url", "--store", &options.store),
+        ("log.level", "--log-level", &options.log_level),
+        ("log.format", "--log-format", &options.log_format),
+    ] {
+        given.extend(value.as_ref().map(|text| (key, flag, Raw::untyped(text))));
+    }
+    given
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::{CommandFactory, Parser};
+
     use super::*;
+    use crate::cli::{Cli, Command};
+    use crate::config::agent_settings::AGENT_SETTINGS;
 
     #[test]
     fn names_that_set_nothing_are_warned_of() {
@@ -126,7 +140,7 @@ mod tests {
             (vec![("SABIR_PORT", "tcp://10.0.0.1:80"), ("SABIR_SERVICE_HOST", "10.0.0.1")], ""),
             (vec![("SABIR_CONFIG", "x"), ("SABIR_RUN", "1"), ("SABIR_AGENT", "demo"), ("PATH", "/bin")], ""),
         ] {
-            let (_, warnings) = read(&Environment::new(variables.clone()));
+            let (_, warnings) = read_variables(&Environment::new(variables.clone()));
             assert_eq!(warnings.join("\n"), expected, "{variables:?}");
         }
     }
@@ -134,13 +148,44 @@ mod tests {
     #[test]
     fn no_two_settings_share_a_name() {
         let mut names = vec![FILE.to_owned(), AGENT.to_owned()];
-        for setting in SETTINGS {
-            names.push(setting.variable());
-            names.extend(setting.short.map(str::to_owned));
-        }
+        names.extend(SETTINGS.iter().flat_map(Setting::variables));
         let count = names.len();
         names.sort();
         names.dedup();
         assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn every_flag_of_the_table_exists_and_sets_its_key() {
+        let words = "sabir serve --listen :1 --public-url u --store s --allow-open --log-level l --log-format f";
+        let Command::Serve(options) = Cli::parse_from(words.split(' ')).command else {
+            panic!("serve was asked for");
+        };
+        let mut given: Vec<_> = read_flags(&options).into_iter().map(|(key, flag, _)| (key, flag)).collect();
+        let with_flag = SETTINGS.iter().filter_map(|setting| Some((setting.key, setting.flag?)));
+        let mut expected: Vec<_> = with_flag.collect();
+        given.sort();
+        expected.sort();
+        assert_eq!(given, expected);
+
+        let command = Cli::command();
+        let serve = command.find_subcommand("serve").unwrap();
+        let flags: Vec<String> =
+            serve.get_arguments().filter_map(|flag| Some(format!("--{}", flag.get_long()?))).collect();
+        for flag in AGENT_SETTINGS.iter().filter_map(|setting| setting.flag) {
+            assert!(flags.iter().any(|known| known == flag), "{flag}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_port_is_an_address_on_loopback() {
+        let options = Options { listen: vec!["[::1]:1".to_owned()], port: Some(7870), ..Options::default() };
+        let list = Raw::List(vec![Raw::untyped("[::1]:1"), Raw::Integer(7870)]);
+        assert_eq!(read_flags(&options), [("server.listen", "--listen, --port", list)]);
     }
 }

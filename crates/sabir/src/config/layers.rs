@@ -4,58 +4,32 @@
 //! value is reported also where a stronger layer covers it: it would bite on another day.
 
 use std::ffi::OsString;
-use std::fmt;
-use std::path::Path;
 
 use serde_json::json;
 
 use crate::cli::Options;
 
-use super::agents::{self, Gathered, Source, Wishes};
-use super::borrowed::{self, Said};
-use super::described::{Described, Shown};
-use super::environment::{self, Environment};
-use super::file::{self, File};
-use super::origin::{Origin, Problem};
-use super::raw::Raw;
-use super::routes::Wanted;
-use super::sections::{Agent, AgentKind, Config, StoreUrl};
-use super::settings::{SETTINGS, setting};
-use super::{exposure, flags, routes, store_url};
+use super::agents::{self, Source};
+use super::env_aliases::read_aliases;
+use super::environment::{self, Environment, read_flags, read_variables};
+use super::file::{self, File, Place};
+use super::origin::{Configured, Origin, Problem, Problems, SettingValue};
+use super::paths::default_database;
+use super::raw::{Entry, Raw};
+use super::routes::{self, AliasRoute};
+use super::sections::{Agent, Config, StoreUrl};
+use super::settings::{SETTINGS, row_of};
+use super::start_checks::{advice, exposed, is_private, only_loopback, refusal};
 
 /// The configuration in force.
 #[derive(Debug)]
 pub struct Loaded {
     pub config: Config,
     /// Every setting with its value and where it came from, in the order of the documentation.
-    pub values: Vec<Shown>,
+    pub values: Vec<SettingValue>,
     /// What a person should know and what stops nothing.
     pub warnings: Vec<String>,
 }
-
-impl Loaded {
-    /// Refuses to serve the world by accident. `sabir config` shows such a configuration; `serve` asks here first.
-    pub fn refuse_open_door(&self) -> Result<(), Problems> {
-        let Some(address) = exposure::exposed(&self.config.server) else {
-            return Ok(());
-        };
-        let listen = self.values.iter().find(|shown| shown.key == LISTEN);
-        let origin = &listen.expect("every setting has a value").origin;
-        Err(Problems(vec![exposure::refusal(address, origin)]))
-    }
-}
-
-/// Everything that is wrong with the configuration, one line each.
-#[derive(Debug)]
-pub struct Problems(pub Vec<String>);
-
-impl fmt::Display for Problems {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0.join("\n"))
-    }
-}
-
-impl std::error::Error for Problems {}
 
 /// The configuration that these flags and this environment make, with the file that they name or find.
 pub fn load<N: Into<OsString>, V: Into<OsString>>(
@@ -63,157 +37,140 @@ pub fn load<N: Into<OsString>, V: Into<OsString>>(
     environment: impl IntoIterator<Item = (N, V)>,
 ) -> Result<Loaded, Problems> {
     let environment = Environment::new(environment);
-    match file::find(options.config.as_deref(), &environment) {
-        Ok(Some((name, bytes))) => stack(options, &environment, &file::parse(&name, &bytes), vec![]),
-        Ok(None) => stack(options, &environment, &File::default(), vec![]),
-        Err(problem) => stack(options, &environment, &File::default(), vec![problem]),
-    }
+    let file = match file::find(options.config.as_deref(), &environment) {
+        Ok(Some((name, bytes))) => file::parse(&name, &bytes),
+        Ok(None) => File::default(),
+        Err(problem) => File { problems: vec![problem], ..File::default() },
+    };
+    merge(options, &environment, file)
 }
 
-const LISTEN: &str = "server.listen";
-const STORE: &str = "store.url";
-
-/// Puts the layers on each other. `problems` are those that came up on the way here.
-pub(super) fn stack(
-    options: &Options,
-    environment: &Environment,
-    file: &File,
-    mut problems: Vec<Problem>,
-) -> Result<Loaded, Problems> {
-    let mut layers = Layers::defaults(environment);
+/// Puts the layers on each other.
+pub fn merge(options: &Options, environment: &Environment, mut file: File) -> Result<Loaded, Problems> {
+    let mut problems = std::mem::take(&mut file.problems);
     let mut warnings = Vec::new();
+    let mut config = Configured::new(Config::default(), &SETTINGS);
+    place_database(&mut config, environment);
 
-    for problem in &file.problems {
-        problems.push(Problem::in_file(&file.name, problem.line, &problem.words));
-    }
-    for entry in &file.entries {
-        let origin = Origin::File { name: file.name.clone(), line: entry.line };
-        problems.extend(layers.set(entry.setting, &entry.raw, origin).err());
+    for entry in &file.root.entries {
+        problems.extend(read_section(&mut config, &file.name, entry));
     }
 
-    let borrowed = borrowed::read(environment);
-    for (key, names, raw) in &borrowed.settings {
-        let origin = Origin::Borrowed(names.clone());
-        if let Err(problem) = layers.set(setting(key), raw, origin) {
-            warnings.push(problem.as_warning());
-        }
+    let aliases = read_aliases(environment);
+    for (key, names, raw) in &aliases.settings {
+        let set = config.set(row_of(&SETTINGS, key), raw, Origin::EnvAlias(names.clone()));
+        warnings.extend(set.err().map(|problem| problem.as_warning()));
     }
-    warnings.extend_from_slice(&borrowed.warnings);
+    warnings.extend_from_slice(&aliases.warnings);
 
-    let (named, unknown) = environment::read(environment);
-    for name in named {
-        let origin = Origin::Variable(name.variable);
-        match name.value {
-            Ok(raw) => problems.extend(layers.set(name.setting, &raw, origin).err()),
-            Err(words) => problems.push(Problem::of(&origin, name.setting.key, &words)),
-        }
+    let (variables, unused) = read_variables(environment);
+    for variable in variables {
+        let origin = Origin::Variable(variable.variable);
+        let set = match variable.value {
+            Ok(raw) => config.set(variable.setting, &raw, origin),
+            Err(words) => Err(Problem::of(&origin, variable.setting.key, &words)),
+        };
+        problems.extend(set.err());
     }
-    warnings.extend(unknown);
+    warnings.extend(unused);
 
-    for (key, flag, raw) in flags::read(options) {
-        problems.extend(layers.set(setting(key), &raw, Origin::Flag(flag)).err());
+    for (key, flag, raw) in read_flags(options) {
+        problems.extend(config.set(row_of(&SETTINGS, key), &raw, Origin::Flag(flag)).err());
     }
 
-    let gathered = gather_agents(options, environment, file, &borrowed, &mut problems, &mut warnings);
-    if gathered.source == Source::InsteadOfFile {
-        warnings.extend(routes::forget_those_of_the_file(&mut layers));
+    let chosen = chosen_kinds(options, environment, &mut problems);
+    let agents = agents::collect(&file, chosen, &aliases, &mut problems, &mut warnings);
+    if agents.source == Source::InsteadOfFile {
+        warnings.extend(routes::drop_those_of_the_file(&mut config));
     }
-    for described in gathered.agents {
-        let agent = layers.absorb_agent(described);
-        layers.subject.agents.push(agent);
-    }
-    for described in gathered.backstage {
-        let agent = layers.absorb_agent(described);
-        layers.subject.backstage.push(agent);
-    }
-    for Wanted { key, names, raw } in gathered.routes {
-        if routes::may_borrow(&layers.shown(key).origin) {
-            layers.set(setting(key), &raw, Origin::Borrowed(names)).expect("a route is a route");
+    config.subject.agents = absorb_agents(&mut config, agents.agents);
+    config.subject.routed_agents = absorb_agents(&mut config, agents.routed_agents);
+    for AliasRoute { key, names, raw } in agents.routes {
+        if routes::yields_to_alias(&config.value(key).origin) {
+            config.set(row_of(&SETTINGS, key), &raw, Origin::EnvAlias(names)).expect("a route is a route");
         }
     }
     // What is wrong with the agents is told first; their names mean little until then.
     if problems.is_empty() {
-        problems.extend(routes::check(&layers));
+        problems.extend(routes::check(&config));
     }
 
-    warnings.extend(layers.keep_borrowed_inside());
-    warnings.extend(exposure::advice(&layers.subject.server));
-    layers.decide_about_stderr();
-    problems.sort_by_key(|problem| problem.line);
-    if !problems.is_empty() {
-        return Err(Problems(problems.into_iter().map(|problem| problem.text).collect()));
-    }
-    Ok(Loaded { config: layers.subject, values: layers.values, warnings })
+    warnings.extend(keep_alias_address_on_loopback(&mut config));
+    warnings.extend(advice(&config.subject.server));
+    complete_tell_stderr(&mut config);
+    Problems::check(problems)?;
+    Ok(Loaded { config: config.subject, values: config.values, warnings })
 }
 
-fn gather_agents(
-    options: &Options,
-    environment: &Environment,
-    file: &File,
-    borrowed: &Said,
-    problems: &mut Vec<Problem>,
-    warnings: &mut Vec<String>,
-) -> Gathered {
-    let flag = options.agent.clone();
-    let mut wishes = Wishes { flag: flag.map(|kind| (Origin::Flag("--agent"), Raw::Word(kind))), variable: None };
+const LISTEN: &str = "server.listen";
+
+/// What one key at the top of the file sets. `agent` is read elsewhere.
+fn read_section(config: &mut Configured<Config>, file: &str, entry: &Entry) -> Vec<Problem> {
+    let name = entry.key.as_str();
+    let is_section = SETTINGS.iter().any(|setting| setting.section() == name);
+    let words = match &entry.value {
+        Raw::Table(table) if is_section => {
+            let (prefix, place) = (format!("{name}."), Place::section(name));
+            let set = table.entries.iter().map(|entry| config.set_entry(&SETTINGS, &prefix, &place, file, entry));
+            return set.filter_map(Result::err).collect();
+        }
+        value if is_section => format!("{name} is {value}; expected a section [{name}]"),
+        _ if name == "agent" => return Vec::new(),
+        value => Place::top().unknown(name, value),
+    };
+    vec![Problem::in_file(file, entry.line, &words)]
+}
+
+/// The kinds that `--agent` and `SABIR_AGENT` name, strongest first.
+fn chosen_kinds(options: &Options, environment: &Environment, problems: &mut Vec<Problem>) -> Vec<(Origin, Raw)> {
+    let mut chosen = Vec::new();
+    chosen.extend(options.agent.as_ref().map(|kind| (Origin::Flag("--agent"), Raw::untyped(kind))));
     let origin = Origin::Variable(environment::AGENT.to_owned());
     match environment.text(environment::AGENT) {
-        Some(Ok(kind)) => wishes.variable = Some((origin, Raw::Word(kind.to_owned()))),
+        Some(Ok(kind)) => chosen.push((origin, Raw::untyped(kind))),
         Some(Err(words)) => problems.push(Problem::of(&origin, "kind", &words)),
         None => {}
     }
-    agents::gather(file, wishes, borrowed, problems, warnings)
+    chosen
 }
 
-/// The configuration as far as it is known, and the layer of each value.
-type Layers = Described<Config>;
+fn absorb_agents(config: &mut Configured<Config>, agents: Vec<Configured<Agent>>) -> Vec<Agent> {
+    let absorb = |agent: Configured<Agent>| config.absorb(&format!("agent.{}", agent.subject.id), agent);
+    agents.into_iter().map(absorb).collect()
+}
 
-impl Layers {
-    fn defaults(environment: &Environment) -> Self {
-        let mut layers = Described::new(Config::default(), SETTINGS);
-        layers.place_store(&store_url::default_file(environment));
-        layers
-    }
+/// The table can only name the default place; and not through text, since a home directory may have any name.
+fn place_database(config: &mut Configured<Config>, environment: &Environment) {
+    let path = default_database(environment);
+    config.value_mut("store.url").value = json!(format!("sqlite:{}", path.display()));
+    config.subject.store.url = StoreUrl::Sqlite(path);
+}
 
-    /// The table can only name the place; and not through text, since a home directory may have any name.
-    fn place_store(&mut self, path: &Path) {
-        self.subject.store.url = StoreUrl::Sqlite(path.to_owned());
-        let shown = self.values.iter_mut().find(|shown| shown.key == STORE).expect("every setting has a value");
-        shown.value = json!(format!("sqlite:{}", path.display()));
-    }
-
-    /// Where nobody says whether callers may read what failed programs write, that follows from who the callers are.
-    fn decide_about_stderr(&mut self) {
-        let is_private = exposure::is_private(&self.subject.server);
-        let Config { agents, backstage, .. } = &mut self.subject;
-        for agent in agents.iter_mut().chain(backstage) {
-            let AgentKind::Program(_) = agent.kind else { continue };
-            if agent.program.tell_stderr.is_none() {
-                agent.program.tell_stderr = Some(is_private);
-                let key = format!("agent.{}.tell_stderr", agent.id);
-                let shown = self.values.iter_mut().find(|shown| shown.key == key);
-                shown.expect("every setting of a program has a value").value = json!(is_private);
-            }
+/// Where nobody says whether callers may read what failed programs write, that follows from who the callers are.
+fn complete_tell_stderr(config: &mut Configured<Config>) {
+    let is_private = is_private(&config.subject.server);
+    let Config { agents, routed_agents, .. } = &mut config.subject;
+    let mut keys = Vec::new();
+    for agent in agents.iter_mut().chain(routed_agents).filter(|agent| agent.is_program()) {
+        if agent.program.tell_stderr.is_none() {
+            agent.program.tell_stderr = Some(is_private);
+            keys.push(format!("agent.{}.tell_stderr", agent.id));
         }
     }
-
-    fn absorb_agent(&mut self, described: Described<Agent>) -> Agent {
-        let name = format!("agent.{}", described.subject.id);
-        self.absorb(&name, described)
+    for key in keys {
+        config.value_mut(&key).value = json!(is_private);
     }
+}
 
-    /// A borrowed name may neither stop the start nor open the door, so an address of its making stays on
-    /// loopback until somebody allows more.
-    fn keep_borrowed_inside(&mut self) -> Option<String> {
-        let address = exposure::exposed(&self.subject.server)?;
-        let origin = self.shown(LISTEN).origin.clone();
-        let Origin::Borrowed(_) = origin else {
-            return None;
-        };
-        let inside = exposure::kept_inside(&self.subject.server.listen);
-        let raw = Raw::Word(inside.join(","));
-        self.set(setting(LISTEN), &raw, origin.clone()).expect("loopback addresses are addresses");
-        let refusal = exposure::refusal(address, &origin);
-        Some(format!("{refusal}; listening on {} instead", inside.join(", ")))
-    }
+/// An environment alias may neither stop the start nor open the server to other machines, so an address of its making
+/// stays on loopback until somebody allows more.
+fn keep_alias_address_on_loopback(config: &mut Configured<Config>) -> Option<String> {
+    let address = exposed(&config.subject.server)?;
+    let origin = config.value(LISTEN).origin.clone();
+    let Origin::EnvAlias(_) = origin else { return None };
+    let inside = only_loopback(&config.subject.server.listen);
+    let refusal = refusal(address, &origin);
+    let set = config.set(row_of(&SETTINGS, LISTEN), &Raw::untyped(inside.join(",")), origin);
+    set.expect("loopback addresses are addresses");
+    Some(format!("{refusal}; listening on {} instead", inside.join(", ")))
 }

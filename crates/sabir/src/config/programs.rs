@@ -6,30 +6,30 @@ use sabir_agents::kinds::{Known, PLAIN_SYNTAX, ProjectSettings, Questions};
 use sabir_agents::program::settings::Kind;
 use sabir_agents::protocol::Approve;
 
-use super::agent_settings::{DEMO_KEYS, PROGRAM_KEYS, agent_setting};
-use super::described::Described;
-use super::origin::{Origin, Problem};
+use super::agent_settings::AGENT_SETTINGS;
+use super::origin::{Configured, Origin, Problem};
 use super::raw::Raw;
 use super::sections::{Agent, AgentKind};
+use super::settings::{ForWhom, row_of};
 
 /// Fills in the defaults of the kind, and tells what is wrong.
-pub fn settle(agent: &mut Described<Agent>) -> Vec<Problem> {
-    let kind = agent.subject.kind;
-    let no_use = format!("an agent of kind {} has no use for it", kind.name());
-    let mut problems = Vec::new();
-    if kind != AgentKind::Demo {
-        problems.extend(refuse_keys(agent, &DEMO_KEYS, &format!("is for the demo agent; {no_use}")));
-    }
-    match kind {
-        AgentKind::Program(kind) => problems.extend(settle_program(agent, kind.known())),
-        AgentKind::Demo | AgentKind::Conformance => {
-            problems.extend(refuse_keys(agent, &PROGRAM_KEYS, &format!("is for programs; {no_use}")));
+pub fn complete(agent: &mut Configured<Agent>) -> Vec<Problem> {
+    match agent.subject.kind {
+        AgentKind::Demo => refuse(agent, ForWhom::Programs, "is for programs"),
+        AgentKind::Conformance => {
+            let mut problems = refuse(agent, ForWhom::Demo, "is for the demo agent");
+            problems.extend(refuse(agent, ForWhom::Programs, "is for programs"));
+            problems
+        }
+        AgentKind::Program(kind) => {
+            let mut problems = refuse(agent, ForWhom::Demo, "is for the demo agent");
+            problems.extend(complete_program(agent, kind.known()));
+            problems
         }
     }
-    problems
 }
 
-fn settle_program(agent: &mut Described<Agent>, known: &Known) -> Vec<Problem> {
+fn complete_program(agent: &mut Configured<Agent>, known: &Known) -> Vec<Problem> {
     let mut problems = Vec::new();
     fill(agent, "max_concurrent", "4");
     fill(agent, "queue", "1000");
@@ -47,7 +47,7 @@ fn settle_program(agent: &mut Described<Agent>, known: &Known) -> Vec<Problem> {
         None => {
             let modes: Vec<&str> = known.ways.iter().map(|way| way.mode.name()).collect();
             let words = format!("is \"{}\"; {} has {} only", mode.name(), known.name, modes.join(" and "));
-            problems.push(Problem::of(&agent.shown("mode").origin, "mode", &words));
+            problems.push(Problem::of(&agent.value("mode").origin, "mode", &words));
         }
         Some(way) => {
             // Whoever answers a program's questions keeps its standard input open, and many programs read that to its end.
@@ -58,7 +58,7 @@ fn settle_program(agent: &mut Described<Agent>, known: &Known) -> Vec<Problem> {
             fill(agent, "approve", if asks { "ask" } else { "none" });
             if way.questions == Questions::Never && agent.subject.program.approve == Approve::Ask {
                 let words = cannot_ask(known, mode.name());
-                problems.push(Problem::of(&agent.shown("approve").origin, "approve", &words));
+                problems.push(Problem::of(&agent.value("approve").origin, "approve", &words));
             }
         }
     }
@@ -80,7 +80,7 @@ fn settle_program(agent: &mut Described<Agent>, known: &Known) -> Vec<Problem> {
         _ => None,
     };
     for key in ["approval_pattern", "approval_response", "prompt", "trust_prompts", "trust_workspace"] {
-        let origin = &agent.shown(key).origin;
+        let origin = &agent.value(key).origin;
         if let Some(words) = has_no_use(key).filter(|_| *origin != Origin::Default) {
             problems.push(Problem::of(origin, key, &words));
         }
@@ -89,17 +89,17 @@ fn settle_program(agent: &mut Described<Agent>, known: &Known) -> Vec<Problem> {
 }
 
 /// Sets what nobody has set.
-fn fill(agent: &mut Described<Agent>, key: &str, text: &str) {
-    if agent.shown(key).origin == Origin::Default {
-        let raw = Raw::Word(text.to_owned());
-        agent.set(agent_setting(key), &raw, Origin::Default).expect("the defaults of kinds fit");
+fn fill(agent: &mut Configured<Agent>, key: &str, text: &str) {
+    if agent.is_default(key) {
+        let set = agent.set(row_of(&AGENT_SETTINGS, key), &Raw::untyped(text), Origin::Default);
+        set.expect("the defaults of kinds fit");
     }
 }
 
-fn lacks_command(agent: &Described<Agent>, known: &Known) -> Problem {
-    let origin = &agent.shown("kind").origin;
+fn lacks_command(agent: &Configured<Agent>, known: &Known) -> Problem {
+    let origin = &agent.value("kind").origin;
     let remedy = match origin {
-        Origin::Borrowed(_) => "set AGENT_BINARY",
+        Origin::EnvAlias(_) => "set AGENT_BINARY",
         Origin::File { .. } => "add command = [\"program\", \"argument\"]",
         _ => "describe it in sabir.toml, with command = [\"program\", \"argument\"] in its [[agent]]",
     };
@@ -116,10 +116,10 @@ fn cannot_ask(known: &Known, mode: &str) -> String {
 }
 
 /// A setting that does nothing is worse than one that is refused. Those that nobody set are not shown either.
-fn refuse_keys(agent: &mut Described<Agent>, keys: &[&str], words: &str) -> Vec<Problem> {
-    let is_refused = |key: &str| keys.contains(&key);
-    let set = agent.values.iter().filter(|shown| is_refused(&shown.key) && shown.origin != Origin::Default);
-    let problems = set.map(|shown| Problem::of(&shown.origin, &shown.key, words)).collect();
-    agent.values.retain(|shown| !is_refused(&shown.key));
-    problems
+fn refuse(agent: &mut Configured<Agent>, for_whom: ForWhom, words: &str) -> Vec<Problem> {
+    let words = format!("{words}; an agent of kind {} has no use for it", agent.subject.kind.name());
+    let is_refused = |key: &str| AGENT_SETTINGS.iter().any(|row| row.key == key && row.for_whom == for_whom);
+    let refused: Vec<_> = agent.values.extract_if(.., |value| is_refused(&value.key)).collect();
+    let set = refused.iter().filter(|value| value.origin != Origin::Default);
+    set.map(|value| Problem::of(&value.origin, &value.key, &words)).collect()
 }

@@ -1,16 +1,14 @@
-//! A value as somebody wrote it, before anyone knows what it should be.
+//! A value as somebody wrote it, before its setting says what it should be.
 //!
 //! Files have types and the rest has only text, so `true` in the environment is a switch while `"true"` in a
 //! file is a mistake. `Display` is how error messages repeat the value.
 
 use std::fmt;
 
-use toml::de::DeValue;
-
 #[derive(Debug, Clone, PartialEq)]
 pub enum Raw {
     /// From the environment, the command line or the table of defaults, where all is text.
-    Word(String),
+    Untyped(String),
     Text(String),
     Integer(i64),
     Float(f64),
@@ -18,52 +16,67 @@ pub enum Raw {
     /// A date, a time or both, as TOML writes it.
     Date(String),
     List(Vec<Raw>),
-    Table(Vec<(String, Raw)>),
+    Table(Table),
     /// Something that no setting takes, such as a huge number; what it is called.
     Other(String),
 }
 
-impl From<&DeValue<'_>> for Raw {
-    fn from(value: &DeValue) -> Self {
-        Raw::at_level(0, value)
-    }
+/// A table of the file.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Table {
+    /// Where its header is.
+    pub line: usize,
+    pub entries: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    pub key: String,
+    pub line: usize,
+    pub value: Raw,
 }
 
 impl Raw {
-    fn at_level(level: usize, value: &DeValue) -> Self {
-        let below = |value: &DeValue| Raw::at_level(level + 1, value);
-        match value {
-            DeValue::String(text) => Raw::Text(text.to_string()),
-            DeValue::Boolean(value) => Raw::Boolean(*value),
-            DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
-                Ok(number) => Raw::Integer(number),
-                Err(_) => Raw::Other(format!("the number {}", short(number.as_str()))),
-            },
-            DeValue::Float(number) => match number.as_str().parse() {
-                Ok(number) => Raw::Float(number),
-                Err(_) => Raw::Other(format!("the number {}", short(number.as_str()))),
-            },
-            DeValue::Datetime(date) => Raw::Date(date.to_string()),
-            DeValue::Array(_) | DeValue::Table(_) if level >= DEEPEST => {
-                Raw::Other(format!("a value more than {DEEPEST} levels deep"))
+    pub fn untyped(text: impl Into<String>) -> Self {
+        Raw::Untyped(text.into())
+    }
+
+    /// The trimmed text, if it is text.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Raw::Untyped(text) | Raw::Text(text) => Some(text.trim()),
+            _ => None,
+        }
+    }
+
+    /// The members of a list. Untyped text separates them by commas; a single value is a list of one.
+    pub fn members(&self) -> Vec<Raw> {
+        match self {
+            Raw::List(list) => list.clone(),
+            Raw::Untyped(text) => {
+                let members = text.split(',').map(str::trim).filter(|member| !member.is_empty());
+                members.map(Raw::untyped).collect()
             }
-            DeValue::Array(list) => Raw::List(list.iter().map(|value| below(value.get_ref())).collect()),
-            DeValue::Table(table) => {
-                let members = table.iter().map(|(key, value)| (key.get_ref().to_string(), below(value.get_ref())));
-                Raw::Table(members.collect())
-            }
+            single => vec![single.clone()],
+        }
+    }
+
+    /// Says what is there and what should be, in words that follow the name of the setting. A value that may hold a
+    /// password is not repeated.
+    pub fn unexpected(&self, expected: &str) -> String {
+        let may_hold_password = self.as_text().is_some_and(|text| text.contains("://") && text.contains('@'));
+        match may_hold_password {
+            true => format!("does not fit; expected {expected}"),
+            false => format!("is {self}; expected {expected}"),
         }
     }
 }
 
-/// What is deeper than this is not looked into. Nobody writes it by hand, and readers of JSON give up at 128.
-const DEEPEST: usize = 64;
-
 impl fmt::Display for Raw {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Raw::Word(text) | Raw::Text(text) => {
-                let shown = short(text);
+            Raw::Untyped(text) | Raw::Text(text) => {
+                let shown = shortened(text);
                 let more = if shown.len() < text.len() { "..." } else { "" };
                 write!(out, "{shown:?}{more}")
             }
@@ -79,8 +92,6 @@ impl fmt::Display for Raw {
 }
 
 /// An error message is one line for a person; nobody reads the rest of a long value.
-const LONGEST: usize = 80;
-
-fn short(text: &str) -> String {
-    text.chars().take(LONGEST).collect()
+pub fn shortened(text: &str) -> String {
+    text.chars().take(80).collect()
 }

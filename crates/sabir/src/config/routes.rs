@@ -1,42 +1,41 @@
-//! Routing: do the agents that it names exist, and what do the names of other servers say of it?
+//! Routing: whether the agents that it names exist, and the routes that environment names of other servers ask for.
 
 use sabir_agents::program::settings::Kind;
 use sabir_agents::routing::Profile;
 use serde_json::json;
 
-use super::agents::{agent_kind, default_of};
-use super::borrowed::{BorrowedRoute, Said};
-use super::described::Described;
-use super::nearest::nearest;
-use super::origin::{Origin, Problem};
-use super::raw::Raw;
+use super::agents::{default_of, parse_kind};
+use super::env_aliases::{AliasValues, RouteAlias};
+use super::origin::{Configured, Origin, Problem};
+use super::raw::{Entry, Raw, Table};
 use super::sections::{Agent, AgentKind, Config};
+use super::values::nearest;
 
-/// A route of borrowed names, as a setting.
-pub struct Wanted {
+/// A route of environment aliases, as a setting.
+pub struct AliasRoute {
     pub key: &'static str,
     pub names: String,
     pub raw: Raw,
 }
 
-/// What the borrowed names want. `hire` makes the agent of a kind that nobody else runs, for the name that asks for it;
-/// `None` means that there can be no such agent.
-pub fn wanted(
-    said: &Said,
-    agents: &[Described<Agent>],
-    mut hire: impl FnMut(Kind, &str) -> Option<String>,
+/// `add` makes the agent of a kind that nobody else runs, for the name that asks for it; `None` means that there can be no
+/// such agent.
+pub fn from_aliases(
+    aliases: &AliasValues,
+    agents: &[Configured<Agent>],
+    mut add: impl FnMut(Kind, &str) -> Option<String>,
     problems: &mut Vec<Problem>,
     warnings: &mut Vec<String>,
-) -> Vec<Wanted> {
-    let mut wanted = Vec::new();
-    for BorrowedRoute { key, adapter, model } in &said.routes {
+) -> Vec<AliasRoute> {
+    let mut routes = Vec::new();
+    for RouteAlias { key, adapter, model } in &aliases.routes {
         let names: Vec<&str> = [adapter, model].into_iter().flatten().map(|(name, _)| *name).collect();
         let agent = match adapter {
             None => default_of(agents.iter().map(|agent| &agent.subject)).map(|agent| agent.id.clone()),
             Some((name, word)) => match find(agents, word) {
                 Some(id) => Some(id),
-                None => match agent_kind(&Raw::Word(word.clone())) {
-                    Ok((AgentKind::Program(kind), _)) => hire(kind, name).or_else(|| {
+                None => match parse_kind(&Raw::untyped(word)) {
+                    Ok((AgentKind::Program(kind), _)) => add(kind, name).or_else(|| {
                         warnings.push(format!("{name} is ignored, since the file has no agent {word}"));
                         None
                     }),
@@ -52,8 +51,9 @@ pub fn wanted(
             },
         };
         let Some(agent) = agent else { continue };
-        let built_in = agents.iter().map(|agent| &agent.subject).find(|known| known.id == agent && !is_program(known));
-        let mut members = vec![("agent".to_owned(), Raw::Text(agent))];
+        let built_in = agents.iter().map(|agent| &agent.subject).find(|known| known.id == agent && !known.is_program());
+        let entry = |key: &str, value: &str| Entry { key: key.to_owned(), line: 0, value: Raw::untyped(value) };
+        let mut entries = vec![entry("agent", &agent)];
         match (model, built_in) {
             (Some((name, _)), Some(built_in)) => {
                 warnings.push(format!("{name} is ignored, since the agent {} has no models", built_in.id));
@@ -61,58 +61,54 @@ pub fn wanted(
                     continue;
                 }
             }
-            (Some((_, model)), None) => members.push(("model".to_owned(), Raw::Text(model.clone()))),
+            (Some((_, model)), None) => entries.push(entry("model", model)),
             (None, _) => {}
         }
-        wanted.push(Wanted { key, names: names.join(", "), raw: Raw::Table(members) });
+        let raw = Raw::Table(Table { line: 0, entries });
+        routes.push(AliasRoute { key, names: names.join(", "), raw });
     }
-    wanted
+    routes
 }
 
 /// The agent of this id, or else the first of this kind.
-fn find(agents: &[Described<Agent>], word: &str) -> Option<String> {
+fn find(agents: &[Configured<Agent>], word: &str) -> Option<String> {
     let agents = || agents.iter().map(|agent| &agent.subject);
     let by_id = agents().find(|agent| agent.id == word);
     by_id.or_else(|| agents().find(|agent| agent.kind.name() == word)).map(|agent| agent.id.clone())
 }
 
 /// Drops the routes of the file, since its agents do not run. Answers with what to tell of them.
-pub fn forget_those_of_the_file(layers: &mut Described<Config>) -> Vec<String> {
+pub fn drop_those_of_the_file(config: &mut Configured<Config>) -> Vec<String> {
     let mut warnings = Vec::new();
     for profile in Profile::ALL {
         let key = format!("routing.{}", profile.name());
-        let shown = layers.values.iter_mut().find(|shown| shown.key == key).expect("every setting has a value");
-        if let Origin::File { .. } = shown.origin {
-            warnings.push(format!("{}: {key} is ignored, since other agents run than the file lists", shown.origin));
-            (shown.value, shown.origin) = (json!(null), Origin::Default);
-            layers.subject.routing.forget(profile);
+        let current = config.value_mut(&key);
+        if let Origin::File { .. } = current.origin {
+            warnings.push(format!("{}: {key} is ignored, since other agents run than the file lists", current.origin));
+            (current.value, current.origin) = (json!(null), Origin::Default);
+            *config.subject.routing.of_mut(profile) = None;
         }
     }
     warnings
 }
 
 /// Routes to agents that do not exist, or with a model to one that has none.
-pub fn check(layers: &Described<Config>) -> Vec<Problem> {
-    let config = &layers.subject;
-    let agents = || config.agents.iter().chain(&config.backstage);
+pub fn check(config: &Configured<Config>) -> Vec<Problem> {
+    let agents = || config.subject.all_agents();
     let mut problems = Vec::new();
     for profile in Profile::ALL {
-        let Some(route) = config.routing.of(profile) else { continue };
+        let Some(route) = config.subject.routing.of(profile) else { continue };
         let words = match agents().find(|agent| agent.id == route.agent) {
             None => unknown(&route.agent, agents()),
-            Some(agent) if route.model.is_some() && !is_program(agent) => {
+            Some(agent) if route.model.is_some() && !agent.is_program() => {
                 format!("has a model, but the agent {} of kind {} has none", agent.id, agent.kind.name())
             }
             Some(_) => continue,
         };
         let key = format!("routing.{}", profile.name());
-        problems.push(Problem::of(&layers.shown(&key).origin, &key, &words));
+        problems.push(Problem::of(&config.value(&key).origin, &key, &words));
     }
     problems
-}
-
-fn is_program(agent: &Agent) -> bool {
-    matches!(agent.kind, AgentKind::Program(_))
 }
 
 fn unknown<'a>(id: &str, agents: impl Iterator<Item = &'a Agent>) -> String {
@@ -121,7 +117,7 @@ fn unknown<'a>(id: &str, agents: impl Iterator<Item = &'a Agent>) -> String {
     format!("names the agent {}, which does not exist; there are {}{hint}", Raw::Text(id.to_owned()), ids.join(", "))
 }
 
-/// Whether borrowed names may set this: they are stronger than the file and weaker than the rest.
-pub fn may_borrow(origin: &Origin) -> bool {
+/// Whether environment aliases may set this: they are stronger than the file and weaker than the rest.
+pub fn yields_to_alias(origin: &Origin) -> bool {
     matches!(origin, Origin::Default | Origin::File { .. })
 }

@@ -1,16 +1,19 @@
 //! The configuration as the rest of the program sees it: parsed, checked, every default filled in.
 //!
-//! One struct per section of `sabir.toml`, one field per key. `Default` holds the same values as the default
-//! column of the settings table; a test keeps the two together.
+//! One struct per section of `sabir.toml`, one field per key. The defaults are in the tables of settings and only there:
+//! the `Default` of these types is blank, and `load` reads the tables.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use sabir_agents::program::settings::{Isolation, Kind, Mode, PromptBy, SharedWorkspace};
 use sabir_agents::protocol::Approve;
 use sabir_agents::routing::Profile;
+use sabir_engine::RetentionPolicy;
 use sabir_model::{Extension, Skill};
+use sabir_store::Durability;
+use sabir_wire::Compat;
 
 /// Everything `serve` needs to know.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -19,27 +22,31 @@ pub struct Config {
     pub store: Store,
     pub agents: Vec<Agent>,
     /// Agents that only `routing` reaches: they have neither address nor card.
-    pub backstage: Vec<Agent>,
+    pub routed_agents: Vec<Agent>,
     pub routing: Routing,
     pub card: Card,
     pub compat: Compat,
     pub send: Send,
     pub push: Push,
     pub recovery: Recovery,
-    pub retention: Retention,
+    pub retention: RetentionPolicy,
     pub log: Log,
 }
 
 impl Config {
-    /// How many programs can be there at the same time, those that wait for an answer included.
+    /// Those that have an address, then those that only `routing` reaches.
+    pub fn all_agents(&self) -> impl Iterator<Item = &Agent> {
+        self.agents.iter().chain(&self.routed_agents)
+    }
+
+    /// How many programs can run at the same time, including those that wait for an answer.
     pub fn program_runs(&self) -> usize {
-        let programs =
-            self.agents.iter().chain(&self.backstage).filter(|agent| matches!(agent.kind, AgentKind::Program(_)));
+        let programs = self.all_agents().filter(|agent| agent.is_program());
         programs.fold(0, |runs: usize, agent| runs.saturating_add(agent.max_concurrent + agent.max_parked))
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Server {
     pub listen: Vec<SocketAddr>,
     /// Absolute, without a slash at the end.
@@ -56,54 +63,22 @@ pub struct Server {
     pub keep_alive: Duration,
 }
 
-impl Default for Server {
-    fn default() -> Self {
-        Server {
-            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT))],
-            public_url: None,
-            body_limit: 16 * 1024 * 1024,
-            memory: 256 * 1024 * 1024,
-            cors_origins: Vec::new(),
-            allowed_hosts: Vec::new(),
-            allow_open: false,
-            grace: Duration::from_secs(10),
-            drain: Duration::ZERO,
-            keep_alive: Duration::from_secs(15),
-        }
-    }
-}
-
-pub const DEFAULT_PORT: u16 = 41242;
-
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Store {
     pub url: StoreUrl,
     pub durability: Durability,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub enum StoreUrl {
     /// A database file. Whoever opens it makes the directory.
     Sqlite(PathBuf),
     /// For trials: everything is gone when the server stops.
+    #[default]
     Memory,
 }
 
-impl Default for StoreUrl {
-    fn default() -> Self {
-        StoreUrl::Sqlite(PathBuf::from("sabir.db"))
-    }
-}
-
-/// What an acknowledged write survives.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum Durability {
-    #[default]
-    PowerCut,
-    Process,
-}
-
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Agent {
     pub id: String,
     pub kind: AgentKind,
@@ -130,42 +105,31 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// An agent of this kind with the defaults of its kind.
+    /// An agent of this kind with the defaults of the table.
+    #[cfg(test)]
     pub fn new(id: &str, kind: AgentKind) -> Self {
-        Agent {
-            id: id.to_owned(),
-            kind,
-            name: None,
-            description: None,
-            skills: Vec::new(),
-            input_modes: Vec::new(),
-            output_modes: Vec::new(),
-            extensions: Vec::new(),
-            streaming: true,
-            default: false,
-            max_concurrent: 10_000,
-            queue: 10_000,
-            max_parked: 100,
-            timeout: None,
-            idle_timeout: None,
-            stored_first: false,
-            card: AgentCard::OfProgram,
-            program: Program::default(),
-        }
+        let agent = super::origin::Configured::new(Agent::default(), &super::agent_settings::AGENT_SETTINGS).subject;
+        Agent { id: id.to_owned(), kind, ..agent }
+    }
+
+    pub fn is_program(&self) -> bool {
+        matches!(self.kind, AgentKind::Program(_))
     }
 }
 
 /// What the card of a program says where the file says nothing.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum AgentCard {
     /// What is known of the program.
+    #[default]
     OfProgram,
     /// That it does coding tasks, whatever it is: clients of the server whose names describe it expect that.
     OfCodingProgram,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum AgentKind {
+    #[default]
     Demo,
     Conformance,
     Program(Kind),
@@ -183,7 +147,7 @@ impl AgentKind {
 }
 
 /// How an agent runs its program.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Program {
     pub mode: Mode,
     /// The program and its first arguments. Empty: the program of the kind.
@@ -212,36 +176,6 @@ pub struct Program {
     pub max_output: usize,
 }
 
-impl Default for Program {
-    fn default() -> Self {
-        Program {
-            mode: Mode::OneShot,
-            command: Vec::new(),
-            arguments: Vec::new(),
-            model: None,
-            instructions: None,
-            workspace: PathBuf::from("."),
-            workspace_roots: Vec::new(),
-            isolation: Isolation::Shared,
-            shared_workspace: SharedWorkspace::Queue,
-            approve: Approve::None,
-            approval_timeout: Some(Duration::from_secs(24 * 60 * 60)),
-            prompt_by: PromptBy::Argument,
-            hibernate_after: Some(Duration::from_secs(30 * 60)),
-            keep_warm: Duration::from_secs(5 * 60),
-            approval_pattern: None,
-            approval_response: "y".to_owned(),
-            trust_prompts: false,
-            trust_workspace: false,
-            environment: Vec::new(),
-            pass_environment: Vec::new(),
-            tell_stderr: None,
-            keep_files: false,
-            max_output: 64 * 1024 * 1024,
-        }
-    }
-}
-
 /// Where messages to the default agent go.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Routing {
@@ -259,11 +193,11 @@ impl Routing {
         }
     }
 
-    pub fn forget(&mut self, profile: Profile) {
+    pub fn of_mut(&mut self, profile: Profile) -> &mut Option<Route> {
         match profile {
-            Profile::Complex => self.complex = None,
-            Profile::Mid => self.mid = None,
-            Profile::Routine => self.routine = None,
+            Profile::Complex => &mut self.complex,
+            Profile::Mid => &mut self.mid,
+            Profile::Routine => &mut self.routine,
         }
     }
 }
@@ -276,7 +210,7 @@ pub struct Route {
     pub model: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Card {
     pub name: Option<String>,
     pub description: Option<String>,
@@ -291,23 +225,6 @@ pub struct Card {
     pub max_age: Duration,
 }
 
-impl Default for Card {
-    fn default() -> Self {
-        Card {
-            name: None,
-            description: None,
-            organization: None,
-            organization_url: None,
-            version: None,
-            documentation_url: None,
-            icon_url: None,
-            profile: CardProfile::A2a,
-            pure: false,
-            max_age: Duration::from_secs(30),
-        }
-    }
-}
-
 /// Whose clients find their way by the card's `url`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum CardProfile {
@@ -317,77 +234,25 @@ pub enum CardProfile {
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Compat {
-    pub strict: bool,
-    pub cancel_terminal: CancelTerminal,
-    pub terminal_message: TerminalMessage,
-}
-
-/// The answer to a cancel of a finished task.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum CancelTerminal {
-    /// What the mount and the spelling of the request promise.
-    #[default]
-    Auto,
-    Error,
-    Noop,
-}
-
-/// What a message to a finished task does.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum TerminalMessage {
-    #[default]
-    Error,
-    NewTask,
-}
-
-#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Send {
     pub max_wait: Option<Duration>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Push {
     pub enabled: bool,
 }
 
-impl Default for Push {
-    fn default() -> Self {
-        Push { enabled: true }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Recovery {
-    pub running: RunningTasks,
-}
-
-/// What becomes of tasks that were running when the server stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum RunningTasks {
-    #[default]
-    Fail,
-    Requeue,
+    pub running: sabir_engine::Recovery,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Retention {
-    pub max_age: Option<Duration>,
-    pub max_tasks: Option<u64>,
-    pub waiting: Option<Duration>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
 pub struct Log {
     /// `info`, or directives such as `info,sabir=debug`.
     pub level: String,
     pub format: LogFormat,
-}
-
-impl Default for Log {
-    fn default() -> Self {
-        Log { level: "info".to_owned(), format: LogFormat::Text }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -1,256 +1,279 @@
-//! The one table of everything that the sections of the file can set.
+//! The one table of everything that the sections of the file can set, and what a row of such a table is.
 //!
-//! A key that has no row here does not exist.
+//! A key that has no row does not exist. The file, the environment, the command line, the hints for unknown keys,
+//! `sabir config`, the JSON Schema and the documentation all read these rows.
 
+use std::sync::LazyLock;
+
+use sabir_engine::Recovery;
+use sabir_store::Durability;
+use sabir_wire::{CancelTerminal, TerminalMessage};
 use serde_json::Value;
 
-use super::kinds::*;
-use super::program_values::route;
+use super::addresses::{host_names, listen_addresses, origin, web_url};
+use super::paths::store_url;
 use super::raw::Raw;
-use super::sections::*;
-use super::setting::{Setting, put};
-use super::store_url::store_url;
+use super::sections::{CardProfile, Config, LogFormat};
+use super::table_values::route;
+use super::values::*;
 
-/// The setting of this key; the key is one of ours.
-pub fn setting(key: &str) -> &'static Setting<Config> {
-    let found = SETTINGS.iter().find(|setting| setting.key == key);
-    found.expect("keys inside the program are keys of the table")
+/// `T` is what it is a setting of: the whole `Config`, one `Agent`, or a part of one.
+pub struct Setting<T: 'static> {
+    /// `section.key`, or the key alone in a table of a list.
+    pub key: &'static str,
+    /// As text; empty means that it is not set.
+    pub default: &'static str,
+    pub is_required: bool,
+    pub for_whom: ForWhom,
+    /// One or a few sentences for the documentation and for editors.
+    #[allow(dead_code, reason = "the documentation is held against it by a test")]
+    pub help: &'static str,
+    /// A shorter environment name than the one made from the key.
+    pub short_variable: Option<&'static str>,
+    #[allow(dead_code, reason = "the documentation is held against it by a test")]
+    pub flag: Option<&'static str>,
+    /// The value in a JSON Schema of the file.
+    #[allow(dead_code, reason = "the schema is not printed yet")]
+    pub schema: Value,
+    read: Box<ReadInto<T>>,
+}
+
+/// Reads a value into its field, and answers with how it is shown or with what is wrong.
+type ReadInto<T> = dyn Fn(&mut T, &Raw) -> Result<Value, String> + Send + Sync;
+
+/// The kinds of agents that a setting is for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ForWhom {
+    All,
+    Demo,
+    Programs,
+}
+
+impl<T> Setting<T> {
+    /// A row whose value goes into this field.
+    pub fn new<V: 'static>(
+        key: &'static str,
+        default: &'static str,
+        kind: Kind<V>,
+        field: fn(&mut T) -> &mut V,
+    ) -> Self {
+        let schema = kind.schema.clone();
+        let read = move |target: &mut T, raw: &Raw| {
+            let (value, shown) = kind.read(raw)?;
+            *field(target) = value;
+            Ok(shown)
+        };
+        let read = Box::new(read);
+        let (is_required, for_whom, help, short_variable, flag) = (false, ForWhom::All, "", None, None);
+        Setting { key, default, is_required, for_whom, help, short_variable, flag, schema, read }
+    }
+
+    pub fn help(self, help: &'static str) -> Self {
+        Setting { help, ..self }
+    }
+
+    pub fn required(self) -> Self {
+        Setting { is_required: true, ..self }
+    }
+
+    pub fn only_for(self, for_whom: ForWhom) -> Self {
+        Setting { for_whom, ..self }
+    }
+
+    pub fn short_variable(self, name: &'static str) -> Self {
+        Setting { short_variable: Some(name), ..self }
+    }
+
+    pub fn flag(self, name: &'static str) -> Self {
+        Setting { flag: Some(name), ..self }
+    }
+
+    /// The key without its section.
+    pub fn leaf(&self) -> &'static str {
+        self.key.split_once('.').map_or(self.key, |(_, leaf)| leaf)
+    }
+
+    /// Reads `raw` into its field. Answers with the value as `sabir config` shows it, or says what is wrong
+    /// in words that follow the name of the setting: `is "soon"; expected a duration ...`.
+    pub fn read(&self, target: &mut T, raw: &Raw) -> Result<Value, String> {
+        (self.read)(target, raw)
+    }
+}
+
+impl Setting<Config> {
+    pub fn section(&self) -> &'static str {
+        self.key.split_once('.').map_or("", |(section, _)| section)
+    }
+
+    /// `server.listen` is `SABIR_SERVER_LISTEN`.
+    pub fn variable(&self) -> String {
+        format!("SABIR_{}", self.key.replace('.', "_").to_uppercase())
+    }
+
+    /// Every environment name that sets it; the first one wins.
+    pub fn variables(&self) -> impl Iterator<Item = String> {
+        std::iter::once(self.variable()).chain(self.short_variable.map(str::to_owned))
+    }
+}
+
+/// The row of this key; the key is one of ours.
+pub fn row_of<T>(settings: &'static [Setting<T>], key: &str) -> &'static Setting<T> {
+    settings.iter().find(|setting| setting.key == key).expect("keys inside the program are keys of the table")
 }
 
 /// Takes the place of a default that depends on the machine: a file in the user's data directory.
 pub const DATA_DIRECTORY: &str = "sqlite:<data directory>/sabir/sabir.db";
 
-pub static SETTINGS: &[Setting<Config>] = &[
-    global(
-        "server.listen",
-        "127.0.0.1:41242",
-        "Addresses to serve on, one or several. A port alone, with or without a colon, means loopback.",
-        |config, raw| put(&mut config.server.listen, addresses(raw)?),
-    )
-    .short("SABIR_LISTEN")
-    .flag("--listen"),
-    global(
-        "server.public_url",
-        "",
-        "The address under which clients reach this server; the card advertises it. Without it the first listen \
-         address is used, or the Host of the request when that is a wildcard.",
-        |config, raw| put(&mut config.server.public_url, web_url(raw)?),
-    )
-    .short("SABIR_PUBLIC_URL")
-    .flag("--public-url"),
-    global("server.body_limit", "16MiB", "The largest request body that is read.", |config, raw| {
-        put(&mut config.server.body_limit, size(raw)?)
-    }),
-    global(
-        "server.memory",
-        "256MiB",
-        "What large requests and replies (over 64 KiB) may take together while they are on their way. Beyond it callers \
-         get 503 with `Retry-After`.",
-        |config, raw| put(&mut config.server.memory, size(raw)?),
-    ),
-    global(
-        "server.cors_origins",
-        "",
-        "Web origins whose pages may call from a browser, such as `https://app.example.com`, or `*` for all. \
-         Empty switches CORS off; calls from pages of other origins are refused with 403.",
-        |config, raw| put(&mut config.server.cors_origins, origins(raw)?),
-    ),
-    global(
-        "server.allowed_hosts",
-        "",
-        "Host names that requests may come to, such as `agents.example.com`, beside `localhost`, IP addresses, the name \
-         of the machine and the host of `public_url`; or `*` for any. Requests to other names are refused with 421.",
-        |config, raw| put(&mut config.server.allowed_hosts, hosts(raw)?),
-    ),
-    global(
-        "server.allow_open",
-        "false",
-        "Serve on addresses that other machines can reach although nothing asks callers for credentials.",
-        |config, raw| put(&mut config.server.allow_open, switch(raw)?),
-    )
-    .short("SABIR_ALLOW_OPEN")
-    .flag("--allow-open"),
-    global(
-        "server.grace",
-        "10s",
-        "How long the server may take to end after SIGTERM. It answers until all runs are over; what has not finished \
-         shortly before the end is settled as `recovery.running` says.",
-        |config, raw| put(&mut config.server.grace, duration(raw)?),
-    ),
-    global(
-        "server.drain",
-        "0s",
-        "How long the server answers after SIGTERM at least, also when nothing runs, so that a load balancer sees \
-         `/readyz` turn 503 first. New tasks are refused meanwhile.",
-        |config, raw| put(&mut config.server.drain, duration(raw)?),
-    ),
-    global(
-        "server.keep_alive",
-        "15s",
-        "How often a silent stream sends a comment so that proxies keep it open.",
-        |config, raw| put(&mut config.server.keep_alive, interval(raw)?),
-    ),
-    global(
-        "store.url",
-        DATA_DIRECTORY,
-        "Where tasks are kept: `sqlite:PATH`, or `memory:` for trials (not durable: everything is lost when the \
-         server stops).",
-        |config, raw| put(&mut config.store.url, store_url(raw)?),
-    )
-    .short("SABIR_STORE")
-    .flag("--store"),
-    global(
-        "store.durability",
-        "full",
-        "What an acknowledged write survives: `full` a power cut, `process` a killed process only, which is faster.",
-        |config, raw| {
-            let words = [("full", Durability::PowerCut), ("process", Durability::Process)];
-            put(&mut config.store.durability, choice(raw, &words)?)
-        },
-    ),
-    global(
-        "routing.complex",
-        "",
-        "Who gets messages to the default agent that are hard: `{ agent = \"id\", model = \"name\" }`. In the environment \
-         `id` or `id model`. Without it the default agent itself.",
-        |config, raw| put(&mut config.routing.complex, route(raw)?),
-    ),
-    global("routing.mid", "", "Who gets those that are neither, in the same way.", |config, raw| {
-        put(&mut config.routing.mid, route(raw)?)
-    }),
-    global("routing.routine", "", "Who gets those that are easy, in the same way.", |config, raw| {
-        put(&mut config.routing.routine, route(raw)?)
-    }),
-    global(
-        "card.name",
-        "",
-        "The server's name on its card. Without it a single agent's name is used.",
-        |config, raw| put(&mut config.card.name, optional_text(raw)?),
-    ),
-    global("card.description", "", "What the card says about the server.", |config, raw| {
-        put(&mut config.card.description, optional_text(raw)?)
-    }),
-    global(
-        "card.organization",
-        "",
-        "Who runs the server, as the card's provider. Without it `Sabir`.",
-        |config, raw| put(&mut config.card.organization, optional_text(raw)?),
-    ),
-    global(
-        "card.organization_url",
-        "",
-        "The provider's web address. Without it the public address of the server.",
-        |config, raw| put(&mut config.card.organization_url, web_url(raw)?),
-    ),
-    global("card.version", "", "The version on the card. Without it the version of this program.", |config, raw| {
-        put(&mut config.card.version, optional_text(raw)?)
-    }),
-    global("card.documentation_url", "", "A page for the people who write clients.", |config, raw| {
-        put(&mut config.card.documentation_url, web_url(raw)?)
-    }),
-    global("card.icon_url", "", "A picture for the card.", |config, raw| put(&mut config.card.icon_url, web_url(raw)?)),
-    global(
-        "card.profile",
-        "a2a",
-        "Whose clients the card is for, where the request names no version: `a2a`, whose `url` takes JSON-RPC, or \
-         `gateway`, whose `url` is the path of the gateway: `message:send` of a single agent, or the list of agents.",
-        |config, raw| {
-            let words = [("a2a", CardProfile::A2a), ("gateway", CardProfile::Gateway)];
-            put(&mut config.card.profile, choice(raw, &words)?)
-        },
-    ),
-    global(
-        "card.pure",
-        "false",
-        "Keep the card to the keys of one protocol version. Otherwise it holds those of all versions, so that \
-         every client finds its own.",
-        |config, raw| put(&mut config.card.pure, switch(raw)?),
-    ),
-    global("card.max_age", "30s", "How long clients may keep the card before they ask again.", |config, raw| {
-        put(&mut config.card.max_age, duration(raw)?)
-    }),
-    global(
-        "compat.strict",
-        "false",
-        "Refuse sloppy requests (a missing messageId or role, old part spellings) on every mount.",
-        |config, raw| put(&mut config.compat.strict, switch(raw)?),
-    ),
-    global(
-        "compat.cancel_terminal",
-        "auto",
-        "The answer to a cancel of a finished task: `error`, `noop` (the task as it is), or `auto`, which is what \
-         the caller's mount and spelling promise.",
-        |config, raw| {
-            let words =
-                [("auto", CancelTerminal::Auto), ("error", CancelTerminal::Error), ("noop", CancelTerminal::Noop)];
-            put(&mut config.compat.cancel_terminal, choice(raw, &words)?)
-        },
-    ),
-    global(
-        "compat.terminal_message",
-        "error",
-        "The answer to a message for a finished task: `error`, or `new_task` to start one in the same context.",
-        |config, raw| {
-            let words = [("error", TerminalMessage::Error), ("new_task", TerminalMessage::NewTask)];
-            put(&mut config.compat.terminal_message, choice(raw, &words)?)
-        },
-    ),
-    global(
-        "send.max_wait",
-        "off",
-        "The longest that a blocking send waits; then it answers with the task as it is. The task goes on.",
-        |config, raw| put(&mut config.send.max_wait, limit(raw)?),
-    ),
-    global(
-        "push.enabled",
-        "true",
-        "Whether callers may have webhooks. Webhooks come in a later version; `false` keeps them off then too.",
-        |config, raw| put(&mut config.push.enabled, switch(raw)?),
-    ),
-    global(
-        "recovery.running",
-        "fail",
-        "What becomes of tasks that were running when the server stopped: `fail` or `requeue`.",
-        |config, raw| {
-            let words = [("fail", RunningTasks::Fail), ("requeue", RunningTasks::Requeue)];
-            put(&mut config.recovery.running, choice(raw, &words)?)
-        },
-    ),
-    global("retention.max_age", "off", "Settled tasks older than this are deleted.", |config, raw| {
-        put(&mut config.retention.max_age, limit(raw)?)
-    }),
-    global(
-        "retention.max_tasks",
-        "off",
-        "When more tasks than this are stored, the oldest settled ones are deleted.",
-        |config, raw| put(&mut config.retention.max_tasks, optional_count(raw)?),
-    ),
-    global(
-        "retention.waiting",
-        "off",
-        "Tasks that have waited for an answer for longer than this fail.",
-        |config, raw| put(&mut config.retention.waiting, limit(raw)?),
-    ),
-    global(
-        "log.level",
-        "info",
-        "What is logged: `off`, `error`, `warn`, `info`, `debug` or `trace`, also per module: `info,sabir=debug`.",
-        |config, raw| put(&mut config.log.level, log_level(raw)?),
-    )
-    .flag("--log-level"),
-    global("log.format", "text", "How log lines look: `text` or `json`.", |config, raw| {
-        let words = [("text", LogFormat::Text), ("json", LogFormat::Json)];
-        put(&mut config.log.format, choice(raw, &words)?)
-    })
-    .flag("--log-format"),
-];
-
-/// A row of a section.
-const fn global(
-    key: &'static str,
-    default: &'static str,
-    help: &'static str,
-    read: fn(&mut Config, &Raw) -> Result<Value, String>,
-) -> Setting<Config> {
-    Setting::new(key, default, help, read)
-}
+pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
+    type Row = Setting<Config>;
+    vec![
+        Row::new("server.listen", "127.0.0.1:41242", listen_addresses(), |config| &mut config.server.listen)
+            .help("Addresses to serve on, one or several. A port alone, with or without a colon, means loopback.")
+            .short_variable("SABIR_LISTEN")
+            .flag("--listen"),
+        Row::new("server.public_url", "", optional(web_url()), |config| &mut config.server.public_url)
+            .help(
+                "The address under which clients reach this server; the card advertises it. Without it the first \
+                 listen address is used, or the Host of the request when that is a wildcard.",
+            )
+            .short_variable("SABIR_PUBLIC_URL")
+            .flag("--public-url"),
+        Row::new("server.body_limit", "16MiB", size(), |config| &mut config.server.body_limit)
+            .help("The largest request body that is read."),
+        Row::new("server.memory", "256MiB", size(), |config| &mut config.server.memory).help(
+            "What large requests and replies (over 64 KiB) may take together while they are on their way. \
+             Beyond it callers get 503 with `Retry-After`.",
+        ),
+        Row::new("server.cors_origins", "", list(origin()), |config| &mut config.server.cors_origins).help(
+            "Web origins whose pages may call from a browser, such as `https://app.example.com`, or `*` for \
+             all. Empty switches CORS off; calls from pages of other origins are refused with 403.",
+        ),
+        Row::new("server.allowed_hosts", "", host_names(), |config| &mut config.server.allowed_hosts).help(
+            "Host names that requests may come to, such as `agents.example.com`, beside `localhost`, IP \
+             addresses, the name of the machine and the host of `public_url`; or `*` for any. Requests to \
+             other names are refused with 421.",
+        ),
+        Row::new("server.allow_open", "false", switch(), |config| &mut config.server.allow_open)
+            .help("Serve on addresses that other machines can reach although nothing asks callers for credentials.")
+            .short_variable("SABIR_ALLOW_OPEN")
+            .flag("--allow-open"),
+        Row::new("server.grace", "10s", duration(), |config| &mut config.server.grace).help(
+            "How long the server may take to end after SIGTERM. It answers until all runs are over; what has \
+             not finished shortly before the end is settled as `recovery.running` says.",
+        ),
+        Row::new("server.drain", "0s", duration(), |config| &mut config.server.drain).help(
+            "How long the server answers after SIGTERM at least, also when nothing runs, so that a load \
+             balancer sees `/readyz` turn 503 first. New tasks are refused meanwhile.",
+        ),
+        Row::new("server.keep_alive", "15s", interval(), |config| &mut config.server.keep_alive)
+            .help("How often a silent stream sends a comment so that proxies keep it open."),
+        Row::new("store.url", DATA_DIRECTORY, store_url(), |config| &mut config.store.url)
+            .help(
+                "Where tasks are kept: `sqlite:PATH`, or `memory:` for trials (not durable: everything is lost \
+                 when the server stops).",
+            )
+            .short_variable("SABIR_STORE")
+            .flag("--store"),
+        Row::new(
+            "store.durability",
+            "full",
+            choice(&[("full", Durability::PowerCut), ("process", Durability::Process)]),
+            |config| &mut config.store.durability,
+        )
+        .help(
+            "What an acknowledged write survives: `full` a power cut, `process` a killed process only, which \
+             is faster.",
+        ),
+        Row::new("routing.complex", "", route(), |config| &mut config.routing.complex).help(
+            "Who gets messages to the default agent that are hard: `{ agent = \"id\", model = \"name\" }`. In \
+             the environment `id` or `id model`. Without it the default agent itself.",
+        ),
+        Row::new("routing.mid", "", route(), |config| &mut config.routing.mid)
+            .help("Who gets those that are neither, in the same way."),
+        Row::new("routing.routine", "", route(), |config| &mut config.routing.routine)
+            .help("Who gets those that are easy, in the same way."),
+        Row::new("card.name", "", optional(text()), |config| &mut config.card.name)
+            .help("The server's name on its card. Without it a single agent's name is used."),
+        Row::new("card.description", "", optional(text()), |config| &mut config.card.description)
+            .help("What the card says about the server."),
+        Row::new("card.organization", "", optional(text()), |config| &mut config.card.organization)
+            .help("Who runs the server, as the card's provider. Without it `Sabir`."),
+        Row::new("card.organization_url", "", optional(web_url()), |config| &mut config.card.organization_url)
+            .help("The provider's web address. Without it the public address of the server."),
+        Row::new("card.version", "", optional(text()), |config| &mut config.card.version)
+            .help("The version on the card. Without it the version of this program."),
+        Row::new("card.documentation_url", "", optional(web_url()), |config| &mut config.card.documentation_url)
+            .help("A page for the people who write clients."),
+        Row::new("card.icon_url", "", optional(web_url()), |config| &mut config.card.icon_url)
+            .help("A picture for the card."),
+        Row::new(
+            "card.profile",
+            "a2a",
+            choice(&[("a2a", CardProfile::A2a), ("gateway", CardProfile::Gateway)]),
+            |config| &mut config.card.profile,
+        )
+        .help(
+            "Whose clients the card is for, where the request names no version: `a2a`, whose `url` takes \
+             JSON-RPC, or `gateway`, whose `url` is the path of the gateway: `message:send` of a single agent, \
+             or the list of agents.",
+        ),
+        Row::new("card.pure", "false", switch(), |config| &mut config.card.pure).help(
+            "Keep the card to the keys of one protocol version. Otherwise it holds those of all versions, so \
+             that every client finds its own.",
+        ),
+        Row::new("card.max_age", "30s", duration(), |config| &mut config.card.max_age)
+            .help("How long clients may keep the card before they ask again."),
+        Row::new("compat.strict", "false", switch(), |config| &mut config.compat.strict)
+            .help("Refuse sloppy requests (a missing messageId or role, old part spellings) on every mount."),
+        Row::new(
+            "compat.cancel_terminal",
+            "auto",
+            choice(&[("auto", CancelTerminal::Auto), ("error", CancelTerminal::Error), ("noop", CancelTerminal::Noop)]),
+            |config| &mut config.compat.cancel_terminal,
+        )
+        .help(
+            "The answer to a cancel of a finished task: `error`, `noop` (the task as it is), or `auto`, which \
+             is what the caller's mount and spelling promise.",
+        ),
+        Row::new(
+            "compat.terminal_message",
+            "error",
+            choice(&[("error", TerminalMessage::Error), ("new_task", TerminalMessage::NewTask)]),
+            |config| &mut config.compat.terminal_message,
+        )
+        .help(
+            "The answer to a message for a finished task: `error`, or `new_task` to start one in the same \
+             context.",
+        ),
+        Row::new("send.max_wait", "off", limit(), |config| &mut config.send.max_wait)
+            .help("The longest that a blocking send waits; then it answers with the task as it is. The task goes on."),
+        Row::new("push.enabled", "true", switch(), |config| &mut config.push.enabled).help(
+            "Whether callers may have webhooks. Webhooks come in a later version; `false` keeps them off then \
+             too.",
+        ),
+        Row::new(
+            "recovery.running",
+            "fail",
+            choice(&[("fail", Recovery::Fail), ("requeue", Recovery::Requeue)]),
+            |config| &mut config.recovery.running,
+        )
+        .help("What becomes of tasks that were running when the server stopped: `fail` or `requeue`."),
+        Row::new("retention.max_age", "off", limit(), |config| &mut config.retention.max_age)
+            .help("Settled tasks older than this are deleted."),
+        Row::new("retention.max_tasks", "off", or_off(count(1..=u64::MAX)), |config| &mut config.retention.max_tasks)
+            .help("When more tasks than this are stored, the oldest settled ones are deleted."),
+        Row::new("retention.waiting", "off", limit(), |config| &mut config.retention.waiting)
+            .help("Tasks that have waited for an answer for longer than this fail."),
+        Row::new("log.level", "info", log_filter(), |config| &mut config.log.level)
+            .help(
+                "What is logged: `off`, `error`, `warn`, `info`, `debug` or `trace`, also per module: \
+                 `info,sabir=debug`.",
+            )
+            .flag("--log-level"),
+        Row::new("log.format", "text", choice(&[("text", LogFormat::Text), ("json", LogFormat::Json)]), |config| {
+            &mut config.log.format
+        })
+        .help("How log lines look: `text` or `json`.")
+        .flag("--log-format"),
+    ]
+});

@@ -21,7 +21,8 @@ pub fn show(loaded: &Loaded, audience: Audience) -> String {
 }
 
 fn table(loaded: &Loaded) -> String {
-    let rows = loaded.values.iter().map(|shown| (format!("{} = {}", shown.key, spell(&shown.value)), &shown.origin));
+    let rows =
+        loaded.values.iter().map(|setting| (format!("{} = {}", setting.key, spell(&setting.value)), &setting.origin));
     let rows: Vec<_> = rows.collect();
     let width = rows.iter().map(|(row, _)| row.chars().count()).max().unwrap_or(0);
     let width = width.min(WIDEST);
@@ -33,10 +34,10 @@ fn table(loaded: &Loaded) -> String {
 }
 
 fn array(loaded: &Loaded) -> String {
-    let objects = loaded.values.iter().map(|shown| {
+    let objects = loaded.values.iter().map(|setting| {
         // Written out, since a map would sort its members by name.
-        let (key, source) = (json!(shown.key), json!(shown.origin.to_string()));
-        format!(r#"{{"key":{key},"value":{},"source":{source}}}"#, shown.value)
+        let (key, source) = (json!(setting.key), json!(setting.origin.to_string()));
+        format!(r#"{{"key":{key},"value":{},"source":{source}}}"#, setting.value)
     });
     format!("[\n{}\n]\n", objects.collect::<Vec<_>>().join(",\n"))
 }

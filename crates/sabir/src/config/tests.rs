@@ -6,13 +6,12 @@ use sabir_agents::program::settings::SharedWorkspace;
 use sabir_agents::protocol::Approve;
 
 use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS};
-use super::borrowed::{BORROWED, Borrowed, Meaning};
+use super::env_aliases::{ENV_ALIASES, EnvAlias, Meaning};
 use super::environment::Environment;
-use super::layers::{Loaded, Problems, stack};
-use super::origin::Origin;
-use super::sections::{Agent, AgentKind, Config, Route, Routing};
-use super::setting::{Need, Setting};
-use super::settings::SETTINGS;
+use super::layers::{Loaded, merge};
+use super::origin::{Origin, Problems};
+use super::sections::{Agent, Route, Routing};
+use super::settings::{SETTINGS, Setting};
 use super::{Audience, file, show};
 use crate::cli::Options;
 
@@ -29,7 +28,7 @@ fn say(options: &Options, variables: &[(&str, &str)], file: &str, key: &str) -> 
 
 fn load_text(options: &Options, variables: &[(&str, &str)], file: &str) -> Result<Loaded, Problems> {
     let environment = Environment::new(variables.iter().copied());
-    stack(options, &environment, &file::parse("sabir.toml", file.as_bytes()), vec![])
+    merge(options, &environment, file::parse("sabir.toml", file.as_bytes()))
 }
 
 fn warnings(variables: &[(&str, &str)], file: &str) -> String {
@@ -55,12 +54,11 @@ fn each_layer_covers_the_one_before() {
 }
 
 #[test]
-fn the_defaults_of_the_table_are_the_defaults_of_the_types() {
+fn without_any_configuration_the_demo_agent_runs_and_nothing_is_warned_of() {
     let loaded = load_text(&Options::default(), &[], "").unwrap();
-    let agents = vec![Agent::new("demo", AgentKind::Demo)];
-    let expected = Config { agents, ..Config::default() };
-    assert_eq!(loaded.config, expected);
-    assert_eq!(loaded.warnings, Vec::<String>::new());
+    let ids: Vec<&str> = loaded.config.all_agents().map(|agent| agent.id.as_str()).collect();
+    assert_eq!((ids.as_slice(), loaded.warnings.len()), (&["demo"][..], 0));
+    assert!(loaded.values.iter().all(|setting| setting.origin == Origin::Default));
 }
 
 #[test]
@@ -236,11 +234,11 @@ fn a_list_of_extensions_must_make_sense() {
 
 #[test]
 fn borrowed_names_never_stop_the_start_unless_they_choose_what_runs() {
-    let harmless = BORROWED.iter().filter(|row| !matches!(row.meaning, Meaning::Kind | Meaning::RouteAdapter(_)));
-    for Borrowed { name, .. } in harmless {
+    let harmless = ENV_ALIASES.iter().filter(|row| !matches!(row.meaning, Meaning::Kind | Meaning::RouteAdapter(_)));
+    for EnvAlias { name, .. } in harmless {
         for value in ["0.0.0.0", "999999999999999999999999", "banana", "-1", " "] {
             let loaded = load_text(&Options::default(), &[(name, value)], "").unwrap();
-            assert!(loaded.refuse_open_door().is_ok(), "{name}={value}");
+            assert!(loaded.check_exposure().is_ok(), "{name}={value}");
         }
     }
 }
@@ -269,7 +267,7 @@ fn serving_the_world_needs_a_word() {
         ),
     ] {
         let loaded = load_text(&Options::default(), variables, "").unwrap();
-        let said = loaded.refuse_open_door().map_or_else(|problems| problems.to_string(), |()| "ok".to_owned());
+        let said = loaded.check_exposure().map_or_else(|problems| problems.to_string(), |()| "ok".to_owned());
         assert_eq!(said, expected);
     }
 }
@@ -437,7 +435,7 @@ fn programs_that_write_take_turns_in_a_folder_unless_borrowed_names_describe_the
         assert_eq!(words, expected, "{variables:?} {file}");
     }
     let config = load_text(&Options::default(), &[("ROUTING__MID__ADAPTER", "codex")], "").unwrap().config;
-    assert_eq!(config.backstage[0].program.shared_workspace, SharedWorkspace::Parallel);
+    assert_eq!(config.routed_agents[0].program.shared_workspace, SharedWorkspace::Parallel);
 }
 
 #[test]
@@ -637,10 +635,10 @@ fn adapters_of_routes_run_without_an_address() {
     let config = load_text(&Options::default(), &variables, "").unwrap().config;
     let ids = |agents: &[Agent]| agents.iter().map(|agent| agent.id.clone()).collect::<Vec<_>>();
     assert_eq!(
-        (ids(&config.agents), ids(&config.backstage)),
+        (ids(&config.agents), ids(&config.routed_agents)),
         (vec!["claude-code".to_owned()], vec!["codex".to_owned()])
     );
-    let codex = &config.backstage[0].program;
+    let codex = &config.routed_agents[0].program;
     assert_eq!(
         (codex.approve, codex.model.as_deref(), codex.command.as_slice()),
         (Approve::All, None, &["/opt/codex".to_owned()][..])
@@ -655,11 +653,61 @@ fn adapters_of_routes_run_without_an_address() {
     assert!(words.starts_with("ROUTING__MID__ADAPTER is \"banana\", which is no kind of agent; there are "), "{words}");
 }
 
+/// What is wrong with the file, by line.
+fn problems(text: &[u8]) -> String {
+    let environment = Environment::new::<&str, &str>([]);
+    match merge(&Options::default(), &environment, file::parse("sabir.toml", text)) {
+        Ok(_) => String::new(),
+        Err(Problems(problems)) => problems.join("\n").replace("sabir.toml:", ""),
+    }
+}
+
+#[test]
+fn unknown_keys_are_named_with_their_line() {
+    let server_keys =
+        "listen, public_url, body_limit, memory, cors_origins, allowed_hosts, allow_open, grace, drain, keep_alive";
+    for (text, expected) in [
+        ("", ""),
+        ("\u{feff}[server]\ngrace = 1\n", ""),
+        ("[server]\n\nlisen = 1\n", "3: unknown key \"lisen\" in [server]; did you mean \"listen\"?"),
+        ("server.lisen = 1\n", "1: unknown key \"lisen\" in [server]; did you mean \"listen\"?"),
+        ("[server]\nbanana = 1", &format!("2: unknown key \"banana\" in [server]; known keys: {server_keys}")),
+        ("listen = 1", "1: unknown key \"listen\" at the top level; did you mean \"listen\" in [server]?"),
+        ("[store]\nlisten = 1", "2: unknown key \"listen\" in [store]; did you mean \"listen\" in [server]?"),
+        (
+            "[[agent]]\nid = 'a'\nkind = 'demo'\nkidn = 'x'",
+            "4: unknown key \"kidn\" in [[agent]]; did you mean \"kind\"?",
+        ),
+        ("[[agents]]\nid = 'a'", "1: unknown section [[agents]]; did you mean [[agent]]?"),
+        ("[sevrer]", "1: unknown section [sevrer]; did you mean [server]?"),
+        ("[agent]\nid = 'a'", "1: agents are a list; write [[agent]] for each"),
+        ("agent = 3", "1: agent is 3; expected [[agent]] tables"),
+        ("agent = ['demo']", "1: agent holds \"demo\"; expected [[agent]] tables"),
+        ("server = 3", "1: server is 3; expected a section [server]"),
+        ("[server]\ngrace = \n", "2: string values must be quoted, expected literal string"),
+        ("[log]\nlevel = 'a'\nlevel = 'b'\n", "3: duplicate key"),
+    ] {
+        assert_eq!(problems(text.as_bytes()), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn several_problems_come_in_the_order_of_the_lines() {
+    let text = b"[zebra]\n[[agent]]\nid = 'a'\nkind = 'demo'\nkidn = 1\n[server]\nlisen = 1\n[log]\nlevle = 1\n";
+    let lines: Vec<String> = problems(text).lines().map(|line| line[..2].to_owned()).collect();
+    assert_eq!(lines, ["1:", "5:", "7:", "9:"]);
+}
+
+#[test]
+fn a_file_in_another_encoding_is_named_with_the_line() {
+    assert_eq!(problems(b"[server]\n# gr\xfc\xdfe\n"), "2: the file is not UTF-8 text");
+}
+
 /// A missing row is printed as it should stand in the document.
 #[test]
 fn every_setting_is_documented_and_nothing_else() {
     let mut rows: Vec<(String, String)> = Vec::new();
-    for setting in SETTINGS {
+    for setting in SETTINGS.iter() {
         rows.push((format!("[{}]", setting.section()), row(setting, &[setting.variable()])));
     }
     rows.extend(AGENT_SETTINGS.iter().map(|setting| ("[[agent]]".to_owned(), row(setting, &[]))));
@@ -673,7 +721,7 @@ fn every_setting_is_documented_and_nothing_else() {
         let found = chapter(header).into_iter().filter(|line| line.starts_with("| `")).count();
         assert_eq!(found, expected, "docs/reference/settings.md has a row too much in {header}");
     }
-    for Borrowed { name, .. } in BORROWED {
+    for EnvAlias { name, .. } in ENV_ALIASES {
         assert!(DOCUMENT.contains(&format!("`{name}`")), "docs/reference/settings.md lacks {name}");
     }
 }
@@ -686,9 +734,10 @@ fn chapter(header: &str) -> Vec<&'static str> {
 }
 
 fn row<T>(setting: &Setting<T>, variables: &[String]) -> String {
-    let short = setting.short.map(code);
-    let variables =
-        short.into_iter().chain(variables.iter().filter(|name| setting.short != Some(name)).map(|name| code(name)));
+    let short = setting.short_variable.map(code);
+    let variables = short
+        .into_iter()
+        .chain(variables.iter().filter(|name| setting.short_variable != Some(name)).map(|name| code(name)));
     let port = (setting.key == "server.listen").then_some("--port");
     let flags = setting.flag.into_iter().chain(port).map(code);
     cells(&[
@@ -706,10 +755,10 @@ fn short_row<T>(setting: &Setting<T>) -> String {
 }
 
 fn default<T>(setting: &Setting<T>) -> String {
-    match (setting.need, setting.default) {
-        (Need::Required, _) => "required".to_owned(),
-        (Need::Optional, "") => String::new(),
-        (Need::Optional, text) => code(text),
+    match (setting.is_required, setting.default) {
+        (true, _) => "required".to_owned(),
+        (false, "") => String::new(),
+        (false, text) => code(text),
     }
 }
 
@@ -755,7 +804,7 @@ proptest::proptest! {
     #[test]
     fn no_file_panics(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..400)) {
         let file = file::parse("sabir.toml", &bytes);
-        let _ = stack(&Options::default(), &Environment::new::<&str, &str>([]), &file, vec![]);
+        let _ = merge(&Options::default(), &Environment::new::<&str, &str>([]), file);
     }
 
     /// Random bytes seldom are TOML; these are near it.
@@ -764,7 +813,7 @@ proptest::proptest! {
         words in proptest::collection::vec(proptest::sample::select(PIECES), 0..40),
     ) {
         let file = file::parse("sabir.toml", words.concat().as_bytes());
-        let _ = stack(&Options::default(), &Environment::new::<&str, &str>([]), &file, vec![]);
+        let _ = merge(&Options::default(), &Environment::new::<&str, &str>([]), file);
     }
 }
 

@@ -1,19 +1,19 @@
-//! Environment names of other A2A servers, read so that a deployment can move here as it is.
+//! Environment names of other A2A servers, as aliases of our settings, so that a deployment can move here as it is.
 //!
 //! They are weaker than `SABIR_` names and do not stop a start: people have `PORT` and `LOG_LEVEL` set for other
 //! programs. A value that cannot be used is a warning, and so is a name whose feature does not exist yet, since
 //! silence would look as if it worked. Only a word that chooses what runs (`AGENT_ADAPTER`, `AGENT_ARGS`, an adapter of
-//! `ROUTING__`) stops it when it makes no sense: something else would run instead.
+//! `ROUTING__`) stops the start when it makes no sense: something else would run instead.
 
 use sabir_agents::program::settings::Kind;
 
-use super::addresses;
+use super::addresses::parse_host;
 use super::environment::Environment;
-use super::quoted::split;
 use super::raw::Raw;
-use super::sections::DEFAULT_PORT;
+use super::settings::{SETTINGS, row_of};
+use super::values::truth;
 
-pub struct Borrowed {
+pub struct EnvAlias {
     pub name: &'static str,
     pub meaning: Meaning,
 }
@@ -29,28 +29,28 @@ pub enum Meaning {
     /// A time limit of that agent, in milliseconds; 0 switches it off.
     AgentLimit(&'static str),
     /// Another setting of that agent, if it is such a one.
-    Agent(&'static str, For, fn(&str) -> Result<Raw, String>),
+    Agent(&'static str, AppliesTo, fn(&str) -> Result<Raw, String>),
     /// Whether that agent may do all without asking.
     Force,
     /// Half of a route.
     RouteAdapter(&'static str),
     RouteModel(&'static str),
     /// Known, and not possible yet.
-    Later,
+    NotYet,
 }
 
-/// The agents that a name speaks of.
+/// The agents that a name is meant for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum For {
+pub enum AppliesTo {
     All,
     Programs,
     Kind(Kind),
     /// Kinds that have no program of their own.
-    Nameless,
+    KindsWithoutProgram,
 }
 
 /// Where several names mean the same setting, the one further down wins.
-pub static BORROWED: &[Borrowed] = &[
+pub static ENV_ALIASES: &[EnvAlias] = &[
     row("AGENTOS_HTTP_ADDR", Meaning::Setting("server.listen", as_it_is)),
     row("A2A_HOST", Meaning::Host),
     row("PORT", Meaning::Port),
@@ -71,64 +71,64 @@ pub static BORROWED: &[Borrowed] = &[
     row("AGENT_ADAPTER", Meaning::Kind),
     row("AGENT_TIMEOUT_MS", Meaning::AgentLimit("timeout")),
     row("AGENT_IDLE_EXIT_MS", Meaning::AgentLimit("idle_timeout")),
-    row("AGENT_MODEL", Meaning::Agent("model", For::Programs, word)),
+    row("AGENT_MODEL", Meaning::Agent("model", AppliesTo::Programs, word)),
     row("AGENT_FORCE", Meaning::Force),
-    row("AGENT_REPO_PATH", Meaning::Agent("workspace", For::Programs, word)),
-    row("AGENT_ALLOWED_REPO_ROOTS", Meaning::Agent("workspace_roots", For::Programs, folders)),
-    row("AGENT_BINARY", Meaning::Agent("command", For::Nameless, program)),
-    row("AGENT_ARGS", Meaning::Agent("args", For::Nameless, arguments)),
-    row("AGENT_APPROVAL_PATTERN", Meaning::Agent("approval_pattern", For::Kind(Kind::Generic), word)),
-    row("AGENT_APPROVAL_RESPONSE", Meaning::Agent("approval_response", For::Kind(Kind::Generic), word)),
-    row("CLAUDE_CODE_PATH", Meaning::Agent("command", For::Kind(Kind::ClaudeCode), program)),
-    row("CODEX_BINARY_PATH", Meaning::Agent("command", For::Kind(Kind::Codex), program)),
-    row("CURSOR_AGENT_PATH", Meaning::Agent("command", For::Kind(Kind::Cursor), program)),
-    row("OPENCODE_BINARY_PATH", Meaning::Agent("command", For::Kind(Kind::Opencode), program)),
-    row("VIBE_BINARY_PATH", Meaning::Agent("command", For::Kind(Kind::Vibe), program)),
+    row("AGENT_REPO_PATH", Meaning::Agent("workspace", AppliesTo::Programs, word)),
+    row("AGENT_ALLOWED_REPO_ROOTS", Meaning::Agent("workspace_roots", AppliesTo::Programs, folders)),
+    row("AGENT_BINARY", Meaning::Agent("command", AppliesTo::KindsWithoutProgram, program)),
+    row("AGENT_ARGS", Meaning::Agent("args", AppliesTo::KindsWithoutProgram, arguments)),
+    row("AGENT_APPROVAL_PATTERN", Meaning::Agent("approval_pattern", AppliesTo::Kind(Kind::Generic), word)),
+    row("AGENT_APPROVAL_RESPONSE", Meaning::Agent("approval_response", AppliesTo::Kind(Kind::Generic), word)),
+    row("CLAUDE_CODE_PATH", Meaning::Agent("command", AppliesTo::Kind(Kind::ClaudeCode), program)),
+    row("CODEX_BINARY_PATH", Meaning::Agent("command", AppliesTo::Kind(Kind::Codex), program)),
+    row("CURSOR_AGENT_PATH", Meaning::Agent("command", AppliesTo::Kind(Kind::Cursor), program)),
+    row("OPENCODE_BINARY_PATH", Meaning::Agent("command", AppliesTo::Kind(Kind::Opencode), program)),
+    row("VIBE_BINARY_PATH", Meaning::Agent("command", AppliesTo::Kind(Kind::Vibe), program)),
     row("ROUTING__COMPLEX__ADAPTER", Meaning::RouteAdapter("routing.complex")),
     row("ROUTING__COMPLEX__MODEL", Meaning::RouteModel("routing.complex")),
     row("ROUTING__MID__ADAPTER", Meaning::RouteAdapter("routing.mid")),
     row("ROUTING__MID__MODEL", Meaning::RouteModel("routing.mid")),
     row("ROUTING__ROUTINE__ADAPTER", Meaning::RouteAdapter("routing.routine")),
     row("ROUTING__ROUTINE__MODEL", Meaning::RouteModel("routing.routine")),
-    row("A2A_AGENT_DISCOVERY_MAX_AGE", Meaning::Later),
-    row("A2A_AUTH_ENABLED", Meaning::Later),
-    row("A2A_AUTH_TOKEN", Meaning::Later),
-    row("A2A_AUTH_TOKENS", Meaning::Later),
-    row("AGENTOS_CONFIG", Meaning::Later),
-    row("AGENTOS_NATS_URL", Meaning::Later),
-    row("AUTH_ALLOWED_REDIRECT_URIS", Meaning::Later),
-    row("AUTH_ENABLED", Meaning::Later),
-    row("AUTH_OIDC_DISCOVERY_URL", Meaning::Later),
-    row("AUTH_RESOURCE_URL", Meaning::Later),
-    row("AUTH_SERVER_URL", Meaning::Later),
-    row("CONFIG_FILE", Meaning::Later),
-    row("DATABASE_URL", Meaning::Later),
-    row("MCP_TRANSPORT", Meaning::Later),
-    row("OTEL_ENABLED", Meaning::Later),
-    row("PUSH_NOTIFICATION_ALLOWED_CIDRS", Meaning::Later),
-    row("PUSH_NOTIFICATION_ALLOWED_HOSTS", Meaning::Later),
-    row("WORKER_SSE_TIMEOUT", Meaning::Later),
-    row("WORKSPACE_ENABLED", Meaning::Later),
+    row("A2A_AGENT_DISCOVERY_MAX_AGE", Meaning::NotYet),
+    row("A2A_AUTH_ENABLED", Meaning::NotYet),
+    row("A2A_AUTH_TOKEN", Meaning::NotYet),
+    row("A2A_AUTH_TOKENS", Meaning::NotYet),
+    row("AGENTOS_CONFIG", Meaning::NotYet),
+    row("AGENTOS_NATS_URL", Meaning::NotYet),
+    row("AUTH_ALLOWED_REDIRECT_URIS", Meaning::NotYet),
+    row("AUTH_ENABLED", Meaning::NotYet),
+    row("AUTH_OIDC_DISCOVERY_URL", Meaning::NotYet),
+    row("AUTH_RESOURCE_URL", Meaning::NotYet),
+    row("AUTH_SERVER_URL", Meaning::NotYet),
+    row("CONFIG_FILE", Meaning::NotYet),
+    row("DATABASE_URL", Meaning::NotYet),
+    row("MCP_TRANSPORT", Meaning::NotYet),
+    row("OTEL_ENABLED", Meaning::NotYet),
+    row("PUSH_NOTIFICATION_ALLOWED_CIDRS", Meaning::NotYet),
+    row("PUSH_NOTIFICATION_ALLOWED_HOSTS", Meaning::NotYet),
+    row("WORKER_SSE_TIMEOUT", Meaning::NotYet),
+    row("WORKSPACE_ENABLED", Meaning::NotYet),
 ];
 
-/// What the borrowed names say, strongest last.
+/// What the names set, the strongest last.
 #[derive(Default)]
-pub struct Said {
+pub struct AliasValues {
     /// Key, names and value.
     pub settings: Vec<(&'static str, String, Raw)>,
     pub kind: Option<(&'static str, Raw)>,
-    pub hints: Vec<Hint>,
+    pub agent_settings: Vec<AgentAlias>,
     /// The name that says whether tools may be used without asking, and what it says.
     pub force: Option<(&'static str, Force)>,
-    pub routes: Vec<BorrowedRoute>,
+    pub routes: Vec<RouteAlias>,
     pub warnings: Vec<String>,
 }
 
 /// A setting of the one agent.
-pub struct Hint {
+pub struct AgentAlias {
     pub name: &'static str,
     pub key: &'static str,
-    pub of: For,
+    pub applies_to: AppliesTo,
     /// `Err` says what is wrong with it, in words that follow the name.
     pub value: Result<Raw, String>,
 }
@@ -142,59 +142,72 @@ pub enum Force {
 }
 
 /// What two names say of one profile.
-pub struct BorrowedRoute {
+pub struct RouteAlias {
     /// Of the setting.
     pub key: &'static str,
     pub adapter: Option<(&'static str, String)>,
     pub model: Option<(&'static str, String)>,
 }
 
-pub fn read(environment: &Environment) -> Said {
-    let mut said = Said::default();
+pub fn read_aliases(environment: &Environment) -> AliasValues {
+    let mut values = AliasValues::default();
     let (mut host, mut port) = (None, None);
-    for Borrowed { name, meaning } in BORROWED {
+    for EnvAlias { name, meaning } in ENV_ALIASES {
         let text = match environment.text(name) {
             None => continue,
             Some(Ok(text)) => text.trim(),
             Some(Err(words)) => {
-                said.warnings.push(format!("{name} {words}; it is ignored"));
+                values.warnings.push(format!("{name} {words}; it is ignored"));
                 continue;
             }
         };
         match meaning {
             Meaning::Setting(key, spell) => {
-                said.settings.push((key, (*name).to_owned(), Raw::Word(spell(text))));
+                values.settings.push((key, (*name).to_owned(), Raw::untyped(spell(text))));
             }
-            Meaning::Host if addresses::parse_host(text).is_some() => host = Some((*name, text)),
-            Meaning::Host => said.warnings.push(unusable(name, text, "an IP address or localhost")),
+            Meaning::Host if parse_host(text).is_some() => host = Some((*name, text)),
+            Meaning::Host => values.warnings.push(unusable(name, text, "an IP address or localhost")),
             Meaning::Port if text.parse::<u16>().is_ok() => port = Some((*name, text)),
-            Meaning::Port => said.warnings.push(unusable(name, text, "a port number")),
-            Meaning::Kind => said.kind = Some((name, Raw::Word(text.to_owned()))),
+            Meaning::Port => values.warnings.push(unusable(name, text, "a port number")),
+            Meaning::Kind => values.kind = Some((name, Raw::untyped(text))),
             Meaning::AgentLimit(key) => match milliseconds(text) {
-                Some(limit) => said.hints.push(Hint { name, key, of: For::All, value: Ok(Raw::Word(limit)) }),
-                None => said.warnings.push(unusable(name, text, "a number of milliseconds")),
+                Some(limit) => values.agent_settings.push(AgentAlias {
+                    name,
+                    key,
+                    applies_to: AppliesTo::All,
+                    value: Ok(Raw::untyped(limit)),
+                }),
+                None => values.warnings.push(unusable(name, text, "a number of milliseconds")),
             },
-            Meaning::Agent(key, of, spell) => said.hints.push(Hint { name, key, of: *of, value: spell(text) }),
+            Meaning::Agent(key, applies_to, spell) => {
+                values.agent_settings.push(AgentAlias { name, key, applies_to: *applies_to, value: spell(text) })
+            }
             Meaning::Force => {
                 let (force, warning) = force(name, text);
-                said.force = Some((name, force));
-                said.warnings.extend(warning);
+                values.force = Some((name, force));
+                values.warnings.extend(warning);
             }
-            Meaning::RouteAdapter(key) => said.route(key).adapter = Some((name, text.to_owned())),
-            Meaning::RouteModel(key) => said.route(key).model = Some((name, text.to_owned())),
-            Meaning::Later => {
-                said.warnings.push(format!("{name} has no effect yet in this version"));
+            Meaning::RouteAdapter(key) => values.route(key).adapter = Some((name, text.to_owned())),
+            Meaning::RouteModel(key) => values.route(key).model = Some((name, text.to_owned())),
+            Meaning::NotYet => {
+                values.warnings.push(format!("{name} has no effect yet in this version"));
             }
         }
     }
-    said.settings.extend(listen(host, port));
-    said
+    values.settings.extend(listen(host, port));
+    values
 }
 
-impl Said {
-    fn route(&mut self, key: &'static str) -> &mut BorrowedRoute {
+impl AliasValues {
+    /// The names that describe the one agent.
+    pub fn agent_names(&self) -> impl Iterator<Item = &'static str> {
+        let kind = self.kind.iter().map(|(name, _)| *name);
+        kind.chain(self.agent_settings.iter().map(|alias| alias.name)).chain(self.force.iter().map(|(name, _)| *name))
+    }
+
+    fn route(&mut self, key: &'static str) -> &mut RouteAlias {
         let position = self.routes.iter().position(|route| route.key == key).unwrap_or_else(|| {
-            self.routes.push(BorrowedRoute { key, adapter: None, model: None });
+            self.routes.push(RouteAlias { key, adapter: None, model: None });
             self.routes.len() - 1
         });
         &mut self.routes[position]
@@ -210,12 +223,13 @@ fn listen(host: Option<(&str, &str)>, port: Option<(&str, &str)>) -> Option<(&'s
     let host = host.map_or("", |(_, host)| host);
     // An IPv6 address stands in brackets before its port.
     let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
-    let port = port.map_or(DEFAULT_PORT.to_string(), |(_, port)| port.to_owned());
-    Some(("server.listen", names.join(", "), Raw::Word(format!("{host}:{port}"))))
+    let usual = row_of(&SETTINGS, "server.listen").default.rsplit(':').next().unwrap_or_default();
+    let port = port.map_or(usual, |(_, port)| port);
+    Some(("server.listen", names.join(", "), Raw::untyped(format!("{host}:{port}"))))
 }
 
 fn unusable(name: &str, text: &str, expected: &str) -> String {
-    format!("{name} is {}; expected {expected}; it is ignored", Raw::Word(text.to_owned()))
+    format!("{name} is {}; expected {expected}; it is ignored", Raw::untyped(text))
 }
 
 fn as_it_is(text: &str) -> String {
@@ -241,7 +255,7 @@ fn level(text: &str) -> String {
 }
 
 fn word(text: &str) -> Result<Raw, String> {
-    Ok(Raw::Word(text.to_owned()))
+    Ok(Raw::untyped(text))
 }
 
 /// A path, blanks and all.
@@ -250,8 +264,7 @@ fn program(text: &str) -> Result<Raw, String> {
 }
 
 fn arguments(text: &str) -> Result<Raw, String> {
-    let words =
-        split(text).ok_or_else(|| format!("is {}; one of its quotes has no end", Raw::Word(text.to_owned())))?;
+    let words = split_words(text).ok_or_else(|| format!("is {}; one of its quotes has no end", Raw::untyped(text)))?;
     Ok(Raw::List(words.into_iter().map(Raw::Text).collect()))
 }
 
@@ -262,13 +275,13 @@ fn folders(text: &str) -> Result<Raw, String> {
 
 /// What is neither yes nor no must not open anything.
 fn force(name: &str, text: &str) -> (Force, Option<String>) {
-    match text.to_ascii_lowercase().as_str() {
-        "true" | "1" | "yes" | "on" => (Force::All, None),
-        "false" | "0" | "no" | "off" => (Force::Ask, None),
-        _ => (
-            Force::Ask,
-            Some(format!("{name} is {}; expected true or false; taken as false", Raw::Word(text.to_owned()))),
-        ),
+    match truth(text) {
+        Some(true) => (Force::All, None),
+        Some(false) => (Force::Ask, None),
+        None => {
+            let warning = format!("{name} is {}; expected true or false; taken as false", Raw::untyped(text));
+            (Force::Ask, Some(warning))
+        }
     }
 }
 
@@ -279,8 +292,28 @@ fn milliseconds(text: &str) -> Option<String> {
     }
 }
 
-const fn row(name: &'static str, meaning: Meaning) -> Borrowed {
-    Borrowed { name, meaning }
+/// Words between blanks, with double quotes around blanks; `None` if a quote has no end.
+fn split_words(line: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut is_quoted = false;
+    for letter in line.chars() {
+        match letter {
+            '"' => {
+                is_quoted = !is_quoted;
+                // Two quotes alone are an empty word.
+                word.get_or_insert_default();
+            }
+            letter if letter.is_whitespace() && !is_quoted => words.extend(word.take()),
+            letter => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    (!is_quoted).then_some(words)
+}
+
+const fn row(name: &'static str, meaning: Meaning) -> EnvAlias {
+    EnvAlias { name, meaning }
 }
 
 #[cfg(test)]
@@ -299,10 +332,26 @@ mod tests {
             (vec![("OTEL_ENABLED", "true")], "OTEL_ENABLED has no effect yet in this version"),
             (vec![("AGENT_FORCE", "maybe")], "AGENT_FORCE is \"maybe\"; expected true or false; taken as false"),
         ] {
-            let said = read(&Environment::new(variables.clone()));
-            let settings = said.settings.iter().map(|(_, names, raw)| format!("{names}: {raw}"));
-            let lines: Vec<String> = settings.chain(said.warnings).collect();
+            let values = read_aliases(&Environment::new(variables.clone()));
+            let settings = values.settings.iter().map(|(_, names, raw)| format!("{names}: {raw}"));
+            let lines: Vec<String> = settings.chain(values.warnings).collect();
             assert_eq!(lines.join("\n"), expected, "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_words_between_blanks_and_quotes() {
+        for (line, expected) in [
+            ("", Some(&[][..])),
+            ("  a   b ", Some(&["a", "b"])),
+            (r#"--system "be brief" -v"#, Some(&["--system", "be brief", "-v"])),
+            (r#"--name="a b""#, Some(&["--name=a b"])),
+            (r#"a "" b"#, Some(&["a", "", "b"])),
+            ("it's", Some(&["it's"])),
+            (r#"a "b"#, None),
+        ] {
+            let expected = expected.map(|words| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+            assert_eq!(split_words(line), expected, "{line}");
         }
     }
 }

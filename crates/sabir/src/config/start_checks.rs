@@ -1,0 +1,180 @@
+//! What `serve` checks before it starts: that it is not open to other machines by accident, and that this machine has the
+//! programs, folders and repositories that the agents need.
+//!
+//! `sabir config` shows a configuration that fails these checks; `serve` asks here first. The one line of each problem
+//! says what is missing, which setting wants it, and what to do.
+
+use std::ffi::OsStr;
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use sabir_agents::program::settings::{Isolation, Kind};
+
+use crate::machine::Machine;
+
+use super::layers::Loaded;
+use super::origin::{Origin, Problem, Problems};
+use super::sections::{Agent, AgentKind, Program, Server};
+
+impl Loaded {
+    /// Refuses to serve other machines by accident.
+    pub fn check_exposure(&self) -> Result<(), Problems> {
+        match exposed(&self.config.server) {
+            Some(address) => Err(Problems(vec![refusal(address, self.origin("server.listen"))])),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses agents whose programs, folders or repositories are not on this machine.
+    pub fn check_requirements(&self, machine: &Machine) -> Result<(), Problems> {
+        Problems::check(self.config.all_agents().flat_map(|agent| self.missing(agent, machine)).collect())
+    }
+
+    /// The first thing that this agent needs and that is not here, with the remedy.
+    pub fn first_missing(&self, agent: &Agent, machine: &Machine) -> Option<String> {
+        self.missing(agent, machine).into_iter().next().map(|problem| problem.text)
+    }
+
+    fn missing(&self, agent: &Agent, machine: &Machine) -> Vec<Problem> {
+        let AgentKind::Program(kind) = agent.kind else { return Vec::new() };
+        let problem = |Missing { key, words }: Missing| {
+            Problem::of(self.origin(&format!("agent.{}.{key}", agent.id)), key, &words)
+        };
+        missing(agent, kind, machine).into_iter().map(problem).collect()
+    }
+
+    fn origin(&self, key: &str) -> &Origin {
+        let value = self.values.iter().find(|value| value.key == key);
+        &value.expect("every setting has a value").origin
+    }
+}
+
+/// The first address that needs `allow_open` and does not have it: as long as nothing asks callers for credentials, a
+/// listener that other machines can reach lets everybody in.
+pub fn exposed(server: &Server) -> Option<SocketAddr> {
+    if server.allow_open {
+        return None;
+    }
+    server.listen.iter().copied().find(|address| !address.ip().to_canonical().is_loopback())
+}
+
+/// Whether only people at this machine can call. Without credentials they are the ones who started the server; an address
+/// for others, behind which a proxy stands, says otherwise.
+pub fn is_private(server: &Server) -> bool {
+    let is_loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
+    server.public_url.is_none() && server.listen.iter().all(is_loopback)
+}
+
+/// `address` is what `exposed` found; `origin` where it was asked for.
+pub fn refusal(address: SocketAddr, origin: &impl Display) -> String {
+    format!(
+        "{origin}: other machines can reach {address}, and nothing asks callers for credentials; \
+         listen on 127.0.0.1, or allow it with --allow-open or server.allow_open"
+    )
+}
+
+/// The same ports on loopback.
+pub fn only_loopback(listen: &[SocketAddr]) -> Vec<String> {
+    let inside = |address: &SocketAddr| match address {
+        SocketAddr::V4(address) => format!("127.0.0.1:{}", address.port()),
+        SocketAddr::V6(address) => format!("[::1]:{}", address.port()),
+    };
+    listen.iter().map(inside).collect()
+}
+
+/// What else the reader of the start-up lines should know about the addresses.
+pub fn advice(server: &Server) -> Option<String> {
+    let first = server.listen.first()?;
+    let unclear = first.ip().is_unspecified() && server.public_url.is_none();
+    unclear.then(|| {
+        format!(
+            "{first} has no host that clients could use, so the card repeats the Host of each request; \
+             server.public_url says what it should be"
+        )
+    })
+}
+
+/// Something that is not there. The words follow the name of the setting that wants it.
+struct Missing {
+    key: &'static str,
+    words: String,
+}
+
+fn missing(agent: &Agent, kind: Kind, machine: &Machine) -> Vec<Missing> {
+    let program = &agent.program;
+    let mut missing: Vec<Missing> = missing_program(program, kind, machine).into_iter().collect();
+    let folders = std::iter::once(("workspace", &program.workspace));
+    for (key, folder) in folders.chain(program.workspace_roots.iter().map(|root| ("workspace_roots", root))) {
+        if !machine.absolute(folder).is_dir() {
+            let words = format!("names {}, which is no folder; make it, or name another", folder.display());
+            missing.push(Missing { key, words });
+        }
+    }
+    if program.isolation == Isolation::Worktree {
+        let words = missing_repository(&program.workspace, machine);
+        missing.extend(words.map(|words| Missing { key: "isolation", words }));
+    }
+    missing
+}
+
+/// Why its program cannot be run.
+fn missing_program(program: &Program, kind: Kind, machine: &Machine) -> Option<Missing> {
+    let known = kind.known();
+    let own = known.way(program.mode)?.program;
+    let name = program.command.first().map(String::as_str).or(own)?;
+    let absent = machine.find_on(path_of(program, machine), name).err()?;
+    Some(match program.command.is_empty() {
+        true => {
+            let words = format!(
+                "is \"{}\", whose program {name} {absent}; install it ({}), \
+                 or say where it is with command = [\"/path/to/{name}\"] in its [[agent]]",
+                known.name, known.install
+            );
+            Missing { key: "kind", words }
+        }
+        false => {
+            let words = format!("names {name}, which {absent}; install it, or write its whole path");
+            Missing { key: "command", words }
+        }
+    })
+}
+
+/// The `PATH` that the program itself will see.
+fn path_of<'a>(program: &'a Program, machine: &'a Machine) -> &'a OsStr {
+    let own = program.environment.iter().find(|(name, _)| name == "PATH");
+    own.map_or(machine.path.as_os_str(), |(_, path)| OsStr::new(path))
+}
+
+fn missing_repository(workspace: &Path, machine: &Machine) -> Option<String> {
+    if !machine.is_in_repository(workspace) {
+        let shown = machine.absolute(workspace);
+        let words = format!("is \"worktree\", but {} is not in a git repository", shown.display());
+        return Some(format!("{words}; run git init there, or use isolation = \"none\""));
+    }
+    let absent = machine.find("git").err()?;
+    Some(format!("is \"worktree\", which needs the program git; it {absent}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_needs_no_allow_open() {
+        for (address, expected) in [
+            ("127.0.0.1:1", None),
+            ("127.9.9.9:1", None),
+            ("[::1]:1", None),
+            ("[::ffff:127.0.0.1]:1", None),
+            ("0.0.0.0:1", Some("0.0.0.0:1")),
+            ("[::]:1", Some("[::]:1")),
+            ("192.168.0.2:1", Some("192.168.0.2:1")),
+        ] {
+            let server = Server { listen: vec![address.parse().unwrap()], ..Server::default() };
+            assert_eq!(exposed(&server).map(|address| address.to_string()).as_deref(), expected);
+            let open = Server { allow_open: true, ..server };
+            assert_eq!(exposed(&open), None);
+        }
+    }
+}
