@@ -133,8 +133,10 @@ fn program_settings() -> Vec<Row> {
         ),
         Row::new("instructions", "", optional(text()), |agent| &mut agent.program.instructions)
             .help("What is added to the program's own instructions."),
-        Row::new("workspace", ".", folder(), |agent| &mut agent.program.workspace)
-            .help("The folder that it works in. A relative one begins where sabir was started."),
+        Row::new("workspace", ".", folder(), |agent| &mut agent.program.workspace).help(
+            "The folder that it works in. In the file a relative path begins at the folder of the file; the default is \
+             the folder where sabir was started.",
+        ),
         Row::new("workspace_roots", "", list(folder()), |agent| &mut agent.program.workspace_roots).help(
             "Folders in which, or below which, a caller may choose to work instead. Without it callers cannot \
              choose.",

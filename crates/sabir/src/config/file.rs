@@ -3,7 +3,7 @@
 //! This knows nothing about settings, except what to say of a key that does not exist: a misspelt setting that is
 //! silently skipped is worse than a server that does not start.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 use super::agent_settings::AGENT_SETTINGS;
 use super::environment::{self, Environment};
 use super::origin::Problem;
+use super::paths::expand_home;
 use super::raw::{Entry, Raw, Table, shortened};
 use super::settings::{SETTINGS, Setting};
 use super::values::nearest;
@@ -21,13 +22,15 @@ const USUAL: &str = "sabir.toml";
 #[derive(Default)]
 pub struct File {
     pub name: String,
+    /// Where its relative paths begin; empty is the working directory.
+    pub folder: PathBuf,
     /// Empty if the file is not TOML.
     pub root: Table,
     pub problems: Vec<Problem>,
 }
 
-/// Name and content of the file that a flag or the environment names, or of the usual one if it exists.
-pub fn find(flag: Option<&Path>, environment: &Environment) -> Result<Option<(String, Vec<u8>)>, Problem> {
+/// Path and content of the file that a flag or the environment names, or of the usual one if it exists.
+pub fn find(flag: Option<&Path>, environment: &Environment) -> Result<Option<(PathBuf, Vec<u8>)>, Problem> {
     let variable = environment.path(environment::FILE);
     let (path, named_by) = match (flag, &variable) {
         (Some(path), _) => (path, "--config"),
@@ -35,16 +38,18 @@ pub fn find(flag: Option<&Path>, environment: &Environment) -> Result<Option<(St
         (None, None) if !Path::new(USUAL).exists() => return Ok(None),
         (None, None) => (Path::new(USUAL), "the working directory"),
     };
-    let name = path.display().to_string();
-    match std::fs::read(path) {
-        Ok(bytes) => Ok(Some((name, bytes))),
-        Err(error) => {
-            Err(Problem::outside(format!("{name}: cannot read the configuration file from {named_by}: {error}")))
-        }
+    let unreadable = |words: &str| {
+        let name = path.display();
+        Problem::outside(format!("{name}: cannot read the configuration file from {named_by}: {words}"))
+    };
+    let path = expand_home(path, environment.path("HOME").as_deref()).map_err(|words| unreadable(&words))?;
+    match std::fs::read(&path) {
+        Ok(bytes) => Ok(Some((path, bytes))),
+        Err(error) => Err(unreadable(&error.to_string())),
     }
 }
 
-pub fn parse(name: &str, bytes: &[u8]) -> File {
+pub fn parse(path: &Path, bytes: &[u8]) -> File {
     let parsed = match std::str::from_utf8(bytes) {
         Ok(text) => parse_toml(text),
         Err(error) => {
@@ -52,12 +57,13 @@ pub fn parse(name: &str, bytes: &[u8]) -> File {
             Err(vec![(line, "the file is not UTF-8 text".to_owned())])
         }
     };
-    let name = name.to_owned();
+    let name = path.display().to_string();
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
     match parsed {
-        Ok(root) => File { name, root, problems: Vec::new() },
+        Ok(root) => File { name, folder, root, problems: Vec::new() },
         Err(errors) => {
             let problems = errors.iter().map(|(line, words)| Problem::in_file(&name, *line, words)).collect();
-            File { name, root: Table::default(), problems }
+            File { name, folder, root: Table::default(), problems }
         }
     }
 }

@@ -14,7 +14,7 @@ use super::env_aliases::read_aliases;
 use super::environment::{self, Environment, read_flags, read_variables};
 use super::file::{self, File, Place};
 use super::origin::{Configured, Origin, Problem, Problems, SettingValue};
-use super::paths::default_database;
+use super::paths::{Folders, default_database};
 use super::raw::{Entry, Raw};
 use super::routes::{self, AliasRoute};
 use super::sections::{Agent, Config, StoreUrl};
@@ -38,7 +38,7 @@ pub fn load<N: Into<OsString>, V: Into<OsString>>(
 ) -> Result<Loaded, Problems> {
     let environment = Environment::new(environment);
     let file = match file::find(options.config.as_deref(), &environment) {
-        Ok(Some((name, bytes))) => file::parse(&name, &bytes),
+        Ok(Some((path, bytes))) => file::parse(&path, &bytes),
         Ok(None) => File::default(),
         Err(problem) => File { problems: vec![problem], ..File::default() },
     };
@@ -85,6 +85,9 @@ pub fn merge(options: &Options, environment: &Environment, mut file: File) -> Re
     }
     config.subject.agents = absorb_agents(&mut config, agents.agents);
     config.subject.routed_agents = absorb_agents(&mut config, agents.routed_agents);
+    let home = environment.path("HOME");
+    let folders = Folders { file: &file.folder, home: home.as_deref() };
+    problems.extend(folders.complete_all(&mut config));
     for AliasRoute { key, names, raw } in agents.routes {
         if routes::yields_to_alias(&config.value(key).origin) {
             config.set(row_of(&SETTINGS, key), &raw, Origin::EnvAlias(names)).expect("a route is a route");

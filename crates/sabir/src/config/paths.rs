@@ -1,15 +1,17 @@
 //! Values that name files and folders: the database, workspaces, commands.
 //!
-//! A path is taken as it is, relative to the working directory. What people paste from other programs
-//! (`sqlite::memory:`, options after `?`, `~/`) is refused rather than made into a file of that name.
+//! A relative path in the file begins at the folder of the file; elsewhere it begins at the working directory. `~/` is the
+//! home directory everywhere, since no shell has replaced it in a file. What people paste from other programs
+//! (`sqlite::memory:`, options after `?`) is refused rather than made into a file of that name.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::environment::Environment;
+use super::origin::{Configured, Origin, Problem, SettingValue};
 use super::raw::Raw;
-use super::sections::StoreUrl;
+use super::sections::{Config, Program, StoreUrl};
 use super::values::Kind;
 
 /// Where tasks are kept: `sqlite:PATH` or `memory:`.
@@ -32,9 +34,6 @@ pub fn store_url() -> Kind<StoreUrl> {
         if path.is_empty() || path.ends_with('/') || path.contains('\0') {
             return Err(format!("is {raw}; expected the name of a file after sqlite:"));
         }
-        if path.starts_with('~') {
-            return Err(format!("is {raw}; ~ is not understood here, write the directory out"));
-        }
         Ok((StoreUrl::Sqlite(PathBuf::from(path)), json!(format!("sqlite:{path}"))))
     })
 }
@@ -42,9 +41,6 @@ pub fn store_url() -> Kind<StoreUrl> {
 pub fn folder() -> Kind<PathBuf> {
     Kind::new(json!({"type": "string"}), |raw| {
         let path = raw.as_text().filter(|path| !path.is_empty()).ok_or_else(|| raw.unexpected("a folder"))?;
-        if path.starts_with('~') {
-            return Err(format!("is {raw}; ~ is not understood here, write the directory out"));
-        }
         Ok((PathBuf::from(path), json!(path)))
     })
     .called("a folder")
@@ -76,6 +72,99 @@ pub fn arguments() -> Kind<Vec<String>> {
         }
         Ok((words.clone(), json!(words)))
     })
+}
+
+/// Where the paths of a configuration begin.
+pub struct Folders<'a> {
+    /// Of the configuration file; empty is the working directory.
+    pub file: &'a Path,
+    pub home: Option<&'a Path>,
+}
+
+impl Folders<'_> {
+    /// Completes the paths of all settings, and tells which cannot be.
+    pub fn complete_all(&self, config: &mut Configured<Config>) -> Vec<Problem> {
+        let Configured { subject, values } = config;
+        let mut values = Values { folders: self, values, problems: Vec::new() };
+        if let StoreUrl::Sqlite(path) = &mut subject.store.url {
+            values.complete("store.url", "store.url", &mut [path]);
+            values.show("store.url", json!(format!("sqlite:{}", path.display())));
+        }
+        for agent in subject.agents.iter_mut().chain(&mut subject.routed_agents).filter(|agent| agent.is_program()) {
+            let key = |leaf: &str| format!("agent.{}.{leaf}", agent.id);
+            let Program { workspace, workspace_roots, command, .. } = &mut agent.program;
+            values.complete(&key("workspace"), "workspace", &mut [workspace]);
+            values.show(&key("workspace"), json!(workspace.display().to_string()));
+            if !workspace_roots.is_empty() {
+                values.complete(
+                    &key("workspace_roots"),
+                    "workspace_roots",
+                    &mut workspace_roots.iter_mut().collect::<Vec<_>>(),
+                );
+                let shown: Vec<String> = workspace_roots.iter().map(|root| root.display().to_string()).collect();
+                values.show(&key("workspace_roots"), json!(shown));
+            }
+            // A name without a slash is looked for on the PATH.
+            if let Some(program) = command.first_mut().filter(|program| program.contains('/')) {
+                let mut path = PathBuf::from(&*program);
+                values.complete(&key("command"), "command", &mut [&mut path]);
+                *program = path.to_string_lossy().into_owned();
+                values.show(&key("command"), json!(command));
+            }
+        }
+        values.problems
+    }
+
+    /// The whole path, or what is wrong with it in words that follow the name of the setting.
+    fn complete(&self, path: &Path, origin: &Origin) -> Result<PathBuf, String> {
+        let path = expand_home(path, self.home)?;
+        match origin {
+            Origin::File { .. } if path == Path::new(".") && self.file != Path::new("") => Ok(self.file.to_owned()),
+            Origin::File { .. } => Ok(self.file.join(path)),
+            _ => Ok(path),
+        }
+    }
+}
+
+/// The values of a configuration while their paths are completed.
+struct Values<'a> {
+    folders: &'a Folders<'a>,
+    values: &'a mut [SettingValue],
+    problems: Vec<Problem>,
+}
+
+impl Values<'_> {
+    /// `leaf` is the name of the setting in messages.
+    fn complete(&mut self, key: &str, leaf: &str, paths: &mut [&mut PathBuf]) {
+        let Some(value) = self.values.iter().find(|value| value.key == key) else { return };
+        for path in paths {
+            match self.folders.complete(path, &value.origin) {
+                Ok(whole) => **path = whole,
+                Err(words) => self.problems.push(Problem::of(&value.origin, leaf, &words)),
+            }
+        }
+    }
+
+    fn show(&mut self, key: &str, shown: Value) {
+        if let Some(value) = self.values.iter_mut().find(|value| value.key == key) {
+            value.value = shown;
+        }
+    }
+}
+
+/// Puts the home directory in the place of `~`.
+pub fn expand_home(path: &Path, home: Option<&Path>) -> Result<PathBuf, String> {
+    let mut parts = path.components();
+    let Some(Component::Normal(first)) = parts.next() else { return Ok(path.to_owned()) };
+    match (first.to_str(), home) {
+        (Some("~"), Some(home)) => Ok(home.components().chain(parts).collect()),
+        (Some("~"), None) => Err(format!("names {}, but HOME is not set; write the directory out", path.display())),
+        (Some(name), _) if name.starts_with('~') => {
+            let words = "~ is only understood as ~/, your own home; write the directory out";
+            Err(format!("names {}; {words}", path.display()))
+        }
+        _ => Ok(path.to_owned()),
+    }
 }
 
 /// The file that is used when nobody names one: in the user's data directory, or here when there is no home.
@@ -111,7 +200,6 @@ mod tests {
             ("memory:", "\"memory:\""),
             ("sqlite::memory:", "\"memory:\""),
             ("sqlite:", "is \"sqlite:\"; expected the name of a file after sqlite:"),
-            ("sqlite:~/x.db", "is \"sqlite:~/x.db\"; ~ is not understood here, write the directory out"),
             ("sqlite:x?mode=rwc", "is \"sqlite:x?mode=rwc\"; options after ? are not known, expected sqlite:PATH"),
             ("sabir.db", "is \"sabir.db\"; expected \"sqlite:PATH\" or \"memory:\""),
             ("mysql://me:secret@db/sabir", "does not fit; expected \"sqlite:PATH\" or \"memory:\""),
@@ -125,13 +213,35 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_written_out() {
-        for (text, expected) in [
-            ("/srv/repo", "\"/srv/repo\""),
-            ("~/repo", "is \"~/repo\"; ~ is not understood here, write the directory out"),
-            ("", "is \"\"; expected a folder"),
+    fn paths_of_the_file_begin_at_its_folder_and_the_tilde_is_home() {
+        let file = |path| (path, Origin::File { name: "conf/sabir.toml".to_owned(), line: 1 });
+        let flag = |path| (path, Origin::Flag("--store"));
+        let home = Some("/home/me");
+        for ((path, origin), folder, home, expected) in [
+            (file("repo"), "conf", home, "conf/repo"),
+            (file("./agent"), "conf", home, "conf/./agent"),
+            (file("../repo"), "/etc/sabir", home, "/etc/sabir/../repo"),
+            (file("."), "conf", home, "conf"),
+            (file("."), "", home, "."),
+            (file("./agent"), "", home, "./agent"),
+            (file("/srv/repo"), "conf", home, "/srv/repo"),
+            (file("~/repo"), "conf", home, "/home/me/repo"),
+            (file("~"), "conf", home, "/home/me"),
+            (file("./~"), "conf", home, "conf/./~"),
+            (flag("repo"), "conf", home, "repo"),
+            (flag("~/repo"), "conf", home, "/home/me/repo"),
+            (flag("~/repo"), "", None, "names ~/repo, but HOME is not set; write the directory out"),
+            (
+                file("~you/repo"),
+                "conf",
+                home,
+                "names ~you/repo; ~ is only understood as ~/, your own home; write the directory out",
+            ),
         ] {
-            assert_eq!(say(&folder(), &Raw::untyped(text)), expected, "{text}");
+            let folders = Folders { file: Path::new(folder), home: home.map(Path::new) };
+            let completed = folders.complete(Path::new(path), &origin);
+            let said = completed.map_or_else(|words| words, |path| path.display().to_string());
+            assert_eq!(said, expected, "{path} in {folder:?}");
         }
     }
 
@@ -142,6 +252,7 @@ mod tests {
             (Raw::Text("my agent".to_owned()), r#"["my agent"]"#),
             (Raw::untyped("/opt/a, b"), r#"["/opt/a, b"]"#),
             (texts(&["x", "", " y "]), r#"["x",""," y "]"#),
+            (Raw::Text("".to_owned()), "names no program; expected a list such as [\"my-agent\", \"--verbose\"]"),
             (texts(&[]), "names no program; expected a list such as [\"my-agent\", \"--verbose\"]"),
             (texts(&[""]), "names no program; expected a list such as [\"my-agent\", \"--verbose\"]"),
             (Raw::List(vec![Raw::Integer(1)]), "holds 1; expected texts"),

@@ -1,5 +1,6 @@
 //! The whole way from file, environment and flags to a `Config`, without touching a disk or a process.
 
+use std::path::Path;
 use std::time::Duration;
 
 use sabir_agents::program::settings::SharedWorkspace;
@@ -28,7 +29,7 @@ fn say(options: &Options, variables: &[(&str, &str)], file: &str, key: &str) -> 
 
 fn load_text(options: &Options, variables: &[(&str, &str)], file: &str) -> Result<Loaded, Problems> {
     let environment = Environment::new(variables.iter().copied());
-    merge(options, &environment, file::parse("sabir.toml", file.as_bytes()))
+    merge(options, &environment, file::parse(Path::new("sabir.toml"), file.as_bytes()))
 }
 
 fn warnings(variables: &[(&str, &str)], file: &str) -> String {
@@ -497,6 +498,43 @@ fn what_does_not_go_together_is_refused() {
 }
 
 #[test]
+fn paths_of_a_file_in_another_folder_begin_there() {
+    let text = "[store]\nurl = 'sqlite:tasks.db'\n[[agent]]\nid = 'x'\nkind = 'command'\ncommand = ['./run', './as-is']\n\
+                workspace = '../repo'\nworkspace_roots = ['/srv', '~/work']\n[[agent]]\nid = 'y'\nkind = 'codex'\n";
+    let environment = Environment::new([("HOME", "/h")]);
+    let loaded = |options: &Options| {
+        let file = file::parse(Path::new("/etc/sabir/sabir.toml"), text.as_bytes());
+        merge(options, &environment, file).unwrap()
+    };
+    let shown =
+        |loaded: &Loaded, key: &str| loaded.values.iter().find(|setting| setting.key == key).unwrap().value.to_string();
+    let from_file = loaded(&Options::default());
+    for (key, expected) in [
+        ("store.url", r#""sqlite:/etc/sabir/tasks.db""#),
+        ("agent.x.command", r#"["/etc/sabir/./run","./as-is"]"#),
+        ("agent.x.workspace", r#""/etc/sabir/../repo""#),
+        ("agent.x.workspace_roots", r#"["/srv","/h/work"]"#),
+        // Nobody wrote it into the file, so it is where sabir was started.
+        ("agent.y.workspace", r#"".""#),
+    ] {
+        assert_eq!(shown(&from_file, key), expected, "{key}");
+    }
+    let program = &from_file.config.agents[0].program;
+    assert_eq!(
+        (program.command[0].as_str(), program.workspace.to_str()),
+        ("/etc/sabir/./run", Some("/etc/sabir/../repo"))
+    );
+    let by_flag = loaded(&Options { store: Some("sqlite:tasks.db".to_owned()), ..Options::default() });
+    assert_eq!(shown(&by_flag, "store.url"), r#""sqlite:tasks.db""#);
+
+    let wrong = "[[agent]]\nid = 'x'\nkind = 'codex'\nworkspace = '~you/repo'\n[server]\nlisen = 1\n";
+    let expected = "sabir.toml:4: workspace names ~you/repo; ~ is only understood as ~/, your own home; \
+                    write the directory out\n\
+                    sabir.toml:6: unknown key \"lisen\" in [server]; did you mean \"listen\"?";
+    assert_eq!(say(&Options::default(), &[], wrong, ""), expected);
+}
+
+#[test]
 fn values_of_variables_stay_secret() {
     let file = "[[agent]]\nid = 'x'\nkind = 'codex'\n[agent.env]\nOPENAI_API_KEY = 'secret'\n";
     let loaded = load_text(&Options::default(), &[], file).unwrap();
@@ -656,7 +694,7 @@ fn adapters_of_routes_run_without_an_address() {
 /// What is wrong with the file, by line.
 fn problems(text: &[u8]) -> String {
     let environment = Environment::new::<&str, &str>([]);
-    match merge(&Options::default(), &environment, file::parse("sabir.toml", text)) {
+    match merge(&Options::default(), &environment, file::parse(Path::new("sabir.toml"), text)) {
         Ok(_) => String::new(),
         Err(Problems(problems)) => problems.join("\n").replace("sabir.toml:", ""),
     }
@@ -803,7 +841,7 @@ const EXAMPLE: &str = include_str!("../../../../sabir.example.toml");
 proptest::proptest! {
     #[test]
     fn no_file_panics(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..400)) {
-        let file = file::parse("sabir.toml", &bytes);
+        let file = file::parse(Path::new("sabir.toml"), &bytes);
         let _ = merge(&Options::default(), &Environment::new::<&str, &str>([]), file);
     }
 
@@ -812,7 +850,7 @@ proptest::proptest! {
     fn no_nearly_right_file_panics(
         words in proptest::collection::vec(proptest::sample::select(PIECES), 0..40),
     ) {
-        let file = file::parse("sabir.toml", words.concat().as_bytes());
+        let file = file::parse(Path::new("sabir.toml"), words.concat().as_bytes());
         let _ = merge(&Options::default(), &Environment::new::<&str, &str>([]), file);
     }
 }
