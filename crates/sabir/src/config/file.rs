@@ -3,6 +3,7 @@
 //! This knows nothing about settings, except what to say of a key that does not exist: a misspelt setting that is
 //! silently skipped is worse than a server that does not start.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
@@ -27,6 +28,20 @@ pub struct File {
     /// Empty if the file is not TOML.
     pub root: Table,
     pub problems: Vec<Problem>,
+}
+
+impl File {
+    /// The folder that the server belongs to: that of the file, or without one the working directory.
+    pub fn absolute_folder(&self) -> PathBuf {
+        let folder = if self.folder == Path::new("") { Path::new(".") } else { &self.folder };
+        // One folder has one name, however it is reached.
+        folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_default()
+    }
+
+    /// Without its folder; `None` if there is no file.
+    pub fn file_name(&self) -> Option<&OsStr> {
+        Path::new(&self.name).file_name()
+    }
 }
 
 /// Path and content of the file that a flag or the environment names, or of the usual one if it exists.

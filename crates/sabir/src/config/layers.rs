@@ -4,6 +4,7 @@
 //! value is reported also where a stronger layer covers it: it would bite on another day.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use serde_json::json;
 
@@ -42,15 +43,25 @@ pub fn load<N: Into<OsString>, V: Into<OsString>>(
         Ok(None) => File::default(),
         Err(problem) => File { problems: vec![problem], ..File::default() },
     };
-    merge(options, &environment, file)
+    let database = default_database(&environment, &file.absolute_folder(), file.file_name(), Path::exists);
+    let mut loaded = merge(options, &environment, file, &database.path)?;
+    if loaded.values.iter().any(|setting| setting.key == STORE && setting.origin == Origin::Default) {
+        loaded.warnings.extend(database.notice);
+    }
+    Ok(loaded)
 }
 
-/// Puts the layers on each other.
-pub fn merge(options: &Options, environment: &Environment, mut file: File) -> Result<Loaded, Problems> {
+/// Puts the layers on each other. `database` is used when nobody names one.
+pub fn merge(
+    options: &Options,
+    environment: &Environment,
+    mut file: File,
+    database: &Path,
+) -> Result<Loaded, Problems> {
     let mut problems = std::mem::take(&mut file.problems);
     let mut warnings = Vec::new();
     let mut config = Configured::new(Config::default(), &SETTINGS);
-    place_database(&mut config, environment);
+    place_database(&mut config, database);
 
     for entry in &file.root.entries {
         problems.extend(read_section(&mut config, &file.name, entry));
@@ -106,6 +117,7 @@ pub fn merge(options: &Options, environment: &Environment, mut file: File) -> Re
 }
 
 const LISTEN: &str = "server.listen";
+const STORE: &str = "store.url";
 
 /// What one key at the top of the file sets. `agent` is read elsewhere.
 fn read_section(config: &mut Configured<Config>, file: &str, entry: &Entry) -> Vec<Problem> {
@@ -143,10 +155,9 @@ fn absorb_agents(config: &mut Configured<Config>, agents: Vec<Configured<Agent>>
 }
 
 /// The table can only name the default place; and not through text, since a home directory may have any name.
-fn place_database(config: &mut Configured<Config>, environment: &Environment) {
-    let path = default_database(environment);
-    config.value_mut("store.url").value = json!(format!("sqlite:{}", path.display()));
-    config.subject.store.url = StoreUrl::Sqlite(path);
+fn place_database(config: &mut Configured<Config>, path: &Path) {
+    config.value_mut(STORE).value = json!(format!("sqlite:{}", path.display()));
+    config.subject.store.url = StoreUrl::Sqlite(path.to_owned());
 }
 
 /// Where nobody says whether callers may read what failed programs write, that follows from who the callers are.

@@ -122,7 +122,7 @@ pub fn row_of<T>(settings: &'static [Setting<T>], key: &str) -> &'static Setting
 }
 
 /// Takes the place of a default that depends on the machine: a file in the user's data directory.
-pub const DATA_DIRECTORY: &str = "sqlite:<data directory>/sabir/sabir.db";
+pub const DATA_DIRECTORY: &str = "sqlite:<data directory>/sabir/folders/<folder>/sabir.db";
 
 pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
     type Row = Setting<Config>;

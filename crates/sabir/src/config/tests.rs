@@ -16,6 +16,9 @@ use super::settings::{SETTINGS, Setting};
 use super::{Audience, file, show};
 use crate::cli::Options;
 
+/// The default, which depends on the machine.
+const DATABASE: &str = "/data/sabir.db";
+
 /// What is in force for `key`, or all problems.
 fn say(options: &Options, variables: &[(&str, &str)], file: &str, key: &str) -> String {
     match load_text(options, variables, file) {
@@ -29,7 +32,7 @@ fn say(options: &Options, variables: &[(&str, &str)], file: &str, key: &str) -> 
 
 fn load_text(options: &Options, variables: &[(&str, &str)], file: &str) -> Result<Loaded, Problems> {
     let environment = Environment::new(variables.iter().copied());
-    merge(options, &environment, file::parse(Path::new("sabir.toml"), file.as_bytes()))
+    merge(options, &environment, file::parse(Path::new("sabir.toml"), file.as_bytes()), DATABASE.as_ref())
 }
 
 fn warnings(variables: &[(&str, &str)], file: &str) -> String {
@@ -504,7 +507,7 @@ fn paths_of_a_file_in_another_folder_begin_there() {
     let environment = Environment::new([("HOME", "/h")]);
     let loaded = |options: &Options| {
         let file = file::parse(Path::new("/etc/sabir/sabir.toml"), text.as_bytes());
-        merge(options, &environment, file).unwrap()
+        merge(options, &environment, file, DATABASE.as_ref()).unwrap()
     };
     let shown =
         |loaded: &Loaded, key: &str| loaded.values.iter().find(|setting| setting.key == key).unwrap().value.to_string();
@@ -694,7 +697,7 @@ fn adapters_of_routes_run_without_an_address() {
 /// What is wrong with the file, by line.
 fn problems(text: &[u8]) -> String {
     let environment = Environment::new::<&str, &str>([]);
-    match merge(&Options::default(), &environment, file::parse(Path::new("sabir.toml"), text)) {
+    match merge(&Options::default(), &environment, file::parse(Path::new("sabir.toml"), text), DATABASE.as_ref()) {
         Ok(_) => String::new(),
         Err(Problems(problems)) => problems.join("\n").replace("sabir.toml:", ""),
     }
@@ -842,7 +845,7 @@ proptest::proptest! {
     #[test]
     fn no_file_panics(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..400)) {
         let file = file::parse(Path::new("sabir.toml"), &bytes);
-        let _ = merge(&Options::default(), &Environment::new::<&str, &str>([]), file);
+        let _ = merge(&Options::default(), &Environment::new::<&str, &str>([]), file, DATABASE.as_ref());
     }
 
     /// Random bytes seldom are TOML; these are near it.
@@ -851,7 +854,7 @@ proptest::proptest! {
         words in proptest::collection::vec(proptest::sample::select(PIECES), 0..40),
     ) {
         let file = file::parse(Path::new("sabir.toml"), words.concat().as_bytes());
-        let _ = merge(&Options::default(), &Environment::new::<&str, &str>([]), file);
+        let _ = merge(&Options::default(), &Environment::new::<&str, &str>([]), file, DATABASE.as_ref());
     }
 }
 

@@ -1,8 +1,9 @@
 //! `sabir config`, and what `sabir serve` says of a configuration that it cannot use.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
@@ -73,6 +74,77 @@ fn names_of_other_servers_are_warnings_at_most() {
     assert_eq!(code, 0);
     assert_eq!(source(&output, "server.listen"), r#"["127.0.0.1:41242"] A2A_HOST"#);
     assert_eq!(errors.lines().filter(|line| line.starts_with("sabir: warning: ")).count(), 3);
+}
+
+/// A server that is ended with the test, and the database that its start line names.
+struct Started {
+    server: Child,
+    store: String,
+}
+
+impl Started {
+    fn new(directory: &Path, arguments: &str, home: &Path) -> Self {
+        let mut server = Command::new(env!("CARGO_BIN_EXE_sabir"))
+            .args(["serve", "--port", "0"])
+            .args(arguments.split_whitespace())
+            .current_dir(directory)
+            .env_clear()
+            .env("XDG_DATA_HOME", home)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let ready: serde_json::Value = serde_json::from_str(&line).unwrap();
+        Started { server, store: ready["store"].as_str().unwrap().to_owned() }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+#[test]
+fn servers_in_two_folders_have_two_databases() {
+    let (data, one, two) = (TempDir::new().unwrap(), TempDir::new().unwrap(), TempDir::new().unwrap());
+    let folder = |directory: &TempDir| directory.path().canonicalize().unwrap().display().to_string();
+    let database =
+        |directory: &TempDir, name: &str| format!("{}/sabir/folders{}/{name}", folder(&data), folder(directory));
+    fs::write(two.path().join("sabir.toml"), "").unwrap();
+    fs::write(two.path().join("staging.toml"), "").unwrap();
+
+    let home = data.path().canonicalize().unwrap();
+    let first = Started::new(one.path(), "", &home);
+    // The folder of the file counts, not the one where the server was started.
+    let second = Started::new(one.path(), &format!("--config {}/sabir.toml", folder(&two)), &home);
+    let third = Started::new(two.path(), "--config staging.toml", &home);
+    for (started, expected) in [
+        (first, database(&one, "sabir.db")),
+        (second, database(&two, "sabir.db")),
+        (third, database(&two, "staging.db")),
+    ] {
+        assert_eq!(started.store, expected);
+        assert!(Path::new(&expected).exists(), "{expected}");
+    }
+}
+
+#[test]
+fn the_database_of_an_earlier_version_is_used_and_named() {
+    let (data, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let variables = [("XDG_DATA_HOME", data.path().to_str().unwrap())];
+    let old = data.path().join("sabir/sabir.db");
+    fs::create_dir_all(old.parent().unwrap()).unwrap();
+    fs::write(&old, "").unwrap();
+    let (_, output, errors) = sabir(folder.path(), "config", &variables);
+    assert_eq!(source(&output, "store.url"), format!("\"sqlite:{}\" default", old.display()));
+    assert!(errors.starts_with(&format!("sabir: warning: tasks are kept in {}, ", old.display())), "{errors}");
+
+    let (_, output, errors) = sabir(folder.path(), "config --store sqlite:here.db", &variables);
+    assert_eq!((source(&output, "store.url").as_str(), errors.as_str()), ("\"sqlite:here.db\" --store", ""));
 }
 
 #[test]
