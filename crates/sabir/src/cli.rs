@@ -48,9 +48,13 @@ the environment (SABIR_LISTEN, SABIR_STORE, ...), and the environment wins over 
   sabir config
   sabir config --config staging.toml
   SABIR_LISTEN=:7870 sabir config | jq -c '.[] | select(.source != \"default\")'
+  sabir config --schema > sabir.schema.json
 
-On a terminal it prints lines to read, in a pipe one JSON array. It takes the same flags as serve.")]
-    Config(Options),
+On a terminal it prints lines to read, in a pipe one JSON array. It takes the same flags as serve.
+
+With --schema it prints the JSON Schema of sabir.toml instead. Editors complete and check a file whose first line
+is `#:schema ./sabir.schema.json`.")]
+    Config(ConfigOptions),
     /// List the agents that are configured and the programs that are installed
     #[command(after_help = "Examples:
   sabir agents
@@ -97,6 +101,17 @@ notice says what was not checked. The tasks stay on the server: use one for tria
 
 On a terminal it prints a table, in a pipe one JSON object. The exit code is 0 only if every reply was right.")]
     Bench(BenchOptions),
+}
+
+/// The flags of `config`.
+#[derive(Debug, Clone, Args)]
+pub struct ConfigOptions {
+    #[command(flatten)]
+    pub options: Options,
+
+    /// Print the JSON Schema of the configuration file, for editors
+    #[arg(long)]
+    pub schema: bool,
 }
 
 /// The flags of `agents`.

@@ -26,7 +26,7 @@ use clap::Parser;
 use sabir_agents::process;
 use sabir_agents::program::{Host, Warm, Worktrees};
 
-use cli::{AgentsOptions, Cli, Command, Options};
+use cli::{AgentsOptions, Cli, Command, ConfigOptions, Options};
 use config::{Audience, Config, Loaded, Problems, StoreUrl};
 use descriptors::Descriptors;
 use hosting::Surroundings;
@@ -69,7 +69,8 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let style = LogStyle::choose(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref());
             serve::run(loaded.config, surroundings, style)?;
         }
-        Command::Config(options) => {
+        Command::Config(ConfigOptions { schema: true, .. }) => print(&config::schema())?,
+        Command::Config(ConfigOptions { options, schema: false }) => {
             let loaded = load(&options)?;
             for refused in [loaded.check_exposure(), loaded.check_requirements(&machine()?)] {
                 for problem in refused.err().into_iter().flat_map(|Problems(problems)| problems) {

@@ -4,7 +4,8 @@
 //! and flags on top of each other; `origin` remembers where each value came from. Nothing outside `main` reads the
 //! process environment.
 //!
-//! A new setting is a field in `sections`, a row in a table, a row in the documentation and a line in the example file.
+//! A new setting is a field in `sections`, a row in a table, a row in the documentation and a line in the example file;
+//! `sabir config --schema > sabir.schema.json` writes the schema again.
 
 mod sections;
 
@@ -28,6 +29,7 @@ mod env_aliases;
 mod programs;
 mod routes;
 
+mod schema;
 mod show;
 mod start_checks;
 
@@ -38,5 +40,6 @@ pub use addresses::host_of_url;
 pub use agents::default_of;
 pub use layers::{Loaded, load};
 pub use origin::Problems;
+pub use schema::schema;
 pub use sections::*;
 pub use show::{Audience, show};

@@ -17,7 +17,7 @@ use super::values::Kind;
 
 /// Where tasks are kept: `sqlite:PATH` or `memory:`.
 pub fn store_url() -> Kind<StoreUrl> {
-    Kind::new(json!({"type": "string", "pattern": "^(sqlite:.+|memory:?)$"}), |raw| {
+    Kind::new(json!({"type": "string", "examples": ["sqlite:sabir.db", "memory:"]}), |raw| {
         let expected = "\"sqlite:PATH\" or \"memory:\"";
         let text = raw.as_text().ok_or_else(|| raw.unexpected(expected))?;
         if text.starts_with("postgres:") || text.starts_with("postgresql:") {

@@ -26,14 +26,12 @@ pub struct Setting<T: 'static> {
     pub is_required: bool,
     pub for_whom: ForWhom,
     /// One or a few sentences for the documentation and for editors.
-    #[allow(dead_code, reason = "the documentation is held against it by a test")]
     pub help: &'static str,
     /// A shorter environment name than the one made from the key.
     pub short_variable: Option<&'static str>,
     #[allow(dead_code, reason = "the documentation is held against it by a test")]
     pub flag: Option<&'static str>,
     /// The value in a JSON Schema of the file.
-    #[allow(dead_code, reason = "the schema is not printed yet")]
     pub schema: Value,
     read: Box<ReadInto<T>>,
 }

@@ -819,12 +819,7 @@ fn the_example_file_is_right_as_it_is_and_with_everything_switched_on() {
     let loaded = load_text(&Options::default(), &[], EXAMPLE).unwrap();
     assert_eq!(loaded.config.agents.len(), 1);
 
-    // `#key = value` is a setting to switch on, `# words` is a comment.
-    let lines = EXAMPLE.lines().map(|line| match line.strip_prefix('#') {
-        Some(setting) if !setting.starts_with(' ') => setting,
-        _ => line,
-    });
-    let everything = lines.collect::<Vec<_>>().join("\n");
+    let everything = example_with_everything();
     let loaded = load_text(&Options::default(), &[], &everything).unwrap();
     let [demo, _] = loaded.config.agents.as_slice() else { panic!("two agents") };
     assert_eq!((demo.skills.len(), demo.extensions.len()), (1, 1));
@@ -837,6 +832,15 @@ fn the_example_file_is_right_as_it_is_and_with_everything_switched_on() {
     for shown in &loaded.values {
         assert!(set.contains(&name(&shown.key)), "{} is not in the example", shown.key);
     }
+}
+
+/// `#key = value` is a setting to switch on, `# words` is a comment, `#:schema` is for editors.
+pub fn example_with_everything() -> String {
+    let lines = EXAMPLE.lines().map(|line| match line.strip_prefix('#') {
+        Some(setting) if !setting.starts_with([' ', ':']) => setting,
+        _ => line,
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 const EXAMPLE: &str = include_str!("../../../../sabir.example.toml");

@@ -73,7 +73,7 @@ pub fn optional<V: 'static>(kind: Kind<V>) -> Kind<Option<V>> {
 
 /// Something that the word `off` switches off.
 pub fn or_off<V: 'static>(kind: Kind<V>) -> Kind<Option<V>> {
-    Kind::new(kind.schema.clone(), move |raw| match raw.as_text() {
+    Kind::new(json!({"anyOf": [kind.schema, {"enum": ["off"]}]}), move |raw| match raw.as_text() {
         Some(text) if text.eq_ignore_ascii_case("off") => Ok((None, json!("off"))),
         _ => match kind.read(raw) {
             Ok((value, shown)) => Ok((Some(value), shown)),

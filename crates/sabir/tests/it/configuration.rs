@@ -155,6 +155,7 @@ fn version_and_help_answer() {
         ("--help", "Examples:"),
         ("serve --help", "--public-url <URL>"),
         ("config --help", "Examples:"),
+        ("config --schema --config none.toml", "\"$schema\": \"http://json-schema.org/draft-07/schema#\""),
         ("agents --help", "Examples:"),
     ] {
         let (code, output, _) = sabir(directory.path(), arguments, &[]);
