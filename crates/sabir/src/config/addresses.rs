@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     /// How the text is shown, or what is wrong with it.
-    fn say<V: 'static>(kind: &Kind<V>, raw: &Raw) -> String {
+    fn outcome<V: 'static>(kind: &Kind<V>, raw: &Raw) -> String {
         kind.read(raw).map_or_else(|words| words, |(_, shown)| shown.to_string())
     }
 
@@ -174,7 +174,7 @@ mod tests {
             (Raw::untyped("1,nowhere"), format!("holds \"nowhere\"; {expected}")),
             (Raw::List(vec![]), format!("is empty; {expected}")),
         ] {
-            assert_eq!(say(&listen_addresses(), &raw), expected, "{raw:?}");
+            assert_eq!(outcome(&listen_addresses(), &raw), expected, "{raw:?}");
         }
     }
 
@@ -192,7 +192,7 @@ mod tests {
             (Raw::List(vec![text("")]), format!("holds \"\"; {expected}")),
             (Raw::Integer(1), format!("is 1; {expected}")),
         ] {
-            assert_eq!(say(&host_names(), &raw), expected, "{raw:?}");
+            assert_eq!(outcome(&host_names(), &raw), expected, "{raw:?}");
         }
     }
 

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_now_later_and_never() {
+    fn unknown_kinds_get_a_list_and_a_hint() {
         let all = "demo, conformance, claude-code, codex, gemini, opencode, goose, copilot, qwen, vibe, cursor, acp, \
                    generic, command";
         let unknown =

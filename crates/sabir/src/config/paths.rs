@@ -224,7 +224,7 @@ fn data_directory(environment: &Environment) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn say<V: 'static>(kind: &Kind<V>, raw: &Raw) -> String {
+    fn outcome<V: 'static>(kind: &Kind<V>, raw: &Raw) -> String {
         kind.read(raw).map_or_else(|words| words, |(_, shown)| shown.to_string())
     }
 
@@ -249,7 +249,7 @@ mod tests {
                 "names a Postgres database, which comes in a later version; use sqlite:PATH",
             ),
         ] {
-            assert_eq!(say(&store_url(), &Raw::untyped(text)), expected, "{text:?}");
+            assert_eq!(outcome(&store_url(), &Raw::untyped(text)), expected, "{text:?}");
         }
     }
 
@@ -281,8 +281,8 @@ mod tests {
         ] {
             let folders = Folders { file: Path::new(folder), home: home.map(Path::new) };
             let completed = folders.complete(Path::new(path), &origin);
-            let said = completed.map_or_else(|words| words, |path| path.display().to_string());
-            assert_eq!(said, expected, "{path} in {folder:?}");
+            let result = completed.map_or_else(|words| words, |path| path.display().to_string());
+            assert_eq!(result, expected, "{path} in {folder:?}");
         }
     }
 
@@ -298,7 +298,7 @@ mod tests {
             (texts(&[""]), "names no program; expected a list such as [\"my-agent\", \"--verbose\"]"),
             (Raw::List(vec![Raw::Integer(1)]), "holds 1; expected texts"),
         ] {
-            assert_eq!(say(&command(), &raw), expected, "{raw:?}");
+            assert_eq!(outcome(&command(), &raw), expected, "{raw:?}");
         }
     }
 

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::config::file::parse_toml;
 
-    fn say<V: 'static>(kind: &Kind<V>, raw: &Raw) -> String {
+    fn outcome<V: 'static>(kind: &Kind<V>, raw: &Raw) -> String {
         kind.read(raw).map_or_else(|words| words, |(_, shown)| shown.to_string())
     }
 
@@ -134,7 +134,7 @@ mod tests {
             ("a = { K = \"a\\u0000\" }", "holds K, whose value has a zero byte"),
             ("a = 'KEY=x'", "is \"KEY=x\"; expected a table of texts"),
         ] {
-            assert_eq!(say(&variables(), &value(text)), expected, "{text}");
+            assert_eq!(outcome(&variables(), &value(text)), expected, "{text}");
         }
     }
 
@@ -146,7 +146,7 @@ mod tests {
             ("a = ['A*B']", "holds \"A*B\"; expected names such as \"HTTPS_PROXY\" or \"AWS_*\""),
             ("a = ['*']", "holds \"*\"; expected names such as \"HTTPS_PROXY\" or \"AWS_*\""),
         ] {
-            assert_eq!(say(&names, &value(text)), expected, "{text}");
+            assert_eq!(outcome(&names, &value(text)), expected, "{text}");
         }
     }
 
@@ -165,7 +165,7 @@ mod tests {
             (value("a = { agent = 1 }"), "has agent, which is 1; expected a text that is not empty".to_owned()),
             (value("a = 3"), format!("is 3; expected {ROUTE}")),
         ] {
-            assert_eq!(say(&route(), &raw), expected, "{raw:?}");
+            assert_eq!(outcome(&route(), &raw), expected, "{raw:?}");
         }
     }
 
@@ -183,7 +183,7 @@ mod tests {
             (&deep, "holds a value more than 64 levels deep, which does not fit into JSON"),
         ] {
             let raw = Raw::Table(parse_toml(text).unwrap());
-            assert_eq!(say(&json_table(), &raw), expected, "{text}");
+            assert_eq!(outcome(&json_table(), &raw), expected, "{text}");
             if let Ok((json, shown)) = json_table().read(&raw) {
                 assert_eq!(json.unwrap().as_str(), shown.to_string());
             }

@@ -20,7 +20,7 @@ use crate::cli::Options;
 const DATABASE: &str = "/data/sabir.db";
 
 /// What is in force for `key`, or all problems.
-fn say(options: &Options, variables: &[(&str, &str)], file: &str, key: &str) -> String {
+fn outcome(options: &Options, variables: &[(&str, &str)], file: &str, key: &str) -> String {
     match load_text(options, variables, file) {
         Err(problems) => problems.to_string(),
         Ok(loaded) => {
@@ -40,20 +40,20 @@ fn warnings(variables: &[(&str, &str)], file: &str) -> String {
 }
 
 #[test]
-fn each_layer_covers_the_one_before() {
+fn each_layer_overrides_the_one_before() {
     let flag = Options { listen: vec![":5".to_owned()], ..Options::default() };
     let none = Options::default();
     let file = "[server]\nlisten = \":2\"\n";
-    let borrowed = ("PORT", "3");
+    let alias = ("PORT", "3");
     let variable = ("SABIR_LISTEN", ":4");
     for (options, variables, file, expected) in [
         (&none, &[][..], "", r#"["127.0.0.1:41242"] # default"#),
         (&none, &[], file, r#"["127.0.0.1:2"] # sabir.toml:2"#),
-        (&none, &[borrowed], file, r#"["127.0.0.1:3"] # PORT"#),
-        (&none, &[borrowed, variable], file, r#"["127.0.0.1:4"] # SABIR_LISTEN"#),
-        (&flag, &[borrowed, variable], file, r#"["127.0.0.1:5"] # --listen"#),
+        (&none, &[alias], file, r#"["127.0.0.1:3"] # PORT"#),
+        (&none, &[alias, variable], file, r#"["127.0.0.1:4"] # SABIR_LISTEN"#),
+        (&flag, &[alias, variable], file, r#"["127.0.0.1:5"] # --listen"#),
     ] {
-        assert_eq!(say(options, variables, file, "server.listen"), expected);
+        assert_eq!(outcome(options, variables, file, "server.listen"), expected);
     }
 }
 
@@ -66,7 +66,7 @@ fn without_any_configuration_the_demo_agent_runs_and_nothing_is_warned_of() {
 }
 
 #[test]
-fn every_problem_is_told_at_once_and_in_order() {
+fn all_problems_are_reported_at_once_in_the_order_of_the_file() {
     let options = Options { store: Some("mysql:x".to_owned()), agent: Some("a2a".to_owned()), ..Options::default() };
     let variables = [("SABIR_SERVER_GRACE", "soon"), ("SABIR_COMPAT_STRICT", "maybe")];
     let file = "[[agent]]\nid = 'a2a'\nkind = 'demo'\n[server]\nlisen = 1\nbody_limit = 0\n[log]\nformat = 'xml'\n";
@@ -79,18 +79,18 @@ SABIR_SERVER_GRACE is \"soon\"; expected a duration such as \"20m\", \"1h30m\", 
 SABIR_COMPAT_STRICT is \"maybe\"; expected true or false
 --store is \"mysql:x\"; expected \"sqlite:PATH\" or \"memory:\"
 --agent is \"a2a\", which comes in a later version";
-    assert_eq!(say(&options, &variables, file, ""), expected);
+    assert_eq!(outcome(&options, &variables, file, ""), expected);
 }
 
 #[test]
-fn agents_come_from_the_file_from_a_word_or_by_default() {
+fn agents_come_from_the_file_from_one_word_or_by_default() {
     let list = "[[agent]]\nid = 'b'\nkind = 'demo'\ntimeout = '20m'\n[[agent]]\nid = 'a'\nkind = 'conformance'\n";
-    let wish = Options { agent: Some("conformance".to_owned()), ..Options::default() };
+    let by_flag = Options { agent: Some("conformance".to_owned()), ..Options::default() };
     let none = Options::default();
     for (options, variables, file, expected) in [
         (&none, &[][..], "", "demo Demo None"),
         (&none, &[], list, "b Demo Some(1200s), a Conformance None"),
-        (&wish, &[("SABIR_AGENT", "demo")], list, "conformance Conformance None"),
+        (&by_flag, &[("SABIR_AGENT", "demo")], list, "conformance Conformance None"),
         (&none, &[("SABIR_AGENT", "conformance")], list, "conformance Conformance None"),
         (&none, &[("AGENT_ADAPTER", "conformance")], "", "conformance Conformance None"),
         (&none, &[("AGENT_ADAPTER", "cursor"), ("AGENT_TIMEOUT_MS", "1500")], "", "cursor Program(Cursor) Some(1.5s)"),
@@ -105,13 +105,13 @@ fn agents_come_from_the_file_from_a_word_or_by_default() {
         ),
     ] {
         let agents = load_text(options, variables, file).unwrap().config.agents;
-        let said = agents.iter().map(|agent| format!("{} {:?} {:?}", agent.id, agent.kind, agent.timeout));
-        assert_eq!(said.collect::<Vec<_>>().join(", "), expected, "{variables:?} {file:?}");
+        let result = agents.iter().map(|agent| format!("{} {:?} {:?}", agent.id, agent.kind, agent.timeout));
+        assert_eq!(result.collect::<Vec<_>>().join(", "), expected, "{variables:?} {file:?}");
     }
 }
 
 #[test]
-fn a_list_of_agents_must_make_sense() {
+fn wrong_agent_tables_are_refused() {
     for (file, expected) in [
         ("[[agent]]\nkind = 'demo'", "sabir.toml:1: this [[agent]] has no id"),
         ("\n[[agent]]\nid = 'x'", "sabir.toml:2: this [[agent]] has no kind"),
@@ -132,7 +132,7 @@ fn a_list_of_agents_must_make_sense() {
             "sabir.toml:5: stored_first is for the demo agent; an agent of kind command has no use for it",
         ),
     ] {
-        assert_eq!(say(&Options::default(), &[], file, ""), expected, "{file:?}");
+        assert_eq!(outcome(&Options::default(), &[], file, ""), expected, "{file:?}");
     }
 }
 
@@ -143,23 +143,23 @@ fn skills_belong_to_the_agent_above() {
     let other = agent.replace("'a'", "'b'");
     let file = format!("{agent}{skill}tags = ['one', 'two']\n{other}{}", skill.replace("'x'", "'y z'"));
     let agents = load_text(&Options::default(), &[], &file).unwrap().config.agents;
-    let said = agents.iter().map(|agent| {
+    let result = agents.iter().map(|agent| {
         let skills = agent.skills.iter().map(|skill| format!("{} {} {:?}", skill.id, skill.name, skill.tags));
         format!("{}: {}", agent.id, skills.collect::<Vec<_>>().join(", "))
     });
-    assert_eq!(said.collect::<Vec<_>>(), [r#"a: x X ["one", "two"]"#, "b: y z X []"]);
+    assert_eq!(result.collect::<Vec<_>>(), [r#"a: x X ["one", "two"]"#, "b: y z X []"]);
 
     for (key, expected) in [
         ("agent.a.skill.x.tags", r#"["one","two"] # sabir.toml:8"#),
         ("agent.b.skill.\"y z\".name", "\"X\" # sabir.toml:14"),
         ("agent.b.skill.\"y z\".examples", "null # default"),
     ] {
-        assert_eq!(say(&Options::default(), &[], &file, key), expected);
+        assert_eq!(outcome(&Options::default(), &[], &file, key), expected);
     }
 }
 
 #[test]
-fn a_list_of_skills_must_make_sense() {
+fn wrong_skill_tables_are_refused() {
     let skill = "[[agent.skill]]\nid = 'x'\nname = 'X'\ndescription = 'does x'\n";
     for (rest, expected) in [
         ("[[agent.skill]]\nid = 'x'\nname = 'X'", "sabir.toml:4: this [[agent.skill]] has no description"),
@@ -185,12 +185,12 @@ fn a_list_of_skills_must_make_sense() {
         ("[[agent.skil]]", "sabir.toml:4: unknown section [[agent.skil]]; did you mean [[agent.skill]]?"),
     ] {
         let file = format!("[[agent]]\nid = 'a'\nkind = 'demo'\n{rest}");
-        assert_eq!(say(&Options::default(), &[], &file, ""), expected, "{rest:?}");
+        assert_eq!(outcome(&Options::default(), &[], &file, ""), expected, "{rest:?}");
     }
 }
 
 #[test]
-fn extensions_carry_their_params() {
+fn extensions_pass_their_params_on_as_json() {
     let file = "[[agent]]\nid = 'a'\nkind = 'demo'\n[[agent.extension]]\nuri = 'urn:x:1'\nrequired = true\n\
                 params.limits = {size = 5, ratio = 0.5}\n[agent.extension.params.more]\nsince = 2024-05-01\n";
     let extension = &load_text(&Options::default(), &[], file).unwrap().config.agents[0].extensions[0];
@@ -202,12 +202,12 @@ fn extensions_carry_their_params() {
         ("agent.a.extension.\"urn:x:1\".required", "true # sabir.toml:6".to_owned()),
         ("agent.a.extension.\"urn:x:1\".description", "null # default".to_owned()),
     ] {
-        assert_eq!(say(&Options::default(), &[], file, key), expected);
+        assert_eq!(outcome(&Options::default(), &[], file, key), expected);
     }
 }
 
 #[test]
-fn a_list_of_extensions_must_make_sense() {
+fn wrong_extension_tables_are_refused() {
     let extension = "[[agent.extension]]\nuri = 'urn:x'\n";
     for (rest, expected) in [
         ("[[agent.extension]]", "sabir.toml:4: this [[agent.extension]] has no uri"),
@@ -232,12 +232,12 @@ fn a_list_of_extensions_must_make_sense() {
         ("[agent.extension]", "sabir.toml:4: extensions are a list; write [[agent.extension]] for each"),
     ] {
         let file = format!("[[agent]]\nid = 'a'\nkind = 'demo'\n{rest}");
-        assert_eq!(say(&Options::default(), &[], &file, ""), expected, "{rest:?}");
+        assert_eq!(outcome(&Options::default(), &[], &file, ""), expected, "{rest:?}");
     }
 }
 
 #[test]
-fn borrowed_names_never_stop_the_start_unless_they_choose_what_runs() {
+fn names_of_other_servers_never_stop_the_start_unless_they_choose_what_runs() {
     let harmless = ENV_ALIASES.iter().filter(|row| !matches!(row.meaning, Meaning::Kind | Meaning::RouteAdapter(_)));
     for EnvAlias { name, .. } in harmless {
         for value in ["0.0.0.0", "999999999999999999999999", "banana", "-1", " "] {
@@ -248,19 +248,19 @@ fn borrowed_names_never_stop_the_start_unless_they_choose_what_runs() {
 }
 
 #[test]
-fn a_borrowed_host_does_not_open_the_door() {
+fn a_host_of_another_servers_name_stays_on_loopback_until_more_is_allowed() {
     let host = ("A2A_HOST", "0.0.0.0");
     for (variables, expected) in [
         (&[host][..], r#"["127.0.0.1:41242"] # A2A_HOST"#),
         (&[host, ("SABIR_ALLOW_OPEN", "1")], r#"["0.0.0.0:41242"] # A2A_HOST"#),
     ] {
-        assert_eq!(say(&Options::default(), variables, "", "server.listen"), expected);
+        assert_eq!(outcome(&Options::default(), variables, "", "server.listen"), expected);
     }
     assert!(warnings(&[host], "").ends_with("; listening on 127.0.0.1:41242 instead"));
 }
 
 #[test]
-fn serving_the_world_needs_a_word() {
+fn serving_other_machines_needs_allow_open() {
     for (variables, expected) in [
         (&[("SABIR_LISTEN", "127.0.0.1:1")][..], "ok"),
         (&[("SABIR_LISTEN", "0.0.0.0:1"), ("SABIR_ALLOW_OPEN", "true")], "ok"),
@@ -271,13 +271,13 @@ fn serving_the_world_needs_a_word() {
         ),
     ] {
         let loaded = load_text(&Options::default(), variables, "").unwrap();
-        let said = loaded.check_exposure().map_or_else(|problems| problems.to_string(), |()| "ok".to_owned());
-        assert_eq!(said, expected);
+        let result = loaded.check_exposure().map_or_else(|problems| problems.to_string(), |()| "ok".to_owned());
+        assert_eq!(result, expected);
     }
 }
 
 #[test]
-fn warnings_say_what_was_not_used() {
+fn names_that_are_not_used_are_warned_of() {
     let list = "[[agent]]\nid = 'b'\nkind = 'demo'\n";
     for (variables, file, expected) in [
         (("AGENT_TIMEOUT_MS", "9"), list, "AGENT_TIMEOUT_MS is ignored, since sabir.toml lists the agents"),
@@ -311,7 +311,7 @@ fn warnings_say_what_was_not_used() {
 
 /// What failed programs write is for the operator, who is the only caller as long as nobody else can call.
 #[test]
-fn stderr_is_told_by_default_where_only_this_machine_can_call() {
+fn callers_see_stderr_by_default_where_only_this_machine_can_call() {
     let program = "[[agent]]\nid = 'x'\nkind = 'codex'\n";
     for (file, key_line, expected) in [
         ("", "", "true # default"),
@@ -323,14 +323,14 @@ fn stderr_is_told_by_default_where_only_this_machine_can_call() {
         ("", "tell_stderr = false\n", "false # sabir.toml:4"),
     ] {
         let file = format!("{file}{program}{key_line}");
-        assert_eq!(say(&Options::default(), &[], &file, "agent.x.tell_stderr"), expected, "{file}");
+        assert_eq!(outcome(&Options::default(), &[], &file, "agent.x.tell_stderr"), expected, "{file}");
     }
     let tells = load_text(&Options::default(), &[], program).unwrap().config.agents[0].program.tell_stderr;
     assert_eq!(tells, Some(true));
 }
 
 #[test]
-fn an_adapter_alone_warns_that_nothing_will_be_asked() {
+fn an_adapter_without_force_warns_that_nothing_will_be_asked() {
     let adapter = ("AGENT_ADAPTER", "codex");
     for (variables, is_warned) in [
         (&[adapter][..], true),
@@ -339,24 +339,28 @@ fn an_adapter_alone_warns_that_nothing_will_be_asked() {
         (&[("AGENT_ADAPTER", "demo")], false),
         (&[("SABIR_AGENT", "codex"), adapter], false),
     ] {
-        let said = warnings(variables, "");
-        assert_eq!(said.contains("AGENT_ADAPTER alone means approve = \"all\""), is_warned, "{variables:?}: {said}");
+        let result = warnings(variables, "");
+        assert_eq!(
+            result.contains("AGENT_ADAPTER alone means approve = \"all\""),
+            is_warned,
+            "{variables:?}: {result}"
+        );
     }
 }
 
 /// A program whose questions nobody answers has its standard input closed.
 #[test]
-fn a_generic_program_is_asked_for_only_where_somebody_says_so() {
+fn a_generic_program_asks_only_where_it_is_told_to() {
     let generic = "[[agent]]\nid = 'x'\nkind = 'generic'\ncommand = ['y']\n";
-    let borrowed = [("AGENT_ADAPTER", "generic"), ("AGENT_BINARY", "y"), ("AGENT_FORCE", "false")];
+    let aliases = [("AGENT_ADAPTER", "generic"), ("AGENT_BINARY", "y"), ("AGENT_FORCE", "false")];
     for (variables, file, expected) in [
         (&[][..], generic.to_owned(), r#""none" # default"#),
         (&[], format!("{generic}approval_pattern = 'z'\n"), r#""ask" # default"#),
         (&[], format!("{generic}approve = 'ask'\n"), r#""ask" # sabir.toml:5"#),
-        (&borrowed, String::new(), r#""ask" # AGENT_FORCE"#),
+        (&aliases, String::new(), r#""ask" # AGENT_FORCE"#),
     ] {
         let key = if file.is_empty() { "agent.generic.approve" } else { "agent.x.approve" };
-        assert_eq!(say(&Options::default(), variables, &file, key), expected, "{file}");
+        assert_eq!(outcome(&Options::default(), variables, &file, key), expected, "{file}");
     }
 }
 
@@ -382,14 +386,14 @@ fn config_prints_lines_for_people_and_json_for_programs() {
 }
 
 /// Every program setting that is set to something else than the table's default, with its origin.
-fn say_program(options: &Options, variables: &[(&str, &str)], file: &str) -> String {
+fn program_outcome(options: &Options, variables: &[(&str, &str)], file: &str) -> String {
     match load_text(options, variables, file) {
         Err(problems) => problems.to_string(),
         Ok(loaded) => {
-            let said =
+            let keys =
                 ["mode", "command", "args", "model", "workspace", "workspace_roots", "approve", "approval_pattern"];
             let shown = loaded.values.iter().filter(|shown| shown.key.starts_with("agent."));
-            let shown = shown.filter(|shown| said.contains(&shown.key.rsplit('.').next().unwrap()));
+            let shown = shown.filter(|shown| keys.contains(&shown.key.rsplit('.').next().unwrap()));
             let shown = shown.filter(|shown| !shown.value.is_null() && shown.value != ".");
             let rows = shown.map(|shown| format!("{} = {} # {}", &shown.key[6..], shown.value, shown.origin));
             rows.collect::<Vec<_>>().join("\n")
@@ -408,7 +412,7 @@ fn a_program_has_the_defaults_of_its_kind() {
     ] {
         let options = Options { agent: Some(kind.to_owned()), ..Options::default() };
         let expected = format!("{kind}.mode = \"{mode}\" # default\n{kind}.approve = \"{approve}\" # default");
-        assert_eq!(say_program(&options, &[], ""), expected);
+        assert_eq!(program_outcome(&options, &[], ""), expected);
         let agent = &load_text(&options, &[], "").unwrap().config.agents[0];
         assert_eq!((agent.id.as_str(), agent.max_concurrent, agent.queue), (kind, 4, 1000));
         assert_eq!((agent.timeout, agent.idle_timeout), (Some(Duration::from_secs(1200)), None));
@@ -419,7 +423,7 @@ fn a_program_has_the_defaults_of_its_kind() {
 }
 
 #[test]
-fn programs_that_write_take_turns_in_a_folder_unless_borrowed_names_describe_them() {
+fn programs_that_write_take_turns_in_a_folder_unless_names_of_other_servers_describe_them() {
     let kind = |kind: &str| format!("[[agent]]\nid = 'x'\nkind = '{kind}'\ncommand = ['program']\n");
     for (variables, file, expected) in [
         (&[][..], kind("claude-code"), "\"queue\" # default"),
@@ -435,7 +439,7 @@ fn programs_that_write_take_turns_in_a_folder_unless_borrowed_names_describe_the
         (&[("AGENT_ADAPTER", "codex")], String::new(), "\"parallel\" # AGENT_ADAPTER"),
     ] {
         let id = if variables.is_empty() { "x" } else { "codex" };
-        let words = say(&Options::default(), variables, &file, &format!("agent.{id}.shared_workspace"));
+        let words = outcome(&Options::default(), variables, &file, &format!("agent.{id}.shared_workspace"));
         assert_eq!(words, expected, "{variables:?} {file}");
     }
     let config = load_text(&Options::default(), &[("ROUTING__MID__ADAPTER", "codex")], "").unwrap().config;
@@ -443,7 +447,7 @@ fn programs_that_write_take_turns_in_a_folder_unless_borrowed_names_describe_the
 }
 
 #[test]
-fn what_does_not_go_together_is_refused() {
+fn contradicting_settings_of_an_agent_are_refused() {
     for (rest, expected) in [
         (
             "kind = 'claude-code'\nmode = 'acp'",
@@ -492,12 +496,12 @@ fn what_does_not_go_together_is_refused() {
         ("kind = 'codex'\nisolation = 'git'", "sabir.toml:4: isolation is \"git\"; expected none or worktree"),
     ] {
         let file = format!("[[agent]]\nid = 'x'\n{rest}");
-        assert_eq!(say(&Options::default(), &[], &file, ""), expected, "{rest:?}");
+        assert_eq!(outcome(&Options::default(), &[], &file, ""), expected, "{rest:?}");
     }
     let options = Options { agent: Some("acp".to_owned()), ..Options::default() };
     let expected = "--agent is \"acp\", which needs a command; \
                     describe it in sabir.toml, with command = [\"program\", \"argument\"] in its [[agent]]";
-    assert_eq!(say(&options, &[], "", ""), expected);
+    assert_eq!(outcome(&options, &[], "", ""), expected);
 }
 
 #[test]
@@ -534,7 +538,7 @@ fn paths_of_a_file_in_another_folder_begin_there() {
     let expected = "sabir.toml:4: workspace names ~you/repo; ~ is only understood as ~/, your own home; \
                     write the directory out\n\
                     sabir.toml:6: unknown key \"lisen\" in [server]; did you mean \"listen\"?";
-    assert_eq!(say(&Options::default(), &[], wrong, ""), expected);
+    assert_eq!(outcome(&Options::default(), &[], wrong, ""), expected);
 }
 
 #[test]
@@ -544,13 +548,13 @@ fn values_of_variables_stay_secret() {
     let environment = &loaded.config.agents[0].program.environment;
     assert_eq!(environment, &[("OPENAI_API_KEY".to_owned(), "secret".to_owned())]);
     assert_eq!(
-        say(&Options::default(), &[], file, "agent.x.env"),
+        outcome(&Options::default(), &[], file, "agent.x.env"),
         "{\"OPENAI_API_KEY\":\"(not shown)\"} # sabir.toml:4"
     );
 }
 
 #[test]
-fn an_adapter_of_another_server_is_a_program_that_need_not_ask() {
+fn an_adapter_of_another_server_may_do_all_without_asking() {
     let adapter = ("AGENT_ADAPTER", "claude-code");
     let duplex = "claude-code.mode = \"duplex\" # default";
     for (variables, expected) in [
@@ -606,7 +610,7 @@ fn an_adapter_of_another_server_is_a_program_that_need_not_ask() {
                 .to_owned(),
         ),
     ] {
-        assert_eq!(say_program(&Options::default(), variables, ""), expected, "{variables:?}");
+        assert_eq!(program_outcome(&Options::default(), variables, ""), expected, "{variables:?}");
     }
 }
 
@@ -645,7 +649,7 @@ fn routes_lead_to_agents_that_exist() {
         ("complx = 'demo'", &[], "sabir.toml:8: unknown key \"complx\" in [routing]; did you mean \"complex\"?"),
     ] {
         assert_eq!(
-            say(&Options::default(), variables, &format!("{agents}{rest}"), "routing.complex"),
+            outcome(&Options::default(), variables, &format!("{agents}{rest}"), "routing.complex"),
             expected,
             "{rest}"
         );
@@ -656,7 +660,7 @@ fn routes_lead_to_agents_that_exist() {
 fn routes_of_a_file_whose_agents_do_not_run_are_ignored() {
     let file = "[[agent]]\nid = 'coder'\nkind = 'codex'\n[routing]\ncomplex = 'coder'\n";
     let options = Options { agent: Some("demo".to_owned()), ..Options::default() };
-    assert_eq!(say(&options, &[], file, "routing.complex"), "null # default");
+    assert_eq!(outcome(&options, &[], file, "routing.complex"), "null # default");
     let loaded = load_text(&options, &[], file).unwrap();
     assert_eq!(loaded.config.routing, Routing::default());
     let expected = "sabir.toml:5: routing.complex is ignored, since other agents run than the file lists";
@@ -690,7 +694,7 @@ fn adapters_of_routes_run_without_an_address() {
     assert_eq!(config.routing.mid, route("claude-code", None));
     assert_eq!(config.routing.routine, route("codex", None));
 
-    let words = say(&Options::default(), &[("ROUTING__MID__ADAPTER", "banana")], "", "");
+    let words = outcome(&Options::default(), &[("ROUTING__MID__ADAPTER", "banana")], "", "");
     assert!(words.starts_with("ROUTING__MID__ADAPTER is \"banana\", which is no kind of agent; there are "), "{words}");
 }
 
@@ -746,7 +750,7 @@ fn a_file_in_another_encoding_is_named_with_the_line() {
 
 /// A missing row is printed as it should stand in the document.
 #[test]
-fn every_setting_is_documented_and_nothing_else() {
+fn the_documentation_lists_every_setting_and_no_other() {
     let mut rows: Vec<(String, String)> = Vec::new();
     for setting in SETTINGS.iter() {
         rows.push((format!("[{}]", setting.section()), row(setting, &[setting.variable()])));

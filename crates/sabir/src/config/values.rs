@@ -333,7 +333,7 @@ mod tests {
     }
 
     /// How the value is shown, or what is wrong with it.
-    fn say<V: 'static>(kind: &Kind<V>, raw: &Raw) -> String {
+    fn outcome<V: 'static>(kind: &Kind<V>, raw: &Raw) -> String {
         kind.read(raw).map_or_else(|words| words, |(_, shown)| shown.to_string())
     }
 
@@ -352,7 +352,7 @@ mod tests {
             (Raw::Text("true".to_owned()), "is \"true\"; expected true or false"),
             (Raw::Integer(1), "is 1; expected true or false"),
         ] {
-            assert_eq!(say(&switch(), &raw), expected, "{raw:?}");
+            assert_eq!(outcome(&switch(), &raw), expected, "{raw:?}");
         }
     }
 
@@ -360,22 +360,25 @@ mod tests {
     fn lists_name_the_member_that_does_not_fit() {
         let expected = "a media type such as \"text/plain\", \"image/*\" or \"*/*\"";
         let modes = || not_empty(set(media_type(), String::eq));
-        for (said, expected) in [
-            (say(&list(text()), &texts(&["a", "b, c"])), r#"["a","b, c"]"#.to_owned()),
-            (say(&list(text()), &Raw::Text("a".to_owned())), r#"["a"]"#.to_owned()),
-            (say(&list(text()), &Raw::untyped("a, b")), r#"["a","b"]"#.to_owned()),
-            (say(&list(text()), &texts(&[])), "[]".to_owned()),
-            (say(&list(text()), &texts(&["a", " "])), "holds \" \"; expected a text that is not empty".to_owned()),
+        for (result, expected) in [
+            (outcome(&list(text()), &texts(&["a", "b, c"])), r#"["a","b, c"]"#.to_owned()),
+            (outcome(&list(text()), &Raw::Text("a".to_owned())), r#"["a"]"#.to_owned()),
+            (outcome(&list(text()), &Raw::untyped("a, b")), r#"["a","b"]"#.to_owned()),
+            (outcome(&list(text()), &texts(&[])), "[]".to_owned()),
+            (outcome(&list(text()), &texts(&["a", " "])), "holds \" \"; expected a text that is not empty".to_owned()),
             (
-                say(&list(text()), &Raw::List(vec![Raw::Integer(1)])),
+                outcome(&list(text()), &Raw::List(vec![Raw::Integer(1)])),
                 "holds 1; expected a text that is not empty".to_owned(),
             ),
-            (say(&modes(), &texts(&["text/plain", "image/*", "text/plain"])), r#"["text/plain","image/*"]"#.to_owned()),
-            (say(&modes(), &texts(&["text"])), format!("holds \"text\"; expected {expected}")),
-            (say(&modes(), &Raw::untyped("text")), format!("is \"text\"; expected {expected}")),
-            (say(&modes(), &texts(&[])), format!("is empty; expected {expected}")),
+            (
+                outcome(&modes(), &texts(&["text/plain", "image/*", "text/plain"])),
+                r#"["text/plain","image/*"]"#.to_owned(),
+            ),
+            (outcome(&modes(), &texts(&["text"])), format!("holds \"text\"; expected {expected}")),
+            (outcome(&modes(), &Raw::untyped("text")), format!("is \"text\"; expected {expected}")),
+            (outcome(&modes(), &texts(&[])), format!("is empty; expected {expected}")),
         ] {
-            assert_eq!(said, expected);
+            assert_eq!(result, expected);
         }
     }
 
@@ -386,7 +389,7 @@ mod tests {
             (Raw::untyped("90"), "\"1m30s\""),
             (Raw::Integer(0), "is 0; expected a duration longer than 0, or \"off\""),
         ] {
-            assert_eq!(say(&limit(), &raw), expected, "{raw:?}");
+            assert_eq!(outcome(&limit(), &raw), expected, "{raw:?}");
         }
     }
 
@@ -397,7 +400,7 @@ mod tests {
             (Raw::Text("eror".to_owned()), "is \"eror\"; expected auto or error; did you mean \"error\"?"),
             (Raw::Boolean(true), "is true; expected auto or error"),
         ] {
-            assert_eq!(say(&choice(&[("auto", 1), ("error", 2)]), &raw), expected, "{raw:?}");
+            assert_eq!(outcome(&choice(&[("auto", 1), ("error", 2)]), &raw), expected, "{raw:?}");
         }
     }
 
