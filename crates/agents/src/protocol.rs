@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use crate::duplex::{Attachment, all_of};
-use crate::update::{Question, Reply, Update};
+use crate::update::{Question, Reply, Spent, Update};
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +59,16 @@ pub trait Protocol: Send {
         false
     }
 
+    /// Whether `Update::Init` is told before the prompt is written, so that the program can have done nothing by then.
+    fn is_introduced_first(&self) -> bool {
+        false
+    }
+
+    /// What the turn has used of its model so far, where the program tells it only with its result.
+    fn spent_so_far(&self) -> Option<Spent> {
+        None
+    }
+
     /// Whether the program has finished its turn well and waits for another in the same process.
     fn awaits_next_turn(&self) -> bool {
         false
@@ -102,6 +112,8 @@ pub enum Exit {
 /// What a turn begins with, for programs that are told on the command line and for those that are told on stdin.
 #[derive(Debug, Clone, Default)]
 pub struct Prompt {
+    /// A UUID that no other prompt has, by which a program can say when it begins with this one.
+    pub id: Option<String>,
     pub text: String,
     /// Where it works.
     pub folder: PathBuf,

@@ -99,6 +99,25 @@ impl Child {
         }
     }
 
+    /// What the program has said already, and the rest of a line that has begun. `None`: nothing.
+    pub async fn arrived(&mut self) -> Option<Output> {
+        loop {
+            if let Some(output) = self.lines.next() {
+                return Some(output);
+            }
+            if self.is_quiet() {
+                return None;
+            }
+            self.read().await;
+        }
+    }
+
+    /// Whether all that the program has said was handed over.
+    pub fn is_quiet(&self) -> bool {
+        let waiting = rustix::io::ioctl_fionread(&self.stdout).unwrap_or_default();
+        waiting == 0 && self.lines.is_empty()
+    }
+
     /// A line that has come already, if the next thing that the program said is one.
     pub fn whole_line(&mut self) -> Option<String> {
         self.lines.whole_line()

@@ -106,6 +106,11 @@ impl Lines {
         }
     }
 
+    /// Whether nothing is left of what has come, not even the beginning of a line.
+    pub(super) fn is_empty(&self) -> bool {
+        self.from == self.to && self.begun.is_empty() && self.skipped == 0
+    }
+
     /// A line of what has come already, if the next thing is one.
     pub(super) fn whole_line(&mut self) -> Option<String> {
         let length = self.chunk[self.from..self.to].iter().position(|byte| *byte == b'\n')?;

@@ -17,11 +17,13 @@ mod mark;
 
 mod child;
 mod complaint;
+mod descendants;
 mod launch;
 mod lines;
 mod steer;
 
 pub use child::{Child, Output};
+pub use descendants::{Descendants, SHOWS_DESCENDANTS};
 pub use environment::environment;
 pub use frames::Ending;
 pub use guard::guard;

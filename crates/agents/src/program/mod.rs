@@ -5,6 +5,7 @@
 
 mod approval;
 mod files;
+mod fit;
 mod folder_name;
 mod git;
 mod inert;

@@ -10,15 +10,16 @@ use sabir_model::{Part, Required};
 use tokio::time::Instant;
 
 use super::approval;
+use super::fit::Fit;
 use super::lost_question::{self, KeptAnswer};
 use super::memory::{Holder, Memories, Memory};
 use super::secrets::Secrets;
 use super::settings::{Isolation, Settings};
 use super::telling::{Teller, Told};
 use super::turn::{Starter, stop_budget};
-use super::warm::{Fit, Place, Program, Warm};
+use super::warm::{Place, Program, Warm};
 use crate::kinds::AtEnd;
-use crate::process::{Child, Ending, Output};
+use crate::process::{Child, Descendants, Ending, Output};
 use crate::protocol::{Exit, Protocol, Step};
 use crate::update::{Question, Reply, Update};
 
@@ -29,6 +30,15 @@ const SILENCE: Duration = Duration::from_millis(300);
 /// How long a program that has closed its output may take to end. Longer than its guard gives to those whom it leaves
 /// behind: they are not its fault.
 const LAST_WORDS: Duration = Duration::from_secs(4);
+/// How long what a program has started may take to end when the program has finished its turn, such as its last look at the
+/// repository.
+const HELPERS_END: Duration = Duration::from_millis(500);
+/// How often is looked for them meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// What a program says while its question is open is told after the answer. More than this is not read until then, and waits
+/// in the program's pipe.
+const HELD_BACK: usize = 1024 * 1024;
 
 /// How many questions of a program may wait until the open one is answered. Further ones are refused.
 const MAX_WAITING_QUESTIONS: usize = 100;
@@ -47,7 +57,7 @@ pub(super) enum Ended<'t> {
     Turn(Result<Outcome, AgentError>),
     /// The program had waited for this turn and was gone before it did anything. Another can take its place.
     BeforeItsTurn {
-        teller: Teller<'t>,
+        teller: Box<Teller<'t>>,
         memories: Memories,
     },
 }
@@ -69,6 +79,8 @@ pub(super) struct Run<'t> {
     pub starter: Starter<'t>,
     pub protocol: Box<dyn Protocol>,
     pub child: Child,
+    /// What the program had running before it did anything. All else would go on working in the folder between turns.
+    pub own_processes: Descendants,
     /// What the turn begins with.
     pub first: Vec<Step>,
     pub origin: Origin,
@@ -116,20 +128,23 @@ impl<'t> Run<'t> {
         let outcome = self.until_told().await;
         if self.is_lost {
             self.stop_program().await;
-            return Ended::BeforeItsTurn { teller: self.teller, memories: self.memories };
-        }
-        if matches!(outcome, Ok(Outcome::Completed(_))) && self.protocol.awaits_next_turn() && self.keep.is_some() {
-            self.stay();
-            return Ended::Turn(outcome);
+            return Ended::BeforeItsTurn { teller: Box::new(self.teller), memories: self.memories };
         }
         if let Ok(Outcome::Completed(parts)) = &outcome {
-            // It has finished and may still have to write its session down.
             self.turn.last_word(Outcome::Completed(parts.clone())).await;
+            let is_alone = self.keep.is_none() || self.is_alone().await;
+            if is_alone && self.keep.is_some() && self.protocol.awaits_next_turn() {
+                self.stay();
+                return Ended::Turn(outcome);
+            }
+            // It has finished and may still have to write its session down.
             self.child.close_input();
             let at_end = self.settings.way().map_or(AtEnd::Ends, |way| way.at_end);
+            // One that waits for its commands would not end by itself.
+            let limit = if is_alone { time_to_end(at_end) } else { time_to_end(at_end).min(HELPERS_END) };
             let turn = self.turn;
             tokio::select! {
-                _ = tokio::time::timeout(time_to_end(at_end), self.quiet_end()) => {}
+                _ = tokio::time::timeout(limit, self.quiet_end()) => {}
                 () = turn.cancelled() => {}
             }
         }
@@ -158,8 +173,39 @@ impl<'t> Run<'t> {
         self.child.hold(None);
         let session = self.memories.of(self.holder).map(|memory| memory.session.clone());
         if let Some(Keep { warm, place, fit, limit }) = self.keep {
-            let program = Program { child: self.child, protocol: self.protocol };
-            warm.keep(place, Fit { session, ..fit }, program, limit);
+            let program = Program { child: self.child, protocol: self.protocol, own_processes: self.own_processes };
+            warm.keep(place, fit.with_session(session), program, limit);
+        }
+    }
+
+    /// Whether nothing runs that the program has started in its turn. Commands in the background would work in the folder
+    /// while another agent has its turn there, so such a program is ended with them.
+    async fn is_alone(&mut self) -> bool {
+        let deadline = Instant::now() + HELPERS_END;
+        loop {
+            let others = self.child.descendants().await.since(&self.own_processes);
+            if others.is_empty() {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                let (task, agent) = (self.turn.task(), self.turn.agent());
+                let others = others.join(", ");
+                tracing::info!(%task, %agent, others, "a program left processes running; it is ended and does not wait for the next message");
+                return false;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Notes what the program has running before it does anything, its own servers for example. `Update::Init` is the last
+    /// that is heard before; what came behind it may be work already.
+    async fn note_own_processes(&mut self) {
+        if self.keep.is_none() || self.has_worked || self.origin == Origin::Waited {
+            return;
+        }
+        let descendants = self.child.descendants().await;
+        if self.protocol.is_introduced_first() || self.child.is_quiet() {
+            self.own_processes = descendants;
         }
     }
 
@@ -175,10 +221,15 @@ impl<'t> Run<'t> {
         let mut steps: VecDeque<Step> = std::mem::take(&mut self.first).into();
         let mut asked: Option<Asked<'t>> = None;
         let mut is_closed = false;
+        // Bytes of the lines whose steps are still to be done.
+        let mut held_back = 0;
         // Ended while its question is open; the session to resume.
         let mut asleep: Option<String> = None;
         let mut last_heard = Instant::now();
         loop {
+            if self.has_spoken && !self.protocol.is_introduced_first() {
+                self.note_own_processes().await;
+            }
             if asked.is_none() {
                 self.end_if_alone(Ending::Asked);
             }
@@ -204,7 +255,10 @@ impl<'t> Run<'t> {
                             update => update,
                         };
                         self.has_spoken = true;
-                        self.has_worked |= !matches!(update, Update::Init { .. });
+                        match update {
+                            Update::Init { .. } => self.note_own_processes().await,
+                            _ => self.has_worked = true,
+                        }
                         self.remember(&update).await;
                         match self.teller.tell(update).await {
                             Told::Heard => {}
@@ -228,6 +282,9 @@ impl<'t> Run<'t> {
             if is_closed {
                 return self.ended().await;
             }
+            if steps.is_empty() {
+                held_back = 0;
+            }
             let sleeps_at = asked.as_ref().and_then(|asked| asked.sleeps_at);
             let asks_until = self.kept_answer.as_ref().map(|_| last_heard + self.settings.asks_again_within);
             tokio::select! {
@@ -236,10 +293,11 @@ impl<'t> Run<'t> {
                     Some(_) => Ok(Outcome::Canceled(Vec::new())),
                     None => self.cancel(asked).await,
                 },
-                output = self.child.next(), if asleep.is_none() => {
+                output = self.child.next(), if asleep.is_none() && held_back < HELD_BACK => {
                     last_heard = Instant::now();
                     match output {
                         Output::Line(line) => {
+                            held_back += line.len();
                             steps.extend(self.protocol.hear(&line));
                             self.refuse_surplus(&mut steps).await;
                             self.hear_on(&mut steps);
@@ -266,12 +324,15 @@ impl<'t> Run<'t> {
                     match asleep.take() {
                         None => at_once(&mut steps, self.protocol.answer(&question, &reply)),
                         Some(session) => {
-                            let turn = self.turn;
-                            (self.child, self.protocol) = tokio::select! {
-                                resumed = self.starter.resume(session) => resumed?,
-                                () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
+                            let Some((child, protocol)) = self.starter.resume(session).await? else {
+                                return Ok(Outcome::Canceled(Vec::new()));
                             };
-                            steps = self.protocol.begin().into();
+                            (self.child, self.protocol) = (child, protocol);
+                            self.own_processes = self.child.descendants().await;
+                            // What was said behind the question is told now. What was to be written or asked was for a process
+                            // that is gone.
+                            steps.retain(|step| matches!(step, Step::Tell(_)));
+                            steps.extend(self.protocol.begin());
                             self.kept_answer = Some(KeptAnswer { question, reply });
                             last_heard = Instant::now();
                         }
@@ -414,6 +475,7 @@ impl<'t> Run<'t> {
         tracing::info!(task = %self.turn.task(), "a program waits long for an answer; it is ended and resumed later");
         // Asked to end, it would close its turn.
         self.child.kill().await;
+        self.teller.count_apart(self.protocol.spent_so_far()).await;
         Some(session)
     }
 

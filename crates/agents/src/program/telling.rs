@@ -36,6 +36,8 @@ pub(super) struct Teller<'t> {
     /// Tools that are at work, by the program's id.
     tools: Vec<(String, String)>,
     spent: Option<Spent>,
+    /// What processes of the program that were ended in mid-turn had used.
+    spent_before: Option<Spent>,
     is_introduced: bool,
     sign: Instant,
     /// Files that the program told of, to be handed over as they are at the end.
@@ -54,6 +56,7 @@ impl<'t> Teller<'t> {
             used_tool: false,
             tools: Vec::new(),
             spent: None,
+            spent_before: None,
             is_introduced: false,
             sign: Instant::now(),
             files: Collection::new(folder),
@@ -154,7 +157,18 @@ impl<'t> Teller<'t> {
         self.turn.tool(ToolCall { id, name, phase, args: None, result, error }).await;
     }
 
+    /// The program is ended in mid-turn and another process goes on: what that one tells comes on top of what was used so far.
+    /// `untold` is what the ended one had used and not told.
+    pub async fn count_apart(&mut self, untold: Option<Spent>) {
+        let so_far = [self.spent.take(), untold].into_iter().flatten().reduce(|one, other| sum(&one, &other));
+        if so_far.is_some() {
+            self.spent_before = so_far;
+            self.count(Spent::default()).await;
+        }
+    }
+
     async fn count(&mut self, spent: Spent) {
+        let spent = self.spent_before.as_ref().map_or(spent.clone(), |before| sum(before, &spent));
         self.turn.usage(Usage { input_tokens: spent.input_tokens, output_tokens: spent.output_tokens }).await;
         self.spent = Some(spent);
     }
@@ -226,6 +240,15 @@ impl<'t> Teller<'t> {
         let mut artifact = Artifact::new(self.turn.new_artifact_id(), vec![Part::from(Content::Data(data))]);
         artifact.name = Some(name.into());
         artifact
+    }
+}
+
+/// Money is known only if both know theirs.
+fn sum(one: &Spent, other: &Spent) -> Spent {
+    Spent {
+        input_tokens: one.input_tokens.saturating_add(other.input_tokens),
+        output_tokens: one.output_tokens.saturating_add(other.output_tokens),
+        cost: one.cost.zip(other.cost).map(|(one, other)| one + other),
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::Host;
 use super::files::{self, Taken};
+use super::fit::Fit;
 use super::inert::inert;
 use super::lost_question::{KeptAnswer, LOST};
 use super::memory::{self, Holder, Memories, Memory};
@@ -20,11 +21,11 @@ use super::settings::{Isolation, Settings, SharedWorkspace};
 use super::talk::{Talk, talk};
 use super::telling::Teller;
 use super::uploads::{self, Uploads};
-use super::warm::{self, Fit, Program};
+use super::warm::{self, Program};
 use super::workspace;
 use super::worktree::Worktree;
 use crate::kinds::{NewSession, ProjectSettings, UNKNOWN_SYNTAX};
-use crate::process::{Child, Ending, Launch, environment};
+use crate::process::{Child, Descendants, Ending, Launch, SHOWS_DESCENDANTS, environment};
 use crate::protocol::{ProjectRules, Prompt, Protocol, Workspace};
 
 pub(super) async fn work(
@@ -165,18 +166,33 @@ async fn in_place(
             None => return Ok(Outcome::Failed(vec![Part::text(LOST)])),
         },
     };
-    let fit =
-        Fit { folder: folder.clone(), model: model.clone(), session: memory.map(|memory| memory.session.clone()) };
+    let prompt = Prompt {
+        folder: folder.clone(),
+        session: memory.map(|memory| memory.session.clone()),
+        model,
+        instructions: settings.instructions.clone(),
+        approve: settings.approve,
+        as_root: rustix::process::geteuid().is_root(),
+        trusts_prompts: settings.trusts_prompts,
+        workspace: workspace_of(settings, folder),
+        ..Prompt::default()
+    };
+    let fit = Fit::new(settings, host, &prompt);
+    let warm_place = warm_place(holder, turn);
     let keep = || Keep {
         warm: host.warm.clone(),
-        place: warm_place(holder, turn),
+        place: warm_place.clone(),
         fit: fit.clone(),
         limit: settings.keep_warm.unwrap_or_default(),
     };
-    // A worktree is gone after its task.
-    let keeps = settings.keep_warm.is_some() && settings.isolation == Isolation::Shared;
+    // A worktree is gone after its task. And where nobody can see what a program has left running, none is kept.
+    let keeps = settings.keep_warm.is_some() && settings.isolation == Isolation::Shared && SHOWS_DESCENDANTS;
     let waiting = match keeps && kept_answer.is_none() {
-        true => host.warm.take(&warm_place(holder, turn), &fit).await,
+        true => tokio::select! {
+            biased;
+            () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
+            waiting = host.warm.take(&warm_place, &fit) => waiting,
+        },
         false => None,
     };
     if waiting.is_none() && !session_has_rested(settings, turn, memory).await {
@@ -184,18 +200,12 @@ async fn in_place(
     }
     let Taken { text, files } = take_in_files(settings, host, turn, folder).await?;
     let syntax = settings.kind.known().way(settings.mode).map_or(UNKNOWN_SYNTAX, |way| way.prompts);
+    let new_id = || Some(turn.new_artifact_id().as_str().to_owned());
     let prompt = Prompt {
+        id: new_id(),
         text: if settings.trusts_prompts { text } else { inert(&text, syntax, folder).into_owned() },
-        folder: folder.clone(),
-        session: memory.map(|memory| memory.session.clone()),
-        resumes_turn: false,
-        model,
-        instructions: settings.instructions.clone(),
-        approve: settings.approve,
         files: files.iter().map(|file| file.path.clone()).collect(),
-        as_root: rustix::process::geteuid().is_root(),
-        trusts_prompts: settings.trusts_prompts,
-        workspace: workspace_of(settings, folder),
+        ..prompt
     };
     // If the program is ended while a question is open, its turn goes on without the message.
     let resumed = Prompt { text: String::new(), files: Vec::new(), resumes_turn: true, ..prompt.clone() };
@@ -206,7 +216,7 @@ async fn in_place(
     };
     let secrets = Secrets::of(&environment_of(settings, host, talk.environment.clone()));
     let mut kept_answer = kept_answer;
-    let mut run = |Program { child, protocol }, first, origin, teller, memories| Run {
+    let mut run = |Program { child, protocol, own_processes }, first, origin, teller, memories| Run {
         holder,
         settings,
         turn,
@@ -214,6 +224,7 @@ async fn in_place(
         starter: starter(),
         protocol,
         child,
+        own_processes,
         first,
         origin,
         teller,
@@ -228,29 +239,35 @@ async fn in_place(
         is_lost: false,
     };
     let (mut teller, mut memories) = (Teller::new(turn, folder.clone()), memories);
-    if let Some(mut program) = waiting
-        && let Some(first) = program.protocol.next_turn(&prompt, &files)
-    {
-        program.child.renew_output();
+    if let Some(mut program) = waiting {
         program.child.hold(Some(Box::new(turn.hold())));
-        match run(program, first, Origin::Waited, teller, memories).finish().await {
-            Ended::Turn(outcome) => return outcome,
-            Ended::BeforeItsTurn { teller: same, memories: known } => (teller, memories) = (same, known),
+        let awaits_it = program.catch_up().await;
+        match awaits_it
+            .then(|| program.protocol.next_turn(&Prompt { id: new_id(), ..prompt.clone() }, &files))
+            .flatten()
+        {
+            Some(first) => {
+                program.child.renew_output();
+                match run(program, first, Origin::Waited, teller, memories).finish().await {
+                    Ended::Turn(outcome) => return outcome,
+                    Ended::BeforeItsTurn { teller: same, memories: known } => (teller, memories) = (*same, known),
+                }
+            }
+            None => program.end().await,
         }
         if !session_has_rested(settings, turn, memories.of(holder)).await {
             return Ok(Outcome::Canceled(Vec::new()));
         }
     }
-    let starter_of_turn = starter();
-    let (child, mut protocol) = tokio::select! {
-        started = starter_of_turn.start(talk) => started?,
-        () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
+    let Some((child, mut protocol)) = starter().start(talk).await? else {
+        return Ok(Outcome::Canceled(Vec::new()));
     };
     if let Some(worktree) = &mut place.worktree {
         worktree.is_used_until(child.ended());
     }
+    let own_processes = if keeps { child.descendants().await } else { Descendants::default() };
     let first = protocol.begin();
-    match run(Program { child, protocol }, first, Origin::Started, teller, memories).finish().await {
+    match run(Program { child, protocol, own_processes }, first, Origin::Started, teller, memories).finish().await {
         Ended::Turn(outcome) => outcome,
         Ended::BeforeItsTurn { .. } => Err("the program ended before its turn".into()),
     }
@@ -281,7 +298,8 @@ pub(super) struct Starter<'t> {
 }
 
 impl Starter<'_> {
-    async fn start(&self, talk: Talk) -> Result<(Child, Box<dyn Protocol>), AgentError> {
+    /// `None`: the turn was canceled meanwhile. Whatever has been started by then is ended.
+    async fn start(&self, talk: Talk) -> Result<Option<(Child, Box<dyn Protocol>)>, AgentError> {
         let Talk { command, environment: own, protocol } = talk;
         let (program, first) = command.split_first().ok_or("no program is configured")?;
         let launch = Launch {
@@ -297,7 +315,12 @@ impl Starter<'_> {
         };
         // Nobody else works in the folder before the program is gone, also when the turn is dropped.
         let hold = Box::new(self.turn.hold());
-        let child = launch.start_holding(Some(hold)).await.map_err(|error| {
+        let started = tokio::select! {
+            biased;
+            () = self.turn.cancelled() => return Ok(None),
+            started = launch.start_holding(Some(hold)) => started,
+        };
+        let child = started.map_err(|error| {
             // Where programs lie on this machine is the operator's business.
             tracing::error!(%error, task = %self.turn.task(), "a program cannot be started");
             let name = Path::new(program).file_name().unwrap_or_default().display();
@@ -306,11 +329,11 @@ impl Starter<'_> {
                 false => AgentError::told(format!("the program {name} cannot be started; the server's log says why")),
             }
         })?;
-        Ok((child, protocol))
+        Ok(Some((child, protocol)))
     }
 
-    /// Resumes the turn that this session was in.
-    pub async fn resume(&self, session: String) -> Result<(Child, Box<dyn Protocol>), AgentError> {
+    /// Resumes the turn that this session was in. `None`: the turn was canceled meanwhile.
+    pub async fn resume(&self, session: String) -> Result<Option<(Child, Box<dyn Protocol>)>, AgentError> {
         let prompt = Prompt { session: Some(session), ..self.resumed.clone() };
         self.start(talk(self.settings, prompt, Vec::new())).await
     }
@@ -351,7 +374,11 @@ fn workspace_of(settings: &Settings, folder: &Path) -> Workspace {
     }
 }
 
-fn environment_of(settings: &Settings, host: &Host, own: Vec<(String, String)>) -> Vec<(OsString, OsString)> {
+pub(super) fn environment_of(
+    settings: &Settings,
+    host: &Host,
+    own: Vec<(String, String)>,
+) -> Vec<(OsString, OsString)> {
     let known = settings.known().pass.iter().map(|name| (*name).to_owned());
     let pass: Vec<String> = known.chain(settings.pass.iter().cloned()).collect();
     // What the operator says comes last and wins.

@@ -3,29 +3,33 @@
 //! Where a protocol takes several prompts in one process, a program that has finished its turn stays for a while, so that
 //! the next message of the conversation costs no start. It belongs to one agent, one caller and one context. What it
 //! prints meanwhile is read and thrown away; what it asks is refused. It is ended when its time is over, when too many
-//! wait, when the next turn needs another folder, model or session, and with Sabir.
+//! wait, when the next turn needs another program or session, and with Sabir. The next turn of its context does not begin
+//! before it is gone: two programs must not work in one session.
 //!
 //! ```text
 //! keep ──> waiting ──> take: the next turn runs in it
 //!            │
-//!            └──> ended: time over, too many, does not fit, closed its output, printed too much
+//!            └──> ending: time over, too many, does not fit, closed its output, printed too much ──> gone
 //! ```
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sabir_model::{ContextId, Owner};
-use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::process::{Child, Output};
+use super::fit::Fit;
+use crate::process::{Child, Descendants, Output};
 use crate::protocol::Protocol;
 
 /// How many programs wait at the same time, over all agents: each may hold some hundred megabytes.
 const MAX_WAITING: usize = 8;
+
+/// How long the rest of a line may take that was begun before the next turn.
+const REST_OF_LINE: Duration = Duration::from_secs(1);
 
 /// The programs that wait. A copy is the same.
 #[derive(Clone, Default)]
@@ -33,7 +37,7 @@ pub struct Warm(Arc<Mutex<Waiting>>);
 
 #[derive(Default)]
 struct Waiting {
-    /// Oldest first.
+    /// Oldest first. Programs that are being ended stay here until they are gone.
     entries: VecDeque<Entry>,
     last_number: u64,
     /// The server stops: nobody waits any more.
@@ -44,17 +48,10 @@ struct Entry {
     number: u64,
     place: Place,
     fit: Fit,
-    /// Dropping it ends the program.
-    orders: oneshot::Sender<Order>,
-}
-
-impl Entry {
-    /// Ends the program. The receiver hears when it is gone.
-    fn end(self) -> oneshot::Receiver<()> {
-        let (done, gone) = oneshot::channel();
-        let _ = self.orders.send(Order::End(done));
-        gone
-    }
+    /// Who wants to have the program. Dropping it ends the program. `None`: it is being ended, or has a turn again.
+    request: Option<oneshot::Sender<oneshot::Sender<Program>>>,
+    /// Closed when the program is gone from here.
+    gone: watch::Receiver<()>,
 }
 
 /// Whose program it is.
@@ -65,86 +62,87 @@ pub(super) struct Place {
     pub context: ContextId,
 }
 
-/// What a turn needs of a program that runs already. All else is the same for every turn of an agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fit {
-    pub folder: PathBuf,
-    pub model: Option<String>,
-    pub session: Option<String>,
-}
-
 /// A program between two turns.
 pub(super) struct Program {
     pub child: Child,
     pub protocol: Box<dyn Protocol>,
-}
-
-enum Order {
-    Give(oneshot::Sender<Program>),
-    /// Answered when the program is gone.
-    End(oneshot::Sender<()>),
+    /// What it had running before it did anything.
+    pub own_processes: Descendants,
 }
 
 impl Warm {
     /// Lets a program wait for the next turn, for at most this long.
     pub(super) fn keep(&self, place: Place, fit: Fit, program: Program, limit: Duration) {
-        let (orders, ordered) = oneshot::channel();
+        let (request, requested) = oneshot::channel();
+        let (going, gone) = watch::channel(());
         let number = {
             let mut waiting = self.waiting();
-            if waiting.is_closed {
-                // Without orders it ends at once.
-                drop(orders);
-                tokio::spawn(wait(program, ordered, Instant::now()));
-                return;
-            }
             waiting.last_number += 1;
             let number = waiting.last_number;
-            waiting.entries.retain(|entry| entry.place != place);
-            while waiting.entries.len() >= MAX_WAITING {
-                waiting.entries.pop_front();
+            for older in waiting.entries.iter_mut().filter(|entry| entry.place == place) {
+                older.request = None;
             }
-            waiting.entries.push_back(Entry { number, place, fit, orders });
+            // Without a request that could come it ends at once.
+            let request = (!waiting.is_closed).then_some(request);
+            waiting.entries.push_back(Entry { number, place, fit, request, gone });
+            let count = waiting.entries.iter().filter(|entry| entry.request.is_some()).count();
+            let oldest = waiting.entries.iter_mut().filter(|entry| entry.request.is_some());
+            for entry in oldest.take(count.saturating_sub(MAX_WAITING)) {
+                entry.request = None;
+            }
             number
         };
         let warm = self.clone();
         tokio::spawn(async move {
-            wait(program, ordered, Instant::now() + limit).await;
+            wait(program, requested, Instant::now() + limit).await;
             warm.waiting().entries.retain(|entry| entry.number != number);
+            drop(going);
         });
     }
 
-    /// The program that waits there, if it fits. One that does not is gone when this returns: two programs must not work in
-    /// one session.
+    /// The program that waits there, if it fits. Any other that was kept there is gone when this returns.
     pub(super) async fn take(&self, place: &Place, fit: &Fit) -> Option<Program> {
-        let entry = {
-            let mut waiting = self.waiting();
-            let index = waiting.entries.iter().position(|entry| entry.place == *place)?;
-            waiting.entries.remove(index)?
-        };
-        if entry.fit != *fit {
-            let _ = entry.end().await;
-            return None;
+        let mut given = None;
+        let mut leaving = Vec::new();
+        for entry in self.waiting().entries.iter_mut().filter(|entry| entry.place == *place) {
+            let request = entry.request.take().filter(|_| entry.fit == *fit);
+            if let Some(request) = request {
+                let (give, program) = oneshot::channel();
+                given = request.send(give).is_ok().then_some(program);
+            }
+            leaving.push(entry.gone.clone());
         }
-        let (give, given) = oneshot::channel();
-        entry.orders.send(Order::Give(give)).ok()?;
-        given.await.ok()
+        let program = match given {
+            Some(given) => given.await.ok(),
+            None => None,
+        };
+        all_gone(leaving).await;
+        program
     }
 
     /// Ends all of them, and returns when they have ended. Programs whose turn ends later do not wait either.
     pub async fn close(&self) {
-        let entries = {
+        let ending = {
             let mut waiting = self.waiting();
             waiting.is_closed = true;
-            std::mem::take(&mut waiting.entries)
+            let end = |entry: &mut Entry| {
+                entry.request = None;
+                entry.gone.clone()
+            };
+            waiting.entries.iter_mut().map(end).collect()
         };
-        let ending: Vec<oneshot::Receiver<()>> = entries.into_iter().map(Entry::end).collect();
-        for gone in ending {
-            let _ = gone.await;
-        }
+        all_gone(ending).await;
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn all_gone(leaving: Vec<watch::Receiver<()>>) {
+    for mut gone in leaving {
+        // Nothing is ever sent: it ends when the sender is dropped.
+        let _ = gone.changed().await;
     }
 }
 
@@ -154,44 +152,65 @@ impl fmt::Debug for Warm {
     }
 }
 
-async fn wait(mut program: Program, mut ordered: oneshot::Receiver<Order>, until: Instant) {
-    let order = loop {
+/// Until the program is given away or gone.
+async fn wait(mut program: Program, mut requested: oneshot::Receiver<oneshot::Sender<Program>>, until: Instant) {
+    let request = loop {
         tokio::select! {
             biased;
             // First what it has said: nothing of it may be taken for the next turn.
-            output = program.child.next() => match output {
-                Output::Line(line) => {
-                    for answer in program.protocol.hear_between_turns(&line) {
-                        let _ = program.child.write_line(&answer).await;
-                    }
-                    if !program.protocol.awaits_next_turn() {
-                        break None;
-                    }
+            output = program.child.next() => {
+                if !program.hear_between_turns(output).await {
+                    break None;
                 }
-                Output::Dropped(_) => {}
-                Output::TooMuch | Output::Closed => break None,
-            },
-            order = &mut ordered => break order.ok(),
+            }
+            request = &mut requested => break request.ok(),
             () = sleep_until(until) => break None,
         }
     };
-    match order {
-        Some(Order::Give(give)) => {
-            if let Err(mut program) = give.send(program) {
-                program.child.stop().await;
+    match request {
+        Some(give) => {
+            if let Err(program) = give.send(program) {
+                program.end().await;
             }
-        }
-        Some(Order::End(done)) => {
-            program.end().await;
-            let _ = done.send(());
         }
         None => program.end().await,
     }
 }
 
 impl Program {
-    async fn end(mut self) {
+    /// Hears all that the program has said until now: what comes later belongs to the turn that begins. `false`: it cannot
+    /// have another turn.
+    pub async fn catch_up(&mut self) -> bool {
+        loop {
+            match timeout(REST_OF_LINE, self.child.arrived()).await {
+                Ok(None) => return self.protocol.awaits_next_turn(),
+                Ok(Some(output)) => {
+                    if !self.hear_between_turns(output).await {
+                        return false;
+                    }
+                }
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Ends it, and returns when it is gone.
+    pub async fn end(mut self) {
         self.child.close_input();
         self.child.stop().await;
+    }
+
+    /// Whether it still waits for a turn after what it has said.
+    async fn hear_between_turns(&mut self, output: Output) -> bool {
+        match output {
+            Output::Line(line) => {
+                for answer in self.protocol.hear_between_turns(&line) {
+                    let _ = self.child.write_line(&answer).await;
+                }
+                self.protocol.awaits_next_turn()
+            }
+            Output::Dropped(_) => true,
+            Output::TooMuch | Output::Closed => false,
+        }
     }
 }

@@ -63,6 +63,10 @@ pub struct ClaudeCode {
     cost_before: Option<f64>,
     /// The same, after the last result.
     cost_so_far: Option<f64>,
+    /// Tokens of this turn whose sum no result has told yet.
+    untold: Spent,
+    /// Output of the message that is being written, which is part of that.
+    output_of_message: u64,
     text: Streamed,
     thought: Streamed,
     calls: Calls,
@@ -73,6 +77,8 @@ impl ClaudeCode {
         Self {
             cost_before: prompt.session.is_none().then_some(0.0),
             cost_so_far: None,
+            untold: Spent::default(),
+            output_of_message: 0,
             text: Streamed::default(),
             thought: Streamed::default(),
             calls: Calls::default(),
@@ -118,9 +124,37 @@ impl ClaudeCode {
     pub(crate) fn begin_next_turn(&mut self) {
         self.cost_before = self.cost_so_far.take();
         (self.text, self.thought, self.calls) = Default::default();
+        (self.untold, self.output_of_message) = Default::default();
+    }
+
+    /// What this turn has used of its model, where no result has come. Its price is not known then.
+    pub(crate) fn spent_so_far(&self) -> Option<Spent> {
+        (self.untold != Spent::default()).then(|| self.untold.clone())
+    }
+
+    /// The beginning of a message says what its model has read; how much it has written is said again and again.
+    fn count(&mut self, event: &Object) {
+        match event.kind().as_str() {
+            "message_start" => {
+                let usage = event.object("message").object("usage");
+                self.untold.input_tokens = self.untold.input_tokens.saturating_add(input_tokens(&usage));
+                self.output_of_message = 0;
+                self.count_output(&usage);
+            }
+            "message_delta" => self.count_output(&event.object("usage")),
+            _ => {}
+        }
+    }
+
+    fn count_output(&mut self, usage: &Object) {
+        let output = usage.count("output_tokens").max(self.output_of_message);
+        let more = output - self.output_of_message;
+        self.untold.output_tokens = self.untold.output_tokens.saturating_add(more);
+        self.output_of_message = output;
     }
 
     fn piece(&mut self, event: &Object) -> Vec<Update> {
+        self.count(event);
         if event.kind() == "message_start" {
             self.text.restart();
             self.thought.restart();
@@ -234,22 +268,24 @@ impl ClaudeCode {
 
     fn spent(&mut self, line: &Object) -> Option<Spent> {
         let usage = ["usage", "cost"].into_iter().find(|name| line.has(name)).map(|name| line.object(name))?;
-        let mut input_tokens = usage.count("input_tokens").saturating_add(usage.count("inputTokens"));
-        // Whoever gives a total has counted what came from the cache as input already.
-        if !usage.has("total_tokens") {
-            for cached in
-                ["cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadTokens", "cacheWriteTokens"]
-            {
-                input_tokens = input_tokens.saturating_add(usage.count(cached));
-            }
-        }
         self.cost_so_far = line.number("total_cost_usd");
+        (self.untold, self.output_of_message) = Default::default();
         Some(Spent {
-            input_tokens,
+            input_tokens: input_tokens(&usage),
             output_tokens: usage.count("output_tokens").saturating_add(usage.count("outputTokens")),
             cost: self.cost_so_far.zip(self.cost_before).map(|(now, before)| now - before),
         })
     }
+}
+
+fn input_tokens(usage: &Object) -> u64 {
+    let input = usage.count("input_tokens").saturating_add(usage.count("inputTokens"));
+    // Whoever gives a total has counted what came from the cache as input already.
+    if usage.has("total_tokens") {
+        return input;
+    }
+    let cached = ["cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadTokens", "cacheWriteTokens"];
+    cached.iter().map(|name| usage.count(name)).fold(input, u64::saturating_add)
 }
 
 fn system(line: &Object) -> Vec<Update> {

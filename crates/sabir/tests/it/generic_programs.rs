@@ -86,6 +86,24 @@ fn lines_that_mean_nothing_are_named_in_the_task() {
 }
 
 #[test]
+fn secrets_are_masked_in_notes() {
+    for (end, expected) in [("echo '{\"type\":\"result\"}'\n", "COMPLETED"), ("exit 2\n", "FAILED")] {
+        let script = Script::new(&format!("echo \"using key $SECRET_KEY\"\n{end}"));
+        let server = script.serve("generic", "env = { SECRET_KEY = 'sk-0123456789' }");
+        let task = send(&server, message("x"));
+        assert_eq!(state(&task), expected, "{task}");
+        let note = "A line of the program is not understood: using key ***";
+        let told = match expected {
+            "COMPLETED" => artifact(&task, "result")["parts"][0]["data"]["notes"].to_string(),
+            _ => reason(&task).to_owned(),
+        };
+        assert!(told.contains(note), "{told}");
+        assert!(!task.to_string().contains("sk-0123456789"), "{task}");
+        server.kill();
+    }
+}
+
+#[test]
 fn a_turn_without_an_answer_says_so() {
     for (kind, program, is_silent) in [
         ("generic", "echo '{\"type\":\"result\"}'\n", true),

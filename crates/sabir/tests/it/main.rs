@@ -33,6 +33,7 @@ mod taking_turns;
 mod telling_failures;
 mod uploads;
 mod v0_1;
+mod waking;
 mod worktrees;
 
 /// The program under test.

@@ -12,13 +12,15 @@ use serde_json::{Value, json};
 use crate::SABIR;
 
 /// Writes down what it is told. Asks, fails or dies when a prompt says so. `CAN_LOAD` is what it announces; a session is
-/// gone when there is a file of that name, and it dies of the next prompt when there is a file `dying`.
+/// gone when there is a file of that name, and it dies of the next prompt when there is a file `dying`. With `SLOW_END` it takes
+/// its time to end, and with `SERVER` it has a process of its own from the start.
 const PROGRAM: &str = r#"#!/bin/sh
 say() { printf '{"jsonrpc":"2.0",%s}\n' "$1"; }
 note() { echo "$1" >> log; }
 member() { printf %s "$line" | sed -n "s/.*\"$1\":\"*\([^\",}]*\).*/\1/p"; }
 option() { printf '{"id":"model","category":"model","type":"select","currentValue":"%s","options":[{"value":"small"},{"value":"big"}]}' "$1"; }
 echo $$ >> starts
+if test -n "$SLOW_END"; then trap '' TERM; fi
 while read -r line; do
     id=$(member id)
     case $line in
@@ -26,6 +28,7 @@ while read -r line; do
         say "\"id\":$id,\"result\":{\"protocolVersion\":1,\"agentCapabilities\":{\"loadSession\":${CAN_LOAD:-true}}}" ;;
     *'"session/new"'*)
         note new
+        if test -n "$SERVER"; then sleep 1000 > /dev/null 2>&1 & fi
         say "\"id\":$id,\"result\":{\"sessionId\":\"$NAME\",\"configOptions\":[$(option small)]}" ;;
     *'"session/load"'*)
         note "load $(member sessionId)"
@@ -35,7 +38,8 @@ while read -r line; do
         note "set $(member configId) $(member value)"
         say "\"id\":$id,\"result\":{\"configOptions\":[$(option "$(member value)")]}" ;;
     *'"session/prompt"'*)
-        note "prompt $(member text)"
+        text=$(member text)
+        note "prompt $text"
         if test -e dying; then rm dying; exit 3; fi
         case $(member text) in
         *fail*) say "\"id\":$id,\"error\":{\"code\":-32603,\"message\":\"no\"}" ;;
@@ -48,6 +52,22 @@ while read -r line; do
             say '"method":"session/update","params":{"update":{"sessionUpdate":"agent_message_chunk","content":{"text":"late"}}}'
             echo 'no JSON at all'
             say '"id":77,"method":"session/request_permission","params":{"options":[{"optionId":"yes","kind":"allow_once"}]}' ;;
+        *flood*)
+            piece=$(printf '%1000s' x)
+            each=0
+            say "\"id\":$id,\"result\":{\"stopReason\":\"end_turn\"}"
+            while [ $each -lt 400 ]; do
+                each=$((each + 1))
+                say "\"method\":\"session/update\",\"params\":{\"update\":{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"text\":\"late $piece\"}}}"
+            done
+            note flooded ;;
+        *alone*)
+            say "\"id\":$id,\"result\":{\"stopReason\":\"end_turn\"}"
+            say '"method":"session/update","params":{"update":{"sessionUpdate":"tool_call","toolCallId":"own","title":"make"}}' ;;
+        *leave*)
+            sleep "${text##* }" > /dev/null 2>&1 &
+            echo $! > left
+            say "\"id\":$id,\"result\":{\"stopReason\":\"end_turn\"}" ;;
         *ask*) say "\"id\":99,\"method\":\"session/request_permission\",\"params\":{\"sessionId\":\"$NAME\",\"toolCall\":{\"toolCallId\":\"t\",\"title\":\"rm\"},\"options\":[{\"optionId\":\"yes\",\"name\":\"Allow\",\"kind\":\"allow_once\"},{\"optionId\":\"no\",\"name\":\"No\",\"kind\":\"reject_once\"}]}" ;;
         *) say "\"id\":$id,\"result\":{\"stopReason\":\"end_turn\"}" ;;
         esac ;;
@@ -57,6 +77,7 @@ while read -r line; do
         if test "$id" = 99 && test -n "$turn"; then say "\"id\":$turn,\"result\":{\"stopReason\":\"end_turn\"}"; fi ;;
     esac
 done
+if test -n "$SLOW_END"; then note ending; sleep 0.7; note ended; fi
 "#;
 
 struct Bench {
@@ -372,4 +393,96 @@ fn what_a_program_says_between_turns_is_nobodys_answer() {
     assert!(!next.to_string().contains("late"), "{next}");
     assert_eq!(bench.starts("prog").len(), 1);
     server.kill();
+}
+
+#[test]
+fn a_program_that_has_left_something_running_is_ended_with_it() {
+    for (name, env, text, stays) in [
+        ("a command in the background", "", "leave 1000", false),
+        ("a command that ends soon", "", "leave 0.1", true),
+        ("a server of its own", ", SERVER = '1'", "leave 0", true),
+    ] {
+        let bench = Bench::new();
+        bench.configure(&bench.agent("prog", &format!("env = {{ NAME = 's'{env} }}")));
+        let server = bench.start();
+        let first = completed(&server, text, json!({}));
+        let left = fs::read_to_string(bench.path("prog").join("left")).unwrap();
+        // The task is over, and so is the folder's turn: nobody works there any more.
+        assert!(!is_alive(left.trim()), "{name}");
+        assert_eq!(is_alive(&bench.starts("prog")[0]), stays, "{name}");
+        completed(&server, "two", json!({"contextId": first["contextId"]}));
+        let next = if stays { &["prompt two"][..] } else { &["load s", "prompt two"] };
+        assert_eq!(bench.log("prog")[2..], *next, "{name}");
+        server.kill();
+    }
+}
+
+#[test]
+fn a_waiting_program_that_works_by_itself_is_ended() {
+    let (bench, server) = serve("");
+    completed(&server, "alone", json!({}));
+    let starts = bench.starts("prog");
+    wait_until("it ends", || !is_alive(&starts[0]));
+    server.kill();
+}
+
+#[test]
+fn the_next_turn_waits_until_the_last_program_is_gone() {
+    for (name, keep_warm, others) in [("too many wait", "5m", 8), ("its time is over", "100ms", 0)] {
+        let bench = Bench::new();
+        let more = format!("keep_warm = '{keep_warm}'\nenv = {{ NAME = 's', SLOW_END = '1' }}");
+        bench.configure(&bench.agent("prog", &more));
+        let server = bench.start();
+        let first = completed(&server, "one", json!({}));
+        for number in 0..others {
+            completed(&server, &format!("other {number}"), json!({}));
+        }
+        wait_until(name, || bench.log("prog").contains(&"ending".to_owned()));
+        completed(&server, "two", json!({"contextId": first["contextId"]}));
+        let log = bench.log("prog");
+        let place =
+            |line: &str| log.iter().position(|noted| noted == line).unwrap_or_else(|| panic!("{line}: {log:?}"));
+        assert!(place("ended") < place("load s"), "{name}: {log:?}");
+        server.kill();
+    }
+}
+
+#[test]
+fn changed_settings_need_another_process() {
+    let (bench, server) = serve("");
+    let first = completed(&server, "one", json!({}));
+    let place = json!({"contextId": first["contextId"]});
+    let mut expected = vec!["new", "prompt one"];
+    for (file, text, is_other) in [
+        ("README.md", "hello", false),
+        (".claude/settings.json", "{}", true),
+        (".claude/settings.json", r#"{"permissions":{"deny":["Bash"]}}"#, true),
+        (".gemini/settings.json", "{}", true),
+    ] {
+        let file = bench.path("prog").join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text).unwrap();
+        completed(&server, "two", place.clone());
+        expected.extend(if is_other { &["load s", "prompt two"][..] } else { &["prompt two"] });
+        assert_eq!(bench.log("prog"), expected, "{}", file.display());
+    }
+    server.kill();
+}
+
+#[test]
+fn what_a_waiting_program_prints_is_drained_within_its_limit() {
+    for (more, stays) in [("", true), ("max_output = '100KiB'", false)] {
+        let (bench, server) = serve(more);
+        // More than a pipe holds: it gets through only if somebody reads.
+        let first = completed(&server, "flood", json!({}));
+        let starts = bench.starts("prog");
+        match stays {
+            true => wait_until("it gets through", || bench.log("prog").contains(&"flooded".to_owned())),
+            false => wait_until("it is ended", || !is_alive(&starts[0])),
+        }
+        let next = completed(&server, "two", json!({"contextId": first["contextId"]}));
+        assert!(!next.to_string().contains("late"), "{next}");
+        assert_eq!(bench.starts("prog").len(), if stays { 1 } else { 2 });
+        server.kill();
+    }
 }

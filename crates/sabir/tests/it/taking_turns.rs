@@ -164,3 +164,87 @@ fn a_program_that_sleeps_is_resumed_with_the_answer_and_nothing_else() {
         }
     }
 }
+
+/// Asks, and says more behind its question. What it has used of its model before is in no result.
+const TALKING_SLEEPER: &str = r#"
+text() { echo '{"type":"assistant","message":{"content":[{"type":"text","text":"'"$1"'"}]}}'; }
+echo $$ >> pids
+echo '{"type":"system","subtype":"init","session_id":"s1","model":"m"}'
+case "$*" in *--resume*) ;; *)
+    read -r prompt
+    echo '{"type":"stream_event","event":{"type":"message_start","message":{"usage":{"input_tokens":60,"cache_read_input_tokens":40,"output_tokens":1}}}}'
+    echo '{"type":"stream_event","event":{"type":"message_delta","usage":{"output_tokens":5}}}'
+    text before ;;
+esac
+echo '{"type":"control_request","request_id":"r'$$'","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"build"}}}'
+case "$*" in *--resume*) ;; *) text behind; echo said > said ;; esac
+read -r answer || exit 1
+text after
+echo '{"type":"result","subtype":"success","is_error":false,"result":"ok","session_id":"s1","usage":{"input_tokens":10,"output_tokens":2}}'
+"#;
+
+#[test]
+fn what_a_program_said_and_used_before_it_slept_counts() {
+    let (desk, folder) = serve(TALKING_SLEEPER, &[("claude", "claude-code", "hibernate_after = '300ms'")], "");
+    let task = send(&desk, RPC, "go", true);
+    assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
+    let pid = fs::read_to_string(folder.path().join("work/pids")).unwrap().trim().to_owned();
+    let start = Instant::now();
+    while std::path::Path::new(&format!("/proc/{pid}")).exists() {
+        assert!(start.elapsed() < Duration::from_secs(30), "it is put to sleep");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let message = json!({"messageId": "y", "taskId": task["id"], "role": "ROLE_USER", "parts": [{"text": "y"}]});
+    let answered = desk.rpc(RPC, "SendMessage", json!({"message": message}))["result"]["task"].take();
+    assert_eq!(state(&answered), "TASK_STATE_COMPLETED", "{answered}");
+    let named = |name: &str| {
+        let artifacts = answered["artifacts"].as_array().unwrap();
+        artifacts.iter().find(|artifact| artifact["name"] == name).unwrap_or_else(|| panic!("{name}: {answered}"))
+    };
+    let words = named("assistant-response")["parts"][0]["text"].as_str().unwrap();
+    assert_eq!(words.split_whitespace().collect::<String>(), "beforebehindafter");
+    let stats = &named("result")["parts"][0]["data"]["stats"];
+    assert_eq!((&stats["inputTokens"], &stats["outputTokens"]), (&json!(110), &json!(7)), "{answered}");
+}
+
+/// Says eight megabytes behind its question, and counts how far it has come.
+const FLOODS_BEHIND: &str = r#"
+echo '{"type":"system","subtype":"init","session_id":"s1","model":"m"}'
+read -r prompt
+echo '{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"build"}}}'
+line=$(printf '%80000s' x)
+each=0
+while [ $each -lt 100 ]; do
+    echo '{"type":"assistant","message":{"content":[{"type":"text","text":"<'$each'>'"$line"'"}]}}'
+    each=$((each + 1)); echo $each > count
+done
+read -r answer
+echo '{"type":"result","subtype":"success","is_error":false,"result":"ok","session_id":"s1"}'
+"#;
+
+#[test]
+fn what_is_said_behind_a_question_waits_in_the_program() {
+    let (desk, folder) = serve(FLOODS_BEHIND, &[("claude", "claude-code", "")], "");
+    let task = send(&desk, RPC, "go", true);
+    assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
+    let count = || fs::read_to_string(folder.path().join("work/count")).unwrap_or_default().trim().parse().unwrap_or(0);
+    let mut before = 0;
+    loop {
+        std::thread::sleep(Duration::from_millis(500));
+        let now: usize = count();
+        if now > 0 && now == before {
+            break;
+        }
+        before = now;
+    }
+    assert!(before < 30, "{before} lines were read while the question was open");
+    let message = json!({"messageId": "y", "taskId": task["id"], "role": "ROLE_USER", "parts": [{"text": "y"}]});
+    let answered = desk.rpc(RPC, "SendMessage", json!({"message": message}))["result"]["task"].take();
+    assert_eq!(state(&answered), "TASK_STATE_COMPLETED", "{}", answered["status"]);
+    let artifacts = answered["artifacts"].as_array().unwrap();
+    let words = artifacts.iter().find(|artifact| artifact["name"] == "assistant-response").unwrap();
+    let words = words["parts"][0]["text"].as_str().unwrap();
+    let numbers: Vec<usize> =
+        words.split('<').skip(1).map(|piece| piece.split('>').next().unwrap().parse().unwrap()).collect();
+    assert_eq!(numbers, (0..100).collect::<Vec<_>>(), "all of it is told in order after the answer");
+}

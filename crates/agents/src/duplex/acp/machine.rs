@@ -38,6 +38,8 @@ pub struct Acp {
     origin: Origin,
     pending: Vec<Pending>,
     tools: Tools,
+    /// The tools of the turn before, in the same process.
+    last_tools: Tools,
     meter: Meter,
     /// Updates that may belong to a replay which is still under way.
     held: Option<Vec<Update>>,
@@ -85,6 +87,7 @@ impl Acp {
             origin: Origin::New,
             pending: Vec::new(),
             tools: Tools::default(),
+            last_tools: Tools::default(),
             meter: Meter::default(),
             held: None,
             failure: None,
@@ -302,6 +305,8 @@ impl Acp {
         match update.words("sessionUpdate").unwrap_or_default().as_str() {
             "agent_message_chunk" => text().and_then(|text| self.piece(update, text)).into_iter().collect(),
             "agent_thought_chunk" => text().map(Update::Thought).into_iter().collect(),
+            // A tool of the turn before has come to its end.
+            "tool_call_update" if self.last_tools.knows(update) && !self.tools.knows(update) => Vec::new(),
             "tool_call" | "tool_call_update" => self.tools.note(update),
             "plan" => tool::plan(update).map(Update::Progress).into_iter().collect(),
             "usage_update" => {
@@ -433,6 +438,10 @@ impl Protocol for Acp {
         self.initialized.resume_method.is_some()
     }
 
+    fn is_introduced_first(&self) -> bool {
+        true
+    }
+
     fn awaits_next_turn(&self) -> bool {
         self.stage == Stage::Resting
     }
@@ -440,7 +449,7 @@ impl Protocol for Acp {
     fn begin_next_turn(&mut self, prompt: Prompt, attachments: Vec<Attachment>) -> Vec<Step> {
         (self.prompt, self.attachments) = (prompt, attachments);
         self.origin = Origin::Resumed;
-        self.tools = Tools::default();
+        self.last_tools = std::mem::take(&mut self.tools);
         self.meter.begin_next_turn();
         self.failure = None;
         let begun = self.begin_turn();
@@ -457,8 +466,12 @@ impl Protocol for Acp {
             Some(Incoming::Request { id, .. }) => vec![jsonrpc::method_not_found(Header::Version2, &id)],
             Some(Incoming::Notification { params, .. }) => {
                 let update = params.object("update");
-                if update.words("sessionUpdate").as_deref() == Some("usage_update") {
-                    self.meter.note(&update);
+                let is_over = matches!(update.words("status").as_deref(), Some("completed" | "failed"));
+                match update.words("sessionUpdate").as_deref() {
+                    Some("usage_update") => self.meter.note(&update),
+                    // It works by itself, and nobody may work in the folder without having its turn there.
+                    Some("tool_call") if !is_over && !self.tools.knows(&update) => self.stage = Stage::Over,
+                    _ => {}
                 }
                 Vec::new()
             }

@@ -66,6 +66,11 @@ impl Tools {
         Some((tool, told))
     }
 
+    /// Whether the tool that is spoken of was spoken of before.
+    pub(super) fn knows(&self, said: &Object) -> bool {
+        said.words("toolCallId").is_some_and(|id| self.0.iter().any(|tool| tool.id == id))
+    }
+
     fn merge(&mut self, said: &Object) -> Option<&mut Tool> {
         let id = said.words("toolCallId")?;
         let known = self.0.iter().position(|tool| tool.id == id);

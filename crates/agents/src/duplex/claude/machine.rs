@@ -7,7 +7,7 @@ use crate::duplex::attachment::{self, Attachment};
 use crate::duplex::interview::{Interview, NOBODY_CAN, Next, Topic};
 use crate::lenient_json::Object;
 use crate::protocol::{Approve, Exit, Prompt, Protocol, Step};
-use crate::update::{Choice, ChoiceKind, Question, Reply, Update};
+use crate::update::{Choice, ChoiceKind, Question, Reply, Spent, Update};
 use crate::vocabulary::claude::{ClaudeCode, confinement};
 use crate::vocabulary::one_shot::Vocabulary;
 
@@ -27,6 +27,19 @@ pub struct ClaudeControl {
     over: bool,
     /// The last turn went well, so the program waits for the next prompt.
     resting: bool,
+    uptake: Uptake,
+    /// Commands and helpers in the background that have not ended.
+    has_background_tasks: bool,
+}
+
+/// Whether the program has begun with the prompt of this turn. What it says before belongs to an earlier turn, or to one that it
+/// began by itself: it does so when a command in the background ends, and when it resumes a session in which one did not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Uptake {
+    /// It has said nothing of the prompt. Older programs never do (2.1.325 does), so all that they say is of this turn.
+    Unknown,
+    Queued,
+    Begun,
 }
 
 /// A request of the program that waits for its answer.
@@ -48,7 +61,17 @@ impl ClaudeControl {
     pub fn new(prompt: Prompt, attachments: Vec<Attachment>) -> Self {
         let attachments = attachment::all_of(&prompt, attachments);
         let reader = ClaudeCode::new(&prompt);
-        Self { prompt, attachments, reader, pending: Vec::new(), interrupted: false, over: false, resting: false }
+        Self {
+            prompt,
+            attachments,
+            reader,
+            pending: Vec::new(),
+            interrupted: false,
+            over: false,
+            resting: false,
+            uptake: Uptake::Unknown,
+            has_background_tasks: false,
+        }
     }
 
     /// What the program is started with.
@@ -85,6 +108,11 @@ impl ClaudeControl {
     pub fn environment(prompt: &Prompt) -> Option<(String, String)> {
         // Without it a session whose turn was cut off waits for the next prompt (seen with 2.1.325).
         prompt.resumes_turn.then(|| ("CLAUDE_CODE_RESUME_INTERRUPTED_TURN".to_owned(), "1".to_owned()))
+    }
+
+    /// Whether the program has not taken up the prompt of this turn yet.
+    fn is_before_its_turn(&self) -> bool {
+        self.uptake == Uptake::Queued && !self.interrupted
     }
 
     fn asked(&mut self, line: &Object) -> Vec<Step> {
@@ -134,12 +162,15 @@ impl Protocol for ClaudeControl {
         };
         let images = images.into_iter().filter_map(Attachment::image).map(image);
         let content: Vec<Value> = [json!({"type": "text", "text": text})].into_iter().chain(images).collect();
-        let line = json!({
+        let mut line = json!({
             "type": "user",
             "message": {"role": "user", "content": content},
             "parent_tool_use_id": null,
             "session_id": "",
         });
+        if let Some(id) = &self.prompt.id {
+            line["uuid"] = json!(id);
+        }
         vec![Step::Write(line.to_string())]
     }
 
@@ -149,6 +180,23 @@ impl Protocol for ClaudeControl {
         }
         let Some(line) = Object::parse(line) else { return Vec::new() };
         match line.kind().as_str() {
+            "command_lifecycle" => {
+                if self.prompt.id.is_some() && line.words("command_uuid") == self.prompt.id {
+                    let is_queued = line.words("state").as_deref() == Some("queued");
+                    self.uptake = if is_queued { Uptake::Queued } else { Uptake::Begun };
+                }
+                return Vec::new();
+            }
+            // Whoever is asked now would answer for a turn that is over.
+            "control_request" if self.is_before_its_turn() => {
+                return refused(&line).map(Step::Write).into_iter().collect();
+            }
+            "system" if is_system(&line, "background_tasks_changed") => {
+                self.has_background_tasks = !line.objects("tasks").is_empty();
+                return Vec::new();
+            }
+            "system" if is_system(&line, "init") => {}
+            _ if self.is_before_its_turn() => return Vec::new(),
             "control_request" => return self.asked(&line),
             "control_cancel_request" => {
                 let canceled = line.text("request_id").unwrap_or_default();
@@ -206,14 +254,20 @@ impl Protocol for ClaudeControl {
         true
     }
 
+    fn spent_so_far(&self) -> Option<Spent> {
+        self.reader.spent_so_far()
+    }
+
+    /// Only if it says when it begins with a prompt: else nobody could tell to which one its next result belongs. And not while
+    /// it works in the background: nobody may work in the folder without having its turn there.
     fn awaits_next_turn(&self) -> bool {
-        self.resting
+        self.resting && self.uptake == Uptake::Begun && !self.has_background_tasks
     }
 
     fn begin_next_turn(&mut self, prompt: Prompt, attachments: Vec<Attachment>) -> Vec<Step> {
         (self.prompt, self.attachments) = (prompt, attachments);
         self.reader.begin_next_turn();
-        (self.over, self.resting) = (false, false);
+        (self.over, self.resting, self.uptake) = (false, false, Uptake::Queued);
         self.begin()
     }
 
@@ -221,14 +275,12 @@ impl Protocol for ClaudeControl {
         let line = Object::parse(line).unwrap_or_default();
         // It has begun a turn by itself, for example since a command in the background has ended. Its result would be taken
         // for that of the next prompt.
-        let begins = line.kind() == "system" && line.words("subtype").as_deref() == Some("init");
+        let begins = is_system(&line, "init");
         if begins || matches!(line.kind().as_str(), "assistant" | "user" | "stream_event" | "result") {
             self.resting = false;
         }
         let is_request = line.kind() == "control_request";
-        let id = line.words("request_id").filter(|_| is_request);
-        let refusal = |id| json!({"subtype": "error", "request_id": id, "error": "nobody can be asked now"});
-        id.map(refusal).map(|refusal| response_line(&refusal)).into_iter().collect()
+        is_request.then(|| refused(&line)).flatten().into_iter().collect()
     }
 
     fn interrupt(&mut self) -> Vec<Step> {
@@ -288,6 +340,16 @@ fn topic(question: &Object) -> Option<Topic> {
     let text = if takes_many { format!("{key} (more than one can be named)") } else { key.clone() };
     let option = |option: &Object| Some((option.words("label")?, option.words("description")));
     Some(Topic { key, text, options: question.objects("options").iter().filter_map(option).collect() })
+}
+
+fn is_system(line: &Object, subtype: &str) -> bool {
+    line.kind() == "system" && line.words("subtype").as_deref() == Some(subtype)
+}
+
+/// The answer to a request that comes when nobody can be asked.
+fn refused(request: &Object) -> Option<String> {
+    let refusal = |id| json!({"subtype": "error", "request_id": id, "error": "nobody can be asked now"});
+    request.words("request_id").map(refusal).map(|refusal| response_line(&refusal))
 }
 
 fn allowed(id: &str, input: Value, remembered: &[Value]) -> Step {

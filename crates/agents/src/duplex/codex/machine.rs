@@ -20,6 +20,8 @@ pub struct CodexServer {
     thread: String,
     model: Option<String>,
     turn: Option<String>,
+    /// The turn before, in the same process.
+    last_turn: Option<String>,
     items: Items,
     pending: Vec<Pending>,
     /// What the thread had used before this turn.
@@ -54,6 +56,7 @@ impl CodexServer {
             thread: String::new(),
             model: None,
             turn: None,
+            last_turn: None,
             items: Items::default(),
             pending: Vec::new(),
             before: None,
@@ -160,7 +163,22 @@ impl CodexServer {
         self.prompt.session.is_none().then(|| json!({"type": "text", "text": text}))
     }
 
+    /// Whether this turn of the thread is another than the one that was asked for: what is left of an earlier turn may come
+    /// after the next was asked for.
+    fn is_other_turn(&self, turn: Option<&str>) -> bool {
+        match (turn, &self.turn) {
+            (None, _) => false,
+            (Some(turn), Some(ours)) => turn != ours,
+            (Some(turn), None) => Some(turn) == self.last_turn.as_deref(),
+        }
+    }
+
     fn requested(&mut self, id: Value, method: &str, params: &Object) -> Vec<Step> {
+        // What its helpers ask in threads of their own is asked for this turn.
+        let is_of_thread = params.words("threadId").as_ref() == Some(&self.thread);
+        if is_of_thread && self.is_other_turn(params.words("turnId").as_deref()) {
+            return vec![Step::Write(jsonrpc::method_not_found(Header::Absent, &id))];
+        }
         match Pending::new(id.clone(), method, params, &self.items, self.prompt.approve) {
             None => vec![Step::Write(jsonrpc::method_not_found(Header::Absent, &id))],
             Some((_, Response::Result(result))) => vec![Step::Write(jsonrpc::result(Header::Absent, &id, result))],
@@ -179,9 +197,13 @@ impl CodexServer {
         }
         let updates: Vec<Update> = match method {
             "turn/started" => {
-                self.turn = params.object("turn").words("id").or(self.turn.take());
+                let turn = params.object("turn").words("id").filter(|turn| !self.is_other_turn(Some(turn)));
+                self.turn = turn.or(self.turn.take());
                 Vec::new()
             }
+            // Also where the thread stood after an earlier turn.
+            "thread/tokenUsage/updated" => self.spent(params).map(Update::Spent).into_iter().collect(),
+            _ if self.is_other_turn(params.words("turnId").as_deref()) => Vec::new(),
             "item/agentMessage/delta" => self.items.piece(params, Update::Text).into_iter().collect(),
             "item/reasoning/summaryTextDelta" | "item/reasoning/textDelta" => {
                 self.items.piece(params, Update::Thought).into_iter().collect()
@@ -189,7 +211,6 @@ impl CodexServer {
             "item/started" => self.items.started(&params.object("item")).into_iter().collect(),
             "item/completed" => self.items.completed(&params.object("item")),
             "turn/plan/updated" => plan(params).map(Update::Progress).into_iter().collect(),
-            "thread/tokenUsage/updated" => self.spent(params).map(Update::Spent).into_iter().collect(),
             // Also what we have answered is told as resolved, but that does not wait here any more.
             "serverRequest/resolved" => {
                 let request = params.parsed("requestId");
@@ -233,8 +254,7 @@ impl CodexServer {
     }
 
     fn completed(&mut self, turn: &Object) -> Vec<Step> {
-        let is_ours = self.turn.is_none() || turn.words("id") == self.turn;
-        if !is_ours {
+        if self.is_other_turn(turn.words("id").as_deref()) {
             return Vec::new();
         }
         let error = turn.has("error").then(|| error_message::of_object(&turn.object("error")));
@@ -293,13 +313,17 @@ impl Protocol for CodexServer {
         true
     }
 
+    fn is_introduced_first(&self) -> bool {
+        true
+    }
+
     fn awaits_next_turn(&self) -> bool {
         self.stage == Stage::Resting
     }
 
     fn begin_next_turn(&mut self, prompt: Prompt, attachments: Vec<Attachment>) -> Vec<Step> {
         (self.prompt, self.attachments) = (prompt, attachments);
-        self.turn = None;
+        self.last_turn = self.turn.take();
         self.items = Items::default();
         self.before = self.total.take().or(self.before.take());
         self.error = None;
@@ -309,7 +333,14 @@ impl Protocol for CodexServer {
     fn hear_between_turns(&mut self, line: &str) -> Vec<String> {
         match jsonrpc::parse(line) {
             Some(Incoming::Request { id, .. }) => vec![jsonrpc::method_not_found(Header::Absent, &id)],
-            Some(Incoming::Notification { .. } | Incoming::Answer { .. }) | None => Vec::new(),
+            Some(Incoming::Notification { method, .. }) => {
+                if method == "turn/started" {
+                    // It works by itself, and nobody may work in the folder without having its turn there.
+                    self.stage = Stage::Over;
+                }
+                Vec::new()
+            }
+            Some(Incoming::Answer { .. }) | None => Vec::new(),
         }
     }
 

@@ -16,24 +16,222 @@ fn going_on() -> Prompt {
     Prompt { session: Some("old".into()), ..prompt() }
 }
 
+const DONE: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
+
+fn named(id: &str) -> Prompt {
+    Prompt { id: Some(id.into()), ..prompt() }
+}
+
+/// How the program says what becomes of a prompt.
+fn life(id: &str, state: &str) -> String {
+    format!(r#"{{"type":"command_lifecycle","command_uuid":"{id}","state":"{state}"}}"#)
+}
+
+/// Claude Code after a turn that went well.
+fn rested() -> ClaudeControl {
+    let mut claude = ClaudeControl::new(named("first"), Vec::new());
+    claude.begin();
+    claude.hear(&life("first", "started"));
+    claude.hear(DONE);
+    claude
+}
+
 #[test]
 fn claude_code_that_works_by_itself_between_turns_gets_no_next_turn() {
-    let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"done"}"#;
     for (line, is_ready) in [
         (r#"{"type":"rate_limit_event"}"#, true),
         (r#"{"type":"system","subtype":"status"}"#, true),
         (r#"{"type":"system","subtype":"init","session_id":"s"}"#, false),
         (r#"{"type":"assistant","message":{"content":[{"type":"text","text":"the command has ended"}]}}"#, false),
         (r#"{"type":"stream_event","event":{"type":"message_start"}}"#, false),
-        (result, false),
+        (DONE, false),
     ] {
-        let mut claude = ClaudeControl::new(prompt(), Vec::new());
-        claude.begin();
-        claude.hear(result);
+        let mut claude = rested();
         assert!(claude.awaits_next_turn());
         claude.hear_between_turns(line);
-        assert_eq!(claude.next_turn(&prompt(), &[]).is_some(), is_ready, "{line}");
+        assert_eq!(claude.next_turn(&named("second"), &[]).is_some(), is_ready, "{line}");
     }
+}
+
+#[test]
+fn claude_code_gets_a_next_turn_only_if_it_says_when_it_begins_with_a_prompt() {
+    for (life, is_ready) in
+        [(Some(life("first", "started")), true), (Some(life("other", "started")), false), (None, false)]
+    {
+        let mut claude = ClaudeControl::new(named("first"), Vec::new());
+        claude.begin();
+        life.iter().for_each(|life| drop(claude.hear(life)));
+        assert_eq!(claude.hear(DONE).len(), 2, "the first turn ends as ever");
+        assert_eq!(claude.awaits_next_turn(), is_ready, "{life:?}");
+    }
+}
+
+#[test]
+fn claude_code_may_begin_a_turn_of_its_own_before_the_first() {
+    // So it does when it resumes a session in which a command in the background has not ended.
+    let mut claude = ClaudeControl::new(named("first"), Vec::new());
+    claude.begin();
+    for line in [&life("first", "queued"), DONE, &life("first", "started")] {
+        assert_eq!(claude.hear(line), [], "{line}");
+    }
+    assert!(matches!(claude.hear(DONE)[..], [Step::Tell(Update::Done { .. }), Step::CloseInput]));
+}
+
+#[test]
+fn claude_code_that_works_in_the_background_gets_no_next_turn() {
+    let tasks = |tasks: &str| format!(r#"{{"type":"system","subtype":"background_tasks_changed","tasks":{tasks}}}"#);
+    for (lines, is_ready) in [
+        (vec![], true),
+        (vec![tasks(r#"[{"task_id":"b"}]"#)], false),
+        (vec![tasks(r#"[{"task_id":"b"}]"#), tasks("[]")], true),
+    ] {
+        let mut claude = ClaudeControl::new(named("first"), Vec::new());
+        claude.begin();
+        claude.hear(&life("first", "started"));
+        for line in &lines {
+            assert_eq!(claude.hear(line), []);
+        }
+        claude.hear(DONE);
+        assert_eq!(claude.awaits_next_turn(), is_ready, "{lines:?}");
+    }
+}
+
+#[test]
+fn what_claude_code_says_before_it_begins_with_the_prompt_is_not_of_its_turn() {
+    let mut claude = rested();
+    let begun = claude.next_turn(&named("second"), &[]).unwrap();
+    let [Step::Write(line)] = &begun[..] else { panic!("{begun:?}") };
+    assert_eq!(serde_json::from_str::<Value>(line).unwrap()["uuid"], "second");
+    let request = r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}}"#;
+    let text = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"late"}]}}"#;
+    for line in [text, DONE, &life("first", "completed"), &life("second", "queued"), text, DONE] {
+        assert_eq!(claude.hear(line), [], "{line}");
+    }
+    let [Step::Write(refusal)] = &claude.hear(request)[..] else { panic!("the caller is not asked") };
+    assert!(refusal.contains("nobody can be asked now"), "{refusal}");
+    let init = claude.hear(r#"{"type":"system","subtype":"init","session_id":"s"}"#);
+    assert!(matches!(init[..], [Step::Tell(Update::Init { .. })]), "{init:?}");
+
+    assert_eq!(claude.hear(&life("second", "started")), []);
+    assert!(matches!(claude.hear(text)[..], [Step::Tell(Update::Text(_))]));
+    assert!(matches!(claude.hear(request)[..], [Step::Ask(_)]));
+    assert!(matches!(claude.hear(DONE)[..], [Step::Tell(Update::Done { .. }), Step::CloseInput]));
+    assert!(claude.awaits_next_turn());
+}
+
+#[test]
+fn claude_code_that_is_interrupted_before_it_begins_with_the_prompt_is_heard() {
+    let mut claude = rested();
+    claude.next_turn(&named("second"), &[]).unwrap();
+    claude.interrupt();
+    let aborted = r#"{"type":"result","subtype":"error_during_execution","terminal_reason":"aborted_streaming"}"#;
+    assert!(matches!(claude.hear(aborted)[..], [Step::Tell(Update::Interrupted), Step::CloseInput]));
+}
+
+/// Codex after a turn that went well.
+fn codex_at_rest() -> CodexServer {
+    let mut codex = CodexServer::new(prompt(), Vec::new());
+    codex.begin();
+    for line in [
+        r#"{"id":1,"result":{}}"#,
+        r#"{"id":2,"result":{"thread":{"id":"t"}}}"#,
+        r#"{"id":3,"result":{"turn":{"id":"first"}}}"#,
+        r#"{"method":"turn/started","params":{"threadId":"t","turn":{"id":"first"}}}"#,
+        r#"{"method":"turn/completed","params":{"threadId":"t","turn":{"id":"first","status":"completed"}}}"#,
+    ] {
+        codex.hear(line);
+    }
+    assert!(codex.awaits_next_turn());
+    codex
+}
+
+#[test]
+fn what_codex_says_of_an_earlier_turn_is_not_told_in_the_next() {
+    let delta = |turn: &str| {
+        format!(
+            r#"{{"method":"item/agentMessage/delta","params":{{"threadId":"t","turnId":"{turn}","itemId":"i","delta":"x"}}}}"#
+        )
+    };
+    let started =
+        |turn: &str| format!(r#"{{"method":"turn/started","params":{{"threadId":"t","turn":{{"id":"{turn}"}}}}}}"#);
+    let completed = |turn: &str| {
+        format!(
+            r#"{{"method":"turn/completed","params":{{"threadId":"t","turn":{{"id":"{turn}","status":"completed"}}}}}}"#
+        )
+    };
+    let ask = |turn: &str| {
+        format!(
+            r#"{{"id":9,"method":"item/commandExecution/requestApproval","params":{{"threadId":"t","turnId":"{turn}","command":"ls"}}}}"#
+        )
+    };
+    let mut codex = codex_at_rest();
+    codex.next_turn(&prompt(), &[]).unwrap();
+    let answer = r#"{"id":4,"result":{"turn":{"id":"second"}}}"#;
+    for is_answered in [false, true] {
+        if is_answered {
+            codex.hear(answer);
+        }
+        for line in [delta("first"), started("first"), completed("first")] {
+            assert_eq!(codex.hear(&line), [], "{line}");
+        }
+        assert!(matches!(codex.hear(&ask("first"))[..], [Step::Write(_)]), "the caller is not asked");
+    }
+    assert_eq!(codex.hear(&started("second")), []);
+    assert!(matches!(codex.hear(&delta("second"))[..], [Step::Tell(Update::Text(_))]));
+    assert!(matches!(codex.hear(&ask("second"))[..], [Step::Ask(_)]));
+    // A helper's thread has turns of its own, and its questions are for the caller, too.
+    assert!(matches!(codex.hear(&ask("third").replace(r#""t""#, r#""helper""#))[..], [Step::Ask(_)]));
+    assert!(matches!(codex.hear(&completed("second"))[..], [Step::Tell(Update::Done { .. }), Step::CloseInput]));
+}
+
+#[test]
+fn programs_that_work_by_themselves_between_turns_get_no_next_turn() {
+    for (line, is_ready) in [
+        (r#"{"method":"thread/status/changed","params":{"threadId":"t"}}"#, true),
+        (r#"{"method":"turn/started","params":{"threadId":"t","turn":{"id":"own"}}}"#, false),
+    ] {
+        let mut codex = codex_at_rest();
+        codex.hear_between_turns(line);
+        assert_eq!(codex.next_turn(&prompt(), &[]).is_some(), is_ready, "{line}");
+    }
+    for (update, is_ready) in [
+        (r#"{"sessionUpdate":"agent_message_chunk","content":{"text":"late"}}"#, true),
+        (r#"{"sessionUpdate":"tool_call_update","toolCallId":"known","status":"completed"}"#, true),
+        (r#"{"sessionUpdate":"tool_call","toolCallId":"known"}"#, true),
+        (r#"{"sessionUpdate":"tool_call","toolCallId":"quick","status":"completed"}"#, true),
+        (r#"{"sessionUpdate":"tool_call","toolCallId":"new"}"#, false),
+    ] {
+        let mut acp = acp_at_rest();
+        acp.hear_between_turns(&updated(update));
+        assert_eq!(acp.next_turn(&prompt(), &[]).is_some(), is_ready, "{update}");
+    }
+}
+
+fn updated(update: &str) -> String {
+    format!(r#"{{"method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#)
+}
+
+/// A program that speaks the Agent Client Protocol, after a turn that went well and used a tool.
+fn acp_at_rest() -> Acp {
+    let mut acp = Acp::new(prompt(), Vec::new());
+    acp.begin();
+    let tool = updated(r#"{"sessionUpdate":"tool_call","toolCallId":"known","title":"make"}"#);
+    for line in [GREETED, OPENED, &tool, r#"{"id":3,"result":{"stopReason":"end_turn"}}"#] {
+        acp.hear(line);
+    }
+    assert!(acp.awaits_next_turn());
+    acp
+}
+
+#[test]
+fn a_tool_that_ends_in_the_next_turn_is_not_told_there() {
+    let mut acp = acp_at_rest();
+    acp.next_turn(&prompt(), &[]).unwrap();
+    let ended = updated(r#"{"sessionUpdate":"tool_call_update","toolCallId":"known","status":"completed"}"#);
+    assert_eq!(acp.hear(&ended), []);
+    // A program may count its tools anew in each turn.
+    acp.hear(&updated(r#"{"sessionUpdate":"tool_call","toolCallId":"known","title":"make"}"#));
+    assert_eq!(acp.hear(&ended).len(), 2);
 }
 
 #[test]

@@ -86,9 +86,10 @@ impl Recording {
     }
 
     pub fn turns(&self) -> impl Iterator<Item = Turn> {
-        self.turns.iter().map(|turn| {
+        self.turns.iter().enumerate().map(|(number, turn)| {
             let lines: Vec<Line> = self.greeting.iter().chain(turn).cloned().collect();
-            let mut prompt = Prompt { folder: "/workspace".into(), ..Prompt::default() };
+            let mut prompt =
+                Prompt { id: Some(format!("turn-{number}")), folder: "/workspace".into(), ..Prompt::default() };
             for line in &lines {
                 let Line::Sent(message) = line else { continue };
                 prompt.text = prompt_text(message).unwrap_or(prompt.text);

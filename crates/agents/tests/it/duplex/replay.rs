@@ -7,6 +7,7 @@
 //! Where we write something else than the recorded client, on purpose:
 //! - it set modes (`session/set_mode`, `set_permission_mode`, `set_model`) or greeted (`initialize`) where we do not;
 //! - it let programs read and write files through it, which we refuse;
+//! - it gave its prompts to Claude Code without ids, so it was not told when the program began with them: here we are;
 //! - it resumed a session that can also be loaded: there the program is made to say that it cannot load.
 
 use std::collections::{HashMap, VecDeque};
@@ -16,7 +17,7 @@ use std::fs;
 
 use sabir_agents::protocol::{Protocol, Step};
 use sabir_agents::update::{Question, Reply, Update};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::recording::{self, Line, Recording, Turn};
 
@@ -159,6 +160,10 @@ impl Stage {
         }
         self.end_piece();
         writeln!(self.told, "> {}", summary(&ours)).unwrap();
+        if ours["uuid"].is_string() {
+            let begun = json!({"type": "command_lifecycle", "command_uuid": ours["uuid"], "state": "started"});
+            assert_eq!(self.machine.hear(&begun.to_string()), []);
+        }
     }
 
     fn answer(&mut self, recorded: &Value) -> Vec<Step> {

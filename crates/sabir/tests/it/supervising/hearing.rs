@@ -36,6 +36,25 @@ async fn a_canceled_wait_loses_nothing() {
 }
 
 #[tokio::test]
+async fn what_has_arrived_is_told_from_what_comes_later() {
+    let mut child = start("printf 'a\\nb\\nc'; read go; printf 'd\\n'; read go; echo e").await;
+    until("it speaks", || !child.is_quiet()).await;
+    let mut arrived = Vec::new();
+    while arrived.len() < 2 {
+        arrived.extend(child.arrived().await);
+    }
+    assert_eq!(arrived, ["a", "b"].map(|line| Output::Line(line.into())));
+    // A line that has begun is waited for.
+    assert!(timeout(Duration::from_millis(50), child.arrived()).await.is_err());
+    child.write_line("go").await.unwrap();
+    assert_eq!(child.arrived().await, Some(Output::Line("cd".into())));
+    assert!(child.is_quiet());
+    assert_eq!(child.arrived().await, None);
+    child.write_line("go").await.unwrap();
+    assert_eq!(line(&mut child).await, "e");
+}
+
+#[tokio::test]
 async fn a_flood_waits_for_its_reader() {
     let folder = tempfile::tempdir().unwrap();
     let count = || std::fs::read_to_string(folder.path().join("count")).unwrap_or_default().trim().parse().unwrap_or(0);

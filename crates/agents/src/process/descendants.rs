@@ -1,0 +1,43 @@
+//! The processes of a program, seen from outside: itself and all that it has started.
+//!
+//! A guard adopts orphans, so on Linux everything that a program has started and that still runs is found below its guard.
+//! Other systems do not show it.
+
+use std::collections::HashSet;
+
+use super::child::Child;
+use super::kin;
+
+/// Whether this system shows what a program has started.
+pub const SHOWS_DESCENDANTS: bool = cfg!(target_os = "linux");
+
+/// What lived below a guard at one moment: process ids, each with its start, since ids are given again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Descendants(HashSet<(i32, u64)>);
+
+impl Child {
+    /// The program and all that it has started, as far as it lives.
+    pub async fn descendants(&self) -> Descendants {
+        let guard = i32::try_from(self.pid()).unwrap_or_default();
+        let look = move || {
+            let everybody = kin::everybody();
+            let living = kin::below(guard, &everybody).into_iter().filter(|process| !process.is_dead);
+            Descendants(living.map(|process| (process.id, process.start)).collect())
+        };
+        tokio::task::spawn_blocking(look).await.unwrap_or_default()
+    }
+}
+
+impl Descendants {
+    /// Those that were not there before, each as its id and its name.
+    pub fn since(&self, before: &Descendants) -> Vec<String> {
+        let new = self.0.difference(&before.0);
+        let mut named: Vec<String> = new.map(|(id, _)| format!("{id} {}", name(*id))).collect();
+        named.sort_unstable();
+        named
+    }
+}
+
+fn name(process: i32) -> String {
+    std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default().trim_end().to_owned()
+}
