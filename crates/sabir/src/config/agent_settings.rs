@@ -221,7 +221,8 @@ fn program_settings() -> Vec<Row> {
         Row::new("keep_warm", "5m", duration(), |agent| &mut agent.program.keep_warm).help(
             "How long a program that takes several messages in one process (ACP, Claude Code, Codex) waits for \
              the next one of its context, which then costs no start. `0s`: it ends after each. At most 8 wait, \
-             over all agents; none with `isolation = \"worktree\"`.",
+             over all agents; none with `isolation = \"worktree\"`, none that has left processes running, and none \
+             on other systems than Linux.",
         ),
         Row::new("max_output", "64MiB", size(), |agent| &mut agent.program.max_output)
             .help("A program that prints more than this in one run is stopped."),

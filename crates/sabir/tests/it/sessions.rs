@@ -452,18 +452,22 @@ fn changed_settings_need_another_process() {
     let (bench, server) = serve("");
     let first = completed(&server, "one", json!({}));
     let place = json!({"contextId": first["contextId"]});
-    let mut expected = vec!["new", "prompt one"];
-    for (file, text, is_other) in [
+    let mut expected = vec!["new".to_owned(), "prompt one".to_owned()];
+    for (number, (file, text, is_other)) in [
         ("README.md", "hello", false),
         (".claude/settings.json", "{}", true),
         (".claude/settings.json", r#"{"permissions":{"deny":["Bash"]}}"#, true),
         (".gemini/settings.json", "{}", true),
-    ] {
+    ]
+    .into_iter()
+    .enumerate()
+    {
         let file = bench.path("prog").join(file);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, text).unwrap();
-        completed(&server, "two", place.clone());
-        expected.extend(if is_other { &["load s", "prompt two"][..] } else { &["prompt two"] });
+        completed(&server, &format!("then {number}"), place.clone());
+        expected.extend(is_other.then(|| "load s".to_owned()));
+        expected.push(format!("prompt then {number}"));
         assert_eq!(bench.log("prog"), expected, "{}", file.display());
     }
     server.kill();
