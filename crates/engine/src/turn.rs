@@ -162,7 +162,7 @@ impl AgentUpdate {
 
 impl Turn {
     /// What the caller said.
-    pub fn message(&self) -> &Message {
+    pub fn message(&self) -> &Arc<Message> {
         &self.message
     }
 

@@ -24,7 +24,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Parser;
 use sabir_agents::process;
-use sabir_agents::program::{Host, Warm, Worktrees};
+use sabir_agents::program::{GitLimits, Host, Warm, Worktrees};
 
 use cli::{AgentsOptions, Cli, Command, ConfigOptions, Options};
 use config::{Audience, Config, Loaded, Problems, StoreUrl};
@@ -125,7 +125,9 @@ fn host(open_files: Option<u64>, store: &StoreUrl) -> anyhow::Result<Host> {
         StoreUrl::Memory => None,
     };
     let worktrees = Worktrees::new(worktrees_folder(database.as_deref()));
-    Ok(Host { guard, variables: std::env::vars_os().collect(), open_files, database, warm: Warm::default(), worktrees })
+    let variables = std::env::vars_os().collect();
+    let (warm, git_limits) = (Warm::default(), GitLimits::default());
+    Ok(Host { guard, variables, open_files, database, warm, worktrees, git_limits })
 }
 
 /// Worktrees lie beside the database: whoever opens that one finds what a server before it has left.

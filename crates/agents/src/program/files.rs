@@ -24,10 +24,11 @@ pub(super) fn take_in(message: &Message, folder: &Path, uploads: &mut Uploads) -
             Content::Text(words) => text.push(words.as_str()),
             Content::Bytes(bytes) => {
                 let name = own_name(file_name(part.filename.as_deref(), files.len()), &files);
-                let path = uploads.put(&name, &bytes.decode())?;
+                let bytes = bytes.decode();
+                let path = uploads.put(&name, &bytes)?;
                 notes.push(format!("- {}", path.strip_prefix(folder).unwrap_or(&path).display()));
                 let is_image = part.media_type.as_ref().is_some_and(|media_type| media_type.starts_with("image/"));
-                let bytes = is_image.then(|| bytes.decode());
+                let bytes = is_image.then_some(bytes);
                 files.push(Attachment { media_type: part.media_type.clone(), bytes, ..Attachment::named(path) });
             }
             Content::Url(url) => notes.push(format!("- {url}")),

@@ -6,6 +6,7 @@
 //! these words then takes them for text. All other text stays as it is, and nothing invisible is added.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
@@ -15,8 +16,12 @@ use crate::kinds::{FileMentions, PromptSyntax};
 /// Longer names are no paths.
 const LONGEST_PATH: usize = 4096;
 
-/// So many names are looked up on the disk; in a text with more of them, the rest is taken for files.
-const MOST_LOOKUPS: usize = 100_000;
+/// So many different names are looked up on the disk. No message of a person has more. In a text that does, every further `@`
+/// that could name a file is taken for one.
+const MOST_LOOKUPS: usize = 1_000;
+
+/// So many bytes are read behind all `@` together: names may overlap. Then the same holds.
+const MOST_READ: usize = 4 << 20;
 
 /// So many places are tried at which a path could end.
 const MOST_ENDS: usize = 32;
@@ -50,28 +55,51 @@ fn with_inserted(text: &str, insertions: Vec<(usize, char)>) -> Cow<'_, str> {
 }
 
 /// The blanks that part every `@` from the file that it names.
-fn mentions(text: &str, files: FileMentions, mut is_there: impl FnMut(&str) -> bool) -> Vec<(usize, char)> {
+fn mentions(text: &str, files: FileMentions, is_there: impl FnMut(&str) -> bool) -> Vec<(usize, char)> {
     let mut blanks: Vec<(usize, char)> = Vec::new();
-    let mut lookups = 0;
+    let mut lookups = Lookups { is_there, known: HashMap::new(), read: 0 };
     for (at, _) in text.match_indices('@') {
         let name = &text[at + 1..];
         // In `@@name` the first may just have got a blank behind it.
         let is_parted = blanks.last() == Some(&(at, ' '));
         let previous = if is_parted { Some(' ') } else { text[..at].chars().next_back() };
-        let mut leads_to_file = || {
-            lookups >= MOST_LOOKUPS || {
-                let word = word(name, files);
-                let candidates = candidates(name, &word, files);
-                // Long words cost more, also those that are too long for a path.
-                lookups += candidates.len() + word.len() / 16;
-                candidates.iter().any(|candidate| is_there(candidate))
-            }
-        };
-        if is_mention(previous, name, files) && leads_to_file() {
+        if is_mention(previous, name, files) && lookups.leads_to_file(name, files) {
             blanks.push((at + 1, ' '));
         }
     }
     blanks
+}
+
+/// Which names lead to files, as far as there is time to look.
+struct Lookups<F> {
+    is_there: F,
+    known: HashMap<String, bool>,
+    read: usize,
+}
+
+impl<F: FnMut(&str) -> bool> Lookups<F> {
+    fn leads_to_file(&mut self, name: &str, files: FileMentions) -> bool {
+        if self.read >= MOST_READ {
+            return true;
+        }
+        let word = word(name, files);
+        self.read += word.len().max(1);
+        let candidates = candidates(name, &word, files);
+        self.read += candidates.iter().map(String::len).sum::<usize>();
+        candidates.into_iter().any(|candidate| self.look_up(candidate))
+    }
+
+    fn look_up(&mut self, candidate: String) -> bool {
+        if let Some(known) = self.known.get(&candidate) {
+            return *known;
+        }
+        if self.known.len() >= MOST_LOOKUPS {
+            return true;
+        }
+        let is_there = (self.is_there)(&candidate);
+        self.known.insert(candidate, is_there);
+        is_there
+    }
 }
 
 /// Where the command at the start of the text begins and ends, its arguments not included.
@@ -287,7 +315,25 @@ mod tests {
                 lookups += 1;
                 false
             });
-            assert!(lookups < 2 * MOST_LOOKUPS, "{lookups}");
+            assert!(lookups <= MOST_LOOKUPS, "{lookups}");
+        }
+    }
+
+    #[test]
+    fn beyond_the_limit_every_name_is_taken_for_a_file() {
+        let names: Vec<String> = (0..100_000).map(|number| format!("@name{number}")).collect();
+        for syntax in [CLAUDE_SYNTAX, UNKNOWN_SYNTAX] {
+            let mut lookups = 0;
+            let text = format!("{} @name0", names.join(" "));
+            let inert = inert_where(&text, syntax, |_| {
+                lookups += 1;
+                false
+            });
+            assert_eq!(lookups, MOST_LOOKUPS);
+            let words: Vec<&str> = inert.split('@').skip(1).collect();
+            assert!(words[..MOST_LOOKUPS].iter().all(|word| !word.starts_with(' ')));
+            assert!(words[MOST_LOOKUPS..100_000].iter().all(|word| word.starts_with(' ')));
+            assert_eq!(words[100_000], "name0", "what is known to lead nowhere stays as it is");
         }
     }
 

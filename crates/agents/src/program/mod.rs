@@ -4,16 +4,19 @@
 //! together with the task: what is said is told, what is asked is asked, and a cancel ends it all.
 
 mod approval;
+mod blocking;
 mod files;
 mod fit;
 mod folder_name;
 mod git;
 mod inert;
+mod leftover_trees;
 mod lost_question;
 mod memory;
 mod notes;
 mod produced;
 mod project;
+mod regular_file;
 mod run;
 mod secrets;
 pub mod settings;
@@ -35,6 +38,7 @@ use sabir_model::Message;
 
 use memory::{Holder, Memories};
 
+pub use git::{GitError, GitLimits};
 pub use settings::{Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace};
 pub use warm::Warm;
 pub use worktrees::Worktrees;
@@ -61,6 +65,8 @@ pub struct Host {
     pub warm: Warm,
     /// Where worktrees of tasks lie.
     pub worktrees: Worktrees,
+    /// How long the git commands of worktrees may take.
+    pub git_limits: GitLimits,
 }
 
 impl ProgramAgent {

@@ -5,14 +5,19 @@
 //! read here and handed over, and so are instructions that the program leaves out with the rest.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use serde_json::Value;
 
+use super::regular_file::read_up_to;
 use crate::protocol::ProjectRules;
 
 /// Claude Code's settings of a workspace, shared and personal.
 const CLAUDE_SETTINGS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
+
+/// Nobody writes more rules than that.
+const LONGEST_SETTINGS: u64 = 1 << 20;
 
 /// Where a workspace tells Codex how to work.
 const INSTRUCTIONS: &str = "AGENTS.md";
@@ -24,12 +29,16 @@ const LONGEST_INSTRUCTIONS: u64 = 32 * 1024;
 pub(super) fn claude_rules(folder: &Path) -> ProjectRules {
     let mut rules = ProjectRules::default();
     for name in CLAUDE_SETTINGS {
-        let Ok(text) = fs::read_to_string(folder.join(name)) else { continue };
-        let settings: Value = match serde_json::from_str(&text) {
+        let file = folder.join(name);
+        let settings = match read_up_to(&file, LONGEST_SETTINGS) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            text => text.and_then(|text| Ok(serde_json::from_slice::<Value>(&text)?)),
+        };
+        let settings = match settings {
             Ok(settings) => settings,
             // Claude Code leaves such a file out, too.
             Err(error) => {
-                tracing::warn!(%error, file = %folder.join(name).display(), "settings of a workspace cannot be read");
+                tracing::warn!(%error, file = %file.display(), "settings of a workspace cannot be read");
                 continue;
             }
         };
@@ -59,13 +68,14 @@ fn from_root(rule: &str, folder: &Path) -> String {
 pub(super) fn instructions(folder: &Path) -> Option<String> {
     let file = fs::canonicalize(folder.join(INSTRUCTIONS)).ok()?;
     let is_ours = fs::canonicalize(folder).is_ok_and(|folder| file.starts_with(folder));
-    let is_short = fs::metadata(&file).is_ok_and(|about| about.is_file() && about.len() <= LONGEST_INSTRUCTIONS);
-    let text = (is_ours && is_short).then(|| fs::read_to_string(&file).ok()).flatten()?;
+    let text = is_ours.then(|| read_up_to(&file, LONGEST_INSTRUCTIONS).ok()).flatten()?;
+    let text = String::from_utf8(text).ok()?;
     (!text.trim().is_empty()).then_some(text)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::regular_file::make_pipe;
     use super::*;
 
     #[test]
@@ -83,6 +93,9 @@ mod tests {
         assert_eq!(claude_rules(folder), ProjectRules { deny: deny.into(), ask: vec!["WebFetch".to_owned()] });
         fs::write(folder.join(".claude/settings.json"), "{").unwrap();
         assert_eq!(claude_rules(folder).deny, ["Write"]);
+        fs::remove_file(folder.join(".claude/settings.json")).unwrap();
+        make_pipe(&folder.join(".claude/settings.json"));
+        assert_eq!(claude_rules(folder).deny, ["Write"], "nobody writes to a pipe");
     }
 
     #[test]
@@ -96,6 +109,9 @@ mod tests {
         fs::write(home.path().join("secret"), "x").unwrap();
         fs::remove_file(folder.join(INSTRUCTIONS)).unwrap();
         std::os::unix::fs::symlink("../secret", folder.join(INSTRUCTIONS)).unwrap();
+        assert_eq!(instructions(&folder), None);
+        fs::remove_file(folder.join(INSTRUCTIONS)).unwrap();
+        make_pipe(&folder.join(INSTRUCTIONS));
         assert_eq!(instructions(&folder), None);
     }
 }

@@ -8,6 +8,7 @@ use sabir_model::{Artifact, ArtifactId, Content, Json, Part, ToolCall, ToolPhase
 use serde::Serialize;
 use tokio::time::Instant;
 
+use super::blocking::{self, blocking};
 use super::notes::{self, Notes};
 use super::produced::Collection;
 use crate::update::{Spent, Update};
@@ -219,7 +220,13 @@ impl<'t> Teller<'t> {
 
     /// Each file is an artifact. What does not fit stays in the workspace and is named.
     async fn hand_over_files(&mut self) {
-        while let Some(file) = self.files.next() {
+        let folder = self.files.folder().to_owned();
+        let files = std::mem::replace(&mut self.files, Collection::new(folder));
+        if files.is_empty() {
+            return;
+        }
+        let collected = blocking(blocking::SHORT, move || files.collect()).await;
+        for file in collected.unwrap_or_else(|error| vec![Err(format!("Files stay in the workspace: {error}"))]) {
             match file {
                 Ok((name, part)) => {
                     self.has_result = true;

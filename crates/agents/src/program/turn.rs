@@ -9,6 +9,7 @@ use sabir_model::{Artifact, Base64, Content, Part};
 use tokio::time::Instant;
 
 use super::Host;
+use super::blocking::{self, NoAnswer, blocking, blocking_in};
 use super::files::{self, Taken};
 use super::fit::Fit;
 use super::inert::inert;
@@ -36,9 +37,10 @@ pub(super) async fn work(
     model: Option<String>,
 ) -> Result<Outcome, AgentError> {
     let memories = Memories::parse(turn.memory().await?.as_deref());
-    let base = match base(holder, settings, turn, &memories) {
-        Ok(folder) => folder,
-        Err(refusal) => return Ok(Outcome::Rejected(vec![Part::text(refusal)])),
+    let base = match base(holder, settings, turn, &memories).await {
+        Ok(Ok(folder)) => folder,
+        Ok(Err(refusal)) => return Ok(Outcome::Rejected(vec![Part::text(refusal)])),
+        Err(error) => return Err(no_answer(turn, error)),
     };
     let worktree = match settings.isolation {
         Isolation::Shared => None,
@@ -49,8 +51,9 @@ pub(super) async fn work(
                 () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
             };
             Some(opened.map_err(|error| {
-                tracing::error!(error, task = %turn.task(), "no worktree can be made for a task");
-                AgentError::told("no worktree can be made for the task; the server's log says why")
+                tracing::error!(%error, task = %turn.task(), "no worktree can be made for a task");
+                let why = error.for_caller().unwrap_or_else(|| "the server's log says why".into());
+                AgentError::told(format!("no worktree can be made for the task; {why}"))
             })?)
         }
     };
@@ -71,7 +74,7 @@ pub(super) async fn working_tree(holder: Holder<'_>, settings: &Settings, turn: 
         (SharedWorkspace::Queue, Isolation::Shared) => {
             let memory = turn.memory().await.ok()?;
             // Whoever has no folder is refused in its turn, and waits for nobody.
-            base(holder, settings, turn, &Memories::parse(memory.as_deref())).ok()
+            base(holder, settings, turn, &Memories::parse(memory.as_deref())).await.ok()?.ok()
         }
     }
 }
@@ -88,7 +91,11 @@ async fn hand_over_work(turn: &Turn, worktree: Worktree) {
         biased;
         kept = kept => match kept {
             Ok(Ok(diff)) => hand_over_diff(turn, diff).await,
-            Ok(Err(_)) | Err(_) => turn.progress("The changes cannot be told; the server's log says why").await,
+            kept => {
+                let why = kept.ok().and_then(|kept| kept.err()?.for_caller());
+                let why = why.unwrap_or_else(|| "the server's log says why".into());
+                turn.progress(format!("The changes cannot be told; {why}")).await;
+            }
         },
         () = too_late => {
             turn.progress(format!("Git is not done with the changes yet; they will be found in {place}")).await;
@@ -97,17 +104,31 @@ async fn hand_over_work(turn: &Turn, worktree: Worktree) {
 }
 
 /// The folder of the conversation, or why there is none.
-fn base(holder: Holder<'_>, settings: &Settings, turn: &Turn, memories: &Memories) -> Result<PathBuf, String> {
-    let memory = memories.of(holder);
+async fn base(
+    holder: Holder<'_>,
+    settings: &Settings,
+    turn: &Turn,
+    memories: &Memories,
+) -> Result<Result<PathBuf, String>, NoAnswer> {
+    let begun = memories.of(holder).map(|memory| memory.folder.clone());
     let wish = workspace::chosen([turn.message().metadata.as_ref(), turn.metadata()]);
-    let folder = workspace::folder(&settings.workspace, &settings.roots, wish.as_deref())?;
-    if wish.is_some() {
-        return Ok(folder);
-    }
-    // A conversation stays where it was begun, as long as that is still allowed.
-    let begun =
-        memory.and_then(|memory| workspace::folder(&settings.workspace, &settings.roots, memory.folder.to_str()).ok());
-    Ok(begun.unwrap_or(folder))
+    let (workspace, roots) = (settings.workspace.clone(), settings.roots.clone());
+    let find = move || {
+        let folder = workspace::folder(&workspace, &roots, wish.as_deref())?;
+        if wish.is_some() {
+            return Ok(folder);
+        }
+        // A conversation stays where it was begun, as long as that is still allowed.
+        let begun = begun.and_then(|begun| workspace::folder(&workspace, &roots, begun.to_str()).ok());
+        Ok(begun.unwrap_or(folder))
+    };
+    blocking_in(&settings.workspace, blocking::SHORT, find).await
+}
+
+/// The workspace may lie on a mount that is gone.
+fn no_answer(turn: &Turn, error: NoAnswer) -> AgentError {
+    tracing::error!(%error, task = %turn.task(), "the workspace of a task does not answer");
+    AgentError::told("the agent's workspace does not answer; the server's log says more")
 }
 
 /// How long a caller who cancels a task is kept waiting for the diff after the program has ended.
@@ -174,7 +195,7 @@ async fn in_place(
         approve: settings.approve,
         as_root: rustix::process::geteuid().is_root(),
         trusts_prompts: settings.trusts_prompts,
-        workspace: workspace_of(settings, folder),
+        workspace: workspace_of(settings, turn, folder).await?,
         ..Prompt::default()
     };
     let fit = Fit::new(settings, host, &prompt);
@@ -199,11 +220,10 @@ async fn in_place(
         return Ok(Outcome::Canceled(Vec::new()));
     }
     let Taken { text, files } = take_in_files(settings, host, turn, folder).await?;
-    let syntax = settings.kind.known().way(settings.mode).map_or(UNKNOWN_SYNTAX, |way| way.prompts);
     let new_id = || Some(turn.new_artifact_id().as_str().to_owned());
     let prompt = Prompt {
         id: new_id(),
-        text: if settings.trusts_prompts { text } else { inert(&text, syntax, folder).into_owned() },
+        text: if settings.trusts_prompts { text } else { inert_text(settings, turn, folder, text).await? },
         files: files.iter().map(|file| file.path.clone()).collect(),
         ..prompt
     };
@@ -339,20 +359,32 @@ impl Starter<'_> {
     }
 }
 
+/// No person sends more files with one message.
+const MOST_FILES: usize = 1_000;
+
 /// Writes the files of the message into the workspace, where they stay until the task is over.
 async fn take_in_files(settings: &Settings, host: &Host, turn: &Turn, folder: &Path) -> Result<Taken, AgentError> {
+    let is_file = |part: &&Part| matches!(part.content, Content::Bytes(_));
+    if turn.message().parts.iter().filter(is_file).count() > MOST_FILES {
+        return Err(AgentError::told(format!("a message may have at most {MOST_FILES} files")));
+    }
     let database = host.database.as_deref();
     uploads::sweep(folder, database, turn).await;
     let mut uploads = match turn.number() {
         Some(number) if !settings.keep_files => Uploads::new(folder, database, number),
         _ => Uploads::kept(folder, turn.task().as_str()),
     };
-    let taken = files::take_in(turn.message(), folder, &mut uploads);
+    let (message, place) = (turn.message().clone(), folder.to_owned());
+    let taking = blocking(blocking::SHORT, move || {
+        let taken = files::take_in(&message, &place, &mut uploads);
+        (taken, uploads)
+    });
+    let (taken, uploads) = taking.await.map_err(|error| no_answer(turn, error))?;
     // Also for a turn without files: an earlier one may have left some.
     let end = turn.task_end().await;
     tokio::spawn(async move {
         if end.await {
-            uploads.remove();
+            let _ = blocking(blocking::LONG, move || uploads.remove()).await;
         }
     });
     taken.map_err(|error| {
@@ -361,17 +393,29 @@ async fn take_in_files(settings: &Settings, host: &Host, turn: &Turn, folder: &P
     })
 }
 
-fn workspace_of(settings: &Settings, folder: &Path) -> Workspace {
-    match settings.kind.known().project {
-        _ if settings.trusts_workspace => Workspace::Trusted,
+/// The text of a caller, as the program takes it for text.
+async fn inert_text(settings: &Settings, turn: &Turn, folder: &Path, text: String) -> Result<String, AgentError> {
+    let syntax = settings.kind.known().way(settings.mode).map_or(UNKNOWN_SYNTAX, |way| way.prompts);
+    let folder = folder.to_owned();
+    let made = blocking(blocking::SHORT, move || inert(&text, syntax, &folder).into_owned());
+    made.await.map_err(|error| no_answer(turn, error))
+}
+
+async fn workspace_of(settings: &Settings, turn: &Turn, folder: &Path) -> Result<Workspace, AgentError> {
+    let (project, folder) = (settings.kind.known().project, folder.to_owned());
+    if settings.trusts_workspace {
+        return Ok(Workspace::Trusted);
+    }
+    let read = blocking(blocking::SHORT, move || match project {
         ProjectSettings::ClaudeCode => {
-            Workspace::Untrusted { rules: project::claude_rules(folder), instructions: None }
+            Workspace::Untrusted { rules: project::claude_rules(&folder), instructions: None }
         }
         ProjectSettings::Codex => {
-            Workspace::Untrusted { rules: ProjectRules::default(), instructions: project::instructions(folder) }
+            Workspace::Untrusted { rules: ProjectRules::default(), instructions: project::instructions(&folder) }
         }
         ProjectSettings::AsTheyAre => Workspace::default(),
-    }
+    });
+    read.await.map_err(|error| no_answer(turn, error))
 }
 
 pub(super) fn environment_of(

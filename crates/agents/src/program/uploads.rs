@@ -5,16 +5,17 @@
 //! folders go. A server that is killed leaves them behind; the next turn in that workspace looks for them, and asks the
 //! store which of their tasks are over: one that waits for an answer still needs its files.
 
+use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::fs::{self, DirBuilder, File};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use sabir_engine::Turn;
 
+use super::blocking::{self, blocking};
 use super::folder_name::{fingerprint, folder_name};
 
 /// The folder in the workspace that holds what callers sent. It hides itself from git.
@@ -24,9 +25,6 @@ const IGNORE_ALL: &[u8] = b"*\n";
 
 /// What stands for the store in names, where tasks die with the server.
 const IN_MEMORY: &str = "memory";
-
-/// Folders are made and removed one after the other: the last one that goes takes the inbox with it.
-static CHANGING: Mutex<()> = Mutex::new(());
 
 /// The place for the files of one task.
 pub(super) struct Uploads {
@@ -73,22 +71,32 @@ impl Uploads {
 /// Removes what earlier servers left in this workspace, of tasks that are over.
 pub(super) async fn sweep(workspace: &Path, database: Option<&Path>, turn: &Turn) {
     let inbox = workspace.join(INBOX);
-    let mut leftovers = Vec::new();
-    for name in folders(&inbox) {
-        let Some((store, number)) = parse(&name) else { continue };
-        let is_ours = store == store_name(database);
-        let is_over = match is_ours && turn.number() == Some(number) {
-            true => false,
-            // A task in memory is gone with its server, which would hold the lock.
-            false if store == IN_MEMORY => is_unlocked(&inbox.join(&name)),
-            false => is_ours && is_unlocked(&inbox.join(&name)) && turn.is_over(number).await.unwrap_or(false),
+    let own = (store_name(database), turn.number());
+    let place = inbox.clone();
+    // Nobody works on the task of a folder that is not locked. Whether it is over is for its store to say; a task in memory is
+    // gone with its server, which would hold the lock.
+    let unlocked = blocking(blocking::SHORT, move || {
+        let is_left = |name: &String| {
+            let Some((store, number)) = parse(name) else { return false };
+            let is_ours = store == own.0;
+            let is_own = is_ours && own.1 == Some(number);
+            !is_own && (is_ours || store == IN_MEMORY) && is_unlocked(&place.join(name))
+        };
+        folders(&place).into_iter().filter(is_left).collect::<Vec<String>>()
+    });
+    let mut leftovers = HashSet::new();
+    for name in unlocked.await.unwrap_or_default() {
+        let is_over = match parse(&name) {
+            Some((IN_MEMORY, _)) => true,
+            Some((_, number)) => turn.is_over(number).await.unwrap_or(false),
+            None => false,
         };
         if is_over {
-            leftovers.push(name);
+            leftovers.insert(name);
         }
     }
     if !leftovers.is_empty() {
-        remove_where(&inbox, |name| leftovers.iter().any(|leftover| leftover == name));
+        let _ = blocking(blocking::LONG, move || remove_where(&inbox, |name| leftovers.contains(name))).await;
     }
 }
 
@@ -133,7 +141,6 @@ fn is_unlocked(folder: &Path) -> bool {
 }
 
 fn remove_where(inbox: &Path, mut is_leftover: impl FnMut(&str) -> bool) {
-    let _changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
     let names = folders(inbox);
     if names.is_empty() {
         return;
@@ -162,15 +169,18 @@ fn remove_where(inbox: &Path, mut is_leftover: impl FnMut(&str) -> bool) {
     }
 }
 
-/// Makes the folder and locks it.
+/// How often the inbox may be gone again before a folder is made in it.
+const ATTEMPTS: usize = 1_000;
+
+/// Makes the folder and locks it. Whoever removes the last folder takes the inbox with it, and may do so meanwhile: a lock
+/// would not help against other servers, and would be held for ever on a mount that does not answer.
 fn make_folder(inbox: &Path, folder: &Path) -> io::Result<File> {
-    let _changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut attempts = 3;
+    let mut attempts = ATTEMPTS;
     loop {
         let made = own_folder(inbox).and_then(|()| hide_from_git(inbox)).and_then(|()| own_folder(folder));
         attempts -= 1;
         match made {
-            // Another server has just removed the inbox, which was empty.
+            // Somebody has just removed the inbox, which was empty.
             Err(error) if error.kind() == ErrorKind::NotFound && attempts > 0 => {}
             made => {
                 made?;

@@ -17,6 +17,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use sabir_model::Owner;
@@ -24,8 +26,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
 
 use super::Host;
+use super::blocking::{self, blocking};
 use super::folder_name::folder_name;
-use super::git::{Git, OwnGitDir, remove_folder};
+use super::git::{Git, GitError, OwnGitDir, at_path, remove_folder};
+use super::leftover_trees::clear_place;
 use super::worktrees::{Claim, RECORD};
 use crate::protocol::Exit;
 
@@ -38,6 +42,9 @@ const LONGEST_LIST: usize = 256 << 20;
 /// Where worktrees lay in earlier versions, in the repository's own data.
 const OLD_PLACE: &str = "sabir-worktrees";
 
+/// The HEADs of so many nested repositories are noted. The rest stays as the task found it: each costs a command.
+const MOST_NESTED: usize = 100;
+
 /// The worktree of a turn. If it is dropped, its content is kept as soon as the program has ended.
 pub struct Worktree {
     tree: Option<Tree>,
@@ -48,57 +55,21 @@ pub struct Worktree {
 
 impl Worktree {
     /// Makes a worktree of what the repository has checked out, or of what the task has left there.
-    pub async fn open(host: &Host, workspace: &Path, owner: &Owner, agent: &str, task: &str) -> Result<Self, String> {
-        let git = Git(host.clone());
-        let hash = git.hash(&format!("{}\0{agent}\0{task}", owner.as_key())).await?;
-        let name = format!("{}-{}", folder_name(task), hash.get(..16).unwrap_or(&hash));
-        let mut claim = host.worktrees.claim(&name).await;
-        let places = ["rev-parse", "--path-format=absolute", "--git-common-dir", "--show-prefix"].map(OsStr::new);
-        let places = git.in_repository(workspace, &places).await?;
-        let (common, prefix) = places.split_once('\n').unwrap_or((&places, ""));
-        let repository = Repository { git, common: PathBuf::from(common) };
-        repository.keep_old_places(host).await;
-        host.worktrees.make_folder()?;
-        if claim.path(Some(RECORD)).exists() {
-            // A server was killed while the task ran. The task resumes from what it left.
-            let left = Tree::left_behind(repository.git.clone(), claim)?;
-            left.keep().await?;
-            claim = left.remove();
-        }
-        let refs = format!("refs/sabir/{}/{name}", folder_name(agent));
-        let old_refs = format!("refs/sabir/{}/{}", folder_name(agent), folder_name(task));
-        let mut left = repository.commit(&format!("{refs}/work")).await.map(|work| (work, refs.clone()));
-        let mut is_old = false;
-        if left.is_none() && *owner == Owner::anonymous() {
-            // Earlier versions knew one owner, and no hash.
-            left = repository.commit(&format!("{old_refs}/work")).await.map(|work| (work, old_refs.clone()));
-            is_old = left.is_some();
-        }
-        let base = match &left {
-            Some((_, refs)) => repository.commit(&format!("{refs}/base")).await,
-            // Of the workspace, which may be a worktree itself.
-            None => {
-                let head = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"].map(OsStr::new);
-                repository.git.in_repository(workspace, &head).await.ok()
-            }
+    pub async fn open(host: &Host, workspace: &Path, owner: &Owner, agent: &str, task: &str) -> Result<Self, GitError> {
+        let (wanted, is_wanted) = watch::channel(());
+        let opening = Opening {
+            host: host.clone(),
+            git: Git::while_wanted(host, is_wanted),
+            workspace: workspace.to_owned(),
+            owner: owner.clone(),
+            agent: agent.to_owned(),
+            task: task.to_owned(),
         };
-        let base = base.ok_or_else(|| {
-            format!("{} has no commit yet, so there is nothing to make a worktree of", workspace.display())
-        })?;
-        let continues = left.is_some();
-        let start = left.map_or_else(|| base.clone(), |(work, _)| work);
-        let old_refs = is_old.then_some(old_refs);
-        let record = Record { common: repository.common, refs, base, continues, old_refs, tree_data: None };
-        let root = claim.path(None);
-        let tree = Tree { git: repository.git, root: root.clone(), record, place: OwnPlace::Beside(claim) };
-        tree.write_record()?;
-        let mut worktree = Self { folder: root.join(prefix), tree: Some(tree), ended: None };
-        if let Some(tree) = &mut worktree.tree {
-            tree.check_out(workspace, &start).await?;
-        }
-        let made = fs::create_dir_all(&worktree.folder);
-        made.map_err(|error| format!("{}: {error}", worktree.folder.display()))?;
-        Ok(worktree)
+        // A task of its own, since whoever waits may go away at any point. Then git is ended first, and what is there already
+        // is removed after that; else git could make the folder of a worktree that nobody knows of any more.
+        let opened = tokio::spawn(opening.open()).await;
+        drop(wanted);
+        opened.unwrap_or_else(|error| Err(GitError::Other(error.to_string())))
     }
 
     /// The program that works in the tree. Nothing is kept before it has ended.
@@ -112,13 +83,13 @@ impl Worktree {
     }
 
     /// Keeps the content and removes the tree, whether the diff is waited for or not.
-    pub fn keep(mut self) -> oneshot::Receiver<Result<Vec<u8>, String>> {
+    pub fn keep(mut self) -> oneshot::Receiver<Result<Vec<u8>, GitError>> {
         let (sender, receiver) = oneshot::channel();
         self.keep_for(Some(sender));
         receiver
     }
 
-    fn keep_for(&mut self, waiting: Option<oneshot::Sender<Result<Vec<u8>, String>>>) {
+    fn keep_for(&mut self, waiting: Option<oneshot::Sender<Result<Vec<u8>, GitError>>>) {
         let Some(tree) = self.tree.take() else { return };
         // Without a runtime nothing can be done; the next start finds the tree.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -129,9 +100,9 @@ impl Worktree {
             }
             let kept = tree.keep().await;
             match &kept {
-                Ok(_) => drop(tree.remove()),
+                Ok(_) => drop(tree.remove().await),
                 // What cannot be kept stays where it is. The next sweep tries again.
-                Err(error) => tracing::error!(error, refs = tree.record.refs, "the changes of a task cannot be kept"),
+                Err(error) => tracing::error!(%error, refs = tree.record.refs, "the changes of a task cannot be kept"),
             }
             if let Some(waiting) = waiting {
                 let _ = waiting.send(kept);
@@ -146,6 +117,66 @@ impl Drop for Worktree {
     }
 }
 
+/// A worktree that is being made.
+struct Opening {
+    host: Host,
+    /// Its commands are ended when nobody wants the worktree any more.
+    git: Git,
+    workspace: PathBuf,
+    owner: Owner,
+    agent: String,
+    task: String,
+}
+
+impl Opening {
+    async fn open(self) -> Result<Worktree, GitError> {
+        let Self { host, git, workspace, owner, agent, task } = self;
+        let hash = git.hash(&format!("{}\0{agent}\0{task}", owner.as_key())).await?;
+        let name = format!("{}-{}", folder_name(&task), hash.get(..16).unwrap_or(&hash));
+        let claim = tokio::select! {
+            claim = host.worktrees.claim(&name) => claim,
+            () = git.until_unwanted() => return Err(GitError::Stopped),
+        };
+        let places = ["rev-parse", "--path-format=absolute", "--git-common-dir", "--show-prefix"].map(OsStr::new);
+        let places = git.in_repository(&workspace, &places).await?;
+        let (common, prefix) = places.split_once('\n').unwrap_or((&places, ""));
+        let repository = Repository { git, common: PathBuf::from(common) };
+        repository.keep_old_places(&host).await?;
+        let worktrees = host.worktrees.clone();
+        blocking(blocking::SHORT, move || worktrees.make_folder()).await??;
+        let refs = format!("refs/sabir/{}/{name}", folder_name(&agent));
+        // A server was killed while the task ran. The task resumes from what it left.
+        let claim = clear_place(&repository.git, claim, Some((&repository.common, &refs))).await?;
+        let (left, old_refs) = repository.left_by(&owner, &agent, &task, &name).await?;
+        let base = match &left {
+            Some((_, refs)) => repository.commit(&format!("{refs}/base")).await?,
+            // Of the workspace, which may be a worktree itself.
+            None => {
+                let head = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"].map(OsStr::new);
+                none_if_missing(repository.git.in_repository(&workspace, &head).await)?
+            }
+        };
+        let base = base.ok_or_else(|| {
+            format!("{} has no commit yet, so there is nothing to make a worktree of", workspace.display())
+        })?;
+        let continues = left.is_some();
+        let start = left.map_or_else(|| base.clone(), |(work, _)| work);
+        let record = Record { common: repository.common, refs, base, continues, old_refs, tree_data: None };
+        let root = claim.path(None);
+        // What is there by then is kept, or cleared away, also when nobody wants the worktree any more.
+        let tree = Tree { git: Git::new(&host), root: root.clone(), record, place: OwnPlace::Beside(claim) };
+        tree.write_record().await?;
+        let mut worktree = Worktree { folder: root.join(prefix), tree: Some(tree), ended: None };
+        if let Some(tree) = &mut worktree.tree {
+            tree.check_out(&repository.git, &workspace, &start).await?;
+        }
+        let folder = worktree.folder.clone();
+        let made = blocking(blocking::SHORT, move || fs::create_dir_all(folder)).await?;
+        made.map_err(|error| at_path(&worktree.folder, error))?;
+        Ok(worktree)
+    }
+}
+
 /// A repository of an agent.
 struct Repository {
     git: Git,
@@ -153,49 +184,102 @@ struct Repository {
     common: PathBuf,
 }
 
+/// A commit, and the refs below which it was found.
+type LeftWork = Option<(String, String)>;
+
 impl Repository {
-    async fn commit(&self, name: &str) -> Option<String> {
+    async fn commit(&self, name: &str) -> Result<Option<String>, GitError> {
         commit(&self.git, &self.common, name).await
     }
 
-    /// Keeps and removes the trees of servers of earlier versions that were killed.
-    async fn keep_old_places(&self, host: &Host) {
-        let old = self.common.join(OLD_PLACE);
-        if !old.exists() {
-            return;
+    /// What earlier turns of the task have left, and refs in other places that are of no use once the task has its own.
+    async fn left_by(
+        &self,
+        owner: &Owner,
+        agent: &str,
+        task: &str,
+        name: &str,
+    ) -> Result<(LeftWork, Option<String>), GitError> {
+        let refs = format!("refs/sabir/{}/{name}", folder_name(agent));
+        if let Some(work) = self.commit(&format!("{refs}/work")).await? {
+            return Ok((Some((work, refs)), None));
         }
-        let _claim = host.worktrees.claim(&old.to_string_lossy()).await;
-        for agent in folders(&old) {
-            for root in folders(&agent) {
-                let name = root.strip_prefix(&old).unwrap_or(&root).to_string_lossy().into_owned();
-                let refs = format!("refs/sabir/{name}");
-                let tree_data = data_of(&self.common, &root);
-                let place = tree_data.as_deref().unwrap_or(&self.common);
-                let head = commit(&self.git, place, "HEAD").await;
-                let base = match self.commit(&format!("{refs}/base")).await {
-                    Some(base) => base,
-                    None => match first_head(place).or(head) {
-                        Some(base) => base,
-                        None => continue,
-                    },
-                };
-                let continues = self.commit(&format!("{refs}/work")).await.is_some();
-                let record = Record { common: self.common.clone(), refs, base, continues, old_refs: None, tree_data };
-                let tree = Tree { git: self.git.clone(), root, record, place: OwnPlace::Old(old.join("git")) };
-                match tree.keep().await {
-                    Ok(_) => tree.remove_files(),
-                    Err(error) => tracing::error!(error, name, "what a task has left cannot be kept"),
+        let mut others = vec![recovered_refs(name)];
+        if *owner == Owner::anonymous() {
+            // Earlier versions knew one owner, and no hash.
+            others.push(format!("refs/sabir/{}/{}", folder_name(agent), folder_name(task)));
+        }
+        for other in others {
+            if let Some(work) = self.commit(&format!("{other}/work")).await? {
+                return Ok((Some((work, other.clone())), Some(other)));
+            }
+        }
+        Ok((None, None))
+    }
+
+    /// Keeps and removes the trees of servers of earlier versions that were killed.
+    async fn keep_old_places(&self, host: &Host) -> Result<(), GitError> {
+        let old = self.common.join(OLD_PLACE);
+        let place = old.clone();
+        let find = move || folders(&place).iter().flat_map(|agent| folders(agent)).collect::<Vec<PathBuf>>();
+        let is_there = {
+            let old = old.clone();
+            move || old.exists()
+        };
+        if !blocking(blocking::SHORT, is_there).await? {
+            return Ok(());
+        }
+        let name = old.to_string_lossy();
+        let _claim = tokio::select! {
+            claim = host.worktrees.claim(&name) => claim,
+            () = self.git.until_unwanted() => return Err(GitError::Stopped),
+        };
+        for root in blocking(blocking::SHORT, find).await? {
+            let name = root.strip_prefix(&old).unwrap_or(&root).to_string_lossy().into_owned();
+            let refs = format!("refs/sabir/{name}");
+            let (common, tree) = (self.common.clone(), root.clone());
+            let tree_data = blocking(blocking::SHORT, move || data_of(&common, &tree)).await?;
+            let Some(record) = self.rebuilt_record(refs, tree_data).await? else { continue };
+            let tree = Tree { git: self.git.clone(), root, record, place: OwnPlace::Old(old.join("git")) };
+            match tree.keep().await {
+                Ok(_) => tree.remove_files().await,
+                Err(GitError::Stopped) => return Err(GitError::Stopped),
+                Err(error) => tracing::error!(%error, name, "what a task has left cannot be kept"),
+            }
+        }
+        let remove = move || {
+            folders(&old).iter().chain([&old]).for_each(|folder| drop(fs::remove_dir(folder)));
+        };
+        Ok(blocking(blocking::SHORT, remove).await?)
+    }
+
+    /// A record for a tree that has none. `None`: nothing is known of what it began with.
+    async fn rebuilt_record(&self, refs: String, tree_data: Option<PathBuf>) -> Result<Option<Record>, GitError> {
+        let place = tree_data.clone().unwrap_or_else(|| self.common.clone());
+        let base = match self.commit(&format!("{refs}/base")).await? {
+            Some(base) => Some(base),
+            None => {
+                let data = place.clone();
+                match blocking(blocking::SHORT, move || first_head(&data)).await? {
+                    Some(base) => Some(base),
+                    None => head(&self.git, &place).await?,
                 }
             }
-            let _ = fs::remove_dir(&agent);
-        }
-        let _ = fs::remove_dir(&old);
+        };
+        let Some(base) = base else { return Ok(None) };
+        let continues = self.commit(&format!("{refs}/work")).await?.is_some();
+        Ok(Some(Record { common: self.common.clone(), refs, base, continues, old_refs: None, tree_data }))
     }
+}
+
+/// Where the work of a tree is kept whose record is lost, and with it the agent's name.
+fn recovered_refs(name: &str) -> String {
+    format!("refs/sabir/recovered/{name}")
 }
 
 /// What is known of a worktree, also by a server that did not make it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Record {
+pub(super) struct Record {
     /// What all worktrees of the repository share.
     common: PathBuf,
     refs: String,
@@ -226,74 +310,128 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// A tree that another server has made.
-    pub fn left_behind(git: Git, claim: Claim) -> Result<Self, String> {
-        let path = claim.path(Some(RECORD));
-        let failed = |error: String| format!("{}: {error}", path.display());
-        let text = fs::read(&path).map_err(|error| failed(error.to_string()))?;
-        let record = serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))?;
-        Ok(Self { git, root: claim.path(None), record, place: OwnPlace::Beside(claim) })
+    /// A tree that another server has made, by its record.
+    pub fn of_record(git: Git, claim: Claim, record: Record) -> Self {
+        Self { git, root: claim.path(None), record, place: OwnPlace::Beside(claim) }
+    }
+
+    /// A tree whose record is lost. `known` has the repository and the refs of the task, where the task itself asks. The
+    /// claim comes back if nothing is known of the tree.
+    pub async fn without_record(
+        git: Git,
+        claim: Claim,
+        known: Option<(&Path, &str)>,
+    ) -> Result<Result<Self, Claim>, GitError> {
+        let (root, common) = (claim.path(None), known.map(|(common, _)| common.to_owned()));
+        let tree = root.clone();
+        let found = blocking(blocking::SHORT, move || {
+            linked_data(&tree).or_else(|| {
+                let common = common?;
+                data_of(&common, &tree).map(|data| (common, data))
+            })
+        });
+        let Some((common, data)) = found.await? else { return Ok(Err(claim)) };
+        let repository = Repository { git: git.clone(), common };
+        let refs = match known {
+            Some((_, refs)) => refs.to_owned(),
+            None => {
+                // An earlier turn of the task may have left something, which tells the agent's name.
+                let pattern = format!("refs/sabir/*/{}/work", claim.name);
+                let list = at(&git, &repository.common, &["for-each-ref", "--format=%(refname)", &pattern]).await?;
+                let first = list.lines().next().and_then(|name| name.strip_suffix("/work"));
+                first.map_or_else(|| recovered_refs(&claim.name), str::to_owned)
+            }
+        };
+        match repository.rebuilt_record(refs, Some(data)).await? {
+            Some(record) => Ok(Ok(Self::of_record(git, claim, record))),
+            None => Ok(Err(claim)),
+        }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     /// Replaces the record as a whole, so that half of one is never read.
-    fn write_record(&self) -> Result<(), String> {
+    async fn write_record(&self) -> Result<(), GitError> {
         let OwnPlace::Beside(claim) = &self.place else { return Ok(()) };
-        let path = claim.path(Some(RECORD));
-        let half = claim.path(Some("half"));
+        let (path, half) = (claim.path(Some(RECORD)), claim.path(Some("half")));
         let text = serde_json::to_vec(&self.record).map_err(|error| error.to_string())?;
-        let written = fs::write(&half, text).and_then(|()| fs::rename(&half, &path));
-        written.map_err(|error| format!("{}: {error}", path.display()))
+        let place = path.clone();
+        let written = blocking(blocking::SHORT, move || {
+            let mut file = fs::File::create(&half)?;
+            io::Write::write_all(&mut file, &text)?;
+            // Else a power cut can leave a record without content.
+            file.sync_all()?;
+            fs::rename(&half, &path)
+        });
+        written.await?.map_err(|error| at_path(&place, error))
     }
 
-    async fn check_out(&mut self, workspace: &Path, start: &str) -> Result<(), String> {
+    async fn check_out(&mut self, git: &Git, workspace: &Path, start: &str) -> Result<(), GitError> {
         // With `--force` a tree that git still knows of, and whose folder is gone, is no hindrance.
         let add = ["worktree", "add", "--quiet", "--detach", "--no-checkout", "--force"].map(OsStr::new);
         let add: Vec<&OsStr> = add.into_iter().chain([self.root.as_os_str(), OsStr::new(start)]).collect();
-        self.git.in_repository(workspace, &add).await?;
+        git.in_repository(workspace, &add).await?;
         let data = ["rev-parse", "--absolute-git-dir"].map(OsStr::new);
-        let data = PathBuf::from(self.git.in_repository(&self.root, &data).await?);
-        let own = self.own_git_dir(&data).await?;
+        let data = PathBuf::from(git.in_repository(&self.root, &data).await?);
+        let own = self.own_git_dir(git, &data).await?;
         own.git(&["read-tree", "-u", "--reset", start]).await?;
-        own.give_index(&data).map_err(|error| format!("{}: {error}", data.display()))?;
-        drop(own);
+        own.give_index(&data).await?;
+        own.remove().await;
         self.record.tree_data = Some(data);
-        self.write_record()
+        self.write_record().await
     }
 
-    async fn own_git_dir(&self, data: &Path) -> Result<OwnGitDir<'_>, String> {
+    async fn own_git_dir<'g>(&self, git: &'g Git, data: &Path) -> Result<OwnGitDir<'g>, GitError> {
         let folder = match &self.place {
             OwnPlace::Beside(claim) => claim.path(Some("git")),
             OwnPlace::Old(folder) => folder.clone(),
         };
-        OwnGitDir::make(&self.git, folder, &self.root, data, &self.record.common).await
+        OwnGitDir::make(git, folder, &self.root, data, &self.record.common).await
     }
 
     /// All that differs from where the task began: committed, changed and new. Empty: nothing. What is there is kept in the
     /// repository.
-    pub async fn keep(&self) -> Result<Vec<u8>, String> {
-        let Record { common: _, refs, base, continues, old_refs, tree_data } = &self.record;
-        let Some(data) = tree_data.as_deref().filter(|_| self.root.is_dir()) else { return Ok(Vec::new()) };
-        let head = commit(&self.git, data, "HEAD").await.unwrap_or_else(|| base.clone());
-        let own = self.own_git_dir(data).await?;
-        let has_index = own.take_index(data).unwrap_or(false);
+    pub async fn keep(&self) -> Result<Vec<u8>, GitError> {
+        let Some(data) = self.record.tree_data.clone() else { return Ok(Vec::new()) };
+        let (root, pipes_of) = (self.root.clone(), data.clone());
+        let is_there = blocking(blocking::LONG, move || {
+            remove_pipes(&root);
+            remove_pipes(&pipes_of);
+            root.is_dir()
+        });
+        if !is_there.await? {
+            return Ok(Vec::new());
+        }
+        let head = head(&self.git, &data).await?.unwrap_or_else(|| self.record.base.clone());
+        let own = self.own_git_dir(&self.git, &data).await?;
+        let kept = self.keep_with(&own, &data, &head).await;
+        own.remove().await;
+        kept
+    }
+
+    async fn keep_with(&self, own: &OwnGitDir<'_>, data: &Path, head: &str) -> Result<Vec<u8>, GitError> {
+        let Record { common: _, refs, base, continues, old_refs, tree_data: _ } = &self.record;
+        let has_index = own.take_index(data).await?;
         let tree = match has_index {
-            true => self.add_all(&own).await,
-            false => Err("there is no index".into()),
+            true => self.add_all(own).await,
+            false => Err(GitError::Other("there is no index".into())),
         };
         let tree = match tree {
-            Ok(tree) => tree,
             // The program has left none, or one that cannot be read.
-            Err(_) => {
-                own.git(&["read-tree", &head]).await?;
-                self.add_all(&own).await?
+            Err(GitError::Failed { .. } | GitError::Other(_)) => {
+                own.git(&["read-tree", head]).await?;
+                self.add_all(own).await?
             }
+            tree => tree?,
         };
         let base_tree = own.git(&["rev-parse", &format!("{base}^{{tree}}")]).await?;
         if tree == base_tree && !continues {
             return Ok(Vec::new());
         }
         let message = "What a task changed";
-        let commit = own.git(&["commit-tree", "--no-gpg-sign", &tree, "-p", &head, "-m", message]).await?;
+        let commit = own.git(&["commit-tree", "--no-gpg-sign", &tree, "-p", head, "-m", message]).await?;
         // The commit is what the work is found by, so it comes last.
         for (name, id) in [("base", base), ("work", &commit)] {
             self.in_repository(&["update-ref", &format!("{refs}/{name}"), id]).await?;
@@ -323,18 +461,25 @@ impl Tree {
     }
 
     /// Puts all files of the tree into the index, and returns the tree that it makes.
-    async fn add_all(&self, own: &OwnGitDir<'_>) -> Result<String, String> {
-        let nested = self.note_nested_repositories(own).await?;
-        let mut add = vec!["add", "--all", "--ignore-errors", "--", "."];
-        add.extend(nested.iter().map(String::as_str));
-        if own.git(&add).await.is_err() {
+    async fn add_all(&self, own: &OwnGitDir<'_>) -> Result<String, GitError> {
+        let mut patterns = vec![".".to_owned()];
+        patterns.extend(self.note_nested_repositories(own).await?);
+        // Not on the command line, where only so many have room.
+        let patterns = own.put("pathspecs", patterns.join("\0").into_bytes()).await?;
+        let patterns = format!("--pathspec-from-file={}", patterns.display());
+        let mut add = vec!["add", "--all", "--ignore-errors", &patterns, "--pathspec-file-nul"];
+        if let Err(error) = own.git(&add).await {
+            let GitError::Failed { .. } = error else { return Err(error) };
             // A file that a filter or an encoding refuses costs all others. As they are, all can be taken.
             let nothing = own.git(&["hash-object", "-t", "tree", "/dev/null"]).await?;
             let plain = format!("--attr-source={nothing}");
             add.insert(0, &plain);
-            if let Err(error) = own.git(&add).await {
+            match own.git(&add).await {
                 // What git cannot take, such as a repository without a commit, does not cost the rest.
-                tracing::warn!(error, folder = %self.root.display(), "not all changes of a task can be kept");
+                Err(error @ GitError::Failed { .. }) => {
+                    tracing::warn!(%error, folder = %self.root.display(), "not all changes of a task can be kept");
+                }
+                added => drop(added?),
             }
         }
         // A partial clone lacks the contents of files that nobody has looked at.
@@ -343,55 +488,62 @@ impl Tree {
 
     /// Notes where the HEADs of nested repositories stand, and returns patterns that leave these out. Git would look for
     /// changes in them with a command that obeys their settings.
-    async fn note_nested_repositories(&self, own: &OwnGitDir<'_>) -> Result<Vec<String>, String> {
+    async fn note_nested_repositories(&self, own: &OwnGitDir<'_>) -> Result<Vec<String>, GitError> {
         let list = own.output(&["ls-files", "--stage", "-z"], LONGEST_LIST).await?;
         if list.is_cut {
-            return Err("there are too many files".into());
+            return Err(GitError::Other("there are too many files".into()));
         }
-        let mut patterns = Vec::new();
-        for entry in list.bytes.split(|byte| *byte == 0).filter(|entry| entry.starts_with(b"160000 ")) {
-            let Some((about, path)) = std::str::from_utf8(entry).ok().and_then(|entry| entry.split_once('\t')) else {
-                return Err("the path of a nested repository is no text".into());
-            };
-            let place = self.root.join(path);
-            if fs::symlink_metadata(place.join(".git")).is_err() {
-                continue;
-            }
-            patterns.push(format!(":(top,exclude,literal){path}"));
+        let root = self.root.clone();
+        let nested = blocking(blocking::LONG, move || nested_repositories(&root, &list.bytes)).await??;
+        for Nested { place, path, about } in nested.iter().take(MOST_NESTED) {
             let head = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"].map(OsStr::new);
-            if let Ok(head) = self.git.in_repository(&place, &head).await
-                && !about.contains(&head)
-            {
-                own.git(&["update-index", "--cacheinfo", &format!("160000,{head},{path}")]).await?;
+            match self.git.in_repository(place, &head).await {
+                Ok(head) if !about.contains(&head) => {
+                    own.git(&["update-index", "--cacheinfo", &format!("160000,{head},{path}")]).await?;
+                }
+                Ok(_) | Err(GitError::Failed { .. }) => {}
+                Err(GitError::Stopped) => return Err(GitError::Stopped),
+                // The others would not end either.
+                Err(error) => {
+                    tracing::warn!(%error, folder = %place.display(), "nested repositories are left as they were");
+                    break;
+                }
             }
         }
-        Ok(patterns)
+        Ok(nested.iter().map(|nested| format!(":(top,exclude,literal){}", nested.path)).collect())
     }
 
-    async fn in_repository(&self, arguments: &[&str]) -> Result<String, String> {
+    async fn in_repository(&self, arguments: &[&str]) -> Result<String, GitError> {
         at(&self.git, &self.record.common, arguments).await
     }
 
     /// Removes the tree. Its content must be kept.
-    pub fn remove(self) -> Claim {
-        self.remove_files();
+    pub async fn remove(self) -> Claim {
+        self.remove_files().await;
         match self.place {
             OwnPlace::Beside(claim) => claim,
             OwnPlace::Old(_) => unreachable!("only trees beside the database are claimed"),
         }
     }
 
-    fn remove_files(&self) {
-        let data = data_of(&self.record.common, &self.root);
-        let mut removed = remove_folder(&self.root);
-        if let Some(data) = data {
-            removed = removed.and(remove_folder(&data));
-        }
-        if let OwnPlace::Beside(claim) = &self.place
-            && removed.is_ok()
-        {
-            removed = remove_folder(&claim.path(Some("git"))).and(fs::remove_file(claim.path(Some(RECORD))));
-        }
+    async fn remove_files(&self) {
+        let (common, root) = (self.record.common.clone(), self.root.clone());
+        let beside = match &self.place {
+            OwnPlace::Beside(claim) => Some((claim.path(Some("git")), claim.path(Some(RECORD)))),
+            OwnPlace::Old(_) => None,
+        };
+        let removed = blocking(blocking::LONG, move || {
+            let data = data_of(&common, &root);
+            remove_folder(&root)?;
+            if let Some(data) = data {
+                remove_folder(&data)?;
+            }
+            match beside {
+                Some((own, record)) => remove_folder(&own).and(fs::remove_file(record)),
+                None => Ok(()),
+            }
+        });
+        let removed = removed.await.map_err(io::Error::other).flatten();
         if let Err(error) = removed {
             tracing::warn!(%error, folder = %self.root.display(), "a worktree cannot be removed");
         }
@@ -399,21 +551,89 @@ impl Tree {
 }
 
 /// A command on a git directory.
-async fn at(git: &Git, git_dir: &Path, arguments: &[&str]) -> Result<String, String> {
+async fn at(git: &Git, git_dir: &Path, arguments: &[&str]) -> Result<String, GitError> {
     let place = OsString::from_iter([OsStr::new("--git-dir="), git_dir.as_os_str()]);
     let arguments: Vec<&OsStr> = std::iter::once(&*place).chain(arguments.iter().map(OsStr::new)).collect();
     git.in_repository(git_dir, &arguments).await
 }
 
-async fn commit(git: &Git, git_dir: &Path, name: &str) -> Option<String> {
-    at(git, git_dir, &["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).await.ok()
+/// The commit of this name. Whether there is none must be certain: the task would begin anew, and lose what it has done.
+async fn commit(git: &Git, git_dir: &Path, name: &str) -> Result<Option<String>, GitError> {
+    let name = format!("{name}^{{commit}}");
+    none_if_missing(at(git, git_dir, &["rev-parse", "--verify", "--quiet", &name]).await)
+}
+
+/// What a tree has checked out, as far as that can be told: its program may have done anything to it.
+async fn head(git: &Git, data: &Path) -> Result<Option<String>, GitError> {
+    match commit(git, data, "HEAD").await {
+        Err(GitError::Failed { .. }) => Ok(None),
+        head => head,
+    }
+}
+
+/// So `rev-parse --verify --quiet` says that there is no such commit.
+fn none_if_missing(found: Result<String, GitError>) -> Result<Option<String>, GitError> {
+    match found {
+        Err(GitError::Failed { exit: Exit::Code(1), .. }) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// A repository in the tree of another one.
+struct Nested {
+    place: PathBuf,
+    path: String,
+    /// What the index has of it.
+    about: String,
+}
+
+fn nested_repositories(root: &Path, list: &[u8]) -> Result<Vec<Nested>, GitError> {
+    let mut nested = Vec::new();
+    for entry in list.split(|byte| *byte == 0).filter(|entry| entry.starts_with(b"160000 ")) {
+        let Some((about, path)) = std::str::from_utf8(entry).ok().and_then(|entry| entry.split_once('\t')) else {
+            return Err(GitError::Other("the path of a nested repository is no text".into()));
+        };
+        let place = root.join(path);
+        if fs::symlink_metadata(place.join(".git")).is_ok() {
+            nested.push(Nested { place, path: path.to_owned(), about: about.to_owned() });
+        }
+    }
+    Ok(nested)
+}
+
+/// Git would wait for ever for somebody to write to a pipe in the place of a file that it reads, such as `.gitignore`. No pipe
+/// can be kept.
+fn remove_pipes(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => remove_pipes(&entry.path()),
+            Ok(kind) if kind.is_fifo() => drop(fs::remove_file(entry.path())),
+            _ => {}
+        }
+    }
+}
+
+/// What a tree's own link says of it: what its repository shares, and where git keeps what it knows of the tree. Only if that
+/// leads back to the tree: a program may have changed the link.
+fn linked_data(root: &Path) -> Option<(PathBuf, PathBuf)> {
+    let link = read_small(&root.join(".git"))?;
+    let data = fs::canonicalize(root.join(link.strip_prefix("gitdir:")?.trim())).ok()?;
+    let common = fs::canonicalize(data.join(read_small(&data.join("commondir"))?.trim_end())).ok()?;
+    (data_of(&common, root)? == data).then_some((common, data))
+}
+
+/// A file of git's that has one line.
+fn read_small(path: &Path) -> Option<String> {
+    let is_small = fs::symlink_metadata(path).is_ok_and(|about| about.is_file() && about.len() < 64 * 1024);
+    is_small.then(|| fs::read_to_string(path).ok()).flatten()
 }
 
 /// Where git keeps what it knows of a tree, if it knows of it.
 fn data_of(common: &Path, root: &Path) -> Option<PathBuf> {
     let root = fs::canonicalize(root).ok()?;
+    let common = fs::canonicalize(common).ok()?;
     folders(&common.join("worktrees")).into_iter().find(|data| {
-        let link = fs::read_to_string(data.join("gitdir")).unwrap_or_default();
+        let link = read_small(&data.join("gitdir")).unwrap_or_default();
         let tree = data.join(link.trim_end());
         tree.parent().and_then(|tree| fs::canonicalize(tree).ok()).is_some_and(|tree| tree == root)
     })

@@ -14,8 +14,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::Host;
+use super::blocking::{self, blocking};
 use super::git::Git;
-use super::worktree::Tree;
+use super::leftover_trees::{clear_place, names_in};
 
 /// How often what could not be kept is tried again.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
@@ -99,19 +100,12 @@ pub async fn sweep_worktrees(host: Host) {
 
 /// Keeps what is left in worktrees that nobody uses.
 pub async fn sweep(host: &Host) {
-    let entries = fs::read_dir(host.worktrees.folder()).into_iter().flatten().flatten();
-    for record in entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == RECORD)) {
-        let Some(name) = record.file_stem().and_then(|name| name.to_str()) else { continue };
-        let Some(claim) = host.worktrees.try_claim(name) else { continue };
-        match Tree::left_behind(Git(host.clone()), claim) {
-            Ok(tree) => match tree.keep().await {
-                Ok(_) => {
-                    tree.remove();
-                    tracing::info!(worktree = name, "kept what a task had left in its worktree");
-                }
-                Err(error) => tracing::error!(error, worktree = name, "what a task has left cannot be kept"),
-            },
-            Err(error) => tracing::error!(error, worktree = name, "a worktree that a task has left cannot be read"),
+    let folder = host.worktrees.folder().to_owned();
+    for name in blocking(blocking::SHORT, move || names_in(&folder)).await.unwrap_or_default() {
+        let Some(claim) = host.worktrees.try_claim(&name) else { continue };
+        match clear_place(&Git::new(host), claim, None).await {
+            Ok(_) => tracing::info!(worktree = name, "kept what a task had left in its worktree"),
+            Err(error) => tracing::error!(%error, worktree = name, "what a task has left cannot be kept"),
         }
     }
 }

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use sabir_agents::program::worktree::Worktree;
 use sabir_agents::program::worktrees::sweep;
-use sabir_agents::program::{Host, Warm, Worktrees};
+use sabir_agents::program::{GitLimits, Host, Warm, Worktrees};
 use sabir_model::Owner;
 
 use crate::SABIR;
@@ -79,7 +80,38 @@ impl Fixture {
             database: Some(self.path("data").join("sabir.db")),
             warm: Warm::default(),
             worktrees: Worktrees::new(self.path("data").join("sabir.db-worktrees")),
+            git_limits: GitLimits::default(),
         }
+    }
+
+    /// The folder of worktrees.
+    fn trees(&self) -> PathBuf {
+        self.path("data").join("sabir.db-worktrees")
+    }
+
+    /// A pipe that nobody writes to, in the place of a file that the repository's settings include.
+    fn include_a_pipe(&self) {
+        make_pipe(&self.path("pipe"));
+        self.git(&["config", "include.path", self.path("pipe").to_str().unwrap()]);
+    }
+
+    /// The settings of the repository, without git.
+    fn exclude_the_pipe(&self) {
+        let config = self.repository().join(".git/config");
+        let text = fs::read_to_string(&config).unwrap();
+        fs::write(config, text.split("[include]").next().unwrap()).unwrap();
+    }
+
+    /// Git commands of this fixture that run.
+    fn running(&self) -> usize {
+        let place = self.folder.path().to_str().unwrap();
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+        let is_ours = |line: &Vec<u8>| {
+            let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+            words[0].ends_with(b"git") && words.iter().any(|word| String::from_utf8_lossy(word).contains(place))
+        };
+        lines.filter(is_ours).count()
     }
 
     async fn open(&self, host: &Host, task: &str) -> Worktree {
@@ -225,9 +257,9 @@ async fn what_cannot_be_done_is_said() {
     let repository = fixture.repository();
     let owner = Owner::anonymous();
     let open = || Worktree::open(&host, &repository, &owner, "a", "t");
-    assert!(open().await.err().unwrap().contains("git"));
+    assert!(open().await.err().unwrap().to_string().contains("git"));
     fixture.git(&["init", "--quiet"]);
-    assert!(open().await.err().unwrap().contains("no commit yet"));
+    assert!(open().await.err().unwrap().to_string().contains("no commit yet"));
     fixture.git(&["commit", "--quiet", "--allow-empty", "-m", "first"]);
     assert_eq!(kept(open().await.unwrap()).await, "");
     assert_eq!(fixture.refs(), Vec::<String>::new());
@@ -247,11 +279,165 @@ async fn what_is_undone_stays_undone() {
     assert_eq!(fs::read_to_string(tree.folder.join("sub/file")).unwrap(), "one\n");
 }
 
+#[tokio::test]
+async fn git_that_does_not_end_is_ended_and_keeps_nobody_waiting() {
+    let fixture = Fixture::new();
+    let patient = fixture.server();
+    let impatient =
+        Host { git_limits: GitLimits { short: Duration::from_millis(300), ..GitLimits::default() }, ..patient.clone() };
+    let (repository, owner) = (fixture.repository(), Owner::anonymous());
+    let tree = fixture.open(&patient, "kept").await;
+    fs::write(tree.folder.join("made"), "kept\n").unwrap();
+    std::mem::forget(tree);
+    fixture.include_a_pipe();
+    let refused = Worktree::open(&impatient, &repository, &owner, "a", "t").await.err().unwrap().to_string();
+    assert_eq!(refused, "git rev-parse did not end within 0.3 s and was ended");
+    assert_eq!(fixture.running(), 0);
+    // Another server finds what was left, and cannot keep it yet.
+    let next = Host { git_limits: impatient.git_limits, ..fixture.server() };
+    sweep(&next).await;
+    assert_eq!(fixture.running(), 0);
+    fixture.exclude_the_pipe();
+    assert_eq!(fixture.refs(), Vec::<String>::new());
+    // Nothing is held any more, and nothing is lost.
+    kept(fixture.open(&patient, "t").await).await;
+    let tree = fixture.open(&Host { git_limits: GitLimits::default(), ..next }, "kept").await;
+    assert_eq!(fs::read_to_string(tree.folder.join("made")).unwrap(), "kept\n");
+    assert!(kept(tree).await.contains("+kept"));
+    fixture.assert_tidy();
+}
+
+/// Whoever waits for a worktree may go away while git makes it, at any point.
+#[tokio::test]
+async fn a_worktree_that_is_not_wanted_any_more_leaves_nothing() {
+    let fixture = Fixture::new();
+    let host = fixture.server();
+    // An operator's filter tells when the tree is being checked out, and holds that up.
+    let trace = fixture.path("trace");
+    fixture.git(&["config", "--global", "filter.slow.smudge", &format!("touch '{}'; cat; sleep 60", trace.display())]);
+    fixture.git(&["config", "--global", "filter.slow.clean", "cat"]);
+    fixture.write(".gitattributes", "sub/file filter=slow\n");
+    fixture.commit();
+    let (repository, owner) = (fixture.repository(), Owner::anonymous());
+    let until_checked_out = async {
+        while !trace.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        _ = Worktree::open(&host, &repository, &owner, "a", "t") => panic!("it is held up"),
+        () = until_checked_out => {}
+    }
+    assert_ne!(fs::read_dir(fixture.trees()).unwrap().count(), 0);
+    host.worktrees.until_unused().await;
+    assert_eq!(fixture.running(), 0);
+    fixture.assert_tidy();
+    // Earlier points, as they come.
+    fixture.git(&["config", "--global", "filter.slow.smudge", "cat"]);
+    for steps in 0..200 {
+        let mut opening = Box::pin(Worktree::open(&host, &repository, &owner, "a", "t"));
+        for _ in 0..steps {
+            tokio::select! {
+                biased;
+                opened = &mut opening => {
+                    kept(opened.unwrap()).await;
+                    fixture.assert_tidy();
+                    return;
+                }
+                () = tokio::time::sleep(Duration::from_millis(15)) => {}
+            }
+        }
+        drop(opening);
+        host.worktrees.until_unused().await;
+        fixture.assert_tidy();
+    }
+}
+
+#[tokio::test]
+async fn without_its_record_a_tree_is_kept_too() {
+    type Damage = fn(&Path, &str);
+    let rows: [(&str, Damage, &[&str]); 4] = [
+        ("empty", |trees, name| fs::write(trees.join(format!("{name}.json")), "").unwrap(), &["unreadable"]),
+        (
+            "of another version",
+            |trees, name| fs::write(trees.join(format!("{name}.json")), r#"{"version":9}"#).unwrap(),
+            &["unreadable"],
+        ),
+        (
+            "a folder",
+            |trees, name| {
+                fs::remove_file(trees.join(format!("{name}.json"))).unwrap();
+                fs::create_dir(trees.join(format!("{name}.json"))).unwrap();
+            },
+            &["unreadable"],
+        ),
+        ("gone", |trees, name| fs::remove_file(trees.join(format!("{name}.json"))).unwrap(), &[]),
+    ];
+    for (what, damage, aside) in rows {
+        for (is_swept, has_turn_before) in [(false, false), (true, false), (false, true), (true, true)] {
+            let fixture = Fixture::new();
+            if has_turn_before {
+                let tree = fixture.open(&fixture.server(), "t").await;
+                fs::write(tree.folder.join("first"), "first\n").unwrap();
+                kept(tree).await;
+            }
+            let tree = fixture.open(&fixture.server(), "t").await;
+            fs::write(tree.folder.join("made"), "before\n").unwrap();
+            damage(&fixture.trees(), tree.folder.file_name().unwrap().to_str().unwrap());
+            std::mem::forget(tree);
+            let next = fixture.server();
+            if is_swept {
+                sweep(&next).await;
+                assert_eq!(fixture.git(&["show", &format!("{}:made", fixture.work())]), "before", "{what}");
+            }
+            let tree = fixture.open(&next, "t").await;
+            assert_eq!(fs::read_to_string(tree.folder.join("made")).unwrap(), "before\n", "{what}");
+            assert_eq!(tree.folder.join("first").exists(), has_turn_before, "{what}");
+            let diff = kept(tree).await;
+            assert!(diff.contains("+before") && diff.contains("+first") == has_turn_before, "{what}: {diff}");
+            assert!(fixture.work().starts_with("refs/sabir/a/t-"), "{what}: {}", fixture.work());
+            let left = fs::read_dir(fixture.trees()).into_iter().flatten().flatten();
+            let endings: Vec<String> =
+                left.map(|entry| entry.path().extension().unwrap_or_default().to_str().unwrap().to_owned()).collect();
+            assert_eq!(endings, aside, "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_git_knows_nothing_of_is_set_aside() {
+    let fixture = Fixture::new();
+    let tree = fixture.open(&fixture.server(), "t").await;
+    let name = tree.folder.file_name().unwrap().to_str().unwrap().to_owned();
+    kept(tree).await;
+    for round in 1..=2 {
+        fs::create_dir_all(fixture.trees().join(&name)).unwrap();
+        fs::write(fixture.trees().join(&name).join("whose"), "").unwrap();
+        assert_eq!(kept(fixture.open(&fixture.server(), "t").await).await, "");
+        let lost = ["lost", "2.lost"].map(|ending| fixture.trees().join(format!("{name}.{ending}/whose")).exists());
+        assert_eq!(lost, [true, round == 2]);
+    }
+}
+
 /// What programs do to a tree, and what is found in the diff all the same.
 #[tokio::test]
 async fn what_git_cannot_take_does_not_cost_the_rest() {
     type Prepare = fn(&Fixture, &Path);
-    let rows: [(&str, Prepare); 7] = [
+    let rows: [(&str, Prepare); 10] = [
+        ("pipes that git would read", |_, tree| {
+            for name in [".gitignore", ".gitattributes", ".gitmodules", "sub/.gitignore", "sub/pipe"] {
+                make_pipe(&tree.join(name));
+            }
+        }),
+        ("pipes in a nested repository", |fixture, tree| {
+            fixture.git_in(tree, &["init", "--quiet", "nested"]);
+            fs::remove_file(tree.join("nested/.git/HEAD")).unwrap();
+            make_pipe(&tree.join("nested/.git/HEAD"));
+        }),
+        ("a socket and a link to nowhere", |_, tree| {
+            drop(std::os::unix::net::UnixListener::bind(tree.join("socket")).unwrap());
+            std::os::unix::fs::symlink("/dev/zero", tree.join("zero")).unwrap();
+        }),
         ("an empty repository", |fixture, tree| drop(fixture.git_in(tree, &["init", "--quiet", "empty"]))),
         ("a lock", |fixture, tree| {
             let lock = fixture.git_in(tree, &["rev-parse", "--path-format=absolute", "--git-path", "index.lock"]);
@@ -482,6 +668,10 @@ fn hooks(fixture: &Fixture, folder: &str, command: &str) {
         fs::copy(command, &path).unwrap();
         allow_running(&path);
     }
+}
+
+fn make_pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
 fn allow_running(path: &Path) {
