@@ -13,7 +13,7 @@ use super::approval;
 use super::fit::Fit;
 use super::lost_question::{self, KeptAnswer};
 use super::memory::{Holder, Memories, Memory};
-use super::secrets::Secrets;
+use super::secrets::Masking;
 use super::settings::{Isolation, Settings};
 use super::telling::{Teller, Told};
 use super::turn::{Starter, stop_budget};
@@ -86,7 +86,7 @@ pub(super) struct Run<'t> {
     pub origin: Origin,
     pub teller: Teller<'t>,
     pub memories: Memories,
-    pub secrets: Secrets,
+    pub masking: Masking,
     /// `None`: the program ends with its turn.
     pub keep: Option<Keep>,
     /// The answer to the question that this turn had asked when its program was ended. It is used once, if the program asks
@@ -126,6 +126,9 @@ struct Asked<'t> {
 impl<'t> Run<'t> {
     pub async fn finish(mut self) -> Ended<'t> {
         let outcome = self.until_told().await;
+        if let Some(rest) = self.masking.rest() {
+            self.teller.tell(rest).await;
+        }
         if self.is_lost {
             self.stop_program().await;
             return Ended::BeforeItsTurn { teller: Box::new(self.teller), memories: self.memories };
@@ -212,7 +215,7 @@ impl<'t> Run<'t> {
     /// The log has what the program wrote to its standard error, whatever its caller is told.
     fn log_failure(&self, parts: &[Part]) {
         let reason: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
-        let stderr = self.secrets.mask(&self.child.complaint());
+        let stderr = self.masking.secrets.mask(&self.child.complaint());
         let (task, agent) = (self.turn.task(), self.turn.agent());
         tracing::warn!(%task, %agent, reason = reason.join("\n"), stderr, "a program failed");
     }
@@ -250,27 +253,27 @@ impl<'t> Run<'t> {
                     // Taken out as soon as it is heard.
                     Step::Withdraw(_) => {}
                     Step::Tell(update) => {
-                        let update = match update {
-                            Update::NotUnderstood(line) => Update::NotUnderstood(self.secrets.mask(&line)),
-                            update => update,
-                        };
                         self.has_spoken = true;
                         match update {
                             Update::Init { .. } => self.note_own_processes().await,
                             _ => self.has_worked = true,
                         }
                         self.remember(&update).await;
-                        match self.teller.tell(update).await {
-                            Told::Heard => {}
-                            Told::Done => {
-                                if self.kept_answer.is_some() {
-                                    let words = "The program did not ask again, so the answer was not used";
-                                    self.turn.progress(words).await;
+                        for update in self.masking.hide(update) {
+                            match self.teller.tell(update).await {
+                                Told::Heard => {}
+                                Told::Done => {
+                                    if self.kept_answer.is_some() {
+                                        let words = "The program did not ask again, so the answer was not used";
+                                        self.turn.progress(words).await;
+                                    }
+                                    return Ok(self.completed());
                                 }
-                                return Ok(self.completed());
+                                Told::Failed(reason) => return Ok(failed(reason)),
+                                Told::Interrupted => {
+                                    return Ok(failed("the program stopped before it was done".into()));
+                                }
                             }
-                            Told::Failed(reason) => return Ok(failed(self.secrets.mask(&reason))),
-                            Told::Interrupted => return Ok(failed("the program stopped before it was done".into())),
                         }
                     }
                 }
@@ -457,8 +460,9 @@ impl<'t> Run<'t> {
     fn ask(&self, question: &Question) -> Answering<'t> {
         let (turn, limit) = (self.turn, self.settings.approval_timeout);
         let question = question.clone();
+        let parts = self.masking.secrets.mask_parts(approval::parts(&question));
         Box::pin(async move {
-            match turn.ask_within(limit, Required::Input, approval::parts(&question)).await {
+            match turn.ask_within(limit, Required::Input, parts).await {
                 Ok(Some(message)) => approval::understand(&question, &message),
                 Err(_) => Reply::Nobody,
                 Ok(None) => {
@@ -540,11 +544,16 @@ impl<'t> Run<'t> {
             return Ok(failed("the program closed its output and did not end".into()));
         };
         match self.protocol.ended(&exit) {
-            Some(update) => match self.teller.tell(update).await {
-                Told::Done => Ok(self.completed()),
-                Told::Failed(reason) => Ok(failed(self.secrets.mask(&reason))),
-                Told::Heard | Told::Interrupted => Ok(failed(self.reason(exit))),
-            },
+            Some(update) => {
+                for update in self.masking.hide(update) {
+                    match self.teller.tell(update).await {
+                        Told::Done => return Ok(self.completed()),
+                        Told::Failed(reason) => return Ok(failed(reason)),
+                        Told::Heard | Told::Interrupted => {}
+                    }
+                }
+                Ok(failed(self.reason(exit)))
+            }
             None if exit != Exit::Code(0) && !self.has_spoken && self.has_session() => {
                 // Some programs say only so that the session is gone; else every message of the context would fail.
                 self.remember(&Update::SessionGone).await;
@@ -565,7 +574,7 @@ impl<'t> Run<'t> {
             Exit::Signal(signal) => format!("the program was ended by signal {signal}"),
         };
         let how = self.teller.with_notes(how);
-        match self.secrets.mask(&self.child.complaint()) {
+        match self.masking.secrets.mask(&self.child.complaint()) {
             complaint if complaint.is_empty() => how,
             complaint if self.settings.tell_stderr => format!("{how}: {complaint}"),
             _ => format!("{how}; the server's log says more"),

@@ -1,9 +1,14 @@
 //! Secrets that a program was given in its environment, hidden in what is told and logged about the program.
 //!
 //! A program that fails may print the key that it failed with. Only what we passed on ourselves can be recognised, and
-//! only as it was passed on: a program that prints a secret in another form, such as base64, still shows it.
+//! only as it was passed on: a program that prints a secret in another form, such as base64, still shows it. Files and
+//! patches are handed over as they are: a patch that was changed could not be applied.
 
 use std::ffi::{OsStr, OsString};
+
+use sabir_model::{Content, Json, Part};
+
+use crate::update::Update;
 
 /// What stands in the place of a secret.
 const MASK: &str = "***";
@@ -34,6 +39,15 @@ impl Secrets {
                 values.extend(password(value).map(str::to_owned));
             }
         }
+        // A limit of tokens is no secret.
+        values.retain(|value| !value.bytes().all(|byte| byte.is_ascii_digit()));
+        // In JSON some have another form.
+        let escaped = values.iter().filter_map(|value| {
+            let quoted = serde_json::to_string(value).ok()?;
+            let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
+            (inner != value).then(|| inner.to_owned())
+        });
+        values.extend(escaped.collect::<Vec<String>>());
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         values.dedup();
         Self { values }
@@ -50,6 +64,38 @@ impl Secrets {
         masked
     }
 
+    /// The JSON without the secrets.
+    fn mask_json(&self, json: &Json) -> Json {
+        let masked = self.mask(json.as_str());
+        if masked == json.as_str() {
+            return json.clone();
+        }
+        // A secret may hold quotes, so that what is left of it is no JSON.
+        let nothing = || Json::of(MASK).expect("a text is JSON");
+        Json::parse(masked).unwrap_or_else(|_| nothing())
+    }
+
+    /// Parts of a question without the secrets.
+    pub fn mask_parts(&self, mut parts: Vec<Part>) -> Vec<Part> {
+        for part in &mut parts {
+            match &mut part.content {
+                Content::Text(text) => *text = self.mask(text),
+                Content::Data(data) => *data = self.mask_json(data),
+                Content::Bytes(_) | Content::Url(_) => {}
+            }
+        }
+        parts
+    }
+
+    /// How much of a text's end may be the beginning of a secret whose rest is still to come.
+    fn begun(&self, text: &str) -> usize {
+        let begins = |value: &String| {
+            let ends = value.char_indices().map(|(at, _)| at).skip(1);
+            ends.filter(|end| text.ends_with(&value[..*end])).max()
+        };
+        self.values.iter().filter_map(begins).max().unwrap_or(0)
+    }
+
     fn mask_start(&self, text: &str) -> String {
         let rests = self.values.iter().flat_map(|value| {
             let starts = value.char_indices().map(|(at, _)| at).skip(1);
@@ -57,6 +103,56 @@ impl Secrets {
         });
         let longest = rests.filter(|rest| text.starts_with(rest)).map(str::len).max();
         longest.map_or_else(|| text.to_owned(), |length| format!("{MASK}{}", &text[length..]))
+    }
+}
+
+/// Hides secrets in all that a program tells its caller in a turn, also those that come in pieces.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Masking {
+    pub secrets: Secrets,
+    /// The end of the answer so far, which may be the beginning of a secret.
+    held: String,
+}
+
+impl Masking {
+    pub fn new(secrets: Secrets) -> Self {
+        Self { secrets, held: String::new() }
+    }
+
+    /// What may be told, in order: held text first.
+    pub fn hide(&mut self, update: Update) -> Vec<Update> {
+        let secrets = &self.secrets;
+        let mask = |text: String| secrets.mask(&text);
+        let update = match update {
+            Update::Text(text) => {
+                let text = std::mem::take(&mut self.held) + &text;
+                let mut text = secrets.mask(&text);
+                self.held = text.split_off(text.len() - secrets.begun(&text));
+                return vec![Update::Text(text)];
+            }
+            Update::Thought(text) => Update::Thought(text),
+            Update::ToolUse { id, name, input } => {
+                Update::ToolUse { id, name: mask(name), input: input.map(|input| secrets.mask_json(&input)) }
+            }
+            Update::ToolResult { id, name, output, is_error } => {
+                Update::ToolResult { id, name: name.map(mask), output: mask(output), is_error }
+            }
+            Update::Progress(text) => Update::Progress(mask(text)),
+            Update::NotUnderstood(line) => Update::NotUnderstood(mask(line)),
+            Update::Done { summary } => Update::Done { summary: summary.map(mask) },
+            Update::Failed(reason) => Update::Failed(mask(reason)),
+            update @ (Update::Init { .. }
+            | Update::Spent(_)
+            | Update::File(_)
+            | Update::SessionGone
+            | Update::Interrupted) => update,
+        };
+        self.rest().into_iter().chain([update]).collect()
+    }
+
+    /// Text that was held, when nothing more can come behind it.
+    pub fn rest(&mut self) -> Option<Update> {
+        (!self.held.is_empty()).then(|| Update::Text(std::mem::take(&mut self.held)))
     }
 }
 
@@ -107,6 +203,70 @@ mod tests {
             (&[("HTTPS_PROXY", "http://proxy:80/")], "cannot reach http://proxy:80", "cannot reach http://proxy:80"),
         ] {
             check(environment, text, expected);
+        }
+    }
+
+    /// One secret in everything that a program can say. A new kind of update has to say here what becomes of it.
+    #[test]
+    fn no_update_shows_a_secret() {
+        let key = "sk-0123456789";
+        let json = |text: &str| Json::parse(format!(r#"{{"a":"{text}"}}"#)).unwrap();
+        let all = |text: &str| -> Vec<Update> {
+            let text = || text.to_owned();
+            vec![
+                Update::Text(format!("{} ", text())),
+                Update::ToolUse { id: "1".into(), name: text(), input: Some(json(&text())) },
+                Update::ToolResult { id: "1".into(), name: Some(text()), output: text(), is_error: false },
+                Update::ToolResult { id: "1".into(), name: None, output: text(), is_error: true },
+                Update::Progress(text()),
+                Update::NotUnderstood(text()),
+                Update::Done { summary: Some(text()) },
+                Update::Failed(text()),
+            ]
+        };
+        let secrets = Secrets::of(&[("A_KEY".into(), key.into())]);
+        let mut masking = Masking::new(secrets.clone());
+        let told: Vec<Update> = all(key).into_iter().flat_map(|update| masking.hide(update)).collect();
+        assert_eq!(told, all(MASK));
+        let parts = |text: &str| vec![Part::text(text), Part::from(Content::Data(json(text)))];
+        assert_eq!(secrets.mask_parts(parts(key)), parts(MASK));
+    }
+
+    #[test]
+    fn secrets_that_come_in_pieces_are_hidden() {
+        for (pieces, expected) in [
+            (&["key sk-012", "3456789 is"][..], "key *** is"),
+            (&["s", "k", "-", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "!"], "***!"),
+            (&["sk-0", "12", "345678", "9"], "***"),
+            (&["sk-0", "12 no"], "sk-012 no"),
+            (&["ends with sk-0123"], "ends with sk-0123"),
+            (&["s", "k-0123456789"], "***"),
+            (&["this", " is", " sk", "ill"], "this is skill"),
+        ] {
+            let mut masking = Masking::new(Secrets::of(&[("A_KEY".into(), "sk-0123456789".into())]));
+            let mut told = String::new();
+            let mut hear = |update| match update {
+                Update::Text(text) => told.push_str(&text),
+                update => panic!("{update:?}"),
+            };
+            for piece in pieces {
+                masking.hide(Update::Text((*piece).to_owned())).into_iter().for_each(&mut hear);
+            }
+            masking.rest().into_iter().for_each(&mut hear);
+            assert_eq!(told, expected, "{pieces:?}");
+        }
+    }
+
+    #[test]
+    fn json_stays_json() {
+        for (secret, json, expected) in [
+            ("pass\"word", Json::of(&["pass\"word"]).unwrap(), r#"["***"]"#),
+            ("word\",\"b\":\"x", Json::parse(r#"{"a":"word","b":"x"}"#).unwrap(), r#"{"a":"***"}"#),
+            ("\":\"long-one", Json::parse(r#"{"a":"long-one"}"#).unwrap(), r#""***""#),
+            ("long-one", Json::parse(r#"{"n":1e3}"#).unwrap(), r#"{"n":1e3}"#),
+        ] {
+            let secrets = Secrets::of(&[("A_KEY".into(), secret.into())]);
+            assert_eq!(secrets.mask_json(&json).as_str(), expected);
         }
     }
 

@@ -17,7 +17,7 @@ use super::lost_question::{KeptAnswer, LOST};
 use super::memory::{self, Holder, Memories, Memory};
 use super::project;
 use super::run::{Ended, Keep, Origin, Run};
-use super::secrets::Secrets;
+use super::secrets::{Masking, Secrets};
 use super::settings::{Isolation, Settings, SharedWorkspace};
 use super::talk::{Talk, talk};
 use super::telling::Teller;
@@ -249,7 +249,7 @@ async fn in_place(
         origin,
         teller,
         memories,
-        secrets: secrets.clone(),
+        masking: Masking::new(secrets.clone()),
         keep: keeps.then(keep),
         kept_answer: kept_answer.take(),
         ending: Ending::Asked,

@@ -162,7 +162,7 @@ fn place_database(config: &mut Configured<Config>, path: &Path) {
 
 /// Where nobody says whether callers may read what failed programs write, that follows from who the callers are.
 fn complete_tell_stderr(config: &mut Configured<Config>) {
-    let is_private = is_private(&config.subject.server);
+    let is_private = is_private(&config.subject);
     let Config { agents, routed_agents, .. } = &mut config.subject;
     let mut keys = Vec::new();
     for agent in agents.iter_mut().chain(routed_agents).filter(|agent| agent.is_program()) {

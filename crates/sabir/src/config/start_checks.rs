@@ -15,7 +15,7 @@ use crate::machine::Machine;
 
 use super::layers::Loaded;
 use super::origin::{Origin, Problem, Problems};
-use super::sections::{Agent, AgentKind, Program, Server};
+use super::sections::{Agent, AgentKind, Config, Program, Server};
 
 impl Loaded {
     /// Refuses to serve other machines by accident.
@@ -59,11 +59,29 @@ pub fn exposed(server: &Server) -> Option<SocketAddr> {
     server.listen.iter().copied().find(|address| !address.ip().to_canonical().is_loopback())
 }
 
-/// Whether only people at this machine can call. Without credentials they are the ones who started the server; an address
-/// for others, behind which a proxy stands, says otherwise.
-pub fn is_private(server: &Server) -> bool {
+/// Whether all callers are people at this machine, who without credentials are the ones who started the server. An address or
+/// a name for others says otherwise: a proxy stands behind it. So do pages of every origin that may call.
+pub fn is_private(config: &Config) -> bool {
+    // All sections are named: whoever adds credentials has to say here that callers with credentials are not the operator.
+    let Config {
+        server,
+        store: _,
+        agents: _,
+        routed_agents: _,
+        routing: _,
+        card: _,
+        compat: _,
+        send: _,
+        push: _,
+        recovery: _,
+        retention: _,
+        log: _,
+    } = config;
     let is_loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
-    server.public_url.is_none() && server.listen.iter().all(is_loopback)
+    server.public_url.is_none()
+        && server.listen.iter().all(is_loopback)
+        && server.allowed_hosts.is_empty()
+        && !server.cors_origins.iter().any(|origin| origin == "*")
 }
 
 /// `address` is what `exposed` found; `origin` where it was asked for.

@@ -319,6 +319,9 @@ fn callers_see_stderr_by_default_where_only_this_machine_can_call() {
         ("[server]\nlisten = ['127.0.0.1:1', '10.0.0.1:1']\n", "", "false # default"),
         ("[server]\nlisten = ['0.0.0.0:1']\nallow_open = true\n", "", "false # default"),
         ("[server]\npublic_url = 'https://a.example'\n", "", "false # default"),
+        ("[server]\nallowed_hosts = ['agents.example.com']\n", "", "false # default"),
+        ("[server]\ncors_origins = ['http://localhost:3000']\n", "", "true # default"),
+        ("[server]\ncors_origins = ['*']\n", "", "false # default"),
         ("[server]\npublic_url = 'https://a.example'\n", "tell_stderr = true\n", "true # sabir.toml:6"),
         ("", "tell_stderr = false\n", "false # sabir.toml:4"),
     ] {
