@@ -9,6 +9,7 @@ use sabir_store::Store;
 use tokio::sync::{Notify, watch};
 use uuid::{NoContext, Uuid};
 
+use crate::endings::Endings;
 use crate::feed::Feed;
 use crate::flight::Flights;
 use crate::health::StoreCheck;
@@ -42,6 +43,7 @@ pub(crate) struct Core {
     pub(crate) running: Running,
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) store_check: StoreCheck,
+    pub(crate) endings: Endings,
 }
 
 /// An agent, and how the schedule knows it.
@@ -157,6 +159,7 @@ impl Builder {
             running: Running::new(),
             stopping: watch::channel(false).0,
             store_check: StoreCheck::default(),
+            endings: Endings::default(),
         };
         let engine = Engine { core: Arc::new(core) };
         engine.recover().await?;

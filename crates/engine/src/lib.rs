@@ -25,6 +25,7 @@ mod drive;
 mod flight;
 mod hold;
 
+mod endings;
 mod engine;
 mod executor;
 mod health;
@@ -49,6 +50,7 @@ pub use agent::{
     WorkingTreeFuture,
 };
 pub use clock::{Clock, SystemClock};
+pub use endings::TaskLookup;
 pub use engine::{Builder, Engine, Recovery, RetentionPolicy, Settings};
 pub use health::Health;
 pub use hold::TurnHold;

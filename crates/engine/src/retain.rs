@@ -58,6 +58,7 @@ impl Engine {
         }
         if swept > 0 {
             tracing::info!(tasks = swept, "deleted old tasks");
+            self.core.endings.deletions.notify_one();
         }
         swept
     }

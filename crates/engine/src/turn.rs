@@ -14,11 +14,11 @@ use sabir_store::{Store, TaskNo};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::AgentError;
 use crate::beacon::Beacon;
 use crate::hold::{TurnHold, TurnSignals};
 use crate::log_entry::{artifact_weight, parts_weight};
 use crate::read::{CONVERSATION, CONVERSATION_BYTES};
+use crate::{AgentError, TaskLookup};
 
 /// How an agent ends its turn. The parts become the status message.
 pub type Outcome = sabir_model::Outcome<Vec<Part>>;
@@ -176,10 +176,9 @@ impl Turn {
         self.no.map(|TaskNo(number)| number)
     }
 
-    /// Whether the task of this number is over, or not there any more.
-    pub async fn is_over(&self, number: u64) -> Result<bool, AgentError> {
-        let task = self.store.load(TaskNo(number)).await?;
-        Ok(task.is_none_or(|task| task.status.state.is_terminal()))
+    /// What became of other tasks, by their numbers.
+    pub fn task_lookup(&self) -> TaskLookup {
+        TaskLookup { store: self.store.clone() }
     }
 
     /// A future that may outlive the turn. It resolves when nobody works on the task any more, and says whether the task is

@@ -24,7 +24,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Parser;
 use sabir_agents::process;
-use sabir_agents::program::{GitLimits, Host, Warm, Worktrees};
+use sabir_agents::program::{GitLimits, Host, Warm, Workspaces, Worktrees};
 
 use cli::{AgentsOptions, Cli, Command, ConfigOptions, Options};
 use config::{Audience, Config, Loaded, Problems, StoreUrl};
@@ -127,7 +127,8 @@ fn host(open_files: Option<u64>, store: &StoreUrl) -> anyhow::Result<Host> {
     let worktrees = Worktrees::new(worktrees_folder(database.as_deref()));
     let variables = std::env::vars_os().collect();
     let (warm, git_limits) = (Warm::default(), GitLimits::default());
-    Ok(Host { guard, variables, open_files, database, warm, worktrees, git_limits })
+    let workspaces = Workspaces::default();
+    Ok(Host { guard, variables, open_files, database, warm, worktrees, git_limits, workspaces })
 }
 
 /// Worktrees lie beside the database: whoever opens that one finds what a server before it has left.

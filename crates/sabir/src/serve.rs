@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use sabir_agents::process;
-use sabir_agents::program::Host;
-use sabir_agents::program::worktrees::sweep_worktrees;
+use sabir_agents::program::{Host, keep_tidy};
 use sabir_engine::{Builder, Engine, Settings};
 use sabir_server::{App, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings, Timeouts};
 use sabir_store::{MemoryStore, SqliteStore, Store};
@@ -98,7 +97,7 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Sto
 
     tokio::spawn(process::end_leftovers_of_the_dead());
     tokio::spawn(process::reap_orphans());
-    tokio::spawn(sweep_worktrees(surroundings.host.clone()));
+    tokio::spawn(keep_tidy(surroundings.host.clone(), engine.clone()));
     let (close, closed) = watch::channel(false);
     let mut serving = tokio::spawn(listeners.serve(app, closed, LINGER));
     let mut signals = Signals::new()?;

@@ -49,6 +49,9 @@ const STOP_LIMIT: Duration = Duration::from_secs(15);
 /// What most commands may print.
 const SHORT: usize = 1 << 20;
 
+/// What a list of refs may take: some ten thousand.
+const LONGEST_LIST: usize = 16 << 20;
+
 /// Variables of the operator's that say where the operator's settings are.
 const PASSED: [&str; 3] = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
 
@@ -168,6 +171,13 @@ impl Git {
         let arguments: Vec<&OsStr> = settings.chain(arguments.iter().copied()).collect();
         let printed = self.run(folder, &[], &arguments, "", SHORT, self.host.git_limits.short).await?;
         Ok(String::from_utf8_lossy(&printed.bytes).trim_end_matches('\n').to_owned())
+    }
+
+    /// The same for a list that may be long.
+    pub async fn list_in_repository(&self, git_dir: &Path, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
+        let place = OsString::from_iter([OsStr::new("--git-dir="), git_dir.as_os_str()]);
+        let arguments: Vec<&OsStr> = std::iter::once(&*place).chain(arguments.iter().map(OsStr::new)).collect();
+        Ok(self.run(git_dir, &[], &arguments, "", LONGEST_LIST, self.host.git_limits.short).await?.bytes)
     }
 
     /// The hash that git gives to a text, which nobody can find a second text for.

@@ -10,6 +10,7 @@ mod fit;
 mod folder_name;
 mod git;
 mod inert;
+mod kept_refs;
 mod leftover_trees;
 mod lost_question;
 mod memory;
@@ -22,6 +23,7 @@ mod secrets;
 pub mod settings;
 mod talk;
 mod telling;
+mod tidying;
 mod turn;
 mod uploads;
 mod warm;
@@ -40,6 +42,7 @@ use memory::{Holder, Memories};
 
 pub use git::{GitError, GitLimits};
 pub use settings::{Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace};
+pub use tidying::{Workspaces, keep_tidy, tidy};
 pub use warm::Warm;
 pub use worktrees::Worktrees;
 
@@ -67,11 +70,14 @@ pub struct Host {
     pub worktrees: Worktrees,
     /// How long the git commands of worktrees may take.
     pub git_limits: GitLimits,
+    /// Where programs work.
+    pub workspaces: Workspaces,
 }
 
 impl ProgramAgent {
     /// `id` is the agent's own in the configuration, also where messages are routed to it in the name of another.
     pub fn new(id: impl Into<String>, settings: Settings, about: About, host: Host) -> Self {
+        host.workspaces.note(&settings.workspace, settings.isolation);
         Self { id: id.into(), settings, about, host }
     }
 

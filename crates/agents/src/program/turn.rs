@@ -24,7 +24,7 @@ use super::telling::Teller;
 use super::uploads::{self, Uploads};
 use super::warm::{self, Program};
 use super::workspace;
-use super::worktree::Worktree;
+use super::worktree::{TaskName, Worktree};
 use crate::kinds::{NewSession, ProjectSettings, UNKNOWN_SYNTAX};
 use crate::process::{Child, Descendants, Ending, Launch, SHOWS_DESCENDANTS, environment};
 use crate::protocol::{ProjectRules, Prompt, Protocol, Workspace};
@@ -42,10 +42,17 @@ pub(super) async fn work(
         Ok(Err(refusal)) => return Ok(Outcome::Rejected(vec![Part::text(refusal)])),
         Err(error) => return Err(no_answer(turn, error)),
     };
+    host.workspaces.note(&base, settings.isolation);
     let worktree = match settings.isolation {
         Isolation::Shared => None,
         Isolation::Worktree => {
-            let opening = Worktree::open(host, &base, turn.owner(), turn.agent().as_str(), turn.task().as_str());
+            let whose = TaskName {
+                owner: turn.owner(),
+                agent: turn.agent().as_str(),
+                task: turn.task().as_str(),
+                number: turn.number(),
+            };
+            let opening = Worktree::open(host, &base, whose);
             let opened = tokio::select! {
                 opened = opening => opened,
                 () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
@@ -369,7 +376,7 @@ async fn take_in_files(settings: &Settings, host: &Host, turn: &Turn, folder: &P
         return Err(AgentError::told(format!("a message may have at most {MOST_FILES} files")));
     }
     let database = host.database.as_deref();
-    uploads::sweep(folder, database, turn).await;
+    uploads::sweep(folder, database, turn.number(), &turn.task_lookup()).await;
     let mut uploads = match turn.number() {
         Some(number) if !settings.keep_files => Uploads::new(folder, database, number),
         _ => Uploads::kept(folder, turn.task().as_str()),

@@ -2,8 +2,9 @@
 //!
 //! `WORKSPACE/.sabir/STORE-NUMBER-RANDOM/`: the number is that of the task in the server's store, which no other task has,
 //! and nobody can guess the rest. A folder is locked as long as somebody works on its task. When the task is over, all its
-//! folders go. A server that is killed leaves them behind; the next turn in that workspace looks for them, and asks the
-//! store which of their tasks are over: one that waits for an answer still needs its files.
+//! folders go. A server that is killed leaves them behind, and a task may end without a turn. So the next turn in that
+//! workspace looks for them, and so does `tidying`. The store says which of their tasks are over: one that waits for an
+//! answer still needs its files.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -13,7 +14,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use sabir_engine::Turn;
+use sabir_engine::TaskLookup;
 
 use super::blocking::{self, blocking};
 use super::folder_name::{fingerprint, folder_name};
@@ -69,9 +70,10 @@ impl Uploads {
 }
 
 /// Removes what earlier servers left in this workspace, of tasks that are over.
-pub(super) async fn sweep(workspace: &Path, database: Option<&Path>, turn: &Turn) {
+/// `own` is the number of the task that asks.
+pub(super) async fn sweep(workspace: &Path, database: Option<&Path>, own: Option<u64>, tasks: &TaskLookup) {
     let inbox = workspace.join(INBOX);
-    let own = (store_name(database), turn.number());
+    let own = (store_name(database), own);
     let place = inbox.clone();
     // Nobody works on the task of a folder that is not locked. Whether it is over is for its store to say; a task in memory is
     // gone with its server, which would hold the lock.
@@ -88,7 +90,7 @@ pub(super) async fn sweep(workspace: &Path, database: Option<&Path>, turn: &Turn
     for name in unlocked.await.unwrap_or_default() {
         let is_over = match parse(&name) {
             Some((IN_MEMORY, _)) => true,
-            Some((_, number)) => turn.is_over(number).await.unwrap_or(false),
+            Some((_, number)) => tasks.is_over(number).await.unwrap_or(false),
             None => false,
         };
         if is_over {
@@ -101,7 +103,7 @@ pub(super) async fn sweep(workspace: &Path, database: Option<&Path>, turn: &Turn
 }
 
 /// Names no two databases of a machine have in common.
-fn store_name(database: Option<&Path>) -> String {
+pub(super) fn store_name(database: Option<&Path>) -> String {
     database.map_or_else(
         || IN_MEMORY.to_owned(),
         |path| format!("{:016x}", fingerprint(path.as_os_str().as_encoded_bytes())),

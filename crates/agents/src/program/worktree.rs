@@ -29,6 +29,7 @@ use super::Host;
 use super::blocking::{self, blocking};
 use super::folder_name::folder_name;
 use super::git::{Git, GitError, OwnGitDir, at_path, remove_folder};
+use super::kept_refs::StoredTask;
 use super::leftover_trees::clear_place;
 use super::worktrees::{Claim, RECORD};
 use crate::protocol::Exit;
@@ -45,6 +46,16 @@ const OLD_PLACE: &str = "sabir-worktrees";
 /// The HEADs of so many nested repositories are noted. The rest stays as the task found it: each costs a command.
 const MOST_NESTED: usize = 100;
 
+/// Which task a worktree is for. Ids repeat across owners and agents.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskName<'a> {
+    pub owner: &'a Owner,
+    pub agent: &'a str,
+    pub task: &'a str,
+    /// In the server's store.
+    pub number: Option<u64>,
+}
+
 /// The worktree of a turn. If it is dropped, its content is kept as soon as the program has ended.
 pub struct Worktree {
     tree: Option<Tree>,
@@ -55,15 +66,16 @@ pub struct Worktree {
 
 impl Worktree {
     /// Makes a worktree of what the repository has checked out, or of what the task has left there.
-    pub async fn open(host: &Host, workspace: &Path, owner: &Owner, agent: &str, task: &str) -> Result<Self, GitError> {
+    pub async fn open(host: &Host, workspace: &Path, whose: TaskName<'_>) -> Result<Self, GitError> {
         let (wanted, is_wanted) = watch::channel(());
         let opening = Opening {
             host: host.clone(),
             git: Git::while_wanted(host, is_wanted),
             workspace: workspace.to_owned(),
-            owner: owner.clone(),
-            agent: agent.to_owned(),
-            task: task.to_owned(),
+            owner: whose.owner.clone(),
+            agent: whose.agent.to_owned(),
+            task: whose.task.to_owned(),
+            stored_as: whose.number.and_then(|number| StoredTask::new(host, number)),
         };
         // A task of its own, since whoever waits may go away at any point. Then git is ended first, and what is there already
         // is removed after that; else git could make the folder of a worktree that nobody knows of any more.
@@ -126,11 +138,12 @@ struct Opening {
     owner: Owner,
     agent: String,
     task: String,
+    stored_as: Option<StoredTask>,
 }
 
 impl Opening {
     async fn open(self) -> Result<Worktree, GitError> {
-        let Self { host, git, workspace, owner, agent, task } = self;
+        let Self { host, git, workspace, owner, agent, task, stored_as } = self;
         let hash = git.hash(&format!("{}\0{agent}\0{task}", owner.as_key())).await?;
         let name = format!("{}-{}", folder_name(&task), hash.get(..16).unwrap_or(&hash));
         let claim = tokio::select! {
@@ -161,7 +174,8 @@ impl Opening {
         })?;
         let continues = left.is_some();
         let start = left.map_or_else(|| base.clone(), |(work, _)| work);
-        let record = Record { common: repository.common, refs, base, continues, old_refs, tree_data: None };
+        let common = repository.common;
+        let record = Record { common, refs, base, continues, old_refs, tree_data: None, stored_as };
         let root = claim.path(None);
         // What is there by then is kept, or cleared away, also when nobody wants the worktree any more.
         let tree = Tree { git: Git::new(&host), root: root.clone(), record, place: OwnPlace::Beside(claim) };
@@ -268,7 +282,8 @@ impl Repository {
         };
         let Some(base) = base else { return Ok(None) };
         let continues = self.commit(&format!("{refs}/work")).await?.is_some();
-        Ok(Some(Record { common: self.common.clone(), refs, base, continues, old_refs: None, tree_data }))
+        let (common, old_refs, stored_as) = (self.common.clone(), None, None);
+        Ok(Some(Record { common, refs, base, continues, old_refs, tree_data, stored_as }))
     }
 }
 
@@ -292,6 +307,9 @@ pub(super) struct Record {
     /// Where git keeps what it knows of the tree. A program may have removed the tree's own link to it. `None`: the tree is
     /// not whole yet, so no program has worked there.
     tree_data: Option<PathBuf>,
+    /// `None`: the task is not in a database, or an earlier version made the record.
+    #[serde(default)]
+    stored_as: Option<StoredTask>,
 }
 
 /// Where the things lie that belong to a tree.
@@ -412,7 +430,7 @@ impl Tree {
     }
 
     async fn keep_with(&self, own: &OwnGitDir<'_>, data: &Path, head: &str) -> Result<Vec<u8>, GitError> {
-        let Record { common: _, refs, base, continues, old_refs, tree_data: _ } = &self.record;
+        let Record { common: _, refs, base, continues, old_refs, tree_data: _, stored_as } = &self.record;
         let has_index = own.take_index(data).await?;
         let tree = match has_index {
             true => self.add_all(own).await,
@@ -430,8 +448,11 @@ impl Tree {
         if tree == base_tree && !continues {
             return Ok(Vec::new());
         }
-        let message = "What a task changed";
-        let commit = own.git(&["commit-tree", "--no-gpg-sign", &tree, "-p", head, "-m", message]).await?;
+        let mut message = "What a task changed\n".to_owned();
+        if let Some(stored_as) = stored_as {
+            message += &format!("\n{}\n", stored_as.trailer());
+        }
+        let commit = own.git(&["commit-tree", "--no-gpg-sign", &tree, "-p", head, "-m", &message]).await?;
         // The commit is what the work is found by, so it comes last.
         for (name, id) in [("base", base), ("work", &commit)] {
             self.in_repository(&["update-ref", &format!("{refs}/{name}"), id]).await?;

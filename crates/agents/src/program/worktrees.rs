@@ -9,7 +9,6 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -17,9 +16,6 @@ use super::Host;
 use super::blocking::{self, blocking};
 use super::git::Git;
 use super::leftover_trees::{clear_place, names_in};
-
-/// How often what could not be kept is tried again.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
 
 /// What the record of a worktree is called, behind the worktree's name.
 pub(super) const RECORD: &str = "json";
@@ -87,14 +83,6 @@ impl Worktrees {
             }
             freed.await;
         }
-    }
-}
-
-/// Keeps what is left in worktrees that nobody uses, now and from time to time.
-pub async fn sweep_worktrees(host: Host) {
-    loop {
-        sweep(&host).await;
-        tokio::time::sleep(SWEEP_INTERVAL).await;
     }
 }
 

@@ -123,6 +123,7 @@ impl Driver {
             memory: None,
         };
         active.set_timer(limits.idle_timeout);
+        self.has_run = true;
         self.turn = Some(active);
         let agency = self.executor.agency.clone();
         // Also an agent that panics before it has a future to give.

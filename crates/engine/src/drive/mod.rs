@@ -119,6 +119,8 @@ pub(crate) struct Driver {
     /// Another driver may have the task now.
     is_given_back: bool,
     let_go: Option<LetGo>,
+    /// A turn has begun.
+    has_run: bool,
     /// Agents that want to know whether the task is over when the driver leaves it.
     end_watchers: Vec<oneshot::Sender<bool>>,
 }
@@ -391,8 +393,12 @@ impl Driver {
     fn release(&mut self) {
         let standing = std::mem::replace(&mut self.standing, Standing::new(self.lease.key.task.clone()));
         let is_stored = standing.seq == self.stored && self.let_go.is_none();
+        let is_over = is_stored && standing.state.is_terminal();
         for watcher in self.end_watchers.drain(..) {
-            let _ = watcher.send(is_stored && standing.state.is_terminal());
+            let _ = watcher.send(is_over);
+        }
+        if is_over && !self.has_run {
+            self.core.endings.without_turn.notify_one();
         }
         if self.is_settling {
             self.lease.leave_for_restart();

@@ -156,6 +156,7 @@ impl Driver {
             has_given_up: false,
             is_given_back: false,
             let_go: None,
+            has_run: false,
             end_watchers: Vec::new(),
         });
         let first = driver.record_start(start, matches!(scheduled, Some(Scheduled::Now(_))));

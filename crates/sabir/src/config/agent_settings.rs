@@ -214,7 +214,8 @@ fn program_settings() -> Vec<Row> {
         Row::new("tell_stderr", "", optional(switch()), |agent| &mut agent.program.tell_stderr).help(
             "Whether callers are told the end of what a failed program wrote to its standard error, with the \
              secrets of its environment masked; the log has it always. Without it only while every listener is \
-             loopback and `server.public_url` is not set.",
+             loopback, `server.public_url` and `server.allowed_hosts` are not set, and `server.cors_origins` has \
+             no `*`.",
         ),
         Row::new("keep_files", "false", switch(), |agent| &mut agent.program.keep_files)
             .help("Whether files of messages stay in `.sabir/` of the workspace when their task is over."),

@@ -118,6 +118,40 @@ echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\"
     server.kill();
 }
 
+/// A task can end without a turn of its agent, and nobody may ever work in that folder again.
+#[test]
+fn files_of_a_task_that_ends_without_a_turn_go_too() {
+    let asking = r#"read -r prompt
+echo '{"type":"system","subtype":"init","session_id":"s1"}'
+echo '{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}}'
+read -r answer
+"#;
+    for (kind, body, is_waiting) in
+        [("claude-code", asking.to_owned(), true), ("command", reading_and_waiting(), false)]
+    {
+        let script = Script::new(&body);
+        let options = script.options(&script.agent("prog", kind, ""));
+        let server = options.start();
+        let id = started(&server, message_with_file("go", "notes.txt", "forty-two"));
+        wait_for("the upload", || !names(&script.workspace()).is_empty());
+        if is_waiting {
+            server.until("the question", |server| {
+                let task = server.rpc("GetTask", json!({"id": id}))["result"].take();
+                (state(&task) == "INPUT_REQUIRED").then_some(())
+            });
+        }
+        server.kill();
+        let server = options.start();
+        if is_waiting {
+            assert_eq!(names(&script.workspace()), [".sabir"], "the task still waits");
+            let canceled = server.rpc("CancelTask", json!({"id": id}));
+            assert_eq!(state(&canceled["result"]), "CANCELED", "{canceled}");
+        }
+        script.wait_until_empty();
+        server.kill();
+    }
+}
+
 /// Callers of 0.1 choose ids, which are unique for each agent only; two agents may share a workspace.
 #[test]
 fn tasks_of_one_id_do_not_share_their_files() {

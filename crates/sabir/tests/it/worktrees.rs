@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use sabir_agents::program::worktree::Worktree;
+use sabir_agents::program::worktree::{TaskName, Worktree};
 use sabir_agents::program::worktrees::sweep;
-use sabir_agents::program::{GitLimits, Host, Warm, Worktrees};
+use sabir_agents::program::{GitLimits, Host, Warm, Workspaces, Worktrees};
 use sabir_model::Owner;
 
 use crate::SABIR;
+use crate::script::{Script, message, send, state, wait_for};
 
 /// A repository with one commit, a home with settings of the operator, and a data directory.
 struct Fixture {
@@ -81,6 +82,7 @@ impl Fixture {
             warm: Warm::default(),
             worktrees: Worktrees::new(self.path("data").join("sabir.db-worktrees")),
             git_limits: GitLimits::default(),
+            workspaces: Workspaces::default(),
         }
     }
 
@@ -115,7 +117,7 @@ impl Fixture {
     }
 
     async fn open(&self, host: &Host, task: &str) -> Worktree {
-        Worktree::open(host, &self.repository(), &Owner::anonymous(), "a", task).await.unwrap()
+        Worktree::open(host, &self.repository(), task_of(&Owner::anonymous(), "a", task)).await.unwrap()
     }
 
     fn refs(&self) -> Vec<String> {
@@ -140,6 +142,10 @@ impl Fixture {
     }
 }
 
+fn task_of<'a>(owner: &'a Owner, agent: &'a str, task: &'a str) -> TaskName<'a> {
+    TaskName { owner, agent, task, number: None }
+}
+
 async fn kept(tree: Worktree) -> String {
     String::from_utf8(tree.keep().await.unwrap().unwrap()).unwrap()
 }
@@ -150,7 +156,7 @@ async fn the_next_turn_goes_on_where_the_last_one_ended() {
     let host = fixture.server();
     let workspace = fixture.repository().join("sub");
     let owner = Owner::anonymous();
-    let open = || Worktree::open(&host, &workspace, &owner, "a", "t/1");
+    let open = || Worktree::open(&host, &workspace, task_of(&owner, "a", "t/1"));
     let tree = open().await.unwrap();
     assert_eq!(fixture.git_in(&tree.folder, &["status", "--porcelain"]), "");
     assert_eq!(fs::read_to_string(tree.folder.join("file")).unwrap(), "one\n");
@@ -256,7 +262,7 @@ async fn what_cannot_be_done_is_said() {
     let host = fixture.server();
     let repository = fixture.repository();
     let owner = Owner::anonymous();
-    let open = || Worktree::open(&host, &repository, &owner, "a", "t");
+    let open = || Worktree::open(&host, &repository, task_of(&owner, "a", "t"));
     assert!(open().await.err().unwrap().to_string().contains("git"));
     fixture.git(&["init", "--quiet"]);
     assert!(open().await.err().unwrap().to_string().contains("no commit yet"));
@@ -264,6 +270,41 @@ async fn what_cannot_be_done_is_said() {
     assert_eq!(kept(open().await.unwrap()).await, "");
     assert_eq!(fixture.refs(), Vec::<String>::new());
     fixture.assert_tidy();
+}
+
+#[test]
+fn work_goes_with_tasks_that_retention_deletes() {
+    let fixture = Fixture::new();
+    let script = Script::new("echo \"$*\" > made; echo done\n");
+    let agent = |more: &str| {
+        let (program, repository) = (script.program(), fixture.repository());
+        format!(
+            "[[agent]]\nid = 'a'\nkind = 'command'\ncommand = [{program:?}]\nworkspace = {repository:?}\n\
+             isolation = 'worktree'\n{more}"
+        )
+    };
+    // Of people, of another server, and of an earlier version.
+    let head = fixture.git(&["rev-parse", "HEAD"]);
+    let foreign = "x\n\nSabir-Task: 0123456789abcdef-1\n";
+    let foreign = fixture.git(&["commit-tree", "-m", foreign, "HEAD^{tree}"]);
+    let others = ["refs/sabir/a/foreign/work", "refs/sabir/a/mine", "refs/sabir/a/old/work"];
+    for (name, commit) in others.iter().zip([&foreign, &head, &head]) {
+        fixture.git(&["update-ref", name, commit]);
+    }
+    let tasks_refs = || fixture.refs().into_iter().filter(|name| !others.contains(&name.as_str())).collect::<Vec<_>>();
+    let server = script.options(&agent("")).start();
+    let ids = ["one", "two"].map(|text| {
+        let task = send(&server, message(text));
+        assert_eq!(state(&task), "COMPLETED", "{task}");
+        task["id"].as_str().unwrap().to_owned()
+    });
+    assert_eq!(tasks_refs().len(), 4);
+    server.kill();
+    let server = script.options(&agent("[retention]\nmax_tasks = 1\n")).start();
+    wait_for("the refs of the first task to go", || tasks_refs().len() == 2);
+    assert!(tasks_refs().iter().all(|name| name.contains(&ids[1])), "{:?}", tasks_refs());
+    assert_eq!(fixture.refs().len(), 2 + others.len());
+    server.kill();
 }
 
 #[tokio::test]
@@ -290,7 +331,7 @@ async fn git_that_does_not_end_is_ended_and_keeps_nobody_waiting() {
     fs::write(tree.folder.join("made"), "kept\n").unwrap();
     std::mem::forget(tree);
     fixture.include_a_pipe();
-    let refused = Worktree::open(&impatient, &repository, &owner, "a", "t").await.err().unwrap().to_string();
+    let refused = Worktree::open(&impatient, &repository, task_of(&owner, "a", "t")).await.err().unwrap().to_string();
     assert_eq!(refused, "git rev-parse did not end within 0.3 s and was ended");
     assert_eq!(fixture.running(), 0);
     // Another server finds what was left, and cannot keep it yet.
@@ -325,7 +366,7 @@ async fn a_worktree_that_is_not_wanted_any_more_leaves_nothing() {
         }
     };
     tokio::select! {
-        _ = Worktree::open(&host, &repository, &owner, "a", "t") => panic!("it is held up"),
+        _ = Worktree::open(&host, &repository, task_of(&owner, "a", "t")) => panic!("it is held up"),
         () = until_checked_out => {}
     }
     assert_ne!(fs::read_dir(fixture.trees()).unwrap().count(), 0);
@@ -335,7 +376,7 @@ async fn a_worktree_that_is_not_wanted_any_more_leaves_nothing() {
     // Earlier points, as they come.
     fixture.git(&["config", "--global", "filter.slow.smudge", "cat"]);
     for steps in 0..200 {
-        let mut opening = Box::pin(Worktree::open(&host, &repository, &owner, "a", "t"));
+        let mut opening = Box::pin(Worktree::open(&host, &repository, task_of(&owner, "a", "t")));
         for _ in 0..steps {
             tokio::select! {
                 biased;
@@ -494,7 +535,7 @@ async fn one_id_at_two_agents_or_of_two_owners_is_two_tasks() {
     let (nobody, alice) = (Owner::anonymous(), Owner::new("acme", "alice"));
     let mut trees = Vec::new();
     for (owner, agent, text) in [(&nobody, "a", "one"), (&nobody, "b", "two"), (&alice, "a", "three")] {
-        let tree = Worktree::open(&host, &repository, owner, agent, "t").await.unwrap();
+        let tree = Worktree::open(&host, &repository, task_of(owner, agent, "t")).await.unwrap();
         assert!(!tree.folder.join("made").exists());
         fs::write(tree.folder.join("made"), text).unwrap();
         trees.push((tree, text));

@@ -1,0 +1,118 @@
+//! Refs of tasks that retention has deleted go with them.
+//!
+//! The commit under which the work of a task is kept names the task: `Sabir-Task: STORE-NUMBER`. A ref goes when this
+//! server's own store knows that task no more. Refs of other servers, of tasks in memory and of earlier versions stay, and
+//! so do those that are older than the database: whoever begins with a new one has deleted no task.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sabir_engine::TaskLookup;
+use serde::{Deserialize, Serialize};
+
+use super::Host;
+use super::blocking::{self, blocking};
+use super::git::{Git, GitError};
+use super::uploads::store_name;
+
+/// What the line of a commit begins with that names the task.
+const TRAILER: &str = "Sabir-Task";
+
+/// A task of a database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoredTask {
+    /// What stands for the database in names.
+    store: String,
+    number: u64,
+}
+
+impl StoredTask {
+    /// `None`: tasks die with the server, and their work must not.
+    pub fn new(host: &Host, number: u64) -> Option<Self> {
+        host.database.as_deref().map(|database| Self { store: store_name(Some(database)), number })
+    }
+
+    /// The line that names it in the message of a commit.
+    pub fn trailer(&self) -> String {
+        format!("{TRAILER}: {}-{}", self.store, self.number)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (store, number) = text.split_once('-')?;
+        Some(Self { store: store.to_owned(), number: number.parse().ok()? })
+    }
+}
+
+/// Removes the refs of deleted tasks from the repository around a folder.
+pub(super) async fn sweep(host: &Host, workspace: &Path, tasks: &TaskLookup) -> Result<(), GitError> {
+    let Some(database) = host.database.clone() else { return Ok(()) };
+    let store = store_name(Some(&database));
+    let birth = blocking(blocking::SHORT, move || database.metadata().and_then(|about| about.created())).await?;
+    // Where a file system does not say when files were made, nothing is removed.
+    let Ok(birth) = birth else { return Ok(()) };
+    let git = Git::new(host);
+    let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"].map(OsStr::new);
+    let common = PathBuf::from(git.in_repository(workspace, &common).await?);
+    let format = format!(
+        "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents:trailers:key={TRAILER},valueonly)"
+    );
+    let list = git.list_in_repository(&common, &["for-each-ref", &format, "refs/sabir/"]).await?;
+    for kept in String::from_utf8_lossy(&list).lines().filter_map(Kept::parse) {
+        let is_ours = kept.task.store == store && kept.time > birth;
+        if is_ours && tasks.is_deleted(kept.task.number).await.unwrap_or(false) {
+            kept.remove(&git, &common).await?;
+            tracing::info!(refs = kept.refs, "removed the work of a task that retention has deleted");
+        }
+    }
+    Ok(())
+}
+
+/// Work of a task, as its ref shows it.
+struct Kept<'a> {
+    /// What `work` and `base` stand below.
+    refs: &'a str,
+    commit: &'a str,
+    time: SystemTime,
+    task: StoredTask,
+}
+
+impl<'a> Kept<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let mut fields = line.split('\0');
+        let refs = fields.next()?.strip_suffix("/work")?;
+        let commit = fields.next()?;
+        let time = UNIX_EPOCH + std::time::Duration::from_secs(fields.next()?.parse().ok()?);
+        Some(Self { refs, commit, time, task: StoredTask::parse(fields.next()?.trim())? })
+    }
+
+    /// The work goes last, since the rest is found by it, and only if nobody has changed it.
+    async fn remove(&self, git: &Git, common: &Path) -> Result<(), GitError> {
+        let (base, work) = (format!("{}/base", self.refs), format!("{}/work", self.refs));
+        git.list_in_repository(common, &["update-ref", "-d", &base]).await?;
+        git.list_in_repository(common, &["update-ref", "-d", &work, self.commit]).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_work_that_names_its_task_is_known() {
+        for (fields, expected) in [
+            ("refs/sabir/a/t/work abc 7 0123456789abcdef-42", Some("refs/sabir/a/t abc 0123456789abcdef 42")),
+            ("refs/sabir/a/t/base abc 7 0123456789abcdef-42", None),
+            ("refs/sabir/a/t/work abc 7 ", None),
+            ("refs/sabir/a/t/work abc 7 0123456789abcdef-x", None),
+            ("refs/sabir/a/t/work", None),
+            ("", None),
+        ] {
+            let line = fields.replace(' ', "\0");
+            let kept = Kept::parse(&line);
+            let shown =
+                kept.map(|kept| format!("{} {} {} {}", kept.refs, kept.commit, kept.task.store, kept.task.number));
+            assert_eq!(shown.as_deref(), expected, "{fields}");
+        }
+    }
+}
