@@ -6,7 +6,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sabir_engine::TaskLookup;
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,9 @@ pub(super) async fn sweep(host: &Host, workspace: &Path, tasks: &TaskLookup) -> 
     );
     let list = git.list_in_repository(&common, &["for-each-ref", &format, "refs/sabir/"]).await?;
     for kept in String::from_utf8_lossy(&list).lines().filter_map(Kept::parse) {
-        let is_ours = kept.task.store == store && kept.time > birth;
+        // Git knows whole seconds.
+        let is_younger = kept.time + Duration::from_secs(1) > birth;
+        let is_ours = kept.task.store == store && is_younger;
         if is_ours && tasks.is_deleted(kept.task.number).await.unwrap_or(false) {
             kept.remove(&git, &common).await?;
             tracing::info!(refs = kept.refs, "removed the work of a task that retention has deleted");
@@ -82,7 +84,7 @@ impl<'a> Kept<'a> {
         let mut fields = line.split('\0');
         let refs = fields.next()?.strip_suffix("/work")?;
         let commit = fields.next()?;
-        let time = UNIX_EPOCH + std::time::Duration::from_secs(fields.next()?.parse().ok()?);
+        let time = UNIX_EPOCH + Duration::from_secs(fields.next()?.parse().ok()?);
         Some(Self { refs, commit, time, task: StoredTask::parse(fields.next()?.trim())? })
     }
 

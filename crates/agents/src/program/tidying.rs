@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_secs(600);
 /// Between two looks, however many tasks end.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Callers may choose any folder below the roots.
-const MOST_WORKSPACES: usize = 10_000;
+const MOST_WORKSPACES: usize = 1_000;
 
 /// The folders in which programs work. A copy is the same.
 #[derive(Debug, Clone, Default)]
@@ -66,8 +66,9 @@ pub async fn keep_tidy(host: Host, engine: Engine) {
 
 /// Tidies up once.
 pub async fn tidy(host: &Host, tasks: &TaskLookup) {
-    worktrees::sweep(host).await;
     remove_uploads(host, tasks).await;
+    // Commands of git, which may take long.
+    worktrees::sweep(host).await;
     remove_refs(host, tasks).await;
 }
 

@@ -75,8 +75,8 @@ pub(super) async fn sweep(workspace: &Path, database: Option<&Path>, own: Option
     let inbox = workspace.join(INBOX);
     let own = (store_name(database), own);
     let place = inbox.clone();
-    // Nobody works on the task of a folder that is not locked. Whether it is over is for its store to say; a task in memory is
-    // gone with its server, which would hold the lock.
+    // Nobody works on the task of a folder that is not locked. Whether it is over is for its store to say; a task in the memory
+    // of another server is taken for over then.
     let unlocked = blocking(blocking::SHORT, move || {
         let is_left = |name: &String| {
             let Some((store, number)) = parse(name) else { return false };
@@ -89,7 +89,7 @@ pub(super) async fn sweep(workspace: &Path, database: Option<&Path>, own: Option
     let mut leftovers = HashSet::new();
     for name in unlocked.await.unwrap_or_default() {
         let is_over = match parse(&name) {
-            Some((IN_MEMORY, _)) => true,
+            Some((IN_MEMORY, _)) if database.is_some() => true,
             Some((_, number)) => tasks.is_over(number).await.unwrap_or(false),
             None => false,
         };

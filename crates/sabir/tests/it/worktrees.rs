@@ -111,7 +111,8 @@ impl Fixture {
         let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
         let is_ours = |line: &Vec<u8>| {
             let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-            words[0].ends_with(b"git") && words.iter().any(|word| String::from_utf8_lossy(word).contains(place))
+            words.iter().take(2).any(|word| word.ends_with(b"git"))
+                && words.iter().any(|word| String::from_utf8_lossy(word).contains(place))
         };
         lines.filter(is_ours).count()
     }
@@ -352,29 +353,40 @@ async fn git_that_does_not_end_is_ended_and_keeps_nobody_waiting() {
 #[tokio::test]
 async fn a_worktree_that_is_not_wanted_any_more_leaves_nothing() {
     let fixture = Fixture::new();
-    let host = fixture.server();
-    // An operator's filter tells when the tree is being checked out, and holds that up.
-    let trace = fixture.path("trace");
-    fixture.git(&["config", "--global", "filter.slow.smudge", &format!("touch '{}'; cat; sleep 60", trace.display())]);
-    fixture.git(&["config", "--global", "filter.slow.clean", "cat"]);
-    fixture.write(".gitattributes", "sub/file filter=slow\n");
-    fixture.commit();
     let (repository, owner) = (fixture.repository(), Owner::anonymous());
-    let until_checked_out = async {
+    // A git that cannot be interrupted while it makes the tree, and is slower than whoever clears away behind it.
+    let (trace, trees) = (fixture.path("trace"), fixture.trees());
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *'worktree add'*)\ntrap '' TERM\ntouch '{}'\nfor round in $(seq 40); do\n\
+         ls '{}'/*.json > /dev/null 2>&1 || break\nsleep 0.02\ndone\nesac\nPATH=${{PATH#*:}}\nexec git \"$@\"\n",
+        trace.display(),
+        trees.display()
+    );
+    fs::create_dir(fixture.path("bin")).unwrap();
+    fs::write(fixture.path("bin/git"), script).unwrap();
+    allow_running(&fixture.path("bin/git"));
+    let mut host = fixture.server();
+    let add_place = |(name, value): &(OsString, OsString)| match name == "PATH" {
+        true => (name.clone(), OsString::from_iter([fixture.path("bin").as_os_str(), ":".as_ref(), value])),
+        false => (name.clone(), value.clone()),
+    };
+    host.variables = host.variables.iter().map(add_place).collect();
+    let until_made = async {
         while !trace.exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::select! {
         _ = Worktree::open(&host, &repository, task_of(&owner, "a", "t")) => panic!("it is held up"),
-        () = until_checked_out => {}
+        () = until_made => {}
     }
-    assert_ne!(fs::read_dir(fixture.trees()).unwrap().count(), 0);
     host.worktrees.until_unused().await;
-    assert_eq!(fixture.running(), 0);
+    while fixture.running() > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     fixture.assert_tidy();
-    // Earlier points, as they come.
-    fixture.git(&["config", "--global", "filter.slow.smudge", "cat"]);
+    // Other points, as they come.
+    let host = fixture.server();
     for steps in 0..200 {
         let mut opening = Box::pin(Worktree::open(&host, &repository, task_of(&owner, "a", "t")));
         for _ in 0..steps {
@@ -514,6 +526,34 @@ async fn what_git_cannot_take_does_not_cost_the_rest() {
         assert!(fixture.repository().join(".git/index.lock").exists(), "{what}");
         fixture.assert_tidy();
     }
+}
+
+#[tokio::test]
+async fn a_tree_may_hold_any_number_of_files_and_repositories() {
+    let fixture = Fixture::new();
+    let tree = fixture.open(&fixture.server(), "t").await;
+    let text = "a line of a file that a program has generated\n".repeat(8);
+    for number in 0..20_000 {
+        fs::write(tree.folder.join(format!("file-{number:05}")), format!("{number}\n{text}")).unwrap();
+    }
+    // More than have room on a command line, and far more than are looked at.
+    let head = fixture.git(&["rev-parse", "HEAD"]);
+    let name = "x".repeat(200);
+    let mut list = String::new();
+    for number in 0..12_000 {
+        fs::create_dir_all(tree.folder.join(format!("nested/{name}-{number:05}/.git"))).unwrap();
+        list += &format!("160000 {head}\tnested/{name}-{number:05}\n");
+    }
+    let mut command = Command::new("git");
+    command.arg("-C").arg(&tree.folder).args(["update-index", "--index-info"]).stdin(Stdio::piped());
+    let mut indexing = command.spawn().unwrap();
+    std::io::Write::write_all(&mut indexing.stdin.take().unwrap(), list.as_bytes()).unwrap();
+    assert!(indexing.wait().unwrap().success());
+    let diff = kept(tree).await;
+    assert!(diff.contains("\n[cut here; the rest: git diff refs/sabir/a/"), "{}", diff.len());
+    let list = fixture.git(&["ls-tree", "-r", "--name-only", &fixture.work()]);
+    assert_eq!(list.lines().count(), 1 + 20_000 + 12_000);
+    fixture.assert_tidy();
 }
 
 #[tokio::test]
