@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_agents::program::{
-    Host, Isolation, Kind, Mode, ProgramAgent, PromptBy, Settings, SharedWorkspace, Warm, Worktrees,
+    GitLimits, Host, Isolation, Kind, Mode, ProgramAgent, PromptBy, Settings, SharedWorkspace, Warm, Workspaces,
+    Worktrees,
 };
 use sabir_agents::protocol::Approve;
 use sabir_engine::{About, Agent, AgentFuture, Answer, Builder, Hosted, Outcome, Turn, WorkingTreeFuture};
@@ -100,6 +101,8 @@ fn program_agent(folder: &Path) -> ProgramAgent {
         database: None,
         warm: Warm::default(),
         worktrees: Worktrees::new(folder.join("worktrees")),
+        git_limits: GitLimits::default(),
+        workspaces: Workspaces::default(),
     };
     let about = ScriptedAgent::new(|_| async { Ok(Outcome::Completed(Vec::new())) }).about();
     ProgramAgent::new("dropping", settings, about, host)

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_agents::ProgramAgent;
-use sabir_agents::program::{Host, Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace, Warm, Worktrees};
+use sabir_agents::program::{
+    GitLimits, Host, Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace, Warm, Workspaces, Worktrees,
+};
 use sabir_agents::protocol::Approve;
 use sabir_engine::{Answer, Builder, Engine, Hosted};
 use sabir_model::{AgentId, Birth, Call, Caller, Message, MessageId, Part, Role, Send, State, Task, TaskId};
@@ -203,6 +205,8 @@ async fn engine(script: &Script) -> Engine {
         database: None,
         warm: Warm::default(),
         worktrees: Worktrees::new(script.folder.path().join("trees")),
+        git_limits: GitLimits::default(),
+        workspaces: Workspaces::default(),
     };
     let about = sabir_agents::about(Kind::ClaudeCode, &[]);
     let agent = ProgramAgent::new("prog", settings, about, host);

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use sabir_agents::ProgramAgent;
-use sabir_agents::program::{Host, Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace, Warm, Worktrees};
+use sabir_agents::program::{
+    GitLimits, Host, Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace, Warm, Workspaces, Worktrees,
+};
 use sabir_agents::protocol::Approve;
 use sabir_engine::{About, Agent, AgentFuture, Answer, Builder, Engine, Hosted, Turn};
 use sabir_model::{
@@ -116,6 +118,8 @@ async fn a_cancel_is_obeyed_while_the_program_is_being_resumed() {
         database: None,
         warm: Warm::default(),
         worktrees: Worktrees::new(path("trees")),
+        git_limits: GitLimits::default(),
+        workspaces: Workspaces::default(),
     };
     let ended = Arc::new(AtomicUsize::new(0));
     let about = sabir_agents::coding_program(Kind::ClaudeCode);
