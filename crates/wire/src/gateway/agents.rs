@@ -26,7 +26,7 @@ pub fn write_agent_list<'a>(agents: impl Iterator<Item = &'a AgentId>, out: &mut
     json::write(&entries, out);
 }
 
-/// Where messages for this agent go.
+/// The path to which messages for this agent are posted.
 pub fn message_send_path(agent: &AgentId) -> String {
     format!("{BASE}/{agent}/message:send")
 }

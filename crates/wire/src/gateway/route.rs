@@ -61,7 +61,7 @@ impl GatewayRoute {
     }
 
     fn complete(&self, mut call: Call, head: &RequestHead<'_>, agents: &dyn KnownAgents) -> Result<Call, Error> {
-        // The key that the decisions of a submission make; a header goes before it.
+        // The ids of decisions make a key; the header `Idempotency-Key` wins over it.
         let key_of_decisions = match &mut call {
             Call::Send(send) => send.idempotency.take(),
             _ => None,

@@ -12,22 +12,22 @@ pub(super) struct Field {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum ValueType {
     Text,
     Number,
     Flag,
 }
 
 /// Both spellings are read, like in a body. Violations are reported in this order, which is that of the specification.
-const PARAMETERS: [(&str, &str, Kind); 8] = [
-    ("tenant", "tenant", Kind::Text),
-    ("contextId", "context_id", Kind::Text),
-    ("status", "status", Kind::Text),
-    ("pageSize", "page_size", Kind::Number),
-    ("pageToken", "page_token", Kind::Text),
-    ("historyLength", "history_length", Kind::Number),
-    ("statusTimestampAfter", "status_timestamp_after", Kind::Text),
-    ("includeArtifacts", "include_artifacts", Kind::Flag),
+const PARAMETERS: [(&str, &str, ValueType); 8] = [
+    ("tenant", "tenant", ValueType::Text),
+    ("contextId", "context_id", ValueType::Text),
+    ("status", "status", ValueType::Text),
+    ("pageSize", "page_size", ValueType::Number),
+    ("pageToken", "page_token", ValueType::Text),
+    ("historyLength", "history_length", ValueType::Number),
+    ("statusTimestampAfter", "status_timestamp_after", ValueType::Text),
+    ("includeArtifacts", "include_artifacts", ValueType::Flag),
 ];
 
 pub(super) fn in_order(mut violations: Vec<Violation>) -> Vec<Violation> {
@@ -82,12 +82,12 @@ fn is_taken(name: &str, group: EndpointGroup, operation: Operation) -> bool {
     }
 }
 
-fn as_json(text: &str, kind: Kind) -> Result<Vec<u8>, &'static str> {
+fn as_json(text: &str, kind: ValueType) -> Result<Vec<u8>, &'static str> {
     let mut value = Vec::with_capacity(text.len() + 2);
     match kind {
-        Kind::Text => json::write(&text, &mut value),
-        Kind::Number => json::write(&text.parse::<i64>().map_err(|_| "must be a whole number")?, &mut value),
-        Kind::Flag => json::write(&text.parse::<bool>().map_err(|_| "must be true or false")?, &mut value),
+        ValueType::Text => json::write(&text, &mut value),
+        ValueType::Number => json::write(&text.parse::<i64>().map_err(|_| "must be a whole number")?, &mut value),
+        ValueType::Flag => json::write(&text.parse::<bool>().map_err(|_| "must be true or false")?, &mut value),
     }
     Ok(value)
 }

@@ -1,7 +1,7 @@
 //! The envelope of a request, read in place.
 //!
-//! Id and params stay the bytes that came: the id is echoed as it was written, and the params are read once,
-//! by their dialect.
+//! Id and params are slices of the body: the id is echoed as the caller wrote it, and the params are parsed once, by
+//! their dialect.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 
 use crate::json;
 
-/// An id is echoed in every frame of a stream, so its length counts as often as there are frames.
-const LONGEST_ID: usize = 1024;
+/// In bytes. Every frame of a stream repeats the id.
+const MAX_ID_LENGTH: usize = 1024;
 
 #[derive(Debug)]
 pub struct Request<'a> {
@@ -56,11 +56,11 @@ impl<'a> Request<'a> {
     pub fn parse(text: &'a str) -> Result<Self, InvalidRequest<'a>> {
         let envelope = read(text).map_err(|error| InvalidRequest { id: "null", error })?;
         if envelope.jsonrpc.is_none() && envelope.method.is_none() {
-            let id = envelope.id.map(RawValue::get).filter(|id| is_id(id) && id.len() <= LONGEST_ID);
+            let id = envelope.id.map(RawValue::get).filter(|id| is_id(id) && id.len() <= MAX_ID_LENGTH);
             return Err(invalid(id, NOT_A_REQUEST));
         }
         let id = match envelope.id.map(RawValue::get) {
-            Some(id) if id.len() > LONGEST_ID => return Err(invalid(None, "id must not be longer than 1024 bytes")),
+            Some(id) if id.len() > MAX_ID_LENGTH => return Err(invalid(None, "id must not be longer than 1024 bytes")),
             Some(id) if !is_id(id) => return Err(invalid(None, "id must be a string, a number or null")),
             id => id,
         };

@@ -1,4 +1,4 @@
-//! The names of the methods, and what they mean.
+//! The table of JSON-RPC methods: the versions that have a method of this name, and its operation.
 
 use crate::Operation;
 use crate::version::MethodVersions;

@@ -35,7 +35,7 @@ pub(crate) struct Message<'a> {
 object! { read Message<'a> }
 
 impl Message<'_> {
-    /// Only a lenient reading fills in what is missing.
+    /// Only lenient reading takes a message without id or role.
     pub(crate) fn read(self, form: DataEncoding, strictness: Strictness) -> Result<IncomingMessage, Violations> {
         let mut violations = Violations::default();
         let mut one_of = |name, snake, id, other| agreed([(name, id), (snake, other)], &mut violations).flatten();

@@ -1,4 +1,4 @@
-//! 0.1 as one of the dialects.
+//! The dialect of 0.1.
 
 use sabir_model::{Birth, Call, Error, OnFinishedSubscribe};
 
@@ -36,7 +36,7 @@ impl Dialect for V01 {
             Operation::PushSet => Call::Push(json::read::<PushParams>(params)?.into_set(strictness)?),
             Operation::PushGet => Call::Push(json::read::<PushParams>(params)?.into_get(strictness)?),
             Operation::List | Operation::PushList | Operation::PushDelete | Operation::ExtendedCard => {
-                return Err(unknown(operation));
+                return Err(method_not_found(operation));
             }
         })
     }
@@ -75,7 +75,7 @@ impl V01 {
                 PeerResponse::PushConfig(config.map(Box::new))
             }
             Operation::List | Operation::PushList | Operation::PushDelete | Operation::ExtendedCard => {
-                return Err(unknown(operation));
+                return Err(method_not_found(operation));
             }
         })
     }
@@ -87,14 +87,14 @@ fn read_send(operation: Operation, params: &str, strictness: Strictness) -> Resu
             Strictness::Strict => {
                 json::read::<SendParams<Message>>(params)?.into_send(operation, strictness, TryInto::try_into)
             }
-            // Messages have no ids in 0.1, so that none can be missing.
+            // Messages have no ids in 0.1, so a missing id is never an error.
             Strictness::Complete | Strictness::Lenient => json::read::<SendParams<lenient::Message>>(params)?
                 .into_send(operation, strictness, |message| message.read(DataEncoding::Object, Strictness::Lenient)),
         };
     Ok(Call::Send(send?))
 }
 
-/// 0.1 has no tenants, so a member of that name means nothing.
+/// 0.1 has no tenants, so a member of that name is ignored.
 fn read_task_request(params: &str, strictness: Strictness) -> Result<TaskRequest, Error> {
     let request: TaskRequest = match strictness {
         Strictness::Strict => json::read::<v1::TaskParams>(params)?.try_into()?,
@@ -103,8 +103,8 @@ fn read_task_request(params: &str, strictness: Strictness) -> Result<TaskRequest
     Ok(TaskRequest { agent: None, ..request })
 }
 
-/// What came with later versions.
-fn unknown(operation: Operation) -> Error {
+/// For operations that came with later versions.
+fn method_not_found(operation: Operation) -> Error {
     let method = match operation {
         Operation::PushList => "tasks/pushNotification/list",
         Operation::PushDelete => "tasks/pushNotification/delete",

@@ -57,7 +57,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Data<'a> {
     }
 }
 
-/// Takes the value out of a flagged `{"value":...}` and the flag out of the metadata; leaves all else as it is.
+/// Unwraps a flagged `{"value":...}` and removes the flag from the metadata; other data stays as it is.
 pub(crate) fn read_data(data: RawJson<'_>, metadata: &mut Option<Json>) -> Json {
     read_wrapped(&data, metadata).unwrap_or_else(|| data.into())
 }
@@ -67,7 +67,7 @@ pub(crate) fn read_wrapped(data: &RawJson<'_>, metadata: &mut Option<Json>) -> O
     // Most metadata has no flag; then the data is not parsed.
     let raw = metadata.as_ref().filter(|metadata| mentions_flag(metadata))?;
     let value = data.only_member(r#""value""#)?;
-    let Rest { is_flagged: true, members } = Rest::of(raw.as_str()) else { return None };
+    let Unflagged { is_flagged: true, members } = Unflagged::of(raw.as_str()) else { return None };
     *metadata = (!members.is_empty()).then(|| json::raw(format!("{{{members}}}")).into());
     Some(value.into())
 }
@@ -87,29 +87,29 @@ pub(crate) fn read_nested(data: RawJson<'_>) -> RawJson<'_> {
 
 fn flagged(metadata: Option<&Json>) -> Box<RawValue> {
     // A flag that the caller wrote is removed, so that there is one flag.
-    let members = metadata.filter(|json| json.is_object()).map(|json| Rest::of(json.as_str()).members);
+    let members = metadata.filter(|json| json.is_object()).map(|json| Unflagged::of(json.as_str()).members);
     let members = members.unwrap_or_default();
     let comma = if members.is_empty() { "" } else { "," };
     json::raw(format!("{{{FLAG}:true{comma}{members}}}"))
 }
 
-/// What is left of metadata without its flags.
-struct Rest {
+/// Metadata without its flags.
+struct Unflagged {
     /// One of the flags is set.
     is_flagged: bool,
     /// The text between the brackets, each member with the blanks around it.
     members: String,
 }
 
-impl Rest {
-    /// `object` is well formed, and is gone through once.
+impl Unflagged {
+    /// `object` is valid JSON; it is read once.
     fn of(object: &str) -> Self {
-        let mut rest = Rest { is_flagged: false, members: String::with_capacity(object.len() + FLAG.len()) };
+        let mut rest = Unflagged { is_flagged: false, members: String::with_capacity(object.len() + FLAG.len()) };
         let mut start = 1;
         json::each_member(object, |member| {
             let value = member.value.get();
             let value_end = value.as_ptr() as usize - object.as_ptr() as usize + value.len();
-            // Only blanks are between a value and what parts it from the next member.
+            // Only blanks are between a value and the comma or bracket after it.
             let blanks = object[value_end..].find([',', '}']).unwrap_or_default();
             let text = &object[start..value_end + blanks];
             start = value_end + blanks + 1;

@@ -1,4 +1,4 @@
-//! 0.3's kind-JSON as one of the dialects.
+//! The dialect of 0.3 over JSON-RPC: JSON objects with a `kind`.
 
 use sabir_model as model;
 use sabir_model::{Birth, Call, Error, OnFinishedSubscribe};
@@ -99,7 +99,7 @@ fn read_send(operation: Operation, params: &str, strictness: Strictness) -> Resu
     Ok(Call::Send(send?))
 }
 
-/// 0.3 has no tenants, so a member of that name means nothing.
+/// 0.3 has no tenants, so a member of that name is ignored.
 fn read_task_request(params: &str, strictness: Strictness) -> Result<TaskRequest, Error> {
     let request: TaskRequest = match strictness {
         Strictness::Strict => json::read::<v1::TaskParams>(params)?.try_into()?,
@@ -108,7 +108,7 @@ fn read_task_request(params: &str, strictness: Strictness) -> Result<TaskRequest
     Ok(TaskRequest { agent: None, ..request })
 }
 
-/// 0.3 lists tasks in no binding that anybody serves.
+/// No binding of 0.3 that is in use can list tasks.
 pub(super) fn no_list() -> Error {
     Error::MethodNotFound("tasks/list".to_owned())
 }

@@ -34,7 +34,7 @@ pub(crate) fn state_name(state: State) -> &'static str {
     }
 }
 
-/// Some peers write `cancelled`. `unknown` says nothing that could be kept, so it is refused like any other word.
+/// Some peers write `cancelled`. `unknown` is refused: the model has no such state.
 pub(crate) fn read_state(name: Text<'_>) -> Result<State, Violations> {
     if name.as_str() == "cancelled" {
         return Ok(State::Canceled);

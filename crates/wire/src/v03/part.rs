@@ -1,8 +1,8 @@
 //! Parts as 0.3 spells them: a `kind`, files nested under `file`.
 //!
-//! The kind is always written. It may be missing when read, since the specification's own examples leave it out. A
-//! `type` in its place is 0.1's word for it: it need not be there, but it may not name something else.
-//! Text and data have no place for a filename or a media type, so these are lost.
+//! The kind is always written. It may be missing when a part is read, since the examples of the specification leave it
+//! out. A `type`, the name of 0.1 for it, is read in its place. Text and data parts have no member for a filename or a
+//! media type, so these are lost.
 
 use sabir_model as model;
 use sabir_model::Content;

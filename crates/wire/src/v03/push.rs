@@ -82,12 +82,12 @@ impl<'a> PushParams<'a> {
         }))
     }
 
-    /// Without a config's id: the first one there is.
+    /// Without the id of a config: the first config of the task.
     pub(super) fn into_get(self, strictness: Strictness) -> Result<PushCall, Violations> {
         self.one(strictness, |task, config| PushCall::Get { agent: None, task, config })
     }
 
-    /// Without a config's id: all of them.
+    /// Without the id of a config: all configs of the task.
     pub(super) fn into_delete(self, strictness: Strictness) -> Result<PushCall, Violations> {
         self.one(strictness, |task, config| PushCall::Delete { agent: None, task, config })
     }
@@ -116,7 +116,7 @@ impl<'a> PushParams<'a> {
 }
 
 impl PushConfig<'_> {
-    /// As 0.1 has it.
+    /// The config as 0.1 writes it.
     pub(crate) fn without_id(self) -> Self {
         Self { id: None, ..self }
     }

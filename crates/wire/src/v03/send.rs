@@ -1,4 +1,4 @@
-//! The params of a send in 0.3, with either reading of its message.
+//! The params of a send in 0.3. `M` is the message as strict or as lenient reading has it.
 
 use sabir_model as model;
 use sabir_model::{ContextAlone, Delivery, IncomingMessage};
@@ -12,7 +12,7 @@ use crate::{Operation, Strictness};
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct SendParams<'a, M> {
     message: Option<M>,
-    /// What ProtoJSON calls it by its protobuf name.
+    /// The protobuf name of `message`, in ProtoJSON.
     request: Option<M>,
     #[serde(borrow)]
     configuration: Option<Configuration<'a>>,
@@ -30,7 +30,7 @@ struct Configuration<'a> {
     #[serde(alias = "history_length")]
     history_length: Option<Int32>,
     blocking: Option<bool>,
-    /// How 1.0 says the opposite; a strict reading does not look at it.
+    /// The opposite in 1.0; strict reading ignores it.
     #[serde(alias = "return_immediately")]
     return_immediately: Option<bool>,
 }

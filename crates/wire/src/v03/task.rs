@@ -30,7 +30,7 @@ pub(super) struct Task<'a> {
     history: WireList<'a, Message<'a>, model::Message>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<RawJson<'a>>,
-    /// What the task has cost, as old clients of this dialect look for it.
+    /// Tokens and duration, for old clients of this dialect.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     data: Option<Costs>,
 }

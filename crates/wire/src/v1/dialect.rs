@@ -1,4 +1,4 @@
-//! 1.0 as one of the dialects.
+//! The dialect of 1.0.
 
 use sabir_model as model;
 use sabir_model::{Birth, Call, Error, OnFinishedSubscribe};

@@ -1,6 +1,6 @@
 //! Frames of a stream, which are also the bodies of webhooks; two of them are the results of a send.
 //!
-//! 0.3's ProtoJSON spells them alike but for what is inside (the type parameters, see `task`) and for `final`.
+//! The frames of 0.3's ProtoJSON differ only in the type parameters (see `task`) and in `final`.
 
 use sabir_model as model;
 use sabir_model::{Birth, ContextId, Event, TaskId};
@@ -11,7 +11,7 @@ use super::task::{Artifact, Status, Task};
 use crate::peer_response::{self, PeerResponse};
 use crate::wire_types::{RawJson, Text, Violations, object, raw_json};
 
-/// Exactly one of them.
+/// Exactly one of the members is there.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 #[serde(bound(

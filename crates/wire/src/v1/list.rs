@@ -32,7 +32,7 @@ pub(super) struct ListParams<'a> {
     include_artifacts: Option<bool>,
 }
 
-/// All four members are always there.
+/// All four members are always written.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct Page<'a> {
@@ -81,7 +81,7 @@ impl TryFrom<ListParams<'_>> for model::List {
 impl<'a> From<&'a model::Page> for Page<'a> {
     fn from(page: &'a model::Page) -> Self {
         let tasks = page.tasks.iter().map(|task| Task::listed(task, page.artifacts)).collect();
-        // The protocol counts in int32; more than that is as good as the largest.
+        // The protocol counts in int32; a larger number becomes the largest int32.
         let count = |number: u64| Int32(i32::try_from(number).unwrap_or(i32::MAX));
         Page {
             tasks: WireList::Wire(tasks),

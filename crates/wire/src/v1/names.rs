@@ -9,7 +9,7 @@ use crate::wire_types::{EnumValue, Violations};
 pub(crate) trait StateName: Sized {
     fn new(state: State) -> Self;
 
-    /// `None`: the name says nothing, as if it were missing.
+    /// `None`: the unspecified state, which counts as missing.
     fn read(self) -> Result<Option<State>, Violations>;
 }
 
@@ -41,8 +41,8 @@ pub(crate) fn state_name(state: State) -> &'static str {
     }
 }
 
-/// `None` is the unspecified state, which is the same as none at all. Both spellings of `canceled` are read: the
-/// enum of 0.3 has two Ls.
+/// `None` is the unspecified state, which counts as missing. Both `CANCELED` and `CANCELLED` are read: the enum of 0.3
+/// has two Ls.
 pub(crate) fn read_state(name: Option<EnumValue<'_>>) -> Result<Option<State>, Violations> {
     const UNSPECIFIED: &str = "TASK_STATE_UNSPECIFIED";
     Ok(match name {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire_types::{Int32, Text, Violations, WireList, non_empty, object};
 
-/// What is set, and what is answered.
+/// The config as it is set and answered.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct PushConfig<'a> {
@@ -42,7 +42,7 @@ pub(super) struct PushConfigs<'a> {
     pub(super) configs: WireList<'a, PushConfig<'a>, model::PushConfig>,
 }
 
-/// Of get, list and delete.
+/// The params of get, list and delete.
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct PushParams<'a> {

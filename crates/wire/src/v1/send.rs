@@ -1,4 +1,4 @@
-//! The params of a send, with either reading of its message.
+//! The params of a send. `M` is the message as strict or as lenient reading has it.
 
 use sabir_model as model;
 use sabir_model::{AgentId, Call, Delivery, IncomingMessage};
@@ -29,7 +29,7 @@ struct Configuration<'a> {
     history_length: Option<Int32>,
     #[serde(alias = "return_immediately")]
     return_immediately: Option<bool>,
-    /// How 0.3 says the opposite; a strict reading does not look at it.
+    /// The opposite in 0.3; strict reading ignores it.
     blocking: Option<bool>,
 }
 

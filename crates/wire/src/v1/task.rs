@@ -1,7 +1,7 @@
 //! Tasks, their status and their artifacts as 1.0 spells them.
 //!
-//! Other versions spell them alike but for what is inside: the type parameters are the dialect's own name of a state
-//! (`S`), its messages (`M`) and its parts (`P`).
+//! Other versions share these structs and fill in the type parameters: `S` is the name of a state, `M` a message and `P`
+//! a part, each as the dialect writes it.
 
 use sabir_model as model;
 use sabir_model::{ArtifactId, Birth, TaskId, Wanted};
@@ -96,7 +96,7 @@ impl<'a, S: StateName, M: From<&'a model::Message>, P> Task<'a, S, M, P> {
         }
     }
 
-    /// One of a list, which says whether artifacts are wanted.
+    /// A task in a list of tasks; `artifacts` says whether the caller wants them.
     pub(super) fn listed(task: &'a model::Task, artifacts: Wanted) -> Self {
         let artifacts = match artifacts {
             Wanted::Yes => Some((&task.artifacts).into()),

@@ -1,4 +1,4 @@
-//! 0.3's ProtoJSON as one of the dialects.
+//! The dialect of 0.3 over HTTP: ProtoJSON.
 
 use sabir_model as model;
 use sabir_model::{Birth, Call, Error, OnFinishedSubscribe};
@@ -49,7 +49,7 @@ impl Dialect for V03Proto {
         })
     }
 
-    /// The card has no ProtoJSON of its own: the SDKs of this line answer it with the kind-JSON one.
+    /// The card has no ProtoJSON format: the SDKs of 0.3 answer with the card of kind-JSON.
     fn encode(&self, payload: Payload<'_>, out: &mut Vec<u8>) {
         match payload {
             Payload::Task(task) => json::write(&Task::from(task), out),
@@ -122,7 +122,7 @@ fn read_task_request(params: &str, strictness: Strictness) -> Result<TaskRequest
     Ok(TaskRequest { agent: None, history: limit(request.history), ..request })
 }
 
-/// A number in proto3 cannot be unset, so 0 is.
+/// In proto3 a number cannot be missing, so 0 means that there is no limit.
 fn limit(history: Option<u32>) -> Option<u32> {
     history.filter(|length| *length != 0)
 }

@@ -1,4 +1,4 @@
-//! Messages in 0.3's ProtoJSON: the parts are called `content`. References to other tasks have no place here.
+//! Messages in 0.3's ProtoJSON: the parts are called `content`. There is no member for references to other tasks.
 
 use sabir_model as model;
 use sabir_model::{ContextId, MessageId, TaskId};

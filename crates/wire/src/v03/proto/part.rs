@@ -1,6 +1,6 @@
 //! Parts in 0.3's ProtoJSON: one of `text`, `file` and `data`, the last two nested.
 //!
-//! Text and data have no place for a filename or a media type, so these are lost.
+//! Text and data parts have no member for a filename or a media type, so these are lost.
 
 use sabir_model as model;
 use sabir_model::Content;

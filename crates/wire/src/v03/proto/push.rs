@@ -9,7 +9,7 @@ use crate::wire_types::{Int32, Text, Violations, WireList, non_empty, object};
 
 const CONFIGS: &str = "/pushNotificationConfigs";
 
-/// What is set, and what is answered.
+/// The config as it is set and answered.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct TaskPushConfig<'a> {
@@ -19,7 +19,7 @@ pub(super) struct TaskPushConfig<'a> {
     push_notification_config: Option<PushConfig<'a>>,
 }
 
-/// A config comes inside a request of its own, or alone.
+/// The params of a set: the config inside a request, or the config alone.
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct CreateParams<'a> {
@@ -33,7 +33,7 @@ pub(super) struct CreateParams<'a> {
     push_notification_config: Option<PushConfig<'a>>,
 }
 
-/// Of get and delete by `name`, of list by `parent`.
+/// The params of get and delete, which use `name`, and of list, which uses `parent`.
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct PushParams<'a> {
