@@ -22,25 +22,30 @@ const USUAL: &str = "sabir.toml";
 
 #[derive(Default)]
 pub struct File {
+    /// In messages.
     pub name: String,
-    /// Where its relative paths begin; empty is the working directory.
-    pub folder: PathBuf,
+    pub path: PathBuf,
     /// Empty if the file is not TOML.
     pub root: Table,
     pub problems: Vec<Problem>,
 }
 
 impl File {
-    /// The folder that the server belongs to: that of the file, or without one the working directory.
-    pub fn absolute_folder(&self) -> PathBuf {
-        let folder = if self.folder == Path::new("") { Path::new(".") } else { &self.folder };
-        // One folder has one name, however it is reached.
-        folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_default()
+    /// Where its relative paths begin; empty is the working directory.
+    pub fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// Without its folder; `None` if there is no file.
-    pub fn file_name(&self) -> Option<&OsStr> {
-        Path::new(&self.name).file_name()
+    /// The folder that the server belongs to, and the name of its file there. Without a file, or with one that is not kept
+    /// anywhere (a pipe), that is the working directory.
+    pub fn home_of_server(&self) -> (PathBuf, Option<&OsStr>) {
+        let (folder, name) = match self.path.is_file() {
+            true => (self.folder(), self.path.file_name()),
+            false => (Path::new(""), None),
+        };
+        let folder = if folder == Path::new("") { Path::new(".") } else { folder };
+        // One folder has one name, however it is reached.
+        (folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_default(), name)
     }
 }
 
@@ -72,13 +77,12 @@ pub fn parse(path: &Path, bytes: &[u8]) -> File {
             Err(vec![(line, "the file is not UTF-8 text".to_owned())])
         }
     };
-    let name = path.display().to_string();
-    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let (name, path) = (path.display().to_string(), path.to_owned());
     match parsed {
-        Ok(root) => File { name, folder, root, problems: Vec::new() },
+        Ok(root) => File { name, path, root, problems: Vec::new() },
         Err(errors) => {
             let problems = errors.iter().map(|(line, words)| Problem::in_file(&name, *line, words)).collect();
-            File { name, folder, root: Table::default(), problems }
+            File { name, path, root: Table::default(), problems }
         }
     }
 }

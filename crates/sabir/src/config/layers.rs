@@ -11,11 +11,12 @@ use serde_json::json;
 use crate::cli::Options;
 
 use super::agents::{self, Source};
+use super::default_database::default_database;
 use super::env_aliases::read_aliases;
 use super::environment::{self, Environment, read_flags, read_variables};
 use super::file::{self, File, Place};
 use super::origin::{Configured, Origin, Problem, Problems, SettingValue};
-use super::paths::{Folders, default_database};
+use super::paths::Folders;
 use super::raw::{Entry, Raw};
 use super::routes::{self, AliasRoute};
 use super::sections::{Agent, Config, StoreUrl};
@@ -43,7 +44,8 @@ pub fn load<N: Into<OsString>, V: Into<OsString>>(
         Ok(None) => File::default(),
         Err(problem) => File { problems: vec![problem], ..File::default() },
     };
-    let database = default_database(&environment, &file.absolute_folder(), file.file_name(), Path::exists);
+    let (folder, file_name) = file.home_of_server();
+    let database = default_database(&environment, &folder, file_name, Path::exists);
     let mut loaded = merge(options, &environment, file, &database.path)?;
     if loaded.values.iter().any(|setting| setting.key == STORE && setting.origin == Origin::Default) {
         loaded.warnings.extend(database.notice);
@@ -97,7 +99,7 @@ pub fn merge(
     config.subject.agents = absorb_agents(&mut config, agents.agents);
     config.subject.routed_agents = absorb_agents(&mut config, agents.routed_agents);
     let home = environment.path("HOME");
-    let folders = Folders { file: &file.folder, home: home.as_deref() };
+    let folders = Folders { file: file.folder(), home: home.as_deref() };
     problems.extend(folders.complete_all(&mut config));
     for AliasRoute { key, names, raw } in agents.routes {
         if routes::yields_to_alias(&config.value(key).origin) {

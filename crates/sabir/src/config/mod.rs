@@ -18,6 +18,7 @@ mod raw;
 mod table_values;
 mod values;
 
+mod default_database;
 mod environment;
 mod file;
 mod layers;

@@ -4,12 +4,10 @@
 //! home directory everywhere, since no shell has replaced it in a file. What people paste from other programs
 //! (`sqlite::memory:`, options after `?`) is refused rather than made into a file of that name.
 
-use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::environment::Environment;
 use super::origin::{Configured, Origin, Problem, SettingValue};
 use super::raw::Raw;
 use super::sections::{Config, Program, StoreUrl};
@@ -168,58 +166,6 @@ pub fn expand_home(path: &Path, home: Option<&Path>) -> Result<PathBuf, String> 
     }
 }
 
-/// Where the database is when nobody says.
-#[derive(Debug, PartialEq)]
-pub struct DefaultDatabase {
-    pub path: PathBuf,
-    /// What to tell about it.
-    pub notice: Option<String>,
-}
-
-/// One database for each folder that servers are started in, below the user's data directory, so that two projects do not
-/// share one. A server with the file `sabir.toml` belongs to the folder of that file, and one with another file has a
-/// database of that name there. Without a home directory it is `sabir.db` in the working directory.
-///
-/// Earlier versions had one database for each user. Where that is the only one, it stays in use.
-///
-/// `folder` is absolute; `file` is the name of the configuration file.
-pub fn default_database(
-    environment: &Environment,
-    folder: &Path,
-    file: Option<&OsStr>,
-    exists: impl Fn(&Path) -> bool,
-) -> DefaultDatabase {
-    let Some(data) = data_directory(environment) else {
-        return DefaultDatabase { path: PathBuf::from("sabir.db"), notice: None };
-    };
-    let file = Path::new(file.unwrap_or(OsStr::new("sabir.toml")));
-    let name = if file.extension() == Some(OsStr::new("toml")) { file.file_stem() } else { file.file_name() };
-    let mut name = name.unwrap_or(OsStr::new("sabir")).to_owned();
-    name.push(".db");
-    // The path of the folder, without its root, below ours.
-    let parts = folder.components().filter(|part| matches!(part, Component::Normal(_)));
-    let own = data.join("sabir/folders").join(parts.collect::<PathBuf>()).join(name);
-    let shared = data.join("sabir/sabir.db");
-    if exists(&own) || !exists(&shared) {
-        return DefaultDatabase { path: own, notice: None };
-    }
-    let notice = format!(
-        "tasks are kept in {}, the one database of earlier versions; to give this folder a database of its own, start \
-         once with --store sqlite:{}, or move the old one there",
-        shared.display(),
-        own.display()
-    );
-    DefaultDatabase { path: shared, notice: Some(notice) }
-}
-
-fn data_directory(environment: &Environment) -> Option<PathBuf> {
-    if let Some(data) = environment.path("XDG_DATA_HOME").filter(|data| data.is_absolute()) {
-        return Some(data);
-    }
-    let data = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".local/share" };
-    Some(environment.path("HOME")?.join(data))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -299,51 +245,6 @@ mod tests {
             (Raw::List(vec![Raw::Integer(1)]), "holds 1; expected texts"),
         ] {
             assert_eq!(outcome(&command(), &raw), expected, "{raw:?}");
-        }
-    }
-
-    fn default_in(variables: &[(&str, &str)], folder: &str, file: Option<&str>, existing: &[&str]) -> DefaultDatabase {
-        let environment = Environment::new(variables.iter().copied());
-        let exists = |path: &Path| existing.iter().any(|known| path == Path::new(known));
-        default_database(&environment, Path::new(folder), file.map(OsStr::new), exists)
-    }
-
-    #[test]
-    fn each_folder_has_a_database_of_its_own_in_the_data_directory() {
-        let home = match cfg!(target_os = "macos") {
-            true => "/h/Library/Application Support/sabir/folders/work/sabir.db",
-            false => "/h/.local/share/sabir/folders/work/sabir.db",
-        };
-        let data = ("XDG_DATA_HOME", "/data");
-        for (variables, folder, file, expected) in [
-            (&[data, ("HOME", "/h")][..], "/work/a", None, "/data/sabir/folders/work/a/sabir.db"),
-            (&[data], "/work/b", None, "/data/sabir/folders/work/b/sabir.db"),
-            (&[data], "/work/a", Some("sabir.toml"), "/data/sabir/folders/work/a/sabir.db"),
-            (&[data], "/work/a", Some("staging.toml"), "/data/sabir/folders/work/a/staging.db"),
-            (&[data], "/work/a", Some("staging.conf"), "/data/sabir/folders/work/a/staging.conf.db"),
-            (&[data], "/", None, "/data/sabir/folders/sabir.db"),
-            (&[("XDG_DATA_HOME", "relative"), ("HOME", "/h")], "/work", None, home),
-            (&[("HOME", "/h")], "/work", None, home),
-            (&[("HOME", "")], "/work", None, "sabir.db"),
-            (&[], "/work", None, "sabir.db"),
-        ] {
-            let expected = DefaultDatabase { path: PathBuf::from(expected), notice: None };
-            assert_eq!(default_in(variables, folder, file, &[]), expected, "{variables:?} {folder} {file:?}");
-        }
-    }
-
-    #[test]
-    fn the_one_database_of_earlier_versions_stays_in_use_where_it_is_the_only_one() {
-        let (old, own) = ("/data/sabir/sabir.db", "/data/sabir/folders/work/sabir.db");
-        for (existing, expected, is_told) in
-            [(&[][..], own, false), (&[old], old, true), (&[own], own, false), (&[old, own], own, false)]
-        {
-            let database = default_in(&[("XDG_DATA_HOME", "/data")], "/work", None, existing);
-            assert_eq!(
-                (database.path.to_str().unwrap(), database.notice.is_some()),
-                (expected, is_told),
-                "{existing:?}"
-            );
         }
     }
 }

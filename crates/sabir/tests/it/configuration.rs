@@ -122,10 +122,14 @@ fn servers_in_two_folders_have_two_databases() {
     // The folder of the file counts, not the one where the server was started.
     let second = Started::new(one.path(), &format!("--config {}/sabir.toml", folder(&two)), &home);
     let third = Started::new(two.path(), "--config staging.toml", &home);
+    // A file that is not kept anywhere has no folder.
+    let fourth = TempDir::new().unwrap();
+    let piped = Started::new(fourth.path(), "--config /dev/null", &home);
     for (started, expected) in [
         (first, database(&one, "sabir.db")),
         (second, database(&two, "sabir.db")),
         (third, database(&two, "staging.db")),
+        (piped, database(&fourth, "sabir.db")),
     ] {
         assert_eq!(started.store, expected);
         assert!(Path::new(&expected).exists(), "{expected}");
