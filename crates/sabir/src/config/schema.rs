@@ -69,8 +69,12 @@ mod tests {
 
     #[test]
     fn the_committed_schema_is_what_the_command_prints() {
-        let committed = include_str!("../../../../sabir.schema.json");
-        assert!(committed == schema(), "run `sabir config --schema > sabir.schema.json`");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sabir.schema.json");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(path, schema()).unwrap();
+        }
+        let is_same = std::fs::read_to_string(path).unwrap() == schema();
+        assert!(is_same, "UPDATE_GOLDEN=1, or `sabir config --schema > sabir.schema.json`, writes it again");
     }
 
     #[test]
