@@ -48,7 +48,7 @@ impl Dialect for V01 {
     fn encode(&self, payload: Payload<'_>, out: &mut Vec<u8>) {
         match payload {
             Payload::Task(task) | Payload::SendResult(task) => json::write(&Task::from(task), out),
-            // Agents are request for tasks here, so that there is none.
+            // The engine makes a task for every send of 0.1, so this is never needed.
             Payload::Message(message) => json::write(&Message::from(message), out),
             Payload::Page(page) => json::write(&WireList::<Task, _>::Model(&page.tasks), out),
             Payload::Snapshot(task) => json::write(&Frame::snapshot(task), out),
