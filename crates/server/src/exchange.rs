@@ -19,7 +19,7 @@ use crate::incoming::{BodySource, Limits, Received, RequestBody};
 use crate::pieces::{Large, Pieces};
 use crate::request_id::{self, X_REQUEST_ID};
 use crate::stream::Frames;
-use crate::{extensions, host, operations, spellings};
+use crate::{extensions, home, host, operations, spellings};
 
 /// How often an answer looks whether there is memory again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -93,6 +93,9 @@ impl App {
         let asked = extensions::asked(&parts.headers);
         let head = RequestHead { extensions: asked.as_deref(), ..head_of(parts) };
         let app = &*self.inner;
+        if home::is_wanted(parts) {
+            return home::page(&app.engine);
+        }
         let endpoint = match locate(&head, &app.agents) {
             Surface::Call(endpoint) => endpoint,
             Surface::Card { agent, format } => return app.cards.answer(format, parts, host, agent.as_ref()),

@@ -11,6 +11,7 @@ mod connections;
 mod cors;
 mod exchange;
 mod extensions;
+mod home;
 mod host;
 mod incoming;
 mod listen;

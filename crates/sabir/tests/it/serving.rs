@@ -34,6 +34,17 @@ fn one_task_is_known_in_every_dialect_and_binding() {
 }
 
 #[test]
+fn a_browser_gets_a_page_that_says_what_this_is() {
+    let desk = Desk::new();
+    let page = desk.ask("GET", "/", &[("Accept", "text/html")], &Value::Null);
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    assert!(page.text().contains("Sabir demo agent"), "{}", page.text());
+    let card = desk.ask("GET", "/agents/demo/.well-known/agent-card.json", &[], &Value::Null);
+    assert_eq!(card.status, 200, "the page leads there");
+    assert_eq!(desk.ask("GET", "/", &[], &Value::Null).header("content-type"), Some("application/problem+json"));
+}
+
+#[test]
 fn streams_have_numbers_and_the_right_headers() {
     let desk = Desk::new();
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": "message/stream", "params": v03_message("stream 3 1")});
