@@ -18,6 +18,7 @@ impl Engine {
             if !lease.load(&*self.core.store).await? {
                 return Err(Error::TaskNotFound(cancel.task));
             }
+            let inbox = self.left_inbox(&lease).await.unwrap_or_default();
             let (done, stopped) = oneshot::channel();
             match lease.take() {
                 Err(driver) => {
@@ -32,7 +33,7 @@ impl Engine {
                         break Err(Error::NotCancelable(found.key.task.clone()));
                     }
                     let keep = self.core.feed.open(found.key.clone());
-                    let (start, scheduled, tickets, done) = (Start::Cancel, None, Vec::new(), Some(done));
+                    let (start, scheduled, tickets, done) = (Start::Cancel { inbox }, None, Vec::new(), Some(done));
                     let executor = Executor::unrouted(&agency);
                     drive::start(&self.core, executor, Assignment { lease, control, start, scheduled, tickets, done });
                     match stopped.await {

@@ -49,6 +49,7 @@ impl Engine {
             }
             // Only a stream begins with the task as it was. Others must not hold it: it is changed while they wait.
             let before = lease.task().filter(|_| send.delivery == Delivery::Stream);
+            let inbox = self.left_inbox(&lease).await?;
             let (done, stored) = oneshot::channel();
             let keep = self.core.feed.open(key.clone());
             match lease.take() {
@@ -88,7 +89,7 @@ impl Engine {
                         return Err(Error::Busy(agency.hosted.id.clone()));
                     }
                     lease.expect_more();
-                    let start = Start::Deliver { message: message.clone(), key: send.idempotency.clone() };
+                    let start = Start::Deliver { message: message.clone(), key: send.idempotency.clone(), inbox };
                     let tickets = tickets.clone();
                     let assignment =
                         Assignment { lease, control, start, scheduled: Some(scheduled), tickets, done: Some(done) };

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use sabir_model::{Error, Event, Message, Run, State};
+use sabir_model::{Error, Event, Message, Run, Seq, Standing, State};
 use sabir_store::{Pending, StoreError, TaskNo, TaskRow};
 use tokio::sync::mpsc;
 
@@ -108,21 +108,37 @@ impl Engine {
                 ))),
                 Recovery::Requeue => Plan::Run { attempts: (*attempts).max(1) + 1 },
             },
-            Run::Parked if !self.resumes(row).await? => Plan::Settle(failure(QUESTION_LOST)),
-            Run::Parked | Run::None if inbox.is_empty() => Plan::KeepWaiting,
-            Run::Parked | Run::None => Plan::Run { attempts: *attempts },
+            Run::Parked => match self.resumable_question(row).await? {
+                None => Plan::Settle(failure(QUESTION_LOST)),
+                // What was written before the question waits on, in the store (`Engine::left_inbox`).
+                Some(open) if !inbox.iter().any(|unread| open.is_none() || unread.answers == open) => Plan::KeepWaiting,
+                Some(_) => Plan::Run { attempts: *attempts },
+            },
+            Run::None if inbox.is_empty() => Plan::KeepWaiting,
+            Run::None => Plan::Run { attempts: *attempts },
         })
     }
 
-    /// Whether the agent that executes the task can use the answer to the task's question, by what it remembers of the
-    /// context.
-    async fn resumes(&self, row: &TaskRow) -> Result<bool, StoreError> {
-        let Ok(agency) = self.agency(Some(&row.agent)) else { return Ok(false) };
+    /// The event that asked the task's question, if the agent that executes the task can use the answer, by what it
+    /// remembers of the context. `Some(None)`: the question has no id, so nobody can say which message answers it.
+    async fn resumable_question(&self, row: &TaskRow) -> Result<Option<Option<Seq>>, StoreError> {
+        let Ok(agency) = self.agency(Some(&row.agent)) else { return Ok(None) };
         let executor = self.executor_of_row(agency, row).await?;
         let memory = self.core.store.agent_state(&row.owner, &row.agent, &row.context).await?;
-        let task = self.core.store.load(row.no).await?;
-        let question = task.and_then(|task| task.status.message);
-        Ok(question.is_some_and(|question| executor.agency.hosted.agent.resumes(memory.as_deref(), &question)))
+        let Some(task) = self.core.store.load(row.no).await? else { return Ok(None) };
+        let open = task.open_question().map(|question| question.event);
+        let resumes = |question: &Message| executor.agency.hosted.agent.resumes(memory.as_deref(), question);
+        Ok(task.status.message.as_deref().is_some_and(resumes).then_some(open))
+    }
+
+    /// What waits in the store for a task whose run was lost while its question was open. Whoever takes such a task takes
+    /// it along; it is read before, since whoever has a task must not be dropped while it awaits something.
+    pub(crate) async fn left_inbox(&self, lease: &Lease) -> Result<Vec<Arc<Message>>, StoreError> {
+        let is_left = lease.driver().is_none() && lease.look(|task| task.run() == Run::Parked) == Some(true);
+        match lease.no().filter(|_| is_left) {
+            Some(no) => Ok(self.core.store.inbox(no).await?.into_iter().map(Arc::new).collect()),
+            None => Ok(Vec::new()),
+        }
     }
 
     async fn carry_out(&self, plan: Plan, pending: Pending) -> Result<(), Error> {
@@ -161,24 +177,27 @@ impl Engine {
     }
 
     async fn first_message_of_turn(&self, no: TaskNo) -> Result<Option<Arc<Message>>, StoreError> {
-        let (mut first, mut is_parked, mut cursor) = (None, false, 0);
+        let Some(task) = self.core.store.load(no).await?.map(|task| task.id) else { return Ok(None) };
+        let (mut first, mut standing, mut cursor) = (None, Standing::new(task), 0);
         loop {
             let events = self.core.store.events(no, cursor, PAGE).await?;
             let Some(last) = events.last() else { return Ok(first) };
             cursor = last.seq;
             for recorded in events {
-                match recorded.event {
-                    Event::Created(created) => first = Some(created.message),
+                match &recorded.event {
+                    Event::Created(created) => first = Some(created.message.clone()),
                     Event::Status(change) => {
-                        if (change.begins_turn || !is_parked)
-                            && let Some(message) = change.input.into_iter().next_back()
-                        {
-                            first = Some(message);
+                        // A run that was lost with its question is resumed by the answer, in the same turn.
+                        let is_answer = |message: &Message| {
+                            standing.is_parked() && (!change.begins_turn || message.answers == standing.open_question())
+                        };
+                        if let Some(message) = change.input.last().filter(|message| !is_answer(message)) {
+                            first = Some(message.clone());
                         }
-                        is_parked = Run::of(change.status.state, change.is_final) == Run::Parked;
                     }
                     Event::Artifact(_) => {}
                 }
+                standing.follow(&recorded.event);
             }
         }
     }
@@ -222,7 +241,7 @@ impl Engine {
         let context = lease.look(|task| task.context.clone());
         let executor = self.executor_of(agency, &lease);
         let scheduled = match (&start, context) {
-            (Start::Settle { .. } | Start::Cancel, _) | (_, None) => None,
+            (Start::Settle { .. } | Start::Cancel { .. }, _) | (_, None) => None,
             (Start::Create { .. } | Start::Deliver { .. } | Start::Again { .. }, Some(context)) => {
                 let (owner, task) = (&lease.key.owner, &lease.key.task);
                 Some(self.enter_again(RunRequest { addressed: agency, executor: &executor, owner, context, task }))

@@ -81,11 +81,11 @@ impl Engine {
     async fn expire(&self, row: TaskRow, before: Timestamp, limit: Duration) -> Result<(), Error> {
         let reason = format!("expired: nobody answered for {limit:?}");
         let agency = self.agency(Some(&row.agent)).or_else(|_| self.agency(None))?;
-        let inbox = Vec::new();
         let lease = self.core.feed.open(TopicKey { owner: row.owner, agent: row.agent, task: row.task });
         if !lease.load(&*self.core.store).await? {
             return Ok(());
         }
+        let inbox = self.left_inbox(&lease).await.unwrap_or_default();
         match lease.take() {
             Err(driver) => {
                 // Its run waits; a driver that is busy with something else takes no notice.

@@ -201,7 +201,7 @@ impl Driver {
     /// A message that found a slot at once needed no row of its own; now it waits, and its sender must be told that it is
     /// stored.
     fn keep_queued_message(&mut self) {
-        if let Some(first) = self.inbox.front_mut().filter(|first| first.row == InboxRow::None) {
+        if let Some(first) = self.inbox.iter_mut().find(|unread| unread.row == InboxRow::None) {
             first.row = InboxRow::Pending;
             // Rows lie in the order of the inbox, and others may have come since.
             let rows = &mut self.pending.side_rows;

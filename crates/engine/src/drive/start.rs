@@ -23,13 +23,13 @@ use crate::turn::Outcome;
 pub(crate) enum Start {
     /// A task that does not exist yet.
     Create { created: Created, context: ContextId, born: Birth, key: Option<IdempotencyKey> },
-    /// A message for a task at rest.
-    Deliver { message: Arc<Message>, key: Option<IdempotencyKey> },
+    /// A message for a task at rest, in whose inbox others may have been left behind.
+    Deliver { message: Arc<Message>, key: Option<IdempotencyKey>, inbox: Vec<Arc<Message>> },
     /// A task that an earlier process left behind. `first` begins its turn if it is in the history already; else the
     /// oldest message of the inbox does.
     Again { first: Option<TurnMessage>, inbox: Vec<Arc<Message>>, attempts: u32 },
     /// A task at rest that its caller wants to end.
-    Cancel,
+    Cancel { inbox: Vec<Arc<Message>> },
     /// A task that an earlier process left behind and that ends now.
     Settle { outcome: Outcome, inbox: Vec<Arc<Message>> },
 }
@@ -101,7 +101,7 @@ impl Driver {
                 let first_append = FirstAppend::Birth(NewBirth { birth, key: idempotency.clone() });
                 (context.clone(), created.metadata.clone(), Standing::new(key.task.clone()), first_append)
             }
-            Start::Deliver { .. } | Start::Cancel | Start::Again { .. } | Start::Settle { .. } => {
+            Start::Deliver { .. } | Start::Cancel { .. } | Start::Again { .. } | Start::Settle { .. } => {
                 let (context, metadata) = lease.look(known).expect("a task that has been taken is loaded");
                 let mut standing = lease.standing().expect("a task that has been taken is loaded");
                 if matches!(start, Start::Settle { .. }) && standing.state.is_terminal() {
@@ -109,7 +109,7 @@ impl Driver {
                     standing = Standing::unreadable(key.task.clone(), standing.seq);
                 }
                 let first_append = match start {
-                    Start::Deliver { .. } | Start::Cancel => FirstAppend::Wake,
+                    Start::Deliver { .. } | Start::Cancel { .. } => FirstAppend::Wake,
                     _ => FirstAppend::Done,
                 };
                 (context, metadata, standing, first_append)
@@ -172,7 +172,8 @@ impl Driver {
                 self.record(Event::Created(created));
                 FirstMessage::InHistory(TurnMessage::beginning(message))
             }
-            Start::Deliver { mut message, key } => {
+            Start::Deliver { mut message, key, inbox } => {
+                self.inherit_inbox(inbox);
                 self.pending.side_rows.extend(key.map(Beside::Key));
                 let open = self.standing.open_question();
                 Arc::make_mut(&mut message).answers = open;
@@ -189,7 +190,8 @@ impl Driver {
                 self.attempts = attempts;
                 first.map_or(FirstMessage::InInbox, FirstMessage::InHistory)
             }
-            Start::Cancel => {
+            Start::Cancel { inbox } => {
+                self.inherit_inbox(inbox);
                 let unread = self.take_inbox();
                 self.decide(Command::Cancel { unread });
                 FirstMessage::Nothing

@@ -190,6 +190,82 @@ async fn an_interrupted_turn_begins_again_and_not_with_an_answer() {
     }
 }
 
+/// What was written before the question does not answer it, and waits until somebody has.
+#[tokio::test]
+async fn after_a_crash_an_earlier_message_leaves_the_question_open() {
+    let asking = || {
+        ScriptedAgent::new(|turn: Turn| async move {
+            match (turn.message().text().as_str(), turn.lost_question()) {
+                ("go", _) => {
+                    turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
+                }
+                (words, lost) => turn.progress(format!("{words}, lost: {}", lost.is_some())).await,
+            }
+            Ok(Outcome::Completed(Vec::new()))
+        })
+        .resuming()
+    };
+    for (ends, state, expected) in [
+        (Some("yes"), State::Completed, &["go", "may I?", "yes", "earlier"][..]),
+        (None, State::Canceled, &["go", "may I?", "earlier"]),
+    ] {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let task = crash(store.clone(), asking(), async |desk: Desk| desk.task(text("go")).await);
+        let row = store.find(&task.owner, None, &task.id).await.unwrap().unwrap();
+        let earlier = text("earlier").message.or_with_id(|| unreachable!("the message has an id"));
+        let beside = [Beside::InboxAdd(Arc::new(earlier))];
+        let append =
+            Append { target: Target::Known(row.no), events: &[], after: task.seq, snapshot: None, beside: &beside };
+        store.append(append).await.unwrap();
+        let agent = asking();
+        let seen = agent.seen();
+        let desk = Desk::on(store.clone(), agent, Limits::default(), Settings::default()).await;
+        let left = desk.get(&task.id).await;
+        assert_eq!((left.status.state, left.open_question()), (State::InputRequired, task.open_question()));
+        match ends {
+            Some(answer) => {
+                desk.task(to(&task.id, at_once(answer))).await;
+                drain(&mut desk.subscribe(&task.id, Some(0)).await.unwrap()).await;
+                assert_eq!(*seen.lock().unwrap(), ["yes", "earlier"]);
+            }
+            None => {
+                desk.cancel(&task.id).await.unwrap();
+            }
+        }
+        let over = desk.get(&task.id).await;
+        let said: Vec<String> = over.history.iter().map(|message| message.text()).collect();
+        assert_eq!(
+            (over.status.state, &said[..]),
+            (state, &expected.iter().map(|said| (*said).to_owned()).collect::<Vec<_>>()[..])
+        );
+        assert!(store.inbox(row.no).await.unwrap().is_empty());
+    }
+}
+
+/// The answer to a question whose run was lost begins a run, but not the turn.
+#[tokio::test]
+async fn a_turn_that_was_resumed_with_an_answer_begins_again_without_it() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let asking = ScriptedAgent::new(|turn: Turn| async move {
+        turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
+        Ok(Outcome::Completed(Vec::new()))
+    });
+    let task = crash(store.clone(), asking.resuming(), async |desk: Desk| desk.task(text("go")).await.id);
+    let (answered, resumed) = (task.clone(), endless().resuming());
+    crash(store.clone(), resumed, async move |desk: Desk| {
+        desk.task(to(&answered, at_once("yes"))).await;
+        while desk.get(&answered).await.status.state != State::Working {
+            tokio::task::yield_now().await;
+        }
+    });
+    let agent = echo().resuming();
+    let seen = agent.seen();
+    let settings = Settings { recovery: Recovery::Requeue, ..Settings::default() };
+    let desk = Desk::on(store, agent, Limits::default(), settings).await;
+    drain(&mut desk.subscribe(&task, Some(0)).await.unwrap()).await;
+    assert_eq!(*seen.lock().unwrap(), ["go"]);
+}
+
 #[tokio::test]
 async fn all_are_taken_up_by_a_queue_that_is_shorter_now() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
