@@ -215,13 +215,21 @@ async fn in_place(
     };
     // A worktree is gone after its task. And where nobody can see what a program has left running, none is kept.
     let keeps = settings.keep_warm.is_some() && settings.isolation == Isolation::Shared && SHOWS_DESCENDANTS;
-    let waiting = match keeps && kept_answer.is_none() {
+    let waiting = match keeps {
         true => tokio::select! {
             biased;
             () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
             waiting = host.warm.take(&warm_place, &fit) => waiting,
         },
         false => None,
+    };
+    let waiting = match waiting {
+        // What goes on is a turn that was cut off, and only a program that is resumed there goes on with it.
+        Some(program) if kept_answer.is_some() => {
+            program.end().await;
+            None
+        }
+        waiting => waiting,
     };
     if waiting.is_none() && !session_has_rested(settings, turn, memory).await {
         return Ok(Outcome::Canceled(Vec::new()));

@@ -112,6 +112,39 @@ fn a_question_outlives_its_server() {
     }
 }
 
+/// Takes prompt after prompt and says when it begins with one. Notes who else of its session runs when it starts.
+const STAYING_CLAUDE: &str = r#"
+for pid in $(cat pids); do kill -0 $pid && echo $pid >> together; done
+echo $$ >> pids
+ask() { echo '{"type":"control_request","request_id":"r'$$'","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"build"}}}'; }
+echo '{"type":"system","subtype":"init","session_id":"s1","model":"m"}'
+test -z "$CLAUDE_CODE_RESUME_INTERRUPTED_TURN" || ask
+while read -r line; do
+    uuid=${line##*uuid\":\"}
+    case $line in *uuid*) echo '{"type":"command_lifecycle","state":"started","command_uuid":"'${uuid%%\"*}'"}' ;; esac
+    case $line in
+    *'"go"'*) ask ;;
+    *) echo '{"type":"result","subtype":"success","is_error":false,"result":"ok","session_id":"s1"}' ;;
+    esac
+done
+"#;
+
+#[test]
+fn a_program_that_waits_in_the_same_session_ends_before_the_question_is_asked_again() {
+    let script = Script::new(STAYING_CLAUDE);
+    let server = script.serve("claude-code", "keep_warm = '5m'");
+    let task = send(&server, "go", json!({}));
+    let server = restart(server, &script, End::Killed);
+    let other = send(&server, "hello", json!({"contextId": task["contextId"]}));
+    assert_eq!(state(&other), "COMPLETED", "{other}");
+    let waits = read(&script, "pids").pop().unwrap();
+    assert!(Path::new(&format!("/proc/{waits}")).exists(), "it waits for the next message of its context");
+    let done = send(&server, "yes", json!({"taskId": task["id"]}));
+    assert_eq!(state(&done), "COMPLETED", "{done}");
+    assert_eq!((read(&script, "pids").len(), read(&script, "together")), (3, Vec::new()));
+    server.kill();
+}
+
 #[test]
 fn what_is_asked_now_is_not_answered_by_what_was_said_before() {
     let script = Script::new(CLAUDE);
