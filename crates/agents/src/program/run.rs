@@ -290,6 +290,8 @@ impl<'t> Run<'t> {
             }
             let sleeps_at = asked.as_ref().and_then(|asked| asked.sleeps_at);
             let asks_until = self.kept_answer.as_ref().map(|_| last_heard + self.settings.asks_again_within);
+            // Steps up to here were looked at. Thousands may wait behind a question, and each line adds only a few.
+            let mut known = steps.len();
             tokio::select! {
                 biased;
                 () = self.turn.cancelled() => return match asleep {
@@ -321,8 +323,9 @@ impl<'t> Run<'t> {
                 reply = answered(&mut asked) => {
                     if let Some(line) = self.child.begun(|begun| self.protocol.goes_on_with(begun)) {
                         steps.extend(self.protocol.hear(&line));
-                        withdraw(&mut steps, &mut asked);
+                        withdraw(&mut steps, &mut asked, known);
                     }
+                    known = 0;
                     let Some(Asked { question, .. }) = asked.take() else { continue };
                     match asleep.take() {
                         None => at_once(&mut steps, self.protocol.answer(&question, &reply)),
@@ -361,8 +364,9 @@ impl<'t> Run<'t> {
                     }
                 }
             }
-            withdraw(&mut steps, &mut asked);
-            if is_closed || steps.iter().any(ends_turn) {
+            let is_over = is_closed || steps.range(known..).any(ends_turn);
+            withdraw(&mut steps, &mut asked, known);
+            if is_over {
                 // Whoever answers now answers nobody.
                 asked = None;
                 steps.retain(|step| !matches!(step, Step::Ask(_)));
@@ -598,21 +602,21 @@ fn ends_turn(step: &Step) -> bool {
     matches!(step, Step::Tell(Update::Done { .. } | Update::Failed(_) | Update::Interrupted))
 }
 
-/// Drops the questions that the program has withdrawn, whether they are asked already or still due.
-fn withdraw(steps: &mut VecDeque<Step>, asked: &mut Option<Asked<'_>>) {
-    let withdrawn = |step: &Step| match step {
-        Step::Withdraw(id) => Some(id.clone()),
-        _ => None,
-    };
-    while let Some((place, id)) = steps.iter().enumerate().find_map(|(place, step)| Some((place, withdrawn(step)?))) {
-        steps.remove(place);
+/// Drops the questions that the program has withdrawn in the steps from `known` on, whether they are asked already or still
+/// due.
+fn withdraw(steps: &mut VecDeque<Step>, asked: &mut Option<Asked<'_>>, known: usize) {
+    let mut from = known;
+    while let Some(place) = (from..steps.len()).find(|at| matches!(steps[*at], Step::Withdraw(_))) {
+        let Some(Step::Withdraw(id)) = steps.remove(place) else { return };
         asked.take_if(|asked| asked.question.id == id);
+        let length = steps.len();
         let is_withdrawn = |at: usize, step: &Step| at < place && matches!(step, Step::Ask(due) if due.id == id);
         let mut at = 0;
         steps.retain(|step| {
             at += 1;
             !is_withdrawn(at - 1, step)
         });
+        from = place - (length - steps.len());
     }
 }
 
