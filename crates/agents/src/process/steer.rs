@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::frames::{News, Order, PIECE};
-use super::guard::GRACE;
+use super::guard::{GIVE_UP, GRACE};
 use super::leftovers;
 use super::mark::Mark;
 use crate::protocol::Exit;
@@ -148,10 +148,16 @@ impl Steer {
                     gone_by = Some(Instant::now());
                 }
                 () = sleep_until(gone_by.unwrap_or_else(Instant::now)), if gone_by.is_some() => {
-                    gone_by = None;
                     tracing::warn!(guard = self.guard.id(), "the guard of a program does not do its work; both are killed");
                     self.kill_all().await;
                     let _ = self.guard.start_kill();
+                    if let Ok(status) = timeout(GIVE_UP, self.guard.wait()).await {
+                        return status.unwrap_or_default();
+                    }
+                    // Its folder and its context must not stay taken for ever.
+                    tracing::error!(guard = self.guard.id(), "the guard of a program cannot be killed; it is left behind");
+                    self.ended = Some(Exit::Signal(Signal::KILL.as_raw()));
+                    return ExitStatus::default();
                 }
             }
         }
