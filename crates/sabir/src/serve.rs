@@ -91,11 +91,12 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Sto
     for agent in agents.backstage {
         builder = builder.backstage(agent);
     }
+    // Tasks that are taken up wait for that with their programs.
+    process::end_leftovers_of_the_dead();
     let engine = builder.start().await.context("cannot take up the tasks of the store")?;
     let max_connections = surroundings.descriptors.connections(config.program_runs());
     let app = App::new(engine.clone(), server_settings(&config, max_connections, &addresses));
 
-    tokio::spawn(process::end_leftovers_of_the_dead());
     tokio::spawn(process::reap_orphans());
     tokio::spawn(keep_tidy(surroundings.host.clone(), engine.clone()));
     let (close, closed) = watch::channel(false);

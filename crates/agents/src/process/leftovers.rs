@@ -21,6 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, getpid};
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
 use super::guard::{GIVE_UP, GRACE, ROUND};
@@ -39,6 +40,8 @@ const REAP_PAUSE: Duration = Duration::from_secs(1);
 /// Guards that live, by process id, and how often: an id may be given again before its last bearer is let go here.
 static GUARDS: LazyLock<Mutex<HashMap<i32, usize>>> = LazyLock::new(Mutex::default);
 static ADOPTS: AtomicBool = AtomicBool::new(false);
+/// Programs of an earlier server may still be ending.
+static IS_CLEARING: LazyLock<watch::Sender<bool>> = LazyLock::new(|| watch::Sender::new(false));
 
 fn guards() -> MutexGuard<'static, HashMap<i32, usize>> {
     GUARDS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -157,8 +160,24 @@ pub fn end_programs(limit: Duration) {
     }
 }
 
-/// Ends what was left by programs of a Sabir that is gone. A guard that does its work is left to it.
-pub async fn end_leftovers_of_the_dead() {
+/// Ends what was left by programs of a Sabir that is gone, and returns at once. From now on
+/// `until_leftovers_are_gone` waits.
+pub fn end_leftovers_of_the_dead() {
+    IS_CLEARING.send_replace(true);
+    tokio::spawn(async {
+        clear().await;
+        IS_CLEARING.send_replace(false);
+    });
+}
+
+/// Returns when no program of a Sabir that is gone works any more, or nothing can be done about it: a server that was killed
+/// and is started again at once would put two programs into one folder and one session.
+pub async fn until_leftovers_are_gone() {
+    let _ = IS_CLEARING.subscribe().wait_for(|is_clearing| !is_clearing).await;
+}
+
+/// A guard that does its work is left to it.
+async fn clear() {
     let mut seen: HashMap<Mark, Instant> = HashMap::new();
     let mut count = 0;
     let deadline = Instant::now() + GRACE + MARGIN + GIVE_UP;

@@ -28,7 +28,10 @@ pub use environment::environment;
 pub use frames::Ending;
 pub use guard::guard;
 pub use launch::{Launch, LaunchError};
-pub use leftovers::{adopt_orphans, end_leftovers_of_the_dead, end_programs, reap_orphans, until_no_program_runs};
+pub use leftovers::{
+    adopt_orphans, end_leftovers_of_the_dead, end_programs, reap_orphans, until_leftovers_are_gone,
+    until_no_program_runs,
+};
 pub use mark::MARK;
 
 /// The first argument that makes `sabir` a guard.

@@ -26,7 +26,7 @@ use super::warm::{self, Program};
 use super::workspace;
 use super::worktree::{TaskName, Worktree};
 use crate::kinds::{NewSession, ProjectSettings, UNKNOWN_SYNTAX};
-use crate::process::{Child, Descendants, Ending, Launch, SHOWS_DESCENDANTS, environment};
+use crate::process::{self, Child, Descendants, Ending, Launch, SHOWS_DESCENDANTS, environment};
 use crate::protocol::{ProjectRules, Prompt, Protocol, Workspace};
 
 pub(super) async fn work(
@@ -36,6 +36,11 @@ pub(super) async fn work(
     turn: &Turn,
     model: Option<String>,
 ) -> Result<Outcome, AgentError> {
+    tokio::select! {
+        biased;
+        () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
+        () = process::until_leftovers_are_gone() => {}
+    }
     let memories = Memories::parse(turn.memory().await?.as_deref());
     let base = match base(holder, settings, turn, &memories).await {
         Ok(Ok(folder)) => folder,

@@ -200,6 +200,32 @@ fn where_nobody_asks_again_the_task_fails_at_the_next_start() {
     }
 }
 
+/// A server that is started again at once finds the programs of the one that was killed still ending.
+#[test]
+fn a_program_begins_when_those_of_a_killed_server_are_gone() {
+    let script = Script::new(
+        // A shell tells of signals on its standard error, where nobody listens any more.
+        "exec 2> /dev/null
+         for pid in $(cat pids); do kill -0 $pid && echo $pid >> together; done
+         trap 'sleep 1; exit' TERM
+         read -r prompt
+         echo $$ >> pids
+         if test \"$prompt\" = long; then while true; do sleep 0.1; done; fi
+         echo done",
+    );
+    let server = script.serve("command", "");
+    let mut long = message("long");
+    long["configuration"] = json!({"returnImmediately": true});
+    server.rpc("SendMessage", long);
+    wait_for("the start of the program", || read(&script, "pids").len() == 1);
+    server.kill();
+    let server = sabir_testkit::process::Options::new(SABIR, script.folder.path()).start();
+    let done = send(&server, "short", json!({}));
+    assert_eq!(state(&done), "COMPLETED", "{done}");
+    assert_eq!(read(&script, "together"), [""; 0]);
+    server.kill();
+}
+
 /// An engine in this process, with less patience than a server's.
 async fn engine(script: &Script) -> Engine {
     let settings = Settings {
