@@ -52,7 +52,9 @@ pub(super) fn can_be_answered(settings: &Settings, memory: Option<&Memory>, ques
 }
 
 fn lost(settings: &Settings, memory: Option<&Memory>, question: &Message) -> Option<Question> {
+    // Another task may have had its turn in the session since then: what is resumed there is not this turn.
+    let is_next = |memory: &Memory| memory.resumable && memory.asked_in.is_some() && memory.asked_in == question.task;
     // The operator may have decided since then that nobody is asked. A no must not be lost by that.
-    let is_asked = settings.approve == Approve::Ask && memory.is_some_and(|memory| memory.resumable);
+    let is_asked = settings.approve == Approve::Ask && memory.is_some_and(is_next);
     approval::read(question).filter(|question| is_asked && is_asked_again(settings, question))
 }

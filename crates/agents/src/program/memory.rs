@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use sabir_model::TaskId;
 use serde::{Deserialize, Serialize};
 
 use crate::kinds::NewSession;
@@ -24,6 +25,10 @@ pub(super) struct Memory {
     /// found out when it is tried.
     #[serde(default = "unknown")]
     pub resumable: bool,
+    /// The task that has asked last, if no other has had a turn since: the session goes on with its question when it is
+    /// resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_in: Option<TaskId>,
 }
 
 fn unknown() -> bool {
@@ -49,6 +54,7 @@ impl Memory {
             folder: folder.into(),
             began,
             resumable: true,
+            asked_in: None,
         }
     }
 

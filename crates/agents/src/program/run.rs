@@ -247,7 +247,7 @@ impl<'t> Run<'t> {
                         self.has_worked = true;
                         match self.kept_answer.take().and_then(|kept| kept.reply_to(&question)) {
                             Some(reply) => at_once(&mut steps, self.protocol.answer(&question, &reply)),
-                            None => asked = Some(self.asked(question)),
+                            None => asked = Some(self.asked(question).await),
                         }
                     }
                     // Taken out as soon as it is heard.
@@ -427,7 +427,10 @@ impl<'t> Run<'t> {
             Update::Init { session: Some(session), .. } => {
                 let known = self.memories.of(self.holder);
                 let memory = match known.filter(|known| known.session == *session) {
-                    Some(known) => Memory { agent: Some(self.holder.agent.into()), resumable, ..known.clone() },
+                    Some(known) => {
+                        let asked_in = known.asked_in.clone().filter(|task| task == self.turn.task());
+                        Memory { agent: Some(self.holder.agent.into()), resumable, asked_in, ..known.clone() }
+                    }
                     None => Memory { resumable, ..Memory::of(self.holder, session, &self.base) },
                 };
                 if known == Some(&memory) {
@@ -443,7 +446,7 @@ impl<'t> Run<'t> {
     }
 
     /// Asks the caller.
-    fn asked(&mut self, question: Question) -> Asked<'t> {
+    async fn asked(&mut self, question: Question) -> Asked<'t> {
         let answering = self.ask(&question);
         let is_asked_again = lost_question::is_asked_again(self.settings, &question);
         // A worktree is kept and removed when its program ends.
@@ -451,8 +454,19 @@ impl<'t> Run<'t> {
         let sleeps_at = self.settings.hibernate_after.filter(|_| may_sleep).map(|after| Instant::now() + after);
         if is_asked_again {
             self.end_if_alone(Ending::AtOnce);
+            self.remember_who_asks().await;
         }
         Asked { question, answering, is_asked_again, sleeps_at }
+    }
+
+    /// The next turn of the context may be another task's.
+    async fn remember_who_asks(&mut self) {
+        let asked_in = Some(self.turn.task().clone());
+        if let Some(known) = self.memories.of(self.holder).filter(|known| known.asked_in != asked_in) {
+            let memory = Memory { asked_in, ..known.clone() };
+            self.memories.put(self.holder, memory);
+            self.turn.remember(self.memories.text()).await;
+        }
     }
 
     fn end_if_alone(&mut self, ending: Ending) {

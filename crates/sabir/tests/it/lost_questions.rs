@@ -130,7 +130,7 @@ done
 "#;
 
 #[test]
-fn a_program_that_waits_in_the_same_session_ends_before_the_question_is_asked_again() {
+fn a_question_is_lost_when_another_task_goes_on_with_its_session() {
     let script = Script::new(STAYING_CLAUDE);
     let server = script.serve("claude-code", "keep_warm = '5m'");
     let task = send(&server, "go", json!({}));
@@ -139,9 +139,20 @@ fn a_program_that_waits_in_the_same_session_ends_before_the_question_is_asked_ag
     assert_eq!(state(&other), "COMPLETED", "{other}");
     let waits = read(&script, "pids").pop().unwrap();
     assert!(Path::new(&format!("/proc/{waits}")).exists(), "it waits for the next message of its context");
-    let done = send(&server, "yes", json!({"taskId": task["id"]}));
-    assert_eq!(state(&done), "COMPLETED", "{done}");
-    assert_eq!((read(&script, "pids").len(), read(&script, "together")), (3, Vec::new()));
+    let lost = send(&server, "yes", json!({"taskId": task["id"]}));
+    assert_eq!(state(&lost), "FAILED", "{lost}");
+    assert!(words(&lost).contains("the question was lost"), "{lost}");
+    assert_eq!((read(&script, "pids").len(), read(&script, "together")), (2, Vec::new()));
+
+    // Each of them asks for the same.
+    let again = json!({"contextId": task["contextId"]});
+    let first = send(&server, "go", again.clone());
+    let server = restart(server, &script, End::Killed);
+    let second = send(&server, "go", again);
+    let server = restart(server, &script, End::Killed);
+    wait_for("the end of the first", || state(&get(&server, &first)) == "FAILED");
+    let done = send(&server, "yes", json!({"taskId": second["id"]}));
+    assert_eq!((state(&done), read(&script, "together")), ("COMPLETED", Vec::new()), "{done}");
     server.kill();
 }
 
