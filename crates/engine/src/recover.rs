@@ -157,12 +157,26 @@ impl Engine {
         Ok(Some(match plan {
             Plan::KeepWaiting => return Ok(None),
             Plan::Settle(outcome) => Start::Settle { outcome, inbox },
-            Plan::Run { attempts } if row.state.is_waiting() => Start::Again { first: None, inbox, attempts },
+            Plan::Run { attempts } if row.state.is_waiting() => {
+                let plain_question = self.plain_question(&row).await?;
+                Start::Again { first: None, inbox, attempts, plain_question }
+            }
             Plan::Run { attempts } => match self.turn_message(&row).await {
-                Ok(first) => Start::Again { first, inbox, attempts },
+                Ok(first) => Start::Again { first, inbox, attempts, plain_question: None },
                 Err(StoreError::Damaged { .. }) => Start::Settle { outcome: failure(DAMAGED), inbox },
                 Err(error) => return Err(error),
             },
+        }))
+    }
+
+    /// The question of a parked run as its event asked it.
+    async fn plain_question(&self, row: &TaskRow) -> Result<Option<Arc<Message>>, StoreError> {
+        let task = self.core.store.load(row.no).await?;
+        let Some(open) = task.and_then(|task| task.open_question()) else { return Ok(None) };
+        let asked = self.core.store.events(row.no, open.event - 1, 1).await?.pop();
+        Ok(asked.and_then(|recorded| match recorded.event {
+            Event::Status(change) => change.status.message,
+            Event::Created(_) | Event::Artifact(_) => None,
         }))
     }
 

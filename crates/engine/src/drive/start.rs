@@ -27,7 +27,13 @@ pub(crate) enum Start {
     Deliver { message: Arc<Message>, key: Option<IdempotencyKey>, inbox: Vec<Arc<Message>> },
     /// A task that an earlier process left behind. `first` begins its turn if it is in the history already; else the
     /// oldest message of the inbox does.
-    Again { first: Option<TurnMessage>, inbox: Vec<Arc<Message>>, attempts: u32 },
+    Again {
+        first: Option<TurnMessage>,
+        inbox: Vec<Arc<Message>>,
+        attempts: u32,
+        /// The task's question as it was asked: it may be shown with a note.
+        plain_question: Option<Arc<Message>>,
+    },
     /// A task at rest that its caller wants to end.
     Cancel { inbox: Vec<Arc<Message>> },
     /// A task that an earlier process left behind and that ends now.
@@ -185,7 +191,9 @@ impl Driver {
                 self.inbox.push_back(InboxMessage::new(message, purpose, row));
                 FirstMessage::InInbox
             }
-            Start::Again { first, inbox, attempts } => {
+            Start::Again { first, inbox, attempts, plain_question } => {
+                let shown = self.standing.question();
+                self.plain_question = plain_question.filter(|plain| shown.is_some_and(|shown| shown != plain));
                 self.inherit_inbox(inbox);
                 self.attempts = attempts;
                 first.map_or(FirstMessage::InInbox, FirstMessage::InHistory)

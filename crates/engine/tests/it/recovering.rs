@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_engine::{Limits, Outcome, Recovery, Settings, Turn};
-use sabir_model::{Part, Required, State};
+use sabir_model::{Command, Part, Required, State};
 use sabir_store::{Append, Beside, MemoryStore, Store, Target};
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::time::timeout;
@@ -155,8 +155,14 @@ async fn after_a_crash_only_the_answer_to_the_open_question_answers() {
         Beside::InboxAdd(Arc::new(message.or_with_id(|| unreachable!("the message has an id"))))
     };
     let beside = [unread("earlier", None), unread("no", Some(open - 1)), unread("yes", Some(open))];
+    // The answered run waited for its folder, and said so.
+    let mut noted = sabir_model::Message::clone(task.status.message.as_ref().unwrap());
+    noted.parts.insert(0, Part::text("waiting for another task"));
+    let queue = Command::Queue { note: Arc::new(noted) };
+    let events = sabir_model::decide(&task.standing(), queue, task.status.time);
+    let events: Vec<&sabir_model::Event> = events.iter().collect();
     let append =
-        Append { target: Target::Known(row.no), events: &[], after: task.seq, snapshot: None, beside: &beside };
+        Append { target: Target::Known(row.no), events: &events, after: task.seq, snapshot: None, beside: &beside };
     store.append(append).await.unwrap();
     let agent = echo().resuming();
     let seen = agent.seen();
