@@ -247,7 +247,13 @@ impl<'t> Run<'t> {
                         self.has_worked = true;
                         match self.kept_answer.take().and_then(|kept| kept.reply_to(&question)) {
                             Some(reply) => at_once(&mut steps, self.protocol.answer(&question, &reply)),
-                            None => asked = Some(self.asked(question).await),
+                            None => {
+                                // The caller reads it before the question, and nothing goes on while that stands.
+                                if let Some(rest) = self.masking.rest() {
+                                    self.teller.tell(rest).await;
+                                }
+                                asked = Some(self.asked(question).await);
+                            }
                         }
                     }
                     // Taken out as soon as it is heard.

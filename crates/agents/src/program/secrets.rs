@@ -5,6 +5,7 @@
 //! patches are handed over as they are: a patch that was changed could not be applied.
 
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 
 use sabir_model::{Content, Json, Part};
 
@@ -21,7 +22,6 @@ const NAMES: [&str; 8] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSP
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Secrets {
-    /// The longest first: a secret may contain another.
     values: Vec<String>,
 }
 
@@ -32,6 +32,9 @@ impl Secrets {
         for (name, value) in environment {
             // What is no text cannot be found in text.
             let Some(value) = value.to_str() else { continue };
+            if is_limit(name, value) {
+                continue;
+            }
             if is_secret(name) {
                 // Programs print a key of several lines line by line.
                 values.extend(value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST).map(str::to_owned));
@@ -39,8 +42,8 @@ impl Secrets {
                 values.extend(password(value).map(str::to_owned));
             }
         }
-        // A limit of tokens is no secret.
-        values.retain(|value| !value.bytes().all(|byte| byte.is_ascii_digit()));
+        // A short number would be found in any text.
+        values.retain(|value| value.len() >= SHORTEST || !is_number(value));
         // In JSON some have another form.
         let escaped = values.iter().filter_map(|value| {
             let quoted = serde_json::to_string(value).ok()?;
@@ -48,20 +51,41 @@ impl Secrets {
             (inner != value).then(|| inner.to_owned())
         });
         values.extend(escaped.collect::<Vec<String>>());
-        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        values.sort();
         values.dedup();
         Self { values }
     }
 
     /// The text without the secrets. `text` may be the end of a longer one, so it may begin with the rest of a secret.
     pub fn mask(&self, text: &str) -> String {
-        let mut masked = self.mask_start(text);
-        for value in &self.values {
-            if masked.contains(value.as_str()) {
-                masked = masked.replace(value.as_str(), MASK);
+        let rest = self.rest_at_start(text);
+        self.mask_places(text, rest.map(|length| 0..length))
+    }
+
+    /// The same for a text that begins with no rest.
+    fn mask_whole(&self, text: &str) -> String {
+        self.mask_places(text, None)
+    }
+
+    /// Secrets may overlap, and then nothing of any of them may stay.
+    fn mask_places(&self, text: &str, first: Option<Range<usize>>) -> String {
+        let mut places: Vec<Range<usize>> = self.places(text).chain(first).collect();
+        places.sort_by_key(|place| place.start);
+        let (mut masked, mut done) = (String::new(), 0);
+        for place in places {
+            if place.start >= done {
+                masked.push_str(&text[done..place.start]);
+                masked.push_str(MASK);
             }
+            done = done.max(place.end);
         }
-        masked
+        masked + &text[done..]
+    }
+
+    fn places(&self, text: &str) -> impl Iterator<Item = Range<usize>> {
+        self.values
+            .iter()
+            .flat_map(move |value| text.match_indices(value.as_str()).map(|(at, found)| at..at + found.len()))
     }
 
     /// The JSON without the secrets.
@@ -87,22 +111,34 @@ impl Secrets {
         parts
     }
 
-    /// How much of a text's end may be the beginning of a secret whose rest is still to come.
-    fn begun(&self, text: &str) -> usize {
+    /// Up to where a text can be told while more may come behind it: no secret goes beyond that, nor does what may be the
+    /// beginning of one.
+    fn settled(&self, text: &str) -> usize {
         let begins = |value: &String| {
             let ends = value.char_indices().map(|(at, _)| at).skip(1);
             ends.filter(|end| text.ends_with(&value[..*end])).max()
         };
-        self.values.iter().filter_map(begins).max().unwrap_or(0)
+        let begun = self.values.iter().filter_map(begins).max().unwrap_or(0);
+        let mut settled = text.len() - begun;
+        if begun > 0 {
+            let mut places: Vec<Range<usize>> = self.places(text).collect();
+            places.sort_by_key(|place| std::cmp::Reverse(place.end));
+            for place in places.iter().filter(|place| place.start < place.end) {
+                if place.contains(&settled) {
+                    settled = place.start;
+                }
+            }
+        }
+        settled
     }
 
-    fn mask_start(&self, text: &str) -> String {
+    /// How long the rest of a secret is that a text begins with.
+    fn rest_at_start(&self, text: &str) -> Option<usize> {
         let rests = self.values.iter().flat_map(|value| {
             let starts = value.char_indices().map(|(at, _)| at).skip(1);
             starts.map(|at| &value[at..]).take_while(|rest| rest.len() >= SHORTEST)
         });
-        let longest = rests.filter(|rest| text.starts_with(rest)).map(str::len).max();
-        longest.map_or_else(|| text.to_owned(), |length| format!("{MASK}{}", &text[length..]))
+        rests.filter(|rest| text.starts_with(rest)).map(str::len).max()
     }
 }
 
@@ -110,7 +146,7 @@ impl Secrets {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Masking {
     pub secrets: Secrets,
-    /// The end of the answer so far, which may be the beginning of a secret.
+    /// The end of the answer so far, as the program said it: it may be the beginning of a secret.
     held: String,
 }
 
@@ -125,12 +161,12 @@ impl Masking {
         let mask = |text: String| secrets.mask(&text);
         let update = match update {
             Update::Text(text) => {
-                let text = std::mem::take(&mut self.held) + &text;
-                let mut text = secrets.mask(&text);
-                self.held = text.split_off(text.len() - secrets.begun(&text));
-                return vec![Update::Text(text)];
+                let mut text = std::mem::take(&mut self.held) + &text;
+                self.held = text.split_off(secrets.settled(&text));
+                return vec![Update::Text(secrets.mask_whole(&text))];
             }
-            Update::Thought(text) => Update::Thought(text),
+            // None of these is told behind the text so far, so a secret may go on after them.
+            update @ (Update::Thought(_) | Update::Init { .. } | Update::Spent(_)) => return vec![update],
             Update::ToolUse { id, name, input } => {
                 Update::ToolUse { id, name: mask(name), input: input.map(|input| secrets.mask_json(&input)) }
             }
@@ -141,24 +177,30 @@ impl Masking {
             Update::NotUnderstood(line) => Update::NotUnderstood(mask(line)),
             Update::Done { summary } => Update::Done { summary: summary.map(mask) },
             Update::Failed(reason) => Update::Failed(mask(reason)),
-            update @ (Update::Init { .. }
-            | Update::Spent(_)
-            | Update::File(_)
-            | Update::SessionGone
-            | Update::Interrupted) => update,
+            update @ (Update::File(_) | Update::SessionGone | Update::Interrupted) => update,
         };
         self.rest().into_iter().chain([update]).collect()
     }
 
     /// Text that was held, when nothing more can come behind it.
     pub fn rest(&mut self) -> Option<Update> {
-        (!self.held.is_empty()).then(|| Update::Text(std::mem::take(&mut self.held)))
+        let held = std::mem::take(&mut self.held);
+        (!held.is_empty()).then(|| Update::Text(self.secrets.mask_whole(&held)))
     }
 }
 
 fn is_secret(name: &OsStr) -> bool {
     let name = name.to_string_lossy().to_ascii_uppercase();
     NAMES.iter().any(|part| name.contains(part))
+}
+
+/// `MAX_OUTPUT_TOKENS=128000000` is no secret.
+fn is_limit(name: &OsStr, value: &str) -> bool {
+    is_number(value) && name.to_string_lossy().to_ascii_uppercase().contains("TOKENS")
+}
+
+fn is_number(value: &str) -> bool {
+    value.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// `https://user:password@proxy` has one.
@@ -200,6 +242,11 @@ mod tests {
                 "cannot reach http://me:hunter2@proxy",
                 "cannot reach http://me:***@proxy",
             ),
+            // Secrets that overlap, or contain each other.
+            (&[("A_KEY", "abcdefgh"), ("B_KEY", "efghijkl")], "abcdefghijkl abcdefgh", "*** ***"),
+            (&[("A_KEY", "cdefghij"), ("B_KEY", "abcdefghijkl")], "abcdefghijkl cdefghij", "*** ***"),
+            (&[("DB_PASSWORD", "8451962734"), ("MAX_TOKENS", "128000000")], "8451962734 128000000", "*** 128000000"),
+            (&[("A_KEY", "")], "nothing", "nothing"),
             (&[("HTTPS_PROXY", "http://proxy:80/")], "cannot reach http://proxy:80", "cannot reach http://proxy:80"),
         ] {
             check(environment, text, expected);
@@ -232,29 +279,65 @@ mod tests {
         assert_eq!(secrets.mask_parts(parts(key)), parts(MASK));
     }
 
+    /// What is told of an answer that comes in these pieces.
+    fn told(secrets: &[&str], pieces: &[&str]) -> String {
+        let environment: Vec<(OsString, OsString)> =
+            secrets.iter().enumerate().map(|(at, secret)| (format!("KEY_{at}").into(), secret.into())).collect();
+        let mut masking = Masking::new(Secrets::of(&environment));
+        let mut updates: Vec<Update> = Vec::new();
+        for piece in pieces {
+            updates.extend(masking.hide(Update::Text((*piece).to_owned())));
+            // Nobody is told this.
+            updates.extend(masking.hide(Update::Thought("hm".into())));
+        }
+        updates.extend(masking.rest());
+        let text = |update: Update| match update {
+            Update::Text(text) => Some(text),
+            _ => None,
+        };
+        updates.into_iter().filter_map(text).collect()
+    }
+
     #[test]
     fn secrets_that_come_in_pieces_are_hidden() {
-        for (pieces, expected) in [
-            (&["key sk-012", "3456789 is"][..], "key *** is"),
-            (&["s", "k", "-", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "!"], "***!"),
-            (&["sk-0", "12", "345678", "9"], "***"),
-            (&["sk-0", "12 no"], "sk-012 no"),
-            (&["ends with sk-0123"], "ends with sk-0123"),
-            (&["s", "k-0123456789"], "***"),
-            (&["this", " is", " sk", "ill"], "this is skill"),
+        let key = &["sk-0123456789"][..];
+        for (secrets, pieces, expected) in [
+            (key, &["key sk-012", "3456789 is"][..], "key *** is"),
+            (key, &["s", "k", "-", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "!"], "***!"),
+            (key, &["sk-0", "12", "345678", "9"], "***"),
+            (key, &["sk-0", "12 no"], "sk-012 no"),
+            (key, &["ends with sk-0123"], "ends with sk-0123"),
+            (key, &["s", "k-0123456789"], "***"),
+            (key, &["this", " is", " sk", "ill"], "this is skill"),
+            // A word that a secret ends with is none.
+            (&["my-password"], &["the ", "password", " is"], "the password is"),
+            // One that another one begins with, or goes on with.
+            (&["long-secret", "long-secret-2"], &["a long-secret", "-2 b"], "a *** b"),
+            (&["long-secret", "long-secret-2"], &["a long-secret", "-3 b"], "a ***-3 b"),
+            (&["long-secret", "long-secret-2"], &["a long-secret"], "a ***"),
+            (&["abcdefgh", "ghijklmn"], &["abcdefgh", "ijklmn"], "***"),
+            (&["abcdefgh", "ghijklmn"], &["abcdefgh", " no"], "*** no"),
+            (&["süße-größe"], &["sü", "ße-grö", "ße sü"], "*** sü"),
         ] {
-            let mut masking = Masking::new(Secrets::of(&[("A_KEY".into(), "sk-0123456789".into())]));
-            let mut told = String::new();
-            let mut hear = |update| match update {
-                Update::Text(text) => told.push_str(&text),
-                update => panic!("{update:?}"),
-            };
-            for piece in pieces {
-                masking.hide(Update::Text((*piece).to_owned())).into_iter().for_each(&mut hear);
-            }
-            masking.rest().into_iter().for_each(&mut hear);
-            assert_eq!(told, expected, "{pieces:?}");
+            assert_eq!(told(secrets, pieces), expected, "{pieces:?}");
         }
+    }
+
+    /// However a text is cut, the same is told of it.
+    #[test]
+    fn where_a_text_is_cut_makes_no_difference() {
+        let secrets = ["abcabcab", "cabxyzabc", "abcabcab-ä", "ä-ä-ä-ä"];
+        let text = "ab abcabcab abcabcab-ä-ä-ä-ä cabxyzabcabcab-ab abcabcabxyzabc ä";
+        let whole = told(&secrets, &[text]);
+        let cuts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+        for first in &cuts {
+            for second in cuts.iter().filter(|second| *second >= first) {
+                let pieces = [&text[..*first], &text[*first..*second], &text[*second..]];
+                assert_eq!(told(&secrets, &pieces), whole, "{pieces:?}");
+            }
+        }
+        let letters: Vec<String> = text.chars().map(String::from).collect();
+        assert_eq!(told(&secrets, &letters.iter().map(String::as_str).collect::<Vec<_>>()), whole);
     }
 
     #[test]
