@@ -14,7 +14,6 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,6 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Host;
 use super::blocking::{self, NoAnswer, blocking};
+use super::remove_folder::remove_folder;
 use crate::process::{Child, Launch, environment};
 use crate::protocol::Exit;
 
@@ -385,27 +385,6 @@ impl OwnFiles {
             copy_file(&from.join("info").join(name), &self.folder.join("info").join(name))?;
         }
         Ok(())
-    }
-}
-
-/// Removes a folder with all that is in it, if it is there. Some tools write-protect the folders that they make.
-pub(super) fn remove_folder(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            allow_writing(folder);
-            fs::remove_dir_all(folder)
-        }
-        removed => removed,
-    }
-}
-
-fn allow_writing(folder: &Path) {
-    let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            allow_writing(&entry.path());
-        }
     }
 }
 

@@ -15,13 +15,18 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::blocking::{self, blocking};
-use super::git::{Git, GitError, remove_folder};
+use super::git::{Git, GitError};
+use super::regular_file;
+use super::remove_folder::remove_folder;
 use super::worktree::{Record, Tree};
 use super::worktrees::{Claim, RECORD};
 
 /// Endings of what was set aside, for the operator to look at.
 const UNREADABLE: &str = "unreadable";
 const LOST: &str = "lost";
+
+/// Records have a few paths and hashes.
+const LONGEST_RECORD: u64 = 1 << 20;
 
 /// The names of all worktrees of which something is left in the folder.
 pub(super) fn names_in(folder: &Path) -> BTreeSet<String> {
@@ -89,14 +94,14 @@ impl Paths {
 
     fn look(&self) -> Result<Found, GitError> {
         let failed = |error: io::Error| GitError::Other(format!("{}: {error}", self.record.display()));
-        let unreadable = match fs::read(&self.record) {
+        let unreadable = match regular_file::read_up_to(&self.record, LONGEST_RECORD) {
             Ok(text) => match serde_json::from_slice(&text) {
                 Ok(record) => return Ok(Found::Record(record)),
                 Err(error) => Some(error.to_string()),
             },
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             // Something else than a file is in its place.
-            Err(error) if error.kind() == ErrorKind::IsADirectory => Some(error.to_string()),
+            Err(error) if error.kind() == ErrorKind::Other => Some(error.to_string()),
             // It may be readable next time.
             Err(error) => return Err(failed(error)),
         };

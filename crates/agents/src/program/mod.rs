@@ -18,6 +18,7 @@ mod notes;
 mod produced;
 mod project;
 mod regular_file;
+mod remove_folder;
 mod run;
 mod secrets;
 pub mod settings;

@@ -18,6 +18,8 @@ use sabir_engine::TaskLookup;
 
 use super::blocking::{self, blocking};
 use super::folder_name::{fingerprint, folder_name};
+use super::regular_file;
+use super::remove_folder::remove_folder;
 
 /// The folder in the workspace that holds what callers sent. It hides itself from git.
 const INBOX: &str = ".sabir";
@@ -150,10 +152,9 @@ fn remove_where(inbox: &Path, mut is_leftover: impl FnMut(&str) -> bool) {
     let mut rest = 0;
     for name in names {
         let folder = inbox.join(&name);
-        let removed = is_leftover(&name).then(|| fs::remove_dir_all(&folder));
+        let removed = is_leftover(&name).then(|| remove_folder(&folder));
         match removed {
             Some(Ok(())) => {}
-            Some(Err(error)) if error.kind() == ErrorKind::NotFound => {}
             Some(Err(error)) => {
                 tracing::warn!(%error, folder = %folder.display(), "files of a message cannot be removed");
                 rest += 1;
@@ -162,7 +163,7 @@ fn remove_where(inbox: &Path, mut is_leftover: impl FnMut(&str) -> bool) {
         }
     }
     let ignore = inbox.join(IGNORE_FILE);
-    if rest == 0 && fs::read(&ignore).is_ok_and(|text| text == IGNORE_ALL) {
+    if rest == 0 && regular_file::read_up_to(&ignore, 1024).is_ok_and(|text| text == IGNORE_ALL) {
         let _ = fs::remove_file(&ignore);
         // What else lies there is not ours, and keeps it.
         if fs::remove_dir(inbox).is_err() {
@@ -278,6 +279,19 @@ mod tests {
         assert!(Uploads::new(folder.path(), None, 1).put("a", b"x").is_err());
         Uploads::new(folder.path(), None, 1).remove();
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+    }
+
+    /// Whoever read the pipe would wait for ever, and with it one of the few threads for file work.
+    #[test]
+    fn a_pipe_in_the_place_of_the_ignore_file_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut uploads = Uploads::new(folder.path(), None, 1);
+        uploads.put("a", b"x").unwrap();
+        let ignore = folder.path().join(INBOX).join(IGNORE_FILE);
+        fs::remove_file(&ignore).unwrap();
+        regular_file::make_pipe(&ignore);
+        uploads.remove();
+        assert!(names(folder.path()).is_empty() && ignore.exists());
     }
 
     #[test]

@@ -28,9 +28,11 @@ use tokio::sync::{oneshot, watch};
 use super::Host;
 use super::blocking::{self, blocking};
 use super::folder_name::folder_name;
-use super::git::{Git, GitError, OwnGitDir, at_path, remove_folder};
+use super::git::{Git, GitError, OwnGitDir, at_path};
 use super::kept_refs::StoredTask;
 use super::leftover_trees::clear_place;
+use super::regular_file;
+use super::remove_folder::remove_folder;
 use super::worktrees::{Claim, RECORD};
 use crate::protocol::Exit;
 
@@ -42,6 +44,9 @@ const LONGEST_LIST: usize = 256 << 20;
 
 /// Where worktrees lay in earlier versions, in the repository's own data.
 const OLD_PLACE: &str = "sabir-worktrees";
+
+/// What git's log of a tree's HEADs may take.
+const LONGEST_LOG: u64 = 16 << 20;
 
 /// The HEADs of so many nested repositories are noted. The rest stays as the task found it: each costs a command.
 const MOST_NESTED: usize = 100;
@@ -625,11 +630,15 @@ fn nested_repositories(root: &Path, list: &[u8]) -> Result<Vec<Nested>, GitError
 /// Git would wait for ever for somebody to write to a pipe in the place of a file that it reads, such as `.gitignore`. No pipe
 /// can be kept.
 fn remove_pipes(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => remove_pipes(&entry.path()),
-            Ok(kind) if kind.is_fifo() => drop(fs::remove_file(entry.path())),
-            _ => {}
+    // Not by calling itself: folders may be deep.
+    let mut left = vec![folder.to_owned()];
+    while let Some(folder) = left.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => left.push(entry.path()),
+                Ok(kind) if kind.is_fifo() => drop(fs::remove_file(entry.path())),
+                _ => {}
+            }
         }
     }
 }
@@ -662,8 +671,8 @@ fn data_of(common: &Path, root: &Path) -> Option<PathBuf> {
 
 /// The first commit that a tree had checked out, if git has noted it.
 fn first_head(data: &Path) -> Option<String> {
-    let log = fs::read_to_string(data.join("logs/HEAD")).ok()?;
-    log.lines().next()?.split(' ').nth(1).map(str::to_owned)
+    let log = regular_file::read_up_to(&data.join("logs/HEAD"), LONGEST_LOG).ok()?;
+    String::from_utf8_lossy(&log).lines().next()?.split(' ').nth(1).map(str::to_owned)
 }
 
 fn folders(folder: &Path) -> Vec<PathBuf> {
