@@ -1,12 +1,14 @@
 //! Connections for readers, and the threads they read on.
 //!
 //! All of them are opened at the start, so that a read needs no descriptor: a server that has run out of them can still
-//! answer. Two are there at once, and the others follow while the server starts. Reads that may block have threads of their own; beyond their number they wait their turn, since more threads
-//! would only fight over the same processors. A look at a few rows is taken where it is asked for, and never waits for
+//! answer. Two are there at once, and the others follow while the server starts. The name of the file may lead to another
+//! one by then, of another server; such a connection is not used. Reads that may block have threads of their own; beyond
+//! their number they wait their turn, since more threads would only fight over the same processors. A look at a few rows is taken where it is asked for, and never waits for
 //! long reads: there is a connection for every thread that may ask.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
@@ -21,38 +23,45 @@ pub(super) struct Pool {
     places: Arc<Semaphore>,
     looks: Semaphore,
     idle: Mutex<Vec<Connection>>,
+    opener: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Pool {
+    /// With two connections.
     pub fn open(path: &Path) -> rusqlite::Result<Arc<Self>> {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let reads = processors.clamp(LEAST, MOST);
         let idle = vec![connect::reader(path)?, connect::reader(path)?];
         let places = Arc::new(Semaphore::new(1));
-        let pool = Arc::new(Self { places, looks: Semaphore::new(1), idle: Mutex::new(idle) });
-        let (opening, path) = (pool.clone(), path.to_owned());
+        let pool = Self { places, looks: Semaphore::new(1), idle: Mutex::new(idle), opener: Mutex::default() };
+        Ok(Arc::new(pool))
+    }
+
+    /// Opens the others beside. `check` says whether the path still leads to the file of the first two.
+    pub fn open_others(self: &Arc<Self>, path: &Path, check: impl Fn() -> Result<(), String> + Send + 'static) {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let reads = processors.clamp(LEAST, MOST);
+        let (opening, path) = (self.clone(), path.to_owned());
         let open_others = move || {
             for (wanted, of_looks) in [(reads, false), (processors, true)] {
                 for _ in 1..wanted {
-                    let Some(conn) = opening.reader(&path) else { return };
-                    opening.add(conn, if of_looks { &opening.looks } else { &opening.places });
+                    if opening.places.is_closed() {
+                        return;
+                    }
+                    let conn = connect::reader(&path).map_err(|error| error.to_string());
+                    match conn.and_then(|conn| check().map(|()| conn)) {
+                        Ok(conn) => opening.add(conn, if of_looks { &opening.looks } else { &opening.places }),
+                        Err(error) => {
+                            tracing::warn!(error, "cannot open another connection to the database");
+                            return;
+                        }
+                    }
                 }
             }
         };
-        // Without a thread the two have to do.
-        if let Err(error) = std::thread::Builder::new().name("store-readers".into()).spawn(open_others) {
-            tracing::warn!(%error, "cannot open more connections to the database");
+        match std::thread::Builder::new().name("store-readers".into()).spawn(open_others) {
+            Ok(opener) => *self.opener.lock().expect("nobody panics with the thread in hand") = Some(opener),
+            // Without a thread the two have to do.
+            Err(error) => tracing::warn!(%error, "cannot open more connections to the database"),
         }
-        Ok(pool)
-    }
-
-    fn reader(&self, path: &Path) -> Option<Connection> {
-        if self.places.is_closed() {
-            return None;
-        }
-        connect::reader(path)
-            .inspect_err(|error| tracing::warn!(%error, "cannot open another connection to the database"))
-            .ok()
     }
 
     fn add(&self, conn: Connection, places: &Semaphore) {
@@ -104,6 +113,9 @@ impl Pool {
     pub fn close(&self) {
         self.places.close();
         self.idle().clear();
+        let opener = self.opener.lock().expect("nobody panics with the thread in hand").take();
+        // Whoever closes the file wants no connection to be left. One that panicked has none.
+        opener.map(JoinHandle::join);
     }
 
     /// Whoever has a place gets a connection.
@@ -150,6 +162,7 @@ mod tests {
         let path = folder.path().join("pool.db");
         Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (n); INSERT INTO t VALUES (7)").unwrap();
         let pool = Pool::open(&path).unwrap();
+        pool.open_others(&path, || Ok(()));
         let (let_go, held) = mpsc::channel::<()>();
         let held = Arc::new(Mutex::new(held));
         // As many as there are places, and some that wait for one.
@@ -171,6 +184,20 @@ mod tests {
         drop(let_go);
         for read in long {
             read.await.unwrap().unwrap();
+        }
+    }
+
+    #[test]
+    fn connections_to_another_file_of_that_name_are_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pool.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (n)").unwrap();
+        for (checked, more) in [(Ok(()), true), (Err("it was replaced".to_owned()), false)] {
+            let pool = Pool::open(&path).unwrap();
+            pool.open_others(&path, move || checked.clone());
+            let opener = pool.opener.lock().unwrap().take();
+            opener.unwrap().join().unwrap();
+            assert_eq!(pool.idle().len() > 2, more);
         }
     }
 }

@@ -56,9 +56,11 @@ impl SqliteStore {
         let (growth, checkpointer) = checkpoint::pair(&mut conn, beside).map_err(say)?;
         let pool = Pool::open(&path).map_err(say)?;
         let other = |reason: String| OpenError::Other { path: path.clone(), reason };
-        let identity = Identity::new(&path, &lock).map_err(|error| other(error.to_string()))?;
+        let identity = Arc::new(Identity::new(&path, &lock).map_err(|error| other(error.to_string()))?);
         // It may have been replaced between the lock and the connections.
         identity.check().map_err(other)?;
+        let still = identity.clone();
+        pool.open_others(&path, move || still.check());
         let queue = Arc::new(Queue::new());
         if sweep::has_leftovers(&conn).map_err(say)? {
             let _ = queue.push(Job::Tidy);

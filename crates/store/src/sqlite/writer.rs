@@ -45,7 +45,7 @@ pub(super) fn run(
     last_no: TaskNo,
     queue: &Queue<Job>,
     growth: Growth,
-    identity: Identity,
+    identity: Arc<Identity>,
     commits: Arc<AtomicU64>,
 ) {
     let _closing = Closing(queue);
@@ -83,7 +83,7 @@ struct Writer<'c> {
     commit: Statement<'c>,
     appender: Appender<'c>,
     growth: Growth,
-    identity: Identity,
+    identity: Arc<Identity>,
     /// The files were not the right ones when they were looked at last.
     is_lost: bool,
     commits: Arc<AtomicU64>,
@@ -98,7 +98,7 @@ impl<'c> Writer<'c> {
         conn: &'c Connection,
         last_no: TaskNo,
         growth: Growth,
-        identity: Identity,
+        identity: Arc<Identity>,
         commits: Arc<AtomicU64>,
     ) -> rusqlite::Result<Self> {
         Ok(Self {
@@ -299,7 +299,7 @@ mod tests {
         let beside = connect::checkpointer(&path, settings.durability).unwrap();
         let (growth, _checkpointer) = checkpoint::pair(&mut conn, beside).unwrap();
         let _pool = Pool::open(&path).unwrap();
-        let identity = Identity::new(&path, &opened.lock).unwrap();
+        let identity = Arc::new(Identity::new(&path, &opened.lock).unwrap());
         let commits = Arc::new(AtomicU64::new(0));
         let mut writer = Writer::new(&conn, opened.last_no, growth, identity, commits.clone()).unwrap();
 
