@@ -26,9 +26,11 @@ impl TaskLookup {
         Ok(task.is_none_or(|task| task.status.state.is_terminal()))
     }
 
-    /// Whether the task is deleted, or was never there.
+    /// Whether the task was there and is deleted. A database that was put back from a backup knows nothing of later tasks, and
+    /// has deleted none of them.
     pub async fn is_deleted(&self, number: u64) -> Result<bool, AgentError> {
-        Ok(self.store.load(TaskNo(number)).await?.is_none())
+        let was_there = TaskNo(number) <= self.store.highest_no();
+        Ok(was_there && self.store.load(TaskNo(number)).await?.is_none())
     }
 }
 
@@ -52,5 +54,18 @@ impl Engine {
     /// Resolves when retention has deleted tasks since this was called last.
     pub async fn until_deletion(&self) {
         self.core.endings.deletions.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sabir_store::MemoryStore;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_was_never_there_is_not_deleted() {
+        let tasks = TaskLookup { store: Arc::new(MemoryStore::new()) };
+        assert!(!tasks.is_deleted(1).await.unwrap());
     }
 }

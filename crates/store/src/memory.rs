@@ -161,6 +161,10 @@ impl Store for MemoryStore {
         answer(Ok(self.shelf().sweep(retention)))
     }
 
+    fn highest_no(&self) -> TaskNo {
+        TaskNo(self.shelf().last_no)
+    }
+
     fn check(&self) -> StoreFuture<'_, ()> {
         answer(Ok(()))
     }

@@ -73,6 +73,9 @@ pub trait Store: Send + Sync + 'static {
     /// can come in between. Who wants all of them gone asks again while there is more.
     fn sweep(&self, retention: Retention) -> StoreFuture<'_, Swept>;
 
+    /// The highest number that a task has had, as far as this is known: at the start that of the newest task that is there.
+    fn highest_no(&self) -> TaskNo;
+
     /// Whether it can be read and written now.
     fn check(&self) -> StoreFuture<'_, ()>;
 }

@@ -150,6 +150,10 @@ impl<S: Store> Store for FaultyStore<S> {
         })
     }
 
+    fn highest_no(&self) -> TaskNo {
+        self.store.highest_no()
+    }
+
     fn check(&self) -> StoreFuture<'_, ()> {
         self.checks.fetch_add(1, Ordering::SeqCst);
         if self.is_full() { Box::pin(async { Err(StoreError::Full) }) } else { self.store.check() }

@@ -101,6 +101,7 @@ const CASES: &[(&str, Case)] = cases! {
         either_rule_lets_a_task_go,
         nothing_goes_without_a_rule,
         a_task_that_is_gone_leaves_nothing,
+        the_highest_number_is_known_when_its_task_is_gone,
         a_sweep_is_bounded;
 };
 

@@ -3,6 +3,9 @@
 //! Whatever may refuse it is asked before its first row is written, so that a refused append leaves
 //! nothing behind in a transaction that it shares with others.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rusqlite::{Connection, Error, OptionalExtension, Result, Statement, params};
 use sabir_model::{AgentId, Owner, Seq, State, TaskId};
 
@@ -18,7 +21,7 @@ use super::tallies::Tallies;
 pub(super) struct Appender<'c> {
     conn: &'c Connection,
     pub tallies: Tallies<'c>,
-    last_no: TaskNo,
+    last_no: Arc<AtomicU64>,
     insert_events: Statement<'c>,
     insert_task: Statement<'c>,
     standing: Statement<'c>,
@@ -64,7 +67,7 @@ impl From<Unread> for Refused {
 }
 
 impl<'c> Appender<'c> {
-    pub fn new(conn: &'c Connection, last_no: TaskNo) -> Result<Self> {
+    pub fn new(conn: &'c Connection, last_no: Arc<AtomicU64>) -> Result<Self> {
         Ok(Self {
             conn,
             tallies: Tallies::new(conn)?,
@@ -111,7 +114,7 @@ impl<'c> Appender<'c> {
         if let Some(made) = self.keyed(new)? {
             return Err(Refused::Cleanly(StoreError::Exists(made)));
         }
-        let no = TaskNo(self.last_no.0 + 1);
+        let no = TaskNo(self.last_no.load(Ordering::Relaxed) + 1);
         if no.0 >= MAX_NO {
             return Err(Refused::Cleanly(StoreError::Failed("the task numbers are used up".into())));
         }
@@ -133,7 +136,7 @@ impl<'c> Appender<'c> {
             }
             Err(error) => return Err(error.into()),
         }
-        self.last_no = no;
+        self.last_no.store(no.0, Ordering::Relaxed);
         if let Some(key) = &new.key {
             let mut insert =
                 self.conn.prepare_cached("INSERT INTO keys (owner, agent, key, no) VALUES (?1, ?2, ?3, ?4)")?;

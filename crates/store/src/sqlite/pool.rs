@@ -46,7 +46,8 @@ impl Pool {
                     if opening.places.is_closed() {
                         return;
                     }
-                    let conn = connect::reader(&path).map_err(|error| error.to_string());
+                    // Before, since opening makes a log where there is none; and behind, for what has happened meanwhile.
+                    let conn = check().and_then(|()| connect::reader(&path).map_err(|error| error.to_string()));
                     match conn.and_then(|conn| check().map(|()| conn)) {
                         Ok(conn) => opening.add(conn, if of_looks { &opening.looks } else { &opening.places }),
                         Err(error) => {
@@ -113,8 +114,14 @@ impl Pool {
     pub fn close(&self) {
         self.places.close();
         self.idle().clear();
+        // Whoever closes the file wants no connection to be left.
+        self.until_open();
+    }
+
+    /// Blocks until no more connections are being opened.
+    pub fn until_open(&self) {
         let opener = self.opener.lock().expect("nobody panics with the thread in hand").take();
-        // Whoever closes the file wants no connection to be left. One that panicked has none.
+        // One that panicked has told so.
         opener.map(JoinHandle::join);
     }
 
@@ -195,8 +202,7 @@ mod tests {
         for (checked, more) in [(Ok(()), true), (Err("it was replaced".to_owned()), false)] {
             let pool = Pool::open(&path).unwrap();
             pool.open_others(&path, move || checked.clone());
-            let opener = pool.opener.lock().unwrap().take();
-            opener.unwrap().join().unwrap();
+            pool.until_open();
             assert_eq!(pool.idle().len() > 2, more);
         }
     }

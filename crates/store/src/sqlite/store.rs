@@ -33,6 +33,8 @@ pub struct SqliteStore {
     damages: Arc<DamageLog>,
     heads: Arc<RecentHeads>,
     commits: Arc<AtomicU64>,
+    /// Of the newest task.
+    last_no: Arc<AtomicU64>,
     running: Mutex<Option<Running>>,
 }
 
@@ -66,7 +68,8 @@ impl SqliteStore {
             let _ = queue.push(Job::Tidy);
         }
         let commits = Arc::new(AtomicU64::new(0));
-        let (jobs, counter, moved) = (queue.clone(), commits.clone(), queue.clone());
+        let last_no = Arc::new(AtomicU64::new(last_no.0));
+        let (jobs, counter, moved, newest) = (queue.clone(), commits.clone(), queue.clone(), last_no.clone());
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             let spawned = thread::Builder::new().name(name.into()).spawn(work);
             spawned.map_err(|error| other(error.to_string()))
@@ -75,7 +78,7 @@ impl SqliteStore {
         let checkpointer =
             spawn("store-checkpoint", Box::new(move || checkpointer.run(|| drop(moved.push(Job::LogMoved)))))?;
         let writer =
-            spawn("store-writer", Box::new(move || writer::run(&conn, last_no, &jobs, growth, identity, counter)))?;
+            spawn("store-writer", Box::new(move || writer::run(&conn, newest, &jobs, growth, identity, counter)))?;
         let running = Running { writer, checkpointer, lock };
         Ok(Self {
             queue,
@@ -83,6 +86,7 @@ impl SqliteStore {
             damages: Arc::default(),
             heads: Arc::default(),
             commits,
+            last_no,
             running: Mutex::new(Some(running)),
         })
     }
@@ -97,6 +101,13 @@ impl SqliteStore {
         self.pool.close();
         let _ = checkpointer.join();
         drop(lock);
+    }
+
+    /// Blocks until all connections are open, which go on being opened while the store is used already. For tests that
+    /// change files meanwhile.
+    #[doc(hidden)]
+    pub fn until_open(&self) {
+        self.pool.until_open();
     }
 
     /// How many transactions have been committed since the store was opened.
@@ -238,6 +249,10 @@ impl Store for SqliteStore {
 
     fn sweep(&self, retention: Retention) -> StoreFuture<'_, Swept> {
         self.ask_writer(|reply| Job::Sweep(retention, reply))
+    }
+
+    fn highest_no(&self) -> TaskNo {
+        TaskNo(self.last_no.load(Ordering::Relaxed))
     }
 
     fn check(&self) -> StoreFuture<'_, ()> {

@@ -11,7 +11,7 @@ use rusqlite::{Connection, Statement};
 use tokio::sync::oneshot;
 
 use crate::encode::Encoded;
-use crate::{Appended, Retention, StoreError, Swept, TaskNo};
+use crate::{Appended, Retention, StoreError, Swept};
 
 use super::append::{Appender, Refused};
 use super::checkpoint::Growth;
@@ -42,7 +42,7 @@ type Group = Vec<(Box<Encoded>, Reply<Appended>)>;
 /// Works until the queue is closed and empty.
 pub(super) fn run(
     conn: &Connection,
-    last_no: TaskNo,
+    last_no: Arc<AtomicU64>,
     queue: &Queue<Job>,
     growth: Growth,
     identity: Arc<Identity>,
@@ -96,7 +96,7 @@ struct Writer<'c> {
 impl<'c> Writer<'c> {
     fn new(
         conn: &'c Connection,
-        last_no: TaskNo,
+        last_no: Arc<AtomicU64>,
         growth: Growth,
         identity: Arc<Identity>,
         commits: Arc<AtomicU64>,
@@ -301,7 +301,8 @@ mod tests {
         let _pool = Pool::open(&path).unwrap();
         let identity = Arc::new(Identity::new(&path, &opened.lock).unwrap());
         let commits = Arc::new(AtomicU64::new(0));
-        let mut writer = Writer::new(&conn, opened.last_no, growth, identity, commits.clone()).unwrap();
+        let last_no = Arc::new(AtomicU64::new(opened.last_no.0));
+        let mut writer = Writer::new(&conn, last_no, growth, identity, commits.clone()).unwrap();
 
         writer.transact(|_| probe(&conn)).unwrap();
         let failed =

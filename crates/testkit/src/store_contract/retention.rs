@@ -1,7 +1,7 @@
 //! Sweeps: which tasks go, and that nothing of them stays.
 
 use sabir_model::State;
-use sabir_store::{Beside, Query, Retention, Store, Swept};
+use sabir_store::{Beside, Query, Retention, Store, Swept, TaskNo};
 
 use super::desk::*;
 
@@ -126,4 +126,13 @@ pub async fn a_sweep_is_bounded(store: &dyn Store) {
     assert_eq!(gone, count as u64);
     assert_eq!(store.sweep(before(count + 1)).await.unwrap(), Swept::default());
     assert_eq!(list(store, all_of("ann")).await.total, 0);
+}
+
+pub async fn the_highest_number_is_known_when_its_task_is_gone(store: &dyn Store) {
+    assert_eq!(store.highest_no(), TaskNo(0));
+    create_in(store, ["ann", "echo", "u1", "c1"], State::Working, 1).await;
+    let no = create_in(store, ["ann", "echo", "s1", "c1"], State::Completed, 2).await;
+    sweep(store, newest(0), "u1").await;
+    assert_eq!(store.load(no).await.unwrap(), None);
+    assert_eq!(store.highest_no(), no);
 }
