@@ -8,7 +8,8 @@ use std::time::Duration;
 use sabir_engine::{Agent, Builder, Engine, Hosted, Limits, Settings};
 use sabir_model::AgentId;
 use sabir_server::{
-    App, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings, Service, Timeouts,
+    App, CardSettings, CorsSettings, HostCheck, HostName, Listeners, RESERVED_AGENT_IDS, ServerSettings, Service,
+    Timeouts, is_path_segment,
 };
 use sabir_store::{Durability, MemoryStore, SqliteStore, Store};
 use tokio::sync::watch;
@@ -55,6 +56,9 @@ pub enum ServerError {
     /// Two agents have one id.
     #[error("there are two agents with the id {0:?}")]
     SameAgent(String),
+    /// What [`Server::allowed_hosts`] was given is no name.
+    #[error("the host {0:?} is neither a name without a port, nor an IP address, nor `*`")]
+    Host(String),
     /// The store is neither `memory:` nor `sqlite:PATH`, or it cannot be opened.
     #[error("the store {url:?} cannot be used: {reason}")]
     Store {
@@ -111,7 +115,7 @@ impl Server {
         self
     }
 
-    /// Names that requests may come to, beside IP addresses and `localhost`. [`Server::serve`] refuses others, so that a
+    /// Names that requests may come to, beside IP addresses and `localhost`; `*` is any. [`Server::serve`] refuses others, so that a
     /// web page cannot reach a server on this machine by a name of its own. [`Server::service`] checks only if this is set.
     pub fn allowed_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
         self.hosts.get_or_insert_default().extend(hosts.into_iter().map(Into::into));
@@ -130,8 +134,8 @@ impl Server {
     /// Something that was given cannot be used; see [`ServerError`].
     pub async fn serve(self, address: impl ToSocketAddrs + std::fmt::Debug) -> Result<(), ServerError> {
         let listeners = bind(&address).await?;
-        let (app, engine) = self.start_app(Some(listeners.addresses())).await?;
-        listen(listeners, app, engine, interrupted()).await;
+        let started = self.start_app(Some(listeners.addresses())).await?;
+        listen(listeners, started, interrupted()).await;
         Ok(())
     }
 
@@ -141,8 +145,7 @@ impl Server {
     /// # Errors
     /// Something that was given cannot be used; see [`ServerError`].
     pub async fn start(self) -> Result<StartedServer, ServerError> {
-        let (app, engine) = self.start_app(None).await?;
-        Ok(StartedServer { app, engine })
+        self.start_app(None).await
     }
 
     /// The server as a `tower` service, for axum or any other stack. Where it is mounted below a path, say so by
@@ -163,23 +166,25 @@ impl Server {
     }
 
     /// `addresses` are those that it will listen on; `None`: somebody else listens.
-    async fn start_app(self, addresses: Option<Vec<SocketAddr>>) -> Result<(App, Engine), ServerError> {
+    async fn start_app(self, addresses: Option<Vec<SocketAddr>>) -> Result<StartedServer, ServerError> {
         let hosted = hosted(self.agents)?;
-        let mut builder = Builder::new(open_store(&self.store)?).settings(Settings::default());
+        let public = self.public_url.as_deref().and_then(host_of).and_then(HostName::parse);
+        let hosts = match (self.hosts, &addresses) {
+            (None, None) => HostCheck::Off,
+            (names, _) => host_check(names.unwrap_or_default(), public)?,
+        };
+        let file = open_file(&self.store)?;
+        let store: Arc<dyn Store> = match &file {
+            Some(file) => file.clone(),
+            None => Arc::new(MemoryStore::new()),
+        };
+        let mut builder = Builder::new(store).settings(Settings::default());
         for agent in hosted {
             builder = builder.agent(agent);
         }
         let engine = builder.start().await.map_err(|error| ServerError::Recovery(error.to_string()))?;
         let first =
             addresses.as_deref().and_then(<[SocketAddr]>::first).filter(|address| !address.ip().is_unspecified());
-        let names = match (self.hosts, &addresses) {
-            (None, None) => None,
-            (names, _) => Some(names.unwrap_or_default()),
-        };
-        let public = self.public_url.as_deref().and_then(host_of).map(str::to_owned);
-        let hosts = names.map_or(HostCheck::Off, |names| {
-            HostCheck::Names(names.into_iter().chain(public).filter_map(|name| HostName::parse(&name)).collect())
-        });
         let settings = ServerSettings {
             body_limit: BODY_LIMIT,
             memory: MEMORY,
@@ -202,7 +207,7 @@ impl Server {
                 max_age: CARD_MAX_AGE,
             },
         };
-        Ok((App::new(engine.clone(), settings), engine))
+        Ok(StartedServer { app: App::new(engine.clone(), settings), engine, file })
     }
 }
 
@@ -210,6 +215,8 @@ impl Server {
 pub struct StartedServer {
     app: App,
     engine: Engine,
+    /// `None`: tasks are in memory.
+    file: Option<Arc<SqliteStore>>,
 }
 
 impl StartedServer {
@@ -223,10 +230,20 @@ impl StartedServer {
         Service::new(self.app.clone())
     }
 
-    /// Takes no more tasks, and gives running turns so long to end. What is not over then is settled by the next start on
-    /// the same store.
+    /// Takes no more tasks, gives running turns so long to end, and frees the file of the store, whoever still holds the
+    /// engine or the service. What is not over then is settled by the next start on the same store.
     pub async fn stop(&self, grace: Duration) {
         self.engine.stop(grace).await;
+        if self.file.is_some() {
+            tokio::time::sleep(LINGER).await;
+        }
+        self.close().await;
+    }
+
+    async fn close(&self) {
+        let Some(file) = self.file.clone() else { return };
+        // It fails only if the runtime ends, and then the file is closed with the last who has it.
+        let _ = tokio::task::spawn_blocking(move || file.close()).await;
     }
 }
 
@@ -243,10 +260,11 @@ impl Listening {
         let listeners = bind(&"127.0.0.1:0").await?;
         let addresses = listeners.addresses();
         let address = addresses[0];
-        let (app, engine) = server.start_app(Some(addresses)).await?;
+        let started = server.start_app(Some(addresses)).await?;
+        let engine = started.engine.clone();
         let (stop, mut stopped) = watch::channel(false);
         let until = async move { drop(stopped.wait_for(|stop| *stop).await) };
-        let serving = tokio::spawn(listen(listeners, app, engine.clone(), until));
+        let serving = tokio::spawn(listen(listeners, started, until));
         Ok(Self { address, engine, stop, serving })
     }
 }
@@ -260,16 +278,17 @@ async fn bind(address: &(impl ToSocketAddrs + std::fmt::Debug)) -> Result<Listen
     Listeners::bind(&addresses).await.map_err(|unavailable| failed(unavailable.error.to_string()))
 }
 
-/// Serves until the future resolves and everything that runs has ended or has been stopped.
-async fn listen(listeners: Listeners, app: App, engine: Engine, until: impl Future<Output = ()>) {
+/// Serves until the future resolves and everything that runs has ended or has been stopped. Then the store is closed.
+async fn listen(listeners: Listeners, server: StartedServer, until: impl Future<Output = ()>) {
     let (close, closed) = watch::channel(false);
-    let serving = listeners.serve(app, closed, LINGER);
+    let serving = listeners.serve(server.app.clone(), closed, LINGER);
     let stopping = async {
         until.await;
-        engine.stop(GRACE).await;
+        server.engine.stop(GRACE).await;
         close.send_replace(true);
     };
     tokio::join!(serving, stopping);
+    server.close().await;
 }
 
 /// Resolves at Ctrl-C or SIGTERM.
@@ -292,10 +311,13 @@ fn hosted(agents: Vec<(String, Arc<dyn Agent>, Limits)>) -> Result<Vec<Hosted>, 
     let mut all: Vec<Hosted> = Vec::new();
     for (text, agent, limits) in agents {
         let refused = |reason: String| ServerError::AgentId { id: text.clone(), reason };
-        // It is a part of addresses.
-        let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '-');
-        if !text.chars().all(fits) {
-            return Err(refused("has other characters than letters, digits, `.`, `_` and `-`".into()));
+        if !is_path_segment(&text) {
+            return Err(refused(
+                "is a part of addresses, so it has to be 1 to 64 letters, digits, `.`, `_` and `-`".into(),
+            ));
+        }
+        if RESERVED_AGENT_IDS.contains(&text.as_str()) {
+            return Err(refused("is a path of the server".into()));
         }
         let id = AgentId::parse(text.as_str()).map_err(|reason| refused(reason.to_string()))?;
         if all.iter().any(|other| other.id == id) {
@@ -312,10 +334,11 @@ fn hosted(agents: Vec<(String, Arc<dyn Agent>, Limits)>) -> Result<Vec<Hosted>, 
     if all.is_empty() { Err(ServerError::NoAgent) } else { Ok(all) }
 }
 
-fn open_store(url: &str) -> Result<Arc<dyn Store>, ServerError> {
+/// `None`: it is in memory.
+fn open_file(url: &str) -> Result<Option<Arc<SqliteStore>>, ServerError> {
     let failed = |reason: String| ServerError::Store { url: url.to_owned(), reason };
     if url == "memory:" {
-        return Ok(Arc::new(MemoryStore::new()));
+        return Ok(None);
     }
     let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty()) else {
         return Err(failed("give `sqlite:PATH` or `memory:`".into()));
@@ -325,7 +348,15 @@ fn open_store(url: &str) -> Result<Arc<dyn Store>, ServerError> {
         std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
     }
     let store = SqliteStore::open(&path, Durability::PowerCut).map_err(|error| failed(error.to_string()))?;
-    Ok(Arc::new(store))
+    Ok(Some(Arc::new(store)))
+}
+
+fn host_check(names: Vec<String>, public: Option<HostName>) -> Result<HostCheck, ServerError> {
+    if names.iter().any(|name| name == "*") {
+        return Ok(HostCheck::Off);
+    }
+    let names = names.into_iter().map(|name| HostName::parse(&name).ok_or(ServerError::Host(name)));
+    Ok(HostCheck::Names(names.chain(public.map(Ok)).collect::<Result<_, _>>()?))
 }
 
 /// The host of a URL, without its port.
@@ -334,5 +365,89 @@ fn host_of(url: &str) -> Option<&str> {
     match authority.strip_prefix('[') {
         Some(rest) => rest.split(']').next(),
         None => authority.split(':').next(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn refusal(ids: &[&str], hosts: &[&str]) -> String {
+        let agent = |server: Server, id: &&str| {
+            server.agent(*id, crate::agent("Greets", |turn| async move { turn.reply("hello").await }))
+        };
+        let mut server = ids.iter().fold(Server::new(), agent);
+        if !hosts.is_empty() {
+            server = server.allowed_hosts(hosts.iter().copied());
+        }
+        server.start().await.err().map_or_else(String::new, |error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_served_is_refused_at_the_start() {
+        let long = "x".repeat(65);
+        for (ids, hosts, expected) in [
+            (&["greeter", "a.b_c-1"][..], &[][..], ""),
+            (&["greeter"], &["example.org", "::1", "*"], ""),
+            (&[], &[], "a server needs an agent"),
+            (&["a", "a"], &[], "two agents"),
+            (&[""], &[], "1 to 64"),
+            (&[".."], &[], "1 to 64"),
+            (&["a/b"], &[], "1 to 64"),
+            (&[long.as_str()], &[], "1 to 64"),
+            (&["mcp"], &[], "path of the server"),
+            (&["healthz"], &[], "path of the server"),
+            (&["a"], &["example.org:8080"], "\"example.org:8080\" is neither"),
+            (&["a"], &["https://example.org"], "\"https://example.org\" is neither"),
+        ] {
+            let refusal = refusal(ids, hosts).await;
+            assert!(
+                refusal.contains(expected) && expected.is_empty() == refusal.is_empty(),
+                "{ids:?} {hosts:?}: {refusal}"
+            );
+        }
+    }
+
+    async fn call(address: SocketAddr, text: &str) -> (tokio::net::TcpStream, String) {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let body = format!(r#"{{"message":{{"messageId":"m","role":"ROLE_USER","parts":[{{"text":"{text}"}}]}}}}"#);
+        let head = "POST /message:send HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+        let request = format!("{head}A2A-Version: 1.0\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut reply = vec![0; 1 << 16];
+        let length = stream.read(&mut reply).await.unwrap();
+        (stream, String::from_utf8_lossy(&reply[..length]).into_owned())
+    }
+
+    /// With an open connection, an open question, and somebody who still holds the engine.
+    #[tokio::test]
+    async fn a_stopped_server_frees_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("a.db").display());
+        let server = || {
+            let agent = crate::agent("Asks or panics", |turn| async move {
+                if turn.message().text().contains("panic") {
+                    panic!("on purpose");
+                }
+                turn.ask_text("which one?").await?;
+                turn.reply("done").await
+            });
+            crate::testing::TestServer::start(Server::new().agent("a", agent).store(&store))
+        };
+        let mut engines = Vec::new();
+        let mut connections = Vec::new();
+        for _ in 0..3 {
+            let started = server().await.unwrap();
+            engines.push(started.engine().clone());
+            let address = started.url().strip_prefix("http://").unwrap().parse().unwrap();
+            for (text, state) in [("panic", "TASK_STATE_FAILED"), ("hello", "TASK_STATE_INPUT_REQUIRED")] {
+                let (connection, reply) = call(address, text).await;
+                assert!(reply.contains(state), "{reply}");
+                connections.push(connection);
+            }
+            started.stop().await;
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! A request is located, read, decoded, handed to the engine and answered; what any of that means is
 //! decided elsewhere. There is no rule, no SQL and no protocol version in this room.
 
+mod agent_ids;
 mod app;
 mod body;
 mod budget;
@@ -24,6 +25,7 @@ mod socket;
 mod spellings;
 mod stream;
 
+pub use agent_ids::{RESERVED_AGENT_IDS, is_path_segment};
 pub use app::{App, CardSettings, CorsSettings, ServerSettings};
 pub use connections::Timeouts;
 pub use host::{HostCheck, HostName};

@@ -4,6 +4,7 @@
 
 use sabir_agents::kinds::KNOWN;
 use sabir_model::{Extension, Skill};
+use sabir_server::{RESERVED_AGENT_IDS, is_path_segment};
 use serde_json::json;
 
 use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS};
@@ -103,13 +104,14 @@ pub fn default_of<'a>(agents: impl Iterator<Item = &'a Agent>) -> Option<&'a Age
 pub fn agent_id() -> Kind<String> {
     Kind::new(json!({"type": "string"}), |raw| {
         let id = raw.as_text().unwrap_or_default();
-        let is_plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-        // Clients fold `.` and `..` away before they send a path.
-        if !is_plain || !(1..=64).contains(&id.len()) || id == "." || id == ".." {
+        if !is_path_segment(id) {
             return Err(raw.unexpected("1 to 64 letters, digits, dots, dashes and underscores"));
         }
-        if RESERVED.contains(&id) {
-            return Err(format!("is {raw}, which is a path of the server; not allowed are {}", RESERVED.join(", ")));
+        if RESERVED_AGENT_IDS.contains(&id) {
+            return Err(format!(
+                "is {raw}, which is a path of the server; not allowed are {}",
+                RESERVED_AGENT_IDS.join(", ")
+            ));
         }
         Ok((id.to_owned(), json!(id)))
     })
@@ -137,25 +139,6 @@ fn kinds() -> impl Iterator<Item = AgentKind> {
     let built_in = [AgentKind::Demo, AgentKind::Conformance];
     built_in.into_iter().chain(KNOWN.iter().map(|known| AgentKind::Program(known.kind)))
 }
-
-/// First path segments that mean something else.
-const RESERVED: [&str; 15] = [
-    "a2a",
-    "v1",
-    "agents",
-    "console",
-    "tasks",
-    "message",
-    "metrics",
-    "healthz",
-    "readyz",
-    "openapi.json",
-    "agent",
-    ".well-known",
-    "mcp",
-    "admin",
-    "health",
-];
 
 /// What nobody has described further.
 fn default_agent() -> Configured<Agent> {
@@ -234,7 +217,7 @@ mod tests {
         for id in ["a", "demo", "Coder-2_b.x", &"x".repeat(64)] {
             assert!(is_id(id), "{id:?}");
         }
-        for id in ["", ".", "..", "a/b", "a b", "é", &"x".repeat(65)].into_iter().chain(RESERVED) {
+        for id in ["", ".", "..", "a/b", "a b", "é", &"x".repeat(65)].into_iter().chain(RESERVED_AGENT_IDS) {
             assert!(!is_id(id), "{id:?}");
         }
     }
