@@ -185,6 +185,10 @@ mod tests {
         assert_eq!(before.look_again(), Vec::<String>::new());
         fs::write(temp.join("file"), "").unwrap();
         let mut sleeping = Command::new("sleep").arg("60").current_dir(&temp).spawn().unwrap();
+        // A program that has just begun has no command line for a moment.
+        while Process::look(sleeping.id()).is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let left = before.look_again();
         sleeping.kill().unwrap();
         sleeping.wait().unwrap();
