@@ -9,7 +9,17 @@ pub struct Program {
     pub version: &'static str,
     /// How large its folder is once it is installed, about.
     pub megabytes: u32,
+    pub lock: Lock,
     pub finish: Finish,
+}
+
+/// What the lock file of a program has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    /// Every package.
+    Whole,
+    /// No packages of other platforms: no registry has them, and `npm ci` would insist on them.
+    ThisPlatform,
 }
 
 /// What is left to do when the packages lie there. The scripts of packages do not run by themselves: some compile and
@@ -27,10 +37,32 @@ pub const PROGRAMS: &[Program] = &[
         binary: "claude",
         version: "2.1.325",
         megabytes: 350,
+        lock: Lock::Whole,
         finish: Finish::Script("@anthropic-ai/claude-code/install.cjs"),
     },
-    Program { name: "codex", binary: "codex", version: "0.166.0", megabytes: 440, finish: Finish::Nothing },
-    Program { name: "gemini", binary: "gemini", version: "0.61.0", megabytes: 100, finish: Finish::Nothing },
+    Program {
+        name: "codex",
+        binary: "codex",
+        version: "0.166.0",
+        megabytes: 440,
+        lock: Lock::Whole,
+        finish: Finish::Nothing,
+    },
+    Program {
+        name: "gemini",
+        binary: "gemini",
+        version: "0.61.0",
+        megabytes: 100,
+        lock: Lock::Whole,
+        finish: Finish::Nothing,
+    },
     // The package, 0.20.1, has a number of its own.
-    Program { name: "goose", binary: "goose", version: "1.34.0", megabytes: 550, finish: Finish::Nothing },
+    Program {
+        name: "goose",
+        binary: "goose",
+        version: "1.34.0",
+        megabytes: 550,
+        lock: Lock::ThisPlatform,
+        finish: Finish::Nothing,
+    },
 ];

@@ -6,14 +6,14 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::programs::{Finish, Program};
+use crate::programs::{Finish, Lock, Program};
 use crate::setup_node::LockedModules;
 use crate::workspace::Workspace;
 use crate::{apt, command, setup, setup_node};
 
 /// An exact version is installed whatever Node it asks for: a native program needs none, and whether another runs is
 /// seen at once.
-const INSTALL: [&str; 5] = ["ci", "--no-audit", "--no-fund", "--engine-strict=false", "--ignore-scripts"];
+const INSTALL: [&str; 4] = ["--no-audit", "--no-fund", "--engine-strict=false", "--ignore-scripts"];
 
 pub fn ready(workspace: &Workspace, program: &Program) -> Result<()> {
     setup_node::machine_node()?;
@@ -62,7 +62,12 @@ fn install(folder: &Path, program: &Program, locked: &LockedModules) -> Result<(
         fs::remove_dir_all(&modules).with_context(|| format!("cannot remove {}", modules.display()))?;
     }
     locked.write(folder)?;
-    command::step(Command::new("npm").args(INSTALL).current_dir(folder), setup::LIMIT, setup::REMEDY)?;
+    // Both take versions and hashes from the lock file; `ci` also insists that it is complete.
+    let verb = match program.lock {
+        Lock::Whole => "ci",
+        Lock::ThisPlatform => "install",
+    };
+    command::step(Command::new("npm").arg(verb).args(INSTALL).current_dir(folder), setup::LIMIT, setup::REMEDY)?;
     if let Finish::Script(script) = program.finish {
         let mut node = Command::new("node");
         node.arg(modules.join(script)).current_dir(folder);
