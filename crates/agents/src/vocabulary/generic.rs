@@ -27,6 +27,7 @@ const YES: &str = "yes";
 const NO: &str = "no";
 /// What such programs read for no, however they want yes to be spelled.
 const NO_RESPONSE: &str = "n";
+const WITHDRAWN: &str = "The program printed more after its question, which withdraws the question";
 
 pub struct Generic {
     approval: Approval,
@@ -102,7 +103,11 @@ impl Protocol for Generic {
         let mut steps = Vec::new();
         if self.goes_on_with(line) {
             // Nobody reads an answer now, and what lies in the program's input would answer its next question.
-            steps.extend(self.open.take().map(Step::Withdraw));
+            if let Some(question) = self.open.take() {
+                steps.push(Step::Withdraw(question));
+                // If it waits nevertheless, whoever looks at the task sees why nobody is asked.
+                steps.push(Step::Tell(Update::Progress(WITHDRAWN.to_owned())));
+            }
         }
         let Some(object) = Object::parse(line) else {
             steps.extend(match self.approve {

@@ -157,10 +157,12 @@ fn a_generic_program_hears_which_of_its_lines_mean_nothing() {
 fn a_generic_program_that_prints_more_does_not_wait_for_its_answer() {
     let first = r#"ask question-1 "One? [y/N]" [yes AllowOnce, no RejectOnce]"#;
     let second = first.replace("question-1", "question-2").replace("One", "Two");
+    let withdrawn =
+        "withdraw question-1\nprogress \"The program printed more after its question, which withdraws the question\"";
     for (line, expected) in [
-        ("going on", "withdraw question-1\nnot understood \"going on\"".to_owned()),
-        (r#"{"type":"system/init"}"#, "withdraw question-1\ninit - -".to_owned()),
-        ("Two? [y/N]", format!("withdraw question-1\n{second}")),
+        ("going on", format!("{withdrawn}\nnot understood \"going on\"")),
+        (r#"{"type":"system/init"}"#, format!("{withdrawn}\ninit - -")),
+        ("Two? [y/N]", format!("{withdrawn}\n{second}")),
         ("", String::new()),
         ("  ", String::new()),
         ("> ", String::new()),

@@ -34,7 +34,8 @@ pub static PROGRAM: &Agent = &AGENTS[2];
 /// How long the program's question is open; then it counts as denied.
 pub const APPROVAL_TIMEOUT_MS: u64 = 1500;
 
-/// The text that the program answers with, whatever it was told. It says so while its question is open.
+/// The text that the program answers with, whatever it was told. It says so before it asks: printing more would withdraw its
+/// question.
 pub const PROGRAM_ANSWER: &str = "still here";
 
 const SCRIPT: &str = r#"#!/bin/sh
@@ -46,8 +47,8 @@ note runs "$text"
 echo '{"type":"system/init"}'
 case $text in
 approve\ *)
-    echo "Run ${text#approve }? [Y/n]"
     echo '{"type":"assistant","message":{"content":"still here"}}'
+    echo "Run ${text#approve }? [Y/n]"
     read -r answer || exit 1
     note answers "${text#approve }	$answer" ;;
 *)

@@ -1,6 +1,6 @@
 //! What the log of a task must say, given what its callers said: all of it, or up to a cancel or an interruption.
 //!
-//! A turn is `working` and then the steps that its words lead to. After it comes the turn of the next message, if one
+//! A task that has to wait for its turn may say what for. A turn is `working` and then the steps that its words lead to. After it comes the turn of the next message, if one
 //! waited. Wherever a turn is cut off, it may begin again, if the server that was started next runs tasks again. Which
 //! of these a `working` means is not said in the log, so the reader tries them in turn.
 
@@ -114,6 +114,9 @@ pub fn read(kind: Kind, messages: &[CallerMessage], events: &[Event]) -> Result<
 impl Reader<'_> {
     /// A turn from its `working` on, and all that follows.
     fn turn(&self, mut position: Position) -> Option<Story> {
+        while self.is_in_line(position.at) {
+            position.at += 1;
+        }
         match self.cut_off(&position) {
             Some(Story { ending: Ending::Interrupted(_), .. }) => {
                 self.expected(position.at, "a run before it is interrupted");
@@ -303,6 +306,12 @@ impl Reader<'_> {
             if state == expected && words.as_deref() == expected_words)
     }
 
+    /// Whether the task says there that it waits, and what for.
+    fn is_in_line(&self, at: usize) -> bool {
+        matches!(self.events.get(at), Some(Event::Status { state, words: Some(words), .. })
+            if state == "submitted" && words.starts_with("waiting for "))
+    }
+
     fn expected(&self, at: usize, what: &str) {
         let mut complaint = self.complaint.borrow_mut();
         if at >= complaint.0 {
@@ -358,10 +367,10 @@ impl Turn {
 
     fn of_program(text: &str) -> Self {
         let mut steps = vec![Step::Sign];
+        steps.push(Step::Chunk { text: PROGRAM_ANSWER.to_owned(), append: false, last: false });
         if let Some(name) = text.strip_prefix("approve ") {
             steps.push(Step::Question(format!("Run {name}? [Y/n]")));
         }
-        steps.push(Step::Chunk { text: PROGRAM_ANSWER.to_owned(), append: false, last: false });
         // The result, which is data.
         steps.push(Step::Chunk { text: String::new(), append: false, last: true });
         Self { steps, outcome: Outcome { state: "completed", words: None } }

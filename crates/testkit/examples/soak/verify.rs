@@ -163,7 +163,9 @@ impl Checker<'_> {
 
         // Of a task that was run again, the last run counts.
         let last_run = story.as_ref().and_then(|story| story.reruns.last().copied()).unwrap_or(0);
-        let times: Vec<i64> = events[last_run..].iter().filter_map(time_of).collect();
+        // It may say before what it waits for.
+        let ran = events[last_run..].iter().skip_while(|event| event.state() != Some("working"));
+        let times: Vec<i64> = ran.filter_map(time_of).collect();
         let was_interrupted = matches!(&story, Some(Story { ending: Ending::Interrupted(_), .. }));
         let ran = (is_terminal(&told.state) && !was_interrupted && times.len() > 1)
             .then(|| (times[0], times[times.len() - 1]));
