@@ -11,7 +11,7 @@ use crate::engine::Engine;
 
 /// What one of several answers is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Subject {
+enum AnswerSubject {
     OpenQuestion,
     /// It names an earlier question, or one of another task.
     ClosedQuestion,
@@ -31,20 +31,22 @@ impl Engine {
         let id = message.task.as_ref().ok_or_else(|| Error::invalid("message.taskId", "is required"))?;
         let task = self.task(caller, send.agent.as_ref(), id).await?;
         let answers: Vec<&Vec<Part>> = [&message.parts].into_iter().chain(&send.further).collect();
-        let subjects: Vec<Subject> = answers.iter().map(|parts| subject(&task, message, parts)).collect();
-        let is_named = subjects.contains(&Subject::OpenQuestion);
-        let is_sent = |subject: Subject| match subject {
-            Subject::OpenQuestion => true,
-            Subject::Unnamed => !is_named && task.status.state.is_waiting(),
-            Subject::ClosedQuestion => false,
+        let subjects: Vec<AnswerSubject> = answers.iter().map(|parts| subject_of(&task, message, parts)).collect();
+        let is_named = subjects.contains(&AnswerSubject::OpenQuestion);
+        let is_sent = |subject: AnswerSubject| match subject {
+            AnswerSubject::OpenQuestion => true,
+            AnswerSubject::Unnamed => !is_named && task.status.state.is_waiting(),
+            AnswerSubject::ClosedQuestion => false,
         };
-        let refusal = |subject: Subject| match subject {
-            Subject::ClosedQuestion if !task.status.state.is_terminal() => Error::QuestionClosed(task.id.clone()),
-            Subject::ClosedQuestion | Subject::OpenQuestion | Subject::Unnamed => Error::NotWaiting(task.id.clone()),
+        let refusal = |subject: AnswerSubject| match subject {
+            AnswerSubject::ClosedQuestion if !task.status.state.is_terminal() => Error::QuestionClosed(task.id.clone()),
+            AnswerSubject::ClosedQuestion | AnswerSubject::OpenQuestion | AnswerSubject::Unnamed => {
+                Error::NotWaiting(task.id.clone())
+            }
         };
         if !subjects.iter().any(|subject| is_sent(*subject)) {
-            let is_late = subjects.contains(&Subject::ClosedQuestion);
-            return Err(refusal(if is_late { Subject::ClosedQuestion } else { Subject::Unnamed }));
+            let is_late = subjects.contains(&AnswerSubject::ClosedQuestion);
+            return Err(refusal(if is_late { AnswerSubject::ClosedQuestion } else { AnswerSubject::Unnamed }));
         }
         let sent = answers.into_iter().zip(&subjects).filter(|(_, subject)| is_sent(**subject));
         let parts: Vec<Part> = sent.flat_map(|(parts, _)| parts.iter().cloned()).collect();
@@ -57,12 +59,12 @@ impl Engine {
     }
 }
 
-fn subject(task: &Task, message: &Message, parts: &[Part]) -> Subject {
+fn subject_of(task: &Task, message: &Message, parts: &[Part]) -> AnswerSubject {
     let answer = Message::new(message.id.clone(), message.role, parts.to_vec());
     let open: Option<QuestionId> = task.open_question();
     match &answer.named_questions()[..] {
-        [] => Subject::Unnamed,
-        named if named.iter().all(|named| Some(*named) == open) => Subject::OpenQuestion,
-        _ => Subject::ClosedQuestion,
+        [] => AnswerSubject::Unnamed,
+        named if named.iter().all(|named| Some(*named) == open) => AnswerSubject::OpenQuestion,
+        _ => AnswerSubject::ClosedQuestion,
     }
 }

@@ -12,7 +12,8 @@ impl Engine {
     pub(crate) async fn cancel(&self, caller: &Caller, cancel: Cancel) -> Result<Answer, Error> {
         let found = self.locate(caller, cancel.agent.as_ref(), &cancel.task).await?;
         // A task can be ended without its agent, which may be no longer configured.
-        let agency = self.agency(Some(&found.key.agent)).or_else(|_| self.agency(None))?.clone();
+        let registered =
+            self.registered_agent(Some(&found.key.agent)).or_else(|_| self.registered_agent(None))?.clone();
         let refused = loop {
             let lease = self.core.feed.open(found.key.clone());
             if !lease.load(&*self.core.store).await? {
@@ -28,14 +29,18 @@ impl Engine {
                     }
                 }
                 Ok(control) => {
-                    if lease.look(|task| task.status.state.is_terminal()) != Some(false) {
+                    if lease.with_task(|task| task.status.state.is_terminal()) != Some(false) {
                         lease.release(None);
                         break Err(Error::NotCancelable(found.key.task.clone()));
                     }
                     let keep = self.core.feed.open(found.key.clone());
-                    let (start, scheduled, tickets, done) = (Start::Cancel { inbox }, None, Vec::new(), Some(done));
-                    let executor = Executor::unrouted(&agency);
-                    drive::start(&self.core, executor, Assignment { lease, control, start, scheduled, tickets, done });
+                    let (start, scheduled, send_guards, done) = (Start::Cancel { inbox }, None, Vec::new(), Some(done));
+                    let executor = Executor::unrouted(&registered);
+                    drive::start(
+                        &self.core,
+                        executor,
+                        Assignment { lease, control, start, scheduled, send_guards, done },
+                    );
                     match stopped.await {
                         Ok(result) => break result.map(|()| keep.task()),
                         Err(_) => continue,

@@ -5,31 +5,31 @@ use std::sync::Arc;
 use sabir_model::{Delivery, Error, Message, check_named_question};
 use tokio::sync::oneshot;
 
-use crate::drive::{self, Assignment, Control, Delivered, Start};
-use crate::engine::{Agency, Engine};
+use crate::drive::{self, Assignment, Control, MessageDelivery, Start};
+use crate::engine::{Engine, RegisteredAgent};
 use crate::executor::RunRequest;
-use crate::flight::Ticket;
+use crate::in_flight::InFlightGuard;
 use crate::schedule::Scheduled;
-use crate::sent::{Entrance, Sent};
-use crate::subscribe::beyond;
+use crate::send_result::{SendEffect, SendResult};
+use crate::subscribe::cursor_beyond_log;
 use crate::topic::TopicKey;
 
 impl Engine {
     /// Hands a message to a task; returns when that is stored.
     pub(crate) async fn deliver(
         &self,
-        agency: &Arc<Agency>,
+        registered: &Arc<RegisteredAgent>,
         key: TopicKey,
         send: &sabir_model::Send,
         message: Arc<Message>,
-        tickets: Vec<Arc<Ticket>>,
-    ) -> Result<Sent, Error> {
+        send_guards: Vec<Arc<InFlightGuard>>,
+    ) -> Result<SendResult, Error> {
         let mut message = Message::clone(&message);
         message.request_metadata = send.metadata.clone();
         message.task = Some(key.task.clone());
         let mut message = Arc::new(message);
-        for ticket in &tickets {
-            ticket.share(&message);
+        for guard in &send_guards {
+            guard.share(&message);
         }
         loop {
             if *self.core.stopping.borrow() && !self.is_awaited(&key) {
@@ -39,10 +39,10 @@ impl Engine {
             if !lease.load(&*self.core.store).await? {
                 return Err(Error::TaskNotFound(key.task));
             }
-            let seen = lease.look(|task| (task.seq, task.context.clone(), task.status.state));
+            let seen = lease.with_task(|task| (task.seq, task.context.clone(), task.status.state));
             let Some((seq, context, state)) = seen else { return Err(Error::TaskNotFound(key.task)) };
             if send.last_event_id.is_some_and(|id| id.is_beyond(seq)) {
-                return Err(beyond(seq));
+                return Err(cursor_beyond_log(seq));
             }
             if message.context.as_ref() != Some(&context) {
                 Arc::make_mut(&mut message).context = Some(context.clone());
@@ -56,14 +56,14 @@ impl Engine {
                 Err(driver) => {
                     let (message, key) = (message.clone(), send.idempotency.clone());
                     // Kept here too: a driver that lets go drops them, and the message is still under way.
-                    let delivered = Delivered { message, key, tickets: tickets.clone(), done };
+                    let delivered = MessageDelivery { message, key, send_guards: send_guards.clone(), done };
                     if driver.send(Control::Deliver(Box::new(delivered))).is_err() {
                         tokio::task::yield_now().await;
                         continue;
                     }
                 }
                 // Nobody else can move the task from here on, but somebody may have before.
-                Ok(_) if lease.look(|task| task.seq) != Some(seq) => {
+                Ok(_) if lease.with_task(|task| task.seq) != Some(seq) => {
                     lease.release(None);
                     continue;
                 }
@@ -76,30 +76,30 @@ impl Engine {
                         lease.release(None);
                         return Err(Error::Stopping);
                     }
-                    if let Some(Err(refusal)) = lease.look(|task| check_named_question(task, &message)) {
+                    if let Some(Err(refusal)) = lease.with_task(|task| check_named_question(task, &message)) {
                         lease.release(None);
                         return Err(refusal);
                     }
-                    let executor = self.executor_of(agency, &lease);
+                    let executor = self.executor_of(registered, &lease);
                     let (owner, task) = (&key.owner, &key.task);
                     let scheduled =
-                        self.enter(RunRequest { addressed: agency, executor: &executor, owner, context, task });
+                        self.enter(RunRequest { addressed: registered, executor: &executor, owner, context, task });
                     if matches!(scheduled, Scheduled::QueueFull) {
                         lease.release(None);
-                        return Err(Error::Busy(agency.hosted.id.clone()));
+                        return Err(Error::Busy(registered.hosted.id.clone()));
                     }
                     lease.expect_more();
                     let start = Start::Deliver { message: message.clone(), key: send.idempotency.clone(), inbox };
-                    let tickets = tickets.clone();
+                    let send_guards = send_guards.clone();
                     let assignment =
-                        Assignment { lease, control, start, scheduled: Some(scheduled), tickets, done: Some(done) };
+                        Assignment { lease, control, start, scheduled: Some(scheduled), send_guards, done: Some(done) };
                     drive::start(&self.core, executor, assignment);
                 }
             }
             // A driver that let go before it heard us drops the question; then we ask again.
             if let Ok(stored) = stored.await {
                 stored?;
-                return Ok(Sent { lease: keep, entrance: Entrance::Continued(before) });
+                return Ok(SendResult { lease: keep, effect: SendEffect::Continued(before) });
             }
         }
     }

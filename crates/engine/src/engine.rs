@@ -9,14 +9,14 @@ use sabir_store::Store;
 use tokio::sync::{Notify, watch};
 use uuid::{NoContext, Uuid};
 
-use crate::endings::Endings;
 use crate::feed::Feed;
-use crate::flight::Flights;
 use crate::health::StoreCheck;
+use crate::in_flight::InFlightSends;
 use crate::schedule::{AgentNo, Schedule};
 use crate::shared_reads::SharedReads;
-use crate::trees::Trees;
-use crate::warm::WarmTopics;
+use crate::task_lookup::EndSignals;
+use crate::topic_cache::TopicCache;
+use crate::working_folders::WorkingFolders;
 use crate::{Answer, Clock, Hosted, Streaming, SystemClock};
 
 /// Cheap to clone; all clones are the same engine.
@@ -28,31 +28,31 @@ pub struct Engine {
 pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) settings: Settings,
+    pub(crate) settings: EngineSettings,
     /// Sorted by id.
-    pub(crate) agencies: Vec<Arc<Agency>>,
+    pub(crate) agents: Vec<Arc<RegisteredAgent>>,
     /// Agents without an address, for routers to choose.
-    pub(crate) backstage: Vec<Arc<Agency>>,
+    pub(crate) routed_agents: Vec<Arc<RegisteredAgent>>,
     pub(crate) schedule: Arc<Schedule>,
-    pub(crate) trees: Arc<Trees>,
+    pub(crate) working_folders: Arc<WorkingFolders>,
     pub(crate) default: usize,
     pub(crate) feed: Arc<Feed>,
-    pub(crate) warm: WarmTopics,
+    pub(crate) topic_cache: TopicCache,
     pub(crate) reads: SharedReads,
-    pub(crate) flights: Arc<Flights>,
-    pub(crate) running: Running,
+    pub(crate) in_flight: Arc<InFlightSends>,
+    pub(crate) drivers: DriverCount,
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) store_check: StoreCheck,
-    pub(crate) endings: Endings,
+    pub(crate) end_signals: EndSignals,
 }
 
 /// An agent, and how the schedule knows it.
-pub(crate) struct Agency {
+pub(crate) struct RegisteredAgent {
     pub(crate) hosted: Hosted,
     pub(crate) number: AgentNo,
 }
 
-impl Agency {
+impl RegisteredAgent {
     pub(crate) fn check_streaming(&self) -> Result<(), Error> {
         match self.hosted.about.streaming {
             Streaming::Offered => Ok(()),
@@ -65,7 +65,7 @@ impl Agency {
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct EngineSettings {
     /// The longest that a blocking send waits; then it answers with the task as it is.
     pub max_wait: Option<Duration>,
     pub recovery: Recovery,
@@ -94,9 +94,9 @@ pub struct RetentionPolicy {
 pub struct Builder {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    settings: Settings,
+    settings: EngineSettings,
     agents: Vec<Hosted>,
-    backstage: Vec<Hosted>,
+    routed_agents: Vec<Hosted>,
 }
 
 impl Builder {
@@ -104,9 +104,9 @@ impl Builder {
         Self {
             store,
             clock: Arc::new(SystemClock),
-            settings: Settings::default(),
+            settings: EngineSettings::default(),
             agents: Vec::new(),
-            backstage: Vec::new(),
+            routed_agents: Vec::new(),
         }
     }
 
@@ -115,7 +115,7 @@ impl Builder {
         self
     }
 
-    pub fn settings(mut self, settings: Settings) -> Self {
+    pub fn settings(mut self, settings: EngineSettings) -> Self {
         self.settings = settings;
         self
     }
@@ -126,8 +126,8 @@ impl Builder {
     }
 
     /// An agent that only routers can choose: it has neither a card nor an address.
-    pub fn backstage(mut self, agent: Hosted) -> Self {
-        self.backstage.push(agent);
+    pub fn routed_agent(mut self, agent: Hosted) -> Self {
+        self.routed_agents.push(agent);
         self
     }
 
@@ -138,28 +138,28 @@ impl Builder {
     pub async fn start(mut self) -> Result<Engine, Error> {
         self.agents.sort_by(|a, b| a.id.cmp(&b.id));
         let default = self.agents.iter().position(|agent| agent.is_default).unwrap_or(0);
-        let schedule = Schedule::new(self.agents.iter().chain(&self.backstage).map(|hosted| &hosted.limits));
-        let on_stage = self.agents.len();
-        let agencies = self.agents.into_iter().chain(self.backstage).enumerate();
-        let mut agencies: Vec<_> = agencies.map(|(number, hosted)| Arc::new(Agency { hosted, number })).collect();
-        let backstage = agencies.split_off(on_stage);
+        let schedule = Schedule::new(self.agents.iter().chain(&self.routed_agents).map(|hosted| &hosted.limits));
+        let listed = self.agents.len();
+        let agents = self.agents.into_iter().chain(self.routed_agents).enumerate();
+        let mut agents: Vec<_> = agents.map(|(number, hosted)| Arc::new(RegisteredAgent { hosted, number })).collect();
+        let routed_agents = agents.split_off(listed);
         let core = Core {
             store: self.store,
             clock: self.clock,
             settings: self.settings,
-            agencies,
-            backstage,
+            agents,
+            routed_agents,
             schedule,
-            trees: Arc::default(),
+            working_folders: Arc::default(),
             default,
             feed: Feed::new(),
-            warm: WarmTopics::default(),
+            topic_cache: TopicCache::default(),
             reads: SharedReads::new(),
-            flights: Flights::new(),
-            running: Running::new(),
+            in_flight: InFlightSends::new(),
+            drivers: DriverCount::new(),
             stopping: watch::channel(false).0,
             store_check: StoreCheck::default(),
-            endings: Endings::default(),
+            end_signals: EndSignals::default(),
         };
         let engine = Engine { core: Arc::new(core) };
         engine.recover().await?;
@@ -193,29 +193,29 @@ impl Engine {
 
     /// The agents of this server, sorted by id.
     pub fn agents(&self) -> impl Iterator<Item = &Hosted> {
-        self.core.agencies.iter().map(|agency| &agency.hosted)
+        self.core.agents.iter().map(|registered| &registered.hosted)
     }
 
     /// Where messages go that name no agent.
     pub fn default_agent(&self) -> Option<&AgentId> {
-        self.core.agencies.get(self.core.default).map(|agency| &agency.hosted.id)
+        self.core.agents.get(self.core.default).map(|registered| &registered.hosted.id)
     }
 
     pub fn knows_agent(&self, id: &str) -> bool {
-        self.core.agencies.binary_search_by(|agency| agency.hosted.id.as_str().cmp(id)).is_ok()
+        self.core.agents.binary_search_by(|registered| registered.hosted.id.as_str().cmp(id)).is_ok()
     }
 
-    pub(crate) fn agency(&self, id: Option<&AgentId>) -> Result<&Arc<Agency>, Error> {
+    pub(crate) fn registered_agent(&self, id: Option<&AgentId>) -> Result<&Arc<RegisteredAgent>, Error> {
         let core = &self.core;
         let found = match id {
-            None => core.agencies.get(core.default),
+            None => core.agents.get(core.default),
             Some(id) => {
-                core.agencies.binary_search_by(|agency| agency.hosted.id.cmp(id)).ok().map(|at| &core.agencies[at])
+                core.agents.binary_search_by(|registered| registered.hosted.id.cmp(id)).ok().map(|at| &core.agents[at])
             }
         };
         found.ok_or_else(|| Error::AgentNotFound {
             named: id.map_or_else(String::new, ToString::to_string),
-            known: core.agencies.iter().map(|agency| agency.hosted.id.clone()).collect(),
+            known: core.agents.iter().map(|registered| registered.hosted.id.clone()).collect(),
         })
     }
 }
@@ -228,24 +228,24 @@ fn log_refusal(caller: &Caller, (agent, task): (Option<AgentId>, Option<TaskId>)
 }
 
 /// How many drivers are at work, for those who wait until there are none.
-pub(crate) struct Running(Arc<Count>);
+pub(crate) struct DriverCount(Arc<CountState>);
 
-pub(crate) struct RunningGuard(Arc<Count>);
+pub(crate) struct DriverGuard(Arc<CountState>);
 
 #[derive(Default)]
-struct Count {
-    drivers: AtomicUsize,
+struct CountState {
+    running: AtomicUsize,
     none_left: Notify,
 }
 
-impl Running {
+impl DriverCount {
     fn new() -> Self {
         Self(Arc::default())
     }
 
-    pub(crate) fn enter(&self) -> RunningGuard {
-        self.0.drivers.fetch_add(1, Ordering::SeqCst);
-        RunningGuard(self.0.clone())
+    pub(crate) fn enter(&self) -> DriverGuard {
+        self.0.running.fetch_add(1, Ordering::SeqCst);
+        DriverGuard(self.0.clone())
     }
 
     pub(crate) async fn until_none(&self) {
@@ -253,7 +253,7 @@ impl Running {
             let mut none_left = std::pin::pin!(self.0.none_left.notified());
             // From here on the last one is not missed, so they can be counted.
             none_left.as_mut().enable();
-            if self.0.drivers.load(Ordering::SeqCst) == 0 {
+            if self.0.running.load(Ordering::SeqCst) == 0 {
                 return;
             }
             none_left.await;
@@ -261,9 +261,9 @@ impl Running {
     }
 }
 
-impl Drop for RunningGuard {
+impl Drop for DriverGuard {
     fn drop(&mut self) {
-        if self.0.drivers.fetch_sub(1, Ordering::SeqCst) == 1 {
+        if self.0.running.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.0.none_left.notify_waiters();
         }
     }

@@ -9,27 +9,27 @@ use sabir_model::{Json, Message, Task, TaskId};
 use sabir_store::{StoreError, TaskRow};
 
 use crate::Route;
-use crate::engine::{Agency, Engine};
+use crate::engine::{Engine, RegisteredAgent};
 use crate::feed::Lease;
-use crate::schedule::{ContextKey, Request, Scheduled};
+use crate::schedule::{ContextKey, Scheduled, SlotRequest};
 
 #[derive(Clone)]
 pub(crate) struct Executor {
-    pub(crate) agency: Arc<Agency>,
+    pub(crate) agent: Arc<RegisteredAgent>,
     /// Instead of the agent's own.
     pub(crate) model: Option<String>,
 }
 
 impl Executor {
     /// The agent itself, whatever its router says: for tasks that only end.
-    pub(crate) fn unrouted(agency: &Arc<Agency>) -> Self {
-        Self { agency: agency.clone(), model: None }
+    pub(crate) fn unrouted(registered: &Arc<RegisteredAgent>) -> Self {
+        Self { agent: registered.clone(), model: None }
     }
 }
 
 /// A task that wants to run, as the schedule must know it.
 pub(crate) struct RunRequest<'a> {
-    pub(crate) addressed: &'a Agency,
+    pub(crate) addressed: &'a RegisteredAgent,
     pub(crate) executor: &'a Executor,
     pub(crate) owner: &'a sabir_model::Owner,
     pub(crate) context: sabir_model::ContextId,
@@ -37,21 +37,26 @@ pub(crate) struct RunRequest<'a> {
 }
 
 impl RunRequest<'_> {
-    fn into_request(self) -> Request {
+    fn into_slot_request(self) -> SlotRequest {
         let context = ContextKey { agent: self.addressed.number, owner: self.owner.clone(), context: self.context };
-        Request { context, task: self.task.clone(), executor: self.executor.agency.number }
+        SlotRequest { context, task: self.task.clone(), executor: self.executor.agent.number }
     }
 }
 
 impl Engine {
     /// Who executes a task that began with this message.
-    pub(crate) fn executor(&self, addressed: &Arc<Agency>, opening: &Message, metadata: Option<&Json>) -> Executor {
+    pub(crate) fn executor(
+        &self,
+        addressed: &Arc<RegisteredAgent>,
+        opening: &Message,
+        metadata: Option<&Json>,
+    ) -> Executor {
         let route = addressed.hosted.router.as_ref().and_then(|router| router.route(opening, metadata));
         let Some(Route { agent, model }) = route else { return Executor::unrouted(addressed) };
         let core = &self.core;
-        let known = core.agencies.iter().chain(&core.backstage).find(|agency| agency.hosted.id == agent);
+        let known = core.agents.iter().chain(&core.routed_agents).find(|registered| registered.hosted.id == agent);
         match known {
-            Some(agency) => Executor { agency: agency.clone(), model },
+            Some(registered) => Executor { agent: registered.clone(), model },
             None => {
                 tracing::error!(%agent, "a route leads to an agent that does not exist");
                 Executor::unrouted(addressed)
@@ -60,11 +65,11 @@ impl Engine {
     }
 
     /// Who executes a task that exists and is loaded.
-    pub(crate) fn executor_of(&self, addressed: &Arc<Agency>, lease: &Lease) -> Executor {
+    pub(crate) fn executor_of(&self, addressed: &Arc<RegisteredAgent>, lease: &Lease) -> Executor {
         if addressed.hosted.router.is_none() {
             return Executor::unrouted(addressed);
         }
-        let began = lease.look(|task| (task.history.first().cloned(), task.metadata.clone()));
+        let began = lease.with_task(|task| (task.history.first().cloned(), task.metadata.clone()));
         match began {
             Some((Some(opening), metadata)) => self.executor(addressed, &opening, metadata.as_ref()),
             _ => Executor::unrouted(addressed),
@@ -72,7 +77,11 @@ impl Engine {
     }
 
     /// The same for one of which only the row is known.
-    pub(crate) async fn executor_of_row(&self, addressed: &Arc<Agency>, row: &TaskRow) -> Result<Executor, StoreError> {
+    pub(crate) async fn executor_of_row(
+        &self,
+        addressed: &Arc<RegisteredAgent>,
+        row: &TaskRow,
+    ) -> Result<Executor, StoreError> {
         if addressed.hosted.router.is_none() {
             return Ok(Executor::unrouted(addressed));
         }
@@ -85,11 +94,11 @@ impl Engine {
 
     /// Asks for what a run needs to begin.
     pub(crate) fn enter(&self, run: RunRequest<'_>) -> Scheduled {
-        self.core.schedule.enter(run.into_request())
+        self.core.schedule.enter(run.into_slot_request())
     }
 
     /// The same for a task that was accepted before, in an earlier process.
-    pub(crate) fn enter_again(&self, run: RunRequest<'_>) -> Scheduled {
-        self.core.schedule.enter_again(run.into_request())
+    pub(crate) fn enter_recovered(&self, run: RunRequest<'_>) -> Scheduled {
+        self.core.schedule.enter_recovered(run.into_slot_request())
     }
 }

@@ -1,7 +1,7 @@
 //! Whether the engine can take work, for anybody who asks and as often as they like.
 //!
 //! Checking the store is a write that reaches the disk, and everybody may ask. So one check answers all who wait for it,
-//! and its outcome is kept for a while. It runs on its own: a caller who leaves does not make the next one start again.
+//! and its result is kept for a while. It runs on its own: a caller who leaves does not make the next one start again.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use crate::engine::Engine;
 use crate::sharded::lock;
 
-/// How long the outcome of a check is believed.
-const KEPT: Duration = Duration::from_secs(1);
+/// How long the result of a check is believed.
+const CACHE_TIME: Duration = Duration::from_secs(1);
 
 /// Whether the engine can take work.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,10 +26,10 @@ pub enum Health {
 
 /// The latest check of the store, which may be under way.
 #[derive(Default)]
-pub(crate) struct StoreCheck(Mutex<Option<watch::Receiver<Option<Outcome>>>>);
+pub(crate) struct StoreCheck(Mutex<Option<watch::Receiver<Option<CheckResult>>>>);
 
 #[derive(Clone)]
-struct Outcome {
+struct CheckResult {
     health: Health,
     at: Instant,
 }
@@ -39,22 +39,22 @@ impl Engine {
         if *self.core.stopping.borrow() {
             return Health::Stopping;
         }
-        self.core.store_check.outcome(&self.core.store).await
+        self.core.store_check.result(&self.core.store).await
     }
 }
 
 impl StoreCheck {
-    async fn outcome(&self, store: &Arc<dyn Store>) -> Health {
+    async fn result(&self, store: &Arc<dyn Store>) -> Health {
         let mut check = self.current(store);
         match check.wait_for(Option::is_some).await {
-            Ok(outcome) => outcome.as_ref().map(|outcome| outcome.health.clone()),
+            Ok(result) => result.as_ref().map(|result| result.health.clone()),
             Err(_) => None,
         }
         .unwrap_or_else(|| Health::StoreDown("the check of the store broke off".into()))
     }
 
     /// The check that is under way or recent, or a new one.
-    fn current(&self, store: &Arc<dyn Store>) -> watch::Receiver<Option<Outcome>> {
+    fn current(&self, store: &Arc<dyn Store>) -> watch::Receiver<Option<CheckResult>> {
         let mut latest = lock(&self.0);
         if let Some(check) = latest.as_ref().filter(|check| is_current(check)) {
             return check.clone();
@@ -67,15 +67,15 @@ impl StoreCheck {
                 Ok(()) => Health::Ready,
                 Err(error) => Health::StoreDown(error.to_string()),
             };
-            done.send_replace(Some(Outcome { health, at: Instant::now() }));
+            done.send_replace(Some(CheckResult { health, at: Instant::now() }));
         });
         check
     }
 }
 
-fn is_current(check: &watch::Receiver<Option<Outcome>>) -> bool {
+fn is_current(check: &watch::Receiver<Option<CheckResult>>) -> bool {
     match &*check.borrow() {
-        Some(outcome) => outcome.at.elapsed() < KEPT,
+        Some(result) => result.at.elapsed() < CACHE_TIME,
         // Under way, unless it broke off.
         None => check.has_changed().is_ok(),
     }

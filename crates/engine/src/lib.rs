@@ -6,9 +6,9 @@
 
 mod agent;
 mod answers;
-mod beacon;
 mod clock;
 mod turn;
+mod watch_cell;
 
 mod feed;
 mod log_entry;
@@ -17,25 +17,25 @@ mod schedule;
 mod sharded;
 mod shared_reads;
 mod topic;
-mod trees;
+mod topic_cache;
 mod wait_reason;
-mod warm;
+mod working_folders;
 
 mod drive;
-mod flight;
-mod hold;
+mod in_flight;
+mod turn_signals;
 
-mod endings;
 mod engine;
 mod executor;
 mod health;
 mod reply;
+mod task_lookup;
 
+mod deduplicate;
 mod deliver;
-mod join;
 mod media;
 mod send;
-mod sent;
+mod send_result;
 
 mod cancel;
 mod read;
@@ -50,14 +50,14 @@ pub use agent::{
     WorkingTreeFuture,
 };
 pub use clock::{Clock, SystemClock};
-pub use endings::TaskLookup;
-pub use engine::{Builder, Engine, Recovery, RetentionPolicy, Settings};
+pub use engine::{Builder, Engine, EngineSettings, Recovery, RetentionPolicy};
 pub use health::Health;
-pub use hold::TurnHold;
 pub use log_entry::LogEntry;
 pub use reply::ReplyStream;
 pub use subscribe::{Batch, Subscription};
+pub use task_lookup::TaskLookup;
 pub use turn::{ArtifactUpdate, Outcome, Turn};
+pub use turn_signals::TurnHold;
 
 /// What a call is answered.
 pub type Answer = sabir_model::Answer<Subscription>;

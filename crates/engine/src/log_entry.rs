@@ -1,4 +1,4 @@
-//! An event on its way to its readers, spelled at most once per dialect.
+//! An event on its way to its readers, encoded at most once per dialect.
 
 use std::sync::Mutex;
 
@@ -12,26 +12,26 @@ pub struct LogEntry {
     pub event: Event,
     weight: usize,
     /// What readers have made of it, by their slot. The engine never looks inside.
-    spelled: Mutex<Vec<(usize, Bytes)>>,
+    encoded: Mutex<Vec<(usize, Bytes)>>,
 }
 
 impl LogEntry {
     pub(crate) fn new(seq: Seq, event: Event) -> Self {
-        Self { seq, weight: event_weight(&event), event, spelled: Mutex::default() }
+        Self { seq, weight: event_weight(&event), event, encoded: Mutex::default() }
     }
 
     /// Takes what it needs of the spelling of this slot, which is made by the first reader who asks.
-    pub fn spelled<T>(&self, slot: usize, spell: impl FnOnce(&Event) -> Vec<u8>, take: impl FnOnce(&Bytes) -> T) -> T {
-        let mut spelled = lock(&self.spelled);
-        if let Some((_, bytes)) = spelled.iter().find(|(known, _)| *known == slot) {
+    pub fn encoded<T>(&self, slot: usize, encode: impl FnOnce(&Event) -> Vec<u8>, take: impl FnOnce(&Bytes) -> T) -> T {
+        let mut encoded = lock(&self.encoded);
+        if let Some((_, bytes)) = encoded.iter().find(|(known, _)| *known == slot) {
             return take(bytes);
         }
-        let mut bytes = spell(&self.event);
+        let mut bytes = encode(&self.event);
         bytes.shrink_to_fit();
         // Nearly always there is one.
-        spelled.reserve_exact(1);
-        spelled.push((slot, Bytes::from(bytes)));
-        take(&spelled[spelled.len() - 1].1)
+        encoded.reserve_exact(1);
+        encoded.push((slot, Bytes::from(bytes)));
+        take(&encoded[encoded.len() - 1].1)
     }
 
     /// About how much memory it holds.

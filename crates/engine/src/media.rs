@@ -3,10 +3,10 @@
 use sabir_model::{Content, Error, Message};
 
 use crate::Inputs;
-use crate::engine::Agency;
+use crate::engine::RegisteredAgent;
 
-pub(crate) fn check_media_types(agency: &Agency, message: &Message) -> Result<(), Error> {
-    let about = &agency.hosted.about;
+pub(crate) fn check_media_types(registered: &RegisteredAgent, message: &Message) -> Result<(), Error> {
+    let about = &registered.hosted.about;
     if about.takes == Inputs::Anything {
         return Ok(());
     }

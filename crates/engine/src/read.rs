@@ -26,9 +26,9 @@ pub(crate) struct Located {
 }
 
 /// Where a task was found.
-enum Whereabouts {
+enum TaskLocation {
     /// Somebody works on it or watches it.
-    Here(Lease),
+    InMemory(Lease),
     Stored(TaskRow),
 }
 
@@ -103,23 +103,24 @@ impl Engine {
     pub(crate) async fn locate(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Located, Error> {
         self.check_agent(agent)?;
         match self.find(caller, agent, id).await? {
-            Whereabouts::Here(lease) => {
-                let seen = lease.look(|task| (task.context.clone(), task.status.state));
+            TaskLocation::InMemory(lease) => {
+                let seen = lease.with_task(|task| (task.context.clone(), task.status.state));
                 let (context, state) = seen.ok_or_else(|| Error::TaskNotFound(id.clone()))?;
                 Ok(Located { key: lease.key.clone(), context, state })
             }
-            Whereabouts::Stored(row) => {
+            TaskLocation::Stored(row) => {
                 let key = TopicKey { owner: row.owner, agent: row.agent, task: row.task };
                 Ok(Located { key, context: row.context, state: row.state })
             }
         }
     }
 
-    async fn find(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Whereabouts, Error> {
+    async fn find(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<TaskLocation, Error> {
         let first = self.first(agent);
-        if let Some(lease) = self.core.feed.find(&caller.owner, first, id).filter(|lease| lease.look(|_| ()).is_some())
+        if let Some(lease) =
+            self.core.feed.find(&caller.owner, first, id).filter(|lease| lease.with_task(|_| ()).is_some())
         {
-            return Ok(Whereabouts::Here(lease));
+            return Ok(TaskLocation::InMemory(lease));
         }
         // New names are looked for as often as known ones, so any agent's is asked for first: one look says that there is none.
         let found = self.core.store.find(&caller.owner, agent, id).await?;
@@ -130,9 +131,9 @@ impl Engine {
         }
         // What is in memory is as new as can be.
         let lease = self.core.feed.find(&caller.owner, Some(&row.agent), id);
-        Ok(match lease.filter(|lease| lease.look(|_| ()).is_some()) {
-            Some(lease) => Whereabouts::Here(lease),
-            None => Whereabouts::Stored(row),
+        Ok(match lease.filter(|lease| lease.with_task(|_| ()).is_some()) {
+            Some(lease) => TaskLocation::InMemory(lease),
+            None => TaskLocation::Stored(row),
         })
     }
 
@@ -144,7 +145,7 @@ impl Engine {
 
     fn check_agent(&self, agent: Option<&AgentId>) -> Result<(), Error> {
         match agent {
-            Some(_) => self.agency(agent).map(drop),
+            Some(_) => self.registered_agent(agent).map(drop),
             None => Ok(()),
         }
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use sabir_model::{Error, Event, Message, Run, Seq, Standing, State};
+use sabir_model::{Error, Event, Message, RunState, Seq, Standing, State};
 use sabir_store::{Pending, StoreError, TaskNo, TaskRow};
 use tokio::sync::mpsc;
 
@@ -91,15 +91,15 @@ impl Engine {
         if *cancel_requested {
             return Ok(Plan::Settle(Outcome::Canceled(Vec::new())));
         }
-        if self.agency(Some(&row.agent)).is_err() {
+        if self.registered_agent(Some(&row.agent)).is_err() {
             // A task that waits may wait for its agent to come back too.
             let keeps_waiting = row.state.is_waiting() && inbox.is_empty();
             let reason = format!("interrupted: agent {} is no longer configured", row.agent);
             return Ok(if keeps_waiting { Plan::KeepWaiting } else { Plan::Settle(failure(reason)) });
         }
-        Ok(match Run::of(row.state, row.turn_over) {
-            Run::Queued => Plan::Run { attempts: *attempts },
-            Run::Active => match self.core.settings.recovery {
+        Ok(match RunState::of(row.state, row.turn_over) {
+            RunState::Queued => Plan::Run { attempts: *attempts },
+            RunState::Active => match self.core.settings.recovery {
                 Recovery::Fail => {
                     Plan::Settle(failure("interrupted: the server was restarted while the task was running"))
                 }
@@ -108,33 +108,34 @@ impl Engine {
                 ))),
                 Recovery::Requeue => Plan::Run { attempts: (*attempts).max(1) + 1 },
             },
-            Run::Parked => match self.resumable_question(row).await? {
+            RunState::Parked => match self.resumable_question(row).await? {
                 None => Plan::Settle(failure(QUESTION_LOST)),
                 // What was written before the question waits on, in the store (`Engine::left_inbox`).
                 Some(open) if !inbox.iter().any(|unread| open.is_none() || unread.answers == open) => Plan::KeepWaiting,
                 Some(_) => Plan::Run { attempts: *attempts },
             },
-            Run::None if inbox.is_empty() => Plan::KeepWaiting,
-            Run::None => Plan::Run { attempts: *attempts },
+            RunState::None if inbox.is_empty() => Plan::KeepWaiting,
+            RunState::None => Plan::Run { attempts: *attempts },
         })
     }
 
     /// The event that asked the task's question, if the agent that executes the task can use the answer, by what it
     /// remembers of the context. `Some(None)`: the question has no id, so nobody can say which message answers it.
     async fn resumable_question(&self, row: &TaskRow) -> Result<Option<Option<Seq>>, StoreError> {
-        let Ok(agency) = self.agency(Some(&row.agent)) else { return Ok(None) };
-        let executor = self.executor_of_row(agency, row).await?;
+        let Ok(registered) = self.registered_agent(Some(&row.agent)) else { return Ok(None) };
+        let executor = self.executor_of_row(registered, row).await?;
         let memory = self.core.store.agent_state(&row.owner, &row.agent, &row.context).await?;
         let Some(task) = self.core.store.load(row.no).await? else { return Ok(None) };
         let open = task.open_question().map(|question| question.event);
-        let resumes = |question: &Message| executor.agency.hosted.agent.resumes(memory.as_deref(), question);
+        let resumes = |question: &Message| executor.agent.hosted.agent.resumes(memory.as_deref(), question);
         Ok(task.status.message.as_deref().is_some_and(resumes).then_some(open))
     }
 
     /// What waits in the store for a task whose run was lost while its question was open. Whoever takes such a task takes
     /// it along; it is read before, since whoever has a task must not be dropped while it awaits something.
     pub(crate) async fn left_inbox(&self, lease: &Lease) -> Result<Vec<Arc<Message>>, StoreError> {
-        let is_left = lease.driver().is_none() && lease.look(|task| task.run() == Run::Parked) == Some(true);
+        let is_left =
+            lease.driver().is_none() && lease.with_task(|task| task.run_state() == RunState::Parked) == Some(true);
         match lease.no().filter(|_| is_left) {
             Some(no) => Ok(self.core.store.inbox(no).await?.into_iter().map(Arc::new).collect()),
             None => Ok(Vec::new()),
@@ -159,10 +160,10 @@ impl Engine {
             Plan::Settle(outcome) => Start::Settle { outcome, inbox },
             Plan::Run { attempts } if row.state.is_waiting() => {
                 let plain_question = self.plain_question(&row).await?;
-                Start::Again { first: None, inbox, attempts, plain_question }
+                Start::Recover { first: None, inbox, attempts, plain_question }
             }
             Plan::Run { attempts } => match self.turn_message(&row).await {
-                Ok(first) => Start::Again { first, inbox, attempts, plain_question: None },
+                Ok(first) => Start::Recover { first, inbox, attempts, plain_question: None },
                 Err(StoreError::Damaged { .. }) => Start::Settle { outcome: failure(DAMAGED), inbox },
                 Err(error) => return Err(error),
             },
@@ -222,7 +223,7 @@ impl Engine {
             return Err(Error::TaskNotFound(lease.key.task.clone()));
         }
         match lease.take() {
-            Ok(control) => self.drive_again(lease, control, start),
+            Ok(control) => self.start_recovered(lease, control, start),
             Err(_) => Ok(()),
         }
     }
@@ -230,41 +231,52 @@ impl Engine {
     /// Hands the task of a driver that has crashed to the next one, with nobody in between.
     pub(crate) fn replace_driver(&self, lease: &Lease, start: Start) {
         let control = lease.replace_driver();
-        if let Err(error) = self.drive_again(self.core.feed.open(lease.key.clone()), control, start) {
+        if let Err(error) = self.start_recovered(self.core.feed.open(lease.key.clone()), control, start) {
             tracing::error!(task = %lease.key.task, error = causes(&error), "cannot settle a task whose driver crashed");
         }
     }
 
-    fn drive_again(&self, lease: Lease, control: mpsc::UnboundedReceiver<Control>, start: Start) -> Result<(), Error> {
+    fn start_recovered(
+        &self,
+        lease: Lease,
+        control: mpsc::UnboundedReceiver<Control>,
+        start: Start,
+    ) -> Result<(), Error> {
         let start = match start {
             // It is not settled in its row, so this is how the store shows a log that cannot be read.
-            Start::Again { inbox, .. } if lease.look(|task| task.status.state.is_terminal()) == Some(true) => {
+            Start::Recover { inbox, .. } if lease.with_task(|task| task.status.state.is_terminal()) == Some(true) => {
                 Start::Settle { outcome: failure(DAMAGED), inbox }
             }
             start => start,
         };
         lease.expect_more();
-        // Where the agent is gone, the task only ends; any agency will do.
-        let agency = match self.agency(Some(&lease.key.agent)).or_else(|_| self.agency(None)) {
-            Ok(agency) => agency,
+        // Where the agent is gone, the task only ends; any agent will do.
+        let registered = match self.registered_agent(Some(&lease.key.agent)).or_else(|_| self.registered_agent(None)) {
+            Ok(registered) => registered,
             Err(error) => {
                 lease.release(None);
                 return Err(error);
             }
         };
-        let context = lease.look(|task| task.context.clone());
-        let executor = self.executor_of(agency, &lease);
+        let context = lease.with_task(|task| task.context.clone());
+        let executor = self.executor_of(registered, &lease);
         let scheduled = match (&start, context) {
             (Start::Settle { .. } | Start::Cancel { .. }, _) | (_, None) => None,
-            (Start::Create { .. } | Start::Deliver { .. } | Start::Again { .. }, Some(context)) => {
+            (Start::Create { .. } | Start::Deliver { .. } | Start::Recover { .. }, Some(context)) => {
                 let (owner, task) = (&lease.key.owner, &lease.key.task);
-                Some(self.enter_again(RunRequest { addressed: agency, executor: &executor, owner, context, task }))
+                Some(self.enter_recovered(RunRequest {
+                    addressed: registered,
+                    executor: &executor,
+                    owner,
+                    context,
+                    task,
+                }))
             }
         };
         drive::start(
             &self.core,
             executor,
-            Assignment { lease, control, start, scheduled, tickets: Vec::new(), done: None },
+            Assignment { lease, control, start, scheduled, send_guards: Vec::new(), done: None },
         );
         Ok(())
     }

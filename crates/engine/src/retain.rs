@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::executor::Executor;
 use crate::topic::TopicKey;
 
-const EVERY: Duration = Duration::from_secs(60);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// Waiting tasks that are looked at together; the rest come with the next sweep.
 const WAITING_PAGE: usize = 1000;
 
@@ -28,7 +28,7 @@ impl Engine {
             loop {
                 engine.sweep().await;
                 tokio::select! {
-                    () = tokio::time::sleep(EVERY) => {}
+                    () = tokio::time::sleep(SWEEP_INTERVAL) => {}
                     _ = stopping.changed() => return,
                 }
             }
@@ -58,7 +58,7 @@ impl Engine {
         }
         if swept > 0 {
             tracing::info!(tasks = swept, "deleted old tasks");
-            self.core.endings.deletions.notify_one();
+            self.core.end_signals.deletions.notify_one();
         }
         swept
     }
@@ -80,7 +80,7 @@ impl Engine {
 
     async fn expire(&self, row: TaskRow, before: Timestamp, limit: Duration) -> Result<(), Error> {
         let reason = format!("expired: nobody answered for {limit:?}");
-        let agency = self.agency(Some(&row.agent)).or_else(|_| self.agency(None))?;
+        let registered = self.registered_agent(Some(&row.agent)).or_else(|_| self.registered_agent(None))?;
         let lease = self.core.feed.open(TopicKey { owner: row.owner, agent: row.agent, task: row.task });
         if !lease.load(&*self.core.store).await? {
             return Ok(());
@@ -92,18 +92,18 @@ impl Engine {
                 let _ = driver.send(Control::Expire { before, reason });
             }
             Ok(control) => {
-                let waits = lease.look(|task| task.status.state.is_waiting() && task.status.time < before);
+                let waits = lease.with_task(|task| task.status.state.is_waiting() && task.status.time < before);
                 if waits != Some(true) {
                     // It has been answered since it was looked up.
                     lease.release(None);
                     return Ok(());
                 }
                 let start = Start::Settle { outcome: failure(reason), inbox };
-                let (scheduled, tickets, done) = (None, Vec::new(), None);
+                let (scheduled, send_guards, done) = (None, Vec::new(), None);
                 drive::start(
                     &self.core,
-                    Executor::unrouted(agency),
-                    Assignment { lease, control, start, scheduled, tickets, done },
+                    Executor::unrouted(registered),
+                    Assignment { lease, control, start, scheduled, send_guards, done },
                 );
             }
         }

@@ -9,13 +9,13 @@ use sabir_model::{
 use tokio::sync::oneshot;
 
 use crate::drive::{self, Assignment, Start};
-use crate::engine::{Agency, Engine, new_id};
+use crate::engine::{Engine, RegisteredAgent, new_id};
 use crate::executor::{Executor, RunRequest};
-use crate::flight::Ticket;
+use crate::in_flight::InFlightGuard;
 use crate::media::check_media_types;
 use crate::read::Located;
 use crate::schedule::Scheduled;
-use crate::sent::{Entrance, Sent};
+use crate::send_result::{SendEffect, SendResult};
 use crate::topic::TopicKey;
 use crate::{Admission, Answer};
 
@@ -62,14 +62,14 @@ struct TaskIds {
 
 /// Whose task it is, and who does the work.
 struct TaskAgents<'a> {
-    addressed: &'a Arc<Agency>,
+    addressed: &'a Arc<RegisteredAgent>,
     executor: Executor,
 }
 
-enum Creation {
-    Made(Sent),
+enum CreateResult {
+    Created(SendResult),
     /// Somebody else made a task of this name in the meantime.
-    Taken,
+    IdTaken,
 }
 
 impl Engine {
@@ -91,21 +91,23 @@ impl Engine {
         let mut message = Arc::new(message.or_with_id(|| new_id(MessageId::parse)));
         loop {
             let addressed = self.addressed(caller, &send).await?;
-            let mut tickets = Vec::new();
-            if let Some(joined) = self.join(caller, &addressed.agent, &send, &message, &mut tickets).await? {
+            let mut send_guards = Vec::new();
+            if let Some(joined) =
+                self.find_duplicate(caller, &addressed.agent, &send, &message, &mut send_guards).await?
+            {
                 drop(message);
                 return joined.answer(self, &send).await;
             }
-            let agency = self.agency(Some(&addressed.agent))?.clone();
+            let registered = self.registered_agent(Some(&addressed.agent))?.clone();
             let answered = match send.further[..] {
                 [] => None,
                 [..] => Some(self.sort_answers(caller, &send, &mut message).await?),
             };
-            check_offer(&agency, &send, &message)?;
-            check_media_types(&agency, &message)?;
+            check_offer(&registered, &send, &message)?;
+            check_media_types(&registered, &message)?;
             let plan = match self.destination(caller, &send, &message, addressed).await? {
                 Destination::Task(key) => {
-                    let sent = self.deliver(&agency, key, &send, message, tickets).await?;
+                    let sent = self.deliver(&registered, key, &send, message, send_guards).await?;
                     let answer = sent.answer(self, &send).await?;
                     return Ok(match (answer, answered) {
                         (Answer::Task(task), Some(results)) => Answer::Answered(task, results),
@@ -115,9 +117,9 @@ impl Engine {
                 Destination::New(plan) => plan,
             };
             let context = plan.context.unwrap_or_else(|| new_id(ContextId::parse));
-            let executor = self.executor(&agency, &message, send.metadata.as_ref());
+            let executor = self.executor(&registered, &message, send.metadata.as_ref());
             if send.direct == Direct::Message
-                && let Admission::Reply(parts) = executor.agency.hosted.agent.admit(&message)
+                && let Admission::Reply(parts) = executor.agent.hosted.agent.admit(&message)
             {
                 return Ok(Answer::Message(Box::new(reply(parts, context))));
             }
@@ -126,14 +128,17 @@ impl Engine {
             {
                 Arc::make_mut(&mut message).references.push(parent);
             }
-            let agents = TaskAgents { addressed: &agency, executor };
-            match self.create(caller, agents, &send, &message, TaskIds { task: plan.task, context }, tickets).await? {
-                Creation::Made(sent) => {
+            let agents = TaskAgents { addressed: &registered, executor };
+            match self
+                .create(caller, agents, &send, &message, TaskIds { task: plan.task, context }, send_guards)
+                .await?
+            {
+                CreateResult::Created(sent) => {
                     drop(message);
                     return sent.answer(self, &send).await;
                 }
                 // Then the message is for the task that is there now.
-                Creation::Taken => {}
+                CreateResult::IdTaken => {}
             }
         }
     }
@@ -141,12 +146,15 @@ impl Engine {
     /// The agent that a message is for, and the task that it names.
     async fn addressed(&self, caller: &Caller, send: &sabir_model::Send) -> Result<Addressed, Error> {
         let Some(task) = &send.message.task else {
-            return Ok(Addressed { agent: self.agency(send.agent.as_ref())?.hosted.id.clone(), task: Named::Nothing });
+            return Ok(Addressed {
+                agent: self.registered_agent(send.agent.as_ref())?.hosted.id.clone(),
+                task: Named::Nothing,
+            });
         };
         match (self.locate(caller, send.agent.as_ref(), task).await, send.on_unknown) {
             (Ok(found), _) => Ok(Addressed { agent: found.key.agent.clone(), task: Named::Known(found) }),
             (Err(Error::TaskNotFound(task)), OnUnknown::Create) => {
-                let agent = self.agency(send.agent.as_ref())?.hosted.id.clone();
+                let agent = self.registered_agent(send.agent.as_ref())?.hosted.id.clone();
                 Ok(Addressed { agent, task: Named::New(task) })
             }
             (Err(error), _) => Err(error),
@@ -222,8 +230,8 @@ impl Engine {
         send: &sabir_model::Send,
         message: &Message,
         ids: TaskIds,
-        tickets: Vec<Arc<Ticket>>,
-    ) -> Result<Creation, Error> {
+        send_guards: Vec<Arc<InFlightGuard>>,
+    ) -> Result<CreateResult, Error> {
         if *self.core.stopping.borrow() {
             return Err(Error::Stopping);
         }
@@ -236,13 +244,13 @@ impl Engine {
             Ok(control) => control,
             Err(_) => {
                 lease.until_stored().await;
-                return Ok(Creation::Taken);
+                return Ok(CreateResult::IdTaken);
             }
         };
         // Nobody else can make it from here on, but somebody may have before.
-        if lease.look(|_| ()).is_some() {
+        if lease.with_task(|_| ()).is_some() {
             lease.release(None);
-            return Ok(Creation::Taken);
+            return Ok(CreateResult::IdTaken);
         }
         if is_named {
             // A topic that came to nothing may be left of an earlier one.
@@ -262,22 +270,23 @@ impl Engine {
         };
         let message = Message { task: Some(task.clone()), context: Some(context.clone()), ..Message::clone(message) };
         let message = Arc::new(message);
-        for ticket in &tickets {
-            ticket.share(&message);
+        for guard in &send_guards {
+            guard.share(&message);
         }
         let created = Created { message, metadata: send.metadata.clone(), note, time: self.core.clock.now() };
         let (done, stored) = oneshot::channel();
         let keep = self.core.feed.open(key);
         let start = Start::Create { created: created.clone(), context, born: send.born, key: send.idempotency.clone() };
-        let assignment = Assignment { lease, control, start, scheduled: Some(scheduled), tickets, done: Some(done) };
+        let assignment =
+            Assignment { lease, control, start, scheduled: Some(scheduled), send_guards, done: Some(done) };
         drive::start(&self.core, executor, assignment);
         let stored = stored.await.map_err(|_| Error::internal("the driver of a new task is gone"))?;
         if is_named && stored.is_err() && self.is_stored(&keep.key).await? {
             // The name was free a moment ago.
-            return Ok(Creation::Taken);
+            return Ok(CreateResult::IdTaken);
         }
         stored?;
-        Ok(Creation::Made(Sent { lease: keep, entrance: Entrance::Created(Box::new(created)) }))
+        Ok(CreateResult::Created(SendResult { lease: keep, effect: SendEffect::Created(Box::new(created)) }))
     }
 
     async fn is_stored(&self, TopicKey { owner, agent, task }: &TopicKey) -> Result<bool, Error> {
@@ -286,10 +295,10 @@ impl Engine {
 }
 
 /// What the card says is what the server does.
-fn check_offer(agency: &Agency, send: &sabir_model::Send, message: &Message) -> Result<(), Error> {
-    let about = &agency.hosted.about;
+fn check_offer(registered: &RegisteredAgent, send: &sabir_model::Send, message: &Message) -> Result<(), Error> {
+    let about = &registered.hosted.about;
     if send.delivery == Delivery::Stream {
-        agency.check_streaming()?;
+        registered.check_streaming()?;
     }
     let is_active = |uri: &String| send.extensions.contains(uri) || message.extensions.contains(uri);
     match about.extensions.iter().find(|extension| extension.required && !is_active(&extension.uri)) {

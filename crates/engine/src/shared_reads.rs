@@ -14,24 +14,24 @@ use crate::sharded::Sharded;
 use crate::topic::TopicKey;
 
 /// A smaller task is not worth remembering.
-const WORTH_SHARING: usize = 64 * 1024;
+const MIN_SHARED_WEIGHT: usize = 64 * 1024;
 /// When a piece of the map has more entries than this, those whose readers have gone are removed.
-const TIDY_ABOVE: usize = 64;
+const MAX_STALE_ENTRIES: usize = 64;
 
 pub(crate) struct SharedReads {
-    reads: Sharded<TopicKey, Read>,
+    reads: Sharded<TopicKey, ReadEntry>,
 }
 
-enum Read {
+enum ReadEntry {
     /// Somebody reads it at this moment.
-    UnderWay(Weak<Reading>),
+    InProgress(Weak<Reading>),
     /// Somebody holds it.
     Held(Weak<Task>),
 }
 
 type Reading = OnceCell<Option<Arc<Task>>>;
 
-enum Place {
+enum ReadAccess {
     First(Arc<Reading>),
     Joined(Arc<Reading>),
     Held(Arc<Task>),
@@ -43,11 +43,11 @@ impl SharedReads {
     }
 
     pub(crate) async fn get(&self, store: &dyn Store, key: &TopicKey) -> Result<Option<Arc<Task>>, StoreError> {
-        let (reading, is_first) = match self.place(key) {
-            Place::Held(task) if self.is_newest(store, key, &task).await? => return Ok(Some(task)),
-            Place::Held(_) => (Arc::default(), true),
-            Place::First(reading) => (reading, true),
-            Place::Joined(reading) => (reading, false),
+        let (reading, is_first) = match self.access(key) {
+            ReadAccess::Held(task) if self.is_newest(store, key, &task).await? => return Ok(Some(task)),
+            ReadAccess::Held(_) => (Arc::default(), true),
+            ReadAccess::First(reading) => (reading, true),
+            ReadAccess::Joined(reading) => (reading, false),
         };
         let read = reading.get_or_try_init(|| async {
             let task = store.get(&key.owner, Some(&key.agent), &key.task).await?;
@@ -65,16 +65,16 @@ impl SharedReads {
         }
     }
 
-    fn place(&self, key: &TopicKey) -> Place {
+    fn access(&self, key: &TopicKey) -> ReadAccess {
         let mut shard = self.reads.shard(key);
         let known = shard.get(key).and_then(|read| match read {
-            Read::UnderWay(reading) => reading.upgrade().map(Place::Joined),
-            Read::Held(task) => task.upgrade().map(Place::Held),
+            ReadEntry::InProgress(reading) => reading.upgrade().map(ReadAccess::Joined),
+            ReadEntry::Held(task) => task.upgrade().map(ReadAccess::Held),
         });
         known.unwrap_or_else(|| {
             let reading = Arc::default();
-            shard.insert(key.clone(), Read::UnderWay(Arc::downgrade(&reading)));
-            Place::First(reading)
+            shard.insert(key.clone(), ReadEntry::InProgress(Arc::downgrade(&reading)));
+            ReadAccess::First(reading)
         })
     }
 
@@ -89,14 +89,14 @@ impl SharedReads {
 
     fn remember(&self, key: &TopicKey, task: Option<&Arc<Task>>) {
         let mut shard = self.reads.shard(key);
-        match task.filter(|task| task_weight(task) >= WORTH_SHARING) {
-            Some(task) => drop(shard.insert(key.clone(), Read::Held(Arc::downgrade(task)))),
+        match task.filter(|task| task_weight(task) >= MIN_SHARED_WEIGHT) {
+            Some(task) => drop(shard.insert(key.clone(), ReadEntry::Held(Arc::downgrade(task)))),
             None => drop(shard.remove(key)),
         }
-        if shard.len() > TIDY_ABOVE {
+        if shard.len() > MAX_STALE_ENTRIES {
             shard.retain(|_, read| match read {
-                Read::UnderWay(reading) => reading.strong_count() > 0,
-                Read::Held(task) => task.strong_count() > 0,
+                ReadEntry::InProgress(reading) => reading.strong_count() > 0,
+                ReadEntry::Held(task) => task.strong_count() > 0,
             });
         }
     }

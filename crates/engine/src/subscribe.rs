@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::engine::{Core, Engine};
 use crate::feed::Lease;
 use crate::log_pages::LogPage;
-use crate::topic::{Rest, TailRead};
+use crate::topic::{TailRead, TaskActivity};
 use crate::{Answer, LogEntry};
 
 pub struct Subscription {
@@ -45,14 +45,14 @@ impl Engine {
     pub(crate) async fn subscribe(&self, caller: &Caller, subscribe: Subscribe) -> Result<Answer, Error> {
         let found = self.locate(caller, subscribe.agent.as_ref(), &subscribe.task).await?;
         // A task can be watched without its agent, which may be no longer configured.
-        if let Ok(agency) = self.agency(Some(&found.key.agent)) {
-            agency.check_streaming()?;
+        if let Ok(registered) = self.registered_agent(Some(&found.key.agent)) {
+            registered.check_streaming()?;
         }
         let lease = self.core.feed.open(found.key);
         if !lease.load(&*self.core.store).await? {
             return Err(Error::TaskNotFound(subscribe.task));
         }
-        let is_finished = lease.look(|task| task.status.state.is_terminal()).unwrap_or(false);
+        let is_finished = lease.with_task(|task| task.status.state.is_terminal()).unwrap_or(false);
         match (subscribe.after, is_finished, subscribe.on_finished) {
             (None, true, OnFinishedSubscribe::Refuse) => Err(Error::TaskFinished(subscribe.task)),
             (None, true, OnFinishedSubscribe::ShowEnd) => {
@@ -70,10 +70,10 @@ impl Subscription {
     pub(crate) fn start(engine: &Engine, lease: Lease, after: Option<LastEventId>) -> Result<Self, Error> {
         let missing = || Error::TaskNotFound(lease.key.task.clone());
         let (context, born, last) =
-            lease.look(|task| (task.context.clone(), task.born, task.seq)).ok_or_else(missing)?;
+            lease.with_task(|task| (task.context.clone(), task.born, task.seq)).ok_or_else(missing)?;
         let (cursor, snapshot) = match after {
             Some(LastEventId::Event(after)) if after <= last => (after, None),
-            Some(LastEventId::Event(_) | LastEventId::Unusable) => return Err(beyond(last)),
+            Some(LastEventId::Event(_) | LastEventId::Unusable) => return Err(cursor_beyond_log(last)),
             None => {
                 let task = lease.task().ok_or_else(missing)?;
                 (task.seq, Some(task))
@@ -141,7 +141,7 @@ impl Subscription {
         }
         loop {
             // Taken before the log is looked at, so that no later event can be missed.
-            let mark = self.lease.mark();
+            let position = self.lease.position();
             match self.lease.after(self.cursor) {
                 TailRead::Entries(entries) => {
                     self.page = None;
@@ -166,21 +166,21 @@ impl Subscription {
                 },
                 TailRead::Nothing => {}
             }
-            if mark.rest == Rest::Stuck && !self.is_over {
+            if position.activity == TaskActivity::Stuck && !self.is_over {
                 self.is_over = true;
                 let cause = self.lease.failure().unwrap_or_else(|| "the store failed".into());
                 return Some(Err(Error::internal(cause.to_string())));
             }
-            let nobody_works = matches!(mark.rest, Rest::Waiting | Rest::Finished);
-            if mark.rest == Rest::Finished
-                || mark.rest == Rest::Stuck
+            let nobody_works = matches!(position.activity, TaskActivity::Waiting | TaskActivity::Finished);
+            if position.activity == TaskActivity::Finished
+                || position.activity == TaskActivity::Stuck
                 || (self.saw_end && nobody_works)
                 || (*self.stopping.borrow() && nobody_works)
             {
                 return None;
             }
             tokio::select! {
-                _ = self.lease.until(|now| *now != mark) => {}
+                _ = self.lease.until(|now| *now != position) => {}
                 _ = self.stopping.changed() => {}
             }
         }
@@ -195,6 +195,6 @@ impl Subscription {
 }
 
 /// A cursor that no event of this task can have given.
-pub(crate) fn beyond(last: Seq) -> Error {
+pub(crate) fn cursor_beyond_log(last: Seq) -> Error {
     Error::invalid("Last-Event-ID", format!("is beyond the last event, which is {last}"))
 }

@@ -8,16 +8,16 @@ use std::collections::VecDeque;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
-use sabir_model::{AgentId, Event, Owner, Run, Seq, Standing, Task, TaskBirth, TaskId, apply};
+use sabir_model::{AgentId, Event, Owner, RunState, Seq, Standing, Task, TaskBirth, TaskId, apply};
 use sabir_store::{Store, StoreError, TaskNo};
 use tokio::sync::{OnceCell, mpsc};
 
 use crate::LogEntry;
-use crate::beacon::Beacon;
 use crate::drive::Control;
 use crate::log_entry::task_weight;
 use crate::log_pages::LogPages;
 use crate::sharded::lock;
+use crate::watch_cell::WatchCell;
 
 const TAIL_ENTRIES: usize = 1024;
 const TAIL_WEIGHT: usize = 512 * 1024;
@@ -38,17 +38,17 @@ pub(crate) struct TopicKey {
 
 pub(crate) struct Topic {
     pub(crate) key: TopicKey,
-    held: Mutex<Held>,
-    mark: Beacon<Mark>,
+    state: Mutex<TopicState>,
+    position: WatchCell<LogPosition>,
     loaded: OnceCell<()>,
     /// For readers whose place the tail does not reach back to.
     pub(crate) pages: LogPages,
     /// What it counts for among the warm topics; 0: it is not one of them.
-    pub(crate) warm_weight: AtomicUsize,
+    pub(crate) cached_weight: AtomicUsize,
 }
 
 #[derive(Default)]
-struct Held {
+struct TopicState {
     no: Option<TaskNo>,
     task: Option<Arc<Task>>,
     /// Left by the last driver for the next, which would have to make it from the whole task.
@@ -67,13 +67,13 @@ struct Held {
 
 /// How far the log has come, and whether more is to be expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct LogPosition {
     pub(crate) seq: Seq,
-    pub(crate) rest: Rest,
+    pub(crate) activity: TaskActivity,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum TaskActivity {
     /// A run works or is due.
     Busy,
     /// A run waits for its caller's answer.
@@ -96,14 +96,14 @@ pub(crate) enum TailRead {
 
 impl Topic {
     pub(crate) fn new(key: TopicKey) -> Self {
-        let mark = Beacon::new(Mark { seq: 0, rest: Rest::Busy });
+        let position = WatchCell::new(LogPosition { seq: 0, activity: TaskActivity::Busy });
         Self {
             key,
-            held: Mutex::default(),
-            mark,
+            state: Mutex::default(),
+            position,
             loaded: OnceCell::new(),
             pages: LogPages::default(),
-            warm_weight: AtomicUsize::new(0),
+            cached_weight: AtomicUsize::new(0),
         }
     }
 
@@ -115,15 +115,16 @@ impl Topic {
                 let row = store.find(&self.key.owner, Some(&self.key.agent), &self.key.task).await;
                 let Some(row) = row.map_err(Some)? else { return Err(None) };
                 let Some(task) = store.load(row.no).await.map_err(Some)? else { return Err(None) };
-                let mut held = lock(&self.held);
-                held.no = Some(row.no);
+                let mut state = lock(&self.state);
+                state.no = Some(row.no);
                 // The driver of a task that is just being made may have been faster.
-                if held.task.is_none() {
-                    self.mark.set(Mark { seq: task.seq, rest: rest_of(&task, held.driver.is_some()) });
+                if state.task.is_none() {
+                    self.position
+                        .set(LogPosition { seq: task.seq, activity: activity_of(&task, state.driver.is_some()) });
                     // How much of it lies behind its snapshot is not known: the next turn makes a new one.
-                    held.weight = task_weight(&task);
-                    held.log_weight = held.weight;
-                    held.task = Some(Arc::new(task));
+                    state.weight = task_weight(&task);
+                    state.log_weight = state.weight;
+                    state.task = Some(Arc::new(task));
                 }
                 Ok(())
             })
@@ -141,61 +142,61 @@ impl Topic {
         let Some(task) = store.load(no).await? else { return Ok(()) };
         let seq = task.seq;
         {
-            let mut held = lock(&self.held);
-            held.no = Some(no);
-            held.weight = task_weight(&task);
-            held.log_weight = held.weight;
-            held.task = Some(Arc::new(task));
-            held.tail.clear();
-            held.tail_weight = 0;
+            let mut state = lock(&self.state);
+            state.no = Some(no);
+            state.weight = task_weight(&task);
+            state.log_weight = state.weight;
+            state.task = Some(Arc::new(task));
+            state.tail.clear();
+            state.tail_weight = 0;
         }
         let _ = self.loaded.set(());
-        self.mark.modify(|mark| mark.seq = seq);
+        self.position.modify(|position| position.seq = seq);
         Ok(())
     }
 
     /// The task as of its last stored event.
     pub(crate) fn task(&self) -> Option<Arc<Task>> {
-        lock(&self.held).task.clone()
+        lock(&self.state).task.clone()
     }
 
     /// Looks at the task without copying it. `None` until its first event is stored.
-    pub(crate) fn look<T>(&self, at: impl FnOnce(&Task) -> T) -> Option<T> {
-        lock(&self.held).task.as_deref().map(at)
+    pub(crate) fn with_task<T>(&self, read: impl FnOnce(&Task) -> T) -> Option<T> {
+        lock(&self.state).task.as_deref().map(read)
     }
 
     /// What the rules must know of the task.
     pub(crate) fn standing(&self) -> Option<Standing> {
-        let mut held = lock(&self.held);
-        let left = held.standing.take();
-        let task = held.task.clone()?;
-        drop(held);
+        let mut state = lock(&self.state);
+        let left = state.standing.take();
+        let task = state.task.clone()?;
+        drop(state);
         Some(left.filter(|standing| standing.seq == task.seq).unwrap_or_else(|| task.standing()))
     }
 
     /// Whether a snapshot pays with an append that ends with event `last` and weighs so much.
     pub(crate) fn wants_snapshot(&self, last: Seq, weight: usize, is_finished: bool) -> bool {
-        let held = lock(&self.held);
-        let since = held.log_weight + weight;
-        last > SHORT_LOG && (is_finished || since > held.snapshot_weight.max(LIGHT_LOG))
+        let state = lock(&self.state);
+        let since = state.log_weight + weight;
+        last > SHORT_LOG && (is_finished || since > state.snapshot_weight.max(LIGHT_LOG))
     }
 
     /// Why what the task had to say cannot be stored.
     pub(crate) fn failure(&self) -> Option<Arc<str>> {
-        lock(&self.held).failure.clone()
+        lock(&self.state).failure.clone()
     }
 
     pub(crate) fn no(&self) -> Option<TaskNo> {
-        lock(&self.held).no
+        lock(&self.state).no
     }
 
-    pub(crate) fn mark(&self) -> Mark {
-        self.mark.get()
+    pub(crate) fn position(&self) -> LogPosition {
+        self.position.get()
     }
 
-    /// Waits until the mark is like this.
-    pub(crate) async fn until(&self, is_so: impl FnMut(&Mark) -> bool) -> Mark {
-        self.mark.until(is_so).await
+    /// Waits until the position is like this.
+    pub(crate) async fn until(&self, is_so: impl FnMut(&LogPosition) -> bool) -> LogPosition {
+        self.position.until(is_so).await
     }
 
     /// Shows what has just been stored.
@@ -204,135 +205,135 @@ impl Topic {
         no: TaskNo,
         birth: Option<&TaskBirth>,
         entries: &[Arc<LogEntry>],
-        snapshot: Snapshot,
-        rest: impl FnOnce(&Task) -> Rest,
+        snapshot: SnapshotWrite,
+        activity: impl FnOnce(&Task) -> TaskActivity,
     ) {
-        let mark = {
-            let mut held = lock(&self.held);
-            held.no = Some(no);
-            held.failure = None;
+        let position = {
+            let mut state = lock(&self.state);
+            state.no = Some(no);
+            state.failure = None;
             for entry in entries {
-                held.weight += entry.weight();
-                held.log_weight += entry.weight();
-                held.fold(&self.key.task, birth, entry);
-                held.keep(entry.clone());
+                state.weight += entry.weight();
+                state.log_weight += entry.weight();
+                state.fold(&self.key.task, birth, entry);
+                state.keep(entry.clone());
             }
-            if snapshot == Snapshot::Stored {
-                held.log_weight = 0;
-                held.snapshot_weight = held.weight;
+            if snapshot == SnapshotWrite::Stored {
+                state.log_weight = 0;
+                state.snapshot_weight = state.weight;
             }
-            held.task.as_ref().map(|task| Mark { seq: task.seq, rest: rest(task) })
+            state.task.as_ref().map(|task| LogPosition { seq: task.seq, activity: activity(task) })
         };
         if !self.loaded.initialized() {
             // Somebody may be loading at this moment; then the same is set by them.
             let _ = self.loaded.set(());
         }
-        if let Some(mark) = mark {
-            self.mark.set(mark);
+        if let Some(position) = position {
+            self.position.set(position);
         }
     }
 
     /// Waits until the first event is stored, or will not be.
     pub(crate) async fn until_stored(&self) {
-        self.until(|mark| mark.seq > 0 || mark.rest == Rest::Finished).await;
+        self.until(|position| position.seq > 0 || position.activity == TaskActivity::Finished).await;
     }
 
     /// Says that a run is due, before anything of it is stored.
     pub(crate) fn expect_more(&self) {
-        self.mark.modify(|mark| mark.rest = Rest::Busy);
+        self.position.modify(|position| position.activity = TaskActivity::Busy);
     }
 
     /// Takes the task for a new driver, unless one has it: then that one is returned.
     pub(crate) fn take(&self) -> Result<mpsc::UnboundedReceiver<Control>, mpsc::UnboundedSender<Control>> {
-        let mut held = lock(&self.held);
-        match &held.driver {
+        let mut state = lock(&self.state);
+        match &state.driver {
             Some(driver) => Err(driver.clone()),
             None => {
                 let (sender, receiver) = mpsc::unbounded_channel();
-                held.driver = Some(sender);
+                state.driver = Some(sender);
                 Ok(receiver)
             }
         }
     }
 
     pub(crate) fn driver(&self) -> Option<mpsc::UnboundedSender<Control>> {
-        lock(&self.held).driver.clone()
+        lock(&self.state).driver.clone()
     }
 
     /// The driver lets the task go. Messages that arrive after the release are dropped; their senders notice and retry.
     pub(crate) fn release(&self, standing: Option<Standing>) {
-        let mut held = lock(&self.held);
-        held.driver = None;
-        held.standing = standing;
+        let mut state = lock(&self.state);
+        state.driver = None;
+        state.standing = standing;
     }
 
     /// Takes the task from a driver that has crashed, for the next one.
     pub(crate) fn replace_driver(&self) -> mpsc::UnboundedReceiver<Control> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let mut held = lock(&self.held);
-        held.driver = Some(sender);
-        held.standing = None;
+        let mut state = lock(&self.state);
+        state.driver = Some(sender);
+        state.standing = None;
         receiver
     }
 
     /// The task will not come to be, because its first append failed, or its log is somebody else's.
     pub(crate) fn abandon(&self) {
-        self.mark.modify(|mark| mark.rest = Rest::Finished);
+        self.position.modify(|position| position.activity = TaskActivity::Finished);
     }
 
-    /// No more events are coming after all: the mark is that of the task as stored.
-    pub(crate) fn rest_as_before(&self) {
-        self.judge_rest(|task| rest_of(task, false));
+    /// No more events are coming after all: the position is that of the task as stored.
+    pub(crate) fn restore_activity(&self) {
+        self.set_activity(|task| activity_of(task, false));
     }
 
     /// Says anew whether more is to be expected, without a new event.
-    pub(crate) fn judge_rest(&self, judge: impl FnOnce(&Task) -> Rest) {
-        if let Some(rest) = self.look(judge) {
-            self.mark.modify(|mark| mark.rest = rest);
+    pub(crate) fn set_activity(&self, judge: impl FnOnce(&Task) -> TaskActivity) {
+        if let Some(activity) = self.with_task(judge) {
+            self.position.modify(|position| position.activity = activity);
         }
     }
 
     /// The server stops: whatever the task waits for does not come in this process.
     pub(crate) fn leave_for_restart(&self) {
-        self.mark.modify(|mark| {
-            if matches!(mark.rest, Rest::Busy | Rest::Parked) {
-                mark.rest = Rest::Waiting;
+        self.position.modify(|position| {
+            if matches!(position.activity, TaskActivity::Busy | TaskActivity::Parked) {
+                position.activity = TaskActivity::Waiting;
             }
         });
     }
 
     /// The store refuses the next events. Waiting callers and readers get the cause.
     pub(crate) fn break_off(&self, cause: &str) {
-        lock(&self.held).failure = Some(cause.into());
-        self.mark.modify(|mark| mark.rest = Rest::Stuck);
+        lock(&self.state).failure = Some(cause.into());
+        self.position.modify(|position| position.activity = TaskActivity::Stuck);
     }
 
     /// About how much memory it holds.
     pub(crate) fn weight(&self) -> usize {
-        let held = lock(&self.held);
-        held.tail_weight + held.weight
+        let state = lock(&self.state);
+        state.tail_weight + state.weight
     }
 
     /// Whether its task waits for the next message and nobody works on it.
     pub(crate) fn is_waiting(&self) -> bool {
-        let held = lock(&self.held);
+        let state = lock(&self.state);
         let is_waiting = |task: &Arc<Task>| task.turn_over && task.status.state.is_waiting();
-        held.driver.is_none() && held.task.as_ref().is_some_and(is_waiting)
+        state.driver.is_none() && state.task.as_ref().is_some_and(is_waiting)
     }
 
     pub(crate) fn after(&self, cursor: Seq) -> TailRead {
-        let held = lock(&self.held);
-        let (Some(no), Some(task)) = (held.no, &held.task) else { return TailRead::Nothing };
+        let state = lock(&self.state);
+        let (Some(no), Some(task)) = (state.no, &state.task) else { return TailRead::Nothing };
         if cursor >= task.seq {
             return TailRead::Nothing;
         }
-        let Some(first) = held.tail.front() else { return TailRead::Behind(no) };
+        let Some(first) = state.tail.front() else { return TailRead::Behind(no) };
         if cursor + 1 < first.seq {
             return TailRead::Behind(no);
         }
         let from = (cursor + 1 - first.seq) as usize;
         let mut weight = 0;
-        let entries: Vec<Arc<LogEntry>> = held
+        let entries: Vec<Arc<LogEntry>> = state
             .tail
             .range(from..)
             .take(BATCH_ENTRIES)
@@ -349,13 +350,13 @@ impl Topic {
 
 /// Whether an append had a snapshot with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Snapshot {
+pub(crate) enum SnapshotWrite {
     #[default]
     None,
     Stored,
 }
 
-impl Held {
+impl TopicState {
     fn fold(&mut self, id: &TaskId, birth: Option<&TaskBirth>, entry: &LogEntry) {
         match (&mut self.task, &entry.event, birth) {
             (Some(task), event, _) if entry.seq == task.seq + 1 => apply(Arc::make_mut(task), event),
@@ -379,12 +380,12 @@ impl Held {
 }
 
 /// `more_comes`: a message waits in the inbox, or events are on their way to the store.
-pub(crate) fn rest_of(task: &Task, more_comes: bool) -> Rest {
-    match task.run() {
-        Run::None if task.status.state.is_terminal() => Rest::Finished,
-        Run::None | Run::Parked if more_comes => Rest::Busy,
-        Run::None => Rest::Waiting,
-        Run::Parked => Rest::Parked,
-        Run::Queued | Run::Active => Rest::Busy,
+pub(crate) fn activity_of(task: &Task, more_comes: bool) -> TaskActivity {
+    match task.run_state() {
+        RunState::None if task.status.state.is_terminal() => TaskActivity::Finished,
+        RunState::None | RunState::Parked if more_comes => TaskActivity::Busy,
+        RunState::None => TaskActivity::Waiting,
+        RunState::Parked => TaskActivity::Parked,
+        RunState::Queued | RunState::Active => TaskActivity::Busy,
     }
 }

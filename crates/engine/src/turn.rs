@@ -14,10 +14,10 @@ use sabir_store::{Store, TaskNo};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::beacon::Beacon;
-use crate::hold::{TurnHold, TurnSignals};
 use crate::log_entry::{artifact_weight, parts_weight};
 use crate::read::{CONVERSATION, CONVERSATION_BYTES};
+use crate::turn_signals::{TurnHold, TurnSignals};
+use crate::watch_cell::WatchCell;
 use crate::{AgentError, TaskLookup};
 
 /// How an agent ends its turn. The parts become the status message.
@@ -38,7 +38,7 @@ pub struct Turn {
     pub(crate) task_metadata: Option<Json>,
     pub(crate) began: Instant,
     pub(crate) updates: UpdateSender,
-    pub(crate) signals: Arc<Beacon<TurnSignals>>,
+    pub(crate) signals: Arc<WatchCell<TurnSignals>>,
     pub(crate) store: Arc<dyn Store>,
 }
 

@@ -44,7 +44,7 @@ pub use extension::{COST, Cost, TOOL_CALL, ToolCall, ToolPhase, cost_extension, 
 pub use id::{AgentId, ArtifactId, ContextId, IdempotencyKey, InvalidId, MessageId, PushConfigId, TaskId};
 pub use json::{Json, JsonMembers, MAX_DEPTH};
 pub use lifecycle::{
-    Command, Purpose, QuestionState, Run, Standing, TaskBirth, apply, apply_owned, check_named_question, decide,
+    Command, Purpose, QuestionState, RunState, Standing, TaskBirth, apply, apply_owned, check_named_question, decide,
     purpose,
 };
 pub use message::{Content, IncomingMessage, Message, Part, Role};

@@ -40,7 +40,7 @@ pub struct Standing {
 
 /// Whether somebody works on a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Run {
+pub enum RunState {
     /// Nobody, and nobody is due: finished, or waiting after a turn that ended by asking.
     None,
     /// A run is due as soon as there is room.
@@ -50,18 +50,18 @@ pub enum Run {
     Parked,
 }
 
-impl Run {
+impl RunState {
     pub fn of(state: State, turn_over: bool) -> Self {
         match state {
-            State::Submitted => Run::Queued,
-            State::Working => Run::Active,
-            State::InputRequired | State::AuthRequired if !turn_over => Run::Parked,
+            State::Submitted => RunState::Queued,
+            State::Working => RunState::Active,
+            State::InputRequired | State::AuthRequired if !turn_over => RunState::Parked,
             State::InputRequired
             | State::AuthRequired
             | State::Completed
             | State::Failed
             | State::Canceled
-            | State::Rejected => Run::None,
+            | State::Rejected => RunState::None,
         }
     }
 }
@@ -266,12 +266,12 @@ impl Task {
     }
 
     /// Whether somebody works on it.
-    pub fn run(&self) -> Run {
-        Run::of(self.status.state, self.turn_over)
+    pub fn run_state(&self) -> RunState {
+        RunState::of(self.status.state, self.turn_over)
     }
 
     pub fn standing(&self) -> Standing {
-        let question = self.status.message.clone().filter(|_| self.run() == Run::Parked);
+        let question = self.status.message.clone().filter(|_| self.run_state() == RunState::Parked);
         let state = self.status.state;
         let open_question = self.open_question().map(|id| id.event);
         let mut standing = Standing { state, seq: self.seq, question, open_question, ..Standing::new(self.id.clone()) };
@@ -341,7 +341,7 @@ impl Standing {
                 self.state = change.status.state;
                 let by_turn = (change.is_final && self.state.is_waiting()).then_some(self.seq);
                 self.open_question = change.status.question_id(&self.task).map(|id| id.event).or(by_turn);
-                let is_parked = Run::of(self.state, change.is_final) == Run::Parked;
+                let is_parked = RunState::of(self.state, change.is_final) == RunState::Parked;
                 self.question = change.status.message.clone().filter(|_| is_parked);
             }
             Event::Artifact(chunk) => match self.artifacts.get_mut(chunk.index as usize) {

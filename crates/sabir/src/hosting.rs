@@ -31,14 +31,14 @@ pub struct Agents {
     /// Those that have an address.
     pub hosted: Vec<Hosted>,
     /// Those that only routing reaches.
-    pub backstage: Vec<Hosted>,
+    pub routed: Vec<Hosted>,
 }
 
 pub fn host(config: &Config, surroundings: &Surroundings) -> anyhow::Result<Agents> {
     let place_all = |agents: &[config::Agent]| -> anyhow::Result<Vec<Hosted>> {
         agents.iter().map(|agent| place(agent, make(agent, config, surroundings)?)).collect()
     };
-    let mut agents = Agents { hosted: place_all(&config.agents)?, backstage: place_all(&config.routed_agents)? };
+    let mut agents = Agents { hosted: place_all(&config.agents)?, routed: place_all(&config.routed_agents)? };
     let default = default_of(config.agents.iter()).map(|agent| agent.id.as_str());
     let router = router(config)?;
     if let Some(default) = agents.hosted.iter_mut().find(|agent| Some(agent.id.as_str()) == default) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sabir_engine::{Agent, Builder, Engine, Hosted, Limits, Settings};
+use sabir_engine::{Agent, Builder, Engine, EngineSettings, Hosted, Limits};
 use sabir_model::AgentId;
 use sabir_server::{
     App, CardSettings, CorsSettings, HostCheck, HostName, Listeners, RESERVED_AGENT_IDS, ServerSettings, Service,
@@ -178,7 +178,7 @@ impl Server {
             Some(file) => file.clone(),
             None => Arc::new(MemoryStore::new()),
         };
-        let mut builder = Builder::new(store).settings(Settings::default());
+        let mut builder = Builder::new(store).settings(EngineSettings::default());
         for agent in hosted {
             builder = builder.agent(agent);
         }

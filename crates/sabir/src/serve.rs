@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use sabir_agents::process;
 use sabir_agents::program::{Host, keep_tidy};
-use sabir_engine::{Builder, Engine, Settings};
+use sabir_engine::{Builder, Engine, EngineSettings};
 use sabir_server::{App, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings, Timeouts};
 use sabir_store::{MemoryStore, SqliteStore, Store};
 use tokio::sync::watch;
@@ -88,8 +88,8 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Sto
     for agent in agents.hosted {
         builder = builder.agent(agent);
     }
-    for agent in agents.backstage {
-        builder = builder.backstage(agent);
+    for agent in agents.routed {
+        builder = builder.routed_agent(agent);
     }
     // Tasks that are taken up wait for that with their programs.
     process::end_leftovers_of_the_dead();
@@ -168,8 +168,8 @@ fn make_folder_of(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-fn engine_settings(config: &Config) -> Settings {
-    Settings { max_wait: config.send.max_wait, recovery: config.recovery.running, retention: config.retention }
+fn engine_settings(config: &Config) -> EngineSettings {
+    EngineSettings { max_wait: config.send.max_wait, recovery: config.recovery.running, retention: config.retention }
 }
 
 fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketAddr]) -> ServerSettings {

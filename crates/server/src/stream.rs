@@ -148,7 +148,7 @@ impl Frames {
                 self.large = None;
             }
             let Some(entry) = self.pending.next() else { break };
-            let large = entry.spelled(
+            let large = entry.encoded(
                 self.responder.slot(),
                 |event| self.spell(event),
                 |payload| {

@@ -36,7 +36,7 @@ async fn engine() -> Engine {
     usual.is_default = true;
     usual.router = Some(Arc::new(Routes(routes)));
     let builder = Builder::new(Arc::new(MemoryStore::new())).agent(usual).agent(hosted("strong"));
-    builder.backstage(hosted("quick")).start().await.unwrap()
+    builder.routed_agent(hosted("quick")).start().await.unwrap()
 }
 
 #[tokio::test]

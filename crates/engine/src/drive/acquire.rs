@@ -1,4 +1,4 @@
-//! What a run must have before its agent works: its working tree, then its slot. `schedule` says why in this order.
+//! What a run must have before its agent works: its working folder, then its slot. `schedule` says why in this order.
 //!
 //! Before a turn begins, the task waits here and stays queued in the store. A parked run gives both back and comes here
 //! again when it is answered.
@@ -15,12 +15,12 @@ use super::active_turn::PreparedTurn;
 use super::start::{FirstMessage, TurnMessage};
 use super::{Driver, InboxRow};
 use crate::schedule::{Queued, Reacquired, Scheduled};
-use crate::trees::{Occupant, QueuedTree, ScheduledTree};
 use crate::wait_reason::WaitReason;
+use crate::working_folders::{FolderUser, QueuedFolder, ScheduledFolder};
 
 /// What a run waits for.
 pub(super) enum Acquiring {
-    Tree(QueuedTree),
+    Folder(QueuedFolder),
     Slot(Queued<()>),
 }
 
@@ -61,9 +61,9 @@ impl Driver {
     pub(super) async fn prepare(&mut self, message: TurnMessage) -> Option<PreparedTurn> {
         self.wait_for_holds().await;
         let prepared = self.new_turn(message);
-        let agency = self.executor.agency.clone();
+        let registered = self.executor.agent.clone();
         let wanted = {
-            let mut asked = agency.hosted.agent.working_tree(&prepared.turn);
+            let mut asked = registered.hosted.agent.working_tree(&prepared.turn);
             poll_fn(|cx| {
                 self.serve_callers(cx);
                 match self.is_leaving() {
@@ -73,12 +73,12 @@ impl Driver {
             })
             .await?
         };
-        if self.wanted_tree != wanted {
+        if self.wanted_folder != wanted {
             // The next turn of a task may work elsewhere.
-            self.tree = None;
-            self.wanted_tree = wanted;
+            self.folder = None;
+            self.wanted_folder = wanted;
         }
-        self.tree_order = self.tree.as_ref().map(|tree| tree.order);
+        self.folder_order = self.folder.as_ref().map(|lock| lock.order);
         let mut has_waited = false;
         let may_begin = poll_fn(|cx| {
             self.serve_callers(cx);
@@ -102,13 +102,13 @@ impl Driver {
         may_begin.then_some(prepared)
     }
 
-    /// Ready when the run has its working tree and its slot.
+    /// Ready when the run has its working folder and its slot.
     pub(super) fn poll_acquire(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(permit) = &self.permit else { return Poll::Ready(()) };
         loop {
             match &mut self.acquiring {
-                Some(Acquiring::Tree(queued)) => {
-                    self.tree = std::task::ready!(queued.poll(cx));
+                Some(Acquiring::Folder(queued)) => {
+                    self.folder = std::task::ready!(queued.poll(cx));
                     self.acquiring = None;
                 }
                 Some(Acquiring::Slot(queued)) => {
@@ -116,15 +116,15 @@ impl Driver {
                     self.acquiring = None;
                 }
                 None => {
-                    if let (Some(path), None) = (&self.wanted_tree, &self.tree) {
+                    if let (Some(path), None) = (&self.wanted_folder, &self.folder) {
                         let (owner, task) = (self.lease.key.owner.clone(), self.lease.key.task.clone());
-                        let occupant = Occupant { path: path.clone(), owner, task };
-                        match self.core.trees.enter(occupant, self.tree_order) {
-                            ScheduledTree::Now(tree) => self.tree = Some(tree),
-                            ScheduledTree::Later(queued) => {
+                        let user = FolderUser { path: path.clone(), owner, task };
+                        match self.core.working_folders.enter(user, self.folder_order) {
+                            ScheduledFolder::Now(lock) => self.folder = Some(lock),
+                            ScheduledFolder::Later(queued) => {
                                 // Nobody waits for a tree while it holds a slot.
                                 permit.release_slot();
-                                self.acquiring = Some(Acquiring::Tree(queued));
+                                self.acquiring = Some(Acquiring::Folder(queued));
                             }
                         }
                         continue;
@@ -144,34 +144,34 @@ impl Driver {
     }
 
     /// The run waits for its caller's answer; others may work meanwhile.
-    pub(super) fn give_back_while_parked(&mut self) {
-        if let Some(tree) = self.tree.take() {
-            self.tree_order = Some(tree.order);
+    pub(super) fn release_while_parked(&mut self) {
+        if let Some(lock) = self.folder.take() {
+            self.folder_order = Some(lock.order);
         }
         if let Some(permit) = &self.permit {
             permit.park();
         }
     }
 
-    /// The agent has taken its question back and works already: it has its slot and its working tree at once, whoever
+    /// The agent has taken its question back and works already: it has its slot and its working folder at once, whoever
     /// else has them. A run that was answered has them already.
     pub(super) fn acquire_at_once(&mut self) {
         self.acquiring = None;
         let Some(permit) = &self.permit else { return };
-        if let (Some(path), None) = (&self.wanted_tree, &self.tree) {
+        if let (Some(path), None) = (&self.wanted_folder, &self.folder) {
             let (owner, task) = (self.lease.key.owner.clone(), self.lease.key.task.clone());
-            let occupant = Occupant { path: path.clone(), owner, task };
-            self.tree = Some(self.core.trees.enter_at_once(occupant, self.tree_order));
+            let user = FolderUser { path: path.clone(), owner, task };
+            self.folder = Some(self.core.working_folders.enter_at_once(user, self.folder_order));
         }
         permit.reacquire_slot_at_once();
     }
 
     /// Gives all back, as soon as nothing that the last turn started works there any more.
-    pub(super) fn give_back_all(&mut self) {
+    pub(super) fn release_resources(&mut self) {
         self.acquiring = None;
-        let given_back = (self.tree.take(), self.permit.take());
+        let given_back = (self.folder.take(), self.permit.take());
         // A driver that crashed has a turn still.
-        let signals = self.held.take().or_else(|| self.turn.as_ref().map(|turn| turn.signals.clone()));
+        let signals = self.turn_holds.take().or_else(|| self.turn.as_ref().map(|turn| turn.signals.clone()));
         if let Some(signals) = signals.filter(|signals| signals.get().is_held()) {
             tokio::spawn(async move {
                 signals.until(|signals| !signals.is_held()).await;
@@ -182,7 +182,7 @@ impl Driver {
 
     /// The next turn of the task works in the same context and folder as the last one, so it waits for what that one left.
     async fn wait_for_holds(&mut self) {
-        let Some(signals) = self.held.clone() else { return };
+        let Some(signals) = self.turn_holds.clone() else { return };
         let mut released = pin!(signals.until(|signals| !signals.is_held()));
         let is_released = poll_fn(|cx| {
             self.serve_callers(cx);
@@ -194,7 +194,7 @@ impl Driver {
         })
         .await;
         if is_released {
-            self.held = None;
+            self.turn_holds = None;
         }
     }
 
@@ -245,7 +245,7 @@ impl Driver {
 impl Acquiring {
     fn wait_reason(&self) -> WaitReason {
         match self {
-            Acquiring::Tree(queued) => queued.wait_reason(),
+            Acquiring::Folder(queued) => queued.wait_reason(),
             Acquiring::Slot(queued) => queued.wait_reason(),
         }
     }

@@ -14,12 +14,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
 
 use super::start::TurnMessage;
-use super::{Driver, InboxRow, LetGo};
-use crate::beacon::Beacon;
-use crate::hold::TurnSignals;
+use super::{Driver, InboxRow, ReleaseReason};
 use crate::turn::{
     AgentUpdate, Ask, CallersAnswer, MAX_QUEUED_QUESTIONS, Outcome, Stop, TooManyQuestions, UpdateSender, WeighedUpdate,
 };
+use crate::turn_signals::TurnSignals;
+use crate::watch_cell::WatchCell;
 use crate::{AgentError, Turn};
 
 /// How long an agent that was told to stop may take before it is dropped.
@@ -34,7 +34,7 @@ pub(super) struct PreparedTurn {
 /// A turn under way, beside the agent's future.
 pub(super) struct ActiveTurn {
     updates: mpsc::Receiver<WeighedUpdate>,
-    pub(super) signals: Arc<Beacon<TurnSignals>>,
+    pub(super) signals: Arc<WatchCell<TurnSignals>>,
     pub(super) question: Option<OpenQuestion>,
     /// Questions that are asked when the open one is closed.
     queued_questions: VecDeque<Ask>,
@@ -71,13 +71,13 @@ pub(super) enum StopReason {
     StoreFailed,
 }
 
-pub(super) type Worked = Result<Result<Outcome, AgentError>, Box<dyn std::any::Any + Send>>;
+pub(super) type AgentResult = Result<Result<Outcome, AgentError>, Box<dyn std::any::Any + Send>>;
 
 impl Driver {
     /// What the agent is given for a turn with this message.
     pub(super) fn new_turn(&self, TurnMessage { message, lost_question }: TurnMessage) -> PreparedTurn {
         let (sender, updates) = UpdateSender::new();
-        let opening = self.lease.look(|task| task.history.first().cloned()).flatten();
+        let opening = self.lease.with_task(|task| task.history.first().cloned()).flatten();
         let turn = Turn {
             opening: opening.unwrap_or_else(|| message.clone()),
             metadata: message.request_metadata.clone().or_else(|| self.metadata.clone()),
@@ -89,11 +89,11 @@ impl Driver {
             context: self.context.clone(),
             owner: self.lease.key.owner.clone(),
             agent: self.lease.key.agent.clone(),
-            executor: self.executor.agency.hosted.id.clone(),
+            executor: self.executor.agent.hosted.id.clone(),
             model: self.executor.model.clone(),
             began: Instant::now(),
             updates: sender,
-            signals: Arc::new(Beacon::new(TurnSignals::default())),
+            signals: Arc::new(WatchCell::new(TurnSignals::default())),
             store: self.core.store.clone(),
         };
         PreparedTurn { turn, updates }
@@ -107,7 +107,7 @@ impl Driver {
         // It may have been prepared before the task was stored.
         turn.no = self.no;
         let signals = turn.signals.clone();
-        let limits = self.executor.agency.hosted.limits;
+        let limits = self.executor.agent.hosted.limits;
         let mut active = ActiveTurn {
             updates,
             signals: signals.clone(),
@@ -125,9 +125,9 @@ impl Driver {
         active.set_timer(limits.idle_timeout);
         self.has_run = true;
         self.turn = Some(active);
-        let agency = self.executor.agency.clone();
+        let registered = self.executor.agent.clone();
         // Also an agent that panics before it has a future to give.
-        let worked = match catch_unwind(AssertUnwindSafe(|| agency.hosted.agent.run(turn))) {
+        let worked = match catch_unwind(AssertUnwindSafe(|| registered.hosted.agent.run(turn))) {
             Ok(work) => {
                 let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
                 poll_fn(|cx| self.poll_turn(cx, work.as_mut())).await
@@ -138,18 +138,18 @@ impl Driver {
         signals.modify(|signals| {
             signals.stop.get_or_insert_with(|| Stop { deadline: Instant::now(), leaves_question: false });
         });
-        self.held = Some(signals).filter(|signals| signals.get().is_held());
+        self.turn_holds = Some(signals).filter(|signals| signals.get().is_held());
         self.acquiring = None;
         if let Some(permit) = &self.permit {
             permit.unpark();
         }
-        if self.let_go.is_some() {
+        if self.release_reason.is_some() {
             self.turn = None;
             return;
         }
         if self.stays_parked().await {
             self.turn = None;
-            self.let_go = Some(LetGo::StaysParked);
+            self.release_reason = Some(ReleaseReason::StaysParked);
             return;
         }
         self.end_turn(worked);
@@ -168,15 +168,15 @@ impl Driver {
             }
         };
         // Where the store cannot say, the next start decides.
-        memory.map_or(true, |memory| self.executor.agency.hosted.agent.resumes(memory.as_deref(), question))
+        memory.map_or(true, |memory| self.executor.agent.hosted.agent.resumes(memory.as_deref(), question))
     }
 
     /// `Ready(None)`: the agent did not stop when it was told to, or the driver lets the task go.
     fn poll_turn(
         &mut self,
         cx: &mut Context<'_>,
-        mut work: Pin<&mut impl Future<Output = Worked>>,
-    ) -> Poll<Option<Worked>> {
+        mut work: Pin<&mut impl Future<Output = AgentResult>>,
+    ) -> Poll<Option<AgentResult>> {
         // Callers first: a cancel must reach an agent that never pauses.
         self.serve_callers(cx);
         loop {
@@ -198,7 +198,7 @@ impl Driver {
                 return Poll::Ready(None);
             }
             let _ = self.poll_store(cx);
-            if self.let_go.is_some() {
+            if self.release_reason.is_some() {
                 return Poll::Ready(None);
             }
             let has_room_again = was_full && self.pending.has_room();
@@ -273,7 +273,7 @@ impl Driver {
     fn ask(&mut self, ask: Ask) {
         let question = Arc::new(self.agent_message(ask.parts));
         self.decide(Command::Ask { required: ask.required, question });
-        self.give_back_while_parked();
+        self.release_while_parked();
         (self.noted_wait_reason, self.plain_question) = (None, None);
         if let Some(turn) = &mut self.turn {
             let (event, asked) = (self.standing.seq, self.core.clock.now());
@@ -283,7 +283,7 @@ impl Driver {
         }
     }
 
-    /// Resumes a run whose question is answered, or has been open for too long, as soon as it has its working tree and its
+    /// Resumes a run whose question is answered, or has been open for too long, as soon as it has its working folder and its
     /// place again. Until then the task stays parked, so that a crash loses no answer. `false`: there is nothing to resume
     /// now.
     fn poll_resume(&mut self, cx: &mut Context<'_>) -> bool {
@@ -329,7 +329,7 @@ impl Driver {
         if turn.question.take_if(|question| question.reply.is_closed()).is_none() {
             return;
         }
-        self.set_unused_answers_apart(None);
+        self.set_aside_unused_answers(None);
         if self.turn.as_ref().is_some_and(|turn| turn.stop_reason.is_none()) {
             self.decide(Command::WithdrawQuestion);
         }
@@ -362,7 +362,7 @@ impl Driver {
     }
 
     fn has_timed_out(&mut self, cx: &mut Context<'_>) -> bool {
-        let limits = self.executor.agency.hosted.limits;
+        let limits = self.executor.agent.hosted.limits;
         let Some(turn) = &mut self.turn else { return false };
         while let Some(timer) = &mut turn.timer {
             if timer.as_mut().poll(cx).is_pending() {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use sabir_model::{Error, IdempotencyKey, Message, Purpose, Run, Task, apply};
+use sabir_model::{Error, IdempotencyKey, Message, Purpose, RunState, Task, apply};
 use sabir_store::{Append, Appended, Beside, NewTask, StoreError, StoreFuture, Target};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
@@ -20,10 +20,10 @@ use tokio::time::{Instant, Sleep};
 use super::active_turn::StopReason;
 use super::outcome::failure;
 use super::start::FirstAppend;
-use super::{Done, Driver, InboxRow, LetGo, journal};
+use super::{Done, Driver, InboxRow, ReleaseReason, operator_log};
 use crate::LogEntry;
-use crate::flight::Ticket;
-use crate::topic::{Rest, Snapshot, rest_of};
+use crate::in_flight::InFlightGuard;
+use crate::topic::{SnapshotWrite, TaskActivity, activity_of};
 use crate::turn::CallersAnswer;
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
@@ -45,7 +45,7 @@ pub(super) struct PendingAppend {
     weight: usize,
     pub(super) side_rows: Vec<Beside>,
     pub(super) acks: Vec<Ack>,
-    snapshot: Snapshot,
+    snapshot: SnapshotWrite,
     /// Answers that the agent gets after the commit.
     pub(super) answers: Vec<(oneshot::Sender<CallersAnswer>, CallersAnswer)>,
 }
@@ -54,13 +54,13 @@ pub(super) struct PendingAppend {
 pub(super) struct Ack {
     done: Done,
     /// Sends that join this one land when it is stored.
-    tickets: Vec<Arc<Ticket>>,
+    send_guards: Vec<Arc<InFlightGuard>>,
     /// What the caller is told then.
     answer: Result<(), Error>,
-    subject: AckSubject,
+    kind: AckKind,
 }
 
-enum AckSubject {
+enum AckKind {
     /// What the driver began with.
     Plain,
     /// A cancel, or a refusal: the caller need not wait for the store when it fails.
@@ -70,25 +70,25 @@ enum AckSubject {
 }
 
 impl Ack {
-    pub(super) fn plain(done: Done, tickets: Vec<Arc<Ticket>>) -> Self {
-        Self { done, tickets, answer: Ok(()), subject: AckSubject::Plain }
+    pub(super) fn plain(done: Done, send_guards: Vec<Arc<InFlightGuard>>) -> Self {
+        Self { done, send_guards, answer: Ok(()), kind: AckKind::Plain }
     }
 
     pub(super) fn cancel(done: Done) -> Self {
-        Self { subject: AckSubject::Notice, ..Self::plain(done, Vec::new()) }
+        Self { kind: AckKind::Notice, ..Self::plain(done, Vec::new()) }
     }
 
     pub(super) fn refusal(done: Done, refusal: Error) -> Self {
-        Self { answer: Err(refusal), subject: AckSubject::Notice, ..Self::plain(done, Vec::new()) }
+        Self { answer: Err(refusal), kind: AckKind::Notice, ..Self::plain(done, Vec::new()) }
     }
 
     pub(super) fn message(
         done: Done,
-        tickets: Vec<Arc<Ticket>>,
+        send_guards: Vec<Arc<InFlightGuard>>,
         message: Arc<Message>,
         key: Option<IdempotencyKey>,
     ) -> Self {
-        Self { subject: AckSubject::Message { message, key }, ..Self::plain(done, tickets) }
+        Self { kind: AckKind::Message { message, key }, ..Self::plain(done, send_guards) }
     }
 }
 
@@ -155,7 +155,7 @@ impl Driver {
     pub(super) fn poll_store(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             if self.storing.is_none() {
-                if self.let_go.is_some() || self.pending.is_empty() {
+                if self.release_reason.is_some() || self.pending.is_empty() {
                     return Poll::Ready(());
                 }
                 let mut append = std::mem::take(&mut self.pending);
@@ -168,7 +168,7 @@ impl Driver {
                     let result = std::task::ready!(append.as_mut().poll(cx));
                     self.stored(result);
                 }
-                Attempt::Pausing(..) if self.let_go.is_some() => self.storing = None,
+                Attempt::Pausing(..) if self.release_reason.is_some() => self.storing = None,
                 Attempt::Pausing(pause, _) => {
                     std::task::ready!(pause.as_mut().poll(cx));
                     let Some(mut storing) = self.storing.take() else { continue };
@@ -184,7 +184,7 @@ impl Driver {
         let events: Vec<&sabir_model::Event> = append.entries.iter().map(|entry| &entry.event).collect();
         let key = &self.lease.key;
         let target = match (&self.first_append, self.no) {
-            (FirstAppend::Birth(new), _) => Target::New(NewTask {
+            (FirstAppend::Create(new), _) => Target::New(NewTask {
                 owner: &key.owner,
                 agent: &key.agent,
                 task: &key.task,
@@ -196,7 +196,7 @@ impl Driver {
             (FirstAppend::Wake | FirstAppend::Done, None) => return Box::pin(async { Err(StoreError::Conflict) }),
         };
         let snapshot = self.snapshot(append);
-        append.snapshot = if snapshot.is_some() { Snapshot::Stored } else { Snapshot::None };
+        append.snapshot = if snapshot.is_some() { SnapshotWrite::Stored } else { SnapshotWrite::None };
         let (after, beside) = (self.stored, &append.side_rows);
         self.core.store.append(Append { target, events: &events, after, snapshot: snapshot.as_ref(), beside })
     }
@@ -205,7 +205,7 @@ impl Driver {
     /// when it is finished. So snapshots cost no more than the log itself, and reading a task costs no more than twice
     /// its size.
     fn snapshot(&self, append: &PendingAppend) -> Option<Task> {
-        let is_born_with_it = matches!(self.first_append, FirstAppend::Birth(_));
+        let is_born_with_it = matches!(self.first_append, FirstAppend::Create(_));
         let last = append.entries.last()?;
         let is_finished = last.event.status().is_some_and(|status| status.state.is_terminal());
         let has_no_time = *self.core.stopping.borrow() && self.lease.weight() > LAST_SNAPSHOT;
@@ -228,7 +228,7 @@ impl Driver {
             Err(error) if !matches!(self.first_append, FirstAppend::Done) => self.take_back(&error, storing.append),
             Err(error @ (StoreError::Conflict | StoreError::Exists(_) | StoreError::Closed)) => {
                 tracing::error!(task = %self.lease.key.task, %error, "the run has lost its task and stops");
-                self.let_go = Some(LetGo::LogLost);
+                self.release_reason = Some(ReleaseReason::LogLost);
                 self.abandon();
                 for ack in storing.append.acks {
                     let _ = ack.done.send(Err(copy_of(&error)));
@@ -252,7 +252,7 @@ impl Driver {
                 }
                 if !self.has_given_up {
                     // What was refused is not to be expected any more.
-                    self.lease.judge_rest(self.rest());
+                    self.lease.set_activity(self.activity());
                 }
             }
         }
@@ -263,7 +263,7 @@ impl Driver {
         self.no = Some(appended.task);
         self.stored = appended.last;
         let birth = match std::mem::replace(&mut self.first_append, FirstAppend::Done) {
-            FirstAppend::Birth(new) => Some(new.birth),
+            FirstAppend::Create(new) => Some(new.birth),
             FirstAppend::Wake | FirstAppend::Done => None,
         };
         let in_append = messages_of(&append.acks);
@@ -272,9 +272,9 @@ impl Driver {
                 unread.row = InboxRow::Stored;
             }
         }
-        let rest = self.rest();
-        self.lease.show(appended.task, birth.as_ref(), &append.entries, append.snapshot, rest);
-        journal::log_events(self, &append.entries);
+        let activity = self.activity();
+        self.lease.show(appended.task, birth.as_ref(), &append.entries, append.snapshot, activity);
+        operator_log::log_events(self, &append.entries);
         self.acknowledge(append.acks);
         for (reply, message) in append.answers {
             let _ = reply.send(message);
@@ -283,14 +283,14 @@ impl Driver {
 
     /// Whether more is to be expected of the task, judged on what is stored of it and not on what is decided since. A run
     /// that waits for an answer goes on with that alone; other messages wait for it.
-    fn rest(&self) -> impl FnOnce(&Task) -> Rest + use<> {
+    fn activity(&self) -> impl FnOnce(&Task) -> TaskActivity + use<> {
         let is_storing = self.storing.as_ref().is_some_and(|storing| !storing.append.entries.is_empty());
         let is_decided = is_storing || !self.pending.entries.is_empty();
         let is_answered = self.inbox.iter().any(|unread| matches!(unread.purpose, Purpose::Answer(_)));
         let has_message = !self.inbox.is_empty();
-        move |task: &Task| match task.run() {
-            Run::Parked => rest_of(task, is_decided || is_answered),
-            Run::None | Run::Queued | Run::Active => rest_of(task, is_decided || has_message),
+        move |task: &Task| match task.run_state() {
+            RunState::Parked => activity_of(task, is_decided || is_answered),
+            RunState::None | RunState::Queued | RunState::Active => activity_of(task, is_decided || has_message),
         }
     }
 
@@ -305,20 +305,20 @@ impl Driver {
 
     fn acknowledge(&mut self, acks: Vec<Ack>) {
         for ack in acks {
-            for ticket in &ack.tickets {
-                ticket.land(&self.lease.key);
+            for guard in &ack.send_guards {
+                guard.complete(&self.lease.key);
             }
-            self.tickets.extend(ack.tickets);
+            self.send_guards.extend(ack.send_guards);
             let _ = ack.done.send(ack.answer);
         }
     }
 
     /// What this driver began with cannot be stored: the task never came to be, or rests as before.
     fn take_back(&mut self, error: &StoreError, append: PendingAppend) {
-        self.let_go = Some(LetGo::NeverStored);
+        self.release_reason = Some(ReleaseReason::NeverStored);
         match self.first_append {
-            FirstAppend::Birth(_) => self.abandon(),
-            FirstAppend::Wake | FirstAppend::Done => self.lease.rest_as_before(),
+            FirstAppend::Create(_) => self.abandon(),
+            FirstAppend::Wake | FirstAppend::Done => self.lease.restore_activity(),
         }
         for ack in append.acks.into_iter().chain(std::mem::take(&mut self.pending.acks)) {
             let _ = ack.done.send(Err(copy_of(error)));
@@ -328,9 +328,8 @@ impl Driver {
     /// Refuses those whose request can be refused: messages that only wait in the inbox, and cancels. The run that a
     /// cancel has stopped stays stopped.
     fn refuse_callers(&mut self, append: &mut PendingAppend, error: &StoreError) {
-        let (refused, kept) = std::mem::take(&mut append.acks)
-            .into_iter()
-            .partition(|ack: &Ack| !matches!(ack.subject, AckSubject::Plain));
+        let (refused, kept) =
+            std::mem::take(&mut append.acks).into_iter().partition(|ack: &Ack| !matches!(ack.kind, AckKind::Plain));
         append.acks = kept;
         // There may be thousands of them.
         let (messages, keys) = (messages_of(&refused), keys_of(&refused));
@@ -370,7 +369,7 @@ impl Driver {
             let _ = ack.done.send(Err(Error::internal(cause.clone())));
         }
         self.inbox.retain(|unread| unread.row == InboxRow::Stored);
-        self.withheld = None;
+        self.deferred_outcome = None;
         self.unused_answers.clear();
         if let Some(standing) = self.lease.task().map(|task| task.standing()) {
             self.standing = standing;
@@ -382,17 +381,17 @@ impl Driver {
 
 /// The messages whose rows are in an append, by their addresses.
 fn messages_of(acks: &[Ack]) -> HashSet<*const Message> {
-    let message = |ack: &Ack| match &ack.subject {
-        AckSubject::Message { message, .. } => Some(Arc::as_ptr(message)),
-        AckSubject::Plain | AckSubject::Notice => None,
+    let message = |ack: &Ack| match &ack.kind {
+        AckKind::Message { message, .. } => Some(Arc::as_ptr(message)),
+        AckKind::Plain | AckKind::Notice => None,
     };
     acks.iter().filter_map(message).collect()
 }
 
 fn keys_of(acks: &[Ack]) -> HashSet<IdempotencyKey> {
-    let key = |ack: &Ack| match &ack.subject {
-        AckSubject::Message { key, .. } => key.clone(),
-        AckSubject::Plain | AckSubject::Notice => None,
+    let key = |ack: &Ack| match &ack.kind {
+        AckKind::Message { key, .. } => key.clone(),
+        AckKind::Plain | AckKind::Notice => None,
     };
     acks.iter().filter_map(key).collect()
 }

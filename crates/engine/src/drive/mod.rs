@@ -6,7 +6,7 @@
 //!
 //! How a task stands, and who is concerned:
 //!
-//! | state                | turn over | run    | the driver                           | `Rest` that readers see      |
+//! | state                | turn over | run    | the driver                           | `TaskActivity` that readers see      |
 //! |----------------------|-----------|--------|--------------------------------------|------------------------------|
 //! | submitted            | no        | queued | waits for its context, its folder    | `Busy`                       |
 //! |                      |           |        | and a slot (`acquire.rs`)            |                              |
@@ -28,8 +28,8 @@
 mod acquire;
 mod active_turn;
 mod append;
-mod callers;
-mod journal;
+mod control;
+mod operator_log;
 mod outcome;
 mod start;
 
@@ -44,22 +44,22 @@ use sabir_store::{Beside, TaskNo};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::beacon::Beacon;
 use crate::engine::{Core, Engine};
 use crate::executor::Executor;
 use crate::feed::Lease;
-use crate::flight::Ticket;
-use crate::hold::TurnSignals;
+use crate::in_flight::InFlightGuard;
 use crate::log_entry::message_weight;
 use crate::schedule::{Permit, Scheduled};
-use crate::trees::{Tree, TreeOrder};
 use crate::turn::Outcome;
+use crate::turn_signals::TurnSignals;
 use crate::wait_reason::WaitReason;
+use crate::watch_cell::WatchCell;
+use crate::working_folders::{FolderLock, FolderOrder};
 use crate::{Effects, LogEntry};
 use acquire::Acquiring;
 use active_turn::{ActiveTurn, PreparedTurn};
 use append::{PendingAppend, Storing};
-pub(crate) use callers::{Control, Delivered};
+pub(crate) use control::{Control, MessageDelivery};
 pub(crate) use outcome::{QUESTION_LOST, failure};
 pub(crate) use start::{Assignment, Done, Start, TurnMessage};
 use start::{FirstAppend, FirstMessage};
@@ -85,12 +85,12 @@ pub(crate) struct Driver {
     /// The right to run; `None` while the task waits for it or nothing is to be run.
     permit: Option<Permit>,
     /// The folder that the present turn works in alone.
-    tree: Option<Tree>,
-    wanted_tree: Option<PathBuf>,
+    folder: Option<FolderLock>,
+    wanted_folder: Option<PathBuf>,
     /// The order of the present turn in the line of its folder, once it has had the folder.
-    tree_order: Option<TreeOrder>,
+    folder_order: Option<FolderOrder>,
     /// Of a turn that is over, while something that its agent started is still there.
-    held: Option<Arc<Beacon<TurnSignals>>>,
+    turn_holds: Option<Arc<WatchCell<TurnSignals>>>,
     /// What of these the run waits for.
     acquiring: Option<Acquiring>,
     /// What the task's caller was told that it waits for.
@@ -107,9 +107,9 @@ pub(crate) struct Driver {
     /// Of the request that made the task.
     metadata: Option<sabir_model::Json>,
     /// Of sends that are stored, so that a repeated one joins them until the task is at rest.
-    tickets: Vec<Arc<Ticket>>,
+    send_guards: Vec<Arc<InFlightGuard>>,
     /// How the last turn ended, where messages still wait that may change it.
-    withheld: Option<Outcome>,
+    deferred_outcome: Option<Outcome>,
     /// How often recovery has started the present turn.
     attempts: u32,
     /// The server stops: no more turns.
@@ -118,7 +118,7 @@ pub(crate) struct Driver {
     has_given_up: bool,
     /// Another driver may have the task now.
     is_given_back: bool,
-    let_go: Option<LetGo>,
+    release_reason: Option<ReleaseReason>,
     /// A turn has begun.
     has_run: bool,
     /// Agents that want to know whether the task is over when the driver leaves it.
@@ -127,7 +127,7 @@ pub(crate) struct Driver {
 
 /// Why a driver leaves its task without settling it. Nothing more is stored then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LetGo {
+enum ReleaseReason {
     /// What it began with could not be stored: the task never came to be, or rests as before.
     NeverStored,
     /// Somebody else writes to the log now, or the store is closed.
@@ -172,7 +172,7 @@ struct NextTurn {
 /// Starts a driver.
 pub(crate) fn start(core: &Arc<Core>, executor: Executor, assignment: Assignment) {
     let (mut driver, first, scheduled) = Driver::new(core, executor, assignment);
-    let running = core.running.enter();
+    let running = core.drivers.enter();
     tokio::spawn(async move {
         match AssertUnwindSafe(driver.drive(first, scheduled)).catch_unwind().await {
             Ok(()) => driver.release(),
@@ -207,11 +207,11 @@ impl Driver {
                 continue;
             }
             // From here to the release nothing is awaited: a caller who comes too late finds no driver and asks again.
-            if !self.settle_withheld() {
+            if !self.settle_deferred_outcome() {
                 break;
             }
         }
-        self.give_back_all();
+        self.release_resources();
     }
 
     /// Whether the next message of the inbox begins a turn now.
@@ -221,7 +221,7 @@ impl Driver {
 
     /// Whether nothing more is to be run.
     fn is_leaving(&self) -> bool {
-        self.is_settling || self.let_go.is_some() || self.standing.state.is_terminal()
+        self.is_settling || self.release_reason.is_some() || self.standing.state.is_terminal()
     }
 
     /// Prepares the turn of the message that waits longest. The message stays in the inbox until the turn can begin.
@@ -243,7 +243,7 @@ impl Driver {
     /// that asked it is gone.
     fn choose_next(&mut self) -> (usize, Option<Arc<Message>>) {
         let open = self.standing.open_question();
-        self.set_unused_answers_apart(open);
+        self.set_aside_unused_answers(open);
         // Whoever answers what the task waits for goes before those who wrote earlier.
         let is_answer = |unread: &InboxMessage| open.is_some_and(|event| unread.purpose == Purpose::Answer(event));
         let answer = self.inbox.iter().position(is_answer);
@@ -259,12 +259,12 @@ impl Driver {
         }
         self.show_plain_question();
         self.decide(Command::Begin { input: turn.input });
-        let is_confined = self.executor.agency.hosted.agent.effects() == Effects::ThroughTurn;
+        let is_confined = self.executor.agent.hosted.agent.effects() == Effects::ThroughTurn;
         if !is_confined || self.attempts > 0 {
             // Nothing is done before what starts it is stored; a turn that kills the server must be counted first.
             self.flush().await;
         }
-        if self.let_go.is_some() || self.standing.state.is_terminal() {
+        if self.release_reason.is_some() || self.standing.state.is_terminal() {
             return;
         }
         if self.is_settling {
@@ -273,17 +273,17 @@ impl Driver {
         self.run_turn(turn.prepared).await;
         if self.has_given_up {
             // What is left needs the store, not a slot.
-            self.give_back_all();
+            self.release_resources();
         }
     }
 
     /// Takes the message at this place of the inbox: what must go into the history with it, and itself.
     fn next_input(&mut self, place: usize) -> Option<Vec<Arc<Message>>> {
-        if self.let_go.is_some() || self.standing.state.is_terminal() {
+        if self.release_reason.is_some() || self.standing.state.is_terminal() {
             return None;
         }
         let message = self.take_from_inbox(place)?;
-        match self.withheld.take() {
+        match self.deferred_outcome.take() {
             // What the last turn had to say is not its end any more.
             Some(Outcome::Completed(parts)) if !parts.is_empty() => {
                 let message = self.agent_message_if_any(parts);
@@ -306,7 +306,7 @@ impl Driver {
     /// Sets apart answers to other questions than the open one: theirs closed before they were used. An approval, or an
     /// answer that names its question, must not begin a turn of its own, so it only enters the history; any other text is
     /// the next turn, as if the question had never been asked.
-    fn set_unused_answers_apart(&mut self, open: Option<Seq>) {
+    fn set_aside_unused_answers(&mut self, open: Option<Seq>) {
         let mut place = 0;
         while let Some(unread) = self.inbox.get_mut(place) {
             let is_unused = matches!(unread.purpose, Purpose::Answer(event) if Some(event) != open);
@@ -363,7 +363,7 @@ impl Driver {
         let engine = Engine { core: self.core.clone() };
         let was_canceled = !self.cancels.is_empty();
         self.cancels.clear();
-        self.give_back_all();
+        self.release_resources();
         self.turn = None;
         self.pending = PendingAppend::default();
         self.finish_append().await;
@@ -377,7 +377,7 @@ impl Driver {
             }
             Ok(None) => {
                 self.give_back(None);
-                self.lease.rest_as_before();
+                self.lease.restore_activity();
             }
             Err(error) => self.leave_unsettled(&append::chain(&error)),
         }
@@ -392,19 +392,19 @@ impl Driver {
 
     fn release(&mut self) {
         let standing = std::mem::replace(&mut self.standing, Standing::new(self.lease.key.task.clone()));
-        let is_stored = standing.seq == self.stored && self.let_go.is_none();
+        let is_stored = standing.seq == self.stored && self.release_reason.is_none();
         let is_over = is_stored && standing.state.is_terminal();
         for watcher in self.end_watchers.drain(..) {
             let _ = watcher.send(is_over);
         }
         if is_over && !self.has_run {
-            self.core.endings.without_turn.notify_one();
+            self.core.end_signals.without_turn.notify_one();
         }
         if self.is_settling {
             self.lease.leave_for_restart();
         }
         self.give_back(is_stored.then_some(standing));
-        self.core.warm.keep(&self.core.feed, &self.lease);
+        self.core.topic_cache.keep(&self.core.feed, &self.lease);
     }
 
     /// Gives the task back, once: from then on it may have another driver, which must not lose it by this one.

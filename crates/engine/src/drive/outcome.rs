@@ -5,9 +5,9 @@ use std::sync::Arc;
 use sabir_model::{Command, Cost, Error, Message, MessageId, Part, QuestionForm, Role};
 use sabir_store::Beside;
 
-use super::active_turn::{StopReason, Worked};
+use super::active_turn::{AgentResult, StopReason};
 use super::append::{Ack, chain};
-use super::{Driver, LetGo};
+use super::{Driver, ReleaseReason};
 use crate::AgentError;
 use crate::engine::{Recovery, new_id};
 use crate::turn::Outcome;
@@ -18,9 +18,9 @@ pub(crate) const QUESTION_LOST: &str = "interrupted: the question was lost when 
 
 impl Driver {
     /// The agent's turn is over, or was ended. `None`: it did not stop when it was told to.
-    pub(super) fn end_turn(&mut self, worked: Option<Worked>) {
+    pub(super) fn end_turn(&mut self, worked: Option<AgentResult>) {
         let Some(turn) = self.turn.take() else { return };
-        self.set_unused_answers_apart(None);
+        self.set_aside_unused_answers(None);
         let leaves_question = turn.leaves_question();
         let outcome = match (turn.stop_reason, turn.last_word, worked) {
             (None, _, Some(Ok(Ok(outcome)))) => outcome,
@@ -59,7 +59,7 @@ impl Driver {
         // A task is not settled before its inbox is empty; a failure settles it whatever waits.
         if self.may_go_on(&outcome) && !self.inbox.is_empty() {
             self.reset_attempts();
-            self.withheld = Some(outcome);
+            self.deferred_outcome = Some(outcome);
         } else {
             self.finish(outcome);
         }
@@ -76,14 +76,16 @@ impl Driver {
 
     /// The last turn left its outcome open for messages that are not there any more, or that nobody will read.
     /// `false`: there is nothing to settle.
-    pub(super) fn settle_withheld(&mut self) -> bool {
-        let Some(outcome) = self.withheld.take().filter(|_| self.let_go.is_none()) else { return false };
+    pub(super) fn settle_deferred_outcome(&mut self) -> bool {
+        let Some(outcome) = self.deferred_outcome.take().filter(|_| self.release_reason.is_none()) else {
+            return false;
+        };
         match self.core.settings.recovery {
             _ if self.inbox.is_empty() => self.finish(outcome),
             Recovery::Fail => self.interrupt(),
             Recovery::Requeue => {
                 // The turn that is over must not be run again, so the next one begins in the log; the next start runs it.
-                self.withheld = Some(outcome);
+                self.deferred_outcome = Some(outcome);
                 let (place, _) = self.choose_next();
                 if let Some(input) = self.next_input(place) {
                     self.decide(Command::Begin { input });
@@ -96,7 +98,7 @@ impl Driver {
     /// The server stops before the task is through.
     pub(super) fn interrupt(&mut self) {
         match self.core.settings.recovery {
-            Recovery::Requeue => self.let_go = Some(LetGo::ForNextStart),
+            Recovery::Requeue => self.release_reason = Some(ReleaseReason::ForNextStart),
             Recovery::Fail => self.finish(failure("interrupted: the server was stopped")),
         }
     }
@@ -116,7 +118,7 @@ impl Driver {
         });
         // Its id needs a message, also where there are no words.
         let asks = matches!(outcome, Outcome::InputRequired(_) | Outcome::AuthRequired(_))
-            && self.executor.agency.hosted.agent.question_form() == QuestionForm::WithData;
+            && self.executor.agent.hosted.agent.question_form() == QuestionForm::WithData;
         let outcome = outcome.map(|parts| {
             let mut message = (asks || !parts.is_empty()).then(|| self.agent_message(parts))?;
             if let Some(cost) = cost {

@@ -15,7 +15,7 @@ use super::{Control, Driver, InboxMessage, InboxRow};
 use crate::engine::Core;
 use crate::executor::Executor;
 use crate::feed::Lease;
-use crate::flight::Ticket;
+use crate::in_flight::InFlightGuard;
 use crate::schedule::Scheduled;
 use crate::turn::Outcome;
 
@@ -27,7 +27,7 @@ pub(crate) enum Start {
     Deliver { message: Arc<Message>, key: Option<IdempotencyKey>, inbox: Vec<Arc<Message>> },
     /// A task that an earlier process left behind. `first` begins its turn if it is in the history already; else the
     /// oldest message of the inbox does.
-    Again {
+    Recover {
         first: Option<TurnMessage>,
         inbox: Vec<Arc<Message>>,
         attempts: u32,
@@ -63,7 +63,7 @@ pub(crate) struct Assignment {
     /// `None` where nothing is to be run.
     pub(crate) scheduled: Option<Scheduled>,
     /// Kept until the task is at rest.
-    pub(crate) tickets: Vec<Arc<Ticket>>,
+    pub(crate) send_guards: Vec<Arc<InFlightGuard>>,
     /// Answered when what the driver begins with is stored.
     pub(crate) done: Option<Done>,
 }
@@ -71,14 +71,14 @@ pub(crate) struct Assignment {
 /// Whether what a driver begins with can still be taken back, because nobody has been told of it.
 pub(super) enum FirstAppend {
     /// It makes the task.
-    Birth(NewBirth),
+    Create(TaskCreation),
     /// It wakes a task at rest: a message, or a cancel.
     Wake,
     /// It is stored.
     Done,
 }
 
-pub(super) struct NewBirth {
+pub(super) struct TaskCreation {
     pub(super) birth: TaskBirth,
     pub(super) key: Option<IdempotencyKey>,
 }
@@ -97,18 +97,18 @@ impl Driver {
         executor: Executor,
         assignment: Assignment,
     ) -> (Box<Self>, FirstMessage, Option<Scheduled>) {
-        let Assignment { lease, control, start, scheduled, tickets, done } = assignment;
+        let Assignment { lease, control, start, scheduled, send_guards, done } = assignment;
         let key = lease.key.clone();
         let known = |task: &Task| (task.context.clone(), task.metadata.clone());
         let (context, metadata, standing, first_append) = match &start {
             Start::Create { created, context, born, key: idempotency } => {
                 let (agent, owner) = (key.agent.clone(), key.owner.clone());
                 let birth = TaskBirth { context: context.clone(), agent, owner, born: *born };
-                let first_append = FirstAppend::Birth(NewBirth { birth, key: idempotency.clone() });
+                let first_append = FirstAppend::Create(TaskCreation { birth, key: idempotency.clone() });
                 (context.clone(), created.metadata.clone(), Standing::new(key.task.clone()), first_append)
             }
-            Start::Deliver { .. } | Start::Cancel { .. } | Start::Again { .. } | Start::Settle { .. } => {
-                let (context, metadata) = lease.look(known).expect("a task that has been taken is loaded");
+            Start::Deliver { .. } | Start::Cancel { .. } | Start::Recover { .. } | Start::Settle { .. } => {
+                let (context, metadata) = lease.with_task(known).expect("a task that has been taken is loaded");
                 let mut standing = lease.standing().expect("a task that has been taken is loaded");
                 if matches!(start, Start::Settle { .. }) && standing.state.is_terminal() {
                     // The store shows a damaged task as failed, which its row does not say yet.
@@ -122,7 +122,7 @@ impl Driver {
             }
         };
         let is_parked = standing.is_parked();
-        let question_form = executor.agency.hosted.agent.question_form();
+        let question_form = executor.agent.hosted.agent.question_form();
         // In a box of its own: a future that held it by value would be copied with it on its way to the scheduler.
         let mut driver = Box::new(Driver {
             core: core.clone(),
@@ -139,10 +139,10 @@ impl Driver {
             inbox: VecDeque::new(),
             unused_answers: Vec::new(),
             permit: None,
-            tree: None,
-            wanted_tree: None,
-            tree_order: None,
-            held: None,
+            folder: None,
+            wanted_folder: None,
+            folder_order: None,
+            turn_holds: None,
             acquiring: None,
             noted_wait_reason: match &scheduled {
                 // A task that is parked has not been told.
@@ -155,18 +155,18 @@ impl Driver {
             usage: None,
             began: Instant::now(),
             metadata,
-            tickets: Vec::new(),
-            withheld: None,
+            send_guards: Vec::new(),
+            deferred_outcome: None,
             attempts: 0,
             is_settling: false,
             has_given_up: false,
             is_given_back: false,
-            let_go: None,
+            release_reason: None,
             has_run: false,
             end_watchers: Vec::new(),
         });
         let first = driver.record_start(start, matches!(scheduled, Some(Scheduled::Now(_))));
-        driver.pending.acks.extend(done.map(|done| Ack::plain(done, tickets)));
+        driver.pending.acks.extend(done.map(|done| Ack::plain(done, send_guards)));
         (driver, first, scheduled)
     }
 
@@ -191,7 +191,7 @@ impl Driver {
                 self.inbox.push_back(InboxMessage::new(message, purpose, row));
                 FirstMessage::InInbox
             }
-            Start::Again { first, inbox, attempts, plain_question } => {
+            Start::Recover { first, inbox, attempts, plain_question } => {
                 let shown = self.standing.question();
                 self.plain_question = plain_question.filter(|plain| shown.is_some_and(|shown| shown != plain));
                 self.inherit_inbox(inbox);

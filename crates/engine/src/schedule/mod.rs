@@ -6,7 +6,7 @@
 //! | taken             | how many                                  | while the run is parked (its caller thinks)     |
 //! |-------------------|-------------------------------------------|--------------------------------------------------|
 //! | 1. the context    | one run of a conversation with one agent  | kept                                             |
-//! | 2. the working tree (`trees.rs`), if it needs one for itself | one run of the server | given back, and taken again before the answer is handed over |
+//! | 2. the working folder (`working_folders.rs`), if it needs one for itself | one run of the server | given back, and taken again before the answer is handed over |
 //! | 3. a slot         | `Limits::concurrent` of the agent that executes it | given back, and taken again last        |
 //!
 //! The context belongs to the agent that the task is addressed to, the slot to the agent that routing has chosen; most
@@ -36,7 +36,7 @@ use tokio::sync::oneshot;
 
 pub(crate) use permit::{Permit, Reacquired};
 pub(crate) use queue::Queued;
-use queue::{ContextQueue, Stage, WaitState, Waiter, Wants};
+use queue::{ContextQueue, QueueEntry, QueueStage, WaitState, Wants};
 use slots::{AgentSlots, Holding};
 
 use crate::Limits;
@@ -56,7 +56,7 @@ pub(crate) struct ContextKey {
 }
 
 /// A run that wants to begin.
-pub(crate) struct Request {
+pub(crate) struct SlotRequest {
     pub(crate) context: ContextKey,
     pub(crate) task: TaskId,
     /// The agent that executes it.
@@ -71,10 +71,10 @@ pub(crate) enum Scheduled {
 }
 
 pub(crate) struct Schedule {
-    state: Mutex<State>,
+    state: Mutex<ScheduleState>,
 }
 
-struct State {
+struct ScheduleState {
     agents: Vec<AgentSlots>,
     contexts: HashMap<ContextKey, ContextQueue>,
     /// Entries of all queues whose owners wait.
@@ -90,29 +90,29 @@ impl Schedule {
     /// For agents with these limits; their numbers are their places in the list.
     pub(crate) fn new<'a>(limits: impl IntoIterator<Item = &'a Limits>) -> Arc<Self> {
         let agents = limits.into_iter().map(AgentSlots::new).collect();
-        let state = State { agents, contexts: HashMap::new(), queued: 0, abandoned: 0 };
+        let state = ScheduleState { agents, contexts: HashMap::new(), queued: 0, abandoned: 0 };
         Arc::new(Self { state: Mutex::new(state) })
     }
 
-    pub(crate) fn enter(self: &Arc<Self>, request: Request) -> Scheduled {
+    pub(crate) fn enter(self: &Arc<Self>, request: SlotRequest) -> Scheduled {
         self.enter_within(request, usize::MIN)
     }
 
     /// For tasks that were accepted before: the bound of the queue is for newcomers.
-    pub(crate) fn enter_again(self: &Arc<Self>, request: Request) -> Scheduled {
+    pub(crate) fn enter_recovered(self: &Arc<Self>, request: SlotRequest) -> Scheduled {
         self.enter_within(request, usize::MAX)
     }
 
     /// The queue has this length at least.
-    fn enter_within(self: &Arc<Self>, request: Request, least_queue: usize) -> Scheduled {
+    fn enter_within(self: &Arc<Self>, request: SlotRequest, least_queue: usize) -> Scheduled {
         let mut state = lock(&self.state);
         let executor = request.executor;
         let is_busy = state.contexts.contains_key(&request.context);
         let slots = &mut state.agents[executor];
         let queue = slots.queue.max(least_queue);
-        let queued = slots.waiting + slots.waiting_for_trees;
-        // Whoever finds a slot may have to wait for its working tree, and must not make that queue endless.
-        let has_room = slots.waiting_for_trees == 0 || queued < queue;
+        let queued = slots.waiting + slots.waiting_for_folders;
+        // Whoever finds a slot may have to wait for its working folder, and must not make that queue endless.
+        let has_room = slots.waiting_for_folders == 0 || queued < queue;
         if !is_busy && slots.has_free_slot() && slots.ready.is_empty() && has_room {
             slots.running += 1;
             state.contexts.insert(request.context.clone(), ContextQueue::held_by(request.task));
@@ -127,11 +127,11 @@ impl Schedule {
         let (start, granted) = oneshot::channel();
         let reason = state.contexts.get(&request.context).map_or(for_slot, ContextQueue::wait_reason);
         let (context, task) = (request.context.clone(), request.task.clone());
-        let stage = if is_busy { Stage::WaitsForContext } else { Stage::WaitsForSlot };
+        let stage = if is_busy { QueueStage::WaitsForContext } else { QueueStage::WaitsForSlot };
         let wait = Arc::new(WaitState::new(stage, reason));
         let queued =
             Queued { schedule: self.clone(), executor, granted, wait: wait.clone(), context: Some(context.clone()) };
-        let waiter = Waiter { executor, wait, wants: Wants::Permit { request, start } };
+        let waiter = QueueEntry { executor, wait, wants: Wants::Permit { request, start } };
         match state.contexts.get_mut(&context) {
             Some(queue) => queue.waiters.push_back(waiter),
             None => {
@@ -147,7 +147,7 @@ impl Schedule {
     }
 
     /// Starts the runs that were admitted.
-    fn start(self: &Arc<Self>, admitted: Vec<Waiter>) {
+    fn start(self: &Arc<Self>, admitted: Vec<QueueEntry>) {
         let mut admitted = VecDeque::from(admitted);
         // One that left between being admitted and being told gives its slot back at once, and so may thousands in a row.
         while let Some(waiter) = admitted.pop_front() {
@@ -164,10 +164,10 @@ impl Schedule {
     }
 }
 
-impl State {
+impl ScheduleState {
     /// Takes those out of the queue of an agent who may run now.
     #[must_use]
-    fn admit(&mut self, agent: AgentNo) -> Vec<Waiter> {
+    fn admit(&mut self, agent: AgentNo) -> Vec<QueueEntry> {
         let mut admitted = Vec::new();
         loop {
             let slots = &mut self.agents[agent];
@@ -179,7 +179,7 @@ impl State {
                 self.abandoned -= 1;
                 continue;
             }
-            waiter.wait.set_stage(Stage::Admitted);
+            waiter.wait.set_stage(QueueStage::Admitted);
             self.queued -= 1;
             match &waiter.wants {
                 Wants::Permit { .. } => {
@@ -210,7 +210,7 @@ impl State {
             queue.tell_next();
             let executor = next.executor;
             let slots = &mut self.agents[executor];
-            next.wait.set_stage(Stage::WaitsForSlot);
+            next.wait.set_stage(QueueStage::WaitsForSlot);
             next.wait.reason.set(WaitReason::Slots { limit: slots.limit });
             slots.ready.push_back(next);
             return Some(executor);

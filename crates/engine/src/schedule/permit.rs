@@ -1,13 +1,13 @@
 //! The right to run in a context, and a slot for it most of the time.
 //!
 //! A run keeps its permit from its first turn until it is at rest. It gives the slot back while it waits for its caller or
-//! for its working tree, and takes one again before it gets on.
+//! for its working folder, and takes one again before it gets on.
 
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::queue::{Queued, Stage, WaitState, Waiter, Wants};
+use super::queue::{QueueEntry, QueueStage, Queued, WaitState, Wants};
 use super::slots::{AgentSlots, Holding, HoldingCell};
 use super::{AgentNo, ContextKey, Schedule};
 use crate::sharded::lock;
@@ -56,11 +56,11 @@ impl Permit {
         self.set_needs_answer(false);
     }
 
-    /// Gives the slot back while the run waits for its working tree. A parked run has given it back already.
+    /// Gives the slot back while the run waits for its working folder. A parked run has given it back already.
     pub(crate) fn release_slot(&self) {
         self.change(|slots| {
             if self.has_slot() {
-                slots.exchange(&self.holding, Holding::WaitsForTree);
+                slots.exchange(&self.holding, Holding::WaitsForFolder);
             }
         });
     }
@@ -82,9 +82,9 @@ impl Permit {
             slots.exchange(&self.holding, Holding::WaitsForSlot);
             let (start, granted) = oneshot::channel();
             let reason = WaitReason::Slots { limit: slots.limit };
-            let wait = Arc::new(WaitState::new(Stage::WaitsForSlot, reason));
+            let wait = Arc::new(WaitState::new(QueueStage::WaitsForSlot, reason));
             let wants = Wants::Slot { holding: self.holding.clone(), start };
-            slots.returning.push_back(Waiter { executor: self.executor, wait: wait.clone(), wants });
+            slots.returning.push_back(QueueEntry { executor: self.executor, wait: wait.clone(), wants });
             state.queued += 1;
             let (schedule, executor) = (self.schedule.clone(), self.executor);
             Reacquired::Later(Queued { schedule, executor, granted, wait, context: None })
@@ -124,7 +124,7 @@ impl Permit {
 
     /// Gives everything back, once. Returns the runs that were admitted.
     #[must_use]
-    pub(super) fn give_back(&mut self) -> Vec<Waiter> {
+    pub(super) fn give_back(&mut self) -> Vec<QueueEntry> {
         let Some(context) = self.context.take() else { return Vec::new() };
         let mut state = lock(&self.schedule.state);
         state.agents[self.executor].exchange(&self.holding, Holding::Nothing);

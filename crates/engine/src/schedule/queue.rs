@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::permit::Permit;
 use super::slots::HoldingCell;
-use super::{AgentNo, ContextKey, Request, Schedule};
+use super::{AgentNo, ContextKey, Schedule, SlotRequest};
 use crate::sharded::lock;
 use crate::wait_reason::{WaitReason, WaitReasonCell};
 
@@ -24,11 +24,11 @@ pub(super) struct ContextQueue {
     pub(super) holder: TaskId,
     /// Its run waits for its caller's answer.
     pub(super) needs_answer: bool,
-    pub(super) waiters: VecDeque<Waiter>,
+    pub(super) waiters: VecDeque<QueueEntry>,
 }
 
 /// An entry of a queue.
-pub(super) struct Waiter {
+pub(super) struct QueueEntry {
     pub(super) executor: AgentNo,
     pub(super) wait: Arc<WaitState>,
     pub(super) wants: Wants,
@@ -36,7 +36,7 @@ pub(super) struct Waiter {
 
 pub(super) enum Wants {
     /// To begin.
-    Permit { request: Request, start: oneshot::Sender<Permit> },
+    Permit { request: SlotRequest, start: oneshot::Sender<Permit> },
     /// To get on, with the permit that it has.
     Slot { holding: Arc<HoldingCell>, start: oneshot::Sender<()> },
 }
@@ -50,7 +50,7 @@ pub(super) struct WaitState {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Stage {
+pub(super) enum QueueStage {
     /// In the queue of its context.
     WaitsForContext,
     /// In the queue of its agent: its context waits for nobody else.
@@ -89,20 +89,20 @@ impl ContextQueue {
 }
 
 impl WaitState {
-    pub(super) fn new(stage: Stage, reason: WaitReason) -> Self {
+    pub(super) fn new(stage: QueueStage, reason: WaitReason) -> Self {
         Self { stage: AtomicU8::new(stage as u8), reason: WaitReasonCell::new(reason) }
     }
 
-    pub(super) fn set_stage(&self, stage: Stage) {
+    pub(super) fn set_stage(&self, stage: QueueStage) {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    pub(super) fn is_in(&self, stage: Stage) -> bool {
+    pub(super) fn is_in(&self, stage: QueueStage) -> bool {
         self.stage.load(Ordering::Relaxed) == stage as u8
     }
 
     pub(super) fn is_abandoned(&self) -> bool {
-        self.is_in(Stage::Abandoned)
+        self.is_in(QueueStage::Abandoned)
     }
 }
 
@@ -122,11 +122,11 @@ impl<T> Drop for Queued<T> {
     /// A permit that was sent meanwhile is dropped with the channel, which lets the next one in.
     fn drop(&mut self) {
         let mut state = lock(&self.schedule.state);
-        let waits_for_slot = self.wait.is_in(Stage::WaitsForSlot);
-        if !waits_for_slot && !self.wait.is_in(Stage::WaitsForContext) {
+        let waits_for_slot = self.wait.is_in(QueueStage::WaitsForSlot);
+        if !waits_for_slot && !self.wait.is_in(QueueStage::WaitsForContext) {
             return;
         }
-        self.wait.set_stage(Stage::Abandoned);
+        self.wait.set_stage(QueueStage::Abandoned);
         state.queued -= 1;
         state.abandoned += 1;
         let mut admitted = Vec::new();

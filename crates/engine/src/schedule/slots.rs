@@ -7,8 +7,8 @@
 //! | `Slot`           | `running`           | the run works                                                     |
 //! | `SlotWhileAsking`| `running`           | its caller is asked, but `max_parked` runs are parked already     |
 //! | `Parked`         | `parked`            | its caller is asked                                               |
-//! | `WaitsForTree`   | `waiting_for_trees` | its working tree is taken                                         |
-//! | `WaitsForSlot`   | nothing             | it was answered, or got its working tree, and all slots are taken |
+//! | `WaitsForFolder`   | `waiting_for_folders` | its working folder is taken                                         |
+//! | `WaitsForSlot`   | nothing             | it was answered, or got its working folder, and all slots are taken |
 //! | `Nothing`        | nothing             | it is over                                                        |
 //!
 //! At most `Limits::max_parked` runs of an agent give their slots back. A further one asks its caller all the same and
@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::queue::Waiter;
+use super::queue::QueueEntry;
 use crate::Limits;
 
 pub(super) struct AgentSlots {
@@ -32,14 +32,14 @@ pub(super) struct AgentSlots {
     pub(super) parked: usize,
     /// Tasks that wait for their first slot and have not left.
     pub(super) waiting: usize,
-    /// Runs that had a slot and gave it back to wait for their working tree.
-    pub(super) waiting_for_trees: usize,
+    /// Runs that had a slot and gave it back to wait for their working folder.
+    pub(super) waiting_for_folders: usize,
     /// Runs that ask their callers and keep their slots, since too many are parked.
     asking_with_slot: VecDeque<Arc<HoldingCell>>,
-    /// Runs that have been answered, or have got their working tree.
-    pub(super) returning: VecDeque<Waiter>,
+    /// Runs that have been answered, or have got their working folder.
+    pub(super) returning: VecDeque<QueueEntry>,
     /// Tasks whose context is theirs, and that have not begun.
-    pub(super) ready: VecDeque<Waiter>,
+    pub(super) ready: VecDeque<QueueEntry>,
 }
 
 /// What a run has of its agent's slots.
@@ -49,7 +49,7 @@ pub(super) enum Holding {
     Slot,
     SlotWhileAsking,
     Parked,
-    WaitsForTree,
+    WaitsForFolder,
     WaitsForSlot,
     Nothing,
 }
@@ -59,7 +59,7 @@ impl Holding {
         Holding::Slot,
         Holding::SlotWhileAsking,
         Holding::Parked,
-        Holding::WaitsForTree,
+        Holding::WaitsForFolder,
         Holding::WaitsForSlot,
         Holding::Nothing,
     ];
@@ -95,7 +95,7 @@ impl AgentSlots {
             running: 0,
             parked: 0,
             waiting: 0,
-            waiting_for_trees: 0,
+            waiting_for_folders: 0,
             asking_with_slot: VecDeque::new(),
             returning: VecDeque::new(),
             ready: VecDeque::new(),
@@ -106,7 +106,7 @@ impl AgentSlots {
         self.running < self.limit && self.returning.is_empty()
     }
 
-    pub(super) fn next_waiter(&mut self) -> Option<Waiter> {
+    pub(super) fn next_waiter(&mut self) -> Option<QueueEntry> {
         self.returning.pop_front().or_else(|| self.ready.pop_front())
     }
 
@@ -119,7 +119,7 @@ impl AgentSlots {
                 self.asking_with_slot.retain(|asking| !Arc::ptr_eq(asking, cell));
             }
             Holding::Parked => self.unpark_one(),
-            Holding::WaitsForTree => self.waiting_for_trees -= 1,
+            Holding::WaitsForFolder => self.waiting_for_folders -= 1,
             Holding::WaitsForSlot | Holding::Nothing => {}
         }
         match instead {
@@ -129,7 +129,7 @@ impl AgentSlots {
                 self.asking_with_slot.push_back(cell.clone());
             }
             Holding::Parked => self.parked += 1,
-            Holding::WaitsForTree => self.waiting_for_trees += 1,
+            Holding::WaitsForFolder => self.waiting_for_folders += 1,
             Holding::WaitsForSlot | Holding::Nothing => {}
         }
     }

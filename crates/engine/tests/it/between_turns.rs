@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Limits, Outcome, Recovery, Settings, Turn};
+use sabir_engine::{AgentError, EngineSettings, Limits, Outcome, Recovery, Turn};
 use sabir_model::{Error, Message, MessageId, Part, Send, State, Task, TaskId};
 use sabir_store::MemoryStore;
 use sabir_testkit::faulty::FaultyStore;
@@ -12,7 +12,7 @@ use sabir_testkit::scripted::ScriptedAgent;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::desk::{Desk, asking, at_once, drain, echo, task_of, text, to};
+use crate::fixture::{Fixture, asking, at_once, drain, echo, task_of, text, to};
 
 /// As `asking`, but each turn needs a permit to end.
 fn gated() -> (ScriptedAgent, Arc<Semaphore>) {
@@ -37,7 +37,7 @@ fn gated() -> (ScriptedAgent, Arc<Semaphore>) {
 
 /// A task whose first turn has ended and is being stored, for 100 ms, while a second message waits.
 struct Between {
-    desk: Arc<Desk>,
+    fixture: Arc<Fixture>,
     store: Arc<FaultyStore<MemoryStore>>,
     gate: Arc<Semaphore>,
     seen: Arc<Mutex<Vec<String>>>,
@@ -45,20 +45,20 @@ struct Between {
 }
 
 impl Between {
-    async fn turns(settings: Settings) -> Self {
+    async fn turns(settings: EngineSettings) -> Self {
         let (agent, gate) = gated();
         let seen = agent.seen();
         let store = Arc::new(FaultyStore::new(MemoryStore::new()));
-        let desk = Arc::new(Desk::on(store.clone(), agent, Limits::default(), settings).await);
-        let task = desk.task(at_once("one")).await.id;
+        let fixture = Arc::new(Fixture::on(store.clone(), agent, Limits::default(), settings).await);
+        let task = fixture.task(at_once("one")).await.id;
         until(|| !seen.lock().unwrap().is_empty()).await;
         store.slow_down(Duration::from_millis(100));
-        let (sender, send) = (desk.clone(), to(&task, at_once("two")));
+        let (sender, send) = (fixture.clone(), to(&task, at_once("two")));
         tokio::spawn(async move { sender.send(send).await });
         tokio::task::yield_now().await;
         gate.add_permits(1);
         tokio::time::sleep(Duration::from_millis(30)).await;
-        Self { desk, store, gate, seen, task }
+        Self { fixture, store, gate, seen, task }
     }
 }
 
@@ -79,11 +79,11 @@ async fn a_message_that_comes_as_the_last_append_completes_is_worked_on_or_refus
         let (agent, gate) = gated();
         let seen = agent.seen();
         let store = Arc::new(FaultyStore::new(MemoryStore::new()));
-        let desk = Arc::new(Desk::on(store.clone(), agent, Limits::default(), Settings::default()).await);
-        let task = desk.task(at_once(first)).await;
+        let fixture = Arc::new(Fixture::on(store.clone(), agent, Limits::default(), EngineSettings::default()).await);
+        let task = fixture.task(at_once(first)).await;
         until(|| !seen.lock().unwrap().is_empty()).await;
         // The driver has its answer from the store in hand when the message is put into its hands too.
-        let (sender, send) = (desk.clone(), to(&task.id, text("friday")));
+        let (sender, send) = (fixture.clone(), to(&task.id, text("friday")));
         let mut sending = Box::pin(async move { sender.send(send).await });
         let (under_way, sent) = tokio::sync::oneshot::channel();
         store.after_next_append(move || {
@@ -104,14 +104,15 @@ async fn a_message_that_comes_as_the_last_append_completes_is_worked_on_or_refus
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn answers_that_race_with_the_end_of_a_turn_are_all_worked_on() {
-    let desk = Arc::new(Desk::with(asking()).await);
+    let fixture = Arc::new(Fixture::with(asking()).await);
     let workers: Vec<_> = (0..8)
         .map(|_| {
-            let desk = desk.clone();
+            let fixture = fixture.clone();
             tokio::spawn(async move {
                 for round in 0..200 {
-                    let waiting = desk.task(text("ask which?")).await;
-                    let answered = timeout(Duration::from_secs(20), desk.task(to(&waiting.id, text("friday")))).await;
+                    let waiting = fixture.task(text("ask which?")).await;
+                    let answered =
+                        timeout(Duration::from_secs(20), fixture.task(to(&waiting.id, text("friday")))).await;
                     let Ok(done) = answered else { panic!("the answer of round {round} is lost") };
                     assert_eq!(done.status.state, State::Completed);
                 }
@@ -125,24 +126,24 @@ async fn answers_that_race_with_the_end_of_a_turn_are_all_worked_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_between_two_turns_cancels() {
-    let between = Between::turns(Settings::default()).await;
-    let canceled = timeout(Duration::from_secs(60), between.desk.cancel(&between.task)).await.unwrap().unwrap();
+    let between = Between::turns(EngineSettings::default()).await;
+    let canceled = timeout(Duration::from_secs(60), between.fixture.cancel(&between.task)).await.unwrap().unwrap();
     assert_eq!(canceled.status.state, State::Canceled);
     assert_eq!(history(&canceled), ["one", "two"]);
     between.gate.add_permits(1);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(between.desk.get(&between.task).await.status.state, State::Canceled);
+    assert_eq!(between.fixture.get(&between.task).await.status.state, State::Canceled);
     assert_eq!(*between.seen.lock().unwrap(), ["one"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_between_two_turns_is_quick_and_settles_by_policy() {
     for (recovery, expected) in [(Recovery::Fail, State::Failed), (Recovery::Requeue, State::Working)] {
-        let between = Between::turns(Settings { recovery, ..Settings::default() }).await;
+        let between = Between::turns(EngineSettings { recovery, ..EngineSettings::default() }).await;
         let start = tokio::time::Instant::now();
-        between.desk.engine.stop(Duration::from_millis(50)).await;
+        between.fixture.engine.stop(Duration::from_millis(50)).await;
         assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
-        let stopped = between.desk.get(&between.task).await;
+        let stopped = between.fixture.get(&between.task).await;
         assert_eq!(stopped.status.state, expected);
         assert_eq!(*between.seen.lock().unwrap(), ["one"]);
         if recovery == Recovery::Fail {
@@ -151,10 +152,10 @@ async fn a_stop_between_two_turns_is_quick_and_settles_by_policy() {
         }
         let agent = echo();
         let seen = agent.seen();
-        let settings = Settings { recovery, ..Settings::default() };
-        let desk = Desk::on(between.store.clone(), agent, Limits::default(), settings).await;
-        drain(&mut desk.subscribe(&between.task, Some(0)).await.unwrap()).await;
-        assert_eq!(desk.get(&between.task).await.status.state, State::Completed);
+        let settings = EngineSettings { recovery, ..EngineSettings::default() };
+        let fixture = Fixture::on(between.store.clone(), agent, Limits::default(), settings).await;
+        drain(&mut fixture.subscribe(&between.task, Some(0)).await.unwrap()).await;
+        assert_eq!(fixture.get(&between.task).await.status.state, State::Completed);
         assert_eq!(seen.lock().unwrap().last().unwrap(), "two");
     }
 }
@@ -166,14 +167,14 @@ async fn what_an_earlier_turn_said_is_kept_and_only_the_last_status_is_final() {
         ("ask which?", &["created", "Working", "InputRequired which?", "Working", "Completed two."]),
     ] {
         let (agent, gate) = gated();
-        let desk = Desk::with(agent).await;
-        let task = desk.task(at_once(first)).await;
-        let mut stream = desk.subscribe(&task.id, Some(0)).await.unwrap();
-        desk.task(to(&task.id, at_once("two"))).await;
+        let fixture = Fixture::with(agent).await;
+        let task = fixture.task(at_once(first)).await;
+        let mut stream = fixture.subscribe(&task.id, Some(0)).await.unwrap();
+        fixture.task(to(&task.id, at_once("two"))).await;
         gate.add_permits(2);
         let frames: Vec<String> = drain(&mut stream).await.into_iter().map(|(_, words)| words).collect();
         assert_eq!(frames, expected);
-        let done = desk.get(&task.id).await;
+        let done = fixture.get(&task.id).await;
         assert_eq!(done.status.state, State::Completed);
     }
 }
@@ -182,15 +183,15 @@ async fn what_an_earlier_turn_said_is_kept_and_only_the_last_status_is_final() {
 async fn a_repeated_message_to_a_running_task_is_taken_once() {
     let (agent, gate) = gated();
     let seen = agent.seen();
-    let desk = Desk::with(agent).await;
-    let task = desk.task(at_once("one")).await;
-    let mut stream = desk.subscribe(&task.id, Some(0)).await.unwrap();
+    let fixture = Fixture::with(agent).await;
+    let task = fixture.task(at_once("one")).await;
+    let mut stream = fixture.subscribe(&task.id, Some(0)).await.unwrap();
     let again = || {
         let send = to(&task.id, at_once("two"));
         Send { message: Message { id: Some(MessageId::parse("same").unwrap()), ..send.message }, ..send }
     };
-    desk.task(again()).await;
-    desk.task(again()).await;
+    fixture.task(again()).await;
+    fixture.task(again()).await;
     gate.add_permits(5);
     drain(&mut stream).await;
     assert_eq!(*seen.lock().unwrap(), ["one", "two"]);
@@ -199,18 +200,18 @@ async fn a_repeated_message_to_a_running_task_is_taken_once() {
 #[tokio::test]
 async fn what_waits_for_one_task_is_bounded_by_bytes_too() {
     let (agent, gate) = gated();
-    let desk = Desk::with(agent).await;
-    let task = desk.task(at_once("one")).await.id;
+    let fixture = Fixture::with(agent).await;
+    let task = fixture.task(at_once("one")).await.id;
     let large = "x".repeat(16 << 20);
     for place in 1..=4 {
-        assert!(desk.send(to(&task, at_once(&large))).await.is_ok(), "message {place}");
+        assert!(fixture.send(to(&task, at_once(&large))).await.is_ok(), "message {place}");
     }
     for text in ["small", &large] {
-        let refused = desk.send(to(&task, at_once(text))).await;
+        let refused = fixture.send(to(&task, at_once(text))).await;
         assert!(matches!(refused, Err(Error::Busy(_))), "a message of {} bytes", text.len());
     }
     gate.add_permits(9);
-    while !desk.get(&task).await.status.state.is_terminal() {
+    while !fixture.get(&task).await.status.state.is_terminal() {
         tokio::task::yield_now().await;
     }
 }

@@ -1,43 +1,30 @@
 //! Defects and damage: whatever goes wrong inside, a task gets an end, and nobody waits in vain.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sabir_engine::{AgentError, ArtifactUpdate, Clock, Limits, Outcome, Recovery, Settings, Turn};
-use sabir_model::{Artifact, Error, IdempotencyKey, Part, Send, State, Timestamp, Usage};
+use sabir_engine::{AgentError, ArtifactUpdate, EngineSettings, Limits, Outcome, Recovery, Turn};
+use sabir_model::{Artifact, Error, IdempotencyKey, Part, Send, State, Usage};
 use sabir_store::{MemoryStore, Store, StoreError};
 use sabir_testkit::faulty::FaultyStore;
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::time::{sleep, timeout};
 
-use crate::desk::{Desk, at_once, echo, endless, hosted, text, to};
+use crate::fixture::{Fixture, PanickingClock, at_once, echo, endless, hosted, text, to};
 
 const HOUR: Duration = Duration::from_secs(3600);
-
-/// A clock that panics when it is told to, which makes the driver panic that asks it.
-#[derive(Default)]
-struct Bomb {
-    is_armed: AtomicBool,
-}
-
-impl Clock for Bomb {
-    fn now(&self) -> Timestamp {
-        assert!(!self.is_armed.swap(false, Ordering::SeqCst), "the clock is broken");
-        Timestamp::from_millis(1_000)
-    }
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_driver_that_panics_settles_its_task_by_policy() {
     for (recovery, expected, runs) in [(Recovery::Fail, State::Failed, 1), (Recovery::Requeue, State::Completed, 2)] {
-        let (clock, count) = (Arc::new(Bomb::default()), Arc::new(AtomicUsize::new(0)));
-        let (bomb, counter) = (clock.clone(), count.clone());
+        let (clock, count) = (Arc::new(PanickingClock::default()), Arc::new(AtomicUsize::new(0)));
+        let (panicking, counter) = (clock.clone(), count.clone());
         let agent = ScriptedAgent::new(move |turn: Turn| {
-            let (bomb, run) = (bomb.clone(), counter.fetch_add(1, Ordering::SeqCst));
+            let (panicking, run) = (panicking.clone(), counter.fetch_add(1, Ordering::SeqCst));
             async move {
                 if run == 0 {
-                    bomb.is_armed.store(true, Ordering::SeqCst);
+                    panicking.is_armed.store(true, Ordering::SeqCst);
                     turn.progress("the driver reads the clock for this").await;
                     turn.cancelled().await;
                 }
@@ -45,13 +32,13 @@ async fn a_driver_that_panics_settles_its_task_by_policy() {
             }
         });
         let store = Arc::new(MemoryStore::new());
-        let settings = Settings { recovery, ..Settings::default() };
+        let settings = EngineSettings { recovery, ..EngineSettings::default() };
         let builder = sabir_engine::Builder::new(store.clone()).settings(settings).clock(clock);
         let builder = builder.agent(hosted("demo", agent, Limits::default()));
-        let desk = Desk { engine: builder.start().await.unwrap(), store };
-        let task = timeout(HOUR, desk.task(text("go"))).await.expect("the sender is answered");
+        let fixture = Fixture { engine: builder.start().await.unwrap(), store };
+        let task = timeout(HOUR, fixture.task(text("go"))).await.expect("the sender is answered");
         assert_eq!((task.status.state, count.load(Ordering::SeqCst)), (expected, runs), "{:?}", task.status);
-        let next = timeout(HOUR, desk.task(text("next"))).await.expect("the place was given back");
+        let next = timeout(HOUR, fixture.task(text("next"))).await.expect("the place was given back");
         assert_eq!(next.status.state, State::Completed);
     }
 }
@@ -59,7 +46,7 @@ async fn a_driver_that_panics_settles_its_task_by_policy() {
 #[tokio::test(start_paused = true)]
 async fn a_task_is_run_three_times_in_all() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let settings = || Settings { recovery: Recovery::Requeue, ..Settings::default() };
+    let settings = || EngineSettings { recovery: Recovery::Requeue, ..EngineSettings::default() };
     let count = Arc::new(AtomicUsize::new(0));
     let mut task = None;
     for life in 1..=5 {
@@ -75,10 +62,10 @@ async fn a_task_is_run_three_times_in_all() {
                         Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
                     }
                 });
-                let desk = Desk::on(store, agent, Limits::default(), settings()).await;
+                let fixture = Fixture::on(store, agent, Limits::default(), settings()).await;
                 let id = match known {
                     Some(id) => id,
-                    None => desk.task(at_once("poison")).await.id,
+                    None => fixture.task(at_once("poison")).await.id,
                 };
                 sleep(Duration::from_millis(30)).await;
                 id
@@ -89,8 +76,8 @@ async fn a_task_is_run_three_times_in_all() {
         task = Some(id.join().unwrap());
         assert_eq!(count.load(Ordering::SeqCst), life.min(3), "in life {life}");
     }
-    let desk = Desk::on(store, echo(), Limits::default(), settings()).await;
-    let task = desk.get(&task.unwrap()).await;
+    let fixture = Fixture::on(store, echo(), Limits::default(), settings()).await;
+    let task = fixture.get(&task.unwrap()).await;
     let reason = task.status.message.unwrap().text();
     assert!(task.status.state == State::Failed && reason.contains("3 times"), "{reason}");
 }
@@ -111,10 +98,10 @@ async fn a_store_that_fails_for_good_gives_the_place_back_and_tells_the_cause() 
             },
         }
     });
-    let desk = Arc::new(Desk::on(store.clone(), agent, limits, Settings::default()).await);
-    let task = desk.task(at_once("go")).await;
-    let mut stream = desk.subscribe(&task.id, Some(0)).await.unwrap();
-    let (waiter, id) = (desk.clone(), task.id.clone());
+    let fixture = Arc::new(Fixture::on(store.clone(), agent, limits, EngineSettings::default()).await);
+    let task = fixture.task(at_once("go")).await;
+    let mut stream = fixture.subscribe(&task.id, Some(0)).await.unwrap();
+    let (waiter, id) = (fixture.clone(), task.id.clone());
     let waiting = tokio::spawn(async move { waiter.send(to(&id, text("then this"))).await });
     sleep(Duration::from_millis(10)).await;
     store.fail_with(|| StoreError::Failed("the file is gone".into()));
@@ -129,10 +116,10 @@ async fn a_store_that_fails_for_good_gives_the_place_back_and_tells_the_cause() 
     };
     assert!(matches!(&broken, Error::Internal(cause) if cause.to_string().contains("the file is gone")));
     store.work_again();
-    let quick = timeout(Duration::from_secs(60), desk.task(text("quick"))).await.expect("the place is free");
+    let quick = timeout(Duration::from_secs(60), fixture.task(text("quick"))).await.expect("the place is free");
     assert_eq!(quick.status.state, State::Completed);
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(desk.get(&task.id).await.status.state, State::Failed);
+    assert_eq!(fixture.get(&task.id).await.status.state, State::Failed);
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,19 +135,19 @@ async fn what_an_agent_has_finished_survives_a_stop_a_limit_and_a_cancel() {
         })
     };
     for recovery in [Recovery::Fail, Recovery::Requeue] {
-        let settings = Settings { recovery, ..Settings::default() };
-        let desk = Desk::on(Arc::new(MemoryStore::new()), agent(), Limits::default(), settings).await;
-        let task = desk.task(at_once("go")).await;
+        let settings = EngineSettings { recovery, ..EngineSettings::default() };
+        let fixture = Fixture::on(Arc::new(MemoryStore::new()), agent(), Limits::default(), settings).await;
+        let task = fixture.task(at_once("go")).await;
         sleep(Duration::from_millis(10)).await;
-        desk.engine.stop(Duration::from_secs(1)).await;
-        let done = desk.get(&task.id).await;
+        fixture.engine.stop(Duration::from_secs(1)).await;
+        let done = fixture.get(&task.id).await;
         assert_eq!((done.status.state, done.artifacts.len()), (State::Completed, 1), "{recovery:?}");
     }
-    let desk = Desk::with(agent()).await;
-    let task = desk.task(at_once("go")).await;
+    let fixture = Fixture::with(agent()).await;
+    let task = fixture.task(at_once("go")).await;
     sleep(Duration::from_millis(10)).await;
-    assert!(matches!(desk.cancel(&task.id).await, Err(Error::NotCancelable(_))), "the work was finished before");
-    assert_eq!(desk.get(&task.id).await.status.state, State::Completed);
+    assert!(matches!(fixture.cancel(&task.id).await, Err(Error::NotCancelable(_))), "the work was finished before");
+    assert_eq!(fixture.get(&task.id).await.status.state, State::Completed);
 }
 
 #[tokio::test(start_paused = true)]
@@ -172,28 +159,28 @@ async fn usage_is_that_of_the_turn() {
         }
         Ok(Outcome::Failed(vec![Part::text("no")]))
     });
-    let desk = Desk::with(agent).await;
-    let task = desk.task(text("first")).await;
+    let fixture = Fixture::with(agent).await;
+    let task = fixture.task(text("first")).await;
     assert_eq!(task.usage, Some(Usage { input_tokens: 7, output_tokens: 9 }));
-    let failed = desk.task(to(&task.id, text("second"))).await;
+    let failed = fixture.task(to(&task.id, text("second"))).await;
     assert_eq!(failed.status.message.unwrap().metadata, None, "the second turn has used nothing");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_join_by_key_does_not_wait_for_a_task_that_was_swept() {
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
-    let mut settings = Settings::default();
+    let mut settings = EngineSettings::default();
     settings.retention.max_tasks = Some(0);
-    let desk = Arc::new(Desk::on(store.clone(), echo(), Limits::default(), settings).await);
+    let fixture = Arc::new(Fixture::on(store.clone(), echo(), Limits::default(), settings).await);
     let keyed = |words: &str| Send { idempotency: Some(IdempotencyKey::parse("k").unwrap()), ..text(words) };
-    let first = desk.task(keyed("one")).await;
+    let first = fixture.task(keyed("one")).await;
     // The sweep comes between the look at the key and the look at its task.
-    let sweeper = desk.clone();
+    let sweeper = fixture.clone();
     store.after_next_key(move || {
         let swept = futures_util::FutureExt::now_or_never(sweeper.engine.sweep());
         assert_eq!(swept, Some(1));
     });
-    let second = timeout(HOUR, desk.task(keyed("two"))).await.expect("it does not hang");
+    let second = timeout(HOUR, fixture.task(keyed("two"))).await.expect("it does not hang");
     assert_ne!(first.id, second.id);
     assert_eq!(second.status.state, State::Completed);
 }
@@ -216,9 +203,9 @@ async fn what_waits_for_a_full_disk_is_bounded_by_bytes() {
             Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
         }
     });
-    let desk = Desk::on(store.clone(), agent, Limits::default(), Settings::default()).await;
+    let fixture = Fixture::on(store.clone(), agent, Limits::default(), EngineSettings::default()).await;
     store.fill_after(1);
-    desk.task(at_once("go")).await;
+    fixture.task(at_once("go")).await;
     sleep(Duration::from_secs(600)).await;
     let held = handed_over.load(Ordering::SeqCst);
     assert!((PIECE..=4 << 20).contains(&held), "{held} bytes are held");
@@ -226,17 +213,17 @@ async fn what_waits_for_a_full_disk_is_bounded_by_bytes() {
 
 #[tokio::test(start_paused = true)]
 async fn the_same_message_joins_its_own_flight_beside_another_of_that_id() {
-    let desk = Desk::with(endless()).await;
+    let fixture = Fixture::with(endless()).await;
     let named = |words: &str| {
         let mut send = at_once(words);
         send.message.id = Some(sabir_model::MessageId::parse("same").unwrap());
         send
     };
-    let a = desk.task(named("a")).await.id;
-    let b = desk.task(named("b")).await.id;
+    let a = fixture.task(named("a")).await.id;
+    let b = fixture.task(named("b")).await.id;
     assert_ne!(a, b);
-    assert_eq!(desk.task(named("b")).await.id, b, "the repeated one joins");
-    assert_eq!(desk.task(named("a")).await.id, a);
+    assert_eq!(fixture.task(named("b")).await.id, b, "the repeated one joins");
+    assert_eq!(fixture.task(named("a")).await.id, a);
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,22 +240,22 @@ async fn metadata_of_requests_reaches_the_agent_and_that_of_events_their_readers
             Ok::<_, AgentError>(Outcome::InputRequired(vec![Part::text("more?")]))
         }
     });
-    let desk = Desk::with(agent).await;
+    let fixture = Fixture::with(agent).await;
     let json = |text: &str| sabir_model::Json::parse(text).ok();
-    let first = desk.task(Send { metadata: json(r#"{"a":1}"#), ..text("one") }).await;
-    desk.task(Send { metadata: json(r#"{"b":2.0}"#), ..to(&first.id, text("two")) }).await;
-    desk.task(to(&first.id, text("three"))).await;
+    let first = fixture.task(Send { metadata: json(r#"{"a":1}"#), ..text("one") }).await;
+    fixture.task(Send { metadata: json(r#"{"b":2.0}"#), ..to(&first.id, text("two")) }).await;
+    fixture.task(to(&first.id, text("three"))).await;
     let expected = [Some(r#"{"a":1}"#), Some(r#"{"b":2.0}"#), Some(r#"{"a":1}"#)].map(|text| text.map(String::from));
     assert_eq!(*seen.lock().unwrap(), expected);
-    let row = desk.store.unfinished().await.unwrap().remove(0).row;
-    let events = desk.store.events(row.no, 0, 100).await.unwrap();
+    let row = fixture.store.unfinished().await.unwrap().remove(0).row;
+    let events = fixture.store.events(row.no, 0, 100).await.unwrap();
     let with_metadata = events.iter().filter(|recorded| match &recorded.event {
         sabir_model::Event::Status(change) => change.metadata.is_some(),
         sabir_model::Event::Artifact(chunk) => chunk.metadata.is_some(),
         sabir_model::Event::Created(_) => false,
     });
     assert_eq!(with_metadata.count(), 6);
-    let kept = desk.get(&first.id).await;
+    let kept = fixture.get(&first.id).await;
     assert_eq!(kept.metadata, json(r#"{"a":1}"#), "the task keeps the metadata that it was made with");
     assert!(kept.history.iter().any(|message| message.request_metadata == json(r#"{"b":2.0}"#)));
 }
@@ -278,13 +265,13 @@ async fn a_turn_costs_the_store_the_same_after_hundreds_of_others() {
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
     let agent =
         ScriptedAgent::new(|_: Turn| async { Ok::<_, AgentError>(Outcome::InputRequired(vec![Part::text("?")])) });
-    let desk = Desk::on(store.clone(), agent, Limits::default(), Settings::default()).await;
-    let task = desk.task(text("go")).await;
+    let fixture = Fixture::on(store.clone(), agent, Limits::default(), EngineSettings::default()).await;
+    let task = fixture.task(text("go")).await;
     let mut costs = Vec::new();
     for _ in 0..4 {
         let (reads, snapshots) = (store.reads(), store.snapshot_messages());
         for _ in 0..200 {
-            desk.task(Send { history: Some(0), ..to(&task.id, text("on")) }).await;
+            fixture.task(Send { history: Some(0), ..to(&task.id, text("on")) }).await;
         }
         costs.push((store.reads() - reads, store.snapshot_messages() - snapshots));
     }

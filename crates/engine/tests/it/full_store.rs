@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Answer, Limits, Outcome, Settings, Turn};
+use sabir_engine::{AgentError, Answer, EngineSettings, Limits, Outcome, Turn};
 use sabir_model::{Error, Message, MessageId, Part, Required, Send, State, Task, TaskId};
 use sabir_store::MemoryStore;
 use sabir_testkit::faulty::FaultyStore;
@@ -11,25 +11,25 @@ use sabir_testkit::scripted::ScriptedAgent;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use crate::desk::{Desk, asking, at_once, drain, endless, task_of, text, to};
+use crate::fixture::{Fixture, asking, at_once, drain, endless, task_of, text, to};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-async fn desk(agent: ScriptedAgent, limits: Limits) -> (Desk, Arc<FaultyStore<MemoryStore>>) {
+async fn fixture(agent: ScriptedAgent, limits: Limits) -> (Fixture, Arc<FaultyStore<MemoryStore>>) {
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
-    (Desk::on(store.clone(), agent, limits, Settings::default()).await, store)
+    (Fixture::on(store.clone(), agent, limits, EngineSettings::default()).await, store)
 }
 
 /// The task when its stream has ended.
-async fn settled(desk: &Desk, task: &TaskId) -> Task {
-    let mut stream = desk.subscribe(task, Some(0)).await.unwrap();
+async fn settled(fixture: &Fixture, task: &TaskId) -> Task {
+    let mut stream = fixture.subscribe(task, Some(0)).await.unwrap();
     timeout(HOUR, drain(&mut stream)).await.expect("the task settles");
-    desk.get(task).await
+    fixture.get(task).await
 }
 
 /// Sends while the store is full, and expects to hear of it soon.
-async fn refused(desk: &Desk, send: Send) {
-    match timeout(Duration::from_secs(1), desk.send(send)).await {
+async fn refused(fixture: &Fixture, send: Send) {
+    match timeout(Duration::from_secs(1), fixture.send(send)).await {
         Ok(Err(Error::StoreFull)) => {}
         Ok(Err(error)) => panic!("{error}"),
         Ok(Ok(_)) => panic!("it is not stored"),
@@ -52,12 +52,12 @@ async fn a_turn_that_completes_with_a_message_waiting_settles() {
             Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(turn.message().text())]))
         }
     });
-    let (desk, store) = desk(agent, Limits::default()).await;
-    let task = desk.task(at_once("one")).await;
+    let (fixture, store) = fixture(agent, Limits::default()).await;
+    let task = fixture.task(at_once("one")).await;
     store.fill();
-    tokio::join!(refused(&desk, to(&task.id, at_once("two"))), async { go.notify_one() });
+    tokio::join!(refused(&fixture, to(&task.id, at_once("two"))), async { go.notify_one() });
     store.make_room();
-    let done = settled(&desk, &task.id).await;
+    let done = settled(&fixture, &task.id).await;
     assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "one".into()));
 }
 
@@ -72,13 +72,13 @@ async fn what_an_agent_remembers_meanwhile_does_not_lose_its_task() {
         sleep(Duration::from_secs(1)).await;
         Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(turn.memory().await?.unwrap_or_default())]))
     });
-    let (desk, store) = desk(agent, Limits::default()).await;
-    let task = desk.task(at_once("go")).await;
+    let (fixture, store) = fixture(agent, Limits::default()).await;
+    let task = fixture.task(at_once("go")).await;
     sleep(Duration::from_millis(50)).await;
     store.fill();
     sleep(Duration::from_millis(80)).await;
     store.make_room();
-    let done = settled(&desk, &task.id).await;
+    let done = settled(&fixture, &task.id).await;
     assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "session".into()));
 }
 
@@ -91,18 +91,18 @@ async fn messages_to_a_running_task_are_refused_soon() {
         }
         Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
     });
-    let (desk, store) = desk(agent, Limits::default()).await;
-    let task = desk.task(at_once("one")).await;
+    let (fixture, store) = fixture(agent, Limits::default()).await;
+    let task = fixture.task(at_once("one")).await;
     store.fill();
     for pause in [0, 1, 60] {
         sleep(Duration::from_secs(pause)).await;
-        refused(&desk, to(&task.id, at_once("two"))).await;
+        refused(&fixture, to(&task.id, at_once("two"))).await;
     }
     store.make_room();
     sleep(Duration::from_secs(10)).await;
-    desk.task(to(&task.id, at_once("three"))).await;
-    assert_eq!(history(&desk.cancel(&task.id).await.unwrap()).last().unwrap(), "three");
-    let kept = desk.get(&task.id).await;
+    fixture.task(to(&task.id, at_once("three"))).await;
+    assert_eq!(history(&fixture.cancel(&task.id).await.unwrap()).last().unwrap(), "three");
+    let kept = fixture.get(&task.id).await;
     assert!(!history(&kept).contains(&"two".into()));
 }
 
@@ -110,15 +110,15 @@ async fn messages_to_a_running_task_are_refused_soon() {
 async fn a_task_whose_answer_is_refused_waits_on() {
     let agent = asking();
     let seen = agent.seen();
-    let (desk, store) = desk(agent, Limits::default()).await;
-    let waiting = desk.task(text("ask which?")).await;
+    let (fixture, store) = fixture(agent, Limits::default()).await;
+    let waiting = fixture.task(text("ask which?")).await;
     store.fill();
     for _ in 0..3 {
-        refused(&desk, to(&waiting.id, text("friday"))).await;
+        refused(&fixture, to(&waiting.id, text("friday"))).await;
     }
-    assert_eq!(desk.get(&waiting.id).await, waiting);
+    assert_eq!(fixture.get(&waiting.id).await, waiting);
     store.make_room();
-    let done = timeout(HOUR, desk.task(to(&waiting.id, text("monday")))).await.unwrap();
+    let done = timeout(HOUR, fixture.task(to(&waiting.id, text("monday")))).await.unwrap();
     assert_eq!(done.status.state, State::Completed);
     assert_eq!(history(&done), ["ask which?", "which?", "monday"]);
     assert_eq!(seen.lock().unwrap().last().unwrap(), "monday");
@@ -136,22 +136,22 @@ async fn a_message_that_is_refused_answers_no_question() {
             Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(answer.text())]))
         }
     });
-    let (desk, store) = desk(agent, Limits::default()).await;
-    let task = desk.task(at_once("go")).await;
+    let (fixture, store) = fixture(agent, Limits::default()).await;
+    let task = fixture.task(at_once("go")).await;
     sleep(Duration::from_millis(1)).await;
     store.slow_down(Duration::from_millis(100));
     store.fill();
     // The question comes while the message is on its way to the disk that will not take it.
-    tokio::join!(refused(&desk, to(&task.id, at_once("yes to all"))), async {
+    tokio::join!(refused(&fixture, to(&task.id, at_once("yes to all"))), async {
         sleep(Duration::from_millis(30)).await;
         go.notify_one();
     });
     store.make_room();
     sleep(Duration::from_secs(60)).await;
-    let parked = desk.get(&task.id).await;
+    let parked = fixture.get(&task.id).await;
     assert_eq!(parked.status.state, State::InputRequired);
     assert!(!history(&parked).contains(&"yes to all".into()), "{:?}", history(&parked));
-    let done = timeout(HOUR, desk.task(to(&task.id, text("no")))).await.unwrap();
+    let done = timeout(HOUR, fixture.task(to(&task.id, text("no")))).await.unwrap();
     assert_eq!(done.status.message.unwrap().text(), "no");
 }
 
@@ -165,27 +165,27 @@ async fn an_agent_is_not_called_silent_because_of_the_disk() {
         Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
     });
     let limits = Limits { idle_timeout: Some(Duration::from_secs(30)), ..Limits::default() };
-    let (desk, store) = desk(agent, limits).await;
-    let task = desk.task(at_once("go")).await;
+    let (fixture, store) = fixture(agent, limits).await;
+    let task = fixture.task(at_once("go")).await;
     sleep(Duration::from_millis(50)).await;
     store.fill();
     sleep(Duration::from_secs(60)).await;
     store.make_room();
-    let done = settled(&desk, &task.id).await;
+    let done = settled(&fixture, &task.id).await;
     assert_eq!(done.status.state, State::Completed, "{:?}", done.status.message.map(|message| message.text()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn those_who_joined_a_send_that_failed_make_one_task() {
-    let (desk, store) = desk(endless(), Limits::default()).await;
-    let desk = Arc::new(desk);
+    let (fixture, store) = fixture(endless(), Limits::default()).await;
+    let fixture = Arc::new(fixture);
     store.slow_down(Duration::from_millis(50));
     store.fill();
     let mut senders = Vec::new();
     for _ in 0..5 {
-        let (desk, send) = (desk.clone(), at_once("go"));
+        let (fixture, send) = (fixture.clone(), at_once("go"));
         let send = Send { message: Message { id: Some(MessageId::parse("same").unwrap()), ..send.message }, ..send };
-        senders.push(tokio::spawn(async move { desk.send(send).await }));
+        senders.push(tokio::spawn(async move { fixture.send(send).await }));
         sleep(Duration::from_millis(5)).await;
     }
     store.make_room();
@@ -220,9 +220,9 @@ async fn helpers_on_other_threads_wait_for_the_disk_too() {
         }
         Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
     });
-    let (desk, store) = desk(agent, Limits::default()).await;
+    let (fixture, store) = fixture(agent, Limits::default()).await;
     store.slow_down(Duration::from_millis(5));
-    let done = desk.task(text("go")).await;
+    let done = fixture.task(text("go")).await;
     assert_eq!(done.seq as usize, 3 * EACH + 3);
     let largest = store.largest_append();
     assert!(largest <= 1024 + 256 + 2, "a full batch and what was said ahead, but it was {largest}");
@@ -230,12 +230,12 @@ async fn helpers_on_other_threads_wait_for_the_disk_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_of_a_waiting_task_is_refused_soon_and_the_task_waits_on() {
-    let (desk, store) = desk(asking(), Limits::default()).await;
-    let waiting = desk.task(text("ask which?")).await;
+    let (fixture, store) = fixture(asking(), Limits::default()).await;
+    let waiting = fixture.task(text("ask which?")).await;
     store.fill();
-    let canceled = timeout(Duration::from_secs(1), desk.cancel(&waiting.id)).await.expect("an answer comes soon");
+    let canceled = timeout(Duration::from_secs(1), fixture.cancel(&waiting.id)).await.expect("an answer comes soon");
     assert!(matches!(canceled, Err(Error::StoreFull)));
-    assert_eq!(desk.get(&waiting.id).await.status.state, State::InputRequired);
+    assert_eq!(fixture.get(&waiting.id).await.status.state, State::InputRequired);
     store.make_room();
-    assert_eq!(desk.cancel(&waiting.id).await.unwrap().status.state, State::Canceled);
+    assert_eq!(fixture.cancel(&waiting.id).await.unwrap().status.state, State::Canceled);
 }

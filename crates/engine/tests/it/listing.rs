@@ -6,7 +6,7 @@ use sabir_model::{AgentId, Call, Caller, ContextId, Get, List, Owner, Page, Send
 use sabir_store::MemoryStore;
 use sabir_testkit::clock::ManualClock;
 
-use crate::desk::{Desk, asking, echo, hosted, text, within};
+use crate::fixture::{Fixture, asking, echo, hosted, text, within};
 
 fn list() -> List {
     List {
@@ -21,8 +21,8 @@ fn list() -> List {
     }
 }
 
-async fn page(desk: &Desk, list: List) -> Page {
-    match desk.call(Call::List(list)).await.unwrap() {
+async fn page(fixture: &Fixture, list: List) -> Page {
+    match fixture.call(Call::List(list)).await.unwrap() {
         Answer::Page(page) => *page,
         _ => panic!("expected a page"),
     }
@@ -33,17 +33,17 @@ async fn pages_are_newest_first_and_hold_every_task_once() {
     let clock = Arc::new(ManualClock::at(1_000));
     let store = Arc::new(MemoryStore::new());
     let builder = Builder::new(store.clone()).clock(clock.clone()).agent(hosted("demo", asking(), Limits::default()));
-    let desk = Desk { engine: builder.start().await.unwrap(), store };
+    let fixture = Fixture { engine: builder.start().await.unwrap(), store };
     let mut made = Vec::new();
     for i in 0..7 {
         let words = if i % 3 == 0 { format!("ask {i}") } else { format!("{i}") };
-        made.push(desk.task(within(if i < 4 { "c1" } else { "c2" }, text(&words))).await.id);
+        made.push(fixture.task(within(if i < 4 { "c1" } else { "c2" }, text(&words))).await.id);
         clock.advance(Duration::from_millis(i % 2));
     }
     let mut listed = Vec::new();
     let mut from = None;
     loop {
-        let page = page(&desk, List { page_size: 2, from, ..list() }).await;
+        let page = page(&fixture, List { page_size: 2, from, ..list() }).await;
         assert_eq!(page.total, 7);
         listed.extend(page.tasks.iter().map(|task| (std::cmp::Reverse(task.status.time), task.id.clone())));
         from = page.next;
@@ -58,9 +58,9 @@ async fn pages_are_newest_first_and_hold_every_task_once() {
     assert_eq!(ids, made);
 
     let context = Some(ContextId::parse("c1").unwrap());
-    assert_eq!(page(&desk, List { context: context.clone(), ..list() }).await.total, 4);
-    assert_eq!(page(&desk, List { state: Some(State::InputRequired), ..list() }).await.total, 3);
-    assert_eq!(page(&desk, List { context, state: Some(State::Completed), ..list() }).await.total, 2);
+    assert_eq!(page(&fixture, List { context: context.clone(), ..list() }).await.total, 4);
+    assert_eq!(page(&fixture, List { state: Some(State::InputRequired), ..list() }).await.total, 3);
+    assert_eq!(page(&fixture, List { context, state: Some(State::Completed), ..list() }).await.total, 2);
 }
 
 #[tokio::test]

@@ -1,19 +1,18 @@
 //! The engine against the memory store, with agents that do what a test tells them.
 
-mod desk;
+mod fixture;
 
 mod between_turns;
 mod cancelling;
+mod deduplication;
 mod failing;
 mod full_store;
 mod health;
-mod joining;
 mod listing;
-mod naming;
 mod parking;
 mod questions;
+mod races;
 mod recovering;
-mod review;
 mod routing;
 mod scheduling;
 mod sending;
@@ -22,6 +21,7 @@ mod stored_first;
 mod storing;
 mod streaming;
 mod stress;
+mod task_ids;
 mod timing;
 mod turns;
-mod working_trees;
+mod working_folders;

@@ -9,7 +9,7 @@ use sabir_model::{Part, Required, State, Task, TaskId};
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::time::sleep;
 
-use crate::desk::{Desk, at_once, drain, text, to, within};
+use crate::fixture::{Fixture, at_once, drain, text, to, within};
 
 /// Counts how many work at once. `ask` asks first; `slow` works for ten seconds.
 fn working(now: &Arc<AtomicUsize>, most: &Arc<AtomicUsize>) -> ScriptedAgent {
@@ -40,9 +40,9 @@ fn note(task: &Task) -> String {
     task.status.message.as_ref().map(|message| message.text()).unwrap_or_default()
 }
 
-async fn until(desk: &Desk, task: &TaskId, state: State) -> Task {
+async fn until(fixture: &Fixture, task: &TaskId, state: State) -> Task {
     loop {
-        let found = desk.get(task).await;
+        let found = fixture.get(task).await;
         if found.status.state == state {
             return found;
         }
@@ -53,18 +53,18 @@ async fn until(desk: &Desk, task: &TaskId, state: State) -> Task {
 #[tokio::test(start_paused = true)]
 async fn forgotten_questions_do_not_close_an_agent() {
     let (now, most) = (Arc::default(), Arc::default());
-    let desk = Desk::limited(working(&now, &most), limits(2, 100)).await;
+    let fixture = Fixture::limited(working(&now, &most), limits(2, 100)).await;
     let mut parked = Vec::new();
     for i in 0..10 {
-        parked.push(desk.task(text(&format!("ask {i}"))).await);
+        parked.push(fixture.task(text(&format!("ask {i}"))).await);
     }
-    assert_eq!(desk.task(text("other work")).await.status.state, State::Completed);
+    assert_eq!(fixture.task(text("other work")).await.status.state, State::Completed);
     // All of them are answered at once, and wait for their places longer than a turn may take.
     for task in &parked {
-        desk.send(to(&task.id, at_once("yes"))).await.unwrap();
+        fixture.send(to(&task.id, at_once("yes"))).await.unwrap();
     }
     for task in &parked {
-        until(&desk, &task.id, State::Completed).await;
+        until(&fixture, &task.id, State::Completed).await;
     }
     assert_eq!(most.load(Ordering::SeqCst), 2, "never more than the limit work");
 }
@@ -79,20 +79,20 @@ async fn an_answered_run_waits_for_its_place_and_goes_before_newcomers() {
         idle_timeout: Some(Duration::from_secs(15)),
         ..limits(1, 100)
     };
-    let desk = Desk::limited(agent, limits).await;
-    let parked = desk.task(text("ask")).await;
-    let slow = desk.task(at_once("slow")).await;
-    let later = desk.task(at_once("later")).await;
-    let behind = desk.task(within(parked.context.as_str(), at_once("behind"))).await;
-    desk.send(to(&parked.id, at_once("yes"))).await.unwrap();
+    let fixture = Fixture::limited(agent, limits).await;
+    let parked = fixture.task(text("ask")).await;
+    let slow = fixture.task(at_once("slow")).await;
+    let later = fixture.task(at_once("later")).await;
+    let behind = fixture.task(within(parked.context.as_str(), at_once("behind"))).await;
+    fixture.send(to(&parked.id, at_once("yes"))).await.unwrap();
     sleep(Duration::from_secs(5)).await;
-    let waiting = desk.get(&parked.id).await;
+    let waiting = fixture.get(&parked.id).await;
     assert_eq!(waiting.status.state, State::InputRequired, "its place is taken, and a crash must not lose the answer");
-    assert_eq!(desk.get(&slow.id).await.status.state, State::Working);
-    assert_eq!(note(&desk.get(&later.id).await), "waiting for the agent, which runs one task at a time");
-    until(&desk, &later.id, State::Completed).await;
-    assert_eq!(desk.get(&parked.id).await.status.state, State::Completed);
-    until(&desk, &behind.id, State::Completed).await;
+    assert_eq!(fixture.get(&slow.id).await.status.state, State::Working);
+    assert_eq!(note(&fixture.get(&later.id).await), "waiting for the agent, which runs one task at a time");
+    until(&fixture, &later.id, State::Completed).await;
+    assert_eq!(fixture.get(&parked.id).await.status.state, State::Completed);
+    until(&fixture, &behind.id, State::Completed).await;
     assert_eq!(*seen.lock().unwrap(), ["ask", "slow", "later", "behind"]);
     assert_eq!(most.load(Ordering::SeqCst), 1);
 }
@@ -100,11 +100,12 @@ async fn an_answered_run_waits_for_its_place_and_goes_before_newcomers() {
 #[tokio::test(start_paused = true)]
 async fn a_queued_task_says_what_it_waits_for_as_that_changes() {
     let (now, most) = (Arc::default(), Arc::default());
-    let desk = Desk::limited(working(&now, &most), limits(1, 100)).await;
-    let parked = desk.task(within("c", text("ask"))).await;
-    let behind = desk.task(within("c", at_once("behind"))).await;
-    desk.task(to(&parked.id, text("yes"))).await;
-    let frames = drain(&mut desk.subscribe(&behind.id, Some(0)).await.unwrap_or_else(|_| panic!("it is there"))).await;
+    let fixture = Fixture::limited(working(&now, &most), limits(1, 100)).await;
+    let parked = fixture.task(within("c", text("ask"))).await;
+    let behind = fixture.task(within("c", at_once("behind"))).await;
+    fixture.task(to(&parked.id, text("yes"))).await;
+    let frames =
+        drain(&mut fixture.subscribe(&behind.id, Some(0)).await.unwrap_or_else(|_| panic!("it is there"))).await;
     let frames: Vec<String> = frames.into_iter().map(|(_, words)| words).collect();
     let id = &parked.id;
     assert_eq!(note(&behind), format!("waiting for task {id} of this context, which needs an answer"));
@@ -122,14 +123,14 @@ async fn a_queued_task_says_what_it_waits_for_as_that_changes() {
 #[tokio::test(start_paused = true)]
 async fn more_than_so_many_parked_runs_keep_their_places_and_their_questions() {
     let (now, most) = (Arc::default(), Arc::default());
-    let desk = Desk::limited(working(&now, &most), limits(2, 1)).await;
-    let first = desk.task(text("ask 1")).await;
-    let second = desk.task(text("ask 2")).await;
+    let fixture = Fixture::limited(working(&now, &most), limits(2, 1)).await;
+    let first = fixture.task(text("ask 1")).await;
+    let second = fixture.task(text("ask 2")).await;
     assert_eq!((first.status.state, second.status.state), (State::InputRequired, State::InputRequired));
     // The first is parked, the second sits in its place: one is left.
-    assert_eq!(desk.task(text("work")).await.status.state, State::Completed);
-    assert_eq!(desk.task(to(&second.id, text("yes"))).await.status.state, State::Completed);
-    assert_eq!(desk.task(to(&first.id, text("yes"))).await.status.state, State::Completed);
+    assert_eq!(fixture.task(text("work")).await.status.state, State::Completed);
+    assert_eq!(fixture.task(to(&second.id, text("yes"))).await.status.state, State::Completed);
+    assert_eq!(fixture.task(to(&first.id, text("yes"))).await.status.state, State::Completed);
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,28 +148,28 @@ async fn a_question_expires_but_not_after_it_was_answered() {
         })
     };
     let limits = Limits { concurrent: 1, ..Limits::default() };
-    let desk = Desk::limited(agent(60), limits).await;
-    let task = desk.task(text("ask")).await;
+    let fixture = Fixture::limited(agent(60), limits).await;
+    let task = fixture.task(text("ask")).await;
     sleep(Duration::from_secs(61)).await;
-    assert_eq!(note(&desk.get(&task.id).await), "nobody answered");
+    assert_eq!(note(&fixture.get(&task.id).await), "nobody answered");
 
     // Answered in time, and let in long after.
-    let task = desk.task(text("ask")).await;
-    desk.task(at_once("slow")).await;
-    desk.send(to(&task.id, at_once("yes"))).await.unwrap();
+    let task = fixture.task(text("ask")).await;
+    fixture.task(at_once("slow")).await;
+    fixture.send(to(&task.id, at_once("yes"))).await.unwrap();
     sleep(Duration::from_secs(1800)).await;
-    assert_eq!(desk.get(&task.id).await.status.state, State::InputRequired);
-    assert_eq!(note(&until(&desk, &task.id, State::Completed).await), "yes");
+    assert_eq!(fixture.get(&task.id).await.status.state, State::InputRequired);
+    assert_eq!(note(&until(&fixture, &task.id, State::Completed).await), "yes");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_parked_run_that_waits_for_its_place_can_be_cancelled() {
     let (now, most) = (Arc::default(), Arc::default());
-    let desk = Desk::limited(working(&now, &most), Limits { timeout: None, ..limits(1, 100) }).await;
-    let parked = desk.task(text("ask")).await;
-    desk.task(at_once("slow")).await;
-    desk.send(to(&parked.id, at_once("yes"))).await.unwrap();
-    assert_eq!(desk.cancel(&parked.id).await.unwrap().status.state, State::Canceled);
-    assert_eq!(desk.task(text("work")).await.status.state, State::Completed);
+    let fixture = Fixture::limited(working(&now, &most), Limits { timeout: None, ..limits(1, 100) }).await;
+    let parked = fixture.task(text("ask")).await;
+    fixture.task(at_once("slow")).await;
+    fixture.send(to(&parked.id, at_once("yes"))).await.unwrap();
+    assert_eq!(fixture.cancel(&parked.id).await.unwrap().status.state, State::Canceled);
+    assert_eq!(fixture.task(text("work")).await.status.state, State::Completed);
     assert_eq!(most.load(Ordering::SeqCst), 1);
 }

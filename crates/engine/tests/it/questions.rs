@@ -3,18 +3,18 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Limits, Outcome, Settings, Turn};
+use sabir_engine::{AgentError, EngineSettings, Limits, Outcome, Turn};
 use sabir_model::{Error, Json, Message, Part, QuestionId, Required, Send, State, Task};
 use sabir_store::MemoryStore;
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::time::{sleep, timeout};
 
-use crate::desk::{Desk, at_once, drain, text, to};
+use crate::fixture::{Fixture, at_once, drain, text, to};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-async fn until_waiting(desk: &Desk, task: &sabir_model::TaskId) {
-    while desk.get(task).await.status.state != State::InputRequired {
+async fn until_waiting(fixture: &Fixture, task: &sabir_model::TaskId) {
+    while fixture.get(task).await.status.state != State::InputRequired {
         sleep(Duration::from_millis(1)).await;
     }
 }
@@ -34,13 +34,13 @@ async fn progress_while_a_question_is_open_does_not_close_it() {
             () = talk => unreachable!("it talks for ever"),
         }
     });
-    let desk = Desk::with(agent).await;
-    let task = desk.task(text("go")).await;
-    let mut stream = desk.subscribe(&task.id, Some(0)).await.unwrap();
+    let fixture = Fixture::with(agent).await;
+    let task = fixture.task(text("go")).await;
+    let mut stream = fixture.subscribe(&task.id, Some(0)).await.unwrap();
     sleep(Duration::from_secs(1)).await;
-    let parked = desk.get(&task.id).await;
+    let parked = fixture.get(&task.id).await;
     assert_eq!((parked.status.state, parked.status.message.unwrap().text()), (State::InputRequired, "may I?".into()));
-    let done = timeout(HOUR, desk.task(to(&task.id, text("yes")))).await.expect("the answer reaches the run");
+    let done = timeout(HOUR, fixture.task(to(&task.id, text("yes")))).await.expect("the answer reaches the run");
     assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "yes".into()));
     let frames: Vec<String> = drain(&mut stream).await.into_iter().map(|(_, words)| words).collect();
     assert_eq!(
@@ -77,17 +77,17 @@ fn impatient(seen: &Arc<Mutex<Vec<String>>>) -> ScriptedAgent {
 #[tokio::test(start_paused = true)]
 async fn a_question_that_the_agent_gave_up_is_withdrawn() {
     let seen = Arc::default();
-    let desk = Desk::with(impatient(&seen)).await;
-    let task = desk.task(text("go")).await;
+    let fixture = Fixture::with(impatient(&seen)).await;
+    let task = fixture.task(text("go")).await;
     assert_eq!(task.status.state, State::InputRequired);
     sleep(Duration::from_secs(10)).await;
-    assert_eq!(desk.get(&task.id).await.status.state, State::Working, "nobody waits for an answer any more");
+    assert_eq!(fixture.get(&task.id).await.status.state, State::Working, "nobody waits for an answer any more");
     for approval in ["yes", "No!", "go ahead"] {
-        let refused = desk.send(to(&task.id, text(approval))).await;
+        let refused = fixture.send(to(&task.id, text(approval))).await;
         assert!(matches!(&refused, Err(Error::Invalid(violations)) if violations[0].field == "message.parts"));
     }
     // Any other text is the next turn.
-    let done = timeout(HOUR, desk.task(to(&task.id, text("and then clean up")))).await.unwrap();
+    let done = timeout(HOUR, fixture.task(to(&task.id, text("and then clean up")))).await.unwrap();
     assert_eq!(done.status.state, State::Completed);
     assert_eq!(*seen.lock().unwrap(), ["go", "and then clean up"]);
 }
@@ -101,12 +101,12 @@ async fn questions_of_several_helpers_are_asked_one_after_the_other() {
         );
         Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(format!("{} {}", first?.text(), second?.text()))]))
     });
-    let desk = Desk::with(agent).await;
-    let task = desk.task(text("go")).await;
+    let fixture = Fixture::with(agent).await;
+    let task = fixture.task(text("go")).await;
     assert_eq!(task.status.message.unwrap().text(), "first?");
-    let task = desk.task(to(&task.id, text("one"))).await;
+    let task = fixture.task(to(&task.id, text("one"))).await;
     assert_eq!((task.status.state, task.status.message.unwrap().text()), (State::AuthRequired, "second?".into()));
-    let task = desk.task(to(&task.id, text("two"))).await;
+    let task = fixture.task(to(&task.id, text("two"))).await;
     assert_eq!((task.status.state, task.status.message.unwrap().text()), (State::Completed, "one two".into()));
 }
 
@@ -121,17 +121,17 @@ async fn two_answers_at_once_are_an_answer_and_a_next_turn() {
         turn.progress(format!("heard {}", answer.text())).await;
         Ok(Outcome::Completed(Vec::new()))
     });
-    let desk = Desk::with(agent).await;
-    let task = desk.task(text("go")).await;
+    let fixture = Fixture::with(agent).await;
+    let task = fixture.task(text("go")).await;
     let (first, second, third) = tokio::join!(
-        desk.send(to(&task.id, at_once("one"))),
-        desk.send(to(&task.id, at_once("two"))),
-        desk.send(to(&task.id, at_once("yes")))
+        fixture.send(to(&task.id, at_once("one"))),
+        fixture.send(to(&task.id, at_once("two"))),
+        fixture.send(to(&task.id, at_once("yes")))
     );
     first.unwrap();
     second.unwrap();
     assert!(matches!(third, Err(Error::Invalid(_))), "the question is answered, and this is nothing but an approval");
-    let frames = drain(&mut desk.subscribe(&task.id, Some(0)).await.unwrap()).await;
+    let frames = drain(&mut fixture.subscribe(&task.id, Some(0)).await.unwrap()).await;
     let words: Vec<&str> = frames.iter().map(|(_, words)| words.as_str()).collect();
     assert!(words.contains(&"Working heard one") && words.last() == Some(&"Completed two."), "{words:?}");
 }
@@ -140,15 +140,15 @@ async fn two_answers_at_once_are_an_answer_and_a_next_turn() {
 async fn an_approval_that_waits_for_its_commit_is_not_turned_into_a_turn() {
     let store = Arc::new(sabir_testkit::faulty::FaultyStore::new(MemoryStore::new()));
     let seen = Arc::default();
-    let desk = Desk::on(store.clone(), impatient(&seen), Limits::default(), Settings::default()).await;
-    let task = desk.task(at_once("go")).await;
-    until_waiting(&desk, &task.id).await;
+    let fixture = Fixture::on(store.clone(), impatient(&seen), Limits::default(), EngineSettings::default()).await;
+    let task = fixture.task(at_once("go")).await;
+    until_waiting(&fixture, &task.id).await;
     sleep(Duration::from_millis(900)).await;
     // The agent gives up while the answer is being stored.
     store.slow_down(Duration::from_millis(300));
-    desk.send(to(&task.id, at_once("yes"))).await.unwrap();
-    drain(&mut desk.subscribe(&task.id, Some(0)).await.unwrap()).await;
-    let done = desk.get(&task.id).await;
+    fixture.send(to(&task.id, at_once("yes"))).await.unwrap();
+    drain(&mut fixture.subscribe(&task.id, Some(0)).await.unwrap()).await;
+    let done = fixture.get(&task.id).await;
     assert_eq!(*seen.lock().unwrap(), ["go"], "the approval starts no turn");
     let said: Vec<String> = done.history.iter().map(|message| message.text()).collect();
     assert_eq!((done.status.state, said.contains(&"yes".into())), (State::Completed, true), "{said:?}");
@@ -166,28 +166,28 @@ async fn a_task_that_waits_too_long_fails() {
             }
         }
     });
-    let mut settings = Settings::default();
+    let mut settings = EngineSettings::default();
     settings.retention.waiting = Some(Duration::from_secs(600));
-    let agent = crate::desk::hosted("demo", parks, Limits::default());
+    let agent = crate::fixture::hosted("demo", parks, Limits::default());
     let store = Arc::new(MemoryStore::new());
     let builder = sabir_engine::Builder::new(store.clone()).settings(settings).clock(clock.clone()).agent(agent);
-    let desk = Desk { engine: builder.start().await.unwrap(), store };
-    let tasks = [desk.task(text("ends by asking")).await, desk.task(text("asks in its turn")).await];
+    let fixture = Fixture { engine: builder.start().await.unwrap(), store };
+    let tasks = [fixture.task(text("ends by asking")).await, fixture.task(text("asks in its turn")).await];
     clock.advance(Duration::from_secs(599));
-    desk.engine.sweep().await;
+    fixture.engine.sweep().await;
     for task in &tasks {
-        assert_eq!(desk.get(&task.id).await.status.state, State::InputRequired, "it may wait a little longer");
+        assert_eq!(fixture.get(&task.id).await.status.state, State::InputRequired, "it may wait a little longer");
     }
     clock.advance(Duration::from_secs(2));
-    let fresh = desk.task(text("ends by asking")).await;
-    desk.engine.sweep().await;
+    let fresh = fixture.task(text("ends by asking")).await;
+    fixture.engine.sweep().await;
     sleep(Duration::from_secs(10)).await;
     for task in &tasks {
-        let task = desk.get(&task.id).await;
+        let task = fixture.get(&task.id).await;
         let reason = task.status.message.map(|message| message.text());
         assert_eq!((task.status.state, reason.as_deref()), (State::Failed, Some("expired: nobody answered for 600s")));
     }
-    assert_eq!(desk.get(&fresh.id).await.status.state, State::InputRequired);
+    assert_eq!(fixture.get(&fresh.id).await.status.state, State::InputRequired);
 }
 
 /// A message that names a question.
@@ -220,22 +220,22 @@ fn words(task: &Task) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_for_the_question_that_it_names() {
-    let desk = Desk::with(asks_on(2)).await;
-    let task = desk.task(text("go")).await;
+    let fixture = Fixture::with(asks_on(2)).await;
+    let task = fixture.task(text("go")).await;
     let first = task.open_question().unwrap();
     sleep(Duration::from_secs(5)).await;
-    let second = desk.get(&task.id).await.open_question().unwrap();
+    let second = fixture.get(&task.id).await.open_question().unwrap();
     assert!(first < second);
     // Late: a yes, any other words, or both questions at once.
     for words in ["yes", "use the other folder"] {
-        let late = desk.send(to(&task.id, naming(first, text(words)))).await;
+        let late = fixture.send(to(&task.id, naming(first, text(words)))).await;
         assert!(matches!(late, Err(Error::QuestionClosed(_))), "{words}");
     }
-    let asked = desk.get(&task.id).await;
+    let asked = fixture.get(&task.id).await;
     assert_eq!((asked.open_question(), words(&asked).as_str()), (Some(second), "the last?"));
-    let done = desk.task(to(&task.id, naming(second, text("yes")))).await;
+    let done = fixture.task(to(&task.id, naming(second, text("yes")))).await;
     assert_eq!((done.status.state, words(&done).as_str()), (State::Completed, "last: yes"));
-    let late = desk.send(to(&task.id, naming(second, text("yes")))).await;
+    let late = fixture.send(to(&task.id, naming(second, text("yes")))).await;
     assert!(matches!(late, Err(Error::TaskFinished(_))));
 }
 
@@ -246,20 +246,20 @@ async fn an_answer_in_the_inbox_does_not_wait_for_the_next_question() {
             let store = Arc::new(sabir_testkit::faulty::FaultyStore::new(MemoryStore::new()));
             let agent = asks_on(2);
             let seen = agent.seen();
-            let desk = Desk::on(store.clone(), agent, Limits::default(), Settings::default()).await;
-            let task = desk.task(at_once("go")).await;
-            until_waiting(&desk, &task.id).await;
-            let first = desk.get(&task.id).await.open_question().unwrap();
+            let fixture = Fixture::on(store.clone(), agent, Limits::default(), EngineSettings::default()).await;
+            let task = fixture.task(at_once("go")).await;
+            until_waiting(&fixture, &task.id).await;
+            let first = fixture.get(&task.id).await.open_question().unwrap();
             sleep(Duration::from_millis(900)).await;
             // The agent gives its question up while the answer is being stored, and asks the next one.
             store.slow_down(Duration::from_millis(300));
             let answer = to(&task.id, at_once(late));
-            desk.send(if is_named { naming(first, answer) } else { answer }).await.unwrap();
+            fixture.send(if is_named { naming(first, answer) } else { answer }).await.unwrap();
             store.slow_down(Duration::ZERO);
             sleep(Duration::from_secs(2)).await;
-            let asked = desk.get(&task.id).await;
+            let asked = fixture.get(&task.id).await;
             assert_eq!((asked.status.state, words(&asked).as_str()), (State::InputRequired, "the last?"), "{late}");
-            let done = desk.task(to(&task.id, text("no"))).await;
+            let done = fixture.task(to(&task.id, text("no"))).await;
             // What names its question begins no turn either; other words do, when their time comes.
             let (end, turns): (&str, &[&str]) = match (late, is_named) {
                 ("yes", _) | (_, true) => ("last: no", &["go"]),
@@ -274,27 +274,27 @@ async fn an_answer_in_the_inbox_does_not_wait_for_the_next_question() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_names_any_of_many_earlier_questions_is_refused() {
-    let desk = Desk::with(asks_on(200)).await;
-    let task = desk.task(text("go")).await;
+    let fixture = Fixture::with(asks_on(200)).await;
+    let task = fixture.task(text("go")).await;
     let first = task.open_question().unwrap();
     let mut earlier = vec![first];
-    while words(&desk.get(&task.id).await) != "the last?" {
+    while words(&fixture.get(&task.id).await) != "the last?" {
         sleep(Duration::from_millis(500)).await;
-        earlier.extend(desk.get(&task.id).await.open_question().filter(|id| !earlier.contains(id)));
+        earlier.extend(fixture.get(&task.id).await.open_question().filter(|id| !earlier.contains(id)));
     }
     let last = earlier.pop().unwrap();
     assert!(earlier.len() > 150, "{}", earlier.len());
     for id in earlier {
-        let late = desk.send(to(&task.id, naming(id, text("yes")))).await;
+        let late = fixture.send(to(&task.id, naming(id, text("yes")))).await;
         assert!(matches!(late, Err(Error::QuestionClosed(_))), "{id}");
     }
     let other_task = QuestionId::issue(&sabir_model::TaskId::parse("other").unwrap(), last.event);
     let to_come = QuestionId::issue(&task.id, last.event + 1000);
     for id in [other_task, to_come] {
-        let foreign = desk.send(to(&task.id, naming(id, text("yes")))).await;
+        let foreign = fixture.send(to(&task.id, naming(id, text("yes")))).await;
         assert!(matches!(foreign, Err(Error::QuestionClosed(_))), "{id}");
     }
-    let done = desk.task(to(&task.id, naming(last, text("yes")))).await;
+    let done = fixture.task(to(&task.id, naming(last, text("yes")))).await;
     assert_eq!(words(&done), "last: yes");
 }
 
@@ -310,13 +310,13 @@ async fn an_agent_that_asks_without_end_is_refused() {
         assert!(refused.iter().all(|reason| reason.contains("asks too much")), "{refused:?}");
         Ok(Outcome::Completed(vec![Part::text(format!("{} were refused", refused.len()))]))
     });
-    let desk = Desk::with(agent).await;
-    let mut task = desk.task(text("go")).await;
+    let fixture = Fixture::with(agent).await;
+    let mut task = fixture.task(text("go")).await;
     // Until all have been asked.
     sleep(Duration::from_secs(1)).await;
     let mut answered = 0;
     while task.status.state == State::InputRequired {
-        task = desk.task(to(&task.id, text("on"))).await;
+        task = fixture.task(to(&task.id, text("on"))).await;
         answered += 1;
     }
     assert_eq!((answered, words(&task).as_str()), (101, "9899 were refused"));
@@ -331,29 +331,29 @@ fn told(error: &sabir_engine::AgentError) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_ended_by_asking_is_answered_by_its_name_too() {
-    let desk = Desk::with(crate::desk::asking()).await;
-    let task = desk.task(text("ask which?")).await;
+    let fixture = Fixture::with(crate::fixture::asking()).await;
+    let task = fixture.task(text("ask which?")).await;
     let first = task.open_question().unwrap();
-    let again = desk.task(to(&task.id, naming(first, text("ask and when?")))).await;
+    let again = fixture.task(to(&task.id, naming(first, text("ask and when?")))).await;
     let second = again.open_question().unwrap();
-    let late = desk.send(to(&task.id, naming(first, text("monday")))).await;
+    let late = fixture.send(to(&task.id, naming(first, text("monday")))).await;
     assert!(matches!(late, Err(Error::QuestionClosed(_))));
-    assert_eq!(desk.get(&task.id).await.open_question(), Some(second));
-    assert_eq!(desk.task(to(&task.id, naming(second, text("noon")))).await.status.state, State::Completed);
+    assert_eq!(fixture.get(&task.id).await.open_question(), Some(second));
+    assert_eq!(fixture.task(to(&task.id, naming(second, text("noon")))).await.status.state, State::Completed);
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_answers_that_name_the_same_question_are_one_answer() {
-    let desk = Desk::with(asks_on(1)).await;
-    let task = desk.task(text("go")).await;
+    let fixture = Fixture::with(asks_on(1)).await;
+    let task = fixture.task(text("go")).await;
     let id = task.open_question().unwrap();
     let (one, two) = tokio::join!(
-        desk.send(to(&task.id, naming(id, at_once("no")))),
-        desk.send(to(&task.id, naming(id, at_once("yes"))))
+        fixture.send(to(&task.id, naming(id, at_once("no")))),
+        fixture.send(to(&task.id, naming(id, at_once("yes"))))
     );
     assert!(one.is_ok() && matches!(two, Err(Error::QuestionClosed(_))));
-    drain(&mut desk.subscribe(&task.id, Some(0)).await.unwrap()).await;
-    let done = desk.get(&task.id).await;
+    drain(&mut fixture.subscribe(&task.id, Some(0)).await.unwrap()).await;
+    let done = fixture.get(&task.id).await;
     assert_eq!(words(&done), "last: no");
     assert!(!done.history.iter().any(|message| message.text() == "yes"));
 }

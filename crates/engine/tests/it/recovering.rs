@@ -1,25 +1,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sabir_engine::{Limits, Outcome, Recovery, Settings, Turn};
+use sabir_engine::{EngineSettings, Limits, Outcome, Recovery, Turn};
 use sabir_model::{Command, Part, Required, State};
 use sabir_store::{Append, Beside, MemoryStore, Store, Target};
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::time::timeout;
 
-use crate::desk::{Desk, asking, at_once, drain, echo, endless, text, to};
+use crate::fixture::{Fixture, asking, at_once, drain, echo, endless, text, to};
 
 /// Lives through a crash: `before` runs in a process that dies with everything in it but the store.
 fn crash<T: Send + 'static>(
     store: Arc<dyn Store>,
     agent: ScriptedAgent,
-    before: impl AsyncFnOnce(Desk) -> T + Send + 'static,
+    before: impl AsyncFnOnce(Fixture) -> T + Send + 'static,
 ) -> T {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let limits = Limits { concurrent: 2, ..Limits::default() };
-        let result =
-            runtime.block_on(async { before(Desk::on(store, agent, limits, Settings::default()).await).await });
+        let result = runtime
+            .block_on(async { before(Fixture::on(store, agent, limits, EngineSettings::default()).await).await });
         runtime.shutdown_background();
         result
     })
@@ -31,18 +31,18 @@ fn crash<T: Send + 'static>(
 async fn everybody_is_settled_by_policy() {
     for (policy, expected) in [(Recovery::Fail, State::Failed), (Recovery::Requeue, State::Completed)] {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let (running, queued) = crash(store.clone(), endless(), async |desk: Desk| {
-            let running = desk.task(at_once("running")).await.id;
-            desk.task(at_once("running too")).await;
-            (running, desk.task(at_once("queued")).await.id)
+        let (running, queued) = crash(store.clone(), endless(), async |fixture: Fixture| {
+            let running = fixture.task(at_once("running")).await.id;
+            fixture.task(at_once("running too")).await;
+            (running, fixture.task(at_once("queued")).await.id)
         });
         let agent = echo();
-        let settings = Settings { recovery: policy, ..Settings::default() };
-        let desk = Desk::on(store, agent, Limits::default(), settings).await;
+        let settings = EngineSettings { recovery: policy, ..EngineSettings::default() };
+        let fixture = Fixture::on(store, agent, Limits::default(), settings).await;
         for (id, expected) in [(running, expected), (queued, State::Completed)] {
-            let mut stream = desk.subscribe(&id, Some(0)).await.unwrap();
+            let mut stream = fixture.subscribe(&id, Some(0)).await.unwrap();
             let frames = drain(&mut stream).await;
-            assert_eq!(desk.get(&id).await.status.state, expected, "{frames:?}");
+            assert_eq!(fixture.get(&id).await.status.state, expected, "{frames:?}");
             let numbers: Vec<u64> = frames.iter().map(|(seq, _)| *seq).collect();
             assert_eq!(numbers, (1..=frames.len() as u64).collect::<Vec<_>>());
         }
@@ -52,22 +52,22 @@ async fn everybody_is_settled_by_policy() {
 #[tokio::test]
 async fn waiting_tasks_keep_waiting_and_unread_messages_are_read() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let waiting = crash(store.clone(), asking(), async |desk: Desk| desk.task(text("ask which?")).await.id);
-    let desk = Desk::on(store, asking(), Limits::default(), Settings::default()).await;
-    assert_eq!(desk.get(&waiting).await.status.state, State::InputRequired);
-    assert_eq!(desk.task(to(&waiting, text("friday"))).await.status.state, State::Completed);
+    let waiting = crash(store.clone(), asking(), async |fixture: Fixture| fixture.task(text("ask which?")).await.id);
+    let fixture = Fixture::on(store, asking(), Limits::default(), EngineSettings::default()).await;
+    assert_eq!(fixture.get(&waiting).await.status.state, State::InputRequired);
+    assert_eq!(fixture.task(to(&waiting, text("friday"))).await.status.state, State::Completed);
 
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let busy = crash(store.clone(), endless(), async |desk: Desk| {
-        let busy = desk.task(at_once("one")).await.id;
-        desk.task(to(&busy, at_once("two"))).await;
+    let busy = crash(store.clone(), endless(), async |fixture: Fixture| {
+        let busy = fixture.task(at_once("one")).await.id;
+        fixture.task(to(&busy, at_once("two"))).await;
         busy
     });
     let agent = echo();
     let seen = agent.seen();
-    let settings = Settings { recovery: Recovery::Requeue, ..Settings::default() };
-    let desk = Desk::on(store, agent, Limits::default(), settings).await;
-    drain(&mut desk.subscribe(&busy, Some(0)).await.unwrap()).await;
+    let settings = EngineSettings { recovery: Recovery::Requeue, ..EngineSettings::default() };
+    let fixture = Fixture::on(store, agent, Limits::default(), settings).await;
+    drain(&mut fixture.subscribe(&busy, Some(0)).await.unwrap()).await;
     assert_eq!(*seen.lock().unwrap(), ["one", "two"]);
 }
 
@@ -83,13 +83,13 @@ async fn a_run_parked_in_mid_turn_waits_on_if_its_agent_can_resume() {
     };
     for (resumes, expected) in [(true, State::InputRequired), (false, State::Failed)] {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let parked = crash(store.clone(), approving(), async |desk: Desk| desk.task(text("go")).await.id);
+        let parked = crash(store.clone(), approving(), async |fixture: Fixture| fixture.task(text("go")).await.id);
         let agent = if resumes { approving().resuming() } else { approving() };
-        let desk = Desk::on(store, agent, Limits::default(), Settings::default()).await;
+        let fixture = Fixture::on(store, agent, Limits::default(), EngineSettings::default()).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
-        assert_eq!(desk.get(&parked).await.status.state, expected);
+        assert_eq!(fixture.get(&parked).await.status.state, expected);
         if resumes {
-            let done = desk.task(to(&parked, text("yes"))).await;
+            let done = fixture.task(to(&parked, text("yes"))).await;
             assert_eq!(done.status.message.unwrap().text(), "yes");
         }
     }
@@ -113,28 +113,28 @@ fn remembering() -> ScriptedAgent {
 async fn whether_a_parked_run_can_resume_is_asked_for_each_context() {
     for is_killed in [true, false] {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let leave_behind = async move |desk: Desk| {
+        let leave_behind = async move |fixture: Fixture| {
             let mut left = Vec::new();
             for words in ["resumable", "gone"] {
-                left.push(desk.task(text(words)).await.id);
+                left.push(fixture.task(text(words)).await.id);
             }
             if !is_killed {
-                desk.engine.stop(Duration::from_secs(1)).await;
+                fixture.engine.stop(Duration::from_secs(1)).await;
             }
             left
         };
         let left = crash(store.clone(), remembering(), leave_behind);
-        let desk = Desk::on(store, remembering(), Limits::default(), Settings::default()).await;
+        let fixture = Fixture::on(store, remembering(), Limits::default(), EngineSettings::default()).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
         let mut states = Vec::new();
         for task in &left {
-            states.push(desk.get(task).await.status.state);
+            states.push(fixture.get(task).await.status.state);
         }
         assert_eq!(states, [State::InputRequired, State::Failed], "killed: {is_killed}");
-        let done = desk.task(to(&left[0], text("yes"))).await;
+        let done = fixture.task(to(&left[0], text("yes"))).await;
         assert_eq!(done.status.message.unwrap().text(), "late yes to may I?", "killed: {is_killed}");
-        let parked = desk.task(text("new")).await;
-        let done = desk.task(to(&parked.id, text("yes"))).await;
+        let parked = fixture.task(text("new")).await;
+        let done = fixture.task(to(&parked.id, text("yes"))).await;
         assert_eq!(done.status.message.unwrap().text(), "in time yes", "killed: {is_killed}");
     }
 }
@@ -147,7 +147,7 @@ async fn after_a_crash_only_the_answer_to_the_open_question_answers() {
         turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
         Ok(Outcome::Completed(Vec::new()))
     });
-    let task = crash(store.clone(), parked.resuming(), async |desk: Desk| desk.task(text("go")).await);
+    let task = crash(store.clone(), parked.resuming(), async |fixture: Fixture| fixture.task(text("go")).await);
     let open = task.open_question().unwrap().event;
     let row = store.find(&task.owner, None, &task.id).await.unwrap().unwrap();
     let unread = |words: &str, answers: Option<u64>| {
@@ -166,10 +166,10 @@ async fn after_a_crash_only_the_answer_to_the_open_question_answers() {
     store.append(append).await.unwrap();
     let agent = echo().resuming();
     let seen = agent.seen();
-    let desk = Desk::on(store, agent, Limits::default(), Settings::default()).await;
-    drain(&mut desk.subscribe(&task.id, Some(0)).await.unwrap()).await;
+    let fixture = Fixture::on(store, agent, Limits::default(), EngineSettings::default()).await;
+    drain(&mut fixture.subscribe(&task.id, Some(0)).await.unwrap()).await;
     assert_eq!(*seen.lock().unwrap(), ["yes", "earlier"]);
-    let said: Vec<String> = desk.get(&task.id).await.history.iter().map(|message| message.text()).collect();
+    let said: Vec<String> = fixture.get(&task.id).await.history.iter().map(|message| message.text()).collect();
     assert_eq!(said, ["go", "may I?", "no", "yes", "earlier"]);
 }
 
@@ -182,17 +182,17 @@ async fn an_interrupted_turn_begins_again_and_not_with_an_answer() {
             turn.cancelled().await;
             Ok(Outcome::Canceled(Vec::new()))
         });
-        let answered = crash(store.clone(), approving, async |desk: Desk| {
-            let parked = desk.task(text("go")).await.id;
-            desk.task(to(&parked, at_once("yes"))).await;
+        let answered = crash(store.clone(), approving, async |fixture: Fixture| {
+            let parked = fixture.task(text("go")).await.id;
+            fixture.task(to(&parked, at_once("yes"))).await;
             parked
         });
         let seen = agent.seen();
-        let settings = Settings { recovery: Recovery::Requeue, ..Settings::default() };
-        let desk = Desk::on(store, agent, Limits::default(), settings).await;
-        drain(&mut desk.subscribe(&answered, Some(0)).await.unwrap()).await;
+        let settings = EngineSettings { recovery: Recovery::Requeue, ..EngineSettings::default() };
+        let fixture = Fixture::on(store, agent, Limits::default(), settings).await;
+        drain(&mut fixture.subscribe(&answered, Some(0)).await.unwrap()).await;
         assert_eq!(*seen.lock().unwrap(), ["go"]);
-        assert_eq!(desk.get(&answered).await.status.state, State::Completed);
+        assert_eq!(fixture.get(&answered).await.status.state, State::Completed);
     }
 }
 
@@ -216,7 +216,7 @@ async fn after_a_crash_an_earlier_message_leaves_the_question_open() {
         (None, State::Canceled, &["go", "may I?", "earlier"]),
     ] {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let task = crash(store.clone(), asking(), async |desk: Desk| desk.task(text("go")).await);
+        let task = crash(store.clone(), asking(), async |fixture: Fixture| fixture.task(text("go")).await);
         let row = store.find(&task.owner, None, &task.id).await.unwrap().unwrap();
         let earlier = text("earlier").message.or_with_id(|| unreachable!("the message has an id"));
         let beside = [Beside::InboxAdd(Arc::new(earlier))];
@@ -225,20 +225,20 @@ async fn after_a_crash_an_earlier_message_leaves_the_question_open() {
         store.append(append).await.unwrap();
         let agent = asking();
         let seen = agent.seen();
-        let desk = Desk::on(store.clone(), agent, Limits::default(), Settings::default()).await;
-        let left = desk.get(&task.id).await;
+        let fixture = Fixture::on(store.clone(), agent, Limits::default(), EngineSettings::default()).await;
+        let left = fixture.get(&task.id).await;
         assert_eq!((left.status.state, left.open_question()), (State::InputRequired, task.open_question()));
         match ends {
             Some(answer) => {
-                desk.task(to(&task.id, at_once(answer))).await;
-                drain(&mut desk.subscribe(&task.id, Some(0)).await.unwrap()).await;
+                fixture.task(to(&task.id, at_once(answer))).await;
+                drain(&mut fixture.subscribe(&task.id, Some(0)).await.unwrap()).await;
                 assert_eq!(*seen.lock().unwrap(), ["yes", "earlier"]);
             }
             None => {
-                desk.cancel(&task.id).await.unwrap();
+                fixture.cancel(&task.id).await.unwrap();
             }
         }
-        let over = desk.get(&task.id).await;
+        let over = fixture.get(&task.id).await;
         let said: Vec<String> = over.history.iter().map(|message| message.text()).collect();
         assert_eq!(
             (over.status.state, &said[..]),
@@ -256,41 +256,41 @@ async fn a_turn_that_was_resumed_with_an_answer_begins_again_without_it() {
         turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
         Ok(Outcome::Completed(Vec::new()))
     });
-    let task = crash(store.clone(), asking.resuming(), async |desk: Desk| desk.task(text("go")).await.id);
+    let task = crash(store.clone(), asking.resuming(), async |fixture: Fixture| fixture.task(text("go")).await.id);
     let (answered, resumed) = (task.clone(), endless().resuming());
-    crash(store.clone(), resumed, async move |desk: Desk| {
-        desk.task(to(&answered, at_once("yes"))).await;
-        while desk.get(&answered).await.status.state != State::Working {
+    crash(store.clone(), resumed, async move |fixture: Fixture| {
+        fixture.task(to(&answered, at_once("yes"))).await;
+        while fixture.get(&answered).await.status.state != State::Working {
             tokio::task::yield_now().await;
         }
     });
     let agent = echo().resuming();
     let seen = agent.seen();
-    let settings = Settings { recovery: Recovery::Requeue, ..Settings::default() };
-    let desk = Desk::on(store, agent, Limits::default(), settings).await;
-    drain(&mut desk.subscribe(&task, Some(0)).await.unwrap()).await;
+    let settings = EngineSettings { recovery: Recovery::Requeue, ..EngineSettings::default() };
+    let fixture = Fixture::on(store, agent, Limits::default(), settings).await;
+    drain(&mut fixture.subscribe(&task, Some(0)).await.unwrap()).await;
     assert_eq!(*seen.lock().unwrap(), ["go"]);
 }
 
 #[tokio::test]
 async fn all_are_taken_up_by_a_queue_that_is_shorter_now() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let tasks = crash(store.clone(), endless(), async |desk: Desk| {
+    let tasks = crash(store.clone(), endless(), async |fixture: Fixture| {
         let mut tasks = Vec::new();
         for i in 0..6 {
-            tasks.push(desk.task(at_once(&format!("{i}"))).await.id);
+            tasks.push(fixture.task(at_once(&format!("{i}"))).await.id);
         }
-        desk.task(to(&tasks[5], at_once("acknowledged"))).await;
+        fixture.task(to(&tasks[5], at_once("acknowledged"))).await;
         tasks
     });
     let agent = echo();
     let seen = agent.seen();
     let limits = Limits { concurrent: 1, queue: 2, ..Limits::default() };
-    let settings = Settings { recovery: Recovery::Requeue, ..Settings::default() };
-    let desk = Desk::on(store, agent, limits, settings).await;
+    let settings = EngineSettings { recovery: Recovery::Requeue, ..EngineSettings::default() };
+    let fixture = Fixture::on(store, agent, limits, settings).await;
     for task in &tasks {
-        drain(&mut desk.subscribe(task, Some(0)).await.unwrap()).await;
-        assert_eq!(desk.get(task).await.status.state, State::Completed);
+        drain(&mut fixture.subscribe(task, Some(0)).await.unwrap()).await;
+        assert_eq!(fixture.get(task).await.status.state, State::Completed);
     }
     assert_eq!(*seen.lock().unwrap(), ["0", "1", "2", "3", "4", "5", "acknowledged"]);
 }
@@ -298,15 +298,15 @@ async fn all_are_taken_up_by_a_queue_that_is_shorter_now() {
 #[tokio::test]
 async fn a_task_that_waits_again_for_its_place_can_be_canceled() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let tasks = crash(store.clone(), endless(), async |desk: Desk| {
-        [desk.task(at_once("a")).await.id, desk.task(at_once("b")).await.id]
+    let tasks = crash(store.clone(), endless(), async |fixture: Fixture| {
+        [fixture.task(at_once("a")).await.id, fixture.task(at_once("b")).await.id]
     });
     let agent = endless();
     let seen = agent.seen();
-    let settings = Settings { recovery: Recovery::Requeue, ..Settings::default() };
-    let desk = Desk::on(store, agent, Limits { concurrent: 1, ..Limits::default() }, settings).await;
+    let settings = EngineSettings { recovery: Recovery::Requeue, ..EngineSettings::default() };
+    let fixture = Fixture::on(store, agent, Limits { concurrent: 1, ..Limits::default() }, settings).await;
     for task in tasks.iter().rev() {
-        let canceled = timeout(Duration::from_secs(4), desk.cancel(task)).await.expect("it is canceled at once");
+        let canceled = timeout(Duration::from_secs(4), fixture.cancel(task)).await.expect("it is canceled at once");
         assert_eq!(canceled.unwrap().status.state, State::Canceled);
     }
     assert!(!seen.lock().unwrap().contains(&"b".into()), "it never had its place");
@@ -316,17 +316,17 @@ async fn a_task_that_waits_again_for_its_place_can_be_canceled() {
 async fn a_damaged_task_fails_and_keeps_nobody_else_from_a_start() {
     for recovery in [Recovery::Fail, Recovery::Requeue] {
         let store = Arc::new(MemoryStore::new());
-        let tasks = crash(store.clone(), endless(), async |desk: Desk| {
-            [desk.task(at_once("damaged")).await.id, desk.task(at_once("whole")).await.id]
+        let tasks = crash(store.clone(), endless(), async |fixture: Fixture| {
+            [fixture.task(at_once("damaged")).await.id, fixture.task(at_once("whole")).await.id]
         });
         let damaged =
             store.unfinished().await.unwrap().into_iter().find(|pending| pending.row.task == tasks[0]).unwrap();
         store.spoil_event(damaged.row.no, 1);
-        let settings = Settings { recovery, ..Settings::default() };
-        let desk = Desk::on(store.clone(), echo(), Limits::default(), settings).await;
+        let settings = EngineSettings { recovery, ..EngineSettings::default() };
+        let fixture = Fixture::on(store.clone(), echo(), Limits::default(), settings).await;
         let expected = if recovery == Recovery::Fail { State::Failed } else { State::Completed };
-        drain(&mut desk.subscribe(&tasks[1], Some(2)).await.unwrap()).await;
-        assert_eq!(desk.get(&tasks[1]).await.status.state, expected);
+        drain(&mut fixture.subscribe(&tasks[1], Some(2)).await.unwrap()).await;
+        assert_eq!(fixture.get(&tasks[1]).await.status.state, expected);
         timeout(Duration::from_secs(10), async {
             while !store.unfinished().await.unwrap().is_empty() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -334,7 +334,7 @@ async fn a_damaged_task_fails_and_keeps_nobody_else_from_a_start() {
         })
         .await
         .expect("the damaged one is settled too");
-        assert_eq!(desk.get(&tasks[0]).await.status.state, State::Failed);
+        assert_eq!(fixture.get(&tasks[0]).await.status.state, State::Failed);
     }
 }
 
@@ -342,18 +342,18 @@ async fn a_damaged_task_fails_and_keeps_nobody_else_from_a_start() {
 async fn a_task_whose_cancel_was_stored_is_canceled_and_not_run_again() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let stubborn = ScriptedAgent::new(|_: Turn| async { std::future::pending().await });
-    let canceled = crash(store.clone(), stubborn, async |desk: Desk| {
-        let task = desk.task(at_once("go")).await.id;
+    let canceled = crash(store.clone(), stubborn, async |fixture: Fixture| {
+        let task = fixture.task(at_once("go")).await.id;
         tokio::time::sleep(Duration::from_millis(10)).await;
         // The server dies before the agent has stopped.
-        assert!(timeout(Duration::from_millis(50), desk.cancel(&task)).await.is_err());
+        assert!(timeout(Duration::from_millis(50), fixture.cancel(&task)).await.is_err());
         task
     });
     let agent = echo();
     let seen = agent.seen();
-    let settings = Settings { recovery: Recovery::Requeue, ..Settings::default() };
-    let desk = Desk::on(store, agent, Limits::default(), settings).await;
-    drain(&mut desk.subscribe(&canceled, Some(0)).await.unwrap()).await;
-    assert_eq!(desk.get(&canceled).await.status.state, State::Canceled);
+    let settings = EngineSettings { recovery: Recovery::Requeue, ..EngineSettings::default() };
+    let fixture = Fixture::on(store, agent, Limits::default(), settings).await;
+    drain(&mut fixture.subscribe(&canceled, Some(0)).await.unwrap()).await;
+    assert_eq!(fixture.get(&canceled).await.status.state, State::Canceled);
     assert!(seen.lock().unwrap().is_empty());
 }

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Builder, Effects, Limits, Outcome, Route, Router, Settings, Turn};
+use sabir_engine::{AgentError, Builder, Effects, EngineSettings, Limits, Outcome, Route, Router, Turn};
 use sabir_model::{AgentId, Json, Message, Part, Required, State};
 use sabir_store::MemoryStore;
 use sabir_testkit::scripted::ScriptedAgent;
 
-use crate::desk::{Desk, at_once, echo, hosted, text, to, within};
+use crate::fixture::{Fixture, at_once, echo, hosted, text, to, within};
 
 /// Sends what begins with `hard` to another agent, and names a model.
 struct ByFirstWord(&'static str);
@@ -21,12 +21,12 @@ impl Router for ByFirstWord {
     }
 }
 
-async fn routed(other: ScriptedAgent, limits: Limits, store: Arc<MemoryStore>) -> Desk {
+async fn routed(other: ScriptedAgent, limits: Limits, store: Arc<MemoryStore>) -> Fixture {
     let mut usual = hosted("usual", echo(), Limits::default());
     usual.is_default = true;
     usual.router = Some(Arc::new(ByFirstWord("other")));
-    let builder = Builder::new(store.clone()).settings(Settings::default()).agent(usual);
-    Desk { engine: builder.backstage(hosted("other", other, limits)).start().await.unwrap(), store }
+    let builder = Builder::new(store.clone()).settings(EngineSettings::default()).agent(usual);
+    Fixture { engine: builder.routed_agent(hosted("other", other, limits)).start().await.unwrap(), store }
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,24 +47,24 @@ async fn the_limits_of_the_agent_that_does_the_work_hold() {
         }
     });
     let limits = Limits { concurrent: 1, queue: 3, timeout: Some(Duration::from_secs(60)), ..Limits::default() };
-    let desk = routed(slow, limits, Arc::new(MemoryStore::new())).await;
+    let fixture = routed(slow, limits, Arc::new(MemoryStore::new())).await;
     let mut tasks = Vec::new();
     for i in 0..4 {
-        tasks.push(desk.task(at_once(&format!("hard {i}"))).await);
+        tasks.push(fixture.task(at_once(&format!("hard {i}"))).await);
     }
-    let refused = desk.send(text("hard 5")).await;
+    let refused = fixture.send(text("hard 5")).await;
     assert!(
         matches!(&refused, Err(sabir_model::Error::Busy(agent)) if agent.as_str() == "usual"),
         "the queue is that of the routed agent, and its caller knows the one it addressed"
     );
-    assert_eq!(desk.task(text("easy")).await.status.state, State::Completed, "the usual agent has its own places");
+    assert_eq!(fixture.task(text("easy")).await.status.state, State::Completed, "the usual agent has its own places");
     tokio::time::sleep(Duration::from_secs(10)).await;
     for task in tasks {
-        let task = desk.get(&task.id).await;
+        let task = fixture.get(&task.id).await;
         assert_eq!((task.status.state, task.agent.as_str()), (State::Completed, "usual"));
     }
     assert_eq!(most.load(Ordering::SeqCst), 1);
-    let late = desk.task(text("hard for ever")).await;
+    let late = fixture.task(text("hard for ever")).await;
     let reason = late.status.message.map(|message| message.text());
     assert_eq!(reason.as_deref(), Some("timed out: the turn took longer than 60s"));
 }
@@ -85,23 +85,23 @@ async fn follow_ups_and_contexts_stay_with_the_addressed_agent() {
             })
         }
     });
-    let desk = routed(other, Limits::default(), Arc::new(MemoryStore::new())).await;
-    let asked = desk.task(text("hard?")).await;
+    let fixture = routed(other, Limits::default(), Arc::new(MemoryStore::new())).await;
+    let asked = fixture.task(text("hard?")).await;
     assert_eq!(asked.status.state, State::InputRequired);
-    let answered = desk.task(to(&asked.id, text("slowly"))).await;
+    let answered = fixture.task(to(&asked.id, text("slowly"))).await;
     assert_eq!(answered.status.message.unwrap().text(), "other slowly", "whoever asked gets the answer");
     assert_eq!(*seen.lock().unwrap(), [r#"usual other Some("large")"#; 2]);
     // One run per context, whoever executes it.
-    let first = desk.task(within("c", at_once("hard"))).await;
-    let second = desk.task(within("c", at_once("easy"))).await;
-    let second = desk.get(&second.id).await;
+    let first = fixture.task(within("c", at_once("hard"))).await;
+    let second = fixture.task(within("c", at_once("easy"))).await;
+    let second = fixture.get(&second.id).await;
     let note = second.status.message.map(|message| message.text());
     assert_eq!(
         (second.status.state, note),
         (State::Submitted, Some(format!("waiting for task {} of this context", first.id)))
     );
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(desk.get(&second.id).await.status.message.unwrap().text(), "easy");
+    assert_eq!(fixture.get(&second.id).await.status.message.unwrap().text(), "easy");
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,14 +115,14 @@ async fn after_a_restart_the_same_agent_goes_on() {
             Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(format!("other {}", turn.message().text()))]))
         })
     };
-    let desk = routed(asks().resuming(), Limits::default(), store.clone()).await;
-    let parked = desk.task(text("hard")).await;
+    let fixture = routed(asks().resuming(), Limits::default(), store.clone()).await;
+    let parked = fixture.task(text("hard")).await;
     assert_eq!(parked.status.state, State::InputRequired);
-    desk.engine.stop_now().await;
+    fixture.engine.stop_now().await;
     // The usual agent cannot resume, but it is not the one that was parked.
-    let desk = routed(asks().resuming(), Limits::default(), store.clone()).await;
-    assert_eq!(desk.get(&parked.id).await.status.state, State::InputRequired);
-    let done = desk.task(to(&parked.id, text("yes, do"))).await;
+    let fixture = routed(asks().resuming(), Limits::default(), store.clone()).await;
+    assert_eq!(fixture.get(&parked.id).await.status.state, State::InputRequired);
+    let done = fixture.task(to(&parked.id, text("yes, do"))).await;
     assert_eq!(done.status.message.unwrap().text(), "other yes, do");
 }
 
@@ -134,10 +134,10 @@ async fn what_the_routed_agent_says_of_its_effects_counts() {
     let seen = acts.seen();
     let mut usual = hosted("usual", echo().with_effects(Effects::ThroughTurn), Limits::default());
     usual.router = Some(Arc::new(ByFirstWord("other")));
-    let builder = Builder::new(store.clone()).agent(usual).backstage(hosted("other", acts, Limits::default()));
-    let desk = Desk { engine: builder.start().await.unwrap(), store: store.clone() };
+    let builder = Builder::new(store.clone()).agent(usual).routed_agent(hosted("other", acts, Limits::default()));
+    let fixture = Fixture { engine: builder.start().await.unwrap(), store: store.clone() };
     store.slow_down(Duration::from_secs(5));
-    let sending = desk.send(at_once("hard"));
+    let sending = fixture.send(at_once("hard"));
     assert!(tokio::time::timeout(Duration::from_secs(1), sending).await.is_err(), "it is being stored");
     assert!(seen.lock().unwrap().is_empty(), "nothing is done before it is stored");
 }

@@ -6,7 +6,7 @@ use sabir_engine::{AgentError, Limits, Outcome, Turn};
 use sabir_model::{Error, State};
 use sabir_testkit::scripted::ScriptedAgent;
 
-use crate::desk::{Desk, at_once, text, within};
+use crate::fixture::{Fixture, at_once, text, within};
 
 /// Counts how many run at once.
 fn counting(most: Arc<AtomicUsize>) -> ScriptedAgent {
@@ -25,19 +25,20 @@ fn counting(most: Arc<AtomicUsize>) -> ScriptedAgent {
 #[tokio::test(start_paused = true)]
 async fn so_many_run_at_once_and_the_rest_waits() {
     let most = Arc::new(AtomicUsize::new(0));
-    let desk = Desk::limited(counting(most.clone()), Limits { concurrent: 3, queue: 5, ..Limits::default() }).await;
+    let fixture =
+        Fixture::limited(counting(most.clone()), Limits { concurrent: 3, queue: 5, ..Limits::default() }).await;
     let mut tasks = Vec::new();
     for i in 0..8 {
-        tasks.push(desk.task(at_once(&format!("{i}"))).await);
+        tasks.push(fixture.task(at_once(&format!("{i}"))).await);
     }
-    let Err(Error::Busy(agent)) = desk.send(text("too many")).await else { panic!("the queue is full") };
+    let Err(Error::Busy(agent)) = fixture.send(text("too many")).await else { panic!("the queue is full") };
     assert_eq!(agent.as_str(), "demo");
     tokio::time::sleep(Duration::from_secs(10)).await;
     for task in tasks {
-        assert_eq!(desk.get(&task.id).await.status.state, State::Completed);
+        assert_eq!(fixture.get(&task.id).await.status.state, State::Completed);
     }
     assert_eq!(most.load(Ordering::SeqCst), 3);
-    assert_eq!(desk.task(text("again")).await.status.state, State::Completed, "there is room again");
+    assert_eq!(fixture.task(text("again")).await.status.state, State::Completed, "there is room again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -45,12 +46,12 @@ async fn one_context_runs_one_at_a_time_in_order_of_arrival() {
     let most = Arc::new(AtomicUsize::new(0));
     let agent = counting(most.clone());
     let seen = agent.seen();
-    let desk = Desk::with(agent).await;
+    let fixture = Fixture::with(agent).await;
     let mut last = None;
     for i in 0..5 {
-        last = Some(desk.task(within("c1", at_once(&format!("{i}")))).await);
+        last = Some(fixture.task(within("c1", at_once(&format!("{i}")))).await);
     }
-    let queued = desk.get(&last.unwrap().id).await;
+    let queued = fixture.get(&last.unwrap().id).await;
     assert_eq!(queued.status.state, State::Submitted);
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(*seen.lock().unwrap(), ["0", "1", "2", "3", "4"]);

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sabir_engine::{AgentError, ArtifactUpdate, Health, Limits, Outcome, Recovery, Settings, Turn};
+use sabir_engine::{AgentError, ArtifactUpdate, EngineSettings, Health, Limits, Outcome, Recovery, Turn};
 use sabir_model::{Artifact, Error, Part, Required, State};
 use sabir_store::MemoryStore;
 use sabir_testkit::faulty::FaultyStore;
 use sabir_testkit::scripted::ScriptedAgent;
 
-use crate::desk::{Desk, asking, at_once, drain, endless, text, to};
+use crate::fixture::{Fixture, asking, at_once, drain, endless, text, to};
 
 fn slow(seconds: u64) -> ScriptedAgent {
     ScriptedAgent::new(move |turn: Turn| async move {
@@ -21,14 +21,14 @@ fn slow(seconds: u64) -> ScriptedAgent {
 #[tokio::test(start_paused = true)]
 async fn runs_may_finish_and_the_rest_is_settled() {
     for (seconds, expected) in [(5, State::Completed), (60, State::Failed)] {
-        let desk = Desk::with(slow(seconds)).await;
-        let task = desk.task(at_once("go")).await;
-        let mut stream = desk.subscribe(&task.id, Some(0)).await.unwrap();
-        desk.engine.stop(Duration::from_secs(10)).await;
+        let fixture = Fixture::with(slow(seconds)).await;
+        let task = fixture.task(at_once("go")).await;
+        let mut stream = fixture.subscribe(&task.id, Some(0)).await.unwrap();
+        fixture.engine.stop(Duration::from_secs(10)).await;
         let frames = drain(&mut stream).await;
-        assert_eq!(desk.get(&task.id).await.status.state, expected, "{frames:?}");
-        assert!(matches!(desk.send(text("late")).await, Err(Error::Stopping)));
-        assert_eq!(desk.engine.health().await, Health::Stopping);
+        assert_eq!(fixture.get(&task.id).await.status.state, expected, "{frames:?}");
+        assert!(matches!(fixture.send(text("late")).await, Err(Error::Stopping)));
+        assert_eq!(fixture.engine.health().await, Health::Stopping);
     }
 }
 
@@ -50,15 +50,16 @@ fn talkative(pieces: usize, bytes: usize) -> ScriptedAgent {
 async fn a_server_that_stops_copies_no_large_tasks() {
     for (bytes, expected) in [(1000, 1), (100_000, 0)] {
         let store = Arc::new(FaultyStore::new(MemoryStore::new()));
-        let desk = Desk::on(store.clone(), talkative(40, bytes), Limits::default(), Settings::default()).await;
-        let task = desk.task(at_once("go")).await;
-        while desk.get(&task.id).await.status.message.is_none_or(|message| message.text() != "all is said") {
+        let fixture =
+            Fixture::on(store.clone(), talkative(40, bytes), Limits::default(), EngineSettings::default()).await;
+        let task = fixture.task(at_once("go")).await;
+        while fixture.get(&task.id).await.status.message.is_none_or(|message| message.text() != "all is said") {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let before = store.snapshots();
-        desk.engine.stop(Duration::from_secs(10)).await;
+        fixture.engine.stop(Duration::from_secs(10)).await;
         assert_eq!(store.snapshots() - before, expected, "{bytes}");
-        let settled = desk.get(&task.id).await;
+        let settled = fixture.get(&task.id).await;
         assert_eq!(settled.status.state, State::Failed);
         assert_eq!(settled.artifacts[0].parts[0].as_text().map(str::len), Some(40 * bytes), "nothing is lost");
     }
@@ -76,12 +77,12 @@ async fn an_agent_knows_until_when_it_must_have_stopped() {
             Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
         }
     });
-    let desk = Desk::with(agent).await;
-    let canceled = desk.task(at_once("go")).await;
-    desk.cancel(&canceled.id).await.unwrap();
+    let fixture = Fixture::with(agent).await;
+    let canceled = fixture.task(at_once("go")).await;
+    fixture.cancel(&canceled.id).await.unwrap();
     assert_eq!(receiver.recv().await.unwrap(), Some(Duration::from_secs(5)));
-    desk.task(at_once("go on")).await;
-    desk.engine.stop(Duration::from_secs(10)).await;
+    fixture.task(at_once("go on")).await;
+    fixture.engine.stop(Duration::from_secs(10)).await;
     assert_eq!(receiver.recv().await.unwrap(), Some(Duration::from_secs(2)));
 }
 
@@ -89,20 +90,20 @@ async fn an_agent_knows_until_when_it_must_have_stopped() {
 async fn nobody_waits_for_waiting_tasks_or_queued_ones() {
     let store = Arc::new(MemoryStore::new());
     let limits = Limits { concurrent: 1, ..Limits::default() };
-    let desk = Desk::on(store.clone(), endless(), limits, Settings::default()).await;
-    desk.task(at_once("running")).await;
-    let queued = desk.task(at_once("queued")).await;
-    desk.engine.stop(Duration::from_millis(1)).await;
-    assert_eq!(desk.get(&queued.id).await.status.state, State::Submitted, "it runs after the next start");
+    let fixture = Fixture::on(store.clone(), endless(), limits, EngineSettings::default()).await;
+    fixture.task(at_once("running")).await;
+    let queued = fixture.task(at_once("queued")).await;
+    fixture.engine.stop(Duration::from_millis(1)).await;
+    assert_eq!(fixture.get(&queued.id).await.status.state, State::Submitted, "it runs after the next start");
 
-    let desk = Desk::with(asking()).await;
-    let waiting = desk.task(text("ask which?")).await;
-    let mut stream = desk.subscribe(&waiting.id, None).await.unwrap();
+    let fixture = Fixture::with(asking()).await;
+    let waiting = fixture.task(text("ask which?")).await;
+    let mut stream = fixture.subscribe(&waiting.id, None).await.unwrap();
     let start = tokio::time::Instant::now();
-    desk.engine.stop(Duration::from_secs(10)).await;
+    fixture.engine.stop(Duration::from_secs(10)).await;
     assert_eq!(drain(&mut stream).await.len(), 1, "the snapshot, and then the end");
     assert!(start.elapsed() < Duration::from_secs(1));
-    assert_eq!(desk.get(&waiting.id).await.status.state, State::InputRequired);
+    assert_eq!(fixture.get(&waiting.id).await.status.state, State::InputRequired);
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,16 +119,17 @@ async fn a_run_parked_in_mid_turn_waits_on_if_its_agent_can_resume() {
     };
     for (resumes, expected) in [(true, State::InputRequired), (false, State::Failed)] {
         let store = Arc::new(MemoryStore::new());
-        let desk = Desk::on(store.clone(), approving(resumes), Limits::default(), Settings::default()).await;
-        let parked = desk.task(text("go")).await;
+        let fixture =
+            Fixture::on(store.clone(), approving(resumes), Limits::default(), EngineSettings::default()).await;
+        let parked = fixture.task(text("go")).await;
         let start = tokio::time::Instant::now();
-        desk.engine.stop(Duration::from_secs(10)).await;
+        fixture.engine.stop(Duration::from_secs(10)).await;
         assert!(start.elapsed() < Duration::from_secs(1), "nobody waits for an answer");
-        assert_eq!(desk.get(&parked.id).await.status.state, expected);
-        let desk = Desk::on(store, approving(resumes), Limits::default(), Settings::default()).await;
-        assert_eq!(desk.get(&parked.id).await.status.state, expected);
+        assert_eq!(fixture.get(&parked.id).await.status.state, expected);
+        let fixture = Fixture::on(store, approving(resumes), Limits::default(), EngineSettings::default()).await;
+        assert_eq!(fixture.get(&parked.id).await.status.state, expected);
         if resumes {
-            let done = desk.task(to(&parked.id, text("yes"))).await;
+            let done = fixture.task(to(&parked.id, text("yes"))).await;
             assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "yes".into()));
         }
     }
@@ -143,18 +145,18 @@ async fn an_answer_may_come_while_others_still_work() {
         }
         Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
     });
-    let desk = Desk::with(agent).await;
-    let working = desk.task(at_once("work")).await;
-    let parked = desk.task(text("ask")).await;
-    let engine = desk.engine.clone();
+    let fixture = Fixture::with(agent).await;
+    let working = fixture.task(at_once("work")).await;
+    let parked = fixture.task(text("ask")).await;
+    let engine = fixture.engine.clone();
     let start = tokio::time::Instant::now();
     let stopping = tokio::spawn(async move { engine.stop(Duration::from_secs(60)).await });
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(matches!(desk.send(text("new")).await, Err(Error::Stopping)));
-    let answered = desk.task(to(&parked.id, text("yes"))).await;
+    assert!(matches!(fixture.send(text("new")).await, Err(Error::Stopping)));
+    let answered = fixture.task(to(&parked.id, text("yes"))).await;
     assert_eq!(answered.status.state, State::Completed);
     stopping.await.unwrap();
-    assert_eq!(desk.get(&working.id).await.status.state, State::Completed);
+    assert_eq!(fixture.get(&working.id).await.status.state, State::Completed);
     assert!(start.elapsed() < Duration::from_secs(6), "it stops when the last one is through");
 }
 
@@ -167,11 +169,11 @@ async fn the_grace_is_kept_to_whatever_agents_do() {
                 tokio::time::sleep(Duration::from_secs(3600)).await;
                 Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
             });
-            let settings = Settings { recovery, ..Settings::default() };
-            let desk = Desk::on(Arc::new(MemoryStore::new()), deaf, Limits::default(), settings).await;
-            desk.task(at_once("go")).await;
+            let settings = EngineSettings { recovery, ..EngineSettings::default() };
+            let fixture = Fixture::on(Arc::new(MemoryStore::new()), deaf, Limits::default(), settings).await;
+            fixture.task(at_once("go")).await;
             let start = tokio::time::Instant::now();
-            desk.engine.stop(grace).await;
+            fixture.engine.stop(grace).await;
             assert!(start.elapsed() <= grace + Duration::from_millis(50), "{:?} of {grace:?}", start.elapsed());
         }
     }

@@ -4,20 +4,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Effects, Limits, Outcome, Settings, Turn};
+use sabir_engine::{AgentError, Effects, EngineSettings, Limits, Outcome, Turn};
 use sabir_model::{Error, IdempotencyKey, Part, Required, Send, State};
 use sabir_store::{MemoryStore, Store};
 use sabir_testkit::faulty::FaultyStore;
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::time::{sleep, timeout};
 
-use crate::desk::{Desk, asking, at_once, text, to};
+use crate::fixture::{Fixture, asking, at_once, text, to};
 
 type Faulty = Arc<FaultyStore<MemoryStore>>;
 
-async fn desk(agent: ScriptedAgent) -> (Desk, Faulty) {
+async fn fixture(agent: ScriptedAgent) -> (Fixture, Faulty) {
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
-    (Desk::on(store.clone(), agent, Limits::default(), Settings::default()).await, store)
+    (Fixture::on(store.clone(), agent, Limits::default(), EngineSettings::default()).await, store)
 }
 
 /// Counts how often it is started.
@@ -35,15 +35,15 @@ fn counting(effects: Effects) -> (ScriptedAgent, Arc<AtomicUsize>) {
 async fn an_agent_that_acts_is_not_started_for_a_task_that_cannot_be_stored() {
     for (effects, starts_while_full) in [(Effects::Anywhere, 0), (Effects::ThroughTurn, 3)] {
         let (agent, count) = counting(effects);
-        let (desk, store) = desk(agent).await;
+        let (fixture, store) = fixture(agent).await;
         store.fill();
         let keyed = || Send { idempotency: Some(IdempotencyKey::parse("k").unwrap()), ..text("go") };
         for _ in 0..3 {
-            assert!(matches!(desk.send(keyed()).await, Err(Error::StoreFull)));
+            assert!(matches!(fixture.send(keyed()).await, Err(Error::StoreFull)));
         }
         assert_eq!(count.load(Ordering::SeqCst), starts_while_full, "{effects:?}");
         store.make_room();
-        assert_eq!(desk.task(keyed()).await.status.state, State::Completed);
+        assert_eq!(fixture.task(keyed()).await.status.state, State::Completed);
         assert_eq!(count.load(Ordering::SeqCst), starts_while_full + 1);
     }
 }
@@ -67,12 +67,12 @@ async fn an_agent_starts_after_the_commit_of_its_message() {
             })
         }
     });
-    let (desk, store) = desk(agent).await;
+    let (fixture, store) = fixture(agent).await;
     *stored.lock().unwrap() = Some(store.clone());
     store.slow_down(Duration::from_millis(50));
-    let task = desk.task(text("go")).await;
-    desk.task(to(&task.id, text("on"))).await;
-    desk.task(to(&task.id, text("end"))).await;
+    let task = fixture.task(text("go")).await;
+    fixture.task(to(&task.id, text("on"))).await;
+    fixture.task(to(&task.id, text("end"))).await;
     let expected: [&[&str]; 3] = [&["go"], &["go", "more?", "on"], &["go", "more?", "on", "more?", "end"]];
     assert_eq!(*seen.lock().unwrap(), expected);
 }
@@ -93,19 +93,19 @@ fn approving(answers: &Arc<Mutex<Vec<String>>>) -> ScriptedAgent {
 #[tokio::test(start_paused = true)]
 async fn an_answer_reaches_the_agent_after_its_commit() {
     let answers = Arc::default();
-    let (desk, store) = desk(approving(&answers)).await;
-    let task = desk.task(text("go")).await;
+    let (fixture, store) = fixture(approving(&answers)).await;
+    let task = fixture.task(text("go")).await;
     store.fill();
-    assert!(matches!(desk.send(to(&task.id, text("yes"))).await, Err(Error::StoreFull)));
+    assert!(matches!(fixture.send(to(&task.id, text("yes"))).await, Err(Error::StoreFull)));
     sleep(Duration::from_secs(60)).await;
     assert!(answers.lock().unwrap().is_empty(), "the answer is not stored");
-    assert_eq!(desk.get(&task.id).await.status.state, State::InputRequired, "the question is still open");
+    assert_eq!(fixture.get(&task.id).await.status.state, State::InputRequired, "the question is still open");
     store.make_room();
     store.slow_down(Duration::from_millis(100));
     let history = Arc::new(Mutex::new(Vec::new()));
     let (seen, at_commit) = (answers.clone(), history.clone());
     store.after_next_append(move || at_commit.lock().unwrap().extend(seen.lock().unwrap().clone()));
-    let done = timeout(Duration::from_secs(60), desk.task(to(&task.id, text("no")))).await.unwrap();
+    let done = timeout(Duration::from_secs(60), fixture.task(to(&task.id, text("no")))).await.unwrap();
     assert!(history.lock().unwrap().is_empty(), "nobody has the answer when its row is being committed");
     assert_eq!(*answers.lock().unwrap(), ["no"]);
     let said: Vec<String> = done.history.iter().map(|message| message.text()).collect();
@@ -124,18 +124,18 @@ async fn a_cancel_on_a_full_disk_stops_the_run_and_fails_to_its_caller() {
             Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
         }
     });
-    let (desk, store) = desk(agent).await;
-    let task = desk.task(at_once("go")).await;
+    let (fixture, store) = fixture(agent).await;
+    let task = fixture.task(at_once("go")).await;
     sleep(Duration::from_millis(10)).await;
     store.fill();
     for _ in 0..2 {
-        let canceled = timeout(Duration::from_secs(1), desk.cancel(&task.id)).await.expect("an answer comes soon");
+        let canceled = timeout(Duration::from_secs(1), fixture.cancel(&task.id)).await.expect("an answer comes soon");
         assert!(matches!(canceled, Err(Error::StoreFull)), "{canceled:?}");
         assert_eq!(stopped.load(Ordering::SeqCst), 1, "the run is stopped all the same");
     }
     store.make_room();
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(desk.get(&task.id).await.status.state, State::Canceled);
+    assert_eq!(fixture.get(&task.id).await.status.state, State::Canceled);
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,11 +145,11 @@ async fn a_request_to_cancel_is_stored_before_the_run_has_stopped() {
         sleep(Duration::from_secs(3)).await;
         Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
     });
-    let (desk, store) = desk(agent).await;
-    let desk = Arc::new(desk);
-    let task = desk.task(at_once("go")).await;
+    let (fixture, store) = fixture(agent).await;
+    let fixture = Arc::new(fixture);
+    let task = fixture.task(at_once("go")).await;
     sleep(Duration::from_millis(10)).await;
-    let (canceller, id) = (desk.clone(), task.id.clone());
+    let (canceller, id) = (fixture.clone(), task.id.clone());
     let canceling = tokio::spawn(async move { canceller.cancel(&id).await });
     sleep(Duration::from_secs(1)).await;
     let pending = store.unfinished().await.unwrap();
@@ -162,9 +162,9 @@ async fn a_request_to_cancel_is_stored_before_the_run_has_stopped() {
 async fn a_wake_that_cannot_be_stored_starts_nothing() {
     let agent = asking();
     let seen = agent.seen();
-    let (desk, store) = desk(agent).await;
-    let waiting = desk.task(text("ask which?")).await;
+    let (fixture, store) = fixture(agent).await;
+    let waiting = fixture.task(text("ask which?")).await;
     store.fill();
-    assert!(matches!(desk.send(to(&waiting.id, text("friday"))).await, Err(Error::StoreFull)));
+    assert!(matches!(fixture.send(to(&waiting.id, text("friday"))).await, Err(Error::StoreFull)));
     assert_eq!(*seen.lock().unwrap(), ["ask which?"]);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Answer, ArtifactUpdate, Batch, Limits, Outcome, Settings, Subscription, Turn};
+use sabir_engine::{AgentError, Answer, ArtifactUpdate, Batch, EngineSettings, Limits, Outcome, Subscription, Turn};
 use sabir_model::{
     Artifact, Call, Delivery, Error, IdempotencyKey, List, Part, Required, Send, Seq, State, Task, TaskId, Wanted,
 };
@@ -15,7 +15,7 @@ use sabir_testkit::scripted::ScriptedAgent;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use crate::desk::{Desk, at_once, stream_of, task_of, text, to, within};
+use crate::fixture::{Fixture, at_once, stream_of, task_of, text, to, within};
 
 /// Nothing takes so long but what hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -90,18 +90,18 @@ async fn watch(mut stream: Subscription, mut last: Option<Seq>, batches: u64) {
 }
 
 /// A caller with one task, and what may go wrong for him.
-struct Caller {
-    desk: Arc<Desk>,
+struct StressCaller {
+    fixture: Arc<Fixture>,
     number: usize,
     callers: usize,
     dice: Dice,
     watchers: Vec<JoinHandle<()>>,
 }
 
-impl Caller {
+impl StressCaller {
     /// Sends; `None` where the task is finished or the store is full.
     async fn send(&self, send: Send) -> Option<Answer> {
-        match timeout(PATIENCE, self.desk.send(send)).await.expect("a sender is answered") {
+        match timeout(PATIENCE, self.fixture.send(send)).await.expect("a sender is answered") {
             Ok(answer) => Some(answer),
             Err(Error::TaskFinished(_) | Error::StoreFull) => None,
             Err(error) => panic!("{error}"),
@@ -126,21 +126,21 @@ impl Caller {
         match self.dice.below(10) {
             0 => {
                 if self.dice.below(3) == 0 {
-                    let _ = timeout(PATIENCE, self.desk.cancel(task)).await.expect("a cancel is answered");
+                    let _ = timeout(PATIENCE, self.fixture.cancel(task)).await.expect("a cancel is answered");
                 }
             }
             1 | 2 => {
-                let stream = self.desk.subscribe(task, Some(0)).await.unwrap();
+                let stream = self.fixture.subscribe(task, Some(0)).await.unwrap();
                 self.watch(stream, Some(0));
             }
             3 => {
-                if let Ok(stream) = self.desk.subscribe(task, None).await {
+                if let Ok(stream) = self.fixture.subscribe(task, None).await {
                     self.watch(stream, None);
                 }
             }
             4 => {
                 let impatience = Duration::from_micros(self.dice.below(3000));
-                let _ = timeout(impatience, self.desk.send(to(task, text("hung up")))).await;
+                let _ = timeout(impatience, self.fixture.send(to(task, text("hung up")))).await;
             }
             5 => {
                 let key = key(format!("d{}-{}", self.number, self.dice.below(2)));
@@ -163,7 +163,7 @@ impl Caller {
             for _ in 0..3 {
                 self.send(to(task, text("end"))).await;
             }
-            match timeout(PATIENCE, self.desk.cancel(task)).await.expect("a cancel is answered") {
+            match timeout(PATIENCE, self.fixture.cancel(task)).await.expect("a cancel is answered") {
                 Ok(_) | Err(Error::NotCancelable(_)) => return,
                 // It could not be stored; the next one will be.
                 Err(Error::StoreFull) => sleep(Duration::from_millis(1)).await,
@@ -191,10 +191,11 @@ fn key(key: String) -> IdempotencyKey {
 
 async fn check(store: Arc<dyn Store>, callers: usize) {
     let limits = Limits { concurrent: 50, ..Limits::default() };
-    let desk = Arc::new(Desk::on(store, fickle(), limits, Settings::default()).await);
+    let fixture = Arc::new(Fixture::on(store, fickle(), limits, EngineSettings::default()).await);
     let mut work = JoinSet::new();
     for number in 0..callers {
-        let caller = Caller { desk: desk.clone(), number, callers, dice: Dice::new(), watchers: Vec::new() };
+        let caller =
+            StressCaller { fixture: fixture.clone(), number, callers, dice: Dice::new(), watchers: Vec::new() };
         work.spawn(caller.work());
     }
     let mut tasks: Vec<TaskId> = work.join_all().await.into_iter().flatten().collect();
@@ -203,27 +204,27 @@ async fn check(store: Arc<dyn Store>, callers: usize) {
     assert!(!tasks.is_empty());
     let mut states = Vec::new();
     for id in &tasks {
-        let task = desk.get(id).await;
-        nothing_is_left_over(&desk, &task).await;
+        let task = fixture.get(id).await;
+        nothing_is_left_over(&fixture, &task).await;
         states.push(task.status.state);
     }
     for state in State::ALL {
         let count = states.iter().filter(|each| **each == state).count();
-        assert_eq!(tally(&desk, state).await, count as u64, "{state:?}");
+        assert_eq!(tally(&fixture, state).await, count as u64, "{state:?}");
     }
 }
 
-async fn nothing_is_left_over(desk: &Desk, task: &Task) {
+async fn nothing_is_left_over(fixture: &Fixture, task: &Task) {
     assert!(task.status.state.is_terminal(), "{} is {:?}", task.id, task.status.state);
-    let row = desk.store.find(&task.owner, None, &task.id).await.unwrap().unwrap();
-    let unread = desk.store.inbox(row.no).await.unwrap();
+    let row = fixture.store.find(&task.owner, None, &task.id).await.unwrap().unwrap();
+    let unread = fixture.store.inbox(row.no).await.unwrap();
     assert!(unread.is_empty(), "{} is {:?} and has unread messages: {unread:?}", task.id, task.status.state);
-    let events = desk.store.events(row.no, 0, usize::from(u16::MAX)).await.unwrap();
+    let events = fixture.store.events(row.no, 0, usize::from(u16::MAX)).await.unwrap();
     let numbers: Vec<Seq> = events.iter().map(|recorded| recorded.seq).collect();
     assert_eq!(numbers, (1..=task.seq).collect::<Vec<_>>());
 }
 
-async fn tally(desk: &Desk, state: State) -> u64 {
+async fn tally(fixture: &Fixture, state: State) -> u64 {
     let list = List {
         agent: None,
         context: None,
@@ -234,7 +235,7 @@ async fn tally(desk: &Desk, state: State) -> u64 {
         history: None,
         artifacts: Wanted::No,
     };
-    match desk.call(Call::List(list)).await.unwrap() {
+    match fixture.call(Call::List(list)).await.unwrap() {
         Answer::Page(page) => page.total,
         _ => panic!("expected a page"),
     }

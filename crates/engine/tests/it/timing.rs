@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Limits, Outcome, Settings, Turn};
+use sabir_engine::{AgentError, EngineSettings, Limits, Outcome, Turn};
 use sabir_model::{Part, Required, State};
 use sabir_store::MemoryStore;
 use sabir_testkit::scripted::ScriptedAgent;
 
-use crate::desk::{Desk, endless, text, to};
+use crate::fixture::{Fixture, endless, text, to};
 
 /// Says something every 3 seconds, ten times.
 fn chatty() -> ScriptedAgent {
@@ -30,8 +30,8 @@ async fn limits_fail_the_task_and_say_which_one() {
         (None, seconds(4), None),
         (seconds(40), seconds(4), None),
     ] {
-        let desk = Desk::limited(chatty(), Limits { timeout, idle_timeout, ..Limits::default() }).await;
-        let task = desk.task(text("go")).await;
+        let fixture = Fixture::limited(chatty(), Limits { timeout, idle_timeout, ..Limits::default() }).await;
+        let task = fixture.task(text("go")).await;
         let reason = task.status.message.map(|message| message.text());
         assert_eq!(reason.as_deref(), expected, "{timeout:?} {idle_timeout:?}");
         let state = if expected.is_some() { State::Failed } else { State::Completed };
@@ -50,11 +50,11 @@ async fn the_time_in_which_the_caller_thinks_is_not_the_agents() {
         idle_timeout: Some(Duration::from_secs(2)),
         ..Limits::default()
     };
-    let desk = Desk::limited(agent, limits).await;
-    let parked = desk.task(text("go")).await;
+    let fixture = Fixture::limited(agent, limits).await;
+    let parked = fixture.task(text("go")).await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    assert_eq!(desk.get(&parked.id).await.status.state, State::InputRequired);
-    assert_eq!(desk.task(to(&parked.id, text("yes"))).await.status.state, State::Completed);
+    assert_eq!(fixture.get(&parked.id).await.status.state, State::InputRequired);
+    assert_eq!(fixture.task(to(&parked.id, text("yes"))).await.status.state, State::Completed);
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,7 +74,7 @@ async fn the_time_that_an_agent_has_to_wait_is_not_silence() {
             }
         });
         let limits = Limits { timeout: seconds(5), idle_timeout: seconds(2), ..Limits::default() };
-        let task = Desk::limited(agent, limits).await.task(text("go")).await;
+        let task = Fixture::limited(agent, limits).await.task(text("go")).await;
         assert_eq!(task.status.message.map(|message| message.text()).as_deref(), expected, "silent for {silent} s");
     }
 }
@@ -87,11 +87,11 @@ async fn an_agent_that_waits_can_be_canceled() {
         Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
     });
     let limits = Limits { timeout: Some(Duration::from_secs(5)), ..Limits::default() };
-    let settings = Settings { max_wait: Some(Duration::from_secs(1)), ..Settings::default() };
-    let desk = Desk::on(std::sync::Arc::new(MemoryStore::new()), agent, limits, settings).await;
-    let task = desk.task(text("go")).await;
+    let settings = EngineSettings { max_wait: Some(Duration::from_secs(1)), ..EngineSettings::default() };
+    let fixture = Fixture::on(std::sync::Arc::new(MemoryStore::new()), agent, limits, settings).await;
+    let task = fixture.task(text("go")).await;
     assert_eq!(task.status.state, State::Working);
-    assert_eq!(desk.cancel(&task.id).await.unwrap().status.state, State::Canceled);
+    assert_eq!(fixture.cancel(&task.id).await.unwrap().status.state, State::Canceled);
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,18 +107,18 @@ async fn no_limit_fails_an_agent_that_has_said_all() {
         idle_timeout: Some(Duration::from_secs(2)),
         ..Limits::default()
     };
-    let task = Desk::limited(agent, limits).await.task(text("go")).await;
+    let task = Fixture::limited(agent, limits).await.task(text("go")).await;
     assert_eq!(task.status.state, State::Completed, "{:?}", task.status);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_callers_patience_does_not_change_the_task() {
-    let settings = Settings { max_wait: Some(Duration::from_secs(1)), ..Settings::default() };
-    let desk = Desk::on(std::sync::Arc::new(MemoryStore::new()), endless(), Limits::default(), settings).await;
-    let task = desk.task(text("go")).await;
+    let settings = EngineSettings { max_wait: Some(Duration::from_secs(1)), ..EngineSettings::default() };
+    let fixture = Fixture::on(std::sync::Arc::new(MemoryStore::new()), endless(), Limits::default(), settings).await;
+    let task = fixture.task(text("go")).await;
     assert_eq!(task.status.state, State::Working);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(desk.get(&task.id).await.status.state, State::Working);
+    assert_eq!(fixture.get(&task.id).await.status.state, State::Working);
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,13 +131,13 @@ async fn an_agent_that_waited_long_enough_goes_on_and_is_timed_again() {
         Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
     });
     let limits = Limits { idle_timeout: Some(Duration::from_secs(2)), ..Limits::default() };
-    let desk = Desk::limited(agent, limits).await;
-    let parked = desk.task(text("go")).await;
+    let fixture = Fixture::limited(agent, limits).await;
+    let parked = fixture.task(text("go")).await;
     tokio::time::sleep(Duration::from_secs(61)).await;
-    let task = desk.get(&parked.id).await;
+    let task = fixture.get(&parked.id).await;
     assert_eq!(task.status.message.map(|message| message.text()).as_deref(), Some("nobody answered"));
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let task = desk.get(&parked.id).await;
+    let task = fixture.get(&parked.id).await;
     let reason = task.status.message.map(|message| message.text());
     assert_eq!(reason.as_deref(), Some("timed out: nothing was heard of the agent for 2s"));
 }

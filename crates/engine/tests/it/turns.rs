@@ -7,7 +7,7 @@ use sabir_testkit::scripted::ScriptedAgent;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::desk::{Desk, asking, at_once, drain, text, to, within};
+use crate::fixture::{Fixture, asking, at_once, drain, text, to, within};
 
 fn history(task: &sabir_model::Task) -> Vec<String> {
     task.history.iter().map(|message| message.text()).collect()
@@ -15,10 +15,10 @@ fn history(task: &sabir_model::Task) -> Vec<String> {
 
 #[tokio::test]
 async fn a_question_is_answered_on_the_same_task() {
-    let desk = Desk::with(asking()).await;
-    let waiting = desk.task(text("ask which?")).await;
+    let fixture = Fixture::with(asking()).await;
+    let waiting = fixture.task(text("ask which?")).await;
     assert_eq!(waiting.status.state, State::InputRequired);
-    let done = desk.task(to(&waiting.id, text("friday"))).await;
+    let done = fixture.task(to(&waiting.id, text("friday"))).await;
     assert_eq!((done.id.clone(), done.status.state), (waiting.id, State::Completed));
     assert_eq!(history(&done), ["ask which?", "which?", "friday"]);
 }
@@ -35,11 +35,11 @@ async fn a_message_to_a_working_task_is_its_next_turn_and_nothing_settles_before
         }
     });
     let seen = agent.seen();
-    let desk = Desk::with(agent).await;
-    let task = desk.task(at_once("one")).await;
-    let mut stream = desk.subscribe(&task.id, Some(0)).await.unwrap();
-    desk.task(to(&task.id, at_once("two"))).await;
-    desk.task(to(&task.id, at_once("three"))).await;
+    let fixture = Fixture::with(agent).await;
+    let task = fixture.task(at_once("one")).await;
+    let mut stream = fixture.subscribe(&task.id, Some(0)).await.unwrap();
+    fixture.task(to(&task.id, at_once("two"))).await;
+    fixture.task(to(&task.id, at_once("three"))).await;
     for _ in 0..3 {
         go.notify_one();
         tokio::task::yield_now().await;
@@ -51,7 +51,7 @@ async fn a_message_to_a_working_task_is_its_next_turn_and_nothing_settles_before
         }
     };
     assert_eq!(*seen.lock().unwrap(), ["one", "two", "three"]);
-    let done = desk.get(&task.id).await;
+    let done = fixture.get(&task.id).await;
     assert_eq!(history(&done), ["one", "two", "three"]);
     assert_eq!(done.status.message.unwrap().text(), "three");
     assert_eq!(done.status.state, State::Completed);
@@ -69,11 +69,11 @@ fn approving() -> ScriptedAgent {
 
 #[tokio::test]
 async fn a_question_in_mid_turn_keeps_the_stream_open() {
-    let desk = Desk::with(approving()).await;
-    let parked = desk.task(text("go")).await;
+    let fixture = Fixture::with(approving()).await;
+    let parked = fixture.task(text("go")).await;
     assert_eq!((parked.status.state, parked.turn_over), (State::InputRequired, false));
-    let mut stream = desk.subscribe(&parked.id, Some(0)).await.unwrap();
-    let done = desk.task(to(&parked.id, text("yes"))).await;
+    let mut stream = fixture.subscribe(&parked.id, Some(0)).await.unwrap();
+    let done = fixture.task(to(&parked.id, text("yes"))).await;
     assert_eq!(done.status.message.as_ref().unwrap().text(), "yes");
     let frames: Vec<String> = drain(&mut stream).await.into_iter().map(|(_, words)| words).collect();
     assert_eq!(
@@ -100,15 +100,15 @@ async fn what_was_said_before_a_question_does_not_answer_it() {
         }
     });
     let seen = agent.seen();
-    let desk = Desk::with(agent).await;
-    let task = desk.task(at_once("go")).await;
-    desk.task(to(&task.id, at_once("yes to all"))).await;
-    let mut stream = desk.subscribe(&task.id, Some(0)).await.unwrap();
+    let fixture = Fixture::with(agent).await;
+    let task = fixture.task(at_once("go")).await;
+    fixture.task(to(&task.id, at_once("yes to all"))).await;
+    let mut stream = fixture.subscribe(&task.id, Some(0)).await.unwrap();
     go.notify_one();
-    while desk.get(&task.id).await.status.state != State::InputRequired {
+    while fixture.get(&task.id).await.status.state != State::InputRequired {
         tokio::task::yield_now().await;
     }
-    let done = desk.task(to(&task.id, text("no"))).await;
+    let done = fixture.task(to(&task.id, text("no"))).await;
     assert_eq!(done.status.state, State::Completed);
     let frames: Vec<String> = drain(&mut stream).await.into_iter().map(|(_, words)| words).collect();
     assert!(frames.contains(&"Working heard no".to_owned()), "{frames:?}");
@@ -118,13 +118,13 @@ async fn what_was_said_before_a_question_does_not_answer_it() {
 
 #[tokio::test]
 async fn who_comes_behind_a_parked_run_is_told_what_it_waits_for() {
-    let desk = Desk::with(approving()).await;
-    let parked = desk.task(within("c1", text("go"))).await;
-    let behind = desk.task(within("c1", at_once("me too"))).await;
+    let fixture = Fixture::with(approving()).await;
+    let parked = fixture.task(within("c1", text("go"))).await;
+    let behind = fixture.task(within("c1", at_once("me too"))).await;
     assert_eq!(behind.status.state, State::Submitted);
     assert!(behind.status.message.unwrap().text().contains(parked.id.as_str()));
-    desk.task(to(&parked.id, text("yes"))).await;
-    let second = desk.task(to(&behind.id, text("also yes"))).await;
+    fixture.task(to(&parked.id, text("yes"))).await;
+    let second = fixture.task(to(&behind.id, text("also yes"))).await;
     assert!(matches!(second.status.state, State::Completed | State::InputRequired), "{:?}", second.status);
 }
 
@@ -139,18 +139,18 @@ async fn an_agent_that_fails_or_panics_fails_its_task() {
             _ => Ok(Outcome::Completed(Vec::new())),
         }
     });
-    let desk = Desk::with(agent).await;
+    let fixture = Fixture::with(agent).await;
     for (words, reason) in [
         ("told", "no network"),
         ("error", "the agent failed; the server's log says why"),
         ("text", "the agent failed; the server's log says why"),
         ("panic", "the agent crashed"),
     ] {
-        let task = desk.task(text(words)).await;
+        let task = fixture.task(text(words)).await;
         assert_eq!(task.status.state, State::Failed);
         assert_eq!(task.status.message.unwrap().text(), reason);
     }
-    assert_eq!(desk.task(text("fine")).await.status.state, State::Completed);
+    assert_eq!(fixture.task(text("fine")).await.status.state, State::Completed);
 }
 
 #[tokio::test]
@@ -163,14 +163,14 @@ async fn an_agent_sees_the_conversation_its_references_and_its_memory() {
         let text = format!("{} earlier, {} referred, {memory:?}", earlier.len(), referred.len());
         Ok(Outcome::Completed(vec![Part::text(text)]))
     });
-    let desk = Desk::with(agent).await;
-    let first = desk.task(within("c1", text("one"))).await;
+    let fixture = Fixture::with(agent).await;
+    let first = fixture.task(within("c1", text("one"))).await;
     assert_eq!(first.status.message.unwrap().text(), "0 earlier, 0 referred, None");
     let mut second = within("c1", text("two"));
     second.message.references = vec![first.id, sabir_model::TaskId::parse("unknown").unwrap()];
-    let second = desk.task(second).await;
+    let second = fixture.task(second).await;
     assert_eq!(second.status.message.unwrap().text(), "1 earlier, 1 referred, Some(\"after one\")");
-    let elsewhere = desk.task(within("c2", text("three"))).await;
+    let elsewhere = fixture.task(within("c2", text("three"))).await;
     assert_eq!(elsewhere.status.message.unwrap().text(), "0 earlier, 0 referred, None");
 }
 
@@ -180,11 +180,11 @@ async fn an_agent_sees_the_metadata_of_the_request_in_every_turn() {
         let metadata = turn.metadata().map_or("none", Json::as_str).to_owned();
         Ok(Outcome::InputRequired(vec![Part::text(metadata)]))
     });
-    let desk = Desk::with(agent).await;
+    let fixture = Fixture::with(agent).await;
     let metadata = r#"{"skill":"summarize_pr"}"#;
-    let first = desk.task(Send { metadata: Some(Json::parse(metadata).unwrap()), ..text("one") }).await;
+    let first = fixture.task(Send { metadata: Some(Json::parse(metadata).unwrap()), ..text("one") }).await;
     assert_eq!(first.status.message.unwrap().text(), metadata);
-    let again = desk.task(to(&first.id, text("two"))).await;
+    let again = fixture.task(to(&first.id, text("two"))).await;
     assert_eq!(again.status.message.unwrap().text(), metadata);
 }
 
@@ -195,14 +195,14 @@ async fn what_is_queued_behind_a_turn_is_no_part_of_its_conversation() {
         let earlier: Vec<String> = turn.conversation().await?.iter().map(|task| task.history[0].text()).collect();
         Ok(Outcome::Completed(vec![Part::text(earlier.join(","))]))
     });
-    let desk = Desk::with(agent).await;
+    let fixture = Fixture::with(agent).await;
     let mut tasks = Vec::new();
     for words in ["one", "two", "three"] {
-        tasks.push(desk.task(within("c", at_once(words))).await);
+        tasks.push(fixture.task(within("c", at_once(words))).await);
     }
     tokio::time::sleep(Duration::from_secs(10)).await;
     for (task, expected) in tasks.iter().zip(["", "one", "one,two"]) {
-        assert_eq!(desk.get(&task.id).await.status.message.unwrap().text(), expected);
+        assert_eq!(fixture.get(&task.id).await.status.message.unwrap().text(), expected);
     }
 }
 
@@ -218,15 +218,15 @@ async fn an_agent_that_panics_before_it_works_fails_its_task_and_harms_nobody() 
             })
         }
     });
-    let desk = Desk::with(agent).await;
-    let waiting = desk.task(within("c1", text("ask which?"))).await;
+    let fixture = Fixture::with(agent).await;
+    let waiting = fixture.task(within("c1", text("ask which?"))).await;
     for send in [text("panic"), to(&waiting.id, text("panic")), within("c1", text("panic"))] {
-        let failed = timeout(Duration::from_secs(5), desk.task(send)).await.expect("the sender is answered");
+        let failed = timeout(Duration::from_secs(5), fixture.task(send)).await.expect("the sender is answered");
         assert_eq!(failed.status.state, State::Failed);
         assert_eq!(failed.status.message.unwrap().text(), "the agent crashed");
-        assert!(matches!(desk.cancel(&failed.id).await, Err(Error::NotCancelable(_))));
+        assert!(matches!(fixture.cancel(&failed.id).await, Err(Error::NotCancelable(_))));
     }
     let next =
-        timeout(Duration::from_secs(5), desk.task(within("c1", text("fine")))).await.expect("its context is free");
+        timeout(Duration::from_secs(5), fixture.task(within("c1", text("fine")))).await.expect("its context is free");
     assert_eq!(next.status.state, State::Completed);
 }

@@ -23,8 +23,8 @@ fn now() -> Timestamp {
 }
 
 /// A task as it stands; `open` names an artifact whose last chunk is still to come.
-fn standing(state: State, run: Run, open: Option<&str>) -> Standing {
-    let question = (run == Run::Parked).then(|| message("which?"));
+fn standing(state: State, run: RunState, open: Option<&str>) -> Standing {
+    let question = (run == RunState::Parked).then(|| message("which?"));
     let mut standing = Standing { state, seq: 7, question, ..Standing::new(TaskId::parse("t1").unwrap()) };
     if let Some(id) = open {
         standing.know(&Artifact::new(ArtifactId::parse(id).unwrap(), Vec::new()), false);
@@ -52,12 +52,12 @@ fn say(events: Vec<Event>) -> String {
 }
 
 /// Every way a task can stand.
-fn every_standing() -> Vec<(State, Run)> {
-    let all = State::ALL.into_iter().flat_map(|state| [false, true].map(|over| (state, Run::of(state, over))));
+fn every_standing() -> Vec<(State, RunState)> {
+    let all = State::ALL.into_iter().flat_map(|state| [false, true].map(|over| (state, RunState::of(state, over))));
     all.collect()
 }
 
-fn check(command: impl Fn() -> Command, expected: impl Fn(State, Run) -> &'static str) {
+fn check(command: impl Fn() -> Command, expected: impl Fn(State, RunState) -> &'static str) {
     for (state, run) in every_standing() {
         let decided = say(decide(&standing(state, run, None), command(), now()));
         assert_eq!(decided, expected(state, run), "{state:?} with {run:?}");
@@ -120,14 +120,14 @@ fn progress_in_the_middle_of_a_question_shows_the_question_again() {
         || progress(Some("so far")),
         |state, run| match (state, run) {
             (state, _) if state.is_terminal() => "nothing",
-            (State::InputRequired, Run::Parked) => "Working \"so far\", InputRequired \"which?\"",
-            (State::AuthRequired, Run::Parked) => "Working \"so far\", AuthRequired \"which?\"",
+            (State::InputRequired, RunState::Parked) => "Working \"so far\", InputRequired \"which?\"",
+            (State::AuthRequired, RunState::Parked) => "Working \"so far\", AuthRequired \"which?\"",
             _ => "Working \"so far\"",
         },
     );
     check(
         || progress(None),
-        |state, run| if state.is_terminal() || run == Run::Parked { "nothing" } else { "Working" },
+        |state, run| if state.is_terminal() || run == RunState::Parked { "nothing" } else { "Working" },
     );
 }
 
@@ -136,9 +136,9 @@ fn a_task_that_is_queued_or_parked_says_what_it_waits_for() {
     check(
         || Command::Queue { note: message("waiting") },
         |state, run| match (state, run) {
-            (_, Run::Queued) => "Submitted \"waiting\"",
-            (State::InputRequired, Run::Parked) => "InputRequired \"waiting\"",
-            (State::AuthRequired, Run::Parked) => "AuthRequired \"waiting\"",
+            (_, RunState::Queued) => "Submitted \"waiting\"",
+            (State::InputRequired, RunState::Parked) => "InputRequired \"waiting\"",
+            (State::AuthRequired, RunState::Parked) => "AuthRequired \"waiting\"",
             _ => "nothing",
         },
     );
@@ -146,7 +146,7 @@ fn a_task_that_is_queued_or_parked_says_what_it_waits_for() {
 
 #[test]
 fn a_question_that_is_withdrawn_is_not_shown_any_more() {
-    check(|| Command::WithdrawQuestion, |_, run| if run == Run::Parked { "Working" } else { "nothing" });
+    check(|| Command::WithdrawQuestion, |_, run| if run == RunState::Parked { "Working" } else { "nothing" });
 }
 
 #[test]
@@ -160,20 +160,20 @@ fn every_way_to_end_a_turn() {
         (Outcome::AuthRequired(Some(message("token?"))), "AuthRequired \"token?\" <- late."),
     ] {
         let command = Command::Finish { outcome, usage: None, unread: vec![message("late")] };
-        assert_eq!(say(decide(&standing(State::Working, Run::Active, None), command, now())), expected);
+        assert_eq!(say(decide(&standing(State::Working, RunState::Active, None), command, now())), expected);
     }
 }
 
 #[test]
 fn an_artifact_that_was_left_open_is_closed_before_the_end() {
-    let task = standing(State::Working, Run::Active, Some("a"));
+    let task = standing(State::Working, RunState::Active, Some("a"));
     let command = Command::Finish { outcome: Outcome::Completed(None), usage: None, unread: Vec::new() };
     assert_eq!(say(decide(&task, command, now())), "+artifact 0 a., Completed.");
 }
 
 #[test]
 fn chunks_know_their_artifact() {
-    let task = standing(State::Working, Run::Active, Some("a"));
+    let task = standing(State::Working, RunState::Active, Some("a"));
     for (id, append, last, expected) in [
         ("a", true, false, "+artifact 0 a"),
         ("a", true, true, "+artifact 0 a."),

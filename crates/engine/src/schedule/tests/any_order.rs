@@ -11,7 +11,7 @@ enum Step {
     Enter { executor: usize, context: usize },
     Park(usize),
     ComeBack(usize),
-    WaitForTree(usize),
+    WaitForFolder(usize),
     Withdraw(usize),
     End(usize),
     LeaveQueue(usize),
@@ -22,7 +22,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0..2_usize, 0..6_usize).prop_map(|(executor, context)| Step::Enter { executor, context }),
         3 => any::<usize>().prop_map(Step::Park),
         3 => any::<usize>().prop_map(Step::ComeBack),
-        1 => any::<usize>().prop_map(Step::WaitForTree),
+        1 => any::<usize>().prop_map(Step::WaitForFolder),
         1 => any::<usize>().prop_map(Step::Withdraw),
         2 => any::<usize>().prop_map(Step::End),
         1 => any::<usize>().prop_map(Step::LeaveQueue),
@@ -60,7 +60,7 @@ impl Crowd {
                     *line = Some(queued);
                 }
             }
-            Step::WaitForTree(at) => {
+            Step::WaitForFolder(at) => {
                 if let Some((permit, None)) = self.running.get(at % runs) {
                     permit.release_slot();
                 }
@@ -101,7 +101,10 @@ impl Crowd {
             let of_agent = || self.running.iter().filter(|(permit, _)| permit.executor == agent);
             let with = |holding: Holding| of_agent().filter(|(permit, _)| permit.holding.get() == holding).count();
             assert_eq!(slots.running, with(Holding::Slot) + with(Holding::SlotWhileAsking), "slots are counted");
-            assert_eq!((slots.parked, slots.waiting_for_trees), (with(Holding::Parked), with(Holding::WaitsForTree)));
+            assert_eq!(
+                (slots.parked, slots.waiting_for_folders),
+                (with(Holding::Parked), with(Holding::WaitsForFolder))
+            );
             assert!(slots.running <= slots.limit.max(most[agent]), "only those who cannot be held exceed the limit");
             assert!(slots.parked <= slots.max_parked);
             assert!(
@@ -110,7 +113,7 @@ impl Crowd {
             );
             let in_line = || self.waiting.iter().filter(|queued| queued.executor == agent);
             assert_eq!(slots.waiting, in_line().count());
-            let is_ready = |queued: &&Queued<Permit>| queued.wait.is_in(Stage::WaitsForSlot);
+            let is_ready = |queued: &&Queued<Permit>| queued.wait.is_in(QueueStage::WaitsForSlot);
             let is_due = in_line().any(|queued| is_ready(&queued)) || of_agent().any(|(_, line)| line.is_some());
             assert!(slots.running >= slots.limit || !is_due, "nobody waits while there is a slot");
         }
@@ -119,7 +122,7 @@ impl Crowd {
             let is_next = self
                 .waiting
                 .iter()
-                .any(|queued| queued.context.as_ref() == Some(key) && queued.wait.is_in(Stage::WaitsForSlot));
+                .any(|queued| queued.context.as_ref() == Some(key) && queued.wait.is_in(QueueStage::WaitsForSlot));
             assert_eq!(runs + usize::from(is_next), 1, "a context has one run, or one that is next");
         }
         let contexts = self.running.iter().filter_map(|(permit, _)| permit.context.as_ref());
@@ -158,7 +161,7 @@ proptest! {
         let state = lock(&schedule.state);
         prop_assert!(state.contexts.is_empty() && state.queued == 0);
         let left = state.agents.iter().map(|slots| {
-            slots.running + slots.parked + slots.waiting + slots.waiting_for_trees
+            slots.running + slots.parked + slots.waiting + slots.waiting_for_folders
         });
         prop_assert_eq!(left.sum::<usize>(), 0);
     }

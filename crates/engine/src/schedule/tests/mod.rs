@@ -22,13 +22,13 @@ fn alone(concurrent: usize, queue: usize) -> Arc<Schedule> {
 }
 
 /// A task of this context of the first agent, named after the context.
-fn task(context: &str) -> Request {
+fn task(context: &str) -> SlotRequest {
     executed_by(0, context)
 }
 
-fn executed_by(executor: AgentNo, context: &str) -> Request {
+fn executed_by(executor: AgentNo, context: &str) -> SlotRequest {
     let key = ContextKey { agent: 0, owner: Owner::anonymous(), context: ContextId::parse(context).unwrap() };
-    Request { context: key, task: TaskId::parse(format!("task of {context}")).unwrap(), executor }
+    SlotRequest { context: key, task: TaskId::parse(format!("task of {context}")).unwrap(), executor }
 }
 
 fn say(scheduled: &Scheduled) -> &'static str {

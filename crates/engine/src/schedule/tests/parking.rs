@@ -1,4 +1,4 @@
-//! Runs that give their slots back for a while: parked ones, and those that wait for their working trees.
+//! Runs that give their slots back for a while: parked ones, and those that wait for their working folders.
 
 use super::*;
 

@@ -45,7 +45,7 @@ fn who_left_makes_room_in_the_queue() {
     drop(gone);
     let scheduled: Vec<Scheduled> = ["a", "b", "c", "d"].into_iter().map(|c| schedule.enter(task(c))).collect();
     assert_eq!(scheduled.iter().map(say).collect::<Vec<_>>(), ["later", "later", "later", "full"]);
-    assert_eq!(say(&schedule.enter_again(task("d"))), "later");
+    assert_eq!(say(&schedule.enter_recovered(task("d"))), "later");
 }
 
 #[test]

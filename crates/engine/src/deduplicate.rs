@@ -5,28 +5,28 @@ use std::sync::Arc;
 use sabir_model::{AgentId, Caller, Error, Message};
 
 use crate::engine::Engine;
-use crate::flight::{Boarding, Flight, Ticket};
-use crate::sent::{Entrance, Sent};
+use crate::in_flight::{InFlightGuard, InFlightSend, Registration};
+use crate::send_result::{SendEffect, SendResult};
 use crate::topic::TopicKey;
 
 impl Engine {
     /// A send that was made before: by its key, or the same message while the first is under way.
-    pub(crate) async fn join(
+    pub(crate) async fn find_duplicate(
         &self,
         caller: &Caller,
         agent: &AgentId,
         send: &sabir_model::Send,
         message: &Arc<Message>,
-        tickets: &mut Vec<Arc<Ticket>>,
-    ) -> Result<Option<Sent>, Error> {
-        let (owner, flights) = (&caller.owner, &self.core.flights);
+        send_guards: &mut Vec<Arc<InFlightGuard>>,
+    ) -> Result<Option<SendResult>, Error> {
+        let (owner, in_flight) = (&caller.owner, &self.core.in_flight);
         // Where the first comes to nothing, the next one is the first, and the others join that.
         loop {
-            tickets.clear();
+            send_guards.clear();
             if let Some(key) = &send.idempotency {
-                match flights.by_key(owner, agent, key, message) {
-                    Boarding::First(ticket) => tickets.push(Arc::new(ticket)),
-                    Boarding::Joined(flight) => match self.join_flight(&flight).await? {
+                match in_flight.by_key(owner, agent, key, message) {
+                    Registration::First(guard) => send_guards.push(Arc::new(guard)),
+                    Registration::Duplicate(first) => match self.await_first(&first).await? {
                         Some(sent) => return Ok(Some(sent)),
                         None => {
                             tokio::task::yield_now().await;
@@ -40,12 +40,12 @@ impl Engine {
                         // Retention deleted the task, and its key with it, since the key was found.
                         continue;
                     }
-                    return Ok(Some(Sent { lease, entrance: Entrance::Joined }));
+                    return Ok(Some(SendResult { lease, effect: SendEffect::Duplicate }));
                 }
             }
-            match flights.by_message(owner, agent, message) {
-                Boarding::First(ticket) => tickets.push(Arc::new(ticket)),
-                Boarding::Joined(flight) => match self.join_flight(&flight).await? {
+            match in_flight.by_message(owner, agent, message) {
+                Registration::First(guard) => send_guards.push(Arc::new(guard)),
+                Registration::Duplicate(first) => match self.await_first(&first).await? {
                     Some(sent) => return Ok(Some(sent)),
                     None => {
                         tokio::task::yield_now().await;
@@ -57,11 +57,11 @@ impl Engine {
         }
     }
 
-    async fn join_flight(&self, flight: &Flight) -> Result<Option<Sent>, Error> {
+    async fn await_first(&self, send: &InFlightSend) -> Result<Option<SendResult>, Error> {
         // The first came to nothing, or was a direct reply.
-        let Some(key) = flight.landed().await else { return Ok(None) };
+        let Some(key) = send.stored_as().await else { return Ok(None) };
         let lease = self.core.feed.open(key);
         let is_there = lease.load(&*self.core.store).await?;
-        Ok(is_there.then_some(Sent { lease, entrance: Entrance::Joined }))
+        Ok(is_there.then_some(SendResult { lease, effect: SendEffect::Duplicate }))
     }
 }

@@ -1,6 +1,6 @@
-//! Working trees: runs that write in the same folder take turns, over all agents of the server.
+//! Working folders: runs that write in the same folder take turns, over all agents of the server.
 //!
-//! A tree is a folder with all that is below it, so two trees are the same when one contains the other: whoever works in
+//! A tree is a folder with all that is below it, so two folders are the same when one contains the other: whoever works in
 //! the outer folder can change what the inner one works on. In order of arrival: a run gets its tree when it overlaps with
 //! none that is held, and with none that an earlier run waits for. A run that gave its tree back while its caller thought
 //! keeps its order, so it goes before all who came after it: its work is half done, and a caller who has answered should
@@ -21,85 +21,85 @@ use crate::wait_reason::{WaitReason, WaitReasonCell};
 
 /// A run that works in a tree, or wants to. The path has no links in it.
 #[derive(Debug, Clone)]
-pub(crate) struct Occupant {
+pub(crate) struct FolderUser {
     pub(crate) path: PathBuf,
     pub(crate) owner: Owner,
     pub(crate) task: TaskId,
 }
 
-/// Who comes first in the line of a tree.
+/// Who comes first in the line of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct TreeOrder(u64);
+pub(crate) struct FolderOrder(u64);
 
 #[derive(Default)]
-pub(crate) struct Trees {
-    state: Mutex<State>,
+pub(crate) struct WorkingFolders {
+    state: Mutex<FolderState>,
 }
 
 #[derive(Default)]
-struct State {
+struct FolderState {
     last: u64,
-    /// Most often one for each tree; more where a run could not be held back.
-    held: Vec<(u64, Occupant)>,
+    /// Most often one for each lock; more where a run could not be held back.
+    held: Vec<(u64, FolderUser)>,
     /// By their order.
-    waiting: VecDeque<Waiter>,
+    waiting: VecDeque<FolderWaiter>,
 }
 
-struct Waiter {
+struct FolderWaiter {
     number: u64,
-    order: TreeOrder,
-    occupant: Occupant,
-    start: oneshot::Sender<Tree>,
+    order: FolderOrder,
+    user: FolderUser,
+    start: oneshot::Sender<FolderLock>,
     reason: Arc<WaitReasonCell>,
 }
 
-/// The right to work in a tree. Dropping it lets the next one in.
-pub(crate) struct Tree {
-    trees: Arc<Trees>,
+/// The right to work in a lock. Dropping it lets the next one in.
+pub(crate) struct FolderLock {
+    folders: Arc<WorkingFolders>,
     number: u64,
-    pub(crate) order: TreeOrder,
+    pub(crate) order: FolderOrder,
 }
 
-pub(crate) enum ScheduledTree {
-    Now(Tree),
-    Later(QueuedTree),
+pub(crate) enum ScheduledFolder {
+    Now(FolderLock),
+    Later(QueuedFolder),
 }
 
-/// A wait in the queue for a tree. Dropping it leaves the queue.
-pub(crate) struct QueuedTree {
-    trees: Arc<Trees>,
+/// A wait in the queue for a lock. Dropping it leaves the queue.
+pub(crate) struct QueuedFolder {
+    folders: Arc<WorkingFolders>,
     number: u64,
-    granted: oneshot::Receiver<Tree>,
+    granted: oneshot::Receiver<FolderLock>,
     reason: Arc<WaitReasonCell>,
 }
 
-impl Trees {
+impl WorkingFolders {
     /// `order` is that of a run which had the tree before in this turn.
-    pub(crate) fn enter(self: &Arc<Self>, occupant: Occupant, order: Option<TreeOrder>) -> ScheduledTree {
+    pub(crate) fn enter(self: &Arc<Self>, user: FolderUser, order: Option<FolderOrder>) -> ScheduledFolder {
         let mut state = lock(&self.state);
         let number = state.next();
-        let order = order.unwrap_or(TreeOrder(number));
-        let Some(reason) = state.obstacle(&occupant, order) else {
-            state.held.push((number, occupant));
-            return ScheduledTree::Now(Tree { trees: self.clone(), number, order });
+        let order = order.unwrap_or(FolderOrder(number));
+        let Some(reason) = state.obstacle(&user, order) else {
+            state.held.push((number, user));
+            return ScheduledFolder::Now(FolderLock { folders: self.clone(), number, order });
         };
         let (start, granted) = oneshot::channel();
         let reason = Arc::new(WaitReasonCell::new(reason));
         let place = state.waiting.partition_point(|waiter| waiter.order < order);
-        state.waiting.insert(place, Waiter { number, order, occupant, start, reason: reason.clone() });
-        ScheduledTree::Later(QueuedTree { trees: self.clone(), number, granted, reason })
+        state.waiting.insert(place, FolderWaiter { number, order, user, start, reason: reason.clone() });
+        ScheduledFolder::Later(QueuedFolder { folders: self.clone(), number, granted, reason })
     }
 
     /// For a run that nobody can hold back: its program works in the tree already. Others wait until it is done.
-    pub(crate) fn enter_at_once(self: &Arc<Self>, occupant: Occupant, order: Option<TreeOrder>) -> Tree {
+    pub(crate) fn enter_at_once(self: &Arc<Self>, user: FolderUser, order: Option<FolderOrder>) -> FolderLock {
         let mut state = lock(&self.state);
         let number = state.next();
-        state.held.push((number, occupant));
-        Tree { trees: self.clone(), number, order: order.unwrap_or(TreeOrder(number)) }
+        state.held.push((number, user));
+        FolderLock { folders: self.clone(), number, order: order.unwrap_or(FolderOrder(number)) }
     }
 
     /// Changes who holds or wants what, and lets those in who wait for nobody any more.
-    fn change(self: &Arc<Self>, change: impl FnOnce(&mut State)) {
+    fn change(self: &Arc<Self>, change: impl FnOnce(&mut FolderState)) {
         let started = {
             let mut state = lock(&self.state);
             change(&mut state);
@@ -107,33 +107,33 @@ impl Trees {
         };
         for (number, order, start) in started {
             // Whoever does not listen any more gives it back by dropping it.
-            let _ = start.send(Tree { trees: self.clone(), number, order });
+            let _ = start.send(FolderLock { folders: self.clone(), number, order });
         }
     }
 }
 
-impl State {
+impl FolderState {
     #[must_use]
-    fn admit(&mut self) -> Vec<(u64, TreeOrder, oneshot::Sender<Tree>)> {
+    fn admit(&mut self) -> Vec<(u64, FolderOrder, oneshot::Sender<FolderLock>)> {
         let mut started = Vec::new();
-        let mut still_waiting: VecDeque<Waiter> = VecDeque::new();
-        // Most wait for the same few trees, so each of them is compared with few.
+        let mut still_waiting: VecDeque<FolderWaiter> = VecDeque::new();
+        // Most wait for the same few folders, so each of them is compared with few.
         let mut wanted: Vec<PathBuf> = Vec::new();
         for waiter in std::mem::take(&mut self.waiting) {
-            let holder = self.held.iter().find(|(_, held)| overlap(&held.path, &waiter.occupant.path));
-            let is_first = !wanted.iter().any(|path| overlap(path, &waiter.occupant.path));
+            let holder = self.held.iter().find(|(_, held)| overlap(&held.path, &waiter.user.path));
+            let is_first = !wanted.iter().any(|path| overlap(path, &waiter.user.path));
             match holder {
                 None if is_first => {
-                    self.held.push((waiter.number, waiter.occupant));
+                    self.held.push((waiter.number, waiter.user));
                     started.push((waiter.number, waiter.order, waiter.start));
                     continue;
                 }
                 // Those further behind keep what they were told.
-                Some((_, holder)) if is_first => waiter.reason.set(wait_reason(holder, &waiter.occupant)),
+                Some((_, holder)) if is_first => waiter.reason.set(wait_reason(holder, &waiter.user)),
                 _ => {}
             }
-            if !wanted.contains(&waiter.occupant.path) {
-                wanted.push(waiter.occupant.path.clone());
+            if !wanted.contains(&waiter.user.path) {
+                wanted.push(waiter.user.path.clone());
             }
             still_waiting.push_back(waiter);
         }
@@ -147,16 +147,16 @@ impl State {
     }
 
     /// What somebody who comes with this order has to wait for.
-    fn obstacle(&self, newcomer: &Occupant, order: TreeOrder) -> Option<WaitReason> {
-        let held = self.held.iter().map(|(_, occupant)| occupant);
+    fn obstacle(&self, newcomer: &FolderUser, order: FolderOrder) -> Option<WaitReason> {
+        let held = self.held.iter().map(|(_, user)| user);
         let earlier = self.waiting.iter().take_while(|waiter| waiter.order < order);
-        let mut all = held.chain(earlier.map(|waiter| &waiter.occupant));
+        let mut all = held.chain(earlier.map(|waiter| &waiter.user));
         all.find(|other| overlap(&other.path, &newcomer.path)).map(|other| wait_reason(other, newcomer))
     }
 }
 
 /// A task of another caller is not named.
-fn wait_reason(holder: &Occupant, waiter: &Occupant) -> WaitReason {
+fn wait_reason(holder: &FolderUser, waiter: &FolderUser) -> WaitReason {
     WaitReason::Folder { task: (holder.owner == waiter.owner).then(|| holder.task.clone()) }
 }
 
@@ -164,9 +164,9 @@ fn overlap(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-impl QueuedTree {
+impl QueuedFolder {
     /// Resolves when its turn has come. Wakes as well when what it waits for has changed.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Tree>> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<FolderLock>> {
         self.reason.register(cx);
         Pin::new(&mut self.granted).poll(cx).map(Result::ok)
     }
@@ -176,16 +176,16 @@ impl QueuedTree {
     }
 }
 
-impl Drop for QueuedTree {
+impl Drop for QueuedFolder {
     /// A tree that was sent meanwhile is dropped with the channel, which lets the next one in.
     fn drop(&mut self) {
-        self.trees.change(|state| state.waiting.retain(|waiter| waiter.number != self.number));
+        self.folders.change(|state| state.waiting.retain(|waiter| waiter.number != self.number));
     }
 }
 
-impl Drop for Tree {
+impl Drop for FolderLock {
     fn drop(&mut self) {
-        self.trees.change(|state| state.held.retain(|(number, _)| *number != self.number));
+        self.folders.change(|state| state.held.retain(|(number, _)| *number != self.number));
     }
 }
 
@@ -193,16 +193,16 @@ impl Drop for Tree {
 mod tests {
     use super::*;
 
-    fn occupant(task: &str, path: &str) -> Occupant {
-        Occupant { path: path.into(), owner: Owner::anonymous(), task: TaskId::parse(task).unwrap() }
+    fn user(task: &str, path: &str) -> FolderUser {
+        FolderUser { path: path.into(), owner: Owner::anonymous(), task: TaskId::parse(task).unwrap() }
     }
 
-    fn started(scheduled: &mut ScheduledTree) -> bool {
+    fn started(scheduled: &mut ScheduledFolder) -> bool {
         match scheduled {
-            ScheduledTree::Now(_) => true,
-            ScheduledTree::Later(line) => match line.granted.try_recv() {
-                Ok(tree) => {
-                    *scheduled = ScheduledTree::Now(tree);
+            ScheduledFolder::Now(_) => true,
+            ScheduledFolder::Later(line) => match line.granted.try_recv() {
+                Ok(lock) => {
+                    *scheduled = ScheduledFolder::Now(lock);
                     true
                 }
                 Err(_) => false,
@@ -219,18 +219,18 @@ mod tests {
             ("/a/b", "/a/c", false),
             ("/a/b", "/a/bc", false),
         ] {
-            let trees = Arc::new(Trees::default());
-            let _first = trees.enter(occupant("1", first), None);
-            assert_eq!(!started(&mut trees.enter(occupant("2", second), None)), waits, "{first} {second}");
+            let folders = Arc::new(WorkingFolders::default());
+            let _first = folders.enter(user("1", first), None);
+            assert_eq!(!started(&mut folders.enter(user("2", second), None)), waits, "{first} {second}");
         }
     }
 
     #[test]
     fn runs_get_their_tree_in_order_of_arrival_and_nobody_is_overtaken_for_ever() {
-        let trees = Arc::new(Trees::default());
-        let inner = trees.enter(occupant("1", "/a/b"), None);
-        let mut outer = trees.enter(occupant("2", "/a"), None);
-        let mut other = trees.enter(occupant("3", "/a/c"), None);
+        let folders = Arc::new(WorkingFolders::default());
+        let inner = folders.enter(user("1", "/a/b"), None);
+        let mut outer = folders.enter(user("2", "/a"), None);
+        let mut other = folders.enter(user("3", "/a/c"), None);
         assert!(!started(&mut outer) && !started(&mut other), "the third waits behind the second, which came before");
         drop(inner);
         assert!(started(&mut outer) && !started(&mut other));
@@ -240,31 +240,31 @@ mod tests {
 
     #[test]
     fn who_leaves_the_line_lets_those_behind_it_in() {
-        let trees = Arc::new(Trees::default());
-        let _inner = trees.enter(occupant("1", "/a/b"), None);
-        let outer = trees.enter(occupant("2", "/a"), None);
-        let mut other = trees.enter(occupant("3", "/a/c"), None);
+        let folders = Arc::new(WorkingFolders::default());
+        let _inner = folders.enter(user("1", "/a/b"), None);
+        let outer = folders.enter(user("2", "/a"), None);
+        let mut other = folders.enter(user("3", "/a/c"), None);
         drop(outer);
         assert!(started(&mut other));
     }
 
     #[test]
     fn a_run_that_comes_back_goes_before_those_who_came_after_it() {
-        let trees = Arc::new(Trees::default());
-        let order = |room: &ScheduledTree| match room {
-            ScheduledTree::Now(tree) => Some(tree.order),
-            ScheduledTree::Later(_) => panic!("it is free"),
+        let folders = Arc::new(WorkingFolders::default());
+        let order = |room: &ScheduledFolder| match room {
+            ScheduledFolder::Now(lock) => Some(lock.order),
+            ScheduledFolder::Later(_) => panic!("it is free"),
         };
-        let first = trees.enter(occupant("1", "/a"), None);
+        let first = folders.enter(user("1", "/a"), None);
         let first_order = order(&first);
         drop(first);
-        let second = trees.enter(occupant("2", "/a"), None);
+        let second = folders.enter(user("2", "/a"), None);
         let second_order = order(&second);
         drop(second);
-        let third = trees.enter(occupant("3", "/a"), None);
-        let mut fourth = trees.enter(occupant("4", "/a"), None);
-        let mut second = trees.enter(occupant("2", "/a"), second_order);
-        let mut first = trees.enter(occupant("1", "/a"), first_order);
+        let third = folders.enter(user("3", "/a"), None);
+        let mut fourth = folders.enter(user("4", "/a"), None);
+        let mut second = folders.enter(user("2", "/a"), second_order);
+        let mut first = folders.enter(user("1", "/a"), first_order);
         assert!(!started(&mut fourth) && !started(&mut second) && !started(&mut first), "the third works");
         drop(third);
         assert!(started(&mut first) && !started(&mut second) && !started(&mut fourth));
@@ -276,16 +276,16 @@ mod tests {
 
     #[test]
     fn who_waits_is_told_for_whom_if_it_may_know() {
-        let trees = Arc::new(Trees::default());
-        let first = trees.enter(occupant("1", "/a"), None);
-        let stranger = Occupant { owner: Owner::new("org", "someone"), ..occupant("x", "/a") };
-        let ScheduledTree::Later(second) = trees.enter(occupant("2", "/a"), None) else { panic!("it is taken") };
-        let ScheduledTree::Later(third) = trees.enter(stranger, None) else { panic!("it is taken") };
+        let folders = Arc::new(WorkingFolders::default());
+        let first = folders.enter(user("1", "/a"), None);
+        let stranger = FolderUser { owner: Owner::new("org", "someone"), ..user("x", "/a") };
+        let ScheduledFolder::Later(second) = folders.enter(user("2", "/a"), None) else { panic!("it is taken") };
+        let ScheduledFolder::Later(third) = folders.enter(stranger, None) else { panic!("it is taken") };
         assert_eq!(second.wait_reason(), WaitReason::Folder { task: Some(TaskId::parse("1").unwrap()) });
         assert_eq!(third.wait_reason(), WaitReason::Folder { task: None });
         drop(first);
         drop(second);
         drop(third);
-        assert!(lock(&trees.state).held.is_empty() && lock(&trees.state).waiting.is_empty());
+        assert!(lock(&folders.state).held.is_empty() && lock(&folders.state).waiting.is_empty());
     }
 }

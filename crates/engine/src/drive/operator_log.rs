@@ -30,7 +30,7 @@ pub(super) fn log_events(driver: &Driver, stored: &[Arc<LogEntry>]) {
             Event::Artifact(_) => continue,
         };
         let millis = || {
-            let created = driver.lease.look(|task| task.created).unwrap_or(time);
+            let created = driver.lease.with_task(|task| task.created).unwrap_or(time);
             time.as_millis().saturating_sub(created.as_millis())
         };
         match state {

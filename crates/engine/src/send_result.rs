@@ -8,25 +8,25 @@ use crate::Answer;
 use crate::engine::Engine;
 use crate::feed::Lease;
 use crate::subscribe::Subscription;
-use crate::topic::Rest;
+use crate::topic::TaskActivity;
 
 /// A message that is stored, on the way to its answer.
-pub(crate) struct Sent {
+pub(crate) struct SendResult {
     pub(crate) lease: Lease,
-    pub(crate) entrance: Entrance,
+    pub(crate) effect: SendEffect,
 }
 
 /// How a message came to its task.
-pub(crate) enum Entrance {
+pub(crate) enum SendEffect {
     /// It made the task, by this event.
     Created(Box<Created>),
     /// It came to a task that was there; a stream begins with the task as it was then.
     Continued(Option<Arc<Task>>),
     /// It had come before.
-    Joined,
+    Duplicate,
 }
 
-impl Sent {
+impl SendResult {
     pub(crate) async fn answer(self, engine: &Engine, send: &sabir_model::Send) -> Result<Answer, Error> {
         match send.delivery {
             Delivery::Stream => self.stream(engine, send.last_event_id).map(Answer::Stream),
@@ -42,25 +42,25 @@ impl Sent {
     }
 
     fn stream(self, engine: &Engine, last_event_id: Option<LastEventId>) -> Result<Subscription, Error> {
-        match self.entrance {
-            Entrance::Created(_) => Subscription::start(engine, self.lease, Some(LastEventId::Event(0))),
-            Entrance::Joined => {
+        match self.effect {
+            SendEffect::Created(_) => Subscription::start(engine, self.lease, Some(LastEventId::Event(0))),
+            SendEffect::Duplicate => {
                 let after = last_event_id.unwrap_or(LastEventId::Event(0));
                 Subscription::start(engine, self.lease, Some(after))
             }
             // What the turn has done meanwhile must be seen as it happened, not in the snapshot.
-            Entrance::Continued(Some(before)) if last_event_id.is_none() => {
+            SendEffect::Continued(Some(before)) if last_event_id.is_none() => {
                 Ok(Subscription::start_with(engine, self.lease, before))
             }
-            Entrance::Continued(_) => Subscription::start(engine, self.lease, last_event_id),
+            SendEffect::Continued(_) => Subscription::start(engine, self.lease, last_event_id),
         }
     }
 
     /// The task as it was made, or as it is when it was there before.
     fn at_once(self, history: Option<u32>) -> Result<Answer, Error> {
-        let Entrance::Created(created) = &self.entrance else { return self.now(history) };
+        let SendEffect::Created(created) = &self.effect else { return self.now(history) };
         let key = &self.lease.key;
-        let birth = self.lease.look(|task| sabir_model::TaskBirth {
+        let birth = self.lease.with_task(|task| sabir_model::TaskBirth {
             context: task.context.clone(),
             agent: key.agent.clone(),
             owner: key.owner.clone(),
@@ -72,7 +72,7 @@ impl Sent {
     }
 
     async fn until_settled(&self, engine: &Engine) {
-        let settled = self.lease.until(|mark| mark.rest != Rest::Busy);
+        let settled = self.lease.until(|position| position.activity != TaskActivity::Busy);
         match engine.core.settings.max_wait {
             // The caller's patience never changes the task.
             Some(limit) => drop(tokio::time::timeout(limit, settled).await),

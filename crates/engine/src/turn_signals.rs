@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use crate::beacon::Beacon;
 use crate::turn::Stop;
+use crate::watch_cell::WatchCell;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TurnSignals {
@@ -26,10 +26,10 @@ impl TurnSignals {
 /// Keeps the context, the folder and the slot of a run until it is dropped, also after the turn.
 #[must_use]
 #[derive(Debug)]
-pub struct TurnHold(Arc<Beacon<TurnSignals>>);
+pub struct TurnHold(Arc<WatchCell<TurnSignals>>);
 
 impl TurnHold {
-    pub(crate) fn new(signals: &Arc<Beacon<TurnSignals>>) -> Self {
+    pub(crate) fn new(signals: &Arc<WatchCell<TurnSignals>>) -> Self {
         signals.modify(|signals| signals.holds += 1);
         Self(signals.clone())
     }

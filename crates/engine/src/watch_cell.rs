@@ -10,12 +10,12 @@ use tokio::sync::Notify;
 use crate::sharded::lock;
 
 #[derive(Debug)]
-pub(crate) struct Beacon<T> {
+pub(crate) struct WatchCell<T> {
     value: Mutex<T>,
     changed: Notify,
 }
 
-impl<T: Clone> Beacon<T> {
+impl<T: Clone> WatchCell<T> {
     pub(crate) fn new(value: T) -> Self {
         Self { value: Mutex::new(value), changed: Notify::new() }
     }
@@ -57,21 +57,21 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_waits_sees_the_change() {
-        let beacon = Arc::new(Beacon::new(0));
-        assert_eq!(beacon.until(|value| *value == 0).await, 0);
+        let cell = Arc::new(WatchCell::new(0));
+        assert_eq!(cell.until(|value| *value == 0).await, 0);
         let waiting: Vec<_> = (0..10)
             .map(|wanted| {
-                let beacon = beacon.clone();
-                tokio::spawn(async move { beacon.until(|value| *value >= wanted).await })
+                let cell = cell.clone();
+                tokio::spawn(async move { cell.until(|value| *value >= wanted).await })
             })
             .collect();
         for value in 1..10 {
             tokio::task::yield_now().await;
-            beacon.set(value);
+            cell.set(value);
         }
         for (wanted, one) in waiting.into_iter().enumerate() {
             assert!(one.await.unwrap() >= wanted);
         }
-        assert_eq!(beacon.get(), 9);
+        assert_eq!(cell.get(), 9);
     }
 }

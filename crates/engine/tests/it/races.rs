@@ -1,12 +1,12 @@
 //! Two things at once, at the worst moment: what a hostile reader of the driver tried.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Builder, Clock, Limits, Outcome, Recovery, Settings, Turn};
-use sabir_model::{Error, IdempotencyKey, Message, MessageId, Part, Required, Send, State, Timestamp};
+use sabir_engine::{AgentError, Builder, EngineSettings, Limits, Outcome, Recovery, Turn};
+use sabir_model::{Error, IdempotencyKey, Message, MessageId, Part, Required, Send, State};
 use sabir_store::{MemoryStore, Store};
 use sabir_testkit::clock::ManualClock;
 use sabir_testkit::faulty::FaultyStore;
@@ -14,7 +14,7 @@ use sabir_testkit::scripted::ScriptedAgent;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
-use crate::desk::{Desk, asking, at_once, drain, echo, endless, hosted, task_of, text, to};
+use crate::fixture::{Fixture, PanickingClock, asking, at_once, drain, echo, endless, hosted, task_of, text, to};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const SLOW: Duration = Duration::from_millis(100);
@@ -23,13 +23,13 @@ fn millis(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-fn requeue() -> Settings {
-    Settings { recovery: Recovery::Requeue, ..Settings::default() }
+fn requeue() -> EngineSettings {
+    EngineSettings { recovery: Recovery::Requeue, ..EngineSettings::default() }
 }
 
-async fn faulty(agent: ScriptedAgent, settings: Settings) -> (Arc<Desk>, Arc<FaultyStore<MemoryStore>>) {
+async fn faulty(agent: ScriptedAgent, settings: EngineSettings) -> (Arc<Fixture>, Arc<FaultyStore<MemoryStore>>) {
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
-    (Arc::new(Desk::on(store.clone(), agent, Limits::default(), settings).await), store)
+    (Arc::new(Fixture::on(store.clone(), agent, Limits::default(), settings).await), store)
 }
 
 /// A process that dies with everything in it but the store.
@@ -37,30 +37,17 @@ fn life<T: std::marker::Send + 'static>(
     store: Arc<dyn Store>,
     agent: ScriptedAgent,
     concurrent: usize,
-    work: impl AsyncFnOnce(Desk) -> T + std::marker::Send + 'static,
+    work: impl AsyncFnOnce(Fixture) -> T + std::marker::Send + 'static,
 ) -> T {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         let limits = Limits { concurrent, ..Limits::default() };
-        let result = runtime.block_on(async { work(Desk::on(store, agent, limits, requeue()).await).await });
+        let result = runtime.block_on(async { work(Fixture::on(store, agent, limits, requeue()).await).await });
         runtime.shutdown_background();
         result
     })
     .join()
     .unwrap()
-}
-
-/// A clock that panics when it is told to, which makes the driver panic that asks it.
-#[derive(Default)]
-struct Bomb {
-    is_armed: AtomicBool,
-}
-
-impl Clock for Bomb {
-    fn now(&self) -> Timestamp {
-        assert!(!self.is_armed.swap(false, Ordering::SeqCst), "the clock is broken");
-        Timestamp::from_millis(1_000)
-    }
 }
 
 fn named(id: &str, send: Send) -> Send {
@@ -70,13 +57,13 @@ fn named(id: &str, send: Send) -> Send {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_is_run_again_after_a_crash_of_its_driver_has_one_driver() {
     let (clock, runs, stops) =
-        (Arc::new(Bomb::default()), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (bomb, counter, stopped) = (clock.clone(), runs.clone(), stops.clone());
+        (Arc::new(PanickingClock::default()), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (panicking, counter, stopped) = (clock.clone(), runs.clone(), stops.clone());
     let agent = ScriptedAgent::new(move |turn: Turn| {
-        let (bomb, stopped, run) = (bomb.clone(), stopped.clone(), counter.fetch_add(1, Ordering::SeqCst));
+        let (panicking, stopped, run) = (panicking.clone(), stopped.clone(), counter.fetch_add(1, Ordering::SeqCst));
         async move {
             if run == 0 {
-                bomb.is_armed.store(true, Ordering::SeqCst);
+                panicking.is_armed.store(true, Ordering::SeqCst);
                 turn.progress("the driver reads the clock for this").await;
             }
             turn.cancelled().await;
@@ -87,11 +74,11 @@ async fn a_task_that_is_run_again_after_a_crash_of_its_driver_has_one_driver() {
     let store = Arc::new(MemoryStore::new());
     let builder = Builder::new(store.clone()).settings(requeue()).clock(clock);
     let builder = builder.agent(hosted("demo", agent, Limits::default()));
-    let desk = Desk { engine: builder.start().await.unwrap(), store };
-    let task = desk.task(at_once("go")).await;
+    let fixture = Fixture { engine: builder.start().await.unwrap(), store };
+    let task = fixture.task(at_once("go")).await;
     sleep(millis(100)).await;
     assert_eq!(runs.load(Ordering::SeqCst), 2, "it runs again");
-    let canceled = timeout(HOUR, desk.cancel(&task.id)).await.unwrap().unwrap();
+    let canceled = timeout(HOUR, fixture.cancel(&task.id)).await.unwrap().unwrap();
     assert_eq!(canceled.status.state, State::Canceled);
     assert_eq!(stops.load(Ordering::SeqCst), 1, "the run was told to stop before the caller heard that it has");
 }
@@ -99,15 +86,15 @@ async fn a_task_that_is_run_again_after_a_crash_of_its_driver_has_one_driver() {
 #[tokio::test(start_paused = true)]
 async fn a_driver_that_crashes_while_an_append_is_under_way_settles_its_task() {
     for (recovery, expected) in [(Recovery::Fail, State::Failed), (Recovery::Requeue, State::Completed)] {
-        let (clock, runs) = (Arc::new(Bomb::default()), Arc::new(AtomicUsize::new(0)));
-        let (bomb, counter) = (clock.clone(), runs.clone());
+        let (clock, runs) = (Arc::new(PanickingClock::default()), Arc::new(AtomicUsize::new(0)));
+        let (panicking, counter) = (clock.clone(), runs.clone());
         let agent = ScriptedAgent::new(move |turn: Turn| {
-            let (bomb, run) = (bomb.clone(), counter.fetch_add(1, Ordering::SeqCst));
+            let (panicking, run) = (panicking.clone(), counter.fetch_add(1, Ordering::SeqCst));
             async move {
                 if run == 0 {
                     turn.progress("on its way to the store").await;
                     sleep(millis(10)).await;
-                    bomb.is_armed.store(true, Ordering::SeqCst);
+                    panicking.is_armed.store(true, Ordering::SeqCst);
                     turn.progress("the driver reads the clock for this").await;
                     turn.cancelled().await;
                 }
@@ -116,12 +103,13 @@ async fn a_driver_that_crashes_while_an_append_is_under_way_settles_its_task() {
         });
         let store = Arc::new(FaultyStore::new(MemoryStore::new()));
         store.slow_down(millis(50));
-        let builder = Builder::new(store.clone()).settings(Settings { recovery, ..Settings::default() }).clock(clock);
+        let builder =
+            Builder::new(store.clone()).settings(EngineSettings { recovery, ..EngineSettings::default() }).clock(clock);
         let builder = builder.agent(hosted("demo", agent, Limits::default()));
-        let desk = Desk { engine: builder.start().await.unwrap(), store };
-        let task = timeout(HOUR, desk.task(text("go"))).await.expect("the sender is answered");
+        let fixture = Fixture { engine: builder.start().await.unwrap(), store };
+        let task = timeout(HOUR, fixture.task(text("go"))).await.expect("the sender is answered");
         assert_eq!(task.status.state, expected, "{:?}", task.status);
-        let frames = drain(&mut desk.subscribe(&task.id, Some(0)).await.unwrap()).await;
+        let frames = drain(&mut fixture.subscribe(&task.id, Some(0)).await.unwrap()).await;
         assert!(frames.iter().any(|(_, words)| words == "Working on its way to the store"), "{frames:?}");
         let numbers: Vec<u64> = frames.iter().map(|(seq, _)| *seq).collect();
         assert_eq!(numbers, (1..=frames.len() as u64).collect::<Vec<_>>());
@@ -141,20 +129,20 @@ async fn a_repeated_message_is_not_acknowledged_before_the_first_is_stored() {
             Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
         }
     });
-    let (desk, store) = faulty(agent, Settings::default()).await;
-    let task = desk.task(at_once("one")).await.id;
+    let (fixture, store) = faulty(agent, EngineSettings::default()).await;
+    let task = fixture.task(at_once("one")).await.id;
     sleep(millis(1)).await;
     store.slow_down(SLOW);
     go.notify_one();
     sleep(millis(10)).await;
     // The progress is under way; the message waits for the next append, which the store will not take.
     let again = || named("same", to(&task, at_once("two")));
-    let (sender, send) = (desk.clone(), again());
+    let (sender, send) = (fixture.clone(), again());
     let first = tokio::spawn(async move { sender.send(send).await });
     sleep(millis(40)).await;
     store.fill();
     sleep(millis(70)).await;
-    let second = timeout(HOUR, desk.send(again())).await.expect("it is answered");
+    let second = timeout(HOUR, fixture.send(again())).await.expect("it is answered");
     assert!(matches!(first.await.unwrap(), Err(Error::StoreFull)));
     assert!(matches!(second, Err(Error::StoreFull)), "nothing of it is stored");
 }
@@ -171,14 +159,14 @@ async fn a_repeated_message_that_comes_as_the_driver_lets_go_is_taken_once() {
         }
     });
     let seen = agent.seen();
-    let (desk, store) = faulty(agent, Settings::default()).await;
-    let task = desk.task(at_once("one")).await.id;
+    let (fixture, store) = faulty(agent, EngineSettings::default()).await;
+    let task = fixture.task(at_once("one")).await.id;
     sleep(millis(1)).await;
     let again = || named("same", to(&task, at_once("two")));
     let mut sends: Vec<_> = (0..2)
         .map(|_| {
-            let (desk, send) = (desk.clone(), again());
-            Box::pin(async move { desk.send(send).await })
+            let (fixture, send) = (fixture.clone(), again());
+            Box::pin(async move { fixture.send(send).await })
         })
         .collect();
     let (under_way, sent) = oneshot::channel();
@@ -215,37 +203,37 @@ async fn a_turn_after_one_that_ended_by_asking_begins_again_with_its_own_message
             Ok(Outcome::Canceled(Vec::new()))
         }
     });
-    let task = life(store.clone(), agent, 1, async move |desk: Desk| {
-        let task = desk.task(at_once("one")).await.id;
-        desk.task(to(&task, at_once("two"))).await;
+    let task = life(store.clone(), agent, 1, async move |fixture: Fixture| {
+        let task = fixture.task(at_once("one")).await.id;
+        fixture.task(to(&task, at_once("two"))).await;
         go.notify_one();
         sleep(millis(10)).await;
-        assert_eq!(desk.get(&task).await.status.state, State::Working);
+        assert_eq!(fixture.get(&task).await.status.state, State::Working);
         task
     });
     let agent = echo();
     let seen = agent.seen();
-    let desk = Desk::on(store, agent, Limits::default(), requeue()).await;
-    drain(&mut desk.subscribe(&task, Some(0)).await.unwrap()).await;
+    let fixture = Fixture::on(store, agent, Limits::default(), requeue()).await;
+    drain(&mut fixture.subscribe(&task, Some(0)).await.unwrap()).await;
     assert_eq!(*seen.lock().unwrap(), ["two"]);
 }
 
 #[tokio::test]
 async fn a_task_that_waited_for_its_place_has_not_been_tried() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let tasks = life(store.clone(), endless(), 2, async |desk: Desk| {
-        let tasks = [desk.task(at_once("a")).await.id, desk.task(at_once("b")).await.id];
+    let tasks = life(store.clone(), endless(), 2, async |fixture: Fixture| {
+        let tasks = [fixture.task(at_once("a")).await.id, fixture.task(at_once("b")).await.id];
         sleep(millis(10)).await;
         tasks
     });
     // The first takes the only place each time, until it has been run three times.
     for _ in 0..2 {
-        life(store.clone(), endless(), 1, async |_: Desk| sleep(millis(10)).await);
+        life(store.clone(), endless(), 1, async |_: Fixture| sleep(millis(10)).await);
     }
-    let desk = Desk::on(store, echo(), Limits::default(), requeue()).await;
+    let fixture = Fixture::on(store, echo(), Limits::default(), requeue()).await;
     for (task, expected) in tasks.iter().zip([State::Failed, State::Completed]) {
-        drain(&mut desk.subscribe(task, Some(0)).await.unwrap()).await;
-        let task = desk.get(task).await;
+        drain(&mut fixture.subscribe(task, Some(0)).await.unwrap()).await;
+        let task = fixture.get(task).await;
         assert_eq!(task.status.state, expected, "{:?}", task.status);
     }
 }
@@ -259,38 +247,38 @@ async fn an_answer_that_is_sent_twice_does_not_answer_a_question_that_nobody_has
         );
         Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(format!("{} {}", first?.text(), second?.text()))]))
     });
-    let (desk, store) = faulty(agent, Settings::default()).await;
-    let task = desk.task(text("go")).await;
+    let (fixture, store) = faulty(agent, EngineSettings::default()).await;
+    let task = fixture.task(text("go")).await;
     store.slow_down(SLOW);
-    desk.task(to(&task.id, at_once("yes"))).await;
+    fixture.task(to(&task.id, at_once("yes"))).await;
     // The answer is stored; the next question is on its way to the store.
-    assert_eq!(desk.get(&task.id).await.status.message.unwrap().text(), "may I read?");
-    let again = desk.send(to(&task.id, at_once("yes"))).await;
+    assert_eq!(fixture.get(&task.id).await.status.message.unwrap().text(), "may I read?");
+    let again = fixture.send(to(&task.id, at_once("yes"))).await;
     assert!(matches!(again, Err(Error::Invalid(_))), "it was meant for the first question");
-    let parked = desk.get(&task.id).await;
+    let parked = fixture.get(&task.id).await;
     assert_eq!(
         (parked.status.state, parked.status.message.unwrap().text()),
         (State::InputRequired, "may I delete?".into())
     );
-    let done = timeout(HOUR, desk.task(to(&task.id, text("no")))).await.unwrap();
+    let done = timeout(HOUR, fixture.task(to(&task.id, text("no")))).await.unwrap();
     assert_eq!(done.status.message.unwrap().text(), "yes no");
 }
 
 #[tokio::test(start_paused = true)]
 async fn streams_and_senders_of_unfinished_tasks_end_when_the_server_has_stopped() {
-    for settings in [Settings::default(), requeue()] {
+    for settings in [EngineSettings::default(), requeue()] {
         let limits = Limits { concurrent: 1, ..Limits::default() };
-        let desk = Arc::new(Desk::on(Arc::new(MemoryStore::new()), endless(), limits, settings.clone()).await);
-        let running = desk.task(at_once("running")).await.id;
-        let queued = desk.task(at_once("queued")).await.id;
+        let fixture = Arc::new(Fixture::on(Arc::new(MemoryStore::new()), endless(), limits, settings.clone()).await);
+        let running = fixture.task(at_once("running")).await.id;
+        let queued = fixture.task(at_once("queued")).await.id;
         let mut streams = Vec::new();
         for task in [&running, &queued] {
-            streams.push(desk.subscribe(task, Some(0)).await.unwrap());
+            streams.push(fixture.subscribe(task, Some(0)).await.unwrap());
         }
-        let sender = desk.clone();
+        let sender = fixture.clone();
         let blocked = tokio::spawn(async move { sender.send(text("blocked")).await });
         sleep(millis(10)).await;
-        desk.engine.stop(millis(10)).await;
+        fixture.engine.stop(millis(10)).await;
         for stream in &mut streams {
             timeout(HOUR, drain(stream)).await.expect("the stream ends");
         }
@@ -310,34 +298,34 @@ async fn an_answer_that_is_being_stored_when_the_server_stops_is_stored_or_refus
         })
         .resuming()
     };
-    let (desk, store) = faulty(approving(), Settings::default()).await;
-    let task = desk.task(text("go")).await.id;
+    let (fixture, store) = faulty(approving(), EngineSettings::default()).await;
+    let task = fixture.task(text("go")).await.id;
     store.slow_down(SLOW);
-    let (sender, send) = (desk.clone(), to(&task, at_once("friday")));
+    let (sender, send) = (fixture.clone(), to(&task, at_once("friday")));
     let sent = tokio::spawn(async move { sender.send(send).await });
     sleep(millis(30)).await;
-    desk.engine.stop(Duration::from_secs(10)).await;
+    fixture.engine.stop(Duration::from_secs(10)).await;
     let sent = timeout(HOUR, sent).await.expect("the sender is answered").unwrap();
     let agent = approving();
     let seen = agent.seen();
-    let desk = Desk::on(store, agent, Limits::default(), Settings::default()).await;
+    let fixture = Fixture::on(store, agent, Limits::default(), EngineSettings::default()).await;
     sleep(Duration::from_secs(1)).await;
     let expected: &[&str] = if sent.is_ok() { &["friday"] } else { &[] };
     assert_eq!(*seen.lock().unwrap(), expected, "the sender was told {:?}", sent.map(drop));
-    drop(desk);
+    drop(fixture);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_was_swept_is_gone_although_it_once_waited() {
-    let mut settings = Settings::default();
+    let mut settings = EngineSettings::default();
     settings.retention.max_tasks = Some(0);
-    let desk = Desk::on(Arc::new(MemoryStore::new()), asking(), Limits::default(), settings).await;
-    let task = desk.task(text("ask which?")).await;
-    assert_eq!(desk.task(to(&task.id, text("friday"))).await.status.state, State::Completed);
+    let fixture = Fixture::on(Arc::new(MemoryStore::new()), asking(), Limits::default(), settings).await;
+    let task = fixture.task(text("ask which?")).await;
+    assert_eq!(fixture.task(to(&task.id, text("friday"))).await.status.state, State::Completed);
     sleep(millis(10)).await;
-    assert_eq!(desk.engine.sweep().await, 1);
+    assert_eq!(fixture.engine.sweep().await, 1);
     let get = sabir_model::Get { agent: None, task: task.id, history: None, earlier: sabir_model::Wanted::No };
-    let got = desk.call(sabir_model::Call::Get(get)).await;
+    let got = fixture.call(sabir_model::Call::Get(get)).await;
     assert!(matches!(got, Err(Error::TaskNotFound(_))), "it was deleted");
 }
 
@@ -352,13 +340,13 @@ async fn a_cancel_after_the_last_word_ends_a_task_that_would_go_on() {
             Ok::<_, AgentError>(outcome)
         });
         let seen = agent.seen();
-        let desk = Desk::with(agent).await;
-        let task = desk.task(at_once("one")).await;
+        let fixture = Fixture::with(agent).await;
+        let task = fixture.task(at_once("one")).await;
         sleep(millis(10)).await;
         if !is_asking {
-            desk.task(to(&task.id, at_once("two"))).await;
+            fixture.task(to(&task.id, at_once("two"))).await;
         }
-        let canceled = timeout(HOUR, desk.cancel(&task.id)).await.expect("it is answered").expect("it is canceled");
+        let canceled = timeout(HOUR, fixture.cancel(&task.id)).await.expect("it is answered").expect("it is canceled");
         assert_eq!(canceled.status.state, State::Canceled);
         let said: Vec<String> = canceled.history.iter().map(|message| message.text()).collect();
         assert_eq!(said, expected);
@@ -374,19 +362,19 @@ async fn a_question_that_is_being_answered_does_not_expire() {
         let answer = turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
         Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(answer.text())]))
     });
-    let mut settings = Settings::default();
+    let mut settings = EngineSettings::default();
     settings.retention.waiting = Some(Duration::from_secs(600));
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
     let builder = Builder::new(store.clone()).settings(settings).clock(clock.clone());
     let builder = builder.agent(hosted("demo", agent, Limits::default()));
-    let desk = Arc::new(Desk { engine: builder.start().await.unwrap(), store: store.clone() });
-    let task = desk.task(text("go")).await.id;
+    let fixture = Arc::new(Fixture { engine: builder.start().await.unwrap(), store: store.clone() });
+    let task = fixture.task(text("go")).await.id;
     clock.advance(Duration::from_secs(700));
     store.slow_down(SLOW);
-    let (sender, send) = (desk.clone(), to(&task, text("friday")));
+    let (sender, send) = (fixture.clone(), to(&task, text("friday")));
     let sent = tokio::spawn(async move { sender.task(send).await });
     sleep(millis(30)).await;
-    desk.engine.sweep().await;
+    fixture.engine.sweep().await;
     let done = timeout(HOUR, sent).await.unwrap().unwrap();
     assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "friday".into()));
 }
@@ -414,19 +402,19 @@ fn busy_asker(go: &Arc<Notify>) -> ScriptedAgent {
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_an_answer_that_was_refused() {
     let go = Arc::new(Notify::new());
-    let (desk, store) = faulty(busy_asker(&go), Settings::default()).await;
+    let (fixture, store) = faulty(busy_asker(&go), EngineSettings::default()).await;
     let keyed = || Send { idempotency: Some(IdempotencyKey::parse("k").unwrap()), ..text("go") };
-    let task = desk.task(keyed()).await.id;
+    let task = fixture.task(keyed()).await.id;
     store.slow_down(SLOW);
     go.notify_one();
     sleep(millis(30)).await;
-    let (sender, send) = (desk.clone(), to(&task, at_once("friday")));
+    let (sender, send) = (fixture.clone(), to(&task, at_once("friday")));
     let sent = tokio::spawn(async move { sender.send(send).await });
     sleep(millis(30)).await;
     store.fill();
     assert!(matches!(sent.await.unwrap(), Err(Error::StoreFull)));
     store.make_room();
-    let joined = timeout(HOUR, desk.task(keyed())).await.expect("the task waits for its caller, and nobody works");
+    let joined = timeout(HOUR, fixture.task(keyed())).await.expect("the task waits for its caller, and nobody works");
     assert_eq!(joined.status.state, State::InputRequired);
 }
 
@@ -438,17 +426,17 @@ async fn an_approval_that_was_refused_does_not_enter_the_history() {
         sleep(Duration::from_secs(60)).await;
         Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
     });
-    let (desk, store) = faulty(agent, Settings::default()).await;
-    let task = desk.task(text("go")).await.id;
+    let (fixture, store) = faulty(agent, EngineSettings::default()).await;
+    let task = fixture.task(text("go")).await.id;
     sleep(millis(950)).await;
     store.slow_down(SLOW);
     store.fill();
     // The agent gives up its question while the approval is on its way to the disk that will not take it.
-    let sent = desk.send(to(&task, at_once("yes"))).await;
+    let sent = fixture.send(to(&task, at_once("yes"))).await;
     assert!(matches!(sent, Err(Error::StoreFull)));
     store.make_room();
-    drain(&mut desk.subscribe(&task, Some(0)).await.unwrap()).await;
-    let said: Vec<String> = desk.get(&task).await.history.iter().map(|message| message.text()).collect();
+    drain(&mut fixture.subscribe(&task, Some(0)).await.unwrap()).await;
+    let said: Vec<String> = fixture.get(&task).await.history.iter().map(|message| message.text()).collect();
     assert!(!said.contains(&"yes".into()), "{said:?}");
 }
 
@@ -460,8 +448,8 @@ async fn an_agent_that_never_ends_after_its_last_word_is_ended_by_the_time_limit
         Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
     });
     let limits = Limits { timeout: Some(Duration::from_secs(60)), ..Limits::default() };
-    let desk = Desk::limited(agent, limits).await;
-    let done = timeout(HOUR, desk.task(text("go"))).await.expect("the limit holds");
+    let fixture = Fixture::limited(agent, limits).await;
+    let done = timeout(HOUR, fixture.task(text("go"))).await.expect("the limit holds");
     assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "done".into()));
 }
 
@@ -480,9 +468,9 @@ async fn what_an_agent_remembers_on_a_full_disk_is_bounded() {
             Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
         }
     });
-    let (desk, store) = faulty(agent, Settings::default()).await;
+    let (fixture, store) = faulty(agent, EngineSettings::default()).await;
     store.fill_after(1);
-    desk.task(at_once("go")).await;
+    fixture.task(at_once("go")).await;
     sleep(Duration::from_secs(600)).await;
     let held = remembered.load(Ordering::SeqCst);
     assert!((PIECE..=4 << 20).contains(&held), "{held} bytes are held");
@@ -499,47 +487,47 @@ async fn a_turn_that_was_over_when_the_server_stopped_is_not_run_again() {
             Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(turn.message().text())]))
         }
     });
-    let (desk, store) = faulty(agent, requeue()).await;
-    let task = desk.task(at_once("one")).await.id;
+    let (fixture, store) = faulty(agent, requeue()).await;
+    let task = fixture.task(at_once("one")).await.id;
     sleep(millis(1)).await;
     store.slow_down(SLOW);
-    let (sender, send) = (desk.clone(), to(&task, at_once("two")));
+    let (sender, send) = (fixture.clone(), to(&task, at_once("two")));
     let sent = tokio::spawn(async move { sender.send(send).await });
     sleep(millis(10)).await;
     go.notify_one();
     sleep(millis(10)).await;
-    desk.engine.stop(millis(50)).await;
+    fixture.engine.stop(millis(50)).await;
     sent.await.unwrap().unwrap();
     let agent = echo();
     let seen: Arc<Mutex<Vec<String>>> = agent.seen();
-    let desk = Desk::on(store, agent, Limits::default(), requeue()).await;
-    let frames = drain(&mut desk.subscribe(&task, Some(0)).await.unwrap()).await;
+    let fixture = Fixture::on(store, agent, Limits::default(), requeue()).await;
+    let frames = drain(&mut fixture.subscribe(&task, Some(0)).await.unwrap()).await;
     assert_eq!(*seen.lock().unwrap(), ["two"], "{frames:?}");
     assert!(frames.iter().any(|(_, words)| words == "Working one"), "{frames:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_does_not_get_a_deleted_task_for_a_new_one_of_its_name() {
-    let mut settings = Settings::default();
+    let mut settings = EngineSettings::default();
     settings.retention.max_tasks = Some(0);
     let store = Arc::new(MemoryStore::new());
     let clock = Arc::new(ManualClock::at(1_000_000));
     let builder = Builder::new(store.clone()).settings(settings).clock(clock.clone());
     let builder = builder.agent(hosted("demo", echo(), Limits::default()));
-    let desk = Desk { engine: builder.start().await.unwrap(), store };
+    let fixture = Fixture { engine: builder.start().await.unwrap(), store };
     let name = sabir_model::TaskId::parse("mine").unwrap();
     let get = || sabir_model::Get { agent: None, task: name.clone(), history: None, earlier: sabir_model::Wanted::No };
     let mut held = Vec::new();
     for words in ["old", "new"] {
         let long = words.repeat(100_000);
-        desk.task(Send { on_unknown: sabir_model::OnUnknown::Create, ..to(&name, text(&long)) }).await;
+        fixture.task(Send { on_unknown: sabir_model::OnUnknown::Create, ..to(&name, text(&long)) }).await;
         sleep(millis(10)).await;
-        let answer = desk.call(sabir_model::Call::Get(get())).await.unwrap();
+        let answer = fixture.call(sabir_model::Call::Get(get())).await.unwrap();
         let sabir_engine::Answer::Task(task) = answer else { panic!("expected a task") };
         assert!(task.history[0].text() == long, "it is the task of {words}");
         // A slow reader holds it while retention deletes it.
         held.push(task);
-        desk.engine.sweep().await;
+        fixture.engine.sweep().await;
         clock.advance(Duration::from_secs(1));
     }
 }
@@ -563,29 +551,29 @@ async fn a_message_that_waits_for_a_place_begins_no_turn_while_the_server_stops(
     let limits = Limits { concurrent: 1, ..Limits::default() };
     let agent = working(5);
     let seen = agent.seen();
-    let desk = Desk::on(store.clone(), agent, limits, Settings::default()).await;
-    let waiting = desk.task(text("ask")).await.id;
-    desk.task(at_once("work")).await;
-    desk.task(to(&waiting, at_once("work on"))).await;
-    desk.engine.stop(Duration::from_secs(12)).await;
+    let fixture = Fixture::on(store.clone(), agent, limits, EngineSettings::default()).await;
+    let waiting = fixture.task(text("ask")).await.id;
+    fixture.task(at_once("work")).await;
+    fixture.task(to(&waiting, at_once("work on"))).await;
+    fixture.engine.stop(Duration::from_secs(12)).await;
     assert_eq!(*seen.lock().unwrap(), ["ask", "work"]);
-    assert_eq!(desk.get(&waiting).await.status.state, State::InputRequired);
-    let desk = Desk::on(store, working(5), limits, Settings::default()).await;
-    drain(&mut desk.subscribe(&waiting, Some(0)).await.unwrap()).await;
-    assert_eq!(desk.get(&waiting).await.status.state, State::Completed, "its message was kept");
+    assert_eq!(fixture.get(&waiting).await.status.state, State::InputRequired);
+    let fixture = Fixture::on(store, working(5), limits, EngineSettings::default()).await;
+    drain(&mut fixture.subscribe(&waiting, Some(0)).await.unwrap()).await;
+    assert_eq!(fixture.get(&waiting).await.status.state, State::Completed, "its message was kept");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_has_just_got_its_place_may_finish_when_the_server_stops() {
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
     let limits = Limits { concurrent: 1, ..Limits::default() };
-    let desk = Desk::on(store.clone(), working(1), limits, Settings::default()).await;
-    desk.task(at_once("work")).await;
-    let next = desk.task(at_once("work too")).await.id;
+    let fixture = Fixture::on(store.clone(), working(1), limits, EngineSettings::default()).await;
+    fixture.task(at_once("work")).await;
+    let next = fixture.task(at_once("work too")).await.id;
     store.slow_down(SLOW);
     // The first has ended and its end is stored; the beginning of the next is on its way to the store.
     sleep(millis(1_150)).await;
-    assert_eq!(desk.get(&next).await.status.state, State::Submitted);
-    desk.engine.stop(Duration::from_secs(12)).await;
-    assert_eq!(desk.get(&next).await.status.state, State::Completed);
+    assert_eq!(fixture.get(&next).await.status.state, State::Submitted);
+    fixture.engine.stop(Duration::from_secs(12)).await;
+    assert_eq!(fixture.get(&next).await.status.state, State::Completed);
 }

@@ -36,7 +36,7 @@ impl TaskLookup {
 
 /// Signals that wait until somebody listens.
 #[derive(Default)]
-pub(crate) struct Endings {
+pub(crate) struct EndSignals {
     pub(crate) without_turn: Notify,
     pub(crate) deletions: Notify,
 }
@@ -48,12 +48,12 @@ impl Engine {
 
     /// Resolves when a task has ended without a turn of its agent since this was called last.
     pub async fn until_end_without_turn(&self) {
-        self.core.endings.without_turn.notified().await;
+        self.core.end_signals.without_turn.notified().await;
     }
 
     /// Resolves when retention has deleted tasks since this was called last.
     pub async fn until_deletion(&self) {
-        self.core.endings.deletions.notified().await;
+        self.core.end_signals.deletions.notified().await;
     }
 }
 

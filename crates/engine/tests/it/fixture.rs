@@ -1,18 +1,20 @@
-//! A desk at which tests work: an engine, and short words for its calls.
+//! An engine with one agent on a store of its own, and short names for the calls that tests make.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sabir_engine::{
-    Agent, AgentError, Answer, Batch, Builder, Engine, Hosted, Limits, LogEntry, Outcome, Settings, Subscription, Turn,
+    Agent, AgentError, Answer, Batch, Builder, Clock, Engine, EngineSettings, Hosted, Limits, LogEntry, Outcome,
+    Subscription, Turn,
 };
 use sabir_model::{
     AgentId, Birth, Call, Caller, Cancel, ContextId, Delivery, Error, Event, Get, Message, MessageId, OnFinishedCancel,
-    OnFinishedSubscribe, Part, Role, Send, Seq, Subscribe, Task, TaskId, Wanted,
+    OnFinishedSubscribe, Part, Role, Send, Seq, Subscribe, Task, TaskId, Timestamp, Wanted,
 };
 use sabir_store::{MemoryStore, Store};
 use sabir_testkit::scripted::ScriptedAgent;
 
-pub struct Desk {
+pub struct Fixture {
     pub engine: Engine,
     pub store: Arc<dyn Store>,
 }
@@ -21,16 +23,16 @@ pub fn hosted(id: &str, agent: impl Agent, limits: Limits) -> Hosted {
     Hosted { limits, ..Hosted::new(AgentId::parse(id).unwrap(), Arc::new(agent)) }
 }
 
-impl Desk {
+impl Fixture {
     pub async fn with(agent: impl Agent) -> Self {
         Self::limited(agent, Limits::default()).await
     }
 
     pub async fn limited(agent: impl Agent, limits: Limits) -> Self {
-        Self::on(Arc::new(MemoryStore::new()), agent, limits, Settings::default()).await
+        Self::on(Arc::new(MemoryStore::new()), agent, limits, EngineSettings::default()).await
     }
 
-    pub async fn on(store: Arc<dyn Store>, agent: impl Agent, limits: Limits, settings: Settings) -> Self {
+    pub async fn on(store: Arc<dyn Store>, agent: impl Agent, limits: Limits, settings: EngineSettings) -> Self {
         let builder = Builder::new(store.clone()).settings(settings).agent(hosted("demo", agent, limits));
         Self { engine: builder.start().await.unwrap(), store }
     }
@@ -153,5 +155,18 @@ pub fn words(entry: &LogEntry) -> String {
             let text: String = chunk.artifact.parts.iter().filter_map(Part::as_text).collect();
             format!("chunk {text}{}", if chunk.last { "." } else { "" })
         }
+    }
+}
+
+/// A clock that panics once when it is armed, and with it the driver that asks for the time.
+#[derive(Default)]
+pub struct PanickingClock {
+    pub is_armed: AtomicBool,
+}
+
+impl Clock for PanickingClock {
+    fn now(&self) -> Timestamp {
+        assert!(!self.is_armed.swap(false, Ordering::SeqCst), "the clock is broken");
+        Timestamp::from_millis(1_000)
     }
 }

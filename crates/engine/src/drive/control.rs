@@ -13,12 +13,12 @@ use sabir_store::Beside;
 use super::active_turn::StopReason;
 use super::append::Ack;
 use super::{Done, Driver, InboxMessage, InboxRow};
-use crate::flight::Ticket;
+use crate::in_flight::InFlightGuard;
 
 /// What a driver is told while it has the task.
 pub(crate) enum Control {
     /// In a box, since a channel has room for many of the largest: every running task would pay for it.
-    Deliver(Box<Delivered>),
+    Deliver(Box<MessageDelivery>),
     Cancel {
         done: Done,
     },
@@ -36,10 +36,10 @@ pub(crate) enum Control {
 }
 
 /// A message for a task that a driver has.
-pub(crate) struct Delivered {
+pub(crate) struct MessageDelivery {
     pub(crate) message: Arc<Message>,
     pub(crate) key: Option<IdempotencyKey>,
-    pub(crate) tickets: Vec<Arc<Ticket>>,
+    pub(crate) send_guards: Vec<Arc<InFlightGuard>>,
     pub(crate) done: Done,
 }
 
@@ -85,13 +85,13 @@ impl Driver {
     }
 
     /// Puts a message into the inbox. Its sender is acknowledged when the row is stored.
-    fn deliver(&mut self, Delivered { mut message, key, tickets, done }: Delivered) {
+    fn deliver(&mut self, MessageDelivery { mut message, key, send_guards, done }: MessageDelivery) {
         if let Some(failure) = self.store_failure() {
             return drop(done.send(Err(failure)));
         }
         // What waits for one task counts like what waits for its agent.
         let bytes: usize = self.inbox.iter().map(|unread| unread.weight).sum();
-        if self.inbox.len() >= self.executor.agency.hosted.limits.queue.max(1) || bytes >= MAX_INBOX_BYTES {
+        if self.inbox.len() >= self.executor.agent.hosted.limits.queue.max(1) || bytes >= MAX_INBOX_BYTES {
             return drop(done.send(Err(Error::Busy(self.lease.key.agent.clone()))));
         }
         self.drop_abandoned_question();
@@ -108,7 +108,7 @@ impl Driver {
         }
         self.pending.side_rows.extend(key.clone().map(Beside::Key));
         self.pending.side_rows.push(Beside::InboxAdd(message.clone()));
-        self.pending.acks.push(Ack::message(done, tickets, message.clone(), key));
+        self.pending.acks.push(Ack::message(done, send_guards, message.clone(), key));
         self.inbox.push_back(InboxMessage::new(message, purpose, InboxRow::Pending));
     }
 
@@ -132,7 +132,7 @@ impl Driver {
             None => {
                 let mut unread = std::mem::take(&mut self.unused_answers);
                 unread.extend(self.take_inbox());
-                self.withheld = None;
+                self.deferred_outcome = None;
                 self.decide(Command::Cancel { unread });
                 match failure {
                     Some(failure) => drop(done.send(Err(failure))),

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use sabir_model::{IdempotencyKey, LastEventId, Message, MessageId, Send, State};
 
-use crate::desk::{Desk, asking, at_once, drain, echo, endless, task_of, text, to};
+use crate::fixture::{Fixture, asking, at_once, drain, echo, endless, task_of, text, to};
 
 fn keyed(key: &str, send: Send) -> Send {
     Send { idempotency: Some(IdempotencyKey::parse(key).unwrap()), ..send }
@@ -17,24 +17,25 @@ fn named(id: &str, send: Send) -> Send {
 async fn a_key_makes_one_task_whatever_the_body() {
     let agent = echo();
     let seen = agent.seen();
-    let desk = Desk::with(agent).await;
-    let first = desk.task(keyed("k", text("one"))).await;
-    let again = desk.task(keyed("k", text("something else"))).await;
+    let fixture = Fixture::with(agent).await;
+    let first = fixture.task(keyed("k", text("one"))).await;
+    let again = fixture.task(keyed("k", text("something else"))).await;
     assert_eq!(first, again);
-    let other = desk.task(keyed("k2", text("two"))).await;
+    let other = fixture.task(keyed("k2", text("two"))).await;
     assert_ne!(first.id, other.id);
     assert_eq!(*seen.lock().unwrap(), ["one", "two"]);
 }
 
 #[tokio::test]
 async fn a_repeated_stream_replays_and_closes() {
-    let desk = Desk::with(echo()).await;
-    let first = drain(&mut desk.stream(keyed("k", text("one"))).await).await;
-    let again = drain(&mut desk.stream(keyed("k", text("one"))).await).await;
+    let fixture = Fixture::with(echo()).await;
+    let first = drain(&mut fixture.stream(keyed("k", text("one"))).await).await;
+    let again = drain(&mut fixture.stream(keyed("k", text("one"))).await).await;
     assert_eq!(first, again);
-    let rest =
-        drain(&mut desk.stream(Send { last_event_id: Some(LastEventId::Event(2)), ..keyed("k", text("one")) }).await)
-            .await;
+    let rest = drain(
+        &mut fixture.stream(Send { last_event_id: Some(LastEventId::Event(2)), ..keyed("k", text("one")) }).await,
+    )
+    .await;
     assert_eq!(rest, first[2..]);
 }
 
@@ -42,11 +43,11 @@ async fn a_repeated_stream_replays_and_closes() {
 async fn many_sends_with_one_key_at_once_make_one_task() {
     let agent = echo();
     let seen = agent.seen();
-    let desk = Arc::new(Desk::with(agent).await);
+    let fixture = Arc::new(Fixture::with(agent).await);
     let all: Vec<_> = (0..50)
         .map(|_| {
-            let desk = desk.clone();
-            tokio::spawn(async move { desk.task(keyed("k", text("one"))).await.id })
+            let fixture = fixture.clone();
+            tokio::spawn(async move { fixture.task(keyed("k", text("one"))).await.id })
         })
         .collect();
     let mut ids = Vec::new();
@@ -59,27 +60,27 @@ async fn many_sends_with_one_key_at_once_make_one_task() {
 
 #[tokio::test]
 async fn the_same_message_joins_while_the_first_is_under_way() {
-    let desk = Desk::with(endless()).await;
-    let first = desk.task(named("m", at_once("go"))).await;
-    let joined = desk.task(named("m", at_once("go"))).await;
+    let fixture = Fixture::with(endless()).await;
+    let first = fixture.task(named("m", at_once("go"))).await;
+    let joined = fixture.task(named("m", at_once("go"))).await;
     assert_eq!(first.id, joined.id);
-    let other = desk.task(named("m", at_once("go elsewhere"))).await;
+    let other = fixture.task(named("m", at_once("go elsewhere"))).await;
     assert_ne!(first.id, other.id, "other words are another message");
-    let mut stream = desk.stream(named("m", text("go"))).await;
-    desk.cancel(&first.id).await.unwrap();
+    let mut stream = fixture.stream(named("m", text("go"))).await;
+    fixture.cancel(&first.id).await.unwrap();
     assert_eq!(drain(&mut stream).await.len(), 3, "a joining stream shows it all");
-    let fresh = desk.task(named("m", at_once("go"))).await;
+    let fresh = fixture.task(named("m", at_once("go"))).await;
     assert_ne!(first.id, fresh.id, "the first is finished");
 }
 
 #[tokio::test]
 async fn messages_without_a_name_never_join() {
-    let desk = Desk::with(endless()).await;
+    let fixture = Fixture::with(endless()).await;
     let unnamed = || {
         let send = at_once("go");
         Send { message: Message { id: None, ..send.message }, ..send }
     };
-    let (a, b) = (desk.task(unnamed()).await, desk.task(unnamed()).await);
+    let (a, b) = (fixture.task(unnamed()).await, fixture.task(unnamed()).await);
     assert_ne!(a.id, b.id);
     assert_ne!(a.history[0].id, b.history[0].id, "each gets a name of its own");
 }
@@ -88,10 +89,10 @@ async fn messages_without_a_name_never_join() {
 async fn a_repeated_answer_is_taken_once() {
     let agent = asking();
     let seen = agent.seen();
-    let desk = Arc::new(Desk::with(agent).await);
-    let waiting = desk.task(text("ask which?")).await;
+    let fixture = Arc::new(Fixture::with(agent).await);
+    let waiting = fixture.task(text("ask which?")).await;
     let answer = |words: &str| named("answer", to(&waiting.id, text(words)));
-    let (a, b) = tokio::join!(desk.send(answer("friday")), desk.send(answer("friday")));
+    let (a, b) = tokio::join!(fixture.send(answer("friday")), fixture.send(answer("friday")));
     let (a, b) = (a.map(task_of), b.map(task_of));
     // The second may come when the first is through; then the task is finished.
     assert_eq!(a.unwrap().status.state, State::Completed);
@@ -105,14 +106,14 @@ async fn a_repeated_answer_is_taken_once() {
 async fn an_answer_with_a_key_is_taken_once_also_when_it_is_repeated_late() {
     let agent = asking();
     let seen = agent.seen();
-    let desk = Desk::with(agent).await;
-    let waiting = desk.task(text("ask which?")).await;
+    let fixture = Fixture::with(agent).await;
+    let waiting = fixture.task(text("ask which?")).await;
     let answer = |words: &str| keyed("k", to(&waiting.id, text(words)));
-    let first = desk.task(answer("ask which month?")).await;
-    let again = desk.task(answer("ask which month?")).await;
+    let first = fixture.task(answer("ask which month?")).await;
+    let again = fixture.task(answer("ask which month?")).await;
     assert_eq!((first.seq, again.seq), (5, 5), "the task waits again, and the repeated answer changes nothing");
-    desk.task(to(&waiting.id, text("may"))).await;
-    let late = desk.task(answer("ask which month?")).await;
+    fixture.task(to(&waiting.id, text("may"))).await;
+    let late = fixture.task(answer("ask which month?")).await;
     assert_eq!(late.status.state, State::Completed, "the task is finished, and the sender is told how it ended");
     assert_eq!(*seen.lock().unwrap(), ["ask which?", "ask which month?", "may"]);
 }

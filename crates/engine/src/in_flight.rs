@@ -1,0 +1,137 @@
+//! Sends that are still under way, so that a repeated one joins the first.
+//!
+//! An idempotency key alone decides. A messageId joins only while its first task is not at rest, and only a message that
+//! is otherwise the same: clients do reuse ids by accident, so several sends may have the same name.
+
+use std::sync::{Arc, Mutex};
+
+use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, MessageId, Owner, TaskId};
+
+use crate::sharded::{Sharded, lock};
+use crate::topic::TopicKey;
+use crate::watch_cell::WatchCell;
+
+pub(crate) struct InFlightSends {
+    sends: Sharded<SendKey, Vec<Arc<InFlightSend>>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct SendKey {
+    owner: Owner,
+    agent: AgentId,
+    name: SendName,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum SendName {
+    Key(IdempotencyKey),
+    Message(MessageId),
+}
+
+pub(crate) struct InFlightSend {
+    /// The task and the context that its sender named.
+    task: Option<TaskId>,
+    context: Option<ContextId>,
+    message: Mutex<Arc<Message>>,
+    /// Where it went, once that is stored; `None` in `Some` when it came to nothing.
+    stored_as: WatchCell<Option<Option<TopicKey>>>,
+}
+
+/// What a send finds under its name.
+pub(crate) enum Registration {
+    /// It is the first; the guard must be kept until the task is at rest.
+    First(InFlightGuard),
+    /// Another one like it is under way.
+    Duplicate(Arc<InFlightSend>),
+}
+
+/// The place of a send among those under way.
+pub(crate) struct InFlightGuard {
+    in_flight: Arc<InFlightSends>,
+    key: SendKey,
+    send: Arc<InFlightSend>,
+}
+
+impl InFlightSends {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { sends: Sharded::new() })
+    }
+
+    pub(crate) fn by_key(
+        self: &Arc<Self>,
+        owner: &Owner,
+        agent: &AgentId,
+        key: &IdempotencyKey,
+        message: &Arc<Message>,
+    ) -> Registration {
+        let name = SendName::Key(key.clone());
+        self.register(SendKey { owner: owner.clone(), agent: agent.clone(), name }, message)
+    }
+
+    pub(crate) fn by_message(self: &Arc<Self>, owner: &Owner, agent: &AgentId, message: &Arc<Message>) -> Registration {
+        let name = SendName::Message(message.id.clone());
+        self.register(SendKey { owner: owner.clone(), agent: agent.clone(), name }, message)
+    }
+
+    fn register(self: &Arc<Self>, key: SendKey, message: &Arc<Message>) -> Registration {
+        let mut shard = self.sends.shard(&key);
+        let sends = shard.entry(key.clone()).or_default();
+        let is_same = |send: &&Arc<InFlightSend>| matches!(key.name, SendName::Key(_)) || send.is_same_message(message);
+        if let Some(send) = sends.iter().find(is_same) {
+            return Registration::Duplicate(send.clone());
+        }
+        let (task, context) = (message.task.clone(), message.context.clone());
+        let send = Arc::new(InFlightSend {
+            task,
+            context,
+            message: Mutex::new(message.clone()),
+            stored_as: WatchCell::new(None),
+        });
+        sends.push(send.clone());
+        Registration::First(InFlightGuard { in_flight: self.clone(), key, send })
+    }
+}
+
+impl InFlightSend {
+    fn is_same_message(&self, message: &Message) -> bool {
+        self.task == message.task && self.context == message.context && lock(&self.message).parts == message.parts
+    }
+
+    /// Where it went; `None`: it came to nothing.
+    pub(crate) async fn stored_as(&self) -> Option<TopicKey> {
+        self.stored_as.until(Option::is_some).await.flatten()
+    }
+}
+
+impl InFlightGuard {
+    /// The same message as it will be stored, so that the send holds no copy of its own.
+    pub(crate) fn share(&self, message: &Arc<Message>) {
+        *lock(&self.send.message) = message.clone();
+    }
+
+    /// The send has been stored.
+    pub(crate) fn complete(&self, task: &TopicKey) {
+        if self.send.stored_as.get().is_none() {
+            self.send.stored_as.set(Some(Some(task.clone())));
+        }
+    }
+}
+
+impl Drop for InFlightGuard {
+    fn drop(&mut self) {
+        {
+            let mut shard = self.in_flight.sends.shard(&self.key);
+            if let Some(sends) = shard.get_mut(&self.key) {
+                sends.retain(|send| !Arc::ptr_eq(send, &self.send));
+                if sends.is_empty() {
+                    shard.remove(&self.key);
+                }
+            }
+        }
+        self.send.stored_as.modify(|stored_as| {
+            if stored_as.is_none() {
+                *stored_as = Some(None);
+            }
+        });
+    }
+}

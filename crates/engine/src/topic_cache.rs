@@ -1,0 +1,63 @@
+//! Topics of tasks that wait for their next message, cached for a while although nobody works on them or watches them.
+//!
+//! With its topic in memory a turn costs the same however many came before it; without, the whole task is read first.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use crate::feed::{Feed, Lease};
+use crate::sharded::lock;
+
+const MAX_TOPICS: usize = 1024;
+const MAX_WEIGHT: usize = 32 << 20;
+
+#[derive(Default)]
+pub(crate) struct TopicCache {
+    cached: Mutex<CachedTopics>,
+}
+
+#[derive(Default)]
+struct CachedTopics {
+    /// The oldest first.
+    leases: VecDeque<Lease>,
+    weight: usize,
+}
+
+impl TopicCache {
+    /// Keeps the topic if its task waits for a message, and lets it go when the task has ended; the oldest go when there
+    /// are too many or too much.
+    pub(crate) fn keep(&self, feed: &Arc<Feed>, topic: &Lease) {
+        if !topic.is_waiting() {
+            return drop(self.remove(topic));
+        }
+        let weight = topic.weight().max(1);
+        let mut evicted = Vec::new();
+        {
+            let mut cached = lock(&self.cached);
+            let before = topic.cached_weight.swap(weight, Ordering::Relaxed);
+            cached.weight = cached.weight + weight - before;
+            if before == 0 {
+                cached.leases.push_back(feed.open(topic.key.clone()));
+            }
+            while cached.leases.len() > MAX_TOPICS || cached.weight > MAX_WEIGHT {
+                let Some(lease) = cached.leases.pop_front() else { break };
+                cached.weight -= lease.cached_weight.swap(0, Ordering::Relaxed);
+                evicted.push(lease);
+            }
+        }
+        // Dropped without the lock: a lease takes that of its shard.
+        drop(evicted);
+    }
+
+    /// A task that has ended is read from the store, where retention may delete it.
+    fn remove(&self, topic: &Lease) -> Option<Lease> {
+        if topic.cached_weight.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let mut cached = lock(&self.cached);
+        let place = cached.leases.iter().position(|lease| lease.is_of(topic))?;
+        cached.weight -= topic.cached_weight.swap(0, Ordering::Relaxed);
+        cached.leases.remove(place)
+    }
+}
