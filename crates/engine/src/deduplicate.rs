@@ -34,7 +34,7 @@ impl Engine {
                         }
                     },
                 }
-                if let Some(row) = self.core.store.keyed(owner, agent, key).await? {
+                if let Some(row) = self.core.store.find_by_key(owner, agent, key).await? {
                     let lease = self.core.feed.open(TopicKey { owner: row.owner, agent: row.agent, task: row.task });
                     if !lease.load(&*self.core.store).await? {
                         // Retention deleted the task, and its key with it, since the key was found.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use sabir_model::{Error, Event, Message, RunState, Seq, Standing, State};
-use sabir_store::{Pending, StoreError, TaskNo, TaskRow};
+use sabir_store::{StoreError, TaskNo, TaskRow, UnfinishedTask};
 use tokio::sync::mpsc;
 
 use crate::drive::{self, Assignment, Control, QUESTION_LOST, Start, TurnMessage, failure};
@@ -34,18 +34,18 @@ enum Plan {
 
 impl Engine {
     pub(crate) async fn recover(&self) -> Result<(), Error> {
-        let pending = self.core.store.unfinished().await?;
+        let unfinished = self.core.store.unfinished().await?;
         let (mut settled, mut queued, mut waiting) = (0, 0, 0);
-        for pending in pending {
-            let (task, agent) = (pending.row.task.clone(), pending.row.agent.clone());
+        for unfinished in unfinished {
+            let (task, agent) = (unfinished.row.task.clone(), unfinished.row.agent.clone());
             let taken_up = async {
-                let plan = self.plan(&pending).await?;
+                let plan = self.plan(&unfinished).await?;
                 match &plan {
                     Plan::KeepWaiting => waiting += 1,
                     Plan::Run { .. } => queued += 1,
                     Plan::Settle(_) => settled += 1,
                 }
-                self.carry_out(plan, pending).await
+                self.carry_out(plan, unfinished).await
             };
             if let Err(error) = taken_up.await {
                 // One task that cannot be read must not keep the others from their server.
@@ -73,9 +73,9 @@ impl Engine {
             return Ok(None);
         }
         let inbox = self.core.store.inbox(row.no).await?;
-        let pending = Pending { row, inbox, cancel_requested, attempts, damage: None };
+        let unfinished = UnfinishedTask { row, inbox, cancel_requested, attempts, damage: None };
         let runs = attempts.max(1);
-        let plan = match self.plan(&pending).await? {
+        let plan = match self.plan(&unfinished).await? {
             // Also a task that had not begun: whatever crashes its driver must not do so for ever.
             Plan::Run { .. } if runs < MAX_RUNS => Plan::Run { attempts: runs + 1 },
             Plan::Run { .. } | Plan::Settle(Outcome::Failed(_)) => {
@@ -83,11 +83,11 @@ impl Engine {
             }
             plan => plan,
         };
-        Ok(self.start_of(plan, pending).await?)
+        Ok(self.start_of(plan, unfinished).await?)
     }
 
-    async fn plan(&self, pending: &Pending) -> Result<Plan, Error> {
-        let Pending { row, inbox, cancel_requested, attempts, .. } = pending;
+    async fn plan(&self, unfinished: &UnfinishedTask) -> Result<Plan, Error> {
+        let UnfinishedTask { row, inbox, cancel_requested, attempts, .. } = unfinished;
         if *cancel_requested {
             return Ok(Plan::Settle(Outcome::Canceled(Vec::new())));
         }
@@ -142,18 +142,18 @@ impl Engine {
         }
     }
 
-    async fn carry_out(&self, plan: Plan, pending: Pending) -> Result<(), Error> {
-        let row = &pending.row;
+    async fn carry_out(&self, plan: Plan, unfinished: UnfinishedTask) -> Result<(), Error> {
+        let row = &unfinished.row;
         let key = TopicKey { owner: row.owner.clone(), agent: row.agent.clone(), task: row.task.clone() };
-        match self.start_of(plan, pending).await? {
+        match self.start_of(plan, unfinished).await? {
             Some(start) => self.take_up(key, start).await,
             None => Ok(()),
         }
     }
 
     /// What a driver begins with to carry out this plan. `None`: nobody needs to do anything.
-    async fn start_of(&self, plan: Plan, pending: Pending) -> Result<Option<Start>, StoreError> {
-        let Pending { row, inbox, .. } = pending;
+    async fn start_of(&self, plan: Plan, unfinished: UnfinishedTask) -> Result<Option<Start>, StoreError> {
+        let UnfinishedTask { row, inbox, .. } = unfinished;
         let inbox: Vec<Arc<Message>> = inbox.into_iter().map(Arc::new).collect();
         Ok(Some(match plan {
             Plan::KeepWaiting => return Ok(None),

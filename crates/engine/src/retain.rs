@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use sabir_model::{Error, Timestamp};
-use sabir_store::{Retention, Swept, TaskRow};
+use sabir_store::{Retention, SweepResult, TaskRow};
 
 use crate::drive::{self, Assignment, Control, Start, failure};
 use crate::engine::Engine;
@@ -44,7 +44,7 @@ impl Engine {
         let mut swept = 0;
         loop {
             match self.core.store.sweep(retention).await {
-                Ok(Swept { tasks, more }) => {
+                Ok(SweepResult { tasks, more }) => {
                     swept += tasks;
                     if !more {
                         break;

@@ -7,7 +7,7 @@ use sabir_model::{
     AgentId, Artifact, ArtifactId, Birth, Chunk, ContextId, Created, Event, Message, MessageId, Owner, Part, Role,
     State, Status, StatusChange, TaskId, Timestamp,
 };
-use sabir_store::{Append, Appended, Durability, MemoryStore, NewTask, SqliteStore, Store, StoreFuture, Target};
+use sabir_store::{Append, AppendResult, Durability, MemoryStore, NewTask, SqliteStore, Store, StoreFuture, Target};
 
 fn main() {
     divan::main();
@@ -46,7 +46,7 @@ fn appends_in_two_steps(bencher: Bencher<'_, '_>, at_once: usize) {
             let mut seconds = Vec::new();
             for first in firsts {
                 let target = Target::Known(first.await.expect("it is stored").task);
-                let append = Append { target, events: &events[1..], after: 1, snapshot: None, beside: &[] };
+                let append = Append { target, events: &events[1..], after: 1, snapshot: None, side_rows: &[] };
                 seconds.push(store.append(append));
             }
             for second in seconds {
@@ -87,12 +87,12 @@ fn measure(bencher: Bencher<'_, '_>, at_once: usize, store: &dyn Store) {
     });
 }
 
-fn create(store: &dyn Store, number: u32, events: &[&Event]) -> StoreFuture<'static, Appended> {
+fn create(store: &dyn Store, number: u32, events: &[&Event]) -> StoreFuture<'static, AppendResult> {
     let (owner, agent) = (Owner::anonymous(), AgentId::parse("demo").expect("an id"));
     let task = TaskId::parse(format!("task-{number}")).expect("an id");
     let context = ContextId::parse(format!("context-{number}")).expect("an id");
     let new = NewTask { owner: &owner, agent: &agent, task: &task, context: &context, born: Birth(1), key: None };
-    store.append(Append { target: Target::New(new), events, after: 0, snapshot: None, beside: &[] })
+    store.append(Append { target: Target::New(new), events, after: 0, snapshot: None, side_rows: &[] })
 }
 
 fn events() -> Vec<Event> {

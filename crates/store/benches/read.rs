@@ -112,11 +112,12 @@ impl Files {
         let creation = created();
         let (owner, agent, id, context) = (Owner::anonymous(), agent(), task(number), context(number));
         let new = NewTask { owner: &owner, agent: &agent, task: &id, context: &context, born: Birth(10), key: None };
-        let append = Append { target: Target::New(new), events: &[&creation], after: 0, snapshot: None, beside: &[] };
+        let append =
+            Append { target: Target::New(new), events: &[&creation], after: 0, snapshot: None, side_rows: &[] };
         let made = self.runtime.block_on(self.store.append(append)).expect("it is stored");
         let events: Vec<&Event> = later.iter().collect();
         let target = Target::Known(made.task);
-        let append = Append { target, events: &events, after: 1, snapshot: None, beside: &[] };
+        let append = Append { target, events: &events, after: 1, snapshot: None, side_rows: &[] };
         drop(self.store.append(append));
     }
 
@@ -143,7 +144,7 @@ impl Files {
                 events: &events,
                 after: folded.seq - 40,
                 snapshot: offered.then_some(&folded),
-                beside: &[],
+                side_rows: &[],
             }));
         }
     }

@@ -37,7 +37,7 @@ pub(crate) fn unreadable_message(damage: Damage) -> Damage {
 }
 
 /// The task as it is shown: failed, without content, as of the last event that its row knows.
-pub(crate) fn stand_in(row: TaskRow, damage: &Damage) -> Task {
+pub(crate) fn damaged_task(row: TaskRow, damage: &Damage) -> Task {
     let text = format!("the log of this task is damaged: {}", damage.0);
     let id = MessageId::parse("damaged-log").expect("a short text is an id");
     let message = Message {

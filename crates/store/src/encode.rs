@@ -6,7 +6,7 @@
 use sabir_model::{AgentId, Birth, ContextId, Event, IdempotencyKey, Owner, Seq, State, Task, TaskId, Timestamp};
 
 use crate::head::HeadChange;
-use crate::{Append, Beside, StoreError, Target, TaskNo};
+use crate::{Append, SideRow, StoreError, Target, TaskNo};
 
 /// A fold of so many events is short enough to do without a stored snapshot.
 pub(crate) const SHORT_FOLD: Seq = 16;
@@ -16,27 +16,27 @@ const PACK_EVENTS: usize = 64;
 const PACK_BYTES: usize = 64 << 10;
 
 pub(crate) struct Encoded {
-    pub subject: Subject,
+    pub target: EncodedTarget,
     pub after: Seq,
-    pub events: Bodies,
+    pub events: EncodedEvents,
     pub head: HeadChange,
-    pub snapshot: Option<Snapshot>,
-    pub beside: Vec<Extra>,
+    pub snapshot: Option<EncodedSnapshot>,
+    pub side_rows: Vec<EncodedSideRow>,
 }
 
 /// A task in two parts, so that who does not want its artifacts does not read them.
-pub(crate) struct Snapshot {
+pub(crate) struct EncodedSnapshot {
     pub rest: Vec<u8>,
     pub artifacts: Vec<u8>,
 }
 
-pub(crate) enum Subject {
-    New(Newborn),
+pub(crate) enum EncodedTarget {
+    New(EncodedNewTask),
     /// With its new status, if one of the events changes it.
-    Known(TaskNo, Option<Latest>),
+    Known(TaskNo, Option<LatestStatus>),
 }
 
-pub(crate) struct Newborn {
+pub(crate) struct EncodedNewTask {
     pub owner: Owner,
     pub agent: AgentId,
     pub task: TaskId,
@@ -44,18 +44,18 @@ pub(crate) struct Newborn {
     pub born: Birth,
     pub key: Option<IdempotencyKey>,
     pub created: Timestamp,
-    pub latest: Latest,
+    pub latest: LatestStatus,
 }
 
 /// What the last of several status events says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Latest {
+pub(crate) struct LatestStatus {
     pub state: State,
     pub time: Timestamp,
     pub turn_over: bool,
 }
 
-pub(crate) enum Extra {
+pub(crate) enum EncodedSideRow {
     InboxAdd(Vec<u8>),
     InboxTake(usize),
     InboxTakeAt(usize),
@@ -70,7 +70,7 @@ impl Encoded {
         let last = append.after.saturating_add(append.events.len() as Seq);
         // A snapshot of another moment than the last event would swallow events or repeat them.
         let snapshot = append.snapshot.filter(|task| task.seq == last);
-        let mut events = Bodies::default();
+        let mut events = EncodedEvents::default();
         for event in append.events {
             events.push(event)?;
         }
@@ -80,20 +80,20 @@ impl Encoded {
             (Target::Known(_), None) => HeadChange::of_later(append.events, events.iter()),
         };
         Ok(Self {
-            subject: subject(append)?,
+            target: encode_target(append)?,
             after: append.after,
             events,
             head,
-            snapshot: snapshot.filter(|_| last > SHORT_FOLD).map(Snapshot::new).transpose()?,
-            beside: append.beside.iter().map(extra).collect::<Result<_, _>>()?,
+            snapshot: snapshot.filter(|_| last > SHORT_FOLD).map(EncodedSnapshot::new).transpose()?,
+            side_rows: append.side_rows.iter().map(encode_side_row).collect::<Result<_, _>>()?,
         })
     }
 
     /// The task is settled with this append.
     pub fn settles(&self) -> bool {
-        let latest = match &self.subject {
-            Subject::New(new) => Some(new.latest),
-            Subject::Known(_, latest) => *latest,
+        let latest = match &self.target {
+            EncodedTarget::New(new) => Some(new.latest),
+            EncodedTarget::Known(_, latest) => *latest,
         };
         latest.is_some_and(|latest| latest.state.is_terminal())
     }
@@ -103,7 +103,7 @@ impl Encoded {
     }
 }
 
-impl Snapshot {
+impl EncodedSnapshot {
     fn new(task: &Task) -> Result<Self, StoreError> {
         let rest = Task { artifacts: Vec::new(), ..task.clone() };
         Ok(Self {
@@ -113,11 +113,11 @@ impl Snapshot {
     }
 }
 
-fn subject(append: &Append<'_>) -> Result<Subject, StoreError> {
+fn encode_target(append: &Append<'_>) -> Result<EncodedTarget, StoreError> {
     match (&append.target, append.events) {
         (Target::New(new), [Event::Created(created), later @ ..]) if append.after == 0 => {
-            let submitted = Latest { state: State::Submitted, time: created.time, turn_over: false };
-            Ok(Subject::New(Newborn {
+            let submitted = LatestStatus { state: State::Submitted, time: created.time, turn_over: false };
+            Ok(EncodedTarget::New(EncodedNewTask {
                 owner: new.owner.clone(),
                 agent: new.agent.clone(),
                 task: new.task.clone(),
@@ -125,22 +125,22 @@ fn subject(append: &Append<'_>) -> Result<Subject, StoreError> {
                 born: new.born,
                 key: new.key.cloned(),
                 created: created.time,
-                latest: latest(later)?.unwrap_or(submitted),
+                latest: latest_status(later)?.unwrap_or(submitted),
             }))
         }
         (Target::New(_), _) => Err(misused("a new task begins with its creation")),
-        (Target::Known(no), events) => Ok(Subject::Known(*no, latest(events)?)),
+        (Target::Known(no), events) => Ok(EncodedTarget::Known(*no, latest_status(events)?)),
     }
 }
 
-fn latest(events: &[&Event]) -> Result<Option<Latest>, StoreError> {
+fn latest_status(events: &[&Event]) -> Result<Option<LatestStatus>, StoreError> {
     let mut latest = None;
     for event in events {
         match event {
             Event::Created(_) => return Err(misused("a task is created once, by its first event")),
             Event::Status(change) => {
                 let (state, time) = (change.status.state, change.status.time);
-                latest = Some(Latest { state, time, turn_over: change.is_final });
+                latest = Some(LatestStatus { state, time, turn_over: change.is_final });
             }
             Event::Artifact(_) => {}
         }
@@ -148,26 +148,26 @@ fn latest(events: &[&Event]) -> Result<Option<Latest>, StoreError> {
     Ok(latest)
 }
 
-fn extra(beside: &Beside) -> Result<Extra, StoreError> {
-    Ok(match beside {
-        Beside::InboxAdd(message) => Extra::InboxAdd(serde_json::to_vec(message).map_err(failed)?),
-        Beside::InboxTake(count) => Extra::InboxTake(*count),
-        Beside::InboxTakeAt(place) => Extra::InboxTakeAt(*place),
-        Beside::AgentState(state) => Extra::AgentState(state.clone()),
-        Beside::Key(key) => Extra::Key(key.clone()),
-        Beside::CancelRequested => Extra::CancelRequested,
-        Beside::Attempts(count) => Extra::Attempts(*count),
+fn encode_side_row(row: &SideRow) -> Result<EncodedSideRow, StoreError> {
+    Ok(match row {
+        SideRow::InboxAdd(message) => EncodedSideRow::InboxAdd(serde_json::to_vec(message).map_err(failed)?),
+        SideRow::InboxTake(count) => EncodedSideRow::InboxTake(*count),
+        SideRow::InboxTakeAt(place) => EncodedSideRow::InboxTakeAt(*place),
+        SideRow::AgentState(state) => EncodedSideRow::AgentState(state.clone()),
+        SideRow::Key(key) => EncodedSideRow::Key(key.clone()),
+        SideRow::CancelRequested => EncodedSideRow::CancelRequested,
+        SideRow::Attempts(count) => EncodedSideRow::Attempts(*count),
     })
 }
 
 /// Encoded events, one behind the other in one buffer.
 #[derive(Default)]
-pub(crate) struct Bodies {
+pub(crate) struct EncodedEvents {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Bodies {
+impl EncodedEvents {
     fn push(&mut self, event: &Event) -> Result<(), StoreError> {
         serde_json::to_writer(&mut self.bytes, event).map_err(failed)?;
         self.ends.push(self.bytes.len());
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     fn packs(sizes: &[usize]) -> Vec<(usize, usize)> {
-        let mut bodies = Bodies::default();
+        let mut bodies = EncodedEvents::default();
         for size in sizes {
             bodies.bytes.extend(vec![b'x'; *size]);
             bodies.ends.push(bodies.bytes.len());

@@ -100,7 +100,7 @@ pub(crate) struct Head {
 /// What a head is read as.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Item {
+enum HeadItem {
     Summary(Summary<Arc<Message>>),
     Created(Created),
     Status(StatusChange),
@@ -112,7 +112,7 @@ enum Item {
 /// What is written only into heads; the other items are events as they are in the log.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
-enum OwnItem {
+enum HeadOnlyItem {
     Summary(Summary<Box<RawValue>>),
     Cut(StatusChange),
 }
@@ -166,7 +166,7 @@ impl HeadChange {
             match event {
                 Event::Status(_) if body.len() <= MAX_SUMMARY => head.extend_from_slice(body),
                 Event::Status(change) => {
-                    let cut = OwnItem::Cut(StatusChange { input: Vec::new(), ..change.clone() });
+                    let cut = HeadOnlyItem::Cut(StatusChange { input: Vec::new(), ..change.clone() });
                     match serde_json::to_vec(&cut) {
                         Ok(cut) if cut.len() <= MAX_SUMMARY => head.extend(cut),
                         _ => return HeadChange::Drop,
@@ -208,25 +208,25 @@ impl Head {
     pub fn read(id: TaskId, birth: TaskBirth, head: &[u8]) -> Option<Self> {
         // Checked once, not string by string.
         let head = str::from_utf8(head).ok()?;
-        let mut items = serde_json::Deserializer::from_str(head).into_iter::<Item>();
+        let mut items = serde_json::Deserializer::from_str(head).into_iter::<HeadItem>();
         let mut head = match items.next()?.ok()? {
-            Item::Created(created) => Self { task: Task::create(id, birth, created), is_cut: false },
-            Item::Summary(summary) => {
+            HeadItem::Created(created) => Self { task: Task::create(id, birth, created), is_cut: false },
+            HeadItem::Summary(summary) => {
                 let is_cut = summary.cut;
                 Self { task: summary.into_task(id, birth), is_cut }
             }
-            Item::Status(_) | Item::Cut(_) | Item::Artifact(_) => return None,
+            HeadItem::Status(_) | HeadItem::Cut(_) | HeadItem::Artifact(_) => return None,
         };
         for item in items {
             match item.ok()? {
-                Item::Status(change) => apply_owned(&mut head.task, Event::Status(change)),
-                Item::Cut(change) => {
+                HeadItem::Status(change) => apply_owned(&mut head.task, Event::Status(change)),
+                HeadItem::Cut(change) => {
                     apply_owned(&mut head.task, Event::Status(change));
                     // What was left out comes last, so nothing before it can be shown.
                     (head.task.history, head.is_cut) = (Vec::new(), true);
                 }
-                Item::Artifact(IgnoredAny) => {}
-                Item::Created(_) | Item::Summary(_) => return None,
+                HeadItem::Artifact(IgnoredAny) => {}
+                HeadItem::Created(_) | HeadItem::Summary(_) => return None,
             }
         }
         Some(head)
@@ -292,7 +292,7 @@ fn summary(task: &Task, is_cut: bool) -> Option<Vec<u8>> {
         metadata: metadata.clone(),
         usage: *usage,
     };
-    let encode = |summary| serde_json::to_vec(&OwnItem::Summary(summary)).ok();
+    let encode = |summary| serde_json::to_vec(&HeadOnlyItem::Summary(summary)).ok();
     let mut room = MAX_SUMMARY.checked_sub(serde_json::to_vec(&summary).ok()?.len())?;
     for message in history.iter().rev() {
         let message = to_raw_value(message).ok()?;

@@ -17,8 +17,8 @@ mod sqlite;
 
 pub use error::{OpenError, StoreError};
 pub use memory::MemoryStore;
-pub use sqlite::{Durability, Settings, SqliteStore};
+pub use sqlite::{Durability, SqliteSettings, SqliteStore};
 pub use store::{
-    Append, Appended, Beside, Listing, NewTask, Pending, Query, Retention, Store, StoreFuture, Swept, Target, TaskNo,
-    TaskRow,
+    Append, AppendResult, Listing, NewTask, Query, Retention, SideRow, Store, StoreFuture, SweepResult, Target, TaskNo,
+    TaskRow, UnfinishedTask,
 };

@@ -12,34 +12,35 @@ use sabir_model::{
     AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, State, Task, TaskBirth, TaskId, Timestamp,
 };
 
-use crate::damage::{Damage, DamageLog, stand_in, unreadable_message};
-use crate::encode::{Encoded, Extra, Latest, Newborn, Subject};
+use crate::damage::{Damage, DamageLog, damaged_task, unreadable_message};
+use crate::encode::{Encoded, EncodedNewTask, EncodedSideRow, EncodedTarget, LatestStatus};
 use crate::fold::{Fold, decode, decode_event};
-use crate::page::{EVENT_BYTES, Room, cut, trim};
+use crate::page::{EVENT_BYTES, PageBudget, cut, trim};
 use crate::{
-    Append, Appended, Listing, Pending, Query, Retention, Store, StoreError, StoreFuture, Swept, TaskNo, TaskRow,
+    Append, AppendResult, Listing, Query, Retention, Store, StoreError, StoreFuture, SweepResult, TaskNo, TaskRow,
+    UnfinishedTask,
 };
 
 /// A sweep takes at most so many tasks at a time.
-const SWEEP: usize = 256;
+const SWEEP_TASKS: usize = 256;
 
 #[derive(Default)]
 pub struct MemoryStore {
-    shelf: Mutex<Shelf>,
+    state: Mutex<MemoryState>,
     damages: DamageLog,
 }
 
 #[derive(Default)]
-struct Shelf {
+struct MemoryState {
     last_no: u64,
-    tasks: BTreeMap<TaskNo, Entry>,
+    tasks: BTreeMap<TaskNo, MemoryTask>,
     /// Tasks of one owner and id, one per agent, in order of creation.
     ids: HashMap<(Owner, TaskId), Vec<TaskNo>>,
     keys: HashMap<(Owner, AgentId, IdempotencyKey), TaskNo>,
     agent_state: HashMap<(Owner, AgentId, ContextId), String>,
 }
 
-struct Entry {
+struct MemoryTask {
     row: TaskRow,
     events: Vec<Box<[u8]>>,
     inbox: VecDeque<Vec<u8>>,
@@ -52,65 +53,65 @@ impl MemoryStore {
         Self::default()
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().expect("nobody panics with the shelf in hand")
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
+        self.state.lock().expect("nobody panics while it holds the lock")
     }
 
     /// Spoils a stored event, for tests of what a damaged log does.
-    pub fn spoil_event(&self, task: TaskNo, seq: Seq) {
-        let mut shelf = self.shelf();
-        let entry = shelf.tasks.get_mut(&task);
+    pub fn corrupt_event(&self, task: TaskNo, seq: Seq) {
+        let mut state = self.lock();
+        let entry = state.tasks.get_mut(&task);
         if let Some(body) = entry.and_then(|entry| entry.events.get_mut(seq.checked_sub(1)? as usize)) {
             *body = Box::from(&b"{"[..]);
         }
     }
 
     /// Spoils every message in the inbox of a task, for the same tests.
-    pub fn spoil_inbox(&self, task: TaskNo) {
-        if let Some(entry) = self.shelf().tasks.get_mut(&task) {
+    pub fn corrupt_inbox(&self, task: TaskNo) {
+        if let Some(entry) = self.lock().tasks.get_mut(&task) {
             entry.inbox.iter_mut().for_each(Vec::clear);
         }
     }
 }
 
 impl Store for MemoryStore {
-    fn append(&self, append: Append<'_>) -> StoreFuture<'static, Appended> {
-        answer(Encoded::new(&append).and_then(|encoded| self.shelf().append(encoded)))
+    fn append(&self, append: Append<'_>) -> StoreFuture<'static, AppendResult> {
+        answer(Encoded::new(&append).and_then(|encoded| self.lock().append(encoded)))
     }
 
     fn find(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<TaskRow>> {
-        answer(Ok(self.shelf().find(owner, agent, task).map(|entry| entry.row.clone())))
+        answer(Ok(self.lock().find(owner, agent, task).map(|entry| entry.row.clone())))
     }
 
     fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>> {
-        let shelf = self.shelf();
-        answer(Ok(shelf.tasks.get(&task).map(|entry| entry.fold(&self.damages))))
+        let state = self.lock();
+        answer(Ok(state.tasks.get(&task).map(|entry| entry.fold(&self.damages))))
     }
 
     fn get(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<Task>> {
-        let shelf = self.shelf();
-        let entry = shelf.find(owner, agent, task);
+        let state = self.lock();
+        let entry = state.find(owner, agent, task);
         answer(Ok(entry.map(|entry| entry.fold(&self.damages))))
     }
 
     fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>> {
-        let shelf = self.shelf();
-        answer(shelf.tasks.get(&task).map_or(Ok(Vec::new()), |entry| entry.events(&self.damages, after, limit)))
+        let state = self.lock();
+        answer(state.tasks.get(&task).map_or(Ok(Vec::new()), |entry| entry.events(&self.damages, after, limit)))
     }
 
     fn list(&self, query: Query) -> StoreFuture<'_, Listing> {
-        answer(Ok(self.shelf().list(&self.damages, &query)))
+        answer(Ok(self.lock().list(&self.damages, &query)))
     }
 
     fn waiting(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Vec<TaskRow>> {
-        let shelf = self.shelf();
-        let entries = shelf.tasks.values().filter(|entry| entry.is_of(owner, agent, context));
+        let state = self.lock();
+        let entries = state.tasks.values().filter(|entry| entry.is_of(owner, agent, context));
         answer(Ok(entries.map(|entry| &entry.row).filter(|row| row.state.is_waiting()).cloned().collect()))
     }
 
     fn waiting_since(&self, before: Timestamp, limit: usize) -> StoreFuture<'_, Vec<TaskRow>> {
-        let shelf = self.shelf();
-        let rows = shelf.tasks.values().map(|entry| &entry.row);
+        let state = self.lock();
+        let rows = state.tasks.values().map(|entry| &entry.row);
         let mut waiting: Vec<&TaskRow> = rows.filter(|row| row.state.is_waiting() && row.time < before).collect();
         waiting.sort_by_key(|row| (row.time, row.no));
         answer(Ok(waiting.into_iter().take(limit).cloned().collect()))
@@ -124,45 +125,45 @@ impl Store for MemoryStore {
         limit: usize,
         max_bytes: usize,
     ) -> StoreFuture<'_, Vec<Task>> {
-        let shelf = self.shelf();
-        let mut entries: Vec<&Entry> =
-            shelf.tasks.values().filter(|entry| entry.is_of(owner, agent, context)).collect();
+        let state = self.lock();
+        let mut entries: Vec<&MemoryTask> =
+            state.tasks.values().filter(|entry| entry.is_of(owner, agent, context)).collect();
         entries.sort_by_key(|entry| Reverse((entry.row.time, entry.row.no)));
-        let mut room = Room::new(max_bytes);
+        let mut budget = PageBudget::new(max_bytes);
         let newest = entries.into_iter().take(limit).map(|entry| (entry.row.no, entry.fold(&self.damages)));
-        let mut tasks: Vec<(TaskNo, Task)> = newest.take_while(|(_, task)| room.takes(task)).collect();
+        let mut tasks: Vec<(TaskNo, Task)> = newest.take_while(|(_, task)| budget.takes(task)).collect();
         tasks.sort_by_key(|(no, _)| *no);
         answer(Ok(tasks.into_iter().map(|(_, task)| task).collect()))
     }
 
-    fn keyed(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>> {
-        let shelf = self.shelf();
-        let no = shelf.keys.get(&(owner.clone(), agent.clone(), key.clone()));
-        answer(Ok(no.and_then(|no| shelf.tasks.get(no)).map(|entry| entry.row.clone())))
+    fn find_by_key(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>> {
+        let state = self.lock();
+        let no = state.keys.get(&(owner.clone(), agent.clone(), key.clone()));
+        answer(Ok(no.and_then(|no| state.tasks.get(no)).map(|entry| entry.row.clone())))
     }
 
     fn agent_state(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Option<String>> {
-        answer(Ok(self.shelf().agent_state.get(&(owner.clone(), agent.clone(), context.clone())).cloned()))
+        answer(Ok(self.lock().agent_state.get(&(owner.clone(), agent.clone(), context.clone())).cloned()))
     }
 
     fn inbox(&self, task: TaskNo) -> StoreFuture<'_, Vec<Message>> {
-        let shelf = self.shelf();
-        let messages = shelf.tasks.get(&task).map_or(Ok(Vec::new()), Entry::messages);
+        let state = self.lock();
+        let messages = state.tasks.get(&task).map_or(Ok(Vec::new()), MemoryTask::messages);
         answer(messages.map_err(|damage| StoreError::Failed(damage.0.into())))
     }
 
-    fn unfinished(&self) -> StoreFuture<'_, Vec<Pending>> {
-        let shelf = self.shelf();
-        let unsettled = shelf.tasks.values().filter(|entry| !entry.row.state.is_terminal());
+    fn unfinished(&self) -> StoreFuture<'_, Vec<UnfinishedTask>> {
+        let state = self.lock();
+        let unsettled = state.tasks.values().filter(|entry| !entry.row.state.is_terminal());
         answer(Ok(unsettled.map(|entry| entry.pending(&self.damages)).collect()))
     }
 
-    fn sweep(&self, retention: Retention) -> StoreFuture<'_, Swept> {
-        answer(Ok(self.shelf().sweep(retention)))
+    fn sweep(&self, retention: Retention) -> StoreFuture<'_, SweepResult> {
+        answer(Ok(self.lock().sweep(retention)))
     }
 
     fn highest_no(&self) -> TaskNo {
-        TaskNo(self.shelf().last_no)
+        TaskNo(self.lock().last_no)
     }
 
     fn check(&self) -> StoreFuture<'_, ()> {
@@ -174,29 +175,29 @@ fn answer<T: Send + 'static>(answer: Result<T, StoreError>) -> StoreFuture<'stat
     Box::pin(ready(answer))
 }
 
-impl Shelf {
-    fn append(&mut self, append: Encoded) -> Result<Appended, StoreError> {
-        let no = match &append.subject {
-            Subject::New(newborn) => self.create(newborn)?,
-            Subject::Known(no, latest) => self.change(*no, append.after, *latest)?,
+impl MemoryState {
+    fn append(&mut self, append: Encoded) -> Result<AppendResult, StoreError> {
+        let no = match &append.target {
+            EncodedTarget::New(new) => self.create(new)?,
+            EncodedTarget::Known(no, latest) => self.change(*no, append.after, *latest)?,
         };
         let (last, settles) = (append.last(), append.settles());
         let entry = self.tasks.get_mut(&no).ok_or(StoreError::Conflict)?;
         entry.events.extend(append.events.iter().map(Box::from));
         entry.row.seq = last;
-        for extra in append.beside {
-            match extra {
-                Extra::InboxAdd(message) => entry.inbox.push_back(message),
-                Extra::InboxTake(count) => drop(entry.inbox.drain(..count.min(entry.inbox.len()))),
-                Extra::InboxTakeAt(place) if place < entry.inbox.len() => drop(entry.inbox.remove(place)),
-                Extra::InboxTakeAt(_) => {}
-                Extra::CancelRequested => entry.cancel_requested = true,
-                Extra::Attempts(count) => entry.attempts = count,
-                Extra::Key(key) => {
+        for row in append.side_rows {
+            match row {
+                EncodedSideRow::InboxAdd(message) => entry.inbox.push_back(message),
+                EncodedSideRow::InboxTake(count) => drop(entry.inbox.drain(..count.min(entry.inbox.len()))),
+                EncodedSideRow::InboxTakeAt(place) if place < entry.inbox.len() => drop(entry.inbox.remove(place)),
+                EncodedSideRow::InboxTakeAt(_) => {}
+                EncodedSideRow::CancelRequested => entry.cancel_requested = true,
+                EncodedSideRow::Attempts(count) => entry.attempts = count,
+                EncodedSideRow::Key(key) => {
                     let place = (entry.row.owner.clone(), entry.row.agent.clone(), key);
                     self.keys.entry(place).or_insert(no);
                 }
-                Extra::AgentState(state) => {
+                EncodedSideRow::AgentState(state) => {
                     let place = (entry.row.owner.clone(), entry.row.agent.clone(), entry.row.context.clone());
                     match state {
                         Some(state) => self.agent_state.insert(place, state),
@@ -208,10 +209,10 @@ impl Shelf {
         if settles {
             (entry.cancel_requested, entry.attempts) = (false, 0);
         }
-        Ok(Appended { task: no, last })
+        Ok(AppendResult { task: no, last })
     }
 
-    fn create(&mut self, new: &Newborn) -> Result<TaskNo, StoreError> {
+    fn create(&mut self, new: &EncodedNewTask) -> Result<TaskNo, StoreError> {
         let key = new.key.as_ref().map(|key| (new.owner.clone(), new.agent.clone(), key.clone()));
         if let Some(entry) = key.as_ref().and_then(|key| self.keys.get(key)).and_then(|no| self.tasks.get(no)) {
             return Err(StoreError::Exists(entry.row.task.clone()));
@@ -235,13 +236,13 @@ impl Shelf {
             seq: 0,
         };
         let (events, inbox) = (Vec::new(), VecDeque::new());
-        self.tasks.insert(no, Entry { row, events, inbox, cancel_requested: false, attempts: 0 });
+        self.tasks.insert(no, MemoryTask { row, events, inbox, cancel_requested: false, attempts: 0 });
         self.ids.entry((new.owner.clone(), new.task.clone())).or_default().push(no);
         self.keys.extend(key.map(|key| (key, no)));
         Ok(no)
     }
 
-    fn change(&mut self, no: TaskNo, after: Seq, latest: Option<Latest>) -> Result<TaskNo, StoreError> {
+    fn change(&mut self, no: TaskNo, after: Seq, latest: Option<LatestStatus>) -> Result<TaskNo, StoreError> {
         let entry = self.tasks.get_mut(&no).ok_or(StoreError::Conflict)?;
         if entry.row.seq != after {
             return Err(StoreError::Conflict);
@@ -254,25 +255,25 @@ impl Shelf {
         Ok(no)
     }
 
-    fn find(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> Option<&Entry> {
+    fn find(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> Option<&MemoryTask> {
         let numbers = self.ids.get(&(owner.clone(), task.clone()))?;
         let mut newest_first = numbers.iter().rev().filter_map(|no| self.tasks.get(no));
         newest_first.find(|entry| agent.is_none_or(|agent| entry.row.agent == *agent))
     }
 
     fn list(&self, damages: &DamageLog, query: &Query) -> Listing {
-        let mut matching: Vec<&Entry> = self.tasks.values().filter(|entry| entry.matches(query)).collect();
+        let mut matching: Vec<&MemoryTask> = self.tasks.values().filter(|entry| entry.matches(query)).collect();
         let total = matching.len() as u64;
         if let Some(from) = &query.from {
-            matching.retain(|entry| entry.place() < (from.time, &from.task, &from.agent));
+            matching.retain(|entry| entry.order() < (from.time, &from.task, &from.agent));
         }
-        matching.sort_by(|a, b| b.place().cmp(&a.place()));
+        matching.sort_by(|a, b| b.order().cmp(&a.order()));
         let mut more = cut(&mut matching, query.limit);
-        let (mut tasks, mut room) = (Vec::new(), Room::new(query.max_bytes));
+        let (mut tasks, mut budget) = (Vec::new(), PageBudget::new(query.max_bytes));
         for entry in matching {
             let mut task = entry.fold(damages);
             trim(&mut task, query);
-            if !room.takes(&task) {
+            if !budget.takes(&task) {
                 more = true;
                 break;
             }
@@ -281,7 +282,7 @@ impl Shelf {
         Listing { tasks, more, total }
     }
 
-    fn sweep(&mut self, retention: Retention) -> Swept {
+    fn sweep(&mut self, retention: Retention) -> SweepResult {
         let mut settled: Vec<&TaskRow> =
             self.tasks.values().map(|entry| &entry.row).filter(|row| row.state.is_terminal()).collect();
         settled.sort_by_key(|row| (row.time, row.no));
@@ -289,15 +290,15 @@ impl Shelf {
         let aged = |row: &TaskRow| retention.settled_before.is_some_and(|before| row.time < before);
         let goes = settled.iter().enumerate().take_while(|(at, row)| *at < surplus || aged(row));
         let mut numbers: Vec<TaskNo> = goes.map(|(_, row)| row.no).collect();
-        let more = cut(&mut numbers, SWEEP);
+        let more = cut(&mut numbers, SWEEP_TASKS);
         for no in &numbers {
             self.remove(*no);
         }
-        Swept { tasks: numbers.len() as u64, more }
+        SweepResult { tasks: numbers.len() as u64, more }
     }
 
     fn remove(&mut self, no: TaskNo) {
-        let Some(Entry { row, .. }) = self.tasks.remove(&no) else { return };
+        let Some(MemoryTask { row, .. }) = self.tasks.remove(&no) else { return };
         if let Some(numbers) = self.ids.get_mut(&(row.owner.clone(), row.task.clone())) {
             numbers.retain(|other| *other != no);
         }
@@ -308,11 +309,11 @@ impl Shelf {
     }
 }
 
-impl Entry {
+impl MemoryTask {
     fn fold(&self, damages: &DamageLog) -> Task {
         self.fold_events().unwrap_or_else(|damage| {
             damages.report(self.row.no, self.row.task.as_str(), &damage);
-            stand_in(self.row.clone(), &damage)
+            damaged_task(self.row.clone(), &damage)
         })
     }
 
@@ -352,14 +353,20 @@ impl Entry {
         self.inbox.iter().map(|body| decode(body).map_err(unreadable_message)).collect()
     }
 
-    fn pending(&self, damages: &DamageLog) -> Pending {
+    fn pending(&self, damages: &DamageLog) -> UnfinishedTask {
         let inbox = self.inbox.iter().filter_map(|body| decode(body).ok()).collect();
         let damage = self.messages().err();
         if let Some(damage) = &damage {
             damages.report(self.row.no, self.row.task.as_str(), damage);
         }
         let (cancel_requested, attempts) = (self.cancel_requested, self.attempts);
-        Pending { row: self.row.clone(), inbox, cancel_requested, attempts, damage: damage.map(|damage| damage.0) }
+        UnfinishedTask {
+            row: self.row.clone(),
+            inbox,
+            cancel_requested,
+            attempts,
+            damage: damage.map(|damage| damage.0),
+        }
     }
 
     fn is_of(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> bool {
@@ -375,7 +382,7 @@ impl Entry {
             && query.since.is_none_or(|since| row.time >= since)
     }
 
-    fn place(&self) -> (Timestamp, &TaskId, &AgentId) {
+    fn order(&self) -> (Timestamp, &TaskId, &AgentId) {
         (self.row.time, &self.row.task, &self.row.agent)
     }
 }

@@ -25,12 +25,12 @@ pub(crate) fn trim(task: &mut Task, query: &Query) {
 }
 
 /// How many more bytes of tasks a page takes.
-pub(crate) struct Room {
+pub(crate) struct PageBudget {
     left: usize,
     is_empty: bool,
 }
 
-impl Room {
+impl PageBudget {
     pub fn new(max_bytes: usize) -> Self {
         Self { left: max_bytes, is_empty: true }
     }

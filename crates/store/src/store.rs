@@ -20,7 +20,7 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>>
 pub trait Store: Send + Sync + 'static {
     /// Stores all of it or nothing. What is borrowed is encoded before this returns, so the future
     /// holds nothing of the caller's.
-    fn append(&self, append: Append<'_>) -> StoreFuture<'static, Appended>;
+    fn append(&self, append: Append<'_>) -> StoreFuture<'static, AppendResult>;
 
     /// Finds a task of this owner. Without an agent, any agent's; where two agents have a task of the
     /// same id (callers of v0.1 choose ids), the one that was made last.
@@ -57,7 +57,7 @@ pub trait Store: Send + Sync + 'static {
     ) -> StoreFuture<'_, Vec<Task>>;
 
     /// The task that this key made.
-    fn keyed(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>>;
+    fn find_by_key(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>>;
 
     /// What an agent wanted to remember of a context.
     fn agent_state(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Option<String>>;
@@ -67,11 +67,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Every task that is not settled, in order of creation: what a start must look at. Events are not read, and a
     /// task whose own row cannot be read is logged and left out.
-    fn unfinished(&self) -> StoreFuture<'_, Vec<Pending>>;
+    fn unfinished(&self) -> StoreFuture<'_, Vec<UnfinishedTask>>;
 
     /// Deletes settled tasks that retention does not keep, the longest settled first, and ends early so that appends
     /// can come in between. Who wants all of them gone asks again while there is more.
-    fn sweep(&self, retention: Retention) -> StoreFuture<'_, Swept>;
+    fn sweep(&self, retention: Retention) -> StoreFuture<'_, SweepResult>;
 
     /// The highest number that a task has had, as far as this is known: at the start that of the newest task that is there.
     fn highest_no(&self) -> TaskNo;
@@ -96,7 +96,7 @@ pub struct Append<'a> {
     /// spare readers the fold, and may leave it when the fold is short.
     pub snapshot: Option<&'a Task>,
     /// More rows for the same transaction.
-    pub beside: &'a [Beside],
+    pub side_rows: &'a [SideRow],
 }
 
 #[derive(Debug)]
@@ -117,7 +117,7 @@ pub struct NewTask<'a> {
 
 /// A row that is stored together with the events. Webhook deliveries will be another variant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Beside {
+pub enum SideRow {
     /// A message that waits for the task's next turn.
     InboxAdd(Arc<Message>),
     /// The oldest so many messages have been taken up.
@@ -136,7 +136,7 @@ pub enum Beside {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Appended {
+pub struct AppendResult {
     pub task: TaskNo,
     pub last: Seq,
 }
@@ -161,12 +161,12 @@ pub struct TaskRow {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pending {
+pub struct UnfinishedTask {
     pub row: TaskRow,
     pub inbox: Vec<Message>,
-    /// A caller asked to cancel the task (`Beside::CancelRequested`).
+    /// A caller asked to cancel the task (`SideRow::CancelRequested`).
     pub cancel_requested: bool,
-    /// How often recovery has started the present turn (`Beside::Attempts`).
+    /// How often recovery has started the present turn (`SideRow::Attempts`).
     pub attempts: u32,
     /// What of its rows cannot be read, if anything; that part is left out. Nothing is said about its events.
     pub damage: Option<String>,
@@ -204,7 +204,7 @@ pub struct Listing {
 
 /// What a sweep has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Swept {
+pub struct SweepResult {
     /// So many tasks are gone.
     pub tasks: u64,
     /// There is more to delete: tasks, or what is left of those that are gone.

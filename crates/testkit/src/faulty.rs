@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId, Timestamp};
 use sabir_store::{
-    Append, Appended, Listing, Pending, Query, Retention, Store, StoreError, StoreFuture, Swept, TaskNo, TaskRow,
+    Append, AppendResult, Listing, Query, Retention, Store, StoreError, StoreFuture, SweepResult, TaskNo, TaskRow,
+    UnfinishedTask,
 };
 
 type Then = Box<dyn FnOnce() + Send>;
@@ -118,7 +119,7 @@ impl<S: Store> FaultyStore<S> {
 }
 
 impl<S: Store> Store for FaultyStore<S> {
-    fn append(&self, append: Append<'_>) -> StoreFuture<'static, Appended> {
+    fn append(&self, append: Append<'_>) -> StoreFuture<'static, AppendResult> {
         self.largest.fetch_max(append.events.len(), Ordering::SeqCst);
         let messages = append.snapshot.map_or(0, |task| task.history.len());
         self.snapshot_messages.fetch_add(messages, Ordering::SeqCst);
@@ -135,7 +136,7 @@ impl<S: Store> Store for FaultyStore<S> {
         }
         let pace = *held(&self.pace);
         let then = self.then.clone();
-        let appending: StoreFuture<'static, Appended> =
+        let appending: StoreFuture<'static, AppendResult> =
             if self.is_full() { Box::pin(async { Err(StoreError::Full) }) } else { self.store.append(append) };
         Box::pin(async move {
             if !pace.is_zero() {
@@ -200,8 +201,8 @@ impl<S: Store> Store for FaultyStore<S> {
         self.store.conversation(owner, agent, context, limit, max_bytes)
     }
 
-    fn keyed(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>> {
-        let keyed = self.store.keyed(owner, agent, key);
+    fn find_by_key(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>> {
+        let keyed = self.store.find_by_key(owner, agent, key);
         Box::pin(async move {
             let keyed = keyed.await;
             if let Some(then) = held(&self.after_key).take_if(|_| matches!(keyed, Ok(Some(_)))) {
@@ -219,11 +220,11 @@ impl<S: Store> Store for FaultyStore<S> {
         self.store.inbox(task)
     }
 
-    fn unfinished(&self) -> StoreFuture<'_, Vec<Pending>> {
+    fn unfinished(&self) -> StoreFuture<'_, Vec<UnfinishedTask>> {
         self.store.unfinished()
     }
 
-    fn sweep(&self, retention: Retention) -> StoreFuture<'_, Swept> {
+    fn sweep(&self, retention: Retention) -> StoreFuture<'_, SweepResult> {
         self.store.sweep(retention)
     }
 }

@@ -4,7 +4,6 @@
 //! Where a store can be opened again, it also runs the second list.
 
 mod appends;
-mod beside;
 mod damage;
 pub mod desk;
 mod lists;
@@ -12,6 +11,7 @@ mod lookups;
 mod neighbours;
 mod reopening;
 mod retention;
+mod side_rows;
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -89,12 +89,12 @@ const CASES: &[(&str, Case)] = cases! {
         the_newest_messages_are_listed,
         a_page_ends_by_its_bytes,
         a_page_of_a_hundred;
-    beside:
+    side_rows:
         messages_wait_in_order_until_taken,
         an_agent_remembers_and_forgets,
         a_key_of_a_later_message_leads_to_its_task,
         a_request_to_cancel_and_attempts_last_until_the_task_settles,
-        what_is_beside_a_refused_append_is_refused_too;
+        side_rows_of_a_refused_append_are_refused_too;
     retention:
         old_settled_tasks_go,
         the_newest_settled_tasks_stay,

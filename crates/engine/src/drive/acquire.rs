@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use sabir_model::Command;
-use sabir_store::Beside;
+use sabir_store::SideRow;
 
 use super::active_turn::PreparedTurn;
 use super::start::{FirstMessage, TurnMessage};
@@ -205,8 +205,8 @@ impl Driver {
             first.row = InboxRow::Pending;
             // Rows lie in the order of the inbox, and others may have come since.
             let rows = &mut self.pending.side_rows;
-            let place = rows.iter().position(|row| matches!(row, Beside::InboxAdd(_))).unwrap_or(rows.len());
-            rows.insert(place, Beside::InboxAdd(first.message.clone()));
+            let place = rows.iter().position(|row| matches!(row, SideRow::InboxAdd(_))).unwrap_or(rows.len());
+            rows.insert(place, SideRow::InboxAdd(first.message.clone()));
         }
     }
 

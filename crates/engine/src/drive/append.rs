@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use sabir_model::{Error, IdempotencyKey, Message, Purpose, RunState, Task, apply};
-use sabir_store::{Append, Appended, Beside, NewTask, StoreError, StoreFuture, Target};
+use sabir_store::{Append, AppendResult, NewTask, SideRow, StoreError, StoreFuture, Target};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
 
@@ -43,7 +43,7 @@ pub(super) struct PendingAppend {
     entries: Vec<Arc<LogEntry>>,
     /// About how much memory they hold.
     weight: usize,
-    pub(super) side_rows: Vec<Beside>,
+    pub(super) side_rows: Vec<SideRow>,
     pub(super) acks: Vec<Ack>,
     snapshot: SnapshotWrite,
     /// Answers that the agent gets after the commit.
@@ -102,7 +102,7 @@ pub(super) struct Storing {
 }
 
 enum Attempt {
-    Running(StoreFuture<'static, Appended>),
+    Running(StoreFuture<'static, AppendResult>),
     Pausing(Pin<Box<Sleep>>, StoreError),
 }
 
@@ -115,7 +115,7 @@ impl PendingAppend {
     /// What the agent wants to remember. Only the newest counts, but the agent waits for the store as with all it says.
     pub(super) fn remember(&mut self, memory: Option<String>) {
         self.weight += memory.as_ref().map_or(0, String::len);
-        self.side_rows.push(Beside::AgentState(memory));
+        self.side_rows.push(SideRow::AgentState(memory));
     }
 
     fn is_empty(&self) -> bool {
@@ -180,7 +180,7 @@ impl Driver {
         }
     }
 
-    fn append(&self, append: &mut PendingAppend) -> StoreFuture<'static, Appended> {
+    fn append(&self, append: &mut PendingAppend) -> StoreFuture<'static, AppendResult> {
         let events: Vec<&sabir_model::Event> = append.entries.iter().map(|entry| &entry.event).collect();
         let key = &self.lease.key;
         let target = match (&self.first_append, self.no) {
@@ -197,8 +197,8 @@ impl Driver {
         };
         let snapshot = self.snapshot(append);
         append.snapshot = if snapshot.is_some() { SnapshotWrite::Stored } else { SnapshotWrite::None };
-        let (after, beside) = (self.stored, &append.side_rows);
-        self.core.store.append(Append { target, events: &events, after, snapshot: snapshot.as_ref(), beside })
+        let (after, side_rows) = (self.stored, &append.side_rows);
+        self.core.store.append(Append { target, events: &events, after, snapshot: snapshot.as_ref(), side_rows })
     }
 
     /// The task as it will be with this append, when its log since the last snapshot has outgrown that snapshot, or
@@ -221,7 +221,7 @@ impl Driver {
         Some(task)
     }
 
-    fn stored(&mut self, result: Result<Appended, StoreError>) {
+    fn stored(&mut self, result: Result<AppendResult, StoreError>) {
         let Some(mut storing) = self.storing.take() else { return };
         match result {
             Ok(appended) => self.show(appended, storing.append),
@@ -259,7 +259,7 @@ impl Driver {
     }
 
     /// After the commit: events are shown, callers acknowledged, answers handed over.
-    fn show(&mut self, appended: Appended, append: PendingAppend) {
+    fn show(&mut self, appended: AppendResult, append: PendingAppend) {
         self.no = Some(appended.task);
         self.stored = appended.last;
         let birth = match std::mem::replace(&mut self.first_append, FirstAppend::Done) {
@@ -334,13 +334,13 @@ impl Driver {
         // There may be thousands of them.
         let (messages, keys) = (messages_of(&refused), keys_of(&refused));
         append.side_rows.retain(|row| match row {
-            Beside::InboxAdd(added) => !messages.contains(&Arc::as_ptr(added)),
-            Beside::Key(added) => !keys.contains(added),
-            Beside::InboxTake(_)
-            | Beside::InboxTakeAt(_)
-            | Beside::AgentState(_)
-            | Beside::CancelRequested
-            | Beside::Attempts(_) => true,
+            SideRow::InboxAdd(added) => !messages.contains(&Arc::as_ptr(added)),
+            SideRow::Key(added) => !keys.contains(added),
+            SideRow::InboxTake(_)
+            | SideRow::InboxTakeAt(_)
+            | SideRow::AgentState(_)
+            | SideRow::CancelRequested
+            | SideRow::Attempts(_) => true,
         });
         self.inbox.retain(|unread| !messages.contains(&Arc::as_ptr(&unread.message)));
         self.unused_answers.retain(|answer| !messages.contains(&Arc::as_ptr(answer)));

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use sabir_model::{Command, Error, IdempotencyKey, Message, Purpose, QuestionState, Timestamp};
-use sabir_store::Beside;
+use sabir_store::SideRow;
 
 use super::active_turn::StopReason;
 use super::append::Ack;
@@ -106,8 +106,8 @@ impl Driver {
                 question.is_answered = true;
             }
         }
-        self.pending.side_rows.extend(key.clone().map(Beside::Key));
-        self.pending.side_rows.push(Beside::InboxAdd(message.clone()));
+        self.pending.side_rows.extend(key.clone().map(SideRow::Key));
+        self.pending.side_rows.push(SideRow::InboxAdd(message.clone()));
         self.pending.acks.push(Ack::message(done, send_guards, message.clone(), key));
         self.inbox.push_back(InboxMessage::new(message, purpose, InboxRow::Pending));
     }
@@ -124,7 +124,7 @@ impl Driver {
                 match failure {
                     Some(failure) => return drop(done.send(Err(failure))),
                     // After a crash the task is not run again, whatever recovery would do with it.
-                    None if is_first => self.pending.side_rows.push(Beside::CancelRequested),
+                    None if is_first => self.pending.side_rows.push(SideRow::CancelRequested),
                     None => {}
                 }
                 self.cancels.push(done);

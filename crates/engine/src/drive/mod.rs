@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use sabir_model::{Command, ContextId, Event, Message, Purpose, Required, Seq, Standing, Usage};
-use sabir_store::{Beside, TaskNo};
+use sabir_store::{SideRow, TaskNo};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -255,7 +255,7 @@ impl Driver {
     async fn take_turn(&mut self, turn: NextTurn) {
         if self.attempts > 0 {
             // Counted now and not when recovery queued it: a task that only waited for its slot was not tried.
-            self.pending.side_rows.push(Beside::Attempts(self.attempts));
+            self.pending.side_rows.push(SideRow::Attempts(self.attempts));
         }
         self.show_plain_question();
         self.decide(Command::Begin { input: turn.input });
@@ -330,7 +330,7 @@ impl Driver {
         let rows_before = self.inbox.iter().take(place).filter(|unread| unread.row != InboxRow::None).count();
         let unread = self.inbox.remove(place)?;
         if unread.row != InboxRow::None {
-            self.pending.side_rows.push(Beside::InboxTakeAt(rows_before));
+            self.pending.side_rows.push(SideRow::InboxTakeAt(rows_before));
         }
         Some(unread.message)
     }
@@ -339,7 +339,7 @@ impl Driver {
     fn take_inbox(&mut self) -> Vec<Arc<Message>> {
         let rows = self.inbox.iter().filter(|unread| unread.row != InboxRow::None).count();
         if rows > 0 {
-            self.pending.side_rows.push(Beside::InboxTake(rows));
+            self.pending.side_rows.push(SideRow::InboxTake(rows));
         }
         self.inbox.drain(..).map(|unread| unread.message).collect()
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sabir_model::{Command, Cost, Error, Message, MessageId, Part, QuestionForm, Role};
-use sabir_store::Beside;
+use sabir_store::SideRow;
 
 use super::active_turn::{AgentResult, StopReason};
 use super::append::{Ack, chain};
@@ -133,7 +133,7 @@ impl Driver {
     /// The turn that recovery had started is through.
     fn reset_attempts(&mut self) {
         if std::mem::take(&mut self.attempts) > 0 {
-            self.pending.side_rows.push(Beside::Attempts(0));
+            self.pending.side_rows.push(SideRow::Attempts(0));
         }
     }
 

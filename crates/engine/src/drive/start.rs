@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sabir_model::{
     Birth, Command, ContextId, Created, Error, Event, IdempotencyKey, Message, Purpose, Standing, Task, TaskBirth,
 };
-use sabir_store::Beside;
+use sabir_store::SideRow;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -180,11 +180,11 @@ impl Driver {
             }
             Start::Deliver { mut message, key, inbox } => {
                 self.inherit_inbox(inbox);
-                self.pending.side_rows.extend(key.map(Beside::Key));
+                self.pending.side_rows.extend(key.map(SideRow::Key));
                 let open = self.standing.open_question();
                 Arc::make_mut(&mut message).answers = open;
                 if !has_slot {
-                    self.pending.side_rows.push(Beside::InboxAdd(message.clone()));
+                    self.pending.side_rows.push(SideRow::InboxAdd(message.clone()));
                 }
                 let row = if has_slot { InboxRow::None } else { InboxRow::Pending };
                 let purpose = open.map_or(Purpose::NextTurn, Purpose::Answer);

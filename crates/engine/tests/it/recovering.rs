@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use sabir_engine::{EngineSettings, Limits, Outcome, Recovery, Turn};
 use sabir_model::{Command, Part, Required, State};
-use sabir_store::{Append, Beside, MemoryStore, Store, Target};
+use sabir_store::{Append, MemoryStore, SideRow, Store, Target};
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::time::timeout;
 
@@ -152,17 +152,22 @@ async fn after_a_crash_only_the_answer_to_the_open_question_answers() {
     let row = store.find(&task.owner, None, &task.id).await.unwrap().unwrap();
     let unread = |words: &str, answers: Option<u64>| {
         let message = sabir_model::Message { answers, ..text(words).message };
-        Beside::InboxAdd(Arc::new(message.or_with_id(|| unreachable!("the message has an id"))))
+        SideRow::InboxAdd(Arc::new(message.or_with_id(|| unreachable!("the message has an id"))))
     };
-    let beside = [unread("earlier", None), unread("no", Some(open - 1)), unread("yes", Some(open))];
+    let side_rows = [unread("earlier", None), unread("no", Some(open - 1)), unread("yes", Some(open))];
     // The answered run waited for its folder, and said so.
     let mut noted = sabir_model::Message::clone(task.status.message.as_ref().unwrap());
     noted.parts.insert(0, Part::text("waiting for another task"));
     let queue = Command::Queue { note: Arc::new(noted) };
     let events = sabir_model::decide(&task.standing(), queue, task.status.time);
     let events: Vec<&sabir_model::Event> = events.iter().collect();
-    let append =
-        Append { target: Target::Known(row.no), events: &events, after: task.seq, snapshot: None, beside: &beside };
+    let append = Append {
+        target: Target::Known(row.no),
+        events: &events,
+        after: task.seq,
+        snapshot: None,
+        side_rows: &side_rows,
+    };
     store.append(append).await.unwrap();
     let agent = echo().resuming();
     let seen = agent.seen();
@@ -219,9 +224,14 @@ async fn after_a_crash_an_earlier_message_leaves_the_question_open() {
         let task = crash(store.clone(), asking(), async |fixture: Fixture| fixture.task(text("go")).await);
         let row = store.find(&task.owner, None, &task.id).await.unwrap().unwrap();
         let earlier = text("earlier").message.or_with_id(|| unreachable!("the message has an id"));
-        let beside = [Beside::InboxAdd(Arc::new(earlier))];
-        let append =
-            Append { target: Target::Known(row.no), events: &[], after: task.seq, snapshot: None, beside: &beside };
+        let side_rows = [SideRow::InboxAdd(Arc::new(earlier))];
+        let append = Append {
+            target: Target::Known(row.no),
+            events: &[],
+            after: task.seq,
+            snapshot: None,
+            side_rows: &side_rows,
+        };
         store.append(append).await.unwrap();
         let agent = asking();
         let seen = agent.seen();
@@ -321,7 +331,7 @@ async fn a_damaged_task_fails_and_keeps_nobody_else_from_a_start() {
         });
         let damaged =
             store.unfinished().await.unwrap().into_iter().find(|pending| pending.row.task == tasks[0]).unwrap();
-        store.spoil_event(damaged.row.no, 1);
+        store.corrupt_event(damaged.row.no, 1);
         let settings = EngineSettings { recovery, ..EngineSettings::default() };
         let fixture = Fixture::on(store.clone(), echo(), Limits::default(), settings).await;
         let expected = if recovery == Recovery::Fail { State::Failed } else { State::Completed };

@@ -9,22 +9,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rusqlite::{Connection, Error, OptionalExtension, Result, Statement, params};
 use sabir_model::{AgentId, Owner, Seq, State, TaskId};
 
-use crate::encode::{Encoded, Extra, Latest, Newborn, SHORT_FOLD, Snapshot, Subject};
+use crate::encode::{
+    Encoded, EncodedNewTask, EncodedSideRow, EncodedSnapshot, EncodedTarget, LatestStatus, SHORT_FOLD,
+};
 use crate::head::{HeadChange, Placement, RowLog};
-use crate::{Appended, StoreError, TaskNo};
+use crate::{AppendResult, StoreError, TaskNo};
 
-use super::failure::{Unread, is_duplicate};
+use super::failure::{ReadError, is_duplicate};
 use super::key::{MAX_NO, MAX_SEQ, key, keys, seq};
-use super::rows::{self, code, last_key};
-use super::tallies::Tallies;
+use super::rows::{self, last_key, state_code};
+use super::task_counts::TaskCounts;
 
 pub(super) struct Appender<'c> {
     conn: &'c Connection,
-    pub tallies: Tallies<'c>,
+    pub task_counts: TaskCounts<'c>,
     last_no: Arc<AtomicU64>,
     insert_events: Statement<'c>,
     insert_task: Statement<'c>,
-    standing: Statement<'c>,
+    select_row: Statement<'c>,
     set_status: Statement<'c>,
     set_log: Statement<'c>,
 }
@@ -33,7 +35,7 @@ pub(super) struct Appender<'c> {
 const LARGE_APPEND: usize = 64 << 10;
 
 /// A task's row before it is changed.
-struct Standing {
+struct RowBefore {
     /// Whose it is and its state, where these are needed.
     status: Option<(Owner, AgentId, State)>,
     log: RowLog,
@@ -44,24 +46,24 @@ fn place(log: RowLog, append: &Encoded) -> Placement {
 }
 
 /// Why an append is not stored.
-pub(super) enum Refused {
+pub(super) enum AppendError {
     /// Nothing of it was written; its neighbours can be committed.
-    Cleanly(StoreError),
+    Refused(StoreError),
     /// Something of it may be written already.
-    Midway(Error),
+    Partial(Error),
 }
 
-impl From<Error> for Refused {
+impl From<Error> for AppendError {
     fn from(error: Error) -> Self {
-        Refused::Midway(error)
+        AppendError::Partial(error)
     }
 }
 
-impl From<Unread> for Refused {
-    fn from(unread: Unread) -> Self {
-        Refused::Cleanly(match unread {
-            Unread::Store(error) => error,
-            Unread::Damaged(damage) => StoreError::Failed(damage.0.into()),
+impl From<ReadError> for AppendError {
+    fn from(unread: ReadError) -> Self {
+        AppendError::Refused(match unread {
+            ReadError::Store(error) => error,
+            ReadError::Damaged(damage) => StoreError::Failed(damage.0.into()),
         })
     }
 }
@@ -70,14 +72,14 @@ impl<'c> Appender<'c> {
     pub fn new(conn: &'c Connection, last_no: Arc<AtomicU64>) -> Result<Self> {
         Ok(Self {
             conn,
-            tallies: Tallies::new(conn)?,
+            task_counts: TaskCounts::new(conn)?,
             last_no,
             insert_events: conn.prepare("INSERT INTO events (key, body) VALUES (?1, ?2)")?,
             insert_task: conn.prepare(
                 "INSERT INTO tasks (no, owner, agent, id, context, born, state, time, turn_over, created, in_row, head)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             )?,
-            standing: conn.prepare(concat!(
+            select_row: conn.prepare(concat!(
                 "SELECT in_row, ",
                 last_key!(),
                 ", head, state, owner, agent FROM tasks WHERE no = ?1"
@@ -89,36 +91,36 @@ impl<'c> Appender<'c> {
         })
     }
 
-    pub fn append(&mut self, append: &Encoded) -> Result<Appended, Refused> {
-        let no = match &append.subject {
-            Subject::New(newborn) => self.create(newborn, append)?,
-            Subject::Known(no, latest) => {
+    pub fn append(&mut self, append: &Encoded) -> Result<AppendResult, AppendError> {
+        let no = match &append.target {
+            EncodedTarget::New(new) => self.create(new, append)?,
+            EncodedTarget::Known(no, latest) => {
                 self.change(*no, *latest, append)?;
                 *no
             }
         };
         if let Some(snapshot) = &append.snapshot {
-            self.keep_snapshot(no, append, snapshot)?;
+            self.write_snapshot(no, append, snapshot)?;
         }
-        for extra in &append.beside {
-            self.put_beside(no, extra)?;
+        for row in &append.side_rows {
+            self.write_side_row(no, row)?;
         }
         // A task that settles at birth has none, unless they come with it.
-        if append.settles() && (append.after > 0 || !append.beside.is_empty()) {
+        if append.settles() && (append.after > 0 || !append.side_rows.is_empty()) {
             self.conn.prepare_cached("DELETE FROM controls WHERE no = ?1")?.execute((no,))?;
         }
-        Ok(Appended { task: no, last: append.last() })
+        Ok(AppendResult { task: no, last: append.last() })
     }
 
-    fn create(&mut self, new: &Newborn, append: &Encoded) -> Result<TaskNo, Refused> {
-        if let Some(made) = self.keyed(new)? {
-            return Err(Refused::Cleanly(StoreError::Exists(made)));
+    fn create(&mut self, new: &EncodedNewTask, append: &Encoded) -> Result<TaskNo, AppendError> {
+        if let Some(made) = self.task_of_key(new)? {
+            return Err(AppendError::Refused(StoreError::Exists(made)));
         }
         let no = TaskNo(self.last_no.load(Ordering::Relaxed) + 1);
         if no.0 >= MAX_NO {
-            return Err(Refused::Cleanly(StoreError::Failed("the task numbers are used up".into())));
+            return Err(AppendError::Refused(StoreError::Failed("the task numbers are used up".into())));
         }
-        let Latest { state, time, turn_over } = new.latest;
+        let LatestStatus { state, time, turn_over } = new.latest;
         let (owner, agent) = (new.owner.as_key(), new.agent.as_str());
         let (task, context, born) = (new.task.as_str(), new.context.as_str(), new.born.0);
         let (time, created) = (time.as_millis(), new.created.as_millis());
@@ -127,12 +129,12 @@ impl<'c> Appender<'c> {
             Placement::Row(row) | Placement::Log { row: Some(row), .. } => (row.all.map(|all| all as i64), &row.head),
             Placement::Log { row: None, .. } => (None, &None),
         };
-        let row = (no, owner, agent, task, context, born, code(state), time, turn_over, created);
+        let row = (no, owner, agent, task, context, born, state_code(state), time, turn_over, created);
         let row = params![row.0, row.1, row.2, row.3, row.4, row.5, row.6, row.7, row.8, row.9, in_row, head];
         match self.insert_task.execute(row) {
             Ok(_) => {}
             Err(error) if is_duplicate(&error) => {
-                return Err(Refused::Cleanly(StoreError::Exists(new.task.clone())));
+                return Err(AppendError::Refused(StoreError::Exists(new.task.clone())));
             }
             Err(error) => return Err(error.into()),
         }
@@ -142,13 +144,13 @@ impl<'c> Appender<'c> {
                 self.conn.prepare_cached("INSERT INTO keys (owner, agent, key, no) VALUES (?1, ?2, ?3, ?4)")?;
             insert.execute((owner, agent, key.as_str(), no))?;
         }
-        self.tallies.change(new.owner.clone(), new.agent.clone(), state, 1);
+        self.task_counts.change(new.owner.clone(), new.agent.clone(), state, 1);
         self.write_events(no, append, &placement)?;
         Ok(no)
     }
 
     /// The task that the same key has made before.
-    fn keyed(&self, new: &Newborn) -> Result<Option<TaskId>, Refused> {
+    fn task_of_key(&self, new: &EncodedNewTask) -> Result<Option<TaskId>, AppendError> {
         let Some(key) = &new.key else { return Ok(None) };
         let mut find = self.conn.prepare_cached(
             "SELECT id FROM keys JOIN tasks USING (no) WHERE keys.owner = ?1 AND keys.agent = ?2 AND key = ?3",
@@ -158,8 +160,8 @@ impl<'c> Appender<'c> {
         Ok(Some(rows::id(row, 0, |text| TaskId::parse(text))?))
     }
 
-    fn change(&mut self, no: TaskNo, latest: Option<Latest>, append: &Encoded) -> Result<(), Refused> {
-        let before = self.standing(no, append, latest.is_some())?;
+    fn change(&mut self, no: TaskNo, latest: Option<LatestStatus>, append: &Encoded) -> Result<(), AppendError> {
+        let before = self.row_before(no, append, latest.is_some())?;
         let placement = place(before.log, append);
         let row = match &placement {
             Placement::Row(row) => Some(row),
@@ -169,11 +171,11 @@ impl<'c> Appender<'c> {
         match (latest.zip(before.status), row) {
             (Some((latest, (owner, agent, state))), row) => {
                 if state != latest.state {
-                    self.tallies.change(owner.clone(), agent.clone(), state, -1);
-                    self.tallies.change(owner, agent, latest.state, 1);
+                    self.task_counts.change(owner.clone(), agent.clone(), state, -1);
+                    self.task_counts.change(owner, agent, latest.state, 1);
                 }
                 let RowLog { head, all } = row.unwrap_or(&unknown);
-                let (state, time) = (code(latest.state), latest.time.as_millis());
+                let (state, time) = (state_code(latest.state), latest.time.as_millis());
                 self.set_status.execute((no, state, time, latest.turn_over, all.map(|all| all as i64), head))?;
             }
             (None, Some(RowLog { head, all })) => {
@@ -187,16 +189,18 @@ impl<'c> Appender<'c> {
 
     /// The task as it stands, if the append begins where its log ends and there is room behind. A log that is damaged
     /// takes appends too, so that its task can be settled.
-    fn standing(&mut self, no: TaskNo, append: &Encoded, with_status: bool) -> Result<Standing, Refused> {
-        let mut rows = self.standing.query((no,))?;
-        let row = rows.next()?.ok_or(Refused::Cleanly(StoreError::Conflict))?;
+    fn row_before(&mut self, no: TaskNo, append: &Encoded, with_status: bool) -> Result<RowBefore, AppendError> {
+        let mut rows = self.select_row.query((no,))?;
+        let row = rows.next()?.ok_or(AppendError::Refused(StoreError::Conflict))?;
         let all = row.get::<_, Option<i64>>(0)?.map(|all| all as Seq);
         let last = row.get::<_, Option<i64>>(1)?.map_or(0, seq);
         if all.unwrap_or(last) != append.after {
-            return Err(Refused::Cleanly(StoreError::Conflict));
+            return Err(AppendError::Refused(StoreError::Conflict));
         }
         if append.last() > MAX_SEQ {
-            return Err(Refused::Cleanly(StoreError::Failed(format!("a task has at most {MAX_SEQ} events").into())));
+            return Err(AppendError::Refused(StoreError::Failed(
+                format!("a task has at most {MAX_SEQ} events").into(),
+            )));
         }
         // Most appends to a long log need nothing of the head, and one that cannot be read is done without.
         let is_needed = all.is_some() || append.head != HeadChange::Keep;
@@ -205,7 +209,7 @@ impl<'c> Appender<'c> {
             true => Some((rows::owner(row, 4)?, rows::agent(row, 5)?, rows::state(row.get(3)?)?)),
             false => None,
         };
-        Ok(Standing { status, log: RowLog { head: head.map(<[u8]>::to_vec), all } })
+        Ok(RowBefore { status, log: RowLog { head: head.map(<[u8]>::to_vec), all } })
     }
 
     fn write_events(&mut self, no: TaskNo, append: &Encoded, placement: &Placement) -> Result<()> {
@@ -220,7 +224,7 @@ impl<'c> Appender<'c> {
     }
 
     /// One that would spare readers little more than the one before is not written.
-    fn keep_snapshot(&self, no: TaskNo, append: &Encoded, snapshot: &Snapshot) -> Result<()> {
+    fn write_snapshot(&self, no: TaskNo, append: &Encoded, snapshot: &EncodedSnapshot) -> Result<()> {
         let mut put = self.conn.prepare_cached(
             "INSERT INTO snapshots (no, seq, body, artifacts) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT DO UPDATE SET seq = excluded.seq, body = excluded.body, artifacts = excluded.artifacts
@@ -231,19 +235,19 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    fn put_beside(&self, no: TaskNo, extra: &Extra) -> Result<()> {
-        match extra {
-            Extra::InboxAdd(message) => self.add_to_inbox(no, message),
-            Extra::InboxTake(count) => self.take_from_inbox(no, 0, *count),
-            Extra::InboxTakeAt(place) => self.take_from_inbox(no, *place, 1),
-            Extra::Key(key) => {
+    fn write_side_row(&self, no: TaskNo, row: &EncodedSideRow) -> Result<()> {
+        match row {
+            EncodedSideRow::InboxAdd(message) => self.add_to_inbox(no, message),
+            EncodedSideRow::InboxTake(count) => self.take_from_inbox(no, 0, *count),
+            EncodedSideRow::InboxTakeAt(place) => self.take_from_inbox(no, *place, 1),
+            EncodedSideRow::Key(key) => {
                 let mut put = self.conn.prepare_cached(
                     "INSERT INTO keys (owner, agent, key, no) SELECT owner, agent, ?2, no FROM tasks WHERE no = ?1
                      ON CONFLICT DO NOTHING",
                 )?;
                 put.execute((no, key.as_str())).map(drop)
             }
-            Extra::AgentState(Some(state)) => {
+            EncodedSideRow::AgentState(Some(state)) => {
                 let mut put = self.conn.prepare_cached(
                     "INSERT INTO agent_state (owner, agent, context, state)
                      SELECT owner, agent, context, ?2 FROM tasks WHERE no = ?1
@@ -251,28 +255,28 @@ impl<'c> Appender<'c> {
                 )?;
                 put.execute((no, state)).map(drop)
             }
-            Extra::AgentState(None) => {
+            EncodedSideRow::AgentState(None) => {
                 let mut forget = self.conn.prepare_cached(
                     "DELETE FROM agent_state
                      WHERE (owner, agent, context) = (SELECT owner, agent, context FROM tasks WHERE no = ?1)",
                 )?;
                 forget.execute((no,)).map(drop)
             }
-            Extra::CancelRequested => {
+            EncodedSideRow::CancelRequested => {
                 let mut put = self.conn.prepare_cached(
                     "INSERT INTO controls (no, cancel_requested) VALUES (?1, 1)
                      ON CONFLICT DO UPDATE SET cancel_requested = 1",
                 )?;
                 put.execute((no,)).map(drop)
             }
-            Extra::Attempts(0) => {
+            EncodedSideRow::Attempts(0) => {
                 let mut reset = self.conn.prepare_cached("UPDATE controls SET attempts = 0 WHERE no = ?1")?;
                 reset.execute((no,))?;
                 let mut tidy =
                     self.conn.prepare_cached("DELETE FROM controls WHERE no = ?1 AND cancel_requested = 0")?;
                 tidy.execute((no,)).map(drop)
             }
-            Extra::Attempts(count) => {
+            EncodedSideRow::Attempts(count) => {
                 let mut put = self.conn.prepare_cached(
                     "INSERT INTO controls (no, attempts) VALUES (?1, ?2)
                      ON CONFLICT DO UPDATE SET attempts = excluded.attempts",

@@ -14,96 +14,96 @@ use rusqlite::{Connection, Error, Result};
 use super::failure::is_unsynced;
 
 /// Pages in the log that are worth moving: 8 MiB.
-const WORTH_MOVING: u32 = 1024;
+const CHECKPOINT_PAGES: u32 = 1024;
 
 /// Pages that are left to move when a sweep pauses: 16 MiB.
-const BACKLOG: u32 = 2048;
+const BACKLOG_PAGES: u32 = 2048;
 
 /// Pages after which the log should begin anew: 32 MiB.
-const LONG: u32 = 4096;
+const RESTART_PAGES: u32 = 4096;
 
 /// The writer's end.
-pub(super) struct Growth {
-    log: Arc<Log>,
+pub(super) struct WalMonitor {
+    wal: Arc<WalState>,
     /// The length of the log after the last commit, and when the checkpointer was told.
     last: u32,
-    told: u32,
-    tell: SyncSender<()>,
+    pages_at_wake: u32,
+    wake: SyncSender<()>,
 }
 
 /// The checkpointer's end.
 pub(super) struct Checkpointer {
     conn: Connection,
-    log: Arc<Log>,
-    told: Receiver<()>,
+    wal: Arc<WalState>,
+    woken: Receiver<()>,
 }
 
 /// What both know of the log.
 #[derive(Default)]
-struct Log {
+struct WalState {
     /// Its pages, as of the last commit.
     pages: AtomicU32,
     /// Those of them that were moved by the last checkpoint.
     moved: AtomicU32,
     is_long: AtomicBool,
-    /// A sync has failed, here or there: see `failure::Trouble`.
+    /// A sync has failed, here or there: see `failure::WriteError`.
     is_unsynced: AtomicBool,
 }
 
-pub(super) fn pair(writer: &mut Connection, conn: Connection) -> Result<(Growth, Checkpointer)> {
-    let (tell, told) = sync_channel(1);
-    let log = Arc::new(Log::default());
-    let seen = log.clone();
+pub(super) fn pair(writer: &mut Connection, conn: Connection) -> Result<(WalMonitor, Checkpointer)> {
+    let (wake, woken) = sync_channel(1);
+    let wal = Arc::new(WalState::default());
+    let seen = wal.clone();
     writer.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: i32| {
         seen.pages.store(u32::try_from(pages).unwrap_or(0), Ordering::Relaxed);
         Ok(())
     }))?;
-    let growth = Growth { log: log.clone(), last: 0, told: 0, tell };
-    Ok((growth, Checkpointer { conn, log, told }))
+    let monitor = WalMonitor { wal: wal.clone(), last: 0, pages_at_wake: 0, wake };
+    Ok((monitor, Checkpointer { conn, wal, woken }))
 }
 
-impl Growth {
+impl WalMonitor {
     /// After every commit.
-    pub fn grew(&mut self, conn: &Connection) {
-        let pages = self.log.pages.load(Ordering::Relaxed);
+    pub fn after_commit(&mut self, conn: &Connection) {
+        let pages = self.wal.pages.load(Ordering::Relaxed);
         if pages < self.last {
             // The log has begun anew.
-            self.told = 0;
-            self.log.moved.store(0, Ordering::Relaxed);
+            self.pages_at_wake = 0;
+            self.wal.moved.store(0, Ordering::Relaxed);
         }
         self.last = pages;
-        if pages.saturating_sub(self.told) >= WORTH_MOVING / 2 {
-            self.told = pages;
-            self.tell();
+        if pages.saturating_sub(self.pages_at_wake) >= CHECKPOINT_PAGES / 2 {
+            self.pages_at_wake = pages;
+            self.wake();
         }
-        if self.log.is_long.swap(false, Ordering::Relaxed) {
-            self.move_rest(conn);
+        if self.wal.is_long.swap(false, Ordering::Relaxed) {
+            self.checkpoint_rest(conn);
         }
     }
 
     /// So much is left to move that more should not be added without need.
     pub fn has_backlog(&self) -> bool {
-        self.log.pages.load(Ordering::Relaxed).saturating_sub(self.log.moved.load(Ordering::Relaxed)) >= BACKLOG
+        self.wal.pages.load(Ordering::Relaxed).saturating_sub(self.wal.moved.load(Ordering::Relaxed)) >= BACKLOG_PAGES
     }
 
     /// Whether a sync has ever failed.
     pub fn is_unsynced(&self) -> bool {
-        self.log.is_unsynced.load(Ordering::Relaxed)
+        self.wal.is_unsynced.load(Ordering::Relaxed)
     }
 
-    pub fn note(&self, error: &Error) {
-        self.log.note(error);
+    pub fn record_error(&self, error: &Error) {
+        self.wal.record_error(error);
     }
 
-    pub fn tell(&self) {
+    pub fn wake(&self) {
         // One that is told already will see the rest too.
-        let _ = self.tell.try_send(());
+        let _ = self.wake.try_send(());
     }
 
     /// Moves what the checkpointer has not moved yet, so that the next commit begins the log anew.
-    pub fn move_rest(&self, conn: &Connection) {
-        if let Err(error) = move_log(conn, "PASSIVE") {
-            self.log.note(&error);
+    pub fn checkpoint_rest(&self, conn: &Connection) {
+        if let Err(error) = checkpoint(conn, "PASSIVE") {
+            self.wal.record_error(&error);
             tracing::warn!(%error, "the write-ahead log cannot be moved into the database");
         }
     }
@@ -112,51 +112,51 @@ impl Growth {
 impl Checkpointer {
     /// Works until the writer is gone, then empties the log. Says so after each time that it has looked at the log.
     pub fn run(self, done: impl Fn()) {
-        while self.told.recv().is_ok() {
+        while self.woken.recv().is_ok() {
             if let Err(error) = self.advance() {
-                self.log.note(&error);
+                self.wal.record_error(&error);
                 tracing::warn!(%error, "the write-ahead log cannot be moved into the database");
             }
             done();
         }
-        if let Err(error) = move_log(&self.conn, "TRUNCATE") {
+        if let Err(error) = checkpoint(&self.conn, "TRUNCATE") {
             tracing::warn!(%error, "the write-ahead log could not be emptied; the next start does it");
         }
     }
 
     fn advance(&self) -> Result<()> {
-        let before = move_log(&self.conn, "NOOP")?;
-        if before.pages.saturating_sub(before.moved) < WORTH_MOVING {
+        let before = checkpoint(&self.conn, "NOOP")?;
+        if before.pages.saturating_sub(before.moved) < CHECKPOINT_PAGES {
             return Ok(());
         }
-        let after = move_log(&self.conn, "PASSIVE")?;
+        let after = checkpoint(&self.conn, "PASSIVE")?;
         if after.pages == 0 {
             // The writer is at it itself.
             return Ok(());
         }
-        self.log.moved.store(after.moved, Ordering::Relaxed);
-        if after.pages >= LONG {
-            self.log.is_long.store(true, Ordering::Relaxed);
+        self.wal.moved.store(after.moved, Ordering::Relaxed);
+        if after.pages >= RESTART_PAGES {
+            self.wal.is_long.store(true, Ordering::Relaxed);
         }
         Ok(())
     }
 }
 
-impl Log {
-    fn note(&self, error: &Error) {
+impl WalState {
+    fn record_error(&self, error: &Error) {
         if is_unsynced(error) {
             self.is_unsynced.store(true, Ordering::Relaxed);
         }
     }
 }
 
-struct Moved {
+struct CheckpointResult {
     pages: u32,
     moved: u32,
 }
 
-fn move_log(conn: &Connection, how: &str) -> Result<Moved> {
+fn checkpoint(conn: &Connection, how: &str) -> Result<CheckpointResult> {
     let sql = format!("PRAGMA wal_checkpoint({how})");
     let number = |value: i64| u32::try_from(value).unwrap_or(0);
-    conn.query_row(&sql, (), |row| Ok(Moved { pages: number(row.get(1)?), moved: number(row.get(2)?) }))
+    conn.query_row(&sql, (), |row| Ok(CheckpointResult { pages: number(row.get(1)?), moved: number(row.get(2)?) }))
 }

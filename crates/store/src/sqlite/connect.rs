@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags, Result};
 const PAGE_BYTES: i64 = 8192;
 
 /// How long a write waits for another program that holds the file, such as a backup.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What an acknowledged append survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,7 +22,7 @@ pub enum Durability {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Settings {
+pub struct SqliteSettings {
     pub durability: Durability,
     /// The file does not grow beyond this; appends that would need more fail with `StoreError::Full`
     /// until retention has made room. The write-ahead log beside it is not counted.
@@ -33,7 +33,7 @@ pub struct Settings {
 pub(super) fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
-    conn.busy_timeout(PATIENCE)?;
+    conn.busy_timeout(BUSY_TIMEOUT)?;
     // Partial indexes make SQLite plan a statement anew for every value that is bound to it, in case the value fits one
     // of them. Ours never depend on that, and the planning costs more than most of the queries.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -48,7 +48,7 @@ pub(super) fn enter_wal(conn: &Connection) -> Result<bool> {
     Ok(mode == "wal")
 }
 
-pub(super) fn set_up_writer(conn: &Connection, settings: &Settings) -> Result<()> {
+pub(super) fn set_up_writer(conn: &Connection, settings: &SqliteSettings) -> Result<()> {
     set_durability(conn, settings.durability)?;
     conn.pragma_update(None, "wal_autocheckpoint", 0)?;
     // A log that had to grow beyond this is cut back when it begins anew.

@@ -5,26 +5,26 @@ use rusqlite::{Error, ErrorCode, ffi};
 use crate::StoreError;
 use crate::damage::Damage;
 
-/// What keeps a task from being read: trouble of the whole store, or damage of its own rows.
+/// What keeps a task from being read: error of the whole store, or damage of its own rows.
 #[derive(Debug)]
-pub(super) enum Unread {
+pub(super) enum ReadError {
     Store(StoreError),
     Damaged(Damage),
 }
 
-impl From<StoreError> for Unread {
+impl From<StoreError> for ReadError {
     fn from(error: StoreError) -> Self {
-        Unread::Store(error)
+        ReadError::Store(error)
     }
 }
 
-impl From<Damage> for Unread {
+impl From<Damage> for ReadError {
     fn from(damage: Damage) -> Self {
-        Unread::Damaged(damage)
+        ReadError::Damaged(damage)
     }
 }
 
-impl From<Error> for Unread {
+impl From<Error> for ReadError {
     fn from(error: Error) -> Self {
         let is_damage = match &error {
             Error::FromSqlConversionFailure(..)
@@ -45,7 +45,7 @@ impl From<Error> for StoreError {
 
 /// Why a transaction of the writer is not stored.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum WriteError {
     Sqlite(Error),
     /// The files are not those that were opened.
     Lost(String),
@@ -53,9 +53,9 @@ pub(super) enum Trouble {
     Unsynced,
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for WriteError {
     fn from(error: Error) -> Self {
-        Trouble::Sqlite(error)
+        WriteError::Sqlite(error)
     }
 }
 
@@ -64,26 +64,26 @@ impl From<Error> for Trouble {
 const UNSYNCED: &str = "the disk failed to write what was stored (fsync); nothing is stored any more: \
      check the disk and the system's log, then restart the server";
 
-impl Trouble {
+impl WriteError {
     /// The same, for each of several who have it.
-    pub fn share(&self) -> StoreError {
+    pub fn to_store_error(&self) -> StoreError {
         match self {
-            Trouble::Sqlite(error) if is_unsynced(error) => StoreError::Failed(UNSYNCED.into()),
-            Trouble::Sqlite(error) if is_full(error) => StoreError::Full,
-            Trouble::Sqlite(error) => StoreError::Failed(error.to_string().into()),
-            Trouble::Lost(reason) => StoreError::Lost(reason.clone()),
-            Trouble::Unsynced => StoreError::Failed(UNSYNCED.into()),
+            WriteError::Sqlite(error) if is_unsynced(error) => StoreError::Failed(UNSYNCED.into()),
+            WriteError::Sqlite(error) if is_full(error) => StoreError::Full,
+            WriteError::Sqlite(error) => StoreError::Failed(error.to_string().into()),
+            WriteError::Lost(reason) => StoreError::Lost(reason.clone()),
+            WriteError::Unsynced => StoreError::Failed(UNSYNCED.into()),
         }
     }
 
-    /// The trouble is the disk's or the file's, not the one append's: trying each alone would not help.
+    /// The error is the disk's or the file's, not the one append's: trying each alone would not help.
     pub fn concerns_all(&self) -> bool {
         match self {
-            Trouble::Sqlite(error) => !matches!(
+            WriteError::Sqlite(error) => !matches!(
                 error.sqlite_error_code(),
                 None | Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch)
             ),
-            Trouble::Lost(_) | Trouble::Unsynced => true,
+            WriteError::Lost(_) | WriteError::Unsynced => true,
         }
     }
 }
@@ -123,19 +123,19 @@ mod tests {
 
     #[test]
     fn what_the_writer_says_of_trouble() {
-        let sqlite = |code| Trouble::Sqlite(Error::SqliteFailure(ffi::Error::new(code), None));
-        for (trouble, expected) in [
+        let sqlite = |code| WriteError::Sqlite(Error::SqliteFailure(ffi::Error::new(code), None));
+        for (error, expected) in [
             (sqlite(ffi::SQLITE_FULL), "the disk or the quota is full"),
             (sqlite(ffi::SQLITE_IOERR_WRITE), "the disk or the quota is full"),
             (sqlite(ffi::SQLITE_IOERR_SHMSIZE), "the disk or the quota is full"),
             (sqlite(ffi::SQLITE_IOERR_FSYNC), UNSYNCED),
             (sqlite(ffi::SQLITE_IOERR_DIR_FSYNC), UNSYNCED),
-            (Trouble::Unsynced, UNSYNCED),
+            (WriteError::Unsynced, UNSYNCED),
             (sqlite(ffi::SQLITE_BUSY), "Error code 5: database is locked"),
-            (Trouble::Lost("it is gone".into()), "it is gone"),
+            (WriteError::Lost("it is gone".into()), "it is gone"),
         ] {
-            assert!(trouble.concerns_all(), "{trouble:?}");
-            assert_eq!(trouble.share().to_string(), expected, "{trouble:?}");
+            assert!(error.concerns_all(), "{error:?}");
+            assert_eq!(error.to_store_error().to_string(), expected, "{error:?}");
         }
     }
 }

@@ -10,7 +10,7 @@ mod rows;
 mod schema;
 
 mod connect;
-mod identity;
+mod file_identity;
 mod lock;
 mod open;
 
@@ -18,7 +18,7 @@ mod append;
 mod checkpoint;
 mod queue;
 mod sweep;
-mod tallies;
+mod task_counts;
 mod writer;
 
 mod list;
@@ -29,7 +29,7 @@ mod recent_heads;
 mod store;
 
 #[cfg(test)]
-mod plans;
+mod query_plans;
 
-pub use connect::{Durability, Settings};
+pub use connect::{Durability, SqliteSettings};
 pub use store::SqliteStore;

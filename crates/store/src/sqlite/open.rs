@@ -9,12 +9,12 @@ use rusqlite::{Connection, Error, ErrorCode};
 
 use crate::{OpenError, TaskNo};
 
-use super::connect::{self, Settings};
+use super::connect::{self, SqliteSettings};
 use super::lock::Lock;
 use super::{key, schema};
 
 /// Files up to this size are checked throughout; larger ones where it costs nothing.
-const CHECKED_WHOLE: i64 = 16 << 20;
+const MAX_FULL_CHECK: i64 = 16 << 20;
 
 pub(super) struct Opened {
     /// The real place of the file, whatever links lead there.
@@ -25,15 +25,15 @@ pub(super) struct Opened {
     pub last_no: TaskNo,
 }
 
-pub(super) fn open(path: &Path, settings: &Settings) -> Result<Opened, OpenError> {
-    let path = real(path)?;
-    writable(&path)?;
+pub(super) fn open(path: &Path, settings: &SqliteSettings) -> Result<Opened, OpenError> {
+    let path = canonical_path(path)?;
+    check_writable(&path)?;
     let lock = Lock::take(&path)?;
     let (conn, last_no) = prepare(&path, settings)?;
     Ok(Opened { path, lock, conn, last_no })
 }
 
-fn real(path: &Path) -> Result<PathBuf, OpenError> {
+fn canonical_path(path: &Path) -> Result<PathBuf, OpenError> {
     let other = |reason: String| OpenError::Other { path: path.into(), reason };
     if path.is_dir() {
         return Err(other("it is a folder".into()));
@@ -53,7 +53,7 @@ fn real(path: &Path) -> Result<PathBuf, OpenError> {
 }
 
 /// A file or folder without any write bit is meant to stay as it is, even where root could write.
-fn writable(path: &Path) -> Result<(), OpenError> {
+fn check_writable(path: &Path) -> Result<(), OpenError> {
     let folder = path.parent().unwrap_or(path);
     let is_read_only = |path: &Path| fs::metadata(path).is_ok_and(|meta| meta.permissions().readonly());
     if is_read_only(path) || is_read_only(folder) {
@@ -62,29 +62,30 @@ fn writable(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn prepare(path: &Path, settings: &Settings) -> Result<(Connection, TaskNo), OpenError> {
-    let say = |error: Error| describe(path, error);
-    let mut conn = connect::open(path).map_err(say)?;
+fn prepare(path: &Path, settings: &SqliteSettings) -> Result<(Connection, TaskNo), OpenError> {
+    let open_failed = |error: Error| open_error(path, error);
+    let mut conn = connect::open(path).map_err(open_failed)?;
     let format = format_of(&conn, path)?;
-    if conn.is_readonly("main").map_err(say)? {
+    if conn.is_readonly("main").map_err(open_failed)? {
         return Err(OpenError::ReadOnly(path.into()));
     }
-    if !connect::enter_wal(&conn).map_err(say)? {
+    if !connect::enter_wal(&conn).map_err(open_failed)? {
         let reason = "its file system cannot share memory between processes".into();
         return Err(OpenError::Other { path: path.into(), reason });
     }
-    connect::set_up_writer(&conn, settings).map_err(say)?;
-    schema::migrate(&mut conn, format).map_err(say)?;
-    if let Some(reason) = damage(&conn).map_err(say)? {
+    connect::set_up_writer(&conn, settings).map_err(open_failed)?;
+    schema::migrate(&mut conn, format).map_err(open_failed)?;
+    if let Some(reason) = find_damage(&conn).map_err(open_failed)? {
         return Err(OpenError::Damaged { path: path.into(), reason });
     }
-    let last_no = last_no(&conn).map_err(say)?;
+    let last_no = last_no(&conn).map_err(open_failed)?;
     Ok((conn, last_no))
 }
 
 /// The format of the file, 0 for an empty one.
 fn format_of(conn: &Connection, path: &Path) -> Result<i64, OpenError> {
-    let number = |sql: &str| conn.query_row(sql, (), |row| row.get::<_, i64>(0)).map_err(|error| describe(path, error));
+    let number =
+        |sql: &str| conn.query_row(sql, (), |row| row.get::<_, i64>(0)).map_err(|error| open_error(path, error));
     let application = number("PRAGMA application_id")?;
     let format = number("PRAGMA user_version")?;
     let entries = number("SELECT count(*) FROM sqlite_schema")?;
@@ -101,12 +102,12 @@ fn format_of(conn: &Connection, path: &Path) -> Result<i64, OpenError> {
 }
 
 /// What is wrong with our own tables, as far as it is cheap to see.
-fn damage(conn: &Connection) -> rusqlite::Result<Option<String>> {
+fn find_damage(conn: &Connection) -> rusqlite::Result<Option<String>> {
     if let Some(name) = schema::missing(conn)? {
         return Ok(Some(format!("{name} is missing or changed")));
     }
     let number = |sql: &str| conn.query_row(sql, (), |row| row.get::<_, i64>(0));
-    if number("PRAGMA page_count")? * number("PRAGMA page_size")? <= CHECKED_WHOLE {
+    if number("PRAGMA page_count")? * number("PRAGMA page_size")? <= MAX_FULL_CHECK {
         let verdict: String = conn.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
         return Ok((verdict != "ok").then_some(verdict));
     }
@@ -131,7 +132,7 @@ fn last_no(conn: &Connection) -> rusqlite::Result<TaskNo> {
     Ok(key::task_no(event).max(TaskNo(task.max(swept) as u64)))
 }
 
-pub(super) fn describe(path: &Path, error: Error) -> OpenError {
+pub(super) fn open_error(path: &Path, error: Error) -> OpenError {
     let path = path.into();
     match error.sqlite_error_code() {
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => OpenError::ReadOnly(path),

@@ -19,9 +19,9 @@ use crate::{StoreError, StoreFuture};
 use super::connect;
 
 pub(super) struct Pool {
-    /// For reads that may block, and for looks: together as many as there are connections.
-    places: Arc<Semaphore>,
-    looks: Semaphore,
+    /// For reads that may block, and for quick_reads: together as many as there are connections.
+    blocking_reads: Arc<Semaphore>,
+    quick_reads: Semaphore,
     idle: Mutex<Vec<Connection>>,
     opener: Mutex<Option<JoinHandle<()>>>,
 }
@@ -30,26 +30,29 @@ impl Pool {
     /// With two connections.
     pub fn open(path: &Path) -> rusqlite::Result<Arc<Self>> {
         let idle = vec![connect::reader(path)?, connect::reader(path)?];
-        let places = Arc::new(Semaphore::new(1));
-        let pool = Self { places, looks: Semaphore::new(1), idle: Mutex::new(idle), opener: Mutex::default() };
+        let blocking_reads = Arc::new(Semaphore::new(1));
+        let pool =
+            Self { blocking_reads, quick_reads: Semaphore::new(1), idle: Mutex::new(idle), opener: Mutex::default() };
         Ok(Arc::new(pool))
     }
 
     /// Opens the others beside. `check` says whether the path still leads to the file of the first two.
     pub fn open_others(self: &Arc<Self>, path: &Path, check: impl Fn() -> Result<(), String> + Send + 'static) {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let reads = processors.clamp(LEAST, MOST);
+        let reads = processors.clamp(MIN_READS, MAX_READS);
         let (opening, path) = (self.clone(), path.to_owned());
         let open_others = move || {
-            for (wanted, of_looks) in [(reads, false), (processors, true)] {
+            for (wanted, is_quick) in [(reads, false), (processors, true)] {
                 for _ in 1..wanted {
-                    if opening.places.is_closed() {
+                    if opening.blocking_reads.is_closed() {
                         return;
                     }
                     // Before, since opening makes a log where there is none; and behind, for what has happened meanwhile.
                     let conn = check().and_then(|()| connect::reader(&path).map_err(|error| error.to_string()));
                     match conn.and_then(|conn| check().map(|()| conn)) {
-                        Ok(conn) => opening.add(conn, if of_looks { &opening.looks } else { &opening.places }),
+                        Ok(conn) => {
+                            opening.add(conn, if is_quick { &opening.quick_reads } else { &opening.blocking_reads })
+                        }
                         Err(error) => {
                             tracing::warn!(error, "cannot open another connection to the database");
                             return;
@@ -65,25 +68,25 @@ impl Pool {
         }
     }
 
-    fn add(&self, conn: Connection, places: &Semaphore) {
+    fn add(&self, conn: Connection, permits: &Semaphore) {
         let mut idle = self.idle();
-        if !self.places.is_closed() {
+        if !self.blocking_reads.is_closed() {
             idle.push(conn);
-            places.add_permits(1);
+            permits.add_permits(1);
         }
     }
 
     /// Looks up a few rows, here and now: that is over sooner than another thread could be woken for it. `None` from
     /// `look` means that there is more to read than that, and then it is done where it may block.
-    pub fn look<T: Send + 'static>(
+    pub fn quick_read<T: Send + 'static>(
         self: &Arc<Self>,
-        look: impl FnOnce(&mut Connection) -> Result<Option<T>, StoreError> + Send + 'static,
+        quick: impl FnOnce(&mut Connection) -> Result<Option<T>, StoreError> + Send + 'static,
         read: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> StoreFuture<'static, T> {
         let pool = self.clone();
         Box::pin(async move {
-            let seen = match pool.looks.try_acquire() {
-                Ok(_place) => pool.lend(look)?,
+            let seen = match pool.quick_reads.try_acquire() {
+                Ok(_permit) => pool.with_connection(quick)?,
                 // More threads than processors ask: then this one waits like any other.
                 Err(_) => None,
             };
@@ -101,10 +104,10 @@ impl Pool {
     ) -> StoreFuture<'static, T> {
         let pool = self.clone();
         Box::pin(async move {
-            let place = pool.places.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
+            let permit = pool.blocking_reads.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
             let done = spawn_blocking(move || {
-                let _place = place;
-                pool.lend(read)
+                let _permit = permit;
+                pool.with_connection(read)
             });
             done.await.map_err(|error| StoreError::Failed(error.into()))?
         })
@@ -112,7 +115,7 @@ impl Pool {
 
     /// Reads that have begun are finished; later ones are refused.
     pub fn close(&self) {
-        self.places.close();
+        self.blocking_reads.close();
         self.idle().clear();
         // Whoever closes the file wants no connection to be left.
         self.until_open();
@@ -126,10 +129,10 @@ impl Pool {
     }
 
     /// Whoever has a place gets a connection.
-    fn lend<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn with_connection<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let conn = self.idle().pop().ok_or(StoreError::Closed)?;
-        let mut lent = Lent { pool: self, conn: Some(conn) };
-        let conn = lent.conn.as_mut().ok_or(StoreError::Closed)?;
+        let mut borrowed = BorrowedConnection { pool: self, conn: Some(conn) };
+        let conn = borrowed.conn.as_mut().ok_or(StoreError::Closed)?;
         read(conn)
     }
 
@@ -139,19 +142,19 @@ impl Pool {
 }
 
 /// So many reads that may block are done at once, at least and at most: one for each processor.
-const LEAST: usize = 2;
-const MOST: usize = 16;
+const MIN_READS: usize = 2;
+const MAX_READS: usize = 16;
 
 /// A connection that comes back whatever happens to its reader.
-struct Lent<'p> {
+struct BorrowedConnection<'p> {
     pool: &'p Pool,
     conn: Option<Connection>,
 }
 
-impl Drop for Lent<'_> {
+impl Drop for BorrowedConnection<'_> {
     fn drop(&mut self) {
         let mut idle = self.pool.idle();
-        if !self.pool.places.is_closed() {
+        if !self.pool.blocking_reads.is_closed() {
             idle.extend(self.conn.take());
         }
     }
@@ -170,10 +173,10 @@ mod tests {
         Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (n); INSERT INTO t VALUES (7)").unwrap();
         let pool = Pool::open(&path).unwrap();
         pool.open_others(&path, || Ok(()));
-        let (let_go, held) = mpsc::channel::<()>();
+        let (release, held) = mpsc::channel::<()>();
         let held = Arc::new(Mutex::new(held));
-        // As many as there are places, and some that wait for one.
-        let long: Vec<_> = (0..MOST + 3)
+        // As many as there are blocking_reads, and some that wait for one.
+        let long: Vec<_> = (0..MAX_READS + 3)
             .map(|_| {
                 let held = held.clone();
                 tokio::spawn(pool.read(move |_| {
@@ -182,13 +185,13 @@ mod tests {
                 }))
             })
             .collect();
-        while pool.places.available_permits() > 0 {
+        while pool.blocking_reads.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
         let number = |conn: &mut Connection| Ok(conn.query_row("SELECT n FROM t", (), |row| row.get::<_, i64>(0))?);
-        let seen = pool.look(move |conn| number(conn).map(Some), |_| panic!("it was seen at once")).await;
+        let seen = pool.quick_read(move |conn| number(conn).map(Some), |_| panic!("it was seen at once")).await;
         assert_eq!(seen.unwrap(), 7);
-        drop(let_go);
+        drop(release);
         for read in long {
             read.await.unwrap().unwrap();
         }

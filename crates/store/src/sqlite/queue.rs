@@ -4,11 +4,11 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 pub(super) struct Queue<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<QueueState<T>>,
     filled: Condvar,
 }
 
-struct State<T> {
+struct QueueState<T> {
     waiting: Vec<T>,
     /// The writer wants to be woken when so many wait.
     wanted: usize,
@@ -17,7 +17,7 @@ struct State<T> {
 
 impl<T> Queue<T> {
     pub fn new() -> Self {
-        Self { state: Mutex::new(State { waiting: Vec::new(), wanted: 1, is_open: true }), filled: Condvar::new() }
+        Self { state: Mutex::new(QueueState { waiting: Vec::new(), wanted: 1, is_open: true }), filled: Condvar::new() }
     }
 
     /// Gives the item back when the queue is closed.
@@ -37,8 +37,8 @@ impl<T> Queue<T> {
     ///
     /// Those of the `last` group have just been answered, and callers who wait for their answers come back together.
     /// Taken one by one they would fall into groups that take turns, each with a sync of its own; so the writer waits
-    /// for them, as long as they really come and never longer than `patience` for the next.
-    pub fn drain(&self, last: usize, patience: Duration) -> Vec<T> {
+    /// for them, as long as they really come and never longer than `max_gap` for the next.
+    pub fn drain(&self, last: usize, max_gap: Duration) -> Vec<T> {
         let mut state = self.lock();
         let wanted = state.waiting.len() + last;
         state.wanted = 1;
@@ -49,7 +49,7 @@ impl<T> Queue<T> {
         let mut seen = 0;
         while state.waiting.len() < wanted && state.waiting.len() > seen && state.is_open {
             seen = state.waiting.len();
-            (state, _) = self.filled.wait_timeout(state, patience).expect(UNBROKEN);
+            (state, _) = self.filled.wait_timeout(state, max_gap).expect(UNBROKEN);
         }
         std::mem::take(&mut state.waiting)
     }
@@ -60,7 +60,7 @@ impl<T> Queue<T> {
         self.filled.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
         self.state.lock().expect(UNBROKEN)
     }
 }

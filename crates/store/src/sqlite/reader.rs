@@ -3,14 +3,14 @@
 use rusqlite::{Connection, OptionalExtension, Params, Row, Rows};
 use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId, Timestamp, Wanted};
 
-use crate::damage::{Damage, DamageLog, stand_in, unreadable_message};
+use crate::damage::{Damage, DamageLog, damaged_task, unreadable_message};
 use crate::fold::{Fold, decode, incomplete, unpack, unpack_readable};
-use crate::page::{EVENT_BYTES, Room};
-use crate::{Pending, StoreError, TaskNo, TaskRow};
+use crate::page::{EVENT_BYTES, PageBudget};
+use crate::{StoreError, TaskNo, TaskRow, UnfinishedTask};
 
-use super::failure::Unread;
+use super::failure::ReadError;
 use super::key::{key, keys, seq, task_no};
-use super::rows::{self, Found, found, found_columns, task_columns, task_row};
+use super::rows::{self, StoredTask, stored_task, stored_task_columns, task_columns, task_row};
 
 pub(super) const FIND: &str =
     concat!("SELECT ", task_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 AND agent = ?3");
@@ -18,7 +18,7 @@ pub(super) const FIND: &str =
 pub(super) const FIND_ANYWHERE: &str =
     concat!("SELECT ", task_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 ORDER BY no DESC LIMIT 1");
 
-pub(super) const KEYED: &str = concat!(
+pub(super) const FIND_BY_KEY: &str = concat!(
     "SELECT ",
     task_columns!(),
     " FROM tasks WHERE no = (SELECT no FROM keys WHERE owner = ?1 AND agent = ?2 AND key = ?3)"
@@ -39,7 +39,7 @@ pub(super) const WAITING_SINCE: &str = concat!(
 
 pub(super) const CONVERSATION: &str = concat!(
     "SELECT ",
-    found_columns!(),
+    stored_task_columns!(),
     " FROM tasks INDEXED BY tasks_context
       WHERE owner = ?1 AND context = ?2 AND agent = ?3 ORDER BY time DESC, no DESC LIMIT ?4"
 );
@@ -51,12 +51,13 @@ const ALL_INBOXES: &str = "SELECT key, body FROM inbox ORDER BY key";
 
 const ALL_CONTROLS: &str = "SELECT no, cancel_requested, attempts FROM controls";
 
-const NAMED: &str = concat!("SELECT ", found_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 AND agent = ?3");
+const BY_ID: &str =
+    concat!("SELECT ", stored_task_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 AND agent = ?3");
 
-const NAMED_ANYWHERE: &str =
-    concat!("SELECT ", found_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 ORDER BY no DESC LIMIT 1");
+const BY_ID_ANYWHERE: &str =
+    concat!("SELECT ", stored_task_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 ORDER BY no DESC LIMIT 1");
 
-const LOAD: &str = concat!("SELECT ", found_columns!(), " FROM tasks WHERE no = ?1");
+const BY_NUMBER: &str = concat!("SELECT ", stored_task_columns!(), " FROM tasks WHERE no = ?1");
 
 const ROW: &str = concat!("SELECT ", task_columns!(), " FROM tasks WHERE no = ?1");
 
@@ -74,13 +75,13 @@ pub(super) fn find(
     }
 }
 
-pub(super) fn keyed(
+pub(super) fn find_by_key(
     conn: &Connection,
     owner: &Owner,
     agent: &AgentId,
     key: &IdempotencyKey,
 ) -> Result<Option<TaskRow>, StoreError> {
-    one(conn, KEYED, (owner.as_key(), agent.as_str(), key.as_str()), task_row)
+    one(conn, FIND_BY_KEY, (owner.as_key(), agent.as_str(), key.as_str()), task_row)
 }
 
 pub(super) fn waiting(
@@ -103,48 +104,53 @@ pub(super) fn waiting_since(
 }
 
 /// A task by its number.
-pub(super) fn numbered(conn: &Connection, no: TaskNo) -> Result<Option<Found>, StoreError> {
-    one(conn, LOAD, (no,), found)
+pub(super) fn by_number(conn: &Connection, no: TaskNo) -> Result<Option<StoredTask>, StoreError> {
+    one(conn, BY_NUMBER, (no,), stored_task)
 }
 
 /// A task by its name, about to be folded.
-pub(super) fn named(
+pub(super) fn by_id(
     conn: &Connection,
     owner: &Owner,
     agent: Option<&AgentId>,
     task: &TaskId,
-) -> Result<Option<Found>, StoreError> {
+) -> Result<Option<StoredTask>, StoreError> {
     match agent {
-        Some(agent) => one(conn, NAMED, (owner.as_key(), task.as_str(), agent.as_str()), found),
-        None => one(conn, NAMED_ANYWHERE, (owner.as_key(), task.as_str()), found),
+        Some(agent) => one(conn, BY_ID, (owner.as_key(), task.as_str(), agent.as_str()), stored_task),
+        None => one(conn, BY_ID_ANYWHERE, (owner.as_key(), task.as_str()), stored_task),
     }
 }
 
 /// What was read of a task that may be too long to be read here and now.
-pub(super) enum Glance {
+pub(super) enum QuickRead {
     /// All of it, and how many bytes of events it was.
     Whole(Task, usize),
     /// It is too long, or damaged.
-    Unfinished(Found),
+    TooLong(StoredTask),
 }
 
 /// Folds a task that is read as fast as its row: a few packs of events, and not more bytes than `limit`.
-pub(super) fn glance(conn: &Connection, task: Found, limit: usize, artifacts: Wanted) -> Result<Glance, StoreError> {
-    match short_fold(conn, &task, limit, artifacts) {
-        Ok(Some((whole, bytes))) => Ok(Glance::Whole(whole, bytes)),
-        Ok(None) | Err(Unread::Damaged(_)) => Ok(Glance::Unfinished(task)),
-        Err(Unread::Store(error)) => Err(error),
+pub(super) fn quick_read(
+    conn: &Connection,
+    task: StoredTask,
+    limit: usize,
+    artifacts: Wanted,
+) -> Result<QuickRead, StoreError> {
+    match fold_if_short(conn, &task, limit, artifacts) {
+        Ok(Some((whole, bytes))) => Ok(QuickRead::Whole(whole, bytes)),
+        Ok(None) | Err(ReadError::Damaged(_)) => Ok(QuickRead::TooLong(task)),
+        Err(ReadError::Store(error)) => Err(error),
     }
 }
 
 /// `None` if it is not short.
-fn short_fold(
+fn fold_if_short(
     conn: &Connection,
-    task: &Found,
+    task: &StoredTask,
     limit: usize,
     artifacts: Wanted,
-) -> Result<Option<(Task, usize)>, Unread> {
-    if let Some(whole) = row_fold(task, artifacts)? {
+) -> Result<Option<(Task, usize)>, ReadError> {
+    if let Some(whole) = fold_from_row(task, artifacts)? {
         return Ok(Some(whole));
     }
     let mut fold = Fold::new(task.id.clone(), task.birth.clone());
@@ -164,7 +170,7 @@ fn short_fold(
 }
 
 /// Folds a log that is all in the row; says how many bytes it has.
-fn row_fold(task: &Found, artifacts: Wanted) -> Result<Option<(Task, usize)>, Damage> {
+fn fold_from_row(task: &StoredTask, artifacts: Wanted) -> Result<Option<(Task, usize)>, Damage> {
     let Some(last) = task.log.all else { return Ok(None) };
     let log = task.log.head.as_deref().unwrap_or_default();
     let mut fold = Fold::new(task.id.clone(), task.birth.clone());
@@ -179,43 +185,48 @@ pub(super) const SMALL_BYTES: usize = 32 << 10;
 pub(super) fn fold(
     conn: &Connection,
     damages: &DamageLog,
-    task: Found,
+    task: StoredTask,
     artifacts: Wanted,
 ) -> Result<Option<Task>, StoreError> {
-    let task = match glance(conn, task, SMALL_BYTES, artifacts)? {
-        Glance::Whole(task, _) => return Ok(Some(task)),
-        Glance::Unfinished(task) => task,
+    let task = match quick_read(conn, task, SMALL_BYTES, artifacts)? {
+        QuickRead::Whole(task, _) => return Ok(Some(task)),
+        QuickRead::TooLong(task) => task,
     };
-    let whole = match long_fold(conn, &task, Snapshot::Use, artifacts) {
+    let whole = match fold_from_log(conn, &task, SnapshotUse::Use, artifacts) {
         // The snapshot may be what is damaged.
-        Err(Unread::Damaged(_)) => long_fold(conn, &task, Snapshot::Ignore, artifacts),
+        Err(ReadError::Damaged(_)) => fold_from_log(conn, &task, SnapshotUse::Ignore, artifacts),
         read => read,
     };
     match whole {
         Ok(whole) => Ok(Some(whole)),
-        Err(Unread::Store(error)) => Err(error),
-        Err(Unread::Damaged(damage)) => {
+        Err(ReadError::Store(error)) => Err(error),
+        Err(ReadError::Damaged(damage)) => {
             damages.report(task.no, task.id.as_str(), &damage);
-            Ok(one(conn, ROW, (task.no,), task_row)?.map(|row| stand_in(row, &damage)))
+            Ok(one(conn, ROW, (task.no,), task_row)?.map(|row| damaged_task(row, &damage)))
         }
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Snapshot {
+enum SnapshotUse {
     Use,
     Ignore,
 }
 
-fn long_fold(conn: &Connection, task: &Found, use_of: Snapshot, artifacts: Wanted) -> Result<Task, Unread> {
-    if let Some((whole, _)) = row_fold(task, artifacts)? {
+fn fold_from_log(
+    conn: &Connection,
+    task: &StoredTask,
+    snapshot_use: SnapshotUse,
+    artifacts: Wanted,
+) -> Result<Task, ReadError> {
+    if let Some((whole, _)) = fold_from_row(task, artifacts)? {
         return Ok(whole);
     }
     let mut snapshot = conn.prepare_cached("SELECT body, artifacts FROM snapshots WHERE no = ?1")?;
     let mut rows = snapshot.query((task.no,))?;
     let mut fold = match (rows.next()?, artifacts) {
         (None, _) => Fold::new(task.id.clone(), task.birth.clone()),
-        (Some(_), _) if use_of == Snapshot::Ignore => Fold::new(task.id.clone(), task.birth.clone()),
+        (Some(_), _) if snapshot_use == SnapshotUse::Ignore => Fold::new(task.id.clone(), task.birth.clone()),
         (Some(row), Wanted::Yes) => Fold::resume(blob(row, 0)?, blob_or_null(row, 1)?)?,
         // What is not asked for is not even read from the disk.
         (Some(row), Wanted::No) => Fold::resume(blob(row, 0)?, None)?,
@@ -244,13 +255,13 @@ pub(super) fn events(
     limit: usize,
 ) -> Result<Vec<Recorded>, StoreError> {
     // Between two looks the log may move out of the row.
-    let moment = conn.transaction()?;
+    let tx = conn.transaction()?;
     let mut page = EventPage { events: Vec::new(), after, limit };
-    match page.read(&moment, no) {
+    match page.read(&tx, no) {
         Ok(()) => {}
-        Err(Unread::Store(error)) => return Err(error),
-        Err(Unread::Damaged(damage)) => {
-            let row = one(&moment, ROW, (no,), task_row)?;
+        Err(ReadError::Store(error)) => return Err(error),
+        Err(ReadError::Damaged(damage)) => {
+            let row = one(&tx, ROW, (no,), task_row)?;
             let Some(TaskRow { task, .. }) = row else { return Ok(Vec::new()) };
             damages.report(no, task.as_str(), &damage);
             // What comes before the damage is given first; who asks on is told.
@@ -271,7 +282,7 @@ struct EventPage {
 
 impl EventPage {
     /// Fills the page as far as it can be read.
-    fn read(&mut self, conn: &Connection, no: TaskNo) -> Result<(), Unread> {
+    fn read(&mut self, conn: &Connection, no: TaskNo) -> Result<(), ReadError> {
         let mut select = conn.prepare_cached("SELECT in_row, head FROM tasks WHERE no = ?1")?;
         let mut rows = select.query((no,))?;
         // Events of a task that is gone may still be there.
@@ -297,7 +308,7 @@ impl EventPage {
     }
 
     /// Takes the events of a pack, or those of them that come before its damage.
-    fn take_pack(&mut self, conn: &Connection, no: TaskNo, last: Seq, pack: &[u8]) -> Result<(), Unread> {
+    fn take_pack(&mut self, conn: &Connection, no: TaskNo, last: Seq, pack: &[u8]) -> Result<(), ReadError> {
         let (events, damage) = match unpack(last, pack) {
             Ok(events) => (events, None),
             Err(damage) => (unpack_readable(first_of_pack(conn, no, last)?..=last, pack), Some(damage)),
@@ -314,7 +325,7 @@ impl EventPage {
 }
 
 /// The number of the first event in the pack that ends with `last`, as told by the pack before.
-fn first_of_pack(conn: &Connection, no: TaskNo, last: Seq) -> Result<Seq, Unread> {
+fn first_of_pack(conn: &Connection, no: TaskNo, last: Seq) -> Result<Seq, ReadError> {
     let mut select =
         conn.prepare_cached("SELECT key FROM events WHERE key >= ?1 AND key < ?2 ORDER BY key DESC LIMIT 1")?;
     let before = select.query_row((keys(no).start(), key(no, last)), |row| row.get(0)).optional()?;
@@ -322,19 +333,19 @@ fn first_of_pack(conn: &Connection, no: TaskNo, last: Seq) -> Result<Seq, Unread
 }
 
 /// A row of `EVENTS`: the number of its last event, and the events.
-fn pack<'r>(row: &'r Row<'_>) -> Result<(Seq, &'r [u8]), Unread> {
+fn pack<'r>(row: &'r Row<'_>) -> Result<(Seq, &'r [u8]), ReadError> {
     Ok((seq(row.get(0)?), blob(row, 1)?))
 }
 
-fn blob_or_null<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r [u8]>, Unread> {
+fn blob_or_null<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r [u8]>, ReadError> {
     row.get_ref(column)?.as_blob_or_null().map_err(|_| no_bytes())
 }
 
-fn blob<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r [u8], Unread> {
+fn blob<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r [u8], ReadError> {
     row.get_ref(column)?.as_blob().map_err(|_| no_bytes())
 }
 
-fn no_bytes() -> Unread {
+fn no_bytes() -> ReadError {
     Damage("one of its rows has no valid body".into()).into()
 }
 
@@ -348,15 +359,15 @@ pub(super) fn conversation(
     limit: usize,
     max_bytes: usize,
 ) -> Result<Vec<Task>, StoreError> {
-    let moment = conn.transaction()?;
-    let mut select = moment.prepare_cached(CONVERSATION)?;
+    let tx = conn.transaction()?;
+    let mut select = tx.prepare_cached(CONVERSATION)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let places = (owner.as_key(), context.as_str(), agent.as_str(), limit);
-    let (mut tasks, mut room) = (Vec::new(), Room::new(max_bytes));
-    for task in readable(&mut select.query(places)?, damages, found)? {
+    let (mut tasks, mut budget) = (Vec::new(), PageBudget::new(max_bytes));
+    for task in readable(&mut select.query(places)?, damages, stored_task)? {
         let no = task.no;
-        let Some(task) = fold(&moment, damages, task, Wanted::Yes)? else { continue };
-        if !room.takes(&task) {
+        let Some(task) = fold(&tx, damages, task, Wanted::Yes)? else { continue };
+        if !budget.takes(&task) {
             break;
         }
         tasks.push((no, task));
@@ -383,50 +394,50 @@ pub(super) fn inbox(conn: &Connection, no: TaskNo) -> Result<Vec<Message>, Store
         "SELECT body FROM inbox WHERE key BETWEEN ?1 AND ?2 AND EXISTS (SELECT 1 FROM tasks WHERE no = ?3) ORDER BY key",
     )?;
     let messages = select.query_and_then((first, last, no), |row| inbox_message(row, 0))?;
-    messages.collect::<Result<_, Unread>>().map_err(|unread| match unread {
-        Unread::Store(error) => error,
-        Unread::Damaged(damage) => StoreError::Failed(damage.0.into()),
+    messages.collect::<Result<_, ReadError>>().map_err(|error| match error {
+        ReadError::Store(error) => error,
+        ReadError::Damaged(damage) => StoreError::Failed(damage.0.into()),
     })
 }
 
-fn inbox_message(row: &Row<'_>, column: usize) -> Result<Message, Unread> {
+fn inbox_message(row: &Row<'_>, column: usize) -> Result<Message, ReadError> {
     Ok(decode(blob(row, column)?).map_err(unreadable_message)?)
 }
 
-pub(super) fn unfinished(conn: &mut Connection, damages: &DamageLog) -> Result<Vec<Pending>, StoreError> {
-    let moment = conn.transaction()?;
-    let rows = many(&moment, damages, UNFINISHED, ())?;
-    let pending = |row| Pending { row, inbox: Vec::new(), cancel_requested: false, attempts: 0, damage: None };
-    let mut pending: Vec<Pending> = rows.into_iter().map(pending).collect();
+pub(super) fn unfinished(conn: &mut Connection, damages: &DamageLog) -> Result<Vec<UnfinishedTask>, StoreError> {
+    let tx = conn.transaction()?;
+    let rows = many(&tx, damages, UNFINISHED, ())?;
+    let pending = |row| UnfinishedTask { row, inbox: Vec::new(), cancel_requested: false, attempts: 0, damage: None };
+    let mut pending: Vec<UnfinishedTask> = rows.into_iter().map(pending).collect();
     // Few tasks have any of these, so each table is read once, not once for each task.
-    let mut select = moment.prepare_cached(ALL_INBOXES)?;
+    let mut select = tx.prepare_cached(ALL_INBOXES)?;
     let mut rows = select.query(())?;
     while let Some(row) = rows.next()? {
-        let Some(task) = of_number(&mut pending, task_no(row.get(0)?)) else { continue };
-        let message = unless_damaged(task, damages, inbox_message(row, 1))?;
+        let Some(task) = find_by_number(&mut pending, task_no(row.get(0)?)) else { continue };
+        let message = note_damage(task, damages, inbox_message(row, 1))?;
         task.inbox.extend(message);
     }
-    let mut select = moment.prepare_cached(ALL_CONTROLS)?;
+    let mut select = tx.prepare_cached(ALL_CONTROLS)?;
     let mut rows = select.query(())?;
     while let Some(row) = rows.next()? {
-        let Some(task) = of_number(&mut pending, TaskNo(row.get::<_, i64>(0)? as u64)) else { continue };
-        let controls = row.get(1).and_then(|cancel| Ok((cancel, row.get(2)?))).map_err(Unread::from);
-        let controls = unless_damaged(task, damages, controls)?;
+        let Some(task) = find_by_number(&mut pending, TaskNo(row.get::<_, i64>(0)? as u64)) else { continue };
+        let controls = row.get(1).and_then(|cancel| Ok((cancel, row.get(2)?))).map_err(ReadError::from);
+        let controls = note_damage(task, damages, controls)?;
         (task.cancel_requested, task.attempts) = controls.unwrap_or_default();
     }
     Ok(pending)
 }
 
 /// What was read for a task. Damage is noted with the task and costs nobody else anything.
-fn unless_damaged<T>(
-    task: &mut Pending,
+fn note_damage<T>(
+    task: &mut UnfinishedTask,
     damages: &DamageLog,
-    read: Result<T, Unread>,
+    read: Result<T, ReadError>,
 ) -> Result<Option<T>, StoreError> {
     match read {
         Ok(value) => Ok(Some(value)),
-        Err(Unread::Store(error)) => Err(error),
-        Err(Unread::Damaged(damage)) => {
+        Err(ReadError::Store(error)) => Err(error),
+        Err(ReadError::Damaged(damage)) => {
             damages.report(task.row.no, task.row.task.as_str(), &damage);
             task.damage = Some(damage.0);
             Ok(None)
@@ -435,7 +446,7 @@ fn unless_damaged<T>(
 }
 
 /// Finds a task in a list that is ordered by number.
-fn of_number(pending: &mut [Pending], no: TaskNo) -> Option<&mut Pending> {
+fn find_by_number(pending: &mut [UnfinishedTask], no: TaskNo) -> Option<&mut UnfinishedTask> {
     let place = pending.binary_search_by_key(&no, |pending| pending.row.no).ok()?;
     pending.get_mut(place)
 }
@@ -445,14 +456,14 @@ fn one<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
-    read: impl FnOnce(&Row<'_>) -> Result<T, Unread>,
+    read: impl FnOnce(&Row<'_>) -> Result<T, ReadError>,
 ) -> Result<Option<T>, StoreError> {
     let mut select = conn.prepare_cached(sql)?;
     let mut rows = select.query(params)?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    read(row).map(Some).map_err(|unread| match unread {
-        Unread::Store(error) => error,
-        Unread::Damaged(Damage(reason)) => match rows::task_id(row) {
+    read(row).map(Some).map_err(|error| match error {
+        ReadError::Store(error) => error,
+        ReadError::Damaged(Damage(reason)) => match rows::task_id(row) {
             Ok(task) => StoreError::Damaged { task, reason },
             Err(_) => StoreError::Failed(reason.into()),
         },
@@ -468,14 +479,14 @@ fn many(conn: &Connection, damages: &DamageLog, sql: &str, params: impl Params) 
 pub(super) fn readable<T>(
     rows: &mut Rows<'_>,
     damages: &DamageLog,
-    read: impl Fn(&Row<'_>) -> Result<T, Unread>,
+    read: impl Fn(&Row<'_>) -> Result<T, ReadError>,
 ) -> Result<Vec<T>, StoreError> {
     let mut list = Vec::new();
     while let Some(row) = rows.next()? {
         match read(row) {
             Ok(item) => list.push(item),
-            Err(Unread::Store(error)) => return Err(error),
-            Err(Unread::Damaged(damage)) => {
+            Err(ReadError::Store(error)) => return Err(error),
+            Err(ReadError::Damaged(damage)) => {
                 let no = rows::task_no(row).unwrap_or(TaskNo(0));
                 let task = rows::task_id(row).map_or_else(|_| "unknown".into(), |task| task.to_string());
                 damages.report(no, &task, &damage);

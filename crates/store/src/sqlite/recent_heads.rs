@@ -1,9 +1,9 @@
 //! Heads that lists have read lately, parsed.
 //!
 //! Whoever watches a server asks for the same page again and again, and parsing its heads is a third of what that costs.
-//! A kept head counts only for a row that has the very same bytes, so it can never be out of date.
+//! A cached head counts only for a row that has the very same bytes, so it can never be out of date.
 //!
-//! A head is kept when it is read for the second time in a while: somebody who walks once through a million tasks would
+//! A head is cached when it is read for the second time in a while: somebody who walks once through a million tasks would
 //! only drive out what others need. There are two generations. What is used goes into the young one; when that is full
 //! it becomes the old one, and what the old one still held is forgotten. That bounds the memory without a list in order
 //! of use.
@@ -21,13 +21,13 @@ use crate::head::Head;
 const GENERATION_BYTES: usize = 256 << 10;
 
 /// So many tasks are remembered as read. The newest tasks have successive numbers, so they do not displace each other.
-const READ: usize = 1024;
+const READ_PLACES: usize = 1024;
 
 /// Numbers of tasks are those of SQLite's rows, which are signed.
 const NO_TASK: u64 = u64::MAX;
 
 pub(super) struct RecentHeads {
-    /// Tasks that were read, each in the place of its number. What is not here is not kept either, and that is seen here
+    /// Tasks that were read, each in the place of its number. What is not here is not cached either, and that is seen here
     /// at once.
     read: Box<[AtomicU64]>,
     generations: Mutex<Generations>,
@@ -35,17 +35,17 @@ pub(super) struct RecentHeads {
 
 #[derive(Default)]
 struct Generations {
-    young: HashMap<TaskNo, Kept>,
-    old: HashMap<TaskNo, Kept>,
+    young: HashMap<TaskNo, CachedHead>,
+    old: HashMap<TaskNo, CachedHead>,
     young_bytes: usize,
 }
 
-struct Kept {
+struct CachedHead {
     bytes: Box<[u8]>,
     head: Head,
 }
 
-/// What of a row says whether a kept head is its own.
+/// What of a row says whether a cached head is its own.
 pub(super) struct HeadRow<'r> {
     pub no: TaskNo,
     pub id: &'r str,
@@ -55,37 +55,37 @@ pub(super) struct HeadRow<'r> {
 
 impl Default for RecentHeads {
     fn default() -> Self {
-        let read = (0..READ).map(|_| AtomicU64::new(NO_TASK)).collect();
+        let read = (0..READ_PLACES).map(|_| AtomicU64::new(NO_TASK)).collect();
         Self { read, generations: Mutex::default() }
     }
 }
 
 impl RecentHeads {
-    /// Whether the head of this task may be kept.
+    /// Whether the head of this task may be cached.
     pub fn was_read(&self, no: TaskNo) -> bool {
         self.place(no).load(Ordering::Relaxed) == no.0
     }
 
-    /// The task as the head of this row shows it, with at most so many messages, if it is kept and has them.
+    /// The task as the head of this row shows it, with at most so many messages, if it is cached and has them.
     pub fn task(&self, row: &HeadRow<'_>, history: Option<u32>) -> Option<Task> {
         let mut generations = self.generations();
         if !generations.young.contains_key(&row.no) {
-            let kept = generations.old.remove(&row.no)?;
-            generations.keep(row.no, kept);
+            let cached = generations.old.remove(&row.no)?;
+            generations.insert(row.no, cached);
         }
-        let kept = generations.young.get(&row.no).filter(|kept| kept.is_of(row))?;
-        kept.head.clone().with_history(history)
+        let cached = generations.young.get(&row.no).filter(|cached| cached.is_of(row))?;
+        cached.head.clone().with_history(history)
     }
 
     /// Keeps what was just read, if it was read before.
     pub fn offer(&self, no: TaskNo, bytes: &[u8], head: &Head) {
         if self.place(no).swap(no.0, Ordering::Relaxed) == no.0 {
-            self.generations().keep(no, Kept { bytes: bytes.into(), head: head.clone() });
+            self.generations().insert(no, CachedHead { bytes: bytes.into(), head: head.clone() });
         }
     }
 
     fn place(&self, no: TaskNo) -> &AtomicU64 {
-        &self.read[(no.0 % READ as u64) as usize]
+        &self.read[(no.0 % READ_PLACES as u64) as usize]
     }
 
     fn generations(&self) -> MutexGuard<'_, Generations> {
@@ -94,9 +94,9 @@ impl RecentHeads {
 }
 
 impl Generations {
-    fn keep(&mut self, no: TaskNo, kept: Kept) {
-        self.young_bytes += kept.bytes.len();
-        if let Some(before) = self.young.insert(no, kept) {
+    fn insert(&mut self, no: TaskNo, cached: CachedHead) {
+        self.young_bytes += cached.bytes.len();
+        if let Some(before) = self.young.insert(no, cached) {
             self.young_bytes -= before.bytes.len();
         }
         if self.young_bytes > GENERATION_BYTES {
@@ -106,7 +106,7 @@ impl Generations {
     }
 }
 
-impl Kept {
+impl CachedHead {
     fn is_of(&self, row: &HeadRow<'_>) -> bool {
         let task = &self.head.task;
         *self.bytes == *row.head && task.id.as_str() == row.id && task.born == row.born
@@ -160,11 +160,11 @@ mod tests {
         let offer = |no| heads.offer(TaskNo(no), bytes.as_bytes(), &head("t", WORKING.as_bytes()));
         for no in 0..1_000 {
             offer(no);
-            assert!(task(no).is_none(), "{no} is kept though it was read once");
+            assert!(task(no).is_none(), "{no} is cached though it was read once");
             offer(no);
             assert!(task(0).is_some(), "after {no}");
         }
-        let kept = (0..1_000).filter(|no| task(*no).is_some()).count();
-        assert!((200..750).contains(&kept), "{kept}");
+        let cached = (0..1_000).filter(|no| task(*no).is_some()).count();
+        assert!((200..750).contains(&cached), "{cached}");
     }
 }

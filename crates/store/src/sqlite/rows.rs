@@ -7,12 +7,12 @@ use crate::damage::Damage;
 use crate::head::RowLog;
 use crate::{TaskNo, TaskRow};
 
-use super::failure::Unread;
+use super::failure::ReadError;
 use super::key;
 use super::recent_heads::HeadRow;
 
 /// How a state is stored. The numbers are part of the file's format, and its indexes lean on their order.
-pub(super) fn code(state: State) -> i64 {
+pub(super) fn state_code(state: State) -> i64 {
     match state {
         State::Submitted => 0,
         State::Working => 1,
@@ -25,8 +25,8 @@ pub(super) fn code(state: State) -> i64 {
     }
 }
 
-pub(super) fn state(stored: i64) -> Result<State, Unread> {
-    State::ALL.into_iter().find(|state| code(*state) == stored).ok_or_else(|| damaged("state"))
+pub(super) fn state(stored: i64) -> Result<State, ReadError> {
+    State::ALL.into_iter().find(|state| state_code(*state) == stored).ok_or_else(|| damaged("state"))
 }
 
 /// The key of the last event, of a log that is not in the row: the highest of the task's range.
@@ -50,7 +50,7 @@ macro_rules! task_columns {
 }
 pub(super) use task_columns;
 
-pub(super) fn task_row(row: &Row<'_>) -> Result<TaskRow, Unread> {
+pub(super) fn task_row(row: &Row<'_>) -> Result<TaskRow, ReadError> {
     let (in_row, last): (Option<i64>, Option<i64>) = (row.get(10)?, row.get(11)?);
     Ok(TaskRow {
         no: task_no(row)?,
@@ -69,7 +69,7 @@ pub(super) fn task_row(row: &Row<'_>) -> Result<TaskRow, Unread> {
 }
 
 /// A task that is about to be read.
-pub(super) struct Found {
+pub(super) struct StoredTask {
     pub no: TaskNo,
     pub id: TaskId,
     pub time: Timestamp,
@@ -77,38 +77,42 @@ pub(super) struct Found {
     pub log: RowLog,
 }
 
-impl Found {
+impl StoredTask {
     pub fn head_row<'r>(&'r self, head: &'r [u8]) -> HeadRow<'r> {
         HeadRow { no: self.no, id: self.id.as_str(), born: self.birth.born, head }
     }
 }
 
-/// What `found` reads.
-macro_rules! found_columns {
+/// What `stored_task` reads.
+macro_rules! stored_task_columns {
     () => {
         "no, owner, agent, id, context, born, time, in_row, head"
     };
 }
-pub(super) use found_columns;
+pub(super) use stored_task_columns;
 
-pub(super) fn found(row: &Row<'_>) -> Result<Found, Unread> {
-    Ok(Found { log: row_log(row)?, ..named(row, None, None)? })
+pub(super) fn stored_task(row: &Row<'_>) -> Result<StoredTask, ReadError> {
+    Ok(StoredTask { log: row_log(row)?, ..task_without_log(row, None, None)? })
 }
 
 /// The same without the log. Where it is known whose the tasks mostly are, their ids are shared and not made again.
-pub(super) fn named(row: &Row<'_>, owned: Option<&Owner>, run: Option<&AgentId>) -> Result<Found, Unread> {
-    Ok(Found {
+pub(super) fn task_without_log(
+    row: &Row<'_>,
+    known_owner: Option<&Owner>,
+    known_agent: Option<&AgentId>,
+) -> Result<StoredTask, ReadError> {
+    Ok(StoredTask {
         no: task_no(row)?,
         id: task_id(row)?,
         time: time(row, 6)?,
         birth: TaskBirth {
             context: context(row, 4)?,
-            agent: match run {
-                Some(run) if run.as_str() == text(row, 2)? => run.clone(),
+            agent: match known_agent {
+                Some(known_agent) if known_agent.as_str() == text(row, 2)? => known_agent.clone(),
                 _ => agent(row, 2)?,
             },
-            owner: match owned {
-                Some(owned) if owned.as_key() == text(row, 1)? => owned.clone(),
+            owner: match known_owner {
+                Some(known_owner) if known_owner.as_key() == text(row, 1)? => known_owner.clone(),
                 _ => owner(row, 1)?,
             },
             born: Birth(row.get(5)?),
@@ -117,45 +121,45 @@ pub(super) fn named(row: &Row<'_>, owned: Option<&Owner>, run: Option<&AgentId>)
     })
 }
 
-pub(super) fn row_log(row: &Row<'_>) -> Result<RowLog, Unread> {
+pub(super) fn row_log(row: &Row<'_>) -> Result<RowLog, ReadError> {
     let all: Option<i64> = row.get(7)?;
     Ok(RowLog { head: head(row)?.map(<[u8]>::to_vec), all: all.map(|all| all as Seq) })
 }
 
 /// One that is no blob is done without.
-pub(super) fn head<'r>(row: &'r Row<'_>) -> Result<Option<&'r [u8]>, Unread> {
+pub(super) fn head<'r>(row: &'r Row<'_>) -> Result<Option<&'r [u8]>, ReadError> {
     Ok(row.get_ref(8)?.as_blob_or_null().unwrap_or(None))
 }
 
 /// What says whether a head that was read before is this row's.
-pub(super) fn head_row<'r>(row: &'r Row<'_>, head: &'r [u8]) -> Result<HeadRow<'r>, Unread> {
+pub(super) fn head_row<'r>(row: &'r Row<'_>, head: &'r [u8]) -> Result<HeadRow<'r>, ReadError> {
     Ok(HeadRow { no: task_no(row)?, id: text(row, 3)?, born: Birth(row.get(5)?), head })
 }
 
 /// The number, which is the first of every list of columns.
-pub(super) fn task_no(row: &Row<'_>) -> Result<TaskNo, Unread> {
+pub(super) fn task_no(row: &Row<'_>) -> Result<TaskNo, ReadError> {
     let no: i64 = row.get(0)?;
     Ok(TaskNo(u64::try_from(no).map_err(|_| damaged("number"))?))
 }
 
 /// The id, which is the fourth of every list of columns.
-pub(super) fn task_id(row: &Row<'_>) -> Result<TaskId, Unread> {
+pub(super) fn task_id(row: &Row<'_>) -> Result<TaskId, ReadError> {
     id(row, 3, |text| TaskId::parse(text))
 }
 
-pub(super) fn owner(row: &Row<'_>, column: usize) -> Result<Owner, Unread> {
+pub(super) fn owner(row: &Row<'_>, column: usize) -> Result<Owner, ReadError> {
     Ok(Owner::from_key(text(row, column)?))
 }
 
-pub(super) fn agent(row: &Row<'_>, column: usize) -> Result<AgentId, Unread> {
+pub(super) fn agent(row: &Row<'_>, column: usize) -> Result<AgentId, ReadError> {
     id(row, column, |text| AgentId::parse(text))
 }
 
-fn context(row: &Row<'_>, column: usize) -> Result<ContextId, Unread> {
+fn context(row: &Row<'_>, column: usize) -> Result<ContextId, ReadError> {
     id(row, column, |text| ContextId::parse(text))
 }
 
-fn time(row: &Row<'_>, column: usize) -> Result<Timestamp, Unread> {
+fn time(row: &Row<'_>, column: usize) -> Result<Timestamp, ReadError> {
     Ok(Timestamp::from_millis(row.get(column)?))
 }
 
@@ -163,14 +167,14 @@ pub(super) fn id<T>(
     row: &Row<'_>,
     column: usize,
     parse: impl FnOnce(&str) -> Result<T, InvalidId>,
-) -> Result<T, Unread> {
+) -> Result<T, ReadError> {
     parse(text(row, column)?).map_err(|error| Damage(error.to_string()).into())
 }
 
-fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r str, Unread> {
+fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r str, ReadError> {
     row.get_ref(column)?.as_str().map_err(|error| Damage(error.to_string()).into())
 }
 
-fn damaged(what: &str) -> Unread {
+fn damaged(what: &str) -> ReadError {
     Damage(format!("its row has no valid {what}")).into()
 }

@@ -12,18 +12,18 @@ use tokio::sync::oneshot;
 use crate::damage::DamageLog;
 use crate::encode::Encoded;
 use crate::{
-    Append, Appended, Listing, OpenError, Pending, Query, Retention, Store, StoreError, StoreFuture, Swept, TaskNo,
-    TaskRow,
+    Append, AppendResult, Listing, OpenError, Query, Retention, Store, StoreError, StoreFuture, SweepResult, TaskNo,
+    TaskRow, UnfinishedTask,
 };
 
-use super::connect::{self, Durability, Settings};
-use super::identity::Identity;
+use super::connect::{self, Durability, SqliteSettings};
+use super::file_identity::FileIdentity;
 use super::lock::Lock;
 use super::pool::Pool;
 use super::queue::Queue;
-use super::reader::Glance;
+use super::reader::QuickRead;
 use super::recent_heads::RecentHeads;
-use super::rows::Found;
+use super::rows::StoredTask;
 use super::writer::{self, Job, Reply};
 use super::{checkpoint, list, open, reader, sweep};
 
@@ -35,11 +35,11 @@ pub struct SqliteStore {
     commits: Arc<AtomicU64>,
     /// Of the newest task.
     last_no: Arc<AtomicU64>,
-    running: Mutex<Option<Running>>,
+    open_file: Mutex<Option<OpenFile>>,
 }
 
 /// What holds the file while the store is open.
-struct Running {
+struct OpenFile {
     writer: JoinHandle<()>,
     checkpointer: JoinHandle<()>,
     lock: Lock,
@@ -48,24 +48,24 @@ struct Running {
 impl SqliteStore {
     /// Opens the file or creates it. Nobody else can open it until this store is closed.
     pub fn open(path: &Path, durability: Durability) -> Result<Self, OpenError> {
-        Self::open_with(path, Settings { durability, ..Settings::default() })
+        Self::open_with(path, SqliteSettings { durability, ..SqliteSettings::default() })
     }
 
-    pub fn open_with(path: &Path, settings: Settings) -> Result<Self, OpenError> {
+    pub fn open_with(path: &Path, settings: SqliteSettings) -> Result<Self, OpenError> {
         let open::Opened { path, lock, mut conn, last_no } = open::open(path, &settings)?;
-        let say = |error| open::describe(&path, error);
-        let beside = connect::checkpointer(&path, settings.durability).map_err(say)?;
-        let (growth, checkpointer) = checkpoint::pair(&mut conn, beside).map_err(say)?;
-        let pool = Pool::open(&path).map_err(say)?;
+        let open_error = |error| open::open_error(&path, error);
+        let checkpoint_conn = connect::checkpointer(&path, settings.durability).map_err(open_error)?;
+        let (wal, checkpointer) = checkpoint::pair(&mut conn, checkpoint_conn).map_err(open_error)?;
+        let pool = Pool::open(&path).map_err(open_error)?;
         let other = |reason: String| OpenError::Other { path: path.clone(), reason };
-        let identity = Arc::new(Identity::new(&path, &lock).map_err(|error| other(error.to_string()))?);
+        let identity = Arc::new(FileIdentity::new(&path, &lock).map_err(|error| other(error.to_string()))?);
         // It may have been replaced between the lock and the connections.
         identity.check().map_err(other)?;
-        let still = identity.clone();
-        pool.open_others(&path, move || still.check());
+        let same_files = identity.clone();
+        pool.open_others(&path, move || same_files.check());
         let queue = Arc::new(Queue::new());
-        if sweep::has_leftovers(&conn).map_err(say)? {
-            let _ = queue.push(Job::Tidy);
+        if sweep::has_leftovers(&conn).map_err(open_error)? {
+            let _ = queue.push(Job::RemoveLeftovers);
         }
         let commits = Arc::new(AtomicU64::new(0));
         let last_no = Arc::new(AtomicU64::new(last_no.0));
@@ -76,10 +76,10 @@ impl SqliteStore {
         };
         // In this order: the checkpointer ends when no writer comes.
         let checkpointer =
-            spawn("store-checkpoint", Box::new(move || checkpointer.run(|| drop(moved.push(Job::LogMoved)))))?;
+            spawn("store-checkpoint", Box::new(move || checkpointer.run(|| drop(moved.push(Job::CheckpointDone)))))?;
         let writer =
-            spawn("store-writer", Box::new(move || writer::run(&conn, newest, &jobs, growth, identity, counter)))?;
-        let running = Running { writer, checkpointer, lock };
+            spawn("store-writer", Box::new(move || writer::run(&conn, newest, &jobs, wal, identity, counter)))?;
+        let open_file = OpenFile { writer, checkpointer, lock };
         Ok(Self {
             queue,
             pool,
@@ -87,15 +87,15 @@ impl SqliteStore {
             heads: Arc::default(),
             commits,
             last_no,
-            running: Mutex::new(Some(running)),
+            open_file: Mutex::new(Some(open_file)),
         })
     }
 
     /// Stores what is queued, refuses what comes later, and frees the file. Blocks until that is done.
     pub fn close(&self) {
         self.queue.close();
-        let running = self.running.lock().expect("nobody panics while closing").take();
-        let Some(Running { writer, checkpointer, lock }) = running else { return };
+        let open_file = self.open_file.lock().expect("nobody panics while closing").take();
+        let Some(OpenFile { writer, checkpointer, lock }) = open_file else { return };
         // A thread that panicked has told so; there is nothing left to wait for.
         let _ = writer.join();
         self.pool.close();
@@ -121,30 +121,30 @@ impl SqliteStore {
         find: impl Fn(&Connection) -> Result<T, StoreError> + Clone + Send + 'static,
     ) -> StoreFuture<'static, T> {
         let again = find.clone();
-        self.pool.look(move |conn| find(conn).map(Some), move |conn| again(conn))
+        self.pool.quick_read(move |conn| find(conn).map(Some), move |conn| again(conn))
     }
 
     /// A whole task: read here and now if it is small.
-    fn whole(
+    fn whole_task(
         &self,
-        find: impl Fn(&Connection) -> Result<Option<Found>, StoreError> + Clone + Send + 'static,
+        find: impl Fn(&Connection) -> Result<Option<StoredTask>, StoreError> + Clone + Send + 'static,
     ) -> StoreFuture<'static, Option<Task>> {
         let again = find.clone();
-        let look = move |conn: &mut Connection| {
-            let moment = conn.transaction()?;
-            match find(&moment)?
-                .map(|found| reader::glance(&moment, found, reader::SMALL_BYTES, Wanted::Yes))
+        let quick = move |conn: &mut Connection| {
+            let tx = conn.transaction()?;
+            match find(&tx)?
+                .map(|found| reader::quick_read(&tx, found, reader::SMALL_BYTES, Wanted::Yes))
                 .transpose()?
             {
                 None => Ok(Some(None)),
-                Some(Glance::Whole(task, _)) => Ok(Some(Some(task))),
-                Some(Glance::Unfinished(_)) => Ok(None),
+                Some(QuickRead::Whole(task, _)) => Ok(Some(Some(task))),
+                Some(QuickRead::TooLong(_)) => Ok(None),
             }
         };
         let damages = self.damages.clone();
-        self.pool.look(look, move |conn| {
-            let moment = conn.transaction()?;
-            let task = again(&moment)?.map(|found| reader::fold(&moment, &damages, found, Wanted::Yes)).transpose()?;
+        self.pool.quick_read(quick, move |conn| {
+            let tx = conn.transaction()?;
+            let task = again(&tx)?.map(|found| reader::fold(&tx, &damages, found, Wanted::Yes)).transpose()?;
             Ok(task.flatten())
         })
     }
@@ -169,7 +169,7 @@ impl Drop for SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn append(&self, append: Append<'_>) -> StoreFuture<'static, Appended> {
+    fn append(&self, append: Append<'_>) -> StoreFuture<'static, AppendResult> {
         match Encoded::new(&append) {
             Ok(encoded) => self.ask_writer(|reply| Job::Append(Box::new(encoded), reply)),
             Err(error) => Box::pin(std::future::ready(Err(error))),
@@ -182,12 +182,12 @@ impl Store for SqliteStore {
     }
 
     fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>> {
-        self.whole(move |conn| reader::numbered(conn, task))
+        self.whole_task(move |conn| reader::by_number(conn, task))
     }
 
     fn get(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<Task>> {
         let (owner, agent, task) = (owner.clone(), agent.cloned(), task.clone());
-        self.whole(move |conn| reader::named(conn, &owner, agent.as_ref(), &task))
+        self.whole_task(move |conn| reader::by_id(conn, &owner, agent.as_ref(), &task))
     }
 
     fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>> {
@@ -198,8 +198,8 @@ impl Store for SqliteStore {
     fn list(&self, query: Query) -> StoreFuture<'_, Listing> {
         let (damages, heads, query) = (self.damages.clone(), self.heads.clone(), Arc::new(query));
         let (same_damages, same_heads, same_query) = (damages.clone(), heads.clone(), query.clone());
-        self.pool.look(
-            move |conn| list::glance(conn, &damages, &heads, &query),
+        self.pool.quick_read(
+            move |conn| list::quick_list(conn, &damages, &heads, &query),
             move |conn| list::list(conn, &same_damages, &same_heads, &same_query),
         )
     }
@@ -228,9 +228,9 @@ impl Store for SqliteStore {
         self.pool.read(move |conn| reader::conversation(conn, &damages, &owner, &agent, &context, limit, max_bytes))
     }
 
-    fn keyed(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>> {
+    fn find_by_key(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>> {
         let (owner, agent, key) = (owner.clone(), agent.clone(), key.clone());
-        self.row(move |conn| reader::keyed(conn, &owner, &agent, &key))
+        self.row(move |conn| reader::find_by_key(conn, &owner, &agent, &key))
     }
 
     fn agent_state(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Option<String>> {
@@ -242,12 +242,12 @@ impl Store for SqliteStore {
         self.pool.read(move |conn| reader::inbox(conn, task))
     }
 
-    fn unfinished(&self) -> StoreFuture<'_, Vec<Pending>> {
+    fn unfinished(&self) -> StoreFuture<'_, Vec<UnfinishedTask>> {
         let damages = self.damages.clone();
         self.pool.read(move |conn| reader::unfinished(conn, &damages))
     }
 
-    fn sweep(&self, retention: Retention) -> StoreFuture<'_, Swept> {
+    fn sweep(&self, retention: Retention) -> StoreFuture<'_, SweepResult> {
         self.ask_writer(|reply| Job::Sweep(retention, reply))
     }
 

@@ -7,24 +7,24 @@
 use rusqlite::{Connection, Result};
 use sabir_model::Timestamp;
 
-use crate::{Retention, Swept, TaskNo};
+use crate::{Retention, SweepResult, TaskNo};
 
 use super::key::keys;
 
 /// What a slice may cost: two or three milliseconds.
-const SLICE: usize = 512 << 10;
+const SLICE_COST: usize = 512 << 10;
 
 /// What rows cost beside their bytes: one of many, and one that is in the indexes.
-const ROW: usize = 512;
-const TASK: usize = 4 << 10;
+const ROW_COST: usize = 512;
+const TASK_COST: usize = 4 << 10;
 
-const TASKS: usize = SLICE / TASK;
+const MAX_TASKS: usize = SLICE_COST / TASK_COST;
 
 pub(super) const OLDEST: &str = "SELECT no, owner, agent, context, state, time FROM tasks INDEXED BY tasks_settled
     WHERE state >= 4 ORDER BY time, no LIMIT ?1";
 
 /// A row as it is stored, so that a damaged one goes like any other.
-struct Settled {
+struct SettledTask {
     no: i64,
     owner: String,
     agent: String,
@@ -34,9 +34,9 @@ struct Settled {
 }
 
 /// What is left of the slice.
-struct Budget(usize);
+struct SliceBudget(usize);
 
-impl Budget {
+impl SliceBudget {
     fn spend(&mut self, cost: usize) {
         self.0 = self.0.saturating_sub(cost);
     }
@@ -47,9 +47,9 @@ impl Budget {
 }
 
 /// Deletes one slice of what retention lets go, after what earlier slices have left.
-pub(super) fn sweep(conn: &Connection, retention: Retention) -> Result<Swept> {
-    let mut budget = Budget(SLICE);
-    let mut swept = Swept { tasks: 0, more: !remove_leftovers(conn, &mut budget)? };
+pub(super) fn sweep(conn: &Connection, retention: Retention) -> Result<SweepResult> {
+    let mut budget = SliceBudget(SLICE_COST);
+    let mut swept = SweepResult { tasks: 0, more: !remove_leftovers_within(conn, &mut budget)? };
     if swept.more {
         return Ok(swept);
     }
@@ -57,10 +57,10 @@ pub(super) fn sweep(conn: &Connection, retention: Retention) -> Result<Swept> {
         Some(keep) => count(conn)?.saturating_sub(keep),
         None => 0,
     };
-    let is_old = |task: &Settled| retention.settled_before.is_some_and(|before| task.time < before);
+    let is_old = |task: &SettledTask| retention.settled_before.is_some_and(|before| task.time < before);
     let mut highest = 0;
     let oldest = oldest(conn)?;
-    swept.more = oldest.len() == TASKS;
+    swept.more = oldest.len() == MAX_TASKS;
     for task in oldest {
         if swept.tasks >= surplus && !is_old(&task) {
             swept.more = false;
@@ -71,7 +71,7 @@ pub(super) fn sweep(conn: &Connection, retention: Retention) -> Result<Swept> {
             break;
         }
         remove_task(conn, &task)?;
-        budget.spend(TASK);
+        budget.spend(TASK_COST);
         if !remove_rows(conn, task.no, &mut budget)? {
             conn.prepare_cached("INSERT INTO leftovers (no) VALUES (?1)")?.execute((task.no,))?;
             swept.more = true;
@@ -86,15 +86,15 @@ pub(super) fn sweep(conn: &Connection, retention: Retention) -> Result<Swept> {
 }
 
 /// Deletes one slice of what earlier ones have left. Says whether nothing more is left.
-pub(super) fn tidy(conn: &Connection) -> Result<bool> {
-    remove_leftovers(conn, &mut Budget(SLICE))
+pub(super) fn remove_leftovers(conn: &Connection) -> Result<bool> {
+    remove_leftovers_within(conn, &mut SliceBudget(SLICE_COST))
 }
 
 pub(super) fn has_leftovers(conn: &Connection) -> Result<bool> {
     conn.prepare("SELECT 1 FROM leftovers LIMIT 1")?.exists(())
 }
 
-fn remove_leftovers(conn: &Connection, budget: &mut Budget) -> Result<bool> {
+fn remove_leftovers_within(conn: &Connection, budget: &mut SliceBudget) -> Result<bool> {
     let mut select = conn.prepare_cached("SELECT no FROM leftovers ORDER BY no")?;
     let numbers = select.query_map((), |row| row.get(0))?.collect::<Result<Vec<i64>>>()?;
     for no in numbers {
@@ -112,12 +112,12 @@ fn count(conn: &Connection) -> Result<u64> {
     Ok(u64::try_from(sum).unwrap_or(0))
 }
 
-fn oldest(conn: &Connection) -> Result<Vec<Settled>> {
+fn oldest(conn: &Connection) -> Result<Vec<SettledTask>> {
     let mut select = conn.prepare_cached(OLDEST)?;
-    let tasks = select.query_map((TASKS as i64,), |row| {
+    let tasks = select.query_map((MAX_TASKS as i64,), |row| {
         let text =
             |column| Ok::<_, rusqlite::Error>(String::from_utf8_lossy(row.get_ref(column)?.as_bytes()?).into_owned());
-        Ok(Settled {
+        Ok(SettledTask {
             no: row.get(0)?,
             owner: text(1)?,
             agent: text(2)?,
@@ -131,7 +131,7 @@ fn oldest(conn: &Connection) -> Result<Vec<Settled>> {
 }
 
 /// Deletes all by which a task can be found.
-fn remove_task(conn: &Connection, task: &Settled) -> Result<()> {
+fn remove_task(conn: &Connection, task: &SettledTask) -> Result<()> {
     for sql in
         ["DELETE FROM controls WHERE no = ?1", "DELETE FROM keys WHERE no = ?1", "DELETE FROM tasks WHERE no = ?1"]
     {
@@ -150,7 +150,7 @@ fn remove_task(conn: &Connection, task: &Settled) -> Result<()> {
 }
 
 /// Deletes the other rows of a task as far as the budget goes, but at least one. Says whether all are gone.
-fn remove_rows(conn: &Connection, no: i64, budget: &mut Budget) -> Result<bool> {
+fn remove_rows(conn: &Connection, no: i64, budget: &mut SliceBudget) -> Result<bool> {
     let (first, last) = keys(TaskNo(no as u64)).into_inner();
     for (select, delete) in [
         (
@@ -171,7 +171,7 @@ fn remove_rows(conn: &Connection, no: i64, budget: &mut Budget) -> Result<bool> 
                 break;
             }
             reached = Some(row.get::<_, i64>(0)?);
-            budget.spend(ROW + row.get::<_, i64>(1)?.unsigned_abs() as usize);
+            budget.spend(ROW_COST + row.get::<_, i64>(1)?.unsigned_abs() as usize);
         }
         drop(rows);
         let Some(reached) = reached else { continue };
@@ -184,7 +184,7 @@ fn remove_rows(conn: &Connection, no: i64, budget: &mut Budget) -> Result<bool> 
     let mut snapshot = conn.prepare_cached("DELETE FROM snapshots WHERE no = ?1 RETURNING length(body)")?;
     let mut rows = snapshot.query((no,))?;
     while let Some(row) = rows.next()? {
-        budget.spend(ROW + row.get::<_, i64>(0)?.unsigned_abs() as usize);
+        budget.spend(ROW_COST + row.get::<_, i64>(0)?.unsigned_abs() as usize);
     }
     Ok(true)
 }

@@ -11,66 +11,66 @@ use rusqlite::{Connection, Statement};
 use tokio::sync::oneshot;
 
 use crate::encode::Encoded;
-use crate::{Appended, Retention, StoreError, Swept};
+use crate::{AppendResult, Retention, StoreError, SweepResult};
 
-use super::append::{Appender, Refused};
-use super::checkpoint::Growth;
-use super::failure::Trouble;
-use super::identity::Identity;
+use super::append::{AppendError, Appender};
+use super::checkpoint::WalMonitor;
+use super::failure::WriteError;
+use super::file_identity::FileIdentity;
 use super::queue::Queue;
-use super::sweep::{sweep, tidy};
+use super::sweep::{remove_leftovers, sweep};
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 pub(super) enum Job {
-    Append(Box<Encoded>, Reply<Appended>),
-    Sweep(Retention, Reply<Swept>),
+    Append(Box<Encoded>, Reply<AppendResult>),
+    Sweep(Retention, Reply<SweepResult>),
     /// What earlier sweeps have left.
-    Tidy,
+    RemoveLeftovers,
     /// The checkpointer has looked at the log.
-    LogMoved,
+    CheckpointDone,
     /// Whether a row can be written and committed.
     Check(Reply<()>),
 }
 
 /// How long the writer waits for the next of those who were here a moment ago, at least and at most.
-const LEAST_PATIENCE: Duration = Duration::from_micros(100);
-const MOST_PATIENCE: Duration = Duration::from_millis(1);
+const MIN_GAP: Duration = Duration::from_micros(100);
+const MAX_GAP: Duration = Duration::from_millis(1);
 
-type Group = Vec<(Box<Encoded>, Reply<Appended>)>;
+type Group = Vec<(Box<Encoded>, Reply<AppendResult>)>;
 
 /// Works until the queue is closed and empty.
 pub(super) fn run(
     conn: &Connection,
     last_no: Arc<AtomicU64>,
     queue: &Queue<Job>,
-    growth: Growth,
-    identity: Arc<Identity>,
+    wal: WalMonitor,
+    identity: Arc<FileIdentity>,
     commits: Arc<AtomicU64>,
 ) {
-    let _closing = Closing(queue);
-    let mut writer = match Writer::new(conn, last_no, growth, identity, commits) {
+    let _close_on_drop = CloseOnDrop(queue);
+    let mut writer = match Writer::new(conn, last_no, wal, identity, commits) {
         Ok(writer) => writer,
         Err(error) => return tracing::error!(%error, "the database cannot be written"),
     };
-    let (mut last, mut patience) = (0, LEAST_PATIENCE);
+    let (mut last, mut max_gap) = (0, MIN_GAP);
     loop {
-        let jobs = queue.drain(last, patience);
+        let jobs = queue.drain(last, max_gap);
         if jobs.is_empty() {
             return;
         }
         last = jobs.len();
         let began = Instant::now();
-        writer.work(jobs, queue);
+        writer.run_jobs(jobs, queue);
         // Waiting is worth what it saves: a commit.
-        patience = began.elapsed().clamp(LEAST_PATIENCE, MOST_PATIENCE);
+        max_gap = began.elapsed().clamp(MIN_GAP, MAX_GAP);
     }
 }
 
 /// However the writer ends, nobody must wait for it in vain.
-struct Closing<'a>(&'a Queue<Job>);
+struct CloseOnDrop<'a>(&'a Queue<Job>);
 
-impl Drop for Closing<'_> {
+impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
         self.0.close();
         self.0.drain(0, Duration::ZERO);
@@ -82,8 +82,8 @@ struct Writer<'c> {
     begin: Statement<'c>,
     commit: Statement<'c>,
     appender: Appender<'c>,
-    growth: Growth,
-    identity: Arc<Identity>,
+    wal: WalMonitor,
+    identity: Arc<FileIdentity>,
     /// The files were not the right ones when they were looked at last.
     is_lost: bool,
     commits: Arc<AtomicU64>,
@@ -97,8 +97,8 @@ impl<'c> Writer<'c> {
     fn new(
         conn: &'c Connection,
         last_no: Arc<AtomicU64>,
-        growth: Growth,
-        identity: Arc<Identity>,
+        wal: WalMonitor,
+        identity: Arc<FileIdentity>,
         commits: Arc<AtomicU64>,
     ) -> rusqlite::Result<Self> {
         Ok(Self {
@@ -106,7 +106,7 @@ impl<'c> Writer<'c> {
             begin: conn.prepare("BEGIN IMMEDIATE")?,
             commit: conn.prepare("COMMIT")?,
             appender: Appender::new(conn, last_no)?,
-            growth,
+            wal,
             identity,
             is_lost: false,
             commits,
@@ -115,7 +115,7 @@ impl<'c> Writer<'c> {
         })
     }
 
-    fn work(&mut self, jobs: Vec<Job>, queue: &Queue<Job>) {
+    fn run_jobs(&mut self, jobs: Vec<Job>, queue: &Queue<Job>) {
         let mut group = Group::with_capacity(jobs.len());
         let mut others = Vec::new();
         for job in jobs {
@@ -128,19 +128,19 @@ impl<'c> Writer<'c> {
             self.append_group(group);
         }
         for job in others {
-            self.work_aside(job, queue);
+            self.run_other_job(job, queue);
         }
     }
 
-    fn work_aside(&mut self, job: Job, queue: &Queue<Job>) {
+    fn run_other_job(&mut self, job: Job, queue: &Queue<Job>) {
         match job {
             Job::Append(append, reply) => self.append_group(vec![(append, reply)]),
-            slice @ (Job::Sweep(..) | Job::Tidy) if self.growth.has_backlog() => {
+            slice @ (Job::Sweep(..) | Job::RemoveLeftovers) if self.wal.has_backlog() => {
                 self.paused.push(slice);
-                self.growth.tell();
+                self.wal.wake();
             }
-            slice @ (Job::Sweep(..) | Job::Tidy) => self.delete_slice(slice, queue),
-            Job::LogMoved => {
+            slice @ (Job::Sweep(..) | Job::RemoveLeftovers) => self.delete_slice(slice, queue),
+            Job::CheckpointDone => {
                 // Whatever is left to move: a reader may keep the log from being moved for long.
                 for slice in std::mem::take(&mut self.paused) {
                     self.delete_slice(slice, queue);
@@ -148,8 +148,8 @@ impl<'c> Writer<'c> {
             }
             Job::Check(reply) => {
                 let conn = self.conn;
-                answer(reply, self.transact(|_| probe(conn)).map_err(|trouble| trouble.share()));
-                self.growth.grew(self.conn);
+                answer(reply, self.transact(|_| probe(conn)).map_err(|error| error.to_store_error()));
+                self.wal.after_commit(self.conn);
             }
         }
     }
@@ -158,19 +158,19 @@ impl<'c> Writer<'c> {
         let conn = self.conn;
         match slice {
             Job::Sweep(retention, reply) => {
-                answer(reply, self.transact(|_| sweep(conn, retention)).map_err(|trouble| trouble.share()));
+                answer(reply, self.transact(|_| sweep(conn, retention)).map_err(|error| error.to_store_error()));
             }
-            Job::Tidy => match self.transact(|_| tidy(conn)) {
+            Job::RemoveLeftovers => match self.transact(|_| remove_leftovers(conn)) {
                 Ok(true) => {}
                 // The rest comes behind what is queued meanwhile. A closed queue leaves it to the next start.
-                Ok(false) => drop(queue.push(Job::Tidy)),
-                Err(trouble) => {
-                    tracing::warn!(error = %trouble.share(), "cannot delete what is left of old tasks");
+                Ok(false) => drop(queue.push(Job::RemoveLeftovers)),
+                Err(error) => {
+                    tracing::warn!(error = %error.to_store_error(), "cannot delete what is left of old tasks");
                 }
             },
-            Job::Append(..) | Job::LogMoved | Job::Check(_) => {}
+            Job::Append(..) | Job::CheckpointDone | Job::Check(_) => {}
         }
-        self.growth.grew(self.conn);
+        self.wal.after_commit(self.conn);
     }
 
     fn append_group(&mut self, group: Group) {
@@ -182,21 +182,21 @@ impl<'c> Writer<'c> {
                 for ((_, reply), result) in group.into_iter().zip(answers) {
                     answer(reply, result);
                 }
-                self.growth.grew(self.conn);
+                self.wal.after_commit(self.conn);
             }
             // One of them spoiled the transaction. Which one shows when each has its own.
-            Err(trouble) if group.len() > 1 && !trouble.concerns_all() => {
+            Err(error) if group.len() > 1 && !error.concerns_all() => {
                 for one in group {
                     self.append_group(vec![one]);
                 }
             }
-            Err(trouble) => {
+            Err(error) => {
                 if !std::mem::replace(&mut self.is_failing, true) {
-                    let (error, file) = (trouble.share(), self.conn.path());
+                    let (error, file) = (error.to_store_error(), self.conn.path());
                     tracing::error!(%error, file, "cannot store anything; will say so when it works again");
                 }
                 for (_, reply) in group {
-                    answer(reply, Err(trouble.share()));
+                    answer(reply, Err(error.to_store_error()));
                 }
             }
         }
@@ -205,14 +205,14 @@ impl<'c> Writer<'c> {
     fn append_together<'a>(
         &mut self,
         appends: impl ExactSizeIterator<Item = &'a Encoded>,
-    ) -> Result<Vec<Result<Appended, StoreError>>, Trouble> {
+    ) -> Result<Vec<Result<AppendResult, StoreError>>, WriteError> {
         self.transact(|appender| {
             let mut answers = Vec::with_capacity(appends.len());
             for append in appends {
                 match appender.append(append) {
                     Ok(appended) => answers.push(Ok(appended)),
-                    Err(Refused::Cleanly(refusal)) => answers.push(Err(refusal)),
-                    Err(Refused::Midway(error)) => return Err(error),
+                    Err(AppendError::Refused(refusal)) => answers.push(Err(refusal)),
+                    Err(AppendError::Partial(error)) => return Err(error),
                 }
             }
             Ok(answers)
@@ -220,42 +220,42 @@ impl<'c> Writer<'c> {
     }
 
     /// Commits what `work` does. Nobody may be told of it where this fails, whatever is in the file.
-    fn transact<T>(&mut self, work: impl FnOnce(&mut Appender<'c>) -> rusqlite::Result<T>) -> Result<T, Trouble> {
-        if self.growth.is_unsynced() {
-            return Err(Trouble::Unsynced);
+    fn transact<T>(&mut self, work: impl FnOnce(&mut Appender<'c>) -> rusqlite::Result<T>) -> Result<T, WriteError> {
+        if self.wal.is_unsynced() {
+            return Err(WriteError::Unsynced);
         }
         if self.is_lost {
-            self.look_for_files()?;
+            self.check_files()?;
         }
         let done = match self.commit_after(work) {
             Ok(done) => done,
             Err(error) => {
-                self.growth.note(&error);
+                self.wal.record_error(&error);
                 self.roll_back();
                 return Err(error.into());
             }
         };
         self.commits.fetch_add(1, Ordering::Relaxed);
-        self.look_for_files()?;
+        self.check_files()?;
         Ok(done)
     }
 
-    fn look_for_files(&mut self) -> Result<(), Trouble> {
+    fn check_files(&mut self) -> Result<(), WriteError> {
         let found = self.identity.check();
         self.is_lost = found.is_err();
-        found.map_err(Trouble::Lost)
+        found.map_err(WriteError::Lost)
     }
 
     fn commit_after<T>(&mut self, work: impl FnOnce(&mut Appender<'c>) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
         self.begin.execute(())?;
         let done = work(&mut self.appender)?;
-        self.appender.tallies.write()?;
+        self.appender.task_counts.write()?;
         self.commit.execute(())?;
         Ok(done)
     }
 
     fn roll_back(&mut self) {
-        self.appender.tallies.forget();
+        self.appender.task_counts.discard();
         // A full disk makes SQLite roll back by itself.
         if !self.conn.is_autocommit()
             && let Err(error) = self.conn.execute_batch("ROLLBACK")
@@ -263,8 +263,8 @@ impl<'c> Writer<'c> {
             tracing::error!(%error, "a transaction cannot be rolled back");
         }
         // On a full disk the log may have room of its own, once it can begin anew.
-        if !self.growth.is_unsynced() {
-            self.growth.move_rest(self.conn);
+        if !self.wal.is_unsynced() {
+            self.wal.checkpoint_rest(self.conn);
         }
     }
 }
@@ -287,28 +287,28 @@ mod tests {
 
     use super::super::{checkpoint, connect, open, pool::Pool};
     use super::*;
-    use crate::Settings;
+    use crate::SqliteSettings;
 
     /// What the system cannot write it may forget, and then it calls the next sync a success.
     #[test]
     fn after_a_failed_sync_nothing_is_stored_any_more() {
         let folder = tempfile::tempdir().unwrap();
-        let settings = Settings::default();
+        let settings = SqliteSettings::default();
         let opened = open::open(&folder.path().join("sabir.db"), &settings).unwrap();
         let (mut conn, path) = (opened.conn, opened.path);
-        let beside = connect::checkpointer(&path, settings.durability).unwrap();
-        let (growth, _checkpointer) = checkpoint::pair(&mut conn, beside).unwrap();
+        let checkpoint_conn = connect::checkpointer(&path, settings.durability).unwrap();
+        let (wal, _checkpointer) = checkpoint::pair(&mut conn, checkpoint_conn).unwrap();
         let _pool = Pool::open(&path).unwrap();
-        let identity = Arc::new(Identity::new(&path, &opened.lock).unwrap());
+        let identity = Arc::new(FileIdentity::new(&path, &opened.lock).unwrap());
         let commits = Arc::new(AtomicU64::new(0));
         let last_no = Arc::new(AtomicU64::new(opened.last_no.0));
-        let mut writer = Writer::new(&conn, last_no, growth, identity, commits.clone()).unwrap();
+        let mut writer = Writer::new(&conn, last_no, wal, identity, commits.clone()).unwrap();
 
         writer.transact(|_| probe(&conn)).unwrap();
         let failed =
             |_: &mut Appender<'_>| Err::<(), _>(Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_FSYNC), None));
-        assert!(matches!(writer.transact(failed), Err(Trouble::Sqlite(_))));
-        assert!(matches!(writer.transact(|_| probe(&conn)), Err(Trouble::Unsynced)));
+        assert!(matches!(writer.transact(failed), Err(WriteError::Sqlite(_))));
+        assert!(matches!(writer.transact(|_| probe(&conn)), Err(WriteError::Unsynced)));
         assert_eq!(commits.load(Ordering::Relaxed), 1);
     }
 }

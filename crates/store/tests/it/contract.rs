@@ -38,8 +38,8 @@ fn sqlite(folder: &Path) -> Box<dyn Store> {
 
 fn spoil_memory(store: &MemoryStore, _: &Path, no: TaskNo, spoiled: Spoiled) {
     match spoiled {
-        Spoiled::Event(seq) => store.spoil_event(no, seq),
-        Spoiled::Inbox => store.spoil_inbox(no),
+        Spoiled::Event(seq) => store.corrupt_event(no, seq),
+        Spoiled::Inbox => store.corrupt_inbox(no),
     }
 }
 

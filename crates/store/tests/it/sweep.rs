@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use sabir_model::{Event, State, apply};
-use sabir_store::{Beside, Durability, Retention, SqliteStore, Store, Swept, TaskNo};
+use sabir_store::{Durability, Retention, SideRow, SqliteStore, Store, SweepResult, TaskNo};
 use sabir_testkit::store_contract::desk::*;
 
 const EVERYTHING: Retention = Retention { settled_before: None, keep: Some(0) };
@@ -25,12 +25,12 @@ fn rows(path: &Path) -> i64 {
 async fn large(store: &SqliteStore) -> TaskNo {
     let no = start(store, ["ann", "echo", "t1", "c1"], Some("k"), 0, &[]).await.unwrap().task;
     let mut task = load(store, no).await;
-    let beside = [
-        Beside::InboxAdd(message("unread").into()),
-        Beside::AgentState(Some("session".into())),
-        Beside::CancelRequested,
+    let side_rows = [
+        SideRow::InboxAdd(message("unread").into()),
+        SideRow::AgentState(Some("session".into())),
+        SideRow::CancelRequested,
     ];
-    push_with(store, no, 1, &[], None, &beside).await.unwrap();
+    push_with(store, no, 1, &[], None, &side_rows).await.unwrap();
     let long: Event = chunk(&"x".repeat(200_000));
     for _ in 0..30 {
         apply(&mut task, &long);
@@ -53,7 +53,7 @@ async fn a_task_that_goes_in_slices_is_gone_at_once() {
     let before = rows(&path);
 
     let mut swept = store.sweep(EVERYTHING).await.unwrap();
-    assert_eq!(swept, Swept { tasks: 1, more: true });
+    assert_eq!(swept, SweepResult { tasks: 1, more: true });
     let mut slices = 1;
     while swept.more {
         let left = rows(&path);
@@ -64,7 +64,7 @@ async fn a_task_that_goes_in_slices_is_gone_at_once() {
         assert_eq!(store.load(no).await.unwrap(), None);
         assert_eq!(store.events(no, 0, 100).await.unwrap(), []);
         assert_eq!(store.inbox(no).await.unwrap(), []);
-        assert_eq!(store.keyed(&ann, &echo, &key("k")).await.unwrap(), None);
+        assert_eq!(store.find_by_key(&ann, &echo, &key("k")).await.unwrap(), None);
         assert_eq!(store.agent_state(&ann, &echo, &c1).await.unwrap(), None);
         assert_eq!(list(&store, all_of("ann")).await.total, 1);
         assert_eq!(say(push(&store, no, 32, &[chunk("late")]).await), "conflict");
@@ -121,7 +121,7 @@ async fn the_log_stays_short_while_much_is_swept() {
     let store = open(&path);
     let log = || fs::metadata(folder.path().join("sabir.db-wal")).unwrap().len() >> 20;
     let mut longest = 0;
-    let mut swept = Swept { tasks: 0, more: true };
+    let mut swept = SweepResult { tasks: 0, more: true };
     while swept.more {
         swept = store.sweep(EVERYTHING).await.unwrap();
         longest = longest.max(log());

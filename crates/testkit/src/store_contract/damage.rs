@@ -1,7 +1,7 @@
 //! One damaged task costs nobody else anything, and can be settled.
 
 use sabir_model::{Message, State, Task};
-use sabir_store::{Beside, Query, Retention, Store, StoreError, TaskNo};
+use sabir_store::{Query, Retention, SideRow, Store, StoreError, TaskNo};
 
 use super::desk::*;
 use super::{Spoil, Spoiled};
@@ -81,7 +81,7 @@ pub async fn a_damaged_task_can_be_settled((store, spoil): (&dyn Store, Spoil<'_
     let no = three(store).await;
     spoil(no, Spoiled::Event(2));
     let seq = load(store, no).await.seq;
-    let controls = [Beside::CancelRequested, Beside::Attempts(1)];
+    let controls = [SideRow::CancelRequested, SideRow::Attempts(1)];
     push_with(store, no, seq, &[], None, &controls).await.unwrap();
     assert_eq!(say(push(store, no, seq, &[status(State::Failed, 40)]).await), "up to 7");
     let pending = store.unfinished().await.unwrap();
@@ -95,7 +95,7 @@ pub async fn a_damaged_task_can_be_settled((store, spoil): (&dyn Store, Spoil<'_
 
 pub async fn a_damaged_inbox_stops_no_start((store, spoil): (&dyn Store, Spoil<'_>)) {
     let no = three(store).await;
-    let waits = [Beside::InboxAdd(message("one").into()), Beside::Attempts(2)];
+    let waits = [SideRow::InboxAdd(message("one").into()), SideRow::Attempts(2)];
     push_with(store, no, 6, &[], None, &waits).await.unwrap();
     spoil(no, Spoiled::Inbox);
     let pending = store.unfinished().await.unwrap();

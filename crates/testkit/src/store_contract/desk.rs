@@ -5,7 +5,7 @@ use sabir_model::{
     Part, Role, State, Status, StatusChange, Task, TaskBirth, TaskId, Timestamp, Wanted, apply,
 };
 use sabir_store::{
-    Append, Appended, Beside, Listing, NewTask, Query, Retention, Store, StoreError, StoreFuture, Target, TaskNo,
+    Append, AppendResult, Listing, NewTask, Query, Retention, SideRow, Store, StoreError, StoreFuture, Target, TaskNo,
     TaskRow,
 };
 
@@ -93,12 +93,12 @@ pub fn start(
     with: Option<&str>,
     moment: i64,
     events: &[Event],
-) -> StoreFuture<'static, Appended> {
+) -> StoreFuture<'static, AppendResult> {
     let (of, by, id, place, with) = (owner(of), agent(by), task(id), context(place), with.map(key));
     let new = NewTask { owner: &of, agent: &by, task: &id, context: &place, born: Birth(3), key: with.as_ref() };
     let creation = created(moment);
     let events: Vec<&Event> = std::iter::once(&creation).chain(events).collect();
-    store.append(Append { target: Target::New(new), events: &events, after: 0, snapshot: None, beside: &[] })
+    store.append(Append { target: Target::New(new), events: &events, after: 0, snapshot: None, side_rows: &[] })
 }
 
 pub async fn create(store: &dyn Store, name: Name<'_>, moment: i64) -> TaskNo {
@@ -111,7 +111,7 @@ pub async fn create_in(store: &dyn Store, name: Name<'_>, state: State, moment: 
     start(store, name, None, moment, events).await.expect("a new task").task
 }
 
-pub fn push(store: &dyn Store, no: TaskNo, after: u64, events: &[Event]) -> StoreFuture<'static, Appended> {
+pub fn push(store: &dyn Store, no: TaskNo, after: u64, events: &[Event]) -> StoreFuture<'static, AppendResult> {
     push_with(store, no, after, events, None, &[])
 }
 
@@ -121,10 +121,10 @@ pub fn push_with(
     after: u64,
     events: &[Event],
     snapshot: Option<&Task>,
-    beside: &[Beside],
-) -> StoreFuture<'static, Appended> {
+    side_rows: &[SideRow],
+) -> StoreFuture<'static, AppendResult> {
     let events: Vec<&Event> = events.iter().collect();
-    store.append(Append { target: Target::Known(no), events: &events, after, snapshot, beside })
+    store.append(Append { target: Target::Known(no), events: &events, after, snapshot, side_rows })
 }
 
 pub async fn find(store: &dyn Store, of: &str, by: Option<&str>, id: &str) -> Option<TaskRow> {
@@ -206,7 +206,7 @@ pub fn row_ids<'a>(rows: impl IntoIterator<Item = &'a TaskRow>) -> String {
 }
 
 /// An answer in a word or two.
-pub fn say(answer: Result<Appended, StoreError>) -> String {
+pub fn say(answer: Result<AppendResult, StoreError>) -> String {
     match answer {
         Ok(appended) => format!("up to {}", appended.last),
         Err(StoreError::Conflict) => "conflict".into(),

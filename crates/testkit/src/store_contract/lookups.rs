@@ -1,7 +1,7 @@
 //! Finding tasks again, one by one and by what they wait for.
 
 use sabir_model::{Event, State, Task, TaskId, apply};
-use sabir_store::{Beside, Pending, Query, Store};
+use sabir_store::{Query, SideRow, Store, UnfinishedTask};
 
 use super::desk::*;
 
@@ -62,7 +62,7 @@ pub async fn one_id_at_two_agents(store: &dyn Store) {
 pub async fn nobody_sees_the_tasks_of_another_owner(store: &dyn Store) {
     start(store, ["ann", "echo", "t1", "c1"], Some("k"), 0, &[status(State::InputRequired, 1)]).await.unwrap();
     let no = find(store, "ann", None, "t1").await.unwrap().no;
-    push_with(store, no, 2, &[], None, &[Beside::AgentState(Some("s".into()))]).await.unwrap();
+    push_with(store, no, 2, &[], None, &[SideRow::AgentState(Some("s".into()))]).await.unwrap();
     let (echo, other, c1) = (agent("echo"), agent("other"), context("c1"));
     for (of, by, expected) in [("ann", &echo, 1), ("bob", &echo, 0), ("ann", &other, 0), ("", &echo, 0)] {
         let name = owner(of);
@@ -70,7 +70,7 @@ pub async fn nobody_sees_the_tasks_of_another_owner(store: &dyn Store) {
         assert_eq!(found.iter().count(), expected, "find {of} {by}");
         let listed = list(store, Query { agent: Some(by.clone()), ..all_of(of) }).await;
         assert_eq!((listed.tasks.len(), listed.total), (expected, expected as u64), "list {of} {by}");
-        let keyed = store.keyed(&name, by, &key("k")).await.unwrap();
+        let keyed = store.find_by_key(&name, by, &key("k")).await.unwrap();
         assert_eq!(keyed.iter().count(), expected, "keyed {of} {by}");
         assert_eq!(store.waiting(&name, by, &c1).await.unwrap().len(), expected, "waiting {of} {by}");
         assert_eq!(
@@ -167,7 +167,7 @@ pub async fn what_is_not_settled(store: &dyn Store) {
     }
     create(store, ["bob", "other", "b1", "c9"], 5).await;
     let asked = find(store, "ann", None, "t2").await.unwrap();
-    let waits = [Beside::InboxAdd(message("one").into()), Beside::InboxAdd(message("two").into())];
+    let waits = [SideRow::InboxAdd(message("one").into()), SideRow::InboxAdd(message("two").into())];
     push_with(store, asked.no, asked.seq, &[], None, &waits).await.unwrap();
 
     let pending = store.unfinished().await.unwrap();
@@ -176,7 +176,7 @@ pub async fn what_is_not_settled(store: &dyn Store) {
     assert_eq!(inboxes, [0, 0, 2, 0, 0]);
     assert_eq!(Some(&pending[2].row), find(store, "ann", None, "t2").await.as_ref());
 
-    for Pending { row, .. } in pending {
+    for UnfinishedTask { row, .. } in pending {
         push(store, row.no, row.seq, &[status(State::Canceled, 200)]).await.unwrap();
     }
     assert_eq!(store.unfinished().await.unwrap(), []);

@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use sabir_model::{State, apply};
-use sabir_store::{Beside, Query, Retention};
+use sabir_store::{Query, Retention, SideRow};
 
 use super::Open;
 use super::desk::*;
@@ -14,13 +14,13 @@ pub async fn everything_is_there_again(open: Open<'_>) {
     let question = status(State::InputRequired, 10);
     let mut snapshot = load(store.as_ref(), no).await;
     apply(&mut snapshot, &question);
-    let beside = [
-        Beside::InboxAdd(message("unread").into()),
-        Beside::AgentState(Some("session".into())),
-        Beside::CancelRequested,
-        Beside::Attempts(2),
+    let side_rows = [
+        SideRow::InboxAdd(message("unread").into()),
+        SideRow::AgentState(Some("session".into())),
+        SideRow::CancelRequested,
+        SideRow::Attempts(2),
     ];
-    push_with(store.as_ref(), no, 31, &[question], Some(&snapshot), &beside).await.unwrap();
+    push_with(store.as_ref(), no, 31, &[question], Some(&snapshot), &side_rows).await.unwrap();
     push(store.as_ref(), no, 32, &[chunk("tail")]).await.unwrap();
 
     let (ann, echo, c1) = (owner("ann"), agent("echo"), context("c1"));
@@ -37,7 +37,7 @@ pub async fn everything_is_there_again(open: Open<'_>) {
     assert_eq!(store.unfinished().await.unwrap(), pending);
     assert_eq!(pending[0].inbox, [message("unread")]);
     assert_eq!((pending[0].cancel_requested, pending[0].attempts), (true, 2));
-    assert_eq!(store.keyed(&ann, &echo, &key("k")).await.unwrap(), row);
+    assert_eq!(store.find_by_key(&ann, &echo, &key("k")).await.unwrap(), row);
     assert_eq!(store.waiting(&ann, &echo, &c1).await.unwrap().len(), 1);
     assert_eq!(store.agent_state(&ann, &echo, &c1).await.unwrap().as_deref(), Some("session"));
     assert_eq!(say(start(store.as_ref(), ["ann", "echo", "t9", "c1"], Some("k"), 0, &[]).await), "exists: t1");

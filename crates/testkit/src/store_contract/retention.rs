@@ -1,7 +1,7 @@
 //! Sweeps: which tasks go, and that nothing of them stays.
 
 use sabir_model::State;
-use sabir_store::{Beside, Query, Retention, Store, Swept, TaskNo};
+use sabir_store::{Query, Retention, SideRow, Store, SweepResult, TaskNo};
 
 use super::desk::*;
 
@@ -78,16 +78,16 @@ pub async fn a_task_that_is_gone_leaves_nothing(store: &dyn Store) {
     let name = ["ann", "echo", "t1", "c1"];
     let many: Vec<_> = (0..20).map(|number| chunk(&number.to_string())).collect();
     let no = start(store, name, Some("k"), 0, &many).await.unwrap().task;
-    let beside = [
-        Beside::InboxAdd(message("unread").into()),
-        Beside::AgentState(Some("session".into())),
-        Beside::CancelRequested,
-        Beside::Attempts(2),
+    let side_rows = [
+        SideRow::InboxAdd(message("unread").into()),
+        SideRow::AgentState(Some("session".into())),
+        SideRow::CancelRequested,
+        SideRow::Attempts(2),
     ];
     let mut snapshot = load(store, no).await;
     let end = status(State::Completed, 10);
     sabir_model::apply(&mut snapshot, &end);
-    push_with(store, no, 21, &[end], Some(&snapshot), &beside).await.unwrap();
+    push_with(store, no, 21, &[end], Some(&snapshot), &side_rows).await.unwrap();
     let neighbour = create(store, ["ann", "echo", "t2", "c2"], 0).await;
 
     assert_eq!(sweep_all(store, before(99)).await, 1);
@@ -96,7 +96,7 @@ pub async fn a_task_that_is_gone_leaves_nothing(store: &dyn Store) {
     assert_eq!(store.events(no, 0, 100).await.unwrap(), []);
     assert_eq!(store.inbox(no).await.unwrap(), []);
     let (ann, echo, c1) = (owner("ann"), agent("echo"), context("c1"));
-    assert_eq!(store.keyed(&ann, &echo, &key("k")).await.unwrap(), None);
+    assert_eq!(store.find_by_key(&ann, &echo, &key("k")).await.unwrap(), None);
     assert_eq!(store.agent_state(&ann, &echo, &c1).await.unwrap(), None);
     assert_eq!(store.conversation(&ann, &echo, &c1, 9, usize::MAX).await.unwrap(), []);
     assert_eq!(list(store, Query { state: Some(State::Completed), ..all_of("ann") }).await.total, 0);
@@ -124,7 +124,7 @@ pub async fn a_sweep_is_bounded(store: &dyn Store) {
         gone += swept.tasks;
     }
     assert_eq!(gone, count as u64);
-    assert_eq!(store.sweep(before(count + 1)).await.unwrap(), Swept::default());
+    assert_eq!(store.sweep(before(count + 1)).await.unwrap(), SweepResult::default());
     assert_eq!(list(store, all_of("ann")).await.total, 0);
 }
 

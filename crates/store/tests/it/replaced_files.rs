@@ -11,7 +11,7 @@ fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path, Durability::Process).unwrap()
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn sidecar(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(format!("{}{suffix}", path.display()))
 }
 
@@ -28,7 +28,7 @@ async fn health(store: &SqliteStore) -> String {
 }
 
 fn replace(path: &Path) {
-    let other = beside(path, ".backup");
+    let other = sidecar(path, ".backup");
     fs::write(&other, "another file").unwrap();
     fs::rename(other, path).unwrap();
 }
@@ -38,14 +38,14 @@ async fn a_file_that_is_not_there_any_more_takes_nothing() {
     type Harm = fn(&Path);
     let harms: [(&str, Harm); 7] = [
         ("sabir.db was deleted", |path| fs::remove_file(path).unwrap()),
-        ("sabir.db was deleted or moved", |path| fs::rename(path, beside(path, ".moved")).unwrap()),
+        ("sabir.db was deleted or moved", |path| fs::rename(path, sidecar(path, ".moved")).unwrap()),
         ("sabir.db was replaced", replace),
-        ("sabir.db-wal was deleted", |path| fs::remove_file(beside(path, "-wal")).unwrap()),
-        ("sabir.db-wal was replaced", |path| replace(&beside(path, "-wal"))),
-        ("sabir.db-shm was deleted", |path| fs::remove_file(beside(path, "-shm")).unwrap()),
+        ("sabir.db-wal was deleted", |path| fs::remove_file(sidecar(path, "-wal")).unwrap()),
+        ("sabir.db-wal was replaced", |path| replace(&sidecar(path, "-wal"))),
+        ("sabir.db-shm was deleted", |path| fs::remove_file(sidecar(path, "-shm")).unwrap()),
         ("sabir.db was deleted", |path| {
             for suffix in ["", "-wal", "-shm"] {
-                fs::remove_file(beside(path, suffix)).unwrap();
+                fs::remove_file(sidecar(path, suffix)).unwrap();
             }
         }),
     ];
@@ -110,7 +110,7 @@ async fn two_servers_at_one_path_share_nothing() {
     let first = open(&path);
     create(&first, ["ann", "echo", "t1", "c1"], 0).await;
     for suffix in ["", "-wal", "-shm"] {
-        fs::remove_file(beside(&path, suffix)).unwrap();
+        fs::remove_file(sidecar(&path, suffix)).unwrap();
     }
     let second = open(&path);
     create(&second, ["ann", "echo", "t2", "c1"], 0).await;

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use sabir_model::State;
-use sabir_store::{Durability, Query, Retention, Settings, SqliteStore, Store, StoreError};
+use sabir_store::{Durability, Query, Retention, SqliteSettings, SqliteStore, Store, StoreError};
 use sabir_testkit::store_contract::desk::*;
 
 fn open(path: &Path, max_bytes: Option<u64>) -> SqliteStore {
-    SqliteStore::open_with(path, Settings { durability: Durability::Process, max_bytes }).unwrap()
+    SqliteStore::open_with(path, SqliteSettings { durability: Durability::Process, max_bytes }).unwrap()
 }
 
 /// Makes settled tasks until no more fit; says how many.

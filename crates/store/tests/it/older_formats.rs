@@ -1,6 +1,6 @@
 //! Files that older versions of the server wrote: opened, brought up, and all that they hold.
 //!
-//! Each was made by the real program of its time, which was sent tasks of every kind and then killed. Beside it is what
+//! Each was made by the real program of its time, which was sent tasks of every kind and then killed. SideRow it is what
 //! that program told of its tasks over HTTP. The files are kept without their zeros: the size of all, then pieces of
 //! offset, length and bytes.
 
@@ -100,7 +100,7 @@ async fn tasks_of_older_formats_live_on() {
         let store = SqliteStore::open(&path, Durability::Process).unwrap();
 
         let (owner, demo) = (Owner::anonymous(), AgentId::parse("demo").unwrap());
-        let keyed = store.keyed(&owner, &demo, &IdempotencyKey::parse("key-1").unwrap()).await.unwrap().unwrap();
+        let keyed = store.find_by_key(&owner, &demo, &IdempotencyKey::parse("key-1").unwrap()).await.unwrap().unwrap();
         assert_eq!(load(&store, keyed.no).await.history[0].text(), "hello there", "{name}");
 
         let pending = store.unfinished().await.unwrap();

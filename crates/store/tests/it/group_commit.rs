@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use sabir_model::State;
-use sabir_store::{Appended, Durability, SqliteStore, StoreFuture};
+use sabir_store::{AppendResult, Durability, SqliteStore, StoreFuture};
 use sabir_testkit::store_contract::desk::*;
 
 /// Holds the file as a backup would, so that everything which is asked for meanwhile gathers.
@@ -16,7 +16,7 @@ fn gather<T>(path: &Path, ask: impl FnOnce() -> T) -> T {
     asked
 }
 
-async fn answers(appends: Vec<StoreFuture<'static, Appended>>) -> Vec<String> {
+async fn answers(appends: Vec<StoreFuture<'static, AppendResult>>) -> Vec<String> {
     let mut answers = Vec::new();
     for append in appends {
         answers.push(say(append.await));

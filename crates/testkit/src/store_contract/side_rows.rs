@@ -1,7 +1,7 @@
 //! Rows that are stored together with events: the inbox, what agents remember, keys of later messages.
 
 use sabir_model::{Event, IdempotencyKey, Message, State};
-use sabir_store::{Beside, Store};
+use sabir_store::{SideRow, Store};
 
 use super::desk::*;
 
@@ -13,25 +13,25 @@ fn texts(messages: &[Message]) -> String {
 pub async fn messages_wait_in_order_until_taken(store: &dyn Store) {
     let no = create(store, ["ann", "echo", "t1", "c1"], 0).await;
     let neighbour = create(store, ["ann", "echo", "t2", "c1"], 0).await;
-    let add = |text: &str| Beside::InboxAdd(message(text).into());
+    let add = |text: &str| SideRow::InboxAdd(message(text).into());
     push_with(store, neighbour, 1, &[], None, &[add("other")]).await.unwrap();
-    let steps: [(&[Beside], &str); 12] = [
+    let steps: [(&[SideRow], &str); 12] = [
         (&[add("a")], "a"),
         (&[add("b"), add("c")], "a b c"),
-        (&[Beside::InboxTake(1)], "b c"),
-        (&[Beside::InboxTake(0)], "b c"),
-        (&[add("d"), Beside::InboxTake(2), add("e")], "d e"),
-        (&[Beside::InboxTake(usize::MAX)], ""),
-        (&[Beside::InboxTake(1)], ""),
+        (&[SideRow::InboxTake(1)], "b c"),
+        (&[SideRow::InboxTake(0)], "b c"),
+        (&[add("d"), SideRow::InboxTake(2), add("e")], "d e"),
+        (&[SideRow::InboxTake(usize::MAX)], ""),
+        (&[SideRow::InboxTake(1)], ""),
         (&[add("f")], "f"),
-        (&[Beside::InboxTake(1), add("g"), add("h")], "g h"),
-        (&[add("i"), Beside::InboxTakeAt(1)], "g i"),
-        (&[Beside::InboxTakeAt(2), Beside::InboxTakeAt(usize::MAX)], "g i"),
-        (&[Beside::InboxTakeAt(0), add("j"), Beside::InboxTakeAt(1)], "i"),
+        (&[SideRow::InboxTake(1), add("g"), add("h")], "g h"),
+        (&[add("i"), SideRow::InboxTakeAt(1)], "g i"),
+        (&[SideRow::InboxTakeAt(2), SideRow::InboxTakeAt(usize::MAX)], "g i"),
+        (&[SideRow::InboxTakeAt(0), add("j"), SideRow::InboxTakeAt(1)], "i"),
     ];
-    for (last, (beside, expected)) in (1..).zip(steps) {
-        push_with(store, no, last, &[status(State::Working, 10)], None, beside).await.unwrap();
-        assert_eq!(texts(&store.inbox(no).await.unwrap()), expected, "{beside:?}");
+    for (last, (side_rows, expected)) in (1..).zip(steps) {
+        push_with(store, no, last, &[status(State::Working, 10)], None, side_rows).await.unwrap();
+        assert_eq!(texts(&store.inbox(no).await.unwrap()), expected, "{side_rows:?}");
     }
     assert_eq!(texts(&store.inbox(neighbour).await.unwrap()), "other");
 }
@@ -54,8 +54,8 @@ pub async fn an_agent_remembers_and_forgets(store: &dyn Store) {
         (first, None, ("nothing", "session 2")),
         (first, None, ("nothing", "session 2")),
     ] {
-        let beside = [Beside::AgentState(state.map(str::to_owned))];
-        push_with(store, no, 1, &[], None, &beside).await.unwrap();
+        let side_rows = [SideRow::AgentState(state.map(str::to_owned))];
+        push_with(store, no, 1, &[], None, &side_rows).await.unwrap();
         assert_eq!((remembered("c1").await.as_str(), remembered("c2").await.as_str()), expected);
     }
 }
@@ -65,21 +65,21 @@ pub async fn a_key_of_a_later_message_leads_to_its_task(store: &dyn Store) {
     let second = create(store, ["ann", "echo", "t2", "c1"], 0).await;
     let key = |text: &str| IdempotencyKey::parse(text).unwrap();
     let found = async |who: &str, text: &str| {
-        let row = store.keyed(&owner(who), &agent("echo"), &key(text)).await.unwrap();
+        let row = store.find_by_key(&owner(who), &agent("echo"), &key(text)).await.unwrap();
         row.map(|row| row.task.to_string()).unwrap_or_default()
     };
-    push_with(store, first, 1, &[], None, &[Beside::Key(key("k1"))]).await.unwrap();
+    push_with(store, first, 1, &[], None, &[SideRow::Key(key("k1"))]).await.unwrap();
     assert_eq!((found("ann", "k1").await.as_str(), found("bob", "k1").await.as_str()), ("t1", ""));
-    push_with(store, second, 1, &[], None, &[Beside::Key(key("k1")), Beside::Key(key("k2"))]).await.unwrap();
+    push_with(store, second, 1, &[], None, &[SideRow::Key(key("k1")), SideRow::Key(key("k2"))]).await.unwrap();
     assert_eq!((found("ann", "k1").await.as_str(), found("ann", "k2").await.as_str()), ("t1", "t2"));
 }
 
 pub async fn a_request_to_cancel_and_attempts_last_until_the_task_settles(store: &dyn Store) {
     let no = create(store, ["ann", "echo", "t1", "c1"], 0).await;
     create(store, ["ann", "echo", "t2", "c1"], 0).await;
-    let (cancel, attempts) = (Beside::CancelRequested, Beside::Attempts);
+    let (cancel, attempts) = (SideRow::CancelRequested, SideRow::Attempts);
     let (working, settled) = (status(State::Working, 10), status(State::Failed, 20));
-    let steps: [(&[Event], &[Beside], &str); 11] = [
+    let steps: [(&[Event], &[SideRow], &str); 11] = [
         (&[], &[], "t1 no 0, t2 no 0"),
         // Side rows need no event.
         (&[], &[attempts(1)], "t1 no 1, t2 no 0"),
@@ -95,21 +95,21 @@ pub async fn a_request_to_cancel_and_attempts_last_until_the_task_settles(store:
         (std::slice::from_ref(&working), &[], "t1 no 0, t2 no 0"),
     ];
     let mut last = 1;
-    for (events, beside, expected) in steps {
-        last = push_with(store, no, last, events, None, beside).await.unwrap().last;
+    for (events, side_rows, expected) in steps {
+        last = push_with(store, no, last, events, None, side_rows).await.unwrap().last;
         let pending = store.unfinished().await.unwrap();
         let shown = pending.iter().map(|pending| {
             let cancel = if pending.cancel_requested { "yes" } else { "no" };
             format!("{} {cancel} {}", pending.row.task, pending.attempts)
         });
-        assert_eq!(shown.collect::<Vec<_>>().join(", "), expected, "{beside:?}");
+        assert_eq!(shown.collect::<Vec<_>>().join(", "), expected, "{side_rows:?}");
     }
 }
 
-pub async fn what_is_beside_a_refused_append_is_refused_too(store: &dyn Store) {
+pub async fn side_rows_of_a_refused_append_are_refused_too(store: &dyn Store) {
     let no = create(store, ["ann", "echo", "t1", "c1"], 0).await;
-    let beside = [Beside::InboxAdd(message("late").into()), Beside::AgentState(Some("late".into()))];
-    assert_eq!(say(push_with(store, no, 7, &[], None, &beside).await), "conflict");
+    let side_rows = [SideRow::InboxAdd(message("late").into()), SideRow::AgentState(Some("late".into()))];
+    assert_eq!(say(push_with(store, no, 7, &[], None, &side_rows).await), "conflict");
     assert_eq!(texts(&store.inbox(no).await.unwrap()), "");
     assert_eq!(store.agent_state(&owner("ann"), &agent("echo"), &context("c1")).await.unwrap(), None);
 }

@@ -8,14 +8,14 @@ use std::collections::HashMap;
 use rusqlite::{Connection, Result, Statement};
 use sabir_model::{AgentId, Owner, State};
 
-use super::rows::code;
+use super::rows::state_code;
 
-pub(super) struct Tallies<'c> {
+pub(super) struct TaskCounts<'c> {
     changes: HashMap<(Owner, AgentId), [i64; State::ALL.len()]>,
     add: Statement<'c>,
 }
 
-impl<'c> Tallies<'c> {
+impl<'c> TaskCounts<'c> {
     pub fn new(conn: &'c Connection) -> Result<Self> {
         let add = conn.prepare(
             "INSERT INTO tallies (owner, agent, state, n) VALUES (?1, ?2, ?3, ?4)
@@ -25,7 +25,7 @@ impl<'c> Tallies<'c> {
     }
 
     pub fn change(&mut self, owner: Owner, agent: AgentId, state: State, by: i64) {
-        self.changes.entry((owner, agent)).or_default()[code(state) as usize] += by;
+        self.changes.entry((owner, agent)).or_default()[state_code(state) as usize] += by;
     }
 
     /// Writes the changes of this transaction.
@@ -41,7 +41,7 @@ impl<'c> Tallies<'c> {
     }
 
     /// The transaction is rolled back.
-    pub fn forget(&mut self) {
+    pub fn discard(&mut self) {
         self.changes.clear();
     }
 }

@@ -1,4 +1,4 @@
-//! Random lives of a store: SQLite must answer what its twin in memory answers, also after reopening.
+//! Random sequences of calls: SQLite must answer what the memory store answers, also after it is reopened.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use sabir_model::{Cursor, Event, IdempotencyKey, State, Status, StatusChange, Task, Usage, Wanted, apply};
 use sabir_store::{
-    Appended, Beside, Durability, MemoryStore, Pending, Query, Retention, SqliteStore, Store, StoreError, TaskNo,
-    TaskRow,
+    AppendResult, Durability, MemoryStore, Query, Retention, SideRow, SqliteStore, Store, StoreError, TaskNo, TaskRow,
+    UnfinishedTask,
 };
 use sabir_testkit::store_contract::desk::*;
 
@@ -19,7 +19,7 @@ const CONTEXTS: [&str; 3] = ["c0", "c1", "c2"];
 const KEYS: [&str; 3] = ["k0", "k1", "k2"];
 
 #[derive(Debug, Clone)]
-enum Step {
+enum StoreStep {
     Create {
         owner: usize,
         agent: usize,
@@ -27,15 +27,15 @@ enum Step {
         context: usize,
         key: Option<usize>,
         time: i64,
-        rest: Vec<Said>,
+        rest: Vec<EventPlan>,
     },
     /// To one of the tasks made so far; `stale` appends begin one event too early.
     Append {
         nth: usize,
         stale: bool,
         snapshot: bool,
-        said: Vec<Said>,
-        beside: Vec<Beside>,
+        plan: Vec<EventPlan>,
+        side_rows: Vec<SideRow>,
     },
     Sweep {
         before: Option<i64>,
@@ -45,10 +45,10 @@ enum Step {
 }
 
 #[derive(Debug, Clone)]
-enum Said {
+enum EventPlan {
     Status(usize, i64),
     /// A status with a message, and with messages that it takes into the history; all by their lengths.
-    Telling {
+    Messages {
         state: usize,
         time: i64,
         text: Option<usize>,
@@ -57,58 +57,58 @@ enum Said {
     Chunks(usize),
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn plan() -> impl Strategy<Value = EventPlan> {
     // Some are too long for what is kept in a row.
     let length = || prop_oneof![6 => 0..40usize, 2 => 400..1_500usize, 1 => 3_000..6_000usize];
-    let telling = (0..8usize, 0..40i64, proptest::option::of(length()), proptest::collection::vec(length(), 0..3));
+    let messages = (0..8usize, 0..40i64, proptest::option::of(length()), proptest::collection::vec(length(), 0..3));
     prop_oneof![
-        3 => (0..8usize, 0..40i64).prop_map(|(state, time)| Said::Status(state, time)),
-        3 => telling.prop_map(|(state, time, text, input)| Said::Telling { state, time, text, input }),
-        2 => (1..12usize).prop_map(Said::Chunks),
+        3 => (0..8usize, 0..40i64).prop_map(|(state, time)| EventPlan::Status(state, time)),
+        3 => messages.prop_map(|(state, time, text, input)| EventPlan::Messages { state, time, text, input }),
+        2 => (1..12usize).prop_map(EventPlan::Chunks),
     ]
 }
 
-fn beside() -> impl Strategy<Value = Beside> {
+fn side_row() -> impl Strategy<Value = SideRow> {
     prop_oneof![
-        (0..9usize).prop_map(|length| Beside::InboxAdd(message(&"x".repeat(length)).into())),
-        (0..3usize).prop_map(Beside::InboxTake),
-        (0..3usize).prop_map(Beside::InboxTakeAt),
-        (0..4usize).prop_map(|n| Beside::Key(IdempotencyKey::parse(format!("k{n}")).unwrap())),
-        proptest::option::of(0..9usize).prop_map(|length| Beside::AgentState(length.map(|length| "s".repeat(length)))),
-        Just(Beside::CancelRequested),
-        (0..3u32).prop_map(Beside::Attempts),
+        (0..9usize).prop_map(|length| SideRow::InboxAdd(message(&"x".repeat(length)).into())),
+        (0..3usize).prop_map(SideRow::InboxTake),
+        (0..3usize).prop_map(SideRow::InboxTakeAt),
+        (0..4usize).prop_map(|n| SideRow::Key(IdempotencyKey::parse(format!("k{n}")).unwrap())),
+        proptest::option::of(0..9usize).prop_map(|length| SideRow::AgentState(length.map(|length| "s".repeat(length)))),
+        Just(SideRow::CancelRequested),
+        (0..3u32).prop_map(SideRow::Attempts),
     ]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = StoreStep> {
     let key = proptest::option::of(0..KEYS.len());
-    let rest = proptest::collection::vec(said(), 0..3);
+    let rest = proptest::collection::vec(plan(), 0..3);
     let create = (0..OWNERS.len(), 0..AGENTS.len(), 0..TASKS.len(), 0..CONTEXTS.len(), key, 0..40i64, rest);
     let append = (
         0..100usize,
         (proptest::bool::weighted(0.1), proptest::bool::weighted(0.4)),
-        proptest::collection::vec(said(), 0..3),
-        proptest::collection::vec(beside(), 0..3),
+        proptest::collection::vec(plan(), 0..3),
+        proptest::collection::vec(side_row(), 0..3),
     );
     let sweep = (proptest::option::of(0..40i64), proptest::option::of(0..10u64));
     prop_oneof![
-        6 => create.prop_map(|(owner, agent, task, context, key, time, rest)| Step::Create {
+        6 => create.prop_map(|(owner, agent, task, context, key, time, rest)| StoreStep::Create {
             owner, agent, task, context, key, time, rest,
         }),
-        8 => append.prop_map(|(nth, (stale, snapshot), said, beside)| Step::Append {
-            nth, stale, snapshot, said, beside,
+        8 => append.prop_map(|(nth, (stale, snapshot), plan, side_rows)| StoreStep::Append {
+            nth, stale, snapshot, plan, side_rows,
         }),
-        1 => sweep.prop_map(|(before, keep)| Step::Sweep { before, keep }),
-        1 => Just(Step::Reopen),
+        1 => sweep.prop_map(|(before, keep)| StoreStep::Sweep { before, keep }),
+        1 => Just(StoreStep::Reopen),
     ]
 }
 
-fn events_of(said: &[Said]) -> Vec<Event> {
+fn events_of(plan: &[EventPlan]) -> Vec<Event> {
     let mut events = Vec::new();
-    for said in said {
-        match said {
-            Said::Status(state, time) => events.push(status(State::ALL[*state], *time)),
-            Said::Telling { state, time, text, input } => {
+    for plan in plan {
+        match plan {
+            EventPlan::Status(state, time) => events.push(status(State::ALL[*state], *time)),
+            EventPlan::Messages { state, time, text, input } => {
                 let Event::Status(change) = status(State::ALL[*state], *time) else { unreachable!() };
                 let message = |length: &usize| Arc::new(message(&"x".repeat(*length)));
                 let usage = text.map(|length| Usage { input_tokens: length as u64, output_tokens: 1 });
@@ -116,29 +116,29 @@ fn events_of(said: &[Said]) -> Vec<Event> {
                 let input = input.iter().map(message).collect();
                 events.push(Event::Status(StatusChange { status, input, usage, ..change }));
             }
-            Said::Chunks(count) => events.extend((0..*count).map(|number| chunk(&number.to_string()))),
+            EventPlan::Chunks(count) => events.extend((0..*count).map(|number| chunk(&number.to_string()))),
         }
     }
     events
 }
 
 /// Both stores, and the numbers that each has given to the tasks.
-struct Twins<'a> {
+struct BothStores<'a> {
     path: &'a Path,
     memory: MemoryStore,
     sqlite: SqliteStore,
     made: Vec<(TaskNo, TaskNo)>,
 }
 
-impl<'a> Twins<'a> {
+impl<'a> BothStores<'a> {
     fn new(path: &'a Path) -> Self {
         let sqlite = SqliteStore::open(path, Durability::Process).unwrap();
         Self { path, memory: MemoryStore::new(), sqlite, made: Vec::new() }
     }
 
-    async fn take(&mut self, step: &Step) {
+    async fn take(&mut self, step: &StoreStep) {
         match step {
-            Step::Create { owner, agent, task, context, key, time, rest } => {
+            StoreStep::Create { owner, agent, task, context, key, time, rest } => {
                 let name = [OWNERS[*owner], AGENTS[*agent], TASKS[*task], CONTEXTS[*context]];
                 let (key, events) = (key.map(|key| KEYS[key]), events_of(rest));
                 let ours = start(&self.memory, name, key, *time, &events).await;
@@ -148,19 +148,19 @@ impl<'a> Twins<'a> {
                 }
                 assert_eq!(say(ours), say(theirs));
             }
-            Step::Append { nth, stale, snapshot, said, beside } => {
+            StoreStep::Append { nth, stale, snapshot, plan, side_rows } => {
                 let Some((ours, theirs)) = self.made.get(nth % self.made.len().max(1)) else { return };
-                let events = events_of(said);
-                let ours = append(&self.memory, *ours, [*stale, *snapshot], &events, beside).await;
-                let theirs = append(&self.sqlite, *theirs, [*stale, *snapshot], &events, beside).await;
+                let events = events_of(plan);
+                let ours = append(&self.memory, *ours, [*stale, *snapshot], &events, side_rows).await;
+                let theirs = append(&self.sqlite, *theirs, [*stale, *snapshot], &events, side_rows).await;
                 assert_eq!(say(ours), say(theirs));
             }
-            Step::Sweep { before, keep } => {
+            StoreStep::Sweep { before, keep } => {
                 let retention = Retention { settled_before: before.map(at), keep: *keep };
                 let ours = sweep_all(&self.memory, retention).await;
                 assert_eq!(ours, sweep_all(&self.sqlite, retention).await);
             }
-            Step::Reopen => {
+            StoreStep::Reopen => {
                 self.sqlite.close();
                 self.sqlite = SqliteStore::open(self.path, Durability::Process).unwrap();
             }
@@ -169,8 +169,8 @@ impl<'a> Twins<'a> {
 
     /// Asks both for everything there is.
     async fn compare(&self) {
-        let ours = Picture::of(&self.memory).await;
-        assert_eq!(ours, Picture::of(&self.sqlite).await);
+        let ours = StoreView::of(&self.memory).await;
+        assert_eq!(ours, StoreView::of(&self.sqlite).await);
         assert_eq!(ours.total as usize, ours.rows.len());
     }
 }
@@ -180,19 +180,19 @@ async fn append(
     no: TaskNo,
     [stale, snapshot]: [bool; 2],
     events: &[Event],
-    beside: &[Beside],
-) -> Result<Appended, StoreError> {
+    side_rows: &[SideRow],
+) -> Result<AppendResult, StoreError> {
     let Some(mut task) = store.load(no).await.unwrap() else { return push(store, no, 1, events).await };
     let after = task.seq - u64::from(stale);
     for event in events {
         apply(&mut task, event);
     }
-    push_with(store, no, after, events, snapshot.then_some(&task), beside).await
+    push_with(store, no, after, events, snapshot.then_some(&task), side_rows).await
 }
 
 /// All that a store answers, without its own numbers.
 #[derive(Debug, Default, PartialEq)]
-struct Picture {
+struct StoreView {
     rows: HashMap<String, (TaskRow, Task, Vec<Event>, usize)>,
     anywhere: Vec<Option<TaskRow>>,
     keyed: Vec<Option<TaskRow>>,
@@ -200,7 +200,7 @@ struct Picture {
     waiting_since: Vec<Vec<TaskRow>>,
     conversations: Vec<Vec<Task>>,
     remembered: Vec<Option<String>>,
-    unfinished: Vec<Pending>,
+    unfinished: Vec<UnfinishedTask>,
     pages: Vec<(Vec<Task>, bool, u64)>,
     total: u64,
 }
@@ -210,26 +210,26 @@ fn plain(mut row: TaskRow) -> TaskRow {
     row
 }
 
-impl Picture {
+impl StoreView {
     async fn of(store: &dyn Store) -> Self {
-        let mut picture = Self::default();
+        let mut view = Self::default();
         for of in OWNERS {
-            picture.look_at_tasks(store, of).await;
-            picture.look_at_contexts(store, of).await;
-            picture.look_at_lists(store, of).await;
-            picture.total += list(store, all_of(of)).await.total;
+            view.add_tasks(store, of).await;
+            view.add_contexts(store, of).await;
+            view.add_lists(store, of).await;
+            view.total += list(store, all_of(of)).await.total;
         }
         for pending in store.unfinished().await.unwrap() {
-            picture.unfinished.push(Pending { row: plain(pending.row), ..pending });
+            view.unfinished.push(UnfinishedTask { row: plain(pending.row), ..pending });
         }
         for (before, limit) in [(0, 9), (15, 2), (25, 9), (99, 9)] {
             let waiting = store.waiting_since(at(before), limit).await.unwrap();
-            picture.waiting_since.push(waiting.into_iter().map(plain).collect());
+            view.waiting_since.push(waiting.into_iter().map(plain).collect());
         }
-        picture
+        view
     }
 
-    async fn look_at_tasks(&mut self, store: &dyn Store, of: &str) {
+    async fn add_tasks(&mut self, store: &dyn Store, of: &str) {
         for id in TASKS {
             self.anywhere.push(find(store, of, None, id).await.map(plain));
             for by in AGENTS {
@@ -244,10 +244,10 @@ impl Picture {
         }
     }
 
-    async fn look_at_contexts(&mut self, store: &dyn Store, of: &str) {
+    async fn add_contexts(&mut self, store: &dyn Store, of: &str) {
         for by in AGENTS {
             for name in KEYS {
-                let found = store.keyed(&owner(of), &agent(by), &key(name)).await.unwrap();
+                let found = store.find_by_key(&owner(of), &agent(by), &key(name)).await.unwrap();
                 self.keyed.push(found.map(plain));
             }
             for place in CONTEXTS {
@@ -262,7 +262,7 @@ impl Picture {
         }
     }
 
-    async fn look_at_lists(&mut self, store: &dyn Store, of: &str) {
+    async fn add_lists(&mut self, store: &dyn Store, of: &str) {
         let from = Cursor { time: at(20), task: task("t3"), agent: agent("echo") };
         for by in [None, Some("echo")] {
             for place in [None, Some("c1")] {
@@ -278,7 +278,7 @@ impl Picture {
                                 limit: 2,
                                 ..all_of(of)
                             };
-                            self.look_at_page(store, query).await;
+                            self.add_page(store, query).await;
                         }
                     }
                 }
@@ -287,13 +287,13 @@ impl Picture {
         for artifacts in [Wanted::Yes, Wanted::No] {
             for history in [None, Some(0), Some(1), Some(3)] {
                 for max_bytes in [usize::MAX, 2_000] {
-                    self.look_at_page(store, Query { artifacts, history, max_bytes, ..all_of(of) }).await;
+                    self.add_page(store, Query { artifacts, history, max_bytes, ..all_of(of) }).await;
                 }
             }
         }
     }
 
-    async fn look_at_page(&mut self, store: &dyn Store, query: Query) {
+    async fn add_page(&mut self, store: &dyn Store, query: Query) {
         let page = list(store, query).await;
         self.pages.push((page.tasks, page.more, page.total));
     }
@@ -308,11 +308,11 @@ proptest! {
         let path = folder.path().join("sabir.db");
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let mut twins = Twins::new(&path);
+            let mut stores = BothStores::new(&path);
             for step in &steps {
-                twins.take(step).await;
+                stores.take(step).await;
             }
-            twins.compare().await;
+            stores.compare().await;
         });
     }
 }

@@ -16,7 +16,7 @@ fn lookups_go_straight_to_their_rows() {
         // The sort is of the few agents that have a task of this id.
         (reader::FIND_ANYWHERE, "SEARCH tasks USING INDEX tasks_id (owner=? AND id=?); USE TEMP B-TREE FOR ORDER BY"),
         (
-            reader::KEYED,
+            reader::FIND_BY_KEY,
             "SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?); SEARCH keys USING PRIMARY KEY (owner=? AND agent=? AND key=?)",
         ),
         (reader::WAITING, "SEARCH tasks USING INDEX tasks_open (owner=? AND context=?)"),
@@ -26,7 +26,7 @@ fn lookups_go_straight_to_their_rows() {
         (reader::UNFINISHED, "SCAN tasks USING INDEX tasks_open; USE TEMP B-TREE FOR ORDER BY"),
         (reader::EVENTS, EVENTS_OF_A_TASK),
         (list::AGENTS, "SEARCH tallies USING PRIMARY KEY (owner=?)"),
-        (list::TALLY, "SEARCH tallies USING PRIMARY KEY (owner=?)"),
+        (list::SUM_COUNTS, "SEARCH tallies USING PRIMARY KEY (owner=?)"),
         // All of it, but in the order that is wanted and only as far as the limit.
         (sweep::OLDEST, "SCAN tasks USING INDEX tasks_settled"),
     ] {

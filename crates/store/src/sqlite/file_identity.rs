@@ -17,25 +17,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::lock::Lock;
 
 /// The database, its log and the index of the log, by what the file system knows them by.
-pub(super) struct Identity {
-    files: [(PathBuf, Node); 3],
+pub(super) struct FileIdentity {
+    files: [(PathBuf, Inode); 3],
     /// The database never becomes shorter by itself: one that did was cut off or overwritten in its place.
     longest: AtomicU64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Node {
+struct Inode {
     device: u64,
     number: u64,
 }
 
 /// What the check needs to know of a file, and nothing else (see the top of this file).
-struct Look {
-    node: Node,
+struct FileStat {
+    inode: Inode,
     length: u64,
 }
 
-impl Look {
+impl FileStat {
     #[cfg(target_os = "linux")]
     fn at(path: &Path) -> io::Result<Self> {
         use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
@@ -43,7 +43,7 @@ impl Look {
         match statx(CWD, path, AtFlags::empty(), StatxFlags::INO | StatxFlags::SIZE) {
             Ok(found) => {
                 let device = makedev(found.stx_dev_major, found.stx_dev_minor);
-                Ok(Self { node: Node { device, number: found.stx_ino }, length: found.stx_size })
+                Ok(Self { inode: Inode { device, number: found.stx_ino }, length: found.stx_size })
             }
             // Kernels before 4.11, and sandboxes that do not know the call.
             Err(rustix::io::Errno::NOSYS) => Self::from_metadata(path),
@@ -61,34 +61,34 @@ impl Look {
     }
 }
 
-impl From<&Metadata> for Look {
+impl From<&Metadata> for FileStat {
     fn from(meta: &Metadata) -> Self {
-        Self { node: Node { device: meta.dev(), number: meta.ino() }, length: meta.len() }
+        Self { inode: Inode { device: meta.dev(), number: meta.ino() }, length: meta.len() }
     }
 }
 
-impl Identity {
+impl FileIdentity {
     /// Of the file that is locked, and of what SQLite has beside it by now.
     pub fn new(path: &Path, lock: &Lock) -> io::Result<Self> {
-        let beside = |suffix: &str| {
+        let sidecar = |suffix: &str| {
             let mut name = path.as_os_str().to_owned();
             name.push(suffix);
             let path = PathBuf::from(name);
-            Look::at(&path).map(|look| (path, look.node))
+            FileStat::at(&path).map(|stat| (path, stat.inode))
         };
-        let locked = Look::from(&lock.metadata()?);
-        let file = (path.to_owned(), locked.node);
+        let locked = FileStat::from(&lock.metadata()?);
+        let file = (path.to_owned(), locked.inode);
         let longest = AtomicU64::new(locked.length);
-        Ok(Self { files: [file, beside("-wal")?, beside("-shm")?], longest })
+        Ok(Self { files: [file, sidecar("-wal")?, sidecar("-shm")?], longest })
     }
 
     /// Says what is wrong, in words for the operator.
     pub fn check(&self) -> Result<(), String> {
         let database = self.files[0].0.display();
-        for (place, (path, node)) in self.files.iter().enumerate() {
-            let what = match Look::at(path) {
-                Ok(look) if look.node != *node => "was replaced by another file",
-                Ok(look) if place == 0 && look.length < self.longest.fetch_max(look.length, Ordering::Relaxed) => {
+        for (place, (path, inode)) in self.files.iter().enumerate() {
+            let what = match FileStat::at(path) {
+                Ok(stat) if stat.inode != *inode => "was replaced by another file",
+                Ok(stat) if place == 0 && stat.length < self.longest.fetch_max(stat.length, Ordering::Relaxed) => {
                     "became shorter"
                 }
                 Ok(_) => continue,
