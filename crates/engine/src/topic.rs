@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
 use sabir_model::{AgentId, Event, Owner, RunState, Seq, Standing, Task, TaskBirth, TaskId, apply};
-use sabir_store::{Store, StoreError, TaskNo};
+use sabir_store::{MAX_EVENTS_WITHOUT_SNAPSHOT, Store, StoreError, TaskNo};
 use tokio::sync::{OnceCell, mpsc};
 
 use crate::LogEntry;
@@ -24,10 +24,8 @@ const TAIL_WEIGHT: usize = 512 * 1024;
 /// What a reader takes at once.
 const BATCH_ENTRIES: usize = 128;
 const BATCH_WEIGHT: usize = 64 * 1024;
-/// The store does without a snapshot where the log is this short.
-const SHORT_LOG: Seq = 16;
-/// A smaller log is read faster than a snapshot is written.
-const LIGHT_LOG: usize = 16 * 1024;
+/// Reading a smaller log is cheaper than writing a snapshot of it.
+const MIN_SNAPSHOT_WEIGHT: usize = 16 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct TopicKey {
@@ -178,7 +176,7 @@ impl Topic {
     pub(crate) fn wants_snapshot(&self, last: Seq, weight: usize, is_finished: bool) -> bool {
         let state = lock(&self.state);
         let since = state.log_weight + weight;
-        last > SHORT_LOG && (is_finished || since > state.snapshot_weight.max(LIGHT_LOG))
+        last > MAX_EVENTS_WITHOUT_SNAPSHOT && (is_finished || since > state.snapshot_weight.max(MIN_SNAPSHOT_WEIGHT))
     }
 
     /// Why what the task had to say cannot be stored.

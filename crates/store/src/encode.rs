@@ -6,10 +6,7 @@
 use sabir_model::{AgentId, Birth, ContextId, Event, IdempotencyKey, Owner, Seq, State, Task, TaskId, Timestamp};
 
 use crate::head::HeadChange;
-use crate::{Append, SideRow, StoreError, Target, TaskNo};
-
-/// A fold of so many events is short enough to do without a stored snapshot.
-pub(crate) const SHORT_FOLD: Seq = 16;
+use crate::{Append, MAX_EVENTS_WITHOUT_SNAPSHOT, SideRow, StoreError, Target, TaskNo};
 
 /// How much goes into one pack, unless a single event is larger.
 const PACK_EVENTS: usize = 64;
@@ -84,7 +81,7 @@ impl Encoded {
             after: append.after,
             events,
             head,
-            snapshot: snapshot.filter(|_| last > SHORT_FOLD).map(EncodedSnapshot::new).transpose()?,
+            snapshot: snapshot.filter(|_| last > MAX_EVENTS_WITHOUT_SNAPSHOT).map(EncodedSnapshot::new).transpose()?,
             side_rows: append.side_rows.iter().map(encode_side_row).collect::<Result<_, _>>()?,
         })
     }

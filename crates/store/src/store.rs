@@ -84,6 +84,9 @@ pub trait Store: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskNo(pub u64);
 
+/// A log of at most so many events is read quickly without a snapshot, so a store keeps none, and whoever appends need not make one.
+pub const MAX_EVENTS_WITHOUT_SNAPSHOT: Seq = 16;
+
 /// Changes of one task that belong together.
 #[derive(Debug)]
 pub struct Append<'a> {

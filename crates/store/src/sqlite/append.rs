@@ -9,11 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rusqlite::{Connection, Error, OptionalExtension, Result, Statement, params};
 use sabir_model::{AgentId, Owner, Seq, State, TaskId};
 
-use crate::encode::{
-    Encoded, EncodedNewTask, EncodedSideRow, EncodedSnapshot, EncodedTarget, LatestStatus, SHORT_FOLD,
-};
+use crate::encode::{Encoded, EncodedNewTask, EncodedSideRow, EncodedSnapshot, EncodedTarget, LatestStatus};
 use crate::head::{HeadChange, Placement, RowLog};
-use crate::{AppendResult, StoreError, TaskNo};
+use crate::{AppendResult, MAX_EVENTS_WITHOUT_SNAPSHOT, StoreError, TaskNo};
 
 use super::failure::{ReadError, is_duplicate};
 use super::key::{MAX_NO, MAX_SEQ, key, keys, seq};
@@ -231,7 +229,7 @@ impl<'c> Appender<'c> {
              WHERE excluded.seq - seq > ?5 OR ?6",
         )?;
         let (last, is_large) = (append.last() as i64, append.events.as_bytes().len() > LARGE_APPEND);
-        put.execute((no, last, &snapshot.rest, &snapshot.artifacts, SHORT_FOLD as i64, is_large))?;
+        put.execute((no, last, &snapshot.rest, &snapshot.artifacts, MAX_EVENTS_WITHOUT_SNAPSHOT as i64, is_large))?;
         Ok(())
     }
 
