@@ -4,7 +4,7 @@ use sabir_model::{Caller, Cancel, Error, OnFinishedCancel};
 use tokio::sync::oneshot;
 
 use crate::Answer;
-use crate::drive::{self, Assignment, Control, Start};
+use crate::drive::{self, Assignment, Control, DriverStart};
 use crate::engine::Engine;
 use crate::executor::Executor;
 
@@ -19,9 +19,9 @@ impl Engine {
             if !lease.load(&*self.core.store).await? {
                 return Err(Error::TaskNotFound(cancel.task));
             }
-            let inbox = self.left_inbox(&lease).await.unwrap_or_default();
+            let inbox = self.stored_inbox(&lease).await.unwrap_or_default();
             let (done, stopped) = oneshot::channel();
-            match lease.take() {
+            match lease.claim() {
                 Err(driver) => {
                     if driver.send(Control::Cancel { done }).is_err() {
                         tokio::task::yield_now().await;
@@ -34,7 +34,8 @@ impl Engine {
                         break Err(Error::NotCancelable(found.key.task.clone()));
                     }
                     let keep = self.core.feed.open(found.key.clone());
-                    let (start, scheduled, send_guards, done) = (Start::Cancel { inbox }, None, Vec::new(), Some(done));
+                    let (start, scheduled, send_guards, done) =
+                        (DriverStart::Cancel { inbox }, None, Vec::new(), Some(done));
                     let executor = Executor::unrouted(&registered);
                     drive::start(
                         &self.core,

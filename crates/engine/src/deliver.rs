@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sabir_model::{Delivery, Error, Message, check_named_question};
 use tokio::sync::oneshot;
 
-use crate::drive::{self, Assignment, Control, MessageDelivery, Start};
+use crate::drive::{self, Assignment, Control, DriverStart, MessageDelivery};
 use crate::engine::{Engine, RegisteredAgent};
 use crate::executor::RunRequest;
 use crate::in_flight::InFlightGuard;
@@ -49,10 +49,10 @@ impl Engine {
             }
             // Only a stream begins with the task as it was. Others must not hold it: it is changed while they wait.
             let before = lease.task().filter(|_| send.delivery == Delivery::Stream);
-            let inbox = self.left_inbox(&lease).await?;
+            let inbox = self.stored_inbox(&lease).await?;
             let (done, stored) = oneshot::channel();
             let keep = self.core.feed.open(key.clone());
-            match lease.take() {
+            match lease.claim() {
                 Err(driver) => {
                     let (message, key) = (message.clone(), send.idempotency.clone());
                     // Kept here too: a driver that lets go drops them, and the message is still under way.
@@ -89,7 +89,7 @@ impl Engine {
                         return Err(Error::Busy(registered.hosted.id.clone()));
                     }
                     lease.expect_more();
-                    let start = Start::Deliver { message: message.clone(), key: send.idempotency.clone(), inbox };
+                    let start = DriverStart::Deliver { message: message.clone(), key: send.idempotency.clone(), inbox };
                     let send_guards = send_guards.clone();
                     let assignment =
                         Assignment { lease, control, start, scheduled: Some(scheduled), send_guards, done: Some(done) };

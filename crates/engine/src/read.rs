@@ -84,16 +84,16 @@ impl Engine {
 
     /// The whole task, as of its last stored event.
     pub(crate) async fn task(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Arc<Task>, Error> {
-        let first = self.first(agent);
-        if let Some(task) = self.core.feed.find(&caller.owner, first, id).and_then(|lease| lease.task()) {
+        let preferred = self.preferred_agent(agent);
+        if let Some(task) = self.core.feed.find(&caller.owner, preferred, id).and_then(|lease| lease.task()) {
             return Ok(task);
         }
         let mut found = None;
-        if let Some(first) = first {
-            let key = TopicKey { owner: caller.owner.clone(), agent: first.clone(), task: id.clone() };
+        if let Some(preferred) = preferred {
+            let key = TopicKey { owner: caller.owner.clone(), agent: preferred.clone(), task: id.clone() };
             found = self.core.reads.get(&*self.core.store, &key).await?;
         }
-        if found.is_none() && first != agent {
+        if found.is_none() && preferred != agent {
             found = self.core.store.get(&caller.owner, agent, id).await?.map(Arc::new);
         }
         found.ok_or_else(|| Error::TaskNotFound(id.clone()))
@@ -116,18 +116,18 @@ impl Engine {
     }
 
     async fn find(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<TaskLocation, Error> {
-        let first = self.first(agent);
+        let preferred = self.preferred_agent(agent);
         if let Some(lease) =
-            self.core.feed.find(&caller.owner, first, id).filter(|lease| lease.with_task(|_| ()).is_some())
+            self.core.feed.find(&caller.owner, preferred, id).filter(|lease| lease.with_task(|_| ()).is_some())
         {
             return Ok(TaskLocation::InMemory(lease));
         }
         // New names are looked for as often as known ones, so any agent's is asked for first: one look says that there is none.
         let found = self.core.store.find(&caller.owner, agent, id).await?;
         let mut row = found.ok_or_else(|| Error::TaskNotFound(id.clone()))?;
-        if first.is_some_and(|first| *first != row.agent) {
-            let of_first = self.core.store.find(&caller.owner, first, id).await?;
-            row = of_first.unwrap_or(row);
+        if preferred.is_some_and(|preferred| *preferred != row.agent) {
+            let of_preferred = self.core.store.find(&caller.owner, preferred, id).await?;
+            row = of_preferred.unwrap_or(row);
         }
         // What is in memory is as new as can be.
         let lease = self.core.feed.find(&caller.owner, Some(&row.agent), id);
@@ -139,7 +139,7 @@ impl Engine {
 
     /// Where a task of a name is looked for first. Callers who choose names may use one at several agents: where no
     /// agent is said, the default agent's comes first, as a message without an agent would go there.
-    fn first<'a>(&'a self, agent: Option<&'a AgentId>) -> Option<&'a AgentId> {
+    fn preferred_agent<'a>(&'a self, agent: Option<&'a AgentId>) -> Option<&'a AgentId> {
         agent.or_else(|| self.default_agent())
     }
 

@@ -9,7 +9,7 @@ use sabir_model::{Error, Event, Message, RunState, Seq, Standing, State};
 use sabir_store::{StoreError, TaskNo, TaskRow, UnfinishedTask};
 use tokio::sync::mpsc;
 
-use crate::drive::{self, Assignment, Control, QUESTION_LOST, Start, TurnMessage, failure};
+use crate::drive::{self, Assignment, Control, DriverStart, QUESTION_LOST, TurnMessage, failure};
 use crate::engine::{Engine, Recovery};
 use crate::executor::RunRequest;
 use crate::feed::Lease;
@@ -45,7 +45,7 @@ impl Engine {
                     Plan::Run { .. } => queued += 1,
                     Plan::Settle(_) => settled += 1,
                 }
-                self.carry_out(plan, unfinished).await
+                self.execute_plan(plan, unfinished).await
             };
             if let Err(error) = taken_up.await {
                 // One task that cannot be read must not keep the others from their server.
@@ -64,7 +64,7 @@ impl Engine {
         lease: &Lease,
         attempts: u32,
         cancel_requested: bool,
-    ) -> Result<Option<Start>, Error> {
+    ) -> Result<Option<DriverStart>, Error> {
         let key = &lease.key;
         let row = self.core.store.find(&key.owner, Some(&key.agent), &key.task).await?;
         let Some(row) = row else { return Ok(None) };
@@ -83,7 +83,7 @@ impl Engine {
             }
             plan => plan,
         };
-        Ok(self.start_of(plan, unfinished).await?)
+        Ok(self.start_for(plan, unfinished).await?)
     }
 
     async fn plan(&self, unfinished: &UnfinishedTask) -> Result<Plan, Error> {
@@ -110,7 +110,7 @@ impl Engine {
             },
             RunState::Parked => match self.resumable_question(row).await? {
                 None => Plan::Settle(failure(QUESTION_LOST)),
-                // What was written before the question waits on, in the store (`Engine::left_inbox`).
+                // What was written before the question waits on, in the store (`Engine::stored_inbox`).
                 Some(open) if !inbox.iter().any(|unread| open.is_none() || unread.answers == open) => Plan::KeepWaiting,
                 Some(_) => Plan::Run { attempts: *attempts },
             },
@@ -133,7 +133,7 @@ impl Engine {
 
     /// What waits in the store for a task whose run was lost while its question was open. Whoever takes such a task takes
     /// it along; it is read before, since whoever has a task must not be dropped while it awaits something.
-    pub(crate) async fn left_inbox(&self, lease: &Lease) -> Result<Vec<Arc<Message>>, StoreError> {
+    pub(crate) async fn stored_inbox(&self, lease: &Lease) -> Result<Vec<Arc<Message>>, StoreError> {
         let is_left =
             lease.driver().is_none() && lease.with_task(|task| task.run_state() == RunState::Parked) == Some(true);
         match lease.no().filter(|_| is_left) {
@@ -142,29 +142,29 @@ impl Engine {
         }
     }
 
-    async fn carry_out(&self, plan: Plan, unfinished: UnfinishedTask) -> Result<(), Error> {
+    async fn execute_plan(&self, plan: Plan, unfinished: UnfinishedTask) -> Result<(), Error> {
         let row = &unfinished.row;
         let key = TopicKey { owner: row.owner.clone(), agent: row.agent.clone(), task: row.task.clone() };
-        match self.start_of(plan, unfinished).await? {
-            Some(start) => self.take_up(key, start).await,
+        match self.start_for(plan, unfinished).await? {
+            Some(start) => self.recover_task(key, start).await,
             None => Ok(()),
         }
     }
 
     /// What a driver begins with to carry out this plan. `None`: nobody needs to do anything.
-    async fn start_of(&self, plan: Plan, unfinished: UnfinishedTask) -> Result<Option<Start>, StoreError> {
+    async fn start_for(&self, plan: Plan, unfinished: UnfinishedTask) -> Result<Option<DriverStart>, StoreError> {
         let UnfinishedTask { row, inbox, .. } = unfinished;
         let inbox: Vec<Arc<Message>> = inbox.into_iter().map(Arc::new).collect();
         Ok(Some(match plan {
             Plan::KeepWaiting => return Ok(None),
-            Plan::Settle(outcome) => Start::Settle { outcome, inbox },
+            Plan::Settle(outcome) => DriverStart::Settle { outcome, inbox },
             Plan::Run { attempts } if row.state.is_waiting() => {
                 let plain_question = self.plain_question(&row).await?;
-                Start::Recover { first: None, inbox, attempts, plain_question }
+                DriverStart::Recover { first: None, inbox, attempts, plain_question }
             }
             Plan::Run { attempts } => match self.turn_message(&row).await {
-                Ok(first) => Start::Recover { first, inbox, attempts, plain_question: None },
-                Err(StoreError::Damaged { .. }) => Start::Settle { outcome: failure(DAMAGED), inbox },
+                Ok(first) => DriverStart::Recover { first, inbox, attempts, plain_question: None },
+                Err(StoreError::Damaged { .. }) => DriverStart::Settle { outcome: failure(DAMAGED), inbox },
                 Err(error) => return Err(error),
             },
         }))
@@ -217,19 +217,19 @@ impl Engine {
         }
     }
 
-    async fn take_up(&self, key: TopicKey, start: Start) -> Result<(), Error> {
+    async fn recover_task(&self, key: TopicKey, start: DriverStart) -> Result<(), Error> {
         let lease = self.core.feed.open(key);
         if !lease.load(&*self.core.store).await? {
             return Err(Error::TaskNotFound(lease.key.task.clone()));
         }
-        match lease.take() {
+        match lease.claim() {
             Ok(control) => self.start_recovered(lease, control, start),
             Err(_) => Ok(()),
         }
     }
 
     /// Hands the task of a driver that has crashed to the next one, with nobody in between.
-    pub(crate) fn replace_driver(&self, lease: &Lease, start: Start) {
+    pub(crate) fn replace_driver(&self, lease: &Lease, start: DriverStart) {
         let control = lease.replace_driver();
         if let Err(error) = self.start_recovered(self.core.feed.open(lease.key.clone()), control, start) {
             tracing::error!(task = %lease.key.task, error = causes(&error), "cannot settle a task whose driver crashed");
@@ -240,12 +240,14 @@ impl Engine {
         &self,
         lease: Lease,
         control: mpsc::UnboundedReceiver<Control>,
-        start: Start,
+        start: DriverStart,
     ) -> Result<(), Error> {
         let start = match start {
             // It is not settled in its row, so this is how the store shows a log that cannot be read.
-            Start::Recover { inbox, .. } if lease.with_task(|task| task.status.state.is_terminal()) == Some(true) => {
-                Start::Settle { outcome: failure(DAMAGED), inbox }
+            DriverStart::Recover { inbox, .. }
+                if lease.with_task(|task| task.status.state.is_terminal()) == Some(true) =>
+            {
+                DriverStart::Settle { outcome: failure(DAMAGED), inbox }
             }
             start => start,
         };
@@ -261,8 +263,8 @@ impl Engine {
         let context = lease.with_task(|task| task.context.clone());
         let executor = self.executor_of(registered, &lease);
         let scheduled = match (&start, context) {
-            (Start::Settle { .. } | Start::Cancel { .. }, _) | (_, None) => None,
-            (Start::Create { .. } | Start::Deliver { .. } | Start::Recover { .. }, Some(context)) => {
+            (DriverStart::Settle { .. } | DriverStart::Cancel { .. }, _) | (_, None) => None,
+            (DriverStart::Create { .. } | DriverStart::Deliver { .. } | DriverStart::Recover { .. }, Some(context)) => {
                 let (owner, task) = (&lease.key.owner, &lease.key.task);
                 Some(self.enter_recovered(RunRequest {
                     addressed: registered,

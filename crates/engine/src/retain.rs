@@ -6,7 +6,7 @@ use std::time::Duration;
 use sabir_model::{Error, Timestamp};
 use sabir_store::{Retention, SweepResult, TaskRow};
 
-use crate::drive::{self, Assignment, Control, Start, failure};
+use crate::drive::{self, Assignment, Control, DriverStart, failure};
 use crate::engine::Engine;
 use crate::executor::Executor;
 use crate::topic::TopicKey;
@@ -85,8 +85,8 @@ impl Engine {
         if !lease.load(&*self.core.store).await? {
             return Ok(());
         }
-        let inbox = self.left_inbox(&lease).await.unwrap_or_default();
-        match lease.take() {
+        let inbox = self.stored_inbox(&lease).await.unwrap_or_default();
+        match lease.claim() {
             Err(driver) => {
                 // Its run waits; a driver that is busy with something else takes no notice.
                 let _ = driver.send(Control::Expire { before, reason });
@@ -98,7 +98,7 @@ impl Engine {
                     lease.release(None);
                     return Ok(());
                 }
-                let start = Start::Settle { outcome: failure(reason), inbox };
+                let start = DriverStart::Settle { outcome: failure(reason), inbox };
                 let (scheduled, send_guards, done) = (None, Vec::new(), None);
                 drive::start(
                     &self.core,

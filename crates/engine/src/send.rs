@@ -8,7 +8,7 @@ use sabir_model::{
 };
 use tokio::sync::oneshot;
 
-use crate::drive::{self, Assignment, Start};
+use crate::drive::{self, Assignment, DriverStart};
 use crate::engine::{Engine, RegisteredAgent, new_id};
 use crate::executor::{Executor, RunRequest};
 use crate::in_flight::InFlightGuard;
@@ -22,10 +22,10 @@ use crate::{Admission, Answer};
 /// What a message names.
 struct Addressed {
     agent: AgentId,
-    task: Named,
+    task: NamedTask,
 }
 
-enum Named {
+enum NamedTask {
     Nothing,
     Known(Located),
     /// The caller names the task that is to be made.
@@ -148,14 +148,14 @@ impl Engine {
         let Some(task) = &send.message.task else {
             return Ok(Addressed {
                 agent: self.registered_agent(send.agent.as_ref())?.hosted.id.clone(),
-                task: Named::Nothing,
+                task: NamedTask::Nothing,
             });
         };
         match (self.locate(caller, send.agent.as_ref(), task).await, send.on_unknown) {
-            (Ok(found), _) => Ok(Addressed { agent: found.key.agent.clone(), task: Named::Known(found) }),
+            (Ok(found), _) => Ok(Addressed { agent: found.key.agent.clone(), task: NamedTask::Known(found) }),
             (Err(Error::TaskNotFound(task)), OnUnknown::Create) => {
                 let agent = self.registered_agent(send.agent.as_ref())?.hosted.id.clone();
-                Ok(Addressed { agent, task: Named::New(task) })
+                Ok(Addressed { agent, task: NamedTask::New(task) })
             }
             (Err(error), _) => Err(error),
         }
@@ -170,14 +170,14 @@ impl Engine {
     ) -> Result<Destination, Error> {
         let context = &send.message.context;
         let task = match addressed.task {
-            Named::Known(task) => task,
-            Named::New(task) => {
+            NamedTask::Known(task) => task,
+            NamedTask::New(task) => {
                 return Ok(Destination::New(NewTaskPlan {
                     task: Some(task),
                     ..NewTaskPlan::in_context(context.clone())
                 }));
             }
-            Named::Nothing => {
+            NamedTask::Nothing => {
                 return match context {
                     Some(context) if send.context_alone == ContextAlone::AnswersWaiting => {
                         self.waiting_in(caller, &addressed.agent, context).await
@@ -240,7 +240,7 @@ impl Engine {
         let task = named.unwrap_or_else(|| new_id(TaskId::parse));
         let key = TopicKey { owner: caller.owner.clone(), agent: addressed.hosted.id.clone(), task: task.clone() };
         let lease = self.core.feed.open(key.clone());
-        let control = match lease.take() {
+        let control = match lease.claim() {
             Ok(control) => control,
             Err(_) => {
                 lease.until_stored().await;
@@ -276,7 +276,8 @@ impl Engine {
         let created = Created { message, metadata: send.metadata.clone(), note, time: self.core.clock.now() };
         let (done, stored) = oneshot::channel();
         let keep = self.core.feed.open(key);
-        let start = Start::Create { created: created.clone(), context, born: send.born, key: send.idempotency.clone() };
+        let start =
+            DriverStart::Create { created: created.clone(), context, born: send.born, key: send.idempotency.clone() };
         let assignment =
             Assignment { lease, control, start, scheduled: Some(scheduled), send_guards, done: Some(done) };
         drive::start(&self.core, executor, assignment);

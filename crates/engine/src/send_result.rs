@@ -50,7 +50,7 @@ impl SendResult {
             }
             // What the turn has done meanwhile must be seen as it happened, not in the snapshot.
             SendEffect::Continued(Some(before)) if last_event_id.is_none() => {
-                Ok(Subscription::start_with(engine, self.lease, before))
+                Ok(Subscription::start_from_snapshot(engine, self.lease, before))
             }
             SendEffect::Continued(_) => Subscription::start(engine, self.lease, last_event_id),
         }

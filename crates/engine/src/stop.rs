@@ -46,7 +46,7 @@ impl Engine {
     fn has_active_run(&self) -> bool {
         let mut works = false;
         self.core.feed.for_each(|topic| {
-            let is_due = matches!(topic.position().activity, TaskActivity::Busy | TaskActivity::Stuck);
+            let is_due = matches!(topic.position().activity, TaskActivity::Busy | TaskActivity::StoreFailing);
             works |= is_due && topic.driver().is_some();
         });
         works

@@ -95,8 +95,8 @@ impl Subscription {
 
     /// With a snapshot of an earlier moment, moved on by the event that took the message in, and then
     /// everything since.
-    pub(crate) fn start_with(engine: &Engine, lease: Lease, mut snapshot: Arc<Task>) -> Self {
-        if let TailRead::Entries(entries) = lease.after(snapshot.seq)
+    pub(crate) fn start_from_snapshot(engine: &Engine, lease: Lease, mut snapshot: Arc<Task>) -> Self {
+        if let TailRead::Entries(entries) = lease.read_after(snapshot.seq)
             && let Some(first) = entries.first()
             && matches!(&first.event, Event::Status(change) if !change.input.is_empty())
         {
@@ -142,10 +142,10 @@ impl Subscription {
         loop {
             // Taken before the log is looked at, so that no later event can be missed.
             let position = self.lease.position();
-            match self.lease.after(self.cursor) {
+            match self.lease.read_after(self.cursor) {
                 TailRead::Entries(entries) => {
                     self.page = None;
-                    return self.hand_out(entries);
+                    return self.deliver_entries(entries);
                 }
                 TailRead::Behind(no) => match self.lease.pages.read(&*self.core.store, no, self.cursor).await {
                     // The task has been deleted under the reader, who must not take this for its end.
@@ -156,7 +156,7 @@ impl Subscription {
                     Ok((_, entries)) if entries.is_empty() => return None,
                     Ok((page, entries)) => {
                         self.page = Some(page);
-                        return self.hand_out(entries);
+                        return self.deliver_entries(entries);
                     }
                     Err(_) if self.is_over => return None,
                     Err(error) => {
@@ -166,14 +166,14 @@ impl Subscription {
                 },
                 TailRead::Nothing => {}
             }
-            if position.activity == TaskActivity::Stuck && !self.is_over {
+            if position.activity == TaskActivity::StoreFailing && !self.is_over {
                 self.is_over = true;
                 let cause = self.lease.failure().unwrap_or_else(|| "the store failed".into());
                 return Some(Err(Error::internal(cause.to_string())));
             }
             let nobody_works = matches!(position.activity, TaskActivity::Waiting | TaskActivity::Finished);
             if position.activity == TaskActivity::Finished
-                || position.activity == TaskActivity::Stuck
+                || position.activity == TaskActivity::StoreFailing
                 || (self.saw_end && nobody_works)
                 || (*self.stopping.borrow() && nobody_works)
             {
@@ -186,7 +186,7 @@ impl Subscription {
         }
     }
 
-    fn hand_out(&mut self, entries: Vec<Arc<LogEntry>>) -> Option<Result<Batch, Error>> {
+    fn deliver_entries(&mut self, entries: Vec<Arc<LogEntry>>) -> Option<Result<Batch, Error>> {
         let last = entries.last()?;
         self.cursor = last.seq;
         self.saw_end = last.event.ends_turn();

@@ -80,7 +80,7 @@ pub(crate) enum TaskActivity {
     Waiting,
     Finished,
     /// The store refuses what is to come, so nobody knows when it comes.
-    Stuck,
+    StoreFailing,
 }
 
 /// What a reader finds at its cursor.
@@ -242,7 +242,7 @@ impl Topic {
     }
 
     /// Takes the task for a new driver, unless one has it: then that one is returned.
-    pub(crate) fn take(&self) -> Result<mpsc::UnboundedReceiver<Control>, mpsc::UnboundedSender<Control>> {
+    pub(crate) fn claim(&self) -> Result<mpsc::UnboundedReceiver<Control>, mpsc::UnboundedSender<Control>> {
         let mut state = lock(&self.state);
         match &state.driver {
             Some(driver) => Err(driver.clone()),
@@ -301,9 +301,9 @@ impl Topic {
     }
 
     /// The store refuses the next events. Waiting callers and readers get the cause.
-    pub(crate) fn break_off(&self, cause: &str) {
+    pub(crate) fn set_store_failing(&self, cause: &str) {
         lock(&self.state).failure = Some(cause.into());
-        self.position.modify(|position| position.activity = TaskActivity::Stuck);
+        self.position.modify(|position| position.activity = TaskActivity::StoreFailing);
     }
 
     /// About how much memory it holds.
@@ -319,7 +319,7 @@ impl Topic {
         state.driver.is_none() && state.task.as_ref().is_some_and(is_waiting)
     }
 
-    pub(crate) fn after(&self, cursor: Seq) -> TailRead {
+    pub(crate) fn read_after(&self, cursor: Seq) -> TailRead {
         let state = lock(&self.state);
         let (Some(no), Some(task)) = (state.no, &state.task) else { return TailRead::Nothing };
         if cursor >= task.seq {

@@ -7,7 +7,9 @@ use sabir_model::{
     AgentId, Artifact, ArtifactId, Birth, Chunk, ContextId, Created, Event, Message, MessageId, Owner, Part, Role,
     State, Status, StatusChange, TaskId, Timestamp,
 };
-use sabir_store::{Append, AppendResult, Durability, MemoryStore, NewTask, SqliteStore, Store, StoreFuture, Target};
+use sabir_store::{
+    Append, AppendResult, AppendTarget, Durability, MemoryStore, NewTask, SqliteStore, Store, StoreFuture,
+};
 
 fn main() {
     divan::main();
@@ -45,7 +47,7 @@ fn appends_in_two_steps(bencher: Bencher<'_, '_>, at_once: usize) {
         runtime.block_on(async {
             let mut seconds = Vec::new();
             for first in firsts {
-                let target = Target::Known(first.await.expect("it is stored").task);
+                let target = AppendTarget::Known(first.await.expect("it is stored").task);
                 let append = Append { target, events: &events[1..], after: 1, snapshot: None, side_rows: &[] };
                 seconds.push(store.append(append));
             }
@@ -92,7 +94,7 @@ fn create(store: &dyn Store, number: u32, events: &[&Event]) -> StoreFuture<'sta
     let task = TaskId::parse(format!("task-{number}")).expect("an id");
     let context = ContextId::parse(format!("context-{number}")).expect("an id");
     let new = NewTask { owner: &owner, agent: &agent, task: &task, context: &context, born: Birth(1), key: None };
-    store.append(Append { target: Target::New(new), events, after: 0, snapshot: None, side_rows: &[] })
+    store.append(Append { target: AppendTarget::New(new), events, after: 0, snapshot: None, side_rows: &[] })
 }
 
 fn events() -> Vec<Event> {

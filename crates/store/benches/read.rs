@@ -7,7 +7,7 @@ use sabir_model::{
     AgentId, Artifact, ArtifactId, Birth, Chunk, ContextId, Created, Event, Message, MessageId, Owner, Part, Role,
     State, Status, StatusChange, TaskId, Timestamp, Wanted, apply,
 };
-use sabir_store::{Append, Durability, NewTask, Query, SqliteStore, Store, Target};
+use sabir_store::{Append, AppendTarget, Durability, NewTask, Query, SqliteStore, Store};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -113,10 +113,10 @@ impl Files {
         let (owner, agent, id, context) = (Owner::anonymous(), agent(), task(number), context(number));
         let new = NewTask { owner: &owner, agent: &agent, task: &id, context: &context, born: Birth(10), key: None };
         let append =
-            Append { target: Target::New(new), events: &[&creation], after: 0, snapshot: None, side_rows: &[] };
+            Append { target: AppendTarget::New(new), events: &[&creation], after: 0, snapshot: None, side_rows: &[] };
         let made = self.runtime.block_on(self.store.append(append)).expect("it is stored");
         let events: Vec<&Event> = later.iter().collect();
-        let target = Target::Known(made.task);
+        let target = AppendTarget::Known(made.task);
         let append = Append { target, events: &events, after: 1, snapshot: None, side_rows: &[] };
         drop(self.store.append(append));
     }
@@ -140,7 +140,7 @@ impl Files {
                 (snapshot_bytes, since) = (20 * folded.seq as usize, 0);
             }
             drop(self.store.append(Append {
-                target: Target::Known(no),
+                target: AppendTarget::Known(no),
                 events: &events,
                 after: folded.seq - 40,
                 snapshot: offered.then_some(&folded),

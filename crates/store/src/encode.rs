@@ -6,7 +6,7 @@
 use sabir_model::{AgentId, Birth, ContextId, Event, IdempotencyKey, Owner, Seq, State, Task, TaskId, Timestamp};
 
 use crate::head::HeadChange;
-use crate::{Append, MAX_EVENTS_WITHOUT_SNAPSHOT, SideRow, StoreError, Target, TaskNo};
+use crate::{Append, AppendTarget, MAX_EVENTS_WITHOUT_SNAPSHOT, SideRow, StoreError, TaskNo};
 
 /// How much goes into one pack, unless a single event is larger.
 const PACK_EVENTS: usize = 64;
@@ -73,8 +73,8 @@ impl Encoded {
         }
         let head = match (&append.target, snapshot) {
             (_, Some(task)) => HeadChange::of_task(task),
-            (Target::New(_), None) => HeadChange::of_new(append.events, events.iter()),
-            (Target::Known(_), None) => HeadChange::of_later(append.events, events.iter()),
+            (AppendTarget::New(_), None) => HeadChange::of_new(append.events, events.iter()),
+            (AppendTarget::Known(_), None) => HeadChange::of_later(append.events, events.iter()),
         };
         Ok(Self {
             target: encode_target(append)?,
@@ -112,7 +112,7 @@ impl EncodedSnapshot {
 
 fn encode_target(append: &Append<'_>) -> Result<EncodedTarget, StoreError> {
     match (&append.target, append.events) {
-        (Target::New(new), [Event::Created(created), later @ ..]) if append.after == 0 => {
+        (AppendTarget::New(new), [Event::Created(created), later @ ..]) if append.after == 0 => {
             let submitted = LatestStatus { state: State::Submitted, time: created.time, turn_over: false };
             Ok(EncodedTarget::New(EncodedNewTask {
                 owner: new.owner.clone(),
@@ -125,8 +125,8 @@ fn encode_target(append: &Append<'_>) -> Result<EncodedTarget, StoreError> {
                 latest: latest_status(later)?.unwrap_or(submitted),
             }))
         }
-        (Target::New(_), _) => Err(misused("a new task begins with its creation")),
-        (Target::Known(no), events) => Ok(EncodedTarget::Known(*no, latest_status(events)?)),
+        (AppendTarget::New(_), _) => Err(misused("a new task begins with its creation")),
+        (AppendTarget::Known(no), events) => Ok(EncodedTarget::Known(*no, latest_status(events)?)),
     }
 }
 

@@ -19,6 +19,6 @@ pub use error::{OpenError, StoreError};
 pub use memory::MemoryStore;
 pub use sqlite::{Durability, SqliteSettings, SqliteStore};
 pub use store::{
-    Append, AppendResult, Listing, MAX_EVENTS_WITHOUT_SNAPSHOT, NewTask, Query, Retention, SideRow, Store, StoreFuture,
-    SweepResult, Target, TaskNo, TaskRow, UnfinishedTask,
+    Append, AppendResult, AppendTarget, Listing, MAX_EVENTS_WITHOUT_SNAPSHOT, NewTask, Query, Retention, SideRow,
+    Store, StoreFuture, SweepResult, TaskNo, TaskRow, UnfinishedTask,
 };

@@ -90,7 +90,7 @@ pub const MAX_EVENTS_WITHOUT_SNAPSHOT: Seq = 16;
 /// Changes of one task that belong together.
 #[derive(Debug)]
 pub struct Append<'a> {
-    pub target: Target<'a>,
+    pub target: AppendTarget<'a>,
     /// The first of them gets the number after the task's last, which is `after`.
     pub events: &'a [&'a Event],
     /// The last event before these (0 for a new task). Somebody else's append in between is a conflict.
@@ -103,7 +103,7 @@ pub struct Append<'a> {
 }
 
 #[derive(Debug)]
-pub enum Target<'a> {
+pub enum AppendTarget<'a> {
     New(NewTask<'a>),
     Known(TaskNo),
 }

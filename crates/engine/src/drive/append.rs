@@ -13,14 +13,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use sabir_model::{Error, IdempotencyKey, Message, Purpose, RunState, Task, apply};
-use sabir_store::{Append, AppendResult, NewTask, SideRow, StoreError, StoreFuture, Target};
+use sabir_store::{Append, AppendResult, AppendTarget, NewTask, SideRow, StoreError, StoreFuture};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
 
 use super::active_turn::StopReason;
 use super::outcome::failure;
 use super::start::FirstAppend;
-use super::{Done, Driver, InboxRow, ReleaseReason, operator_log};
+use super::{DoneSender, Driver, InboxRow, ReleaseReason, operator_log};
 use crate::LogEntry;
 use crate::in_flight::InFlightGuard;
 use crate::topic::{SnapshotWrite, TaskActivity, activity_of};
@@ -52,7 +52,7 @@ pub(super) struct PendingAppend {
 
 /// A caller who waits until the append is stored.
 pub(super) struct Ack {
-    done: Done,
+    done: DoneSender,
     /// Sends that join this one land when it is stored.
     send_guards: Vec<Arc<InFlightGuard>>,
     /// What the caller is told then.
@@ -70,20 +70,20 @@ enum AckKind {
 }
 
 impl Ack {
-    pub(super) fn plain(done: Done, send_guards: Vec<Arc<InFlightGuard>>) -> Self {
+    pub(super) fn plain(done: DoneSender, send_guards: Vec<Arc<InFlightGuard>>) -> Self {
         Self { done, send_guards, answer: Ok(()), kind: AckKind::Plain }
     }
 
-    pub(super) fn cancel(done: Done) -> Self {
+    pub(super) fn cancel(done: DoneSender) -> Self {
         Self { kind: AckKind::Notice, ..Self::plain(done, Vec::new()) }
     }
 
-    pub(super) fn refusal(done: Done, refusal: Error) -> Self {
+    pub(super) fn refusal(done: DoneSender, refusal: Error) -> Self {
         Self { answer: Err(refusal), kind: AckKind::Notice, ..Self::plain(done, Vec::new()) }
     }
 
     pub(super) fn message(
-        done: Done,
+        done: DoneSender,
         send_guards: Vec<Arc<InFlightGuard>>,
         message: Arc<Message>,
         key: Option<IdempotencyKey>,
@@ -130,7 +130,7 @@ impl PendingAppend {
 
 impl Driver {
     /// Refuses a caller because of how the task stands, as soon as that is stored: a refusal tells of it too.
-    pub(super) fn refuse(&mut self, done: Done, refusal: Error) {
+    pub(super) fn refuse(&mut self, done: DoneSender, refusal: Error) {
         if let Some(failure) = self.store_failure() {
             return drop(done.send(Err(failure)));
         }
@@ -184,7 +184,7 @@ impl Driver {
         let events: Vec<&sabir_model::Event> = append.entries.iter().map(|entry| &entry.event).collect();
         let key = &self.lease.key;
         let target = match (&self.first_append, self.no) {
-            (FirstAppend::Create(new), _) => Target::New(NewTask {
+            (FirstAppend::Create(new), _) => AppendTarget::New(NewTask {
                 owner: &key.owner,
                 agent: &key.agent,
                 task: &key.task,
@@ -192,7 +192,7 @@ impl Driver {
                 born: new.birth.born,
                 key: new.key.as_ref(),
             }),
-            (FirstAppend::Wake | FirstAppend::Done, Some(no)) => Target::Known(no),
+            (FirstAppend::Wake | FirstAppend::Done, Some(no)) => AppendTarget::Known(no),
             (FirstAppend::Wake | FirstAppend::Done, None) => return Box::pin(async { Err(StoreError::Conflict) }),
         };
         let snapshot = self.snapshot(append);
@@ -225,7 +225,7 @@ impl Driver {
         let Some(mut storing) = self.storing.take() else { return };
         match result {
             Ok(appended) => self.show(appended, storing.append),
-            Err(error) if !matches!(self.first_append, FirstAppend::Done) => self.take_back(&error, storing.append),
+            Err(error) if !matches!(self.first_append, FirstAppend::Done) => self.undo_start(&error, storing.append),
             Err(error @ (StoreError::Conflict | StoreError::Exists(_) | StoreError::Closed)) => {
                 tracing::error!(task = %self.lease.key.task, %error, "the run has lost its task and stops");
                 self.release_reason = Some(ReleaseReason::LogLost);
@@ -314,7 +314,7 @@ impl Driver {
     }
 
     /// What this driver began with cannot be stored: the task never came to be, or rests as before.
-    fn take_back(&mut self, error: &StoreError, append: PendingAppend) {
+    fn undo_start(&mut self, error: &StoreError, append: PendingAppend) {
         self.release_reason = Some(ReleaseReason::NeverStored);
         match self.first_append {
             FirstAppend::Create(_) => self.abandon(),
@@ -374,7 +374,7 @@ impl Driver {
         if let Some(standing) = self.lease.task().map(|task| task.standing()) {
             self.standing = standing;
         }
-        self.lease.break_off(&cause);
+        self.lease.set_store_failing(&cause);
         self.finish(failure("the server could not store what the agent said; its log has the cause"));
     }
 }

@@ -12,7 +12,7 @@ use sabir_store::SideRow;
 
 use super::active_turn::StopReason;
 use super::append::Ack;
-use super::{Done, Driver, InboxMessage, InboxRow};
+use super::{DoneSender, Driver, InboxMessage, InboxRow};
 use crate::in_flight::InFlightGuard;
 
 /// What a driver is told while it has the task.
@@ -20,7 +20,7 @@ pub(crate) enum Control {
     /// In a box, since a channel has room for many of the largest: every running task would pay for it.
     Deliver(Box<MessageDelivery>),
     Cancel {
-        done: Done,
+        done: DoneSender,
     },
     /// The server stops: a task that waits for its slot stays queued in the store.
     LeaveQueue,
@@ -40,7 +40,7 @@ pub(crate) struct MessageDelivery {
     pub(crate) message: Arc<Message>,
     pub(crate) key: Option<IdempotencyKey>,
     pub(crate) send_guards: Vec<Arc<InFlightGuard>>,
-    pub(crate) done: Done,
+    pub(crate) done: DoneSender,
 }
 
 /// Messages of more than this in all do not wait for one task: they are held in memory.
@@ -113,7 +113,7 @@ impl Driver {
     }
 
     /// Stops the run at once, or ends a task that nobody runs.
-    fn cancel(&mut self, done: Done) {
+    fn cancel(&mut self, done: DoneSender) {
         if self.standing.state.is_terminal() {
             return self.refuse(done, Error::NotCancelable(self.lease.key.task.clone()));
         }

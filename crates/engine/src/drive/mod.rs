@@ -61,7 +61,7 @@ use active_turn::{ActiveTurn, PreparedTurn};
 use append::{PendingAppend, Storing};
 pub(crate) use control::{Control, MessageDelivery};
 pub(crate) use outcome::{QUESTION_LOST, failure};
-pub(crate) use start::{Assignment, Done, Start, TurnMessage};
+pub(crate) use start::{Assignment, DoneSender, DriverStart, TurnMessage};
 use start::{FirstAppend, FirstMessage};
 
 pub(crate) struct Driver {
@@ -99,7 +99,7 @@ pub(crate) struct Driver {
     plain_question: Option<Arc<Message>>,
     turn: Option<ActiveTurn>,
     /// Callers who wait until the run has stopped and that is stored.
-    cancels: Vec<Done>,
+    cancels: Vec<DoneSender>,
     /// Of the present turn.
     usage: Option<Usage>,
     /// When the last turn began.
@@ -387,7 +387,7 @@ impl Driver {
     fn leave_unsettled(&mut self, cause: &str) {
         tracing::error!(task = %self.lease.key.task, cause, "cannot settle a task whose driver crashed");
         self.give_back(None);
-        self.lease.break_off(cause);
+        self.lease.set_store_failing(cause);
     }
 
     fn release(&mut self) {

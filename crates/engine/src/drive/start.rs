@@ -20,7 +20,7 @@ use crate::schedule::Scheduled;
 use crate::turn::Outcome;
 
 /// What a driver begins with.
-pub(crate) enum Start {
+pub(crate) enum DriverStart {
     /// A task that does not exist yet.
     Create { created: Created, context: ContextId, born: Birth, key: Option<IdempotencyKey> },
     /// A message for a task at rest, in whose inbox others may have been left behind.
@@ -53,19 +53,19 @@ impl TurnMessage {
     }
 }
 
-pub(crate) type Done = oneshot::Sender<Result<(), Error>>;
+pub(crate) type DoneSender = oneshot::Sender<Result<(), Error>>;
 
 /// A task that has been taken, and what is to be done with it.
 pub(crate) struct Assignment {
     pub(crate) lease: Lease,
     pub(crate) control: mpsc::UnboundedReceiver<Control>,
-    pub(crate) start: Start,
+    pub(crate) start: DriverStart,
     /// `None` where nothing is to be run.
     pub(crate) scheduled: Option<Scheduled>,
     /// Kept until the task is at rest.
     pub(crate) send_guards: Vec<Arc<InFlightGuard>>,
     /// Answered when what the driver begins with is stored.
-    pub(crate) done: Option<Done>,
+    pub(crate) done: Option<DoneSender>,
 }
 
 /// Whether what a driver begins with can still be taken back, because nobody has been told of it.
@@ -101,21 +101,24 @@ impl Driver {
         let key = lease.key.clone();
         let known = |task: &Task| (task.context.clone(), task.metadata.clone());
         let (context, metadata, standing, first_append) = match &start {
-            Start::Create { created, context, born, key: idempotency } => {
+            DriverStart::Create { created, context, born, key: idempotency } => {
                 let (agent, owner) = (key.agent.clone(), key.owner.clone());
                 let birth = TaskBirth { context: context.clone(), agent, owner, born: *born };
                 let first_append = FirstAppend::Create(TaskCreation { birth, key: idempotency.clone() });
                 (context.clone(), created.metadata.clone(), Standing::new(key.task.clone()), first_append)
             }
-            Start::Deliver { .. } | Start::Cancel { .. } | Start::Recover { .. } | Start::Settle { .. } => {
+            DriverStart::Deliver { .. }
+            | DriverStart::Cancel { .. }
+            | DriverStart::Recover { .. }
+            | DriverStart::Settle { .. } => {
                 let (context, metadata) = lease.with_task(known).expect("a task that has been taken is loaded");
                 let mut standing = lease.standing().expect("a task that has been taken is loaded");
-                if matches!(start, Start::Settle { .. }) && standing.state.is_terminal() {
+                if matches!(start, DriverStart::Settle { .. }) && standing.state.is_terminal() {
                     // The store shows a damaged task as failed, which its row does not say yet.
                     standing = Standing::unreadable(key.task.clone(), standing.seq);
                 }
                 let first_append = match start {
-                    Start::Deliver { .. } | Start::Cancel { .. } => FirstAppend::Wake,
+                    DriverStart::Deliver { .. } | DriverStart::Cancel { .. } => FirstAppend::Wake,
                     _ => FirstAppend::Done,
                 };
                 (context, metadata, standing, first_append)
@@ -171,14 +174,14 @@ impl Driver {
     }
 
     /// Records what the driver begins with, for its first append. Returns where the message of its first turn is.
-    fn record_start(&mut self, start: Start, has_slot: bool) -> FirstMessage {
+    fn record_start(&mut self, start: DriverStart, has_slot: bool) -> FirstMessage {
         match start {
-            Start::Create { created, .. } => {
+            DriverStart::Create { created, .. } => {
                 let message = created.message.clone();
                 self.record(Event::Created(created));
                 FirstMessage::InHistory(TurnMessage::beginning(message))
             }
-            Start::Deliver { mut message, key, inbox } => {
+            DriverStart::Deliver { mut message, key, inbox } => {
                 self.inherit_inbox(inbox);
                 self.pending.side_rows.extend(key.map(SideRow::Key));
                 let open = self.standing.open_question();
@@ -191,20 +194,20 @@ impl Driver {
                 self.inbox.push_back(InboxMessage::new(message, purpose, row));
                 FirstMessage::InInbox
             }
-            Start::Recover { first, inbox, attempts, plain_question } => {
+            DriverStart::Recover { first, inbox, attempts, plain_question } => {
                 let shown = self.standing.question();
                 self.plain_question = plain_question.filter(|plain| shown.is_some_and(|shown| shown != plain));
                 self.inherit_inbox(inbox);
                 self.attempts = attempts;
                 first.map_or(FirstMessage::InInbox, FirstMessage::InHistory)
             }
-            Start::Cancel { inbox } => {
+            DriverStart::Cancel { inbox } => {
                 self.inherit_inbox(inbox);
                 let unread = self.take_inbox();
                 self.decide(Command::Cancel { unread });
                 FirstMessage::Nothing
             }
-            Start::Settle { outcome, inbox } => {
+            DriverStart::Settle { outcome, inbox } => {
                 self.inherit_inbox(inbox);
                 self.finish(outcome);
                 FirstMessage::Nothing

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use sabir_engine::{EngineSettings, Limits, Outcome, Recovery, Turn};
 use sabir_model::{Command, Part, Required, State};
-use sabir_store::{Append, MemoryStore, SideRow, Store, Target};
+use sabir_store::{Append, AppendTarget, MemoryStore, SideRow, Store};
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::time::timeout;
 
@@ -162,7 +162,7 @@ async fn after_a_crash_only_the_answer_to_the_open_question_answers() {
     let events = sabir_model::decide(&task.standing(), queue, task.status.time);
     let events: Vec<&sabir_model::Event> = events.iter().collect();
     let append = Append {
-        target: Target::Known(row.no),
+        target: AppendTarget::Known(row.no),
         events: &events,
         after: task.seq,
         snapshot: None,
@@ -226,7 +226,7 @@ async fn after_a_crash_an_earlier_message_leaves_the_question_open() {
         let earlier = text("earlier").message.or_with_id(|| unreachable!("the message has an id"));
         let side_rows = [SideRow::InboxAdd(Arc::new(earlier))];
         let append = Append {
-            target: Target::Known(row.no),
+            target: AppendTarget::Known(row.no),
             events: &[],
             after: task.seq,
             snapshot: None,

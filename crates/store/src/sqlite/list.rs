@@ -16,7 +16,7 @@ use crate::{Listing, Query, StoreError};
 use super::failure::ReadError;
 use super::reader::{self, QuickRead, fold, readable};
 use super::recent_heads::RecentHeads;
-use super::rows::{self, StoredTask, state_code, stored_task_columns};
+use super::rows::{self, TaskRecord, state_code, task_record_columns};
 
 pub(super) fn list(
     conn: &mut Connection,
@@ -80,7 +80,7 @@ impl<'q> PageBuilder<'q> {
     }
 
     /// Takes all that their rows show; the next one must be read from its log.
-    fn next_unread(&mut self) -> Option<StoredTask> {
+    fn next_unread(&mut self) -> Option<TaskRecord> {
         loop {
             match self.rest.next()? {
                 Listed::Shown(task) => self.take(task),
@@ -110,7 +110,7 @@ impl<'q> PageBuilder<'q> {
 enum Listed {
     /// Its row shows all that is wanted.
     Shown(Task),
-    Unread(StoredTask),
+    Unread(TaskRecord),
 }
 
 /// Reads a row that is on the page, where it lies: most rows show all that is wanted.
@@ -131,12 +131,12 @@ fn listed(row: &Row<'_>, heads: &RecentHeads, query: &Query, agent: Option<&Agen
 }
 
 /// Reads a row that may be on the page. Of several agents most are not, so its head is for later.
-fn found_on_page(row: &Row<'_>, query: &Query, agent: Option<&AgentId>) -> Result<StoredTask, ReadError> {
-    Ok(StoredTask { log: rows::row_log(row)?, ..rows::task_without_log(row, Some(&query.owner), agent)? })
+fn found_on_page(row: &Row<'_>, query: &Query, agent: Option<&AgentId>) -> Result<TaskRecord, ReadError> {
+    Ok(TaskRecord { log: rows::row_log(row)?, ..rows::task_without_log(row, Some(&query.owner), agent)? })
 }
 
 /// The task as its head shows it, if that has all that is wanted.
-fn shown(found: &StoredTask, bytes: Option<&[u8]>, heads: &RecentHeads, query: &Query) -> Option<Task> {
+fn shown(found: &TaskRecord, bytes: Option<&[u8]>, heads: &RecentHeads, query: &Query) -> Option<Task> {
     let bytes = bytes?;
     let mut head = Head::read(found.id.clone(), found.birth.clone(), bytes)?;
     head.task.seq = 0;
@@ -179,7 +179,7 @@ fn page_rows(
     Ok(PageRows { tasks, more, total: total(conn, query, &agents)? })
 }
 
-fn order_of(task: &StoredTask) -> (Timestamp, &TaskId, &AgentId) {
+fn order_of(task: &TaskRecord) -> (Timestamp, &TaskId, &AgentId) {
     (task.time, &task.id, &task.birth.agent)
 }
 
@@ -332,7 +332,7 @@ impl IndexScan {
         }
         // One more than asked for tells whether more follow.
         self.params.push(i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1).into());
-        let (columns, scan) = (stored_task_columns!(), &self.sql);
+        let (columns, scan) = (task_record_columns!(), &self.sql);
         let sql = format!("SELECT {columns} FROM tasks {scan} ORDER BY time DESC, id DESC, agent DESC LIMIT ?");
         Self { sql, ..self }
     }

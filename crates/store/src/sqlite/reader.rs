@@ -10,7 +10,7 @@ use crate::{StoreError, TaskNo, TaskRow, UnfinishedTask};
 
 use super::failure::ReadError;
 use super::key::{key, keys, seq, task_no};
-use super::rows::{self, StoredTask, stored_task, stored_task_columns, task_columns, task_row};
+use super::rows::{self, TaskRecord, task_columns, task_record, task_record_columns, task_row};
 
 pub(super) const FIND: &str =
     concat!("SELECT ", task_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 AND agent = ?3");
@@ -39,7 +39,7 @@ pub(super) const WAITING_SINCE: &str = concat!(
 
 pub(super) const CONVERSATION: &str = concat!(
     "SELECT ",
-    stored_task_columns!(),
+    task_record_columns!(),
     " FROM tasks INDEXED BY tasks_context
       WHERE owner = ?1 AND context = ?2 AND agent = ?3 ORDER BY time DESC, no DESC LIMIT ?4"
 );
@@ -52,12 +52,12 @@ const ALL_INBOXES: &str = "SELECT key, body FROM inbox ORDER BY key";
 const ALL_CONTROLS: &str = "SELECT no, cancel_requested, attempts FROM controls";
 
 const BY_ID: &str =
-    concat!("SELECT ", stored_task_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 AND agent = ?3");
+    concat!("SELECT ", task_record_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 AND agent = ?3");
 
 const BY_ID_ANYWHERE: &str =
-    concat!("SELECT ", stored_task_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 ORDER BY no DESC LIMIT 1");
+    concat!("SELECT ", task_record_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 ORDER BY no DESC LIMIT 1");
 
-const BY_NUMBER: &str = concat!("SELECT ", stored_task_columns!(), " FROM tasks WHERE no = ?1");
+const BY_NUMBER: &str = concat!("SELECT ", task_record_columns!(), " FROM tasks WHERE no = ?1");
 
 const ROW: &str = concat!("SELECT ", task_columns!(), " FROM tasks WHERE no = ?1");
 
@@ -104,8 +104,8 @@ pub(super) fn waiting_since(
 }
 
 /// A task by its number.
-pub(super) fn by_number(conn: &Connection, no: TaskNo) -> Result<Option<StoredTask>, StoreError> {
-    one(conn, BY_NUMBER, (no,), stored_task)
+pub(super) fn by_number(conn: &Connection, no: TaskNo) -> Result<Option<TaskRecord>, StoreError> {
+    one(conn, BY_NUMBER, (no,), task_record)
 }
 
 /// A task by its name, about to be folded.
@@ -114,10 +114,10 @@ pub(super) fn by_id(
     owner: &Owner,
     agent: Option<&AgentId>,
     task: &TaskId,
-) -> Result<Option<StoredTask>, StoreError> {
+) -> Result<Option<TaskRecord>, StoreError> {
     match agent {
-        Some(agent) => one(conn, BY_ID, (owner.as_key(), task.as_str(), agent.as_str()), stored_task),
-        None => one(conn, BY_ID_ANYWHERE, (owner.as_key(), task.as_str()), stored_task),
+        Some(agent) => one(conn, BY_ID, (owner.as_key(), task.as_str(), agent.as_str()), task_record),
+        None => one(conn, BY_ID_ANYWHERE, (owner.as_key(), task.as_str()), task_record),
     }
 }
 
@@ -126,13 +126,13 @@ pub(super) enum QuickRead {
     /// All of it, and how many bytes of events it was.
     Whole(Task, usize),
     /// It is too long, or damaged.
-    TooLong(StoredTask),
+    TooLong(TaskRecord),
 }
 
 /// Folds a task that is read as fast as its row: a few packs of events, and not more bytes than `limit`.
 pub(super) fn quick_read(
     conn: &Connection,
-    task: StoredTask,
+    task: TaskRecord,
     limit: usize,
     artifacts: Wanted,
 ) -> Result<QuickRead, StoreError> {
@@ -146,7 +146,7 @@ pub(super) fn quick_read(
 /// `None` if it is not short.
 fn fold_if_short(
     conn: &Connection,
-    task: &StoredTask,
+    task: &TaskRecord,
     limit: usize,
     artifacts: Wanted,
 ) -> Result<Option<(Task, usize)>, ReadError> {
@@ -170,7 +170,7 @@ fn fold_if_short(
 }
 
 /// Folds a log that is all in the row; says how many bytes it has.
-fn fold_from_row(task: &StoredTask, artifacts: Wanted) -> Result<Option<(Task, usize)>, Damage> {
+fn fold_from_row(task: &TaskRecord, artifacts: Wanted) -> Result<Option<(Task, usize)>, Damage> {
     let Some(last) = task.log.all else { return Ok(None) };
     let log = task.log.head.as_deref().unwrap_or_default();
     let mut fold = Fold::new(task.id.clone(), task.birth.clone());
@@ -185,7 +185,7 @@ pub(super) const SMALL_BYTES: usize = 32 << 10;
 pub(super) fn fold(
     conn: &Connection,
     damages: &DamageLog,
-    task: StoredTask,
+    task: TaskRecord,
     artifacts: Wanted,
 ) -> Result<Option<Task>, StoreError> {
     let task = match quick_read(conn, task, SMALL_BYTES, artifacts)? {
@@ -215,7 +215,7 @@ enum SnapshotUse {
 
 fn fold_from_log(
     conn: &Connection,
-    task: &StoredTask,
+    task: &TaskRecord,
     snapshot_use: SnapshotUse,
     artifacts: Wanted,
 ) -> Result<Task, ReadError> {
@@ -364,7 +364,7 @@ pub(super) fn conversation(
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let places = (owner.as_key(), context.as_str(), agent.as_str(), limit);
     let (mut tasks, mut budget) = (Vec::new(), PageBudget::new(max_bytes));
-    for task in readable(&mut select.query(places)?, damages, stored_task)? {
+    for task in readable(&mut select.query(places)?, damages, task_record)? {
         let no = task.no;
         let Some(task) = fold(&tx, damages, task, Wanted::Yes)? else { continue };
         if !budget.takes(&task) {

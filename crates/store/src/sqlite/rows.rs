@@ -69,7 +69,7 @@ pub(super) fn task_row(row: &Row<'_>) -> Result<TaskRow, ReadError> {
 }
 
 /// A task that is about to be read.
-pub(super) struct StoredTask {
+pub(super) struct TaskRecord {
     pub no: TaskNo,
     pub id: TaskId,
     pub time: Timestamp,
@@ -77,22 +77,22 @@ pub(super) struct StoredTask {
     pub log: RowLog,
 }
 
-impl StoredTask {
+impl TaskRecord {
     pub fn head_row<'r>(&'r self, head: &'r [u8]) -> HeadRow<'r> {
         HeadRow { no: self.no, id: self.id.as_str(), born: self.birth.born, head }
     }
 }
 
-/// What `stored_task` reads.
-macro_rules! stored_task_columns {
+/// What `task_record` reads.
+macro_rules! task_record_columns {
     () => {
         "no, owner, agent, id, context, born, time, in_row, head"
     };
 }
-pub(super) use stored_task_columns;
+pub(super) use task_record_columns;
 
-pub(super) fn stored_task(row: &Row<'_>) -> Result<StoredTask, ReadError> {
-    Ok(StoredTask { log: row_log(row)?, ..task_without_log(row, None, None)? })
+pub(super) fn task_record(row: &Row<'_>) -> Result<TaskRecord, ReadError> {
+    Ok(TaskRecord { log: row_log(row)?, ..task_without_log(row, None, None)? })
 }
 
 /// The same without the log. Where it is known whose the tasks mostly are, their ids are shared and not made again.
@@ -100,8 +100,8 @@ pub(super) fn task_without_log(
     row: &Row<'_>,
     known_owner: Option<&Owner>,
     known_agent: Option<&AgentId>,
-) -> Result<StoredTask, ReadError> {
-    Ok(StoredTask {
+) -> Result<TaskRecord, ReadError> {
+    Ok(TaskRecord {
         no: task_no(row)?,
         id: task_id(row)?,
         time: time(row, 6)?,

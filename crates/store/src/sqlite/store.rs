@@ -23,8 +23,8 @@ use super::pool::Pool;
 use super::queue::Queue;
 use super::reader::QuickRead;
 use super::recent_heads::RecentHeads;
-use super::rows::StoredTask;
-use super::writer::{self, Job, Reply};
+use super::rows::TaskRecord;
+use super::writer::{self, Job, ReplySender};
 use super::{checkpoint, list, open, reader, sweep};
 
 pub struct SqliteStore {
@@ -127,7 +127,7 @@ impl SqliteStore {
     /// A whole task: read here and now if it is small.
     fn whole_task(
         &self,
-        find: impl Fn(&Connection) -> Result<Option<StoredTask>, StoreError> + Clone + Send + 'static,
+        find: impl Fn(&Connection) -> Result<Option<TaskRecord>, StoreError> + Clone + Send + 'static,
     ) -> StoreFuture<'static, Option<Task>> {
         let again = find.clone();
         let quick = move |conn: &mut Connection| {
@@ -149,7 +149,7 @@ impl SqliteStore {
         })
     }
 
-    fn ask_writer<T: Send + 'static>(&self, job: impl FnOnce(Reply<T>) -> Job) -> StoreFuture<'static, T> {
+    fn ask_writer<T: Send + 'static>(&self, job: impl FnOnce(ReplySender<T>) -> Job) -> StoreFuture<'static, T> {
         let (reply, answer) = oneshot::channel();
         // Queued here and not when first polled, so that appends are stored in the order of the calls.
         let queued = self.queue.push(job(reply)).is_ok();

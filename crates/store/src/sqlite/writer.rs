@@ -20,24 +20,24 @@ use super::file_identity::FileIdentity;
 use super::queue::Queue;
 use super::sweep::{remove_leftovers, sweep};
 
-pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+pub(super) type ReplySender<T> = oneshot::Sender<Result<T, StoreError>>;
 
 pub(super) enum Job {
-    Append(Box<Encoded>, Reply<AppendResult>),
-    Sweep(Retention, Reply<SweepResult>),
+    Append(Box<Encoded>, ReplySender<AppendResult>),
+    Sweep(Retention, ReplySender<SweepResult>),
     /// What earlier sweeps have left.
     RemoveLeftovers,
     /// The checkpointer has looked at the log.
     CheckpointDone,
     /// Whether a row can be written and committed.
-    Check(Reply<()>),
+    Check(ReplySender<()>),
 }
 
 /// How long the writer waits for the next of those who were here a moment ago, at least and at most.
 const MIN_GAP: Duration = Duration::from_micros(100);
 const MAX_GAP: Duration = Duration::from_millis(1);
 
-type Group = Vec<(Box<Encoded>, Reply<AppendResult>)>;
+type Group = Vec<(Box<Encoded>, ReplySender<AppendResult>)>;
 
 /// Works until the queue is closed and empty.
 pub(super) fn run(
@@ -277,7 +277,7 @@ fn probe(conn: &Connection) -> rusqlite::Result<()> {
 }
 
 /// A caller who went away does not need the answer.
-fn answer<T>(reply: Reply<T>, result: Result<T, StoreError>) {
+fn answer<T>(reply: ReplySender<T>, result: Result<T, StoreError>) {
     let _ = reply.send(result);
 }
 

@@ -5,8 +5,8 @@ use sabir_model::{
     Part, Role, State, Status, StatusChange, Task, TaskBirth, TaskId, Timestamp, Wanted, apply,
 };
 use sabir_store::{
-    Append, AppendResult, Listing, NewTask, Query, Retention, SideRow, Store, StoreError, StoreFuture, Target, TaskNo,
-    TaskRow,
+    Append, AppendResult, AppendTarget, Listing, NewTask, Query, Retention, SideRow, Store, StoreError, StoreFuture,
+    TaskNo, TaskRow,
 };
 
 /// Owner, agent, task and context.
@@ -98,7 +98,7 @@ pub fn start(
     let new = NewTask { owner: &of, agent: &by, task: &id, context: &place, born: Birth(3), key: with.as_ref() };
     let creation = created(moment);
     let events: Vec<&Event> = std::iter::once(&creation).chain(events).collect();
-    store.append(Append { target: Target::New(new), events: &events, after: 0, snapshot: None, side_rows: &[] })
+    store.append(Append { target: AppendTarget::New(new), events: &events, after: 0, snapshot: None, side_rows: &[] })
 }
 
 pub async fn create(store: &dyn Store, name: Name<'_>, moment: i64) -> TaskNo {
@@ -124,7 +124,7 @@ pub fn push_with(
     side_rows: &[SideRow],
 ) -> StoreFuture<'static, AppendResult> {
     let events: Vec<&Event> = events.iter().collect();
-    store.append(Append { target: Target::Known(no), events: &events, after, snapshot, side_rows })
+    store.append(Append { target: AppendTarget::Known(no), events: &events, after, snapshot, side_rows })
 }
 
 pub async fn find(store: &dyn Store, of: &str, by: Option<&str>, id: &str) -> Option<TaskRow> {

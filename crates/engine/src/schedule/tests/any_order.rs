@@ -7,7 +7,7 @@ use super::*;
 
 /// Something that happens to a run. The numbers choose an agent and a context, or one of those who are there.
 #[derive(Debug, Clone)]
-enum Step {
+enum ScheduleStep {
     Enter { executor: usize, context: usize },
     Park(usize),
     ComeBack(usize),
@@ -17,15 +17,15 @@ enum Step {
     LeaveQueue(usize),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = ScheduleStep> {
     prop_oneof![
-        4 => (0..2_usize, 0..6_usize).prop_map(|(executor, context)| Step::Enter { executor, context }),
-        3 => any::<usize>().prop_map(Step::Park),
-        3 => any::<usize>().prop_map(Step::ComeBack),
-        1 => any::<usize>().prop_map(Step::WaitForFolder),
-        1 => any::<usize>().prop_map(Step::Withdraw),
-        2 => any::<usize>().prop_map(Step::End),
-        1 => any::<usize>().prop_map(Step::LeaveQueue),
+        4 => (0..2_usize, 0..6_usize).prop_map(|(executor, context)| ScheduleStep::Enter { executor, context }),
+        3 => any::<usize>().prop_map(ScheduleStep::Park),
+        3 => any::<usize>().prop_map(ScheduleStep::ComeBack),
+        1 => any::<usize>().prop_map(ScheduleStep::WaitForFolder),
+        1 => any::<usize>().prop_map(ScheduleStep::Withdraw),
+        2 => any::<usize>().prop_map(ScheduleStep::End),
+        1 => any::<usize>().prop_map(ScheduleStep::LeaveQueue),
     ]
 }
 
@@ -38,41 +38,43 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn take(&mut self, step: Step) {
+    fn take(&mut self, step: ScheduleStep) {
         let (runs, queued) = (self.running.len().max(1), self.waiting.len().max(1));
         match step {
-            Step::Enter { executor, context } => {
+            ScheduleStep::Enter { executor, context } => {
                 match self.schedule.enter(executed_by(executor, &format!("c{context}"))) {
                     Scheduled::Now(permit) => self.running.push((permit, None)),
                     Scheduled::Later(queued) => self.waiting.push(queued),
                     Scheduled::QueueFull => {}
                 }
             }
-            Step::Park(at) => {
+            ScheduleStep::Park(at) => {
                 if let Some((permit, None)) = self.running.get(at % runs) {
                     permit.park();
                 }
             }
-            Step::ComeBack(at) => {
+            ScheduleStep::ComeBack(at) => {
                 if let Some((permit, line @ None)) = self.running.get_mut(at % runs)
                     && let Reacquired::Later(queued) = permit.reacquire_slot()
                 {
                     *line = Some(queued);
                 }
             }
-            Step::WaitForFolder(at) => {
+            ScheduleStep::WaitForFolder(at) => {
                 if let Some((permit, None)) = self.running.get(at % runs) {
                     permit.release_slot();
                 }
             }
-            Step::Withdraw(at) => {
+            ScheduleStep::Withdraw(at) => {
                 if let Some((permit, line)) = self.running.get_mut(at % runs) {
                     *line = None;
                     permit.reacquire_slot_at_once();
                 }
             }
-            Step::End(at) => drop((at % runs < self.running.len()).then(|| self.running.swap_remove(at % runs))),
-            Step::LeaveQueue(at) => {
+            ScheduleStep::End(at) => {
+                drop((at % runs < self.running.len()).then(|| self.running.swap_remove(at % runs)))
+            }
+            ScheduleStep::LeaveQueue(at) => {
                 drop((at % queued < self.waiting.len()).then(|| self.waiting.swap_remove(at % queued)));
             }
         }
@@ -145,7 +147,7 @@ proptest! {
                 [0, 1].map(|agent| state.agents[agent].running)
             };
             let mut most = before();
-            if let Step::Withdraw(_) = step {
+            if let ScheduleStep::Withdraw(_) = step {
                 most = most.map(|running| running + 1);
             }
             crowd.take(step);
@@ -154,7 +156,7 @@ proptest! {
         // Everybody who waits gets in when the others end.
         while !crowd.running.is_empty() {
             let left = crowd.running.len() + crowd.waiting.len();
-            crowd.take(Step::End(0));
+            crowd.take(ScheduleStep::End(0));
             prop_assert!(crowd.running.len() + crowd.waiting.len() < left);
         }
         prop_assert!(crowd.waiting.is_empty());
