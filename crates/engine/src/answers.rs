@@ -1,7 +1,8 @@
-//! Several answers in one request: each is judged by itself.
+//! Several answers in one request; each of them is accepted or refused on its own.
 //!
-//! A task has one open question at a time. Answers that name it go to it; if none does, those without a name that Sabir
-//! issued do, together, so that a no among them wins. All others are refused, and the request says so of each.
+//! A task has one open question at a time. Answers that name this question are delivered. If there is none, the answers
+//! that name no question are delivered together, so that a no among them wins. All other answers are refused, and the
+//! response says so for each.
 
 use std::sync::Arc;
 
@@ -9,19 +10,19 @@ use sabir_model::{Caller, Error, Message, Part, QuestionId, Task};
 
 use crate::engine::Engine;
 
-/// What one of several answers is about.
+/// What one of several answers refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AnswerSubject {
     OpenQuestion,
-    /// It names an earlier question, or one of another task.
+    /// It names an earlier question, or a question of another task.
     ClosedQuestion,
-    /// It names no question that Sabir issued.
+    /// It names no question.
     Unnamed,
 }
 
 impl Engine {
-    /// Makes one message of the answers that are for the open question, bound to it: should it close meanwhile, the
-    /// message must not answer the next one. Returns what becomes of each answer.
+    /// Combines the answers to the open question into one message and binds it to this question: if the question closes
+    /// in the meantime, the message must not answer the next one. Returns the result of each answer.
     pub(crate) async fn sort_answers(
         &self,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! What time it is, for those who write it down.
+//! The clock for timestamps in events. Tests have one that they set; timeouts use tokio's clock instead.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,6 @@
-//! A send that was made before joins what the first one made.
+//! Message deduplication: a repeated send gets the result of the first one, and its message is not delivered again.
+//!
+//! A send is a duplicate if its idempotency key is known (in flight or stored), or if the same message is in flight.
 
 use std::sync::Arc;
 
@@ -10,7 +12,8 @@ use crate::send_result::{SendEffect, SendResult};
 use crate::topic::TopicKey;
 
 impl Engine {
-    /// A send that was made before: by its key, or the same message while the first is under way.
+    /// The result of the first send, if this one repeats it. Otherwise this send is registered, and `send_guards` keep
+    /// it so.
     pub(crate) async fn find_duplicate(
         &self,
         caller: &Caller,
@@ -20,7 +23,7 @@ impl Engine {
         send_guards: &mut Vec<Arc<InFlightGuard>>,
     ) -> Result<Option<SendResult>, Error> {
         let (owner, in_flight) = (&caller.owner, &self.core.in_flight);
-        // Where the first comes to nothing, the next one is the first, and the others join that.
+        // When the first send fails, one of the duplicates becomes the first, and the others wait for that one.
         loop {
             send_guards.clear();
             if let Some(key) = &send.idempotency {
@@ -37,7 +40,7 @@ impl Engine {
                 if let Some(row) = self.core.store.find_by_key(owner, agent, key).await? {
                     let lease = self.core.feed.open(TopicKey { owner: row.owner, agent: row.agent, task: row.task });
                     if !lease.load(&*self.core.store).await? {
-                        // Retention deleted the task, and its key with it, since the key was found.
+                        // Retention deleted the task and its key after the key was found.
                         continue;
                     }
                     return Ok(Some(SendResult { lease, effect: SendEffect::Duplicate }));
@@ -58,7 +61,7 @@ impl Engine {
     }
 
     async fn await_first(&self, send: &InFlightSend) -> Result<Option<SendResult>, Error> {
-        // The first came to nothing, or was a direct reply.
+        // `None`: the first send has failed, or was answered without a task.
         let Some(key) = send.stored_as().await else { return Ok(None) };
         let lease = self.core.feed.open(key);
         let is_there = lease.load(&*self.core.store).await?;

@@ -1,4 +1,4 @@
-//! Handing a message to a task that exists, whoever has it at the moment.
+//! Delivers a message to an existing task: to its driver, or to a new driver if the task is at rest.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::subscribe::cursor_beyond_log;
 use crate::topic::TopicKey;
 
 impl Engine {
-    /// Hands a message to a task; returns when that is stored.
+    /// Delivers a message to a task; returns when the message is stored.
     pub(crate) async fn deliver(
         &self,
         registered: &Arc<RegisteredAgent>,
@@ -47,7 +47,8 @@ impl Engine {
             if message.context.as_ref() != Some(&context) {
                 Arc::make_mut(&mut message).context = Some(context.clone());
             }
-            // Only a stream begins with the task as it was. Others must not hold it: it is changed while they wait.
+            // Only a stream begins with the task as it was. Other sends must not hold it, or the next event would copy
+            // it.
             let before = lease.task().filter(|_| send.delivery == Delivery::Stream);
             let inbox = self.stored_inbox(&lease).await?;
             let (done, stored) = oneshot::channel();
@@ -55,14 +56,15 @@ impl Engine {
             match lease.claim() {
                 Err(driver) => {
                     let (message, key) = (message.clone(), send.idempotency.clone());
-                    // Kept here too: a driver that lets go drops them, and the message is still under way.
+                    // The guards are kept here too: a driver that releases the task drops its own, and the send is
+                    // still in flight.
                     let delivered = MessageDelivery { message, key, send_guards: send_guards.clone(), done };
                     if driver.send(Control::Deliver(Box::new(delivered))).is_err() {
                         tokio::task::yield_now().await;
                         continue;
                     }
                 }
-                // Nobody else can move the task from here on, but somebody may have before.
+                // The claim keeps others from changing the task from now on, but not before.
                 Ok(_) if lease.with_task(|task| task.seq) != Some(seq) => {
                     lease.release(None);
                     continue;
@@ -96,7 +98,7 @@ impl Engine {
                     drive::start(&self.core, executor, assignment);
                 }
             }
-            // A driver that let go before it heard us drops the question; then we ask again.
+            // A driver that released the task before it read the message drops `done`; then the loop tries again.
             if let Ok(stored) = stored.await {
                 stored?;
                 return Ok(SendResult { lease: keep, effect: SendEffect::Continued(before) });
@@ -104,7 +106,7 @@ impl Engine {
         }
     }
 
-    /// A run waits for an answer: that may still come while the server stops.
+    /// Whether the task has a driver, whose run may need the message as an answer even while the server stops.
     fn is_awaited(&self, key: &TopicKey) -> bool {
         let lease = self.core.feed.find(&key.owner, Some(&key.agent), &key.task);
         lease.is_some_and(|lease| lease.driver().is_some())

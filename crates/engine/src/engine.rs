@@ -1,4 +1,4 @@
-//! The engine: what it is made of, and the one door for calls.
+//! The engine: its parts, its settings, how it starts, and `call`, the only entrance for calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ use crate::topic_cache::TopicCache;
 use crate::working_folders::WorkingFolders;
 use crate::{Answer, Clock, Hosted, Streaming, SystemClock};
 
-/// Cheap to clone; all clones are the same engine.
+/// A handle of the engine. It is cheap to clone, and all clones are the same engine.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) core: Arc<Core>,
@@ -31,7 +31,7 @@ pub(crate) struct Core {
     pub(crate) settings: EngineSettings,
     /// Sorted by id.
     pub(crate) agents: Vec<Arc<RegisteredAgent>>,
-    /// Agents without an address, for routers to choose.
+    /// Agents without a card and an address, which only routers can choose.
     pub(crate) routed_agents: Vec<Arc<RegisteredAgent>>,
     pub(crate) schedule: Arc<Schedule>,
     pub(crate) working_folders: Arc<WorkingFolders>,
@@ -46,7 +46,7 @@ pub(crate) struct Core {
     pub(crate) end_signals: EndSignals,
 }
 
-/// An agent, and how the schedule knows it.
+/// An agent of this server, with its number in the schedule.
 pub(crate) struct RegisteredAgent {
     pub(crate) hosted: Hosted,
     pub(crate) number: AgentNo,
@@ -66,13 +66,13 @@ impl RegisteredAgent {
 
 #[derive(Debug, Clone, Default)]
 pub struct EngineSettings {
-    /// The longest that a blocking send waits; then it answers with the task as it is.
+    /// The longest time that a blocking send waits. After that it answers with the task as it is.
     pub max_wait: Option<Duration>,
     pub recovery: Recovery,
     pub retention: RetentionPolicy,
 }
 
-/// What becomes of a task that was running when the server died or stopped.
+/// What recovery does with a task that was running when the server died or stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Recovery {
     #[default]
@@ -80,12 +80,12 @@ pub enum Recovery {
     Requeue,
 }
 
-/// Which tasks are kept; by default all of them.
+/// Which tasks retention keeps; by default all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RetentionPolicy {
-    /// Settled tasks that are older than this go.
+    /// Retention deletes settled tasks that are older than this.
     pub max_age: Option<Duration>,
-    /// The oldest settled tasks go when there are more.
+    /// Retention deletes the oldest settled tasks when there are more than this.
     pub max_tasks: Option<u64>,
     /// Tasks that have waited longer than this for an answer fail.
     pub waiting: Option<Duration>,
@@ -125,13 +125,13 @@ impl Builder {
         self
     }
 
-    /// An agent that only routers can choose: it has neither a card nor an address.
+    /// Adds an agent that only routers can choose: it has neither a card nor an address.
     pub fn routed_agent(mut self, agent: Hosted) -> Self {
         self.routed_agents.push(agent);
         self
     }
 
-    /// Starts the engine: settles or resumes what an earlier process left behind, then takes calls.
+    /// Starts the engine: recovers the tasks of an earlier process, then accepts calls.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -169,7 +169,7 @@ impl Builder {
 }
 
 impl Engine {
-    /// Does what a caller asks.
+    /// Executes a call.
     pub async fn call(&self, caller: &Caller, call: Call) -> Result<Answer, Error> {
         match call {
             Call::Send(send) => {
@@ -196,7 +196,7 @@ impl Engine {
         self.core.agents.iter().map(|registered| &registered.hosted)
     }
 
-    /// Where messages go that name no agent.
+    /// The agent that gets messages which name no agent.
     pub fn default_agent(&self) -> Option<&AgentId> {
         self.core.agents.get(self.core.default).map(|registered| &registered.hosted.id)
     }
@@ -220,14 +220,14 @@ impl Engine {
     }
 }
 
-/// One line for the operator. What was sent is not told.
+/// Writes one line for the operator, without the content of the message.
 fn log_refusal(caller: &Caller, (agent, task): (Option<AgentId>, Option<TaskId>), refusal: &Error) {
     let agent = agent.as_ref().map_or("default", AgentId::as_str);
     let task = task.as_ref().map_or("new", TaskId::as_str);
     tracing::info!(%task, %agent, caller = %caller.owner, reason = refusal.kind(), "message refused");
 }
 
-/// How many drivers are at work, for those who wait until there are none.
+/// Counts the drivers that run, so that a stop can wait until none is left.
 pub(crate) struct DriverCount(Arc<CountState>);
 
 pub(crate) struct DriverGuard(Arc<CountState>);
@@ -251,7 +251,7 @@ impl DriverCount {
     pub(crate) async fn until_none(&self) {
         loop {
             let mut none_left = std::pin::pin!(self.0.none_left.notified());
-            // From here on the last one is not missed, so they can be counted.
+            // Registered before the count is read, so the end of the last driver cannot be missed.
             none_left.as_mut().enable();
             if self.0.running.load(Ordering::SeqCst) == 0 {
                 return;
@@ -269,8 +269,8 @@ impl Drop for DriverGuard {
     }
 }
 
-/// A fresh id. Version 7 begins with the time, so neighbours in time are neighbours in an index. A clock that is before
-/// 1970 gives ids too.
+/// Makes a new id. A UUID of version 7 begins with the time, so ids of the same time are neighbours in an index. A
+/// clock before 1970 is no error.
 pub(crate) fn new_id<T>(parse: impl FnOnce(String) -> Result<T, InvalidId>) -> T {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let moment = uuid::Timestamp::from_unix(NoContext, since.as_secs(), since.subsec_nanos());

@@ -1,4 +1,4 @@
-//! All topics of this process, each for as long as somebody holds a lease on it.
+//! All topics in memory. A topic exists as long as somebody holds a lease on it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use crate::sharded::Sharded;
 use crate::topic::{Topic, TopicKey};
 
 pub(crate) struct Feed {
-    /// Nearly always one per id: only callers who choose ids can use one at two agents.
+    /// A list for each id: callers who choose their own ids can use the same id at several agents. Nearly always it has
+    /// one entry.
     topics: Sharded<(Owner, TaskId), Vec<Slot>>,
 }
 
@@ -28,7 +29,7 @@ impl Feed {
         Arc::new(Self { topics: Sharded::new() })
     }
 
-    /// The topic of this task, made if it is not there.
+    /// Opens the topic of this task; creates it if it is not in memory.
     pub(crate) fn open(self: &Arc<Self>, key: TopicKey) -> Lease {
         let mut shard = self.topics.shard(&(key.owner.clone(), key.task.clone()));
         let slots = shard.entry((key.owner.clone(), key.task.clone())).or_default();
@@ -41,7 +42,7 @@ impl Feed {
         lease
     }
 
-    /// The topic of this task, if somebody works on it or watches it here.
+    /// The topic of this task, if it is in memory.
     pub(crate) fn find(self: &Arc<Self>, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> Option<Lease> {
         let key = (owner.clone(), task.clone());
         let mut shard = self.topics.shard(&key);
@@ -65,7 +66,7 @@ impl Feed {
 }
 
 impl Lease {
-    /// Whether both are on the same topic.
+    /// Whether both leases are on the same topic.
     pub(crate) fn is_of(&self, other: &Lease) -> bool {
         Arc::ptr_eq(&self.topic, &other.topic)
     }

@@ -1,7 +1,8 @@
-//! Whether the engine can take work, for anybody who asks and as often as they like.
+//! Whether the engine can accept work, for health endpoints.
 //!
-//! Checking the store is a write that reaches the disk, and everybody may ask. So one check answers all who wait for it,
-//! and its result is kept for a while. It runs on its own: a caller who leaves does not make the next one start again.
+//! A check of the store writes to the disk, and anybody may ask for one. So all callers share one check, and its result
+//! is cached for a moment. The check runs in a task of its own: a caller that disconnects does not restart it for the
+//! next one.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,10 +14,10 @@ use tokio::time::Instant;
 use crate::engine::Engine;
 use crate::sharded::lock;
 
-/// How long the result of a check is believed.
+/// How long the result of a check is valid.
 const CACHE_TIME: Duration = Duration::from_secs(1);
 
-/// Whether the engine can take work.
+/// Whether the engine can accept work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
     Ready,
@@ -24,7 +25,7 @@ pub enum Health {
     StoreDown(String),
 }
 
-/// The latest check of the store, which may be under way.
+/// The latest check of the store, finished or in progress.
 #[derive(Default)]
 pub(crate) struct StoreCheck(Mutex<Option<watch::Receiver<Option<CheckResult>>>>);
 
@@ -53,7 +54,7 @@ impl StoreCheck {
         .unwrap_or_else(|| Health::StoreDown("the check of the store broke off".into()))
     }
 
-    /// The check that is under way or recent, or a new one.
+    /// The check that is in progress or recent enough; otherwise starts a new one.
     fn current(&self, store: &Arc<dyn Store>) -> watch::Receiver<Option<CheckResult>> {
         let mut latest = lock(&self.0);
         if let Some(check) = latest.as_ref().filter(|check| is_current(check)) {
@@ -76,7 +77,7 @@ impl StoreCheck {
 fn is_current(check: &watch::Receiver<Option<CheckResult>>) -> bool {
     match &*check.borrow() {
         Some(result) => result.at.elapsed() < CACHE_TIME,
-        // Under way, unless it broke off.
+        // In progress, unless its task has died.
         None => check.has_changed().is_ok(),
     }
 }

@@ -1,7 +1,9 @@
-//! Sends that are still under way, so that a repeated one joins the first.
+//! The sends that are in flight, by idempotency key and by message id. `deduplicate` finds the first of several equal
+//! sends here.
 //!
-//! An idempotency key alone decides. A messageId joins only while its first task is not at rest, and only a message that
-//! is otherwise the same: clients do reuse ids by accident, so several sends may have the same name.
+//! An idempotency key is enough to identify a send. A message id is not, since clients reuse ids by accident: the
+//! message must be equal too, and only while its task is active. So several sends can be registered under the same
+//! message id.
 
 use std::sync::{Arc, Mutex};
 
@@ -29,23 +31,23 @@ enum SendName {
 }
 
 pub(crate) struct InFlightSend {
-    /// The task and the context that its sender named.
+    /// The task and the context that the sender named.
     task: Option<TaskId>,
     context: Option<ContextId>,
     message: Mutex<Arc<Message>>,
-    /// Where it went, once that is stored; `None` in `Some` when it came to nothing.
+    /// The task that the send went to, once that is stored. `Some(None)`: the send has failed.
     stored_as: WatchCell<Option<Option<TopicKey>>>,
 }
 
-/// What a send finds under its name.
+/// The result of registering a send.
 pub(crate) enum Registration {
-    /// It is the first; the guard must be kept until the task is at rest.
+    /// It is the first. Keep the guard until the task is at rest.
     First(InFlightGuard),
-    /// Another one like it is under way.
+    /// An equal send is in flight.
     Duplicate(Arc<InFlightSend>),
 }
 
-/// The place of a send among those under way.
+/// Keeps a send registered; dropping it removes the send.
 pub(crate) struct InFlightGuard {
     in_flight: Arc<InFlightSends>,
     key: SendKey,
@@ -97,19 +99,19 @@ impl InFlightSend {
         self.task == message.task && self.context == message.context && lock(&self.message).parts == message.parts
     }
 
-    /// Where it went; `None`: it came to nothing.
+    /// Waits until the send is stored and returns its task; `None`: the send has failed.
     pub(crate) async fn stored_as(&self) -> Option<TopicKey> {
         self.stored_as.until(Option::is_some).await.flatten()
     }
 }
 
 impl InFlightGuard {
-    /// The same message as it will be stored, so that the send holds no copy of its own.
+    /// Replaces the message by the one that will be stored, so that only one copy is in memory.
     pub(crate) fn share(&self, message: &Arc<Message>) {
         *lock(&self.send.message) = message.clone();
     }
 
-    /// The send has been stored.
+    /// The send is stored.
     pub(crate) fn complete(&self, task: &TopicKey) {
         if self.send.stored_as.get().is_none() {
             self.send.stored_as.set(Some(Some(task.clone())));

@@ -1,8 +1,8 @@
-//! Runs tasks: the only place where things happen.
+//! Runs tasks. This crate is the only one that starts work, keeps time and decides when something is stored.
 //!
-//! A `Call` comes in, `sabir-model` says what it means, the store keeps what has been decided, and only
-//! then is it shown. A task that is not at rest has exactly one driver, which alone writes to its log;
-//! everybody else reads the log through a cursor and is woken when it grows.
+//! A `Call` comes in, `sabir-model` decides what it means, and the store commits that before anybody sees it. Each
+//! active task has exactly one driver, and only the driver writes to the task's log. Everybody else reads the log
+//! through a cursor and is woken when the log grows.
 
 mod agent;
 mod answers;
@@ -59,5 +59,5 @@ pub use task_lookup::TaskLookup;
 pub use turn::{ArtifactUpdate, Outcome, Turn};
 pub use turn_signals::TurnHold;
 
-/// What a call is answered.
+/// The answer to a call.
 pub type Answer = sabir_model::Answer<Subscription>;

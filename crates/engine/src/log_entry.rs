@@ -1,4 +1,5 @@
-//! An event on its way to its readers, encoded at most once per dialect.
+//! A log entry: a stored event that all its readers share, encoded at most once per dialect. Also the approximate sizes
+//! of events, tasks and messages in memory.
 
 use std::sync::Mutex;
 
@@ -11,7 +12,7 @@ pub struct LogEntry {
     pub seq: Seq,
     pub event: Event,
     weight: usize,
-    /// What readers have made of it, by their slot. The engine never looks inside.
+    /// Encoded forms, by the slot of the dialect. The engine never reads them.
     encoded: Mutex<Vec<(usize, Bytes)>>,
 }
 
@@ -20,7 +21,7 @@ impl LogEntry {
         Self { seq, weight: event_weight(&event), event, encoded: Mutex::default() }
     }
 
-    /// Takes what it needs of the spelling of this slot, which is made by the first reader who asks.
+    /// Passes the encoded form of this slot to `take`; the first reader encodes it.
     pub fn encoded<T>(&self, slot: usize, encode: impl FnOnce(&Event) -> Vec<u8>, take: impl FnOnce(&Bytes) -> T) -> T {
         let mut encoded = lock(&self.encoded);
         if let Some((_, bytes)) = encoded.iter().find(|(known, _)| *known == slot) {
@@ -28,13 +29,13 @@ impl LogEntry {
         }
         let mut bytes = encode(&self.event);
         bytes.shrink_to_fit();
-        // Nearly always there is one.
+        // Nearly always there is only one.
         encoded.reserve_exact(1);
         encoded.push((slot, Bytes::from(bytes)));
         take(&encoded[encoded.len() - 1].1)
     }
 
-    /// About how much memory it holds.
+    /// Approximate bytes in memory.
     pub(crate) fn weight(&self) -> usize {
         self.weight
     }
@@ -52,7 +53,7 @@ fn event_weight(event: &Event) -> usize {
     }
 }
 
-/// About how much memory a whole task holds.
+/// Approximate bytes of a whole task in memory.
 pub(crate) fn task_weight(task: &Task) -> usize {
     let messages = task.history.iter().chain(&task.status.message).map(|message| message_weight(message));
     let artifacts = task.artifacts.iter().map(|artifact| artifact_weight(artifact));

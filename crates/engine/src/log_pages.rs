@@ -1,7 +1,7 @@
-//! Pages of a log that are read from the store, for readers who fell behind the tail in memory.
+//! Pages of a log, read from the store for readers who have fallen behind the tail in memory.
 //!
-//! Many readers of one task are often behind at the same place. A page is read once for all of them and lives as long as
-//! one of them holds it. So its events are spelled once too, and readers who stall share what they hold.
+//! Many readers of one task are often behind at the same place. Each page is read once for all of them and lives as
+//! long as one of them holds it. So its events are also encoded once, and slow readers share the memory.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 use crate::LogEntry;
 use crate::sharded::lock;
 
-/// What the store is asked for at once. A reader who stalls holds it, so it is no more than what makes the question pay.
+/// Events per page. A slow reader holds a page in memory, so it is only as large as makes a query worthwhile.
 const PAGE: usize = 64;
 
 #[derive(Default)]
@@ -20,14 +20,14 @@ pub(crate) struct LogPages {
     pages: Mutex<Vec<Weak<LogPage>>>,
 }
 
-/// Keeps the events of a page shared, for as long as it is held.
+/// A page that several readers share.
 pub(crate) struct LogPage {
     after: Seq,
     entries: OnceCell<Vec<Arc<LogEntry>>>,
 }
 
 impl LogPages {
-    /// The events after this one, as many as there are on one page; none at the end of the log.
+    /// The events after this one, as many as a page holds; none at the end of the log.
     pub(crate) async fn read(
         &self,
         store: &dyn Store,
@@ -44,7 +44,7 @@ impl LogPages {
         Ok((page, entries))
     }
 
-    /// The page with this event that somebody holds or reads at this moment, or one that is still to be read.
+    /// The page that contains this event, if a reader holds it or is reading it; otherwise a new page.
     fn page_with(&self, seq: Seq) -> Arc<LogPage> {
         let mut pages = lock(&self.pages);
         let mut known = None;

@@ -1,4 +1,4 @@
-//! Which parts an agent takes.
+//! Checks that an agent accepts the media types of a message.
 
 use sabir_model::{Content, Error, Message};
 
@@ -25,7 +25,7 @@ pub(crate) fn check_media_types(registered: &RegisteredAgent, message: &Message)
     Ok(())
 }
 
-/// Whether a mode of a card covers a media type; v0.1's words `text`, `data` and `file` do too.
+/// Whether a mode of a card covers a media type. v0.1 uses the modes `text`, `data` and `file`.
 fn matches(mode: &str, media_type: &str) -> bool {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     match mode {

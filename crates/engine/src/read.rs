@@ -1,4 +1,4 @@
-//! Looking: one task, or a page of them.
+//! Reads: one task, or a page of a list. Tasks in memory come from their topics, all others from the store.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::engine::Engine;
 use crate::feed::Lease;
 use crate::topic::TopicKey;
 
-/// How many earlier tasks of a context are told.
+/// How many earlier tasks of a context an agent or a client gets.
 pub(crate) const CONVERSATION: usize = 100;
-/// Of these the oldest are left out where all of them together are longer than about this.
+/// The oldest of them are left out if all together have more bytes than about this.
 pub(crate) const CONVERSATION_BYTES: usize = 16 << 20;
 
-/// A page of a list ends early when its tasks hold about so much.
+/// A page of a list ends early when its tasks have about this many bytes.
 const PAGE_BYTES: usize = 8 << 20;
 
-/// A task that the caller may see.
+/// A task that belongs to the caller.
 pub(crate) struct Located {
     pub(crate) key: TopicKey,
     pub(crate) context: ContextId,
@@ -27,7 +27,7 @@ pub(crate) struct Located {
 
 /// Where a task was found.
 enum TaskLocation {
-    /// Somebody works on it or watches it.
+    /// A driver or a reader has it in memory.
     InMemory(Lease),
     Stored(TaskRow),
 }
@@ -51,7 +51,7 @@ impl Engine {
             .conversation(&task.owner, &task.agent, &task.context, CONVERSATION, CONVERSATION_BYTES)
             .await;
         let mut tasks = tasks?;
-        // Where it is older than all that is told, there is nothing before it.
+        // A task that is older than all of them has nothing before it.
         let place = tasks.iter().position(|other| other.id == task.id);
         tasks.truncate(place.unwrap_or(0));
         Ok(tasks)
@@ -99,7 +99,7 @@ impl Engine {
         found.ok_or_else(|| Error::TaskNotFound(id.clone()))
     }
 
-    /// Where a task is and how it stands, without its content.
+    /// Finds a task: its key, its context and its state, without its content.
     pub(crate) async fn locate(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Located, Error> {
         self.check_agent(agent)?;
         match self.find(caller, agent, id).await? {
@@ -122,14 +122,15 @@ impl Engine {
         {
             return Ok(TaskLocation::InMemory(lease));
         }
-        // New names are looked for as often as known ones, so any agent's is asked for first: one look says that there is none.
+        // Unknown ids are as frequent as known ones, so the first lookup is for any agent: one query shows that there
+        // is no such task.
         let found = self.core.store.find(&caller.owner, agent, id).await?;
         let mut row = found.ok_or_else(|| Error::TaskNotFound(id.clone()))?;
         if preferred.is_some_and(|preferred| *preferred != row.agent) {
             let of_preferred = self.core.store.find(&caller.owner, preferred, id).await?;
             row = of_preferred.unwrap_or(row);
         }
-        // What is in memory is as new as can be.
+        // The copy in memory is never older than the row.
         let lease = self.core.feed.find(&caller.owner, Some(&row.agent), id);
         Ok(match lease.filter(|lease| lease.with_task(|_| ()).is_some()) {
             Some(lease) => TaskLocation::InMemory(lease),
@@ -137,8 +138,8 @@ impl Engine {
         })
     }
 
-    /// Where a task of a name is looked for first. Callers who choose names may use one at several agents: where no
-    /// agent is said, the default agent's comes first, as a message without an agent would go there.
+    /// The agent whose task is preferred. Callers who choose ids may use the same id at several agents; a call without
+    /// an agent means the default agent's task first, since a message without an agent would go there.
     fn preferred_agent<'a>(&'a self, agent: Option<&'a AgentId>) -> Option<&'a AgentId> {
         agent.or_else(|| self.default_agent())
     }

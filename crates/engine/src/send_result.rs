@@ -1,4 +1,4 @@
-//! What the sender of a message is told, and when.
+//! How a send is answered once its message is stored: with a stream, at once, or when the task settles.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use crate::feed::Lease;
 use crate::subscribe::Subscription;
 use crate::topic::TaskActivity;
 
-/// A message that is stored, on the way to its answer.
+/// A message that is stored, and the task it went to.
 pub(crate) struct SendResult {
     pub(crate) lease: Lease,
     pub(crate) effect: SendEffect,
 }
 
-/// How a message came to its task.
+/// What a send did.
 pub(crate) enum SendEffect {
-    /// It made the task, by this event.
+    /// It created the task, with this event.
     Created(Box<Created>),
-    /// It came to a task that was there; a stream begins with the task as it was then.
+    /// It continued a task. A stream begins with the task as it was before.
     Continued(Option<Arc<Task>>),
-    /// It had come before.
+    /// It repeated an earlier send.
     Duplicate,
 }
 
@@ -48,7 +48,7 @@ impl SendResult {
                 let after = last_event_id.unwrap_or(LastEventId::Event(0));
                 Subscription::start(engine, self.lease, Some(after))
             }
-            // What the turn has done meanwhile must be seen as it happened, not in the snapshot.
+            // Readers must see the events of the turn one by one, so the snapshot is the one from before the turn.
             SendEffect::Continued(Some(before)) if last_event_id.is_none() => {
                 Ok(Subscription::start_from_snapshot(engine, self.lease, before))
             }
@@ -56,7 +56,7 @@ impl SendResult {
         }
     }
 
-    /// The task as it was made, or as it is when it was there before.
+    /// The task as it was created; an older task as it is now.
     fn at_once(self, history: Option<u32>) -> Result<Answer, Error> {
         let SendEffect::Created(created) = &self.effect else { return self.now(history) };
         let key = &self.lease.key;
@@ -74,7 +74,7 @@ impl SendResult {
     async fn until_settled(&self, engine: &Engine) {
         let settled = self.lease.until(|position| position.activity != TaskActivity::Busy);
         match engine.core.settings.max_wait {
-            // The caller's patience never changes the task.
+            // The timeout ends the wait only; the task runs on.
             Some(limit) => drop(tokio::time::timeout(limit, settled).await),
             None => drop(settled.await),
         }

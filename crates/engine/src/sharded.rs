@@ -1,4 +1,4 @@
-//! A map in pieces, so that tasks which have nothing to do with each other share no lock.
+//! A hash map in shards, so that unrelated tasks do not share a lock.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -16,7 +16,7 @@ impl<K: Hash + Eq, V> Sharded<K, V> {
         Self { hasher: RandomState::new(), shards: std::array::from_fn(|_| Mutex::default()) }
     }
 
-    /// The piece in which this key lives. Hold it briefly and never across an await.
+    /// Locks the shard of this key. Hold the lock briefly, and never across an await.
     pub(crate) fn shard(&self, key: &K) -> MutexGuard<'_, HashMap<K, V>> {
         lock(&self.shards[self.hasher.hash_one(key) as usize % SHARDS])
     }
@@ -30,8 +30,8 @@ impl<K: Hash + Eq, V> Sharded<K, V> {
     }
 }
 
-/// A panic of somebody who held the lock leaves plain values behind, never half a change: each critical
-/// section is a single insert, removal or push.
+/// Locks a mutex and ignores poisoning: each critical section is a single insert, removal or push, so a panic cannot
+/// leave half a change behind.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
-//! Tasks that are read from the store: each once for all who ask for it at the same time.
+//! Shares reads of whole tasks: concurrent readers of one task cause one read of the store.
 //!
-//! A large task is remembered for as long as somebody holds it, for example because its reply is read slowly. Others
-//! who ask meanwhile share it, so a hundred slow readers of one task cost the memory of one.
+//! A large task is also shared as long as a reader holds it, for example because its connection is slow. So a hundred
+//! slow readers of one task need the memory of one.
 
 use std::sync::{Arc, Weak};
 
@@ -13,9 +13,9 @@ use crate::log_entry::task_weight;
 use crate::sharded::Sharded;
 use crate::topic::TopicKey;
 
-/// A smaller task is not worth remembering.
+/// Smaller tasks are not shared after the read.
 const MIN_SHARED_WEIGHT: usize = 64 * 1024;
-/// When a piece of the map has more entries than this, those whose readers have gone are removed.
+/// A shard with more entries than this is cleared of those whose readers are gone.
 const MAX_STALE_ENTRIES: usize = 64;
 
 pub(crate) struct SharedReads {
@@ -23,9 +23,9 @@ pub(crate) struct SharedReads {
 }
 
 enum ReadEntry {
-    /// Somebody reads it at this moment.
+    /// A reader is loading it.
     InProgress(Weak<Reading>),
-    /// Somebody holds it.
+    /// A reader holds it.
     Held(Weak<Task>),
 }
 
@@ -58,7 +58,7 @@ impl SharedReads {
             self.remember(key, task.as_ref());
             return Ok(task);
         }
-        // A read that was under way already may be older than what the caller knows of.
+        // A read that was in progress already may be older than what the caller has seen.
         match task {
             Some(task) if self.is_newest(store, key, &task).await? => Ok(Some(task)),
             _ => Ok(store.get(&key.owner, Some(&key.agent), &key.task).await?.map(Arc::new)),
@@ -80,7 +80,7 @@ impl SharedReads {
 
     async fn is_newest(&self, store: &dyn Store, key: &TopicKey, task: &Task) -> Result<bool, StoreError> {
         let row = store.find(&key.owner, Some(&key.agent), &key.task).await?;
-        // The same name may be another task by now, of as many events.
+        // The id may belong to another task by now, one with as many events.
         Ok(row.is_some_and(|row| {
             (row.seq, row.created, row.time) == (task.seq, task.created, task.status.time)
                 && row.context == task.context

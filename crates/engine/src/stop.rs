@@ -1,12 +1,12 @@
-//! Stopping: runs may finish for a while, then the rest is settled by policy.
+//! Stops the engine: runs may finish during the grace time, then the others are settled as `Recovery` says.
 //!
 //! | a run that         | when the server stops                                                            |
 //! |--------------------|----------------------------------------------------------------------------------|
-//! | waits for a slot   | is let go at once; its task stays queued in the store                            |
-//! | works              | may finish while there is grace, then it is settled                              |
-//! | waits for an answer | may get it while others work, but holds nobody up; then it is settled            |
+//! | waits for a slot   | stops waiting at once; its task stays queued in the store                        |
+//! | works              | may finish during the grace time, then it is settled                             |
+//! | waits for an answer | may get it while other runs work, but does not delay the stop; then it is settled |
 //!
-//! All of this stays within the grace time, if that is some seconds.
+//! All of this fits into the grace time, unless that is shorter than a few seconds.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use crate::drive::Control;
 use crate::engine::Engine;
 use crate::topic::TaskActivity;
 
-/// How much of the grace time is kept for settling what has not finished: a third of it, and not more than this.
+/// The part of the grace time that is reserved for settling runs: a third, and at most this.
 const MAX_SETTLE_TIME: Duration = Duration::from_secs(3);
-/// What settling may take in any case, so that it works without any grace.
+/// Settling gets at least this long, even without any grace time.
 const MIN_SETTLE_TIME: Duration = Duration::from_secs(1);
-/// How often to look whether anybody still works.
+/// How often to check whether a run still works.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Engine {
-    /// Takes no more tasks and returns when nothing runs any more, within the grace time.
+    /// Accepts no more tasks and returns when no run is left, at the latest after the grace time.
     pub async fn stop(&self, grace: Duration) {
         self.core.stopping.send_replace(true);
         self.tell_drivers(|| Control::LeaveQueue);
@@ -53,7 +53,7 @@ impl Engine {
     }
 
     async fn settle_all(&self, limit: Duration) {
-        // An agent that does not stop is dropped in time for its end to be stored.
+        // The agents get less than the whole time, so that the end of a dropped agent can still be stored.
         self.tell_drivers(|| Control::Settle { within: limit * 2 / 3 });
         if tokio::time::timeout(limit, self.core.drivers.until_none()).await.is_err() {
             tracing::warn!("some runs could not be settled in time; the next start will do it");

@@ -1,8 +1,8 @@
-//! Watching: a subscription is a cursor over the log.
+//! Subscriptions: a subscription is a cursor over the log of a task.
 //!
-//! It reads from the tail in memory while it keeps up and from the store when it fell behind, at the
-//! pace of its reader, and holds nothing but its place. It ends with the run: when the last event has
-//! been read and no more is to be expected.
+//! It reads from the tail in memory while it keeps up and from the store when it has fallen behind, at the pace of its
+//! reader, so a slow reader costs no buffer. It ends with the run: when the last event has been read and no more can be
+//! expected.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use crate::{Answer, LogEntry};
 
 pub struct Subscription {
     lease: Lease,
-    /// Kept, so that the engine cannot end before its readers.
+    /// Keeps the engine alive as long as it has readers.
     core: Arc<Core>,
     context: ContextId,
     born: Birth,
     cursor: Seq,
-    /// Where the last events came from, if the tail did not have them.
+    /// The page that the last events came from, if the tail no longer had them. Holding it lets readers share it.
     page: Option<Arc<LogPage>>,
-    /// To be shown before anything else.
+    /// Returned before any event.
     snapshot: Option<Arc<Task>>,
     /// The last event that was read ended a turn.
     saw_end: bool,
@@ -34,9 +34,9 @@ pub struct Subscription {
     stopping: watch::Receiver<bool>,
 }
 
-/// What a reader gets at once.
+/// What `Subscription::next` returns.
 pub enum Batch {
-    /// The task as it is now; its number is that of the last event in it.
+    /// The task as it is now; its `seq` is the number of its last event.
     Snapshot(Arc<Task>),
     Events(Vec<Arc<LogEntry>>),
 }
@@ -44,7 +44,7 @@ pub enum Batch {
 impl Engine {
     pub(crate) async fn subscribe(&self, caller: &Caller, subscribe: Subscribe) -> Result<Answer, Error> {
         let found = self.locate(caller, subscribe.agent.as_ref(), &subscribe.task).await?;
-        // A task can be watched without its agent, which may be no longer configured.
+        // A subscription does not need the agent, which may no longer be configured.
         if let Ok(registered) = self.registered_agent(Some(&found.key.agent)) {
             registered.check_streaming()?;
         }
@@ -66,7 +66,7 @@ impl Engine {
 }
 
 impl Subscription {
-    /// From a cursor, or with a snapshot first.
+    /// Starts after the given event, or with a snapshot.
     pub(crate) fn start(engine: &Engine, lease: Lease, after: Option<LastEventId>) -> Result<Self, Error> {
         let missing = || Error::TaskNotFound(lease.key.task.clone());
         let (context, born, last) =
@@ -93,8 +93,8 @@ impl Subscription {
         })
     }
 
-    /// With a snapshot of an earlier moment, moved on by the event that took the message in, and then
-    /// everything since.
+    /// Starts with an earlier snapshot, to which the event that took the message in is applied, and continues with all
+    /// later events.
     pub(crate) fn start_from_snapshot(engine: &Engine, lease: Lease, mut snapshot: Arc<Task>) -> Self {
         if let TailRead::Entries(entries) = lease.read_after(snapshot.seq)
             && let Some(first) = entries.first()
@@ -124,23 +124,23 @@ impl Subscription {
         &self.context
     }
 
-    /// The dialect that the task was born in.
+    /// The dialect that created the task.
     pub fn born(&self) -> Birth {
         self.born
     }
 
-    /// The whole task, which is at least as far as what has been read.
+    /// The whole task, at least up to the last event that was read.
     pub fn whole(&self) -> Option<Arc<Task>> {
         self.lease.task()
     }
 
-    /// What comes next, when it comes; `None` at the end. Dropping the future loses nothing.
+    /// Waits for the next batch; `None` at the end. The future can be dropped at any time.
     pub async fn next(&mut self) -> Option<Result<Batch, Error>> {
         if let Some(task) = self.snapshot.take() {
             return Some(Ok(Batch::Snapshot(task)));
         }
         loop {
-            // Taken before the log is looked at, so that no later event can be missed.
+            // Read before the log, so that no later event can be missed.
             let position = self.lease.position();
             match self.lease.read_after(self.cursor) {
                 TailRead::Entries(entries) => {
@@ -148,7 +148,8 @@ impl Subscription {
                     return self.deliver_entries(entries);
                 }
                 TailRead::Behind(no) => match self.lease.pages.read(&*self.core.store, no, self.cursor).await {
-                    // The task has been deleted under the reader, who must not take this for its end.
+                    // The task was deleted while it was read. The reader must not mistake that for the end of the
+                    // stream.
                     Ok((_, entries)) if entries.is_empty() && !self.is_over => {
                         self.is_over = true;
                         return Some(Err(Error::TaskNotFound(self.lease.key.task.clone())));
@@ -194,7 +195,7 @@ impl Subscription {
     }
 }
 
-/// A cursor that no event of this task can have given.
+/// The error for a cursor that is newer than the last event.
 pub(crate) fn cursor_beyond_log(last: Seq) -> Error {
     Error::invalid("Last-Event-ID", format!("is beyond the last event, which is {last}"))
 }

@@ -1,9 +1,9 @@
-//! Ends of tasks, for those who remove what agents have left behind.
+//! Tells agents which tasks are over or deleted, so that they can remove files of these tasks.
 //!
-//! An agent that works on a task learns of its end from its turn (`Turn::task_end`). But a task can end without its agent:
-//! it is canceled while it waits for an answer or in the queue, it expires, or recovery settles it after a crash. And
-//! retention deletes tasks long after their ends. Whoever has files of tasks asks here which of these tasks still matter,
-//! and waits here until it is worth asking again.
+//! An agent that runs a task hears of its end from its turn (`Turn::task_end`). But a task can also end without a turn:
+//! it is canceled in the queue or while it waits for an answer, it expires, or recovery settles it after a crash. And
+//! retention deletes tasks long after they have ended. So agents that keep files look their tasks up here, each time
+//! that a signal says there may be something to remove.
 
 use std::sync::Arc;
 
@@ -13,28 +13,28 @@ use tokio::sync::Notify;
 use crate::AgentError;
 use crate::engine::Engine;
 
-/// Says what became of tasks, by their numbers in this server's store (`Turn::number`).
+/// Looks up tasks by their numbers in this server's store (`Turn::number`).
 #[derive(Clone)]
 pub struct TaskLookup {
     pub(crate) store: Arc<dyn Store>,
 }
 
 impl TaskLookup {
-    /// Whether the task is over, or deleted.
+    /// Whether the task has ended or is deleted.
     pub async fn is_over(&self, number: u64) -> Result<bool, AgentError> {
         let task = self.store.load(TaskNo(number)).await?;
         Ok(task.is_none_or(|task| task.status.state.is_terminal()))
     }
 
-    /// Whether the task was there and is deleted. A database that was put back from a backup knows nothing of later tasks, and
-    /// has deleted none of them.
+    /// Whether the task existed and is deleted. A task that is newer than a database restored from a backup does not
+    /// count as deleted.
     pub async fn is_deleted(&self, number: u64) -> Result<bool, AgentError> {
         let was_there = TaskNo(number) <= self.store.highest_no();
         Ok(was_there && self.store.load(TaskNo(number)).await?.is_none())
     }
 }
 
-/// Signals that wait until somebody listens.
+/// Each signal is kept until somebody waits for it.
 #[derive(Default)]
 pub(crate) struct EndSignals {
     pub(crate) without_turn: Notify,
@@ -46,12 +46,12 @@ impl Engine {
         TaskLookup { store: self.core.store.clone() }
     }
 
-    /// Resolves when a task has ended without a turn of its agent since this was called last.
+    /// Resolves when a task has ended without a turn since the last call of this function.
     pub async fn until_end_without_turn(&self) {
         self.core.end_signals.without_turn.notified().await;
     }
 
-    /// Resolves when retention has deleted tasks since this was called last.
+    /// Resolves when retention has deleted tasks since the last call of this function.
     pub async fn until_deletion(&self) {
         self.core.end_signals.deletions.notified().await;
     }

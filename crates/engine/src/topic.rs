@@ -1,8 +1,8 @@
-//! A task that somebody works on or watches: what is known of it in memory.
+//! A topic: the state in memory of a task that somebody works on or watches.
 //!
-//! It holds only what is stored. The driver puts events in after their commit; readers take them out
-//! by their cursor, from the tail while they keep up and from the store when they fell behind, so
-//! the tail can be short and nobody is ever dropped.
+//! A topic holds stored events only. The driver adds events after their commit. A reader takes them by its cursor: from
+//! the tail while it keeps up, from the store when it has fallen behind. So the tail can be short, and no slow reader
+//! is ever disconnected.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicUsize;
@@ -21,7 +21,7 @@ use crate::watch_cell::WatchCell;
 
 const TAIL_ENTRIES: usize = 1024;
 const TAIL_WEIGHT: usize = 512 * 1024;
-/// What a reader takes at once.
+/// The most that a reader takes at once.
 const BATCH_ENTRIES: usize = 128;
 const BATCH_WEIGHT: usize = 64 * 1024;
 /// Reading a smaller log is cheaper than writing a snapshot of it.
@@ -39,9 +39,9 @@ pub(crate) struct Topic {
     state: Mutex<TopicState>,
     position: WatchCell<LogPosition>,
     loaded: OnceCell<()>,
-    /// For readers whose place the tail does not reach back to.
+    /// For readers whose cursor is older than the tail.
     pub(crate) pages: LogPages,
-    /// What it counts for among the warm topics; 0: it is not one of them.
+    /// The weight that the topic cache counts for this topic; 0: it is not in the cache.
     pub(crate) cached_weight: AtomicUsize,
 }
 
@@ -49,21 +49,20 @@ pub(crate) struct Topic {
 struct TopicState {
     no: Option<TaskNo>,
     task: Option<Arc<Task>>,
-    /// Left by the last driver for the next, which would have to make it from the whole task.
+    /// The last driver leaves it for the next one, so that it need not be computed from the whole task.
     standing: Option<Standing>,
-    /// About how much the task weighs, counted by its events; how much of that has been stored since the last snapshot,
-    /// and how large that was.
+    /// Approximate bytes: of the whole task, of the events since the last snapshot, and of the task at that snapshot.
     weight: usize,
     log_weight: usize,
     snapshot_weight: usize,
     tail: VecDeque<Arc<LogEntry>>,
     tail_weight: usize,
     driver: Option<mpsc::UnboundedSender<Control>>,
-    /// Why what was to come cannot be stored.
+    /// Why the store refuses the next events.
     failure: Option<Arc<str>>,
 }
 
-/// How far the log has come, and whether more is to be expected.
+/// The last event of the log, and whether a reader can expect more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogPosition {
     pub(crate) seq: Seq,
@@ -72,21 +71,21 @@ pub(crate) struct LogPosition {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TaskActivity {
-    /// A run works or is due.
+    /// A run works, or is about to.
     Busy,
     /// A run waits for its caller's answer.
     Parked,
-    /// Nobody works; the next message starts a turn.
+    /// No run; the next message starts a turn.
     Waiting,
     Finished,
-    /// The store refuses what is to come, so nobody knows when it comes.
+    /// The store refuses the next events. Nobody knows when it will accept them.
     StoreFailing,
 }
 
-/// What a reader finds at its cursor.
+/// The result of a read at a cursor.
 pub(crate) enum TailRead {
     Entries(Vec<Arc<LogEntry>>),
-    /// It is too far back for the tail: ask the store.
+    /// The cursor is older than the tail: read from the store.
     Behind(TaskNo),
     /// Nothing new.
     Nothing,
@@ -105,7 +104,7 @@ impl Topic {
         }
     }
 
-    /// Brings in what the store knows, once. `false`: the store knows no such task.
+    /// Loads the task from the store, once. `false`: the store has no such task.
     pub(crate) async fn load(&self, store: &dyn Store) -> Result<bool, StoreError> {
         let loaded = self
             .loaded
@@ -115,11 +114,11 @@ impl Topic {
                 let Some(task) = store.load(row.no).await.map_err(Some)? else { return Err(None) };
                 let mut state = lock(&self.state);
                 state.no = Some(row.no);
-                // The driver of a task that is just being made may have been faster.
+                // The driver of a new task may have been faster.
                 if state.task.is_none() {
                     self.position
                         .set(LogPosition { seq: task.seq, activity: activity_of(&task, state.driver.is_some()) });
-                    // How much of it lies behind its snapshot is not known: the next turn makes a new one.
+                    // The size of its last snapshot is unknown, so the next turn writes a new one.
                     state.weight = task_weight(&task);
                     state.log_weight = state.weight;
                     state.task = Some(Arc::new(task));
@@ -134,8 +133,8 @@ impl Topic {
         }
     }
 
-    /// Brings in again what the store knows: after a crash, what is stored may not have been shown. Readers get the
-    /// missing events from the store.
+    /// Loads the task again. After a crash, events may be stored that were never shown; readers get those from the
+    /// store.
     pub(crate) async fn reload(&self, store: &dyn Store, no: TaskNo) -> Result<(), StoreError> {
         let Some(task) = store.load(no).await? else { return Ok(()) };
         let seq = task.seq;
@@ -158,12 +157,12 @@ impl Topic {
         lock(&self.state).task.clone()
     }
 
-    /// Looks at the task without copying it. `None` until its first event is stored.
+    /// Reads from the task without copying it. `None` until its first event is stored.
     pub(crate) fn with_task<T>(&self, read: impl FnOnce(&Task) -> T) -> Option<T> {
         lock(&self.state).task.as_deref().map(read)
     }
 
-    /// What the rules must know of the task.
+    /// The part of the task that the lifecycle rules need.
     pub(crate) fn standing(&self) -> Option<Standing> {
         let mut state = lock(&self.state);
         let left = state.standing.take();
@@ -172,14 +171,14 @@ impl Topic {
         Some(left.filter(|standing| standing.seq == task.seq).unwrap_or_else(|| task.standing()))
     }
 
-    /// Whether a snapshot pays with an append that ends with event `last` and weighs so much.
+    /// Whether to write a snapshot with an append that ends with event `last` and has this weight.
     pub(crate) fn wants_snapshot(&self, last: Seq, weight: usize, is_finished: bool) -> bool {
         let state = lock(&self.state);
         let since = state.log_weight + weight;
         last > MAX_EVENTS_WITHOUT_SNAPSHOT && (is_finished || since > state.snapshot_weight.max(MIN_SNAPSHOT_WEIGHT))
     }
 
-    /// Why what the task had to say cannot be stored.
+    /// Why the store refuses the events of this task.
     pub(crate) fn failure(&self) -> Option<Arc<str>> {
         lock(&self.state).failure.clone()
     }
@@ -192,12 +191,12 @@ impl Topic {
         self.position.get()
     }
 
-    /// Waits until the position is like this.
+    /// Waits until the position satisfies the condition.
     pub(crate) async fn until(&self, is_so: impl FnMut(&LogPosition) -> bool) -> LogPosition {
         self.position.until(is_so).await
     }
 
-    /// Shows what has just been stored.
+    /// Shows events that have just been committed.
     pub(crate) fn show(
         &self,
         no: TaskNo,
@@ -223,7 +222,7 @@ impl Topic {
             state.task.as_ref().map(|task| LogPosition { seq: task.seq, activity: activity(task) })
         };
         if !self.loaded.initialized() {
-            // Somebody may be loading at this moment; then the same is set by them.
+            // A concurrent load may set the same.
             let _ = self.loaded.set(());
         }
         if let Some(position) = position {
@@ -231,17 +230,17 @@ impl Topic {
         }
     }
 
-    /// Waits until the first event is stored, or will not be.
+    /// Waits until the first event is stored, or the creation has failed.
     pub(crate) async fn until_stored(&self) {
         self.until(|position| position.seq > 0 || position.activity == TaskActivity::Finished).await;
     }
 
-    /// Says that a run is due, before anything of it is stored.
+    /// Announces that a run is about to begin, before any of its events is stored.
     pub(crate) fn expect_more(&self) {
         self.position.modify(|position| position.activity = TaskActivity::Busy);
     }
 
-    /// Takes the task for a new driver, unless one has it: then that one is returned.
+    /// Claims the task for a new driver. `Err`: another driver has it already, and this is the way to it.
     pub(crate) fn claim(&self) -> Result<mpsc::UnboundedReceiver<Control>, mpsc::UnboundedSender<Control>> {
         let mut state = lock(&self.state);
         match &state.driver {
@@ -258,14 +257,14 @@ impl Topic {
         lock(&self.state).driver.clone()
     }
 
-    /// The driver lets the task go. Messages that arrive after the release are dropped; their senders notice and retry.
+    /// Ends the driver's claim. Messages that arrive after the release are dropped; their senders notice and retry.
     pub(crate) fn release(&self, standing: Option<Standing>) {
         let mut state = lock(&self.state);
         state.driver = None;
         state.standing = standing;
     }
 
-    /// Takes the task from a driver that has crashed, for the next one.
+    /// Moves the claim of a crashed driver to its successor.
     pub(crate) fn replace_driver(&self) -> mpsc::UnboundedReceiver<Control> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut state = lock(&self.state);
@@ -274,24 +273,24 @@ impl Topic {
         receiver
     }
 
-    /// The task will not come to be, because its first append failed, or its log is somebody else's.
+    /// The task was never created because its first append failed, or another process writes its log.
     pub(crate) fn abandon(&self) {
         self.position.modify(|position| position.activity = TaskActivity::Finished);
     }
 
-    /// No more events are coming after all: the position is that of the task as stored.
+    /// The driver adds no events after all; the activity is that of the stored task.
     pub(crate) fn restore_activity(&self) {
         self.set_activity(|task| activity_of(task, false));
     }
 
-    /// Says anew whether more is to be expected, without a new event.
+    /// Computes the activity again, without a new event.
     pub(crate) fn set_activity(&self, judge: impl FnOnce(&Task) -> TaskActivity) {
         if let Some(activity) = self.with_task(judge) {
             self.position.modify(|position| position.activity = activity);
         }
     }
 
-    /// The server stops: whatever the task waits for does not come in this process.
+    /// The server stops: in this process, nothing more happens to the task.
     pub(crate) fn leave_for_restart(&self) {
         self.position.modify(|position| {
             if matches!(position.activity, TaskActivity::Busy | TaskActivity::Parked) {
@@ -306,13 +305,13 @@ impl Topic {
         self.position.modify(|position| position.activity = TaskActivity::StoreFailing);
     }
 
-    /// About how much memory it holds.
+    /// Approximate bytes in memory.
     pub(crate) fn weight(&self) -> usize {
         let state = lock(&self.state);
         state.tail_weight + state.weight
     }
 
-    /// Whether its task waits for the next message and nobody works on it.
+    /// Whether the task waits for its next message and has no driver.
     pub(crate) fn is_waiting(&self) -> bool {
         let state = lock(&self.state);
         let is_waiting = |task: &Arc<Task>| task.turn_over && task.status.state.is_waiting();
@@ -346,7 +345,7 @@ impl Topic {
     }
 }
 
-/// Whether an append had a snapshot with it.
+/// Whether an append contained a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum SnapshotWrite {
     #[default]
@@ -377,7 +376,7 @@ impl TopicState {
     }
 }
 
-/// `more_comes`: a message waits in the inbox, or events are on their way to the store.
+/// `more_comes`: a message waits in the inbox, or events are being stored.
 pub(crate) fn activity_of(task: &Task, more_comes: bool) -> TaskActivity {
     match task.run_state() {
         RunState::None if task.status.state.is_terminal() => TaskActivity::Finished,

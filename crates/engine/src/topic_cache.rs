@@ -1,6 +1,7 @@
-//! Topics of tasks that wait for their next message, cached for a while although nobody works on them or watches them.
+//! Caches the topics of tasks that wait for their next message, after their driver and their readers are gone.
 //!
-//! With its topic in memory a turn costs the same however many came before it; without, the whole task is read first.
+//! With a cached topic, the cost of a turn does not depend on the number of earlier turns. Without it, the whole task
+//! is read first.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -25,8 +26,8 @@ struct CachedTopics {
 }
 
 impl TopicCache {
-    /// Keeps the topic if its task waits for a message, and lets it go when the task has ended; the oldest go when there
-    /// are too many or too much.
+    /// Caches the topic if its task waits for a message, and removes it if the task has ended. Evicts the oldest topics
+    /// beyond the limits of number and weight.
     pub(crate) fn keep(&self, feed: &Arc<Feed>, topic: &Lease) {
         if !topic.is_waiting() {
             return drop(self.remove(topic));
@@ -46,11 +47,11 @@ impl TopicCache {
                 evicted.push(lease);
             }
         }
-        // Dropped without the lock: a lease takes that of its shard.
+        // Dropped after the lock is released: dropping a lease takes the lock of its shard.
         drop(evicted);
     }
 
-    /// A task that has ended is read from the store, where retention may delete it.
+    /// An ended task is read from the store, where retention may delete it.
     fn remove(&self, topic: &Lease) -> Option<Lease> {
         if topic.cached_weight.load(Ordering::Relaxed) == 0 {
             return None;

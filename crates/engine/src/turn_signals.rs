@@ -1,9 +1,8 @@
-//! What an agent and its driver tell each other beside the updates: that the agent must stop, and that something of it
-//! still works in its folder.
+//! Signals between a driver and its agent besides the updates: the order to stop, and holds.
 //!
-//! An agent that does not stop in time is dropped, and what it has started may live a little longer. As long as a
-//! `TurnHold` of the turn exists, the driver keeps the context, the folder and the slot of the run, so nobody else works
-//! there. Whoever takes a hold promises to drop it within a bounded time.
+//! An agent that does not stop in time is dropped, but a program that it has started may live a little longer. As long
+//! as a `TurnHold` of the turn exists, the driver keeps the context, the folder and the slot of the run, so that no
+//! other run works there. A hold must be dropped within a bounded time.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::watch_cell::WatchCell;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TurnSignals {
-    /// Until when the agent must have stopped, once it is told to.
+    /// The order to stop, with its deadline.
     pub(crate) stop: Option<Stop>,
     holds: usize,
 }
@@ -23,7 +22,7 @@ impl TurnSignals {
     }
 }
 
-/// Keeps the context, the folder and the slot of a run until it is dropped, also after the turn.
+/// Keeps the context, the folder and the slot of a run until it is dropped, even after the turn has ended.
 #[must_use]
 #[derive(Debug)]
 pub struct TurnHold(Arc<WatchCell<TurnSignals>>);

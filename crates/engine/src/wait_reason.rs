@@ -1,6 +1,6 @@
-//! What a queued task waits for, and how it tells its caller in words.
+//! What a queued task waits for, and the text about it for its caller.
 //!
-//! Only tasks of the same caller are named; another caller's task is just another task.
+//! The text names a task only if it belongs to the same caller.
 
 use std::sync::Mutex;
 use std::task::Context;
@@ -12,9 +12,9 @@ use crate::sharded::lock;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WaitReason {
-    /// Another task of its context. Kept up to date for the next in the queue; those behind it keep what they were told.
+    /// Another task of its context. Only the next task in the queue gets updates; the others keep their first reason.
     Task { task: TaskId, needs_answer: bool },
-    /// A run in the same folder; `None`: it is not to be named.
+    /// A run in the same folder; `None`: it belongs to another caller.
     Folder { task: Option<TaskId> },
     /// All slots of its agent are taken.
     Slots { limit: usize },
@@ -37,7 +37,7 @@ impl WaitReason {
     }
 }
 
-/// The reason as it is now, for one who waits. A change wakes it.
+/// The current reason of one waiter. A change wakes the waiter.
 pub(crate) struct WaitReasonCell {
     reason: Mutex<WaitReason>,
     changed: AtomicWaker,
@@ -57,7 +57,7 @@ impl WaitReasonCell {
         self.changed.wake();
     }
 
-    /// Wakes this task at the next change.
+    /// Registers the waker for the next change.
     pub(crate) fn register(&self, cx: &Context<'_>) {
         self.changed.register(cx.waker());
     }

@@ -1,7 +1,7 @@
-//! A value that others wait for.
+//! A value that tasks can wait on.
 //!
-//! Every task has several for the short time of its run, and most of them are never waited for. So it is one lock and
-//! one list of waiters, where tokio's `watch` has eight of each to let thousands wait for the same.
+//! Each run has several of these, most of them without any waiter. So a cell has one lock and one list of waiters;
+//! tokio's `watch` has eight of each, for thousands of waiters on the same value.
 
 use std::sync::Mutex;
 
@@ -28,17 +28,17 @@ impl<T: Clone> WatchCell<T> {
         self.modify(|known| *known = value);
     }
 
-    /// Changes it and wakes whoever waits.
+    /// Changes the value and wakes all waiters.
     pub(crate) fn modify(&self, change: impl FnOnce(&mut T)) {
         change(&mut lock(&self.value));
         self.changed.notify_waiters();
     }
 
-    /// Waits until it is like this. Dropping the future loses nothing.
+    /// Waits until the value satisfies the condition. The future can be dropped at any time.
     pub(crate) async fn until(&self, mut is_so: impl FnMut(&T) -> bool) -> T {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
-            // From here on no change is missed, so the value can be looked at.
+            // Registered before the value is read, so no change can be missed.
             changed.as_mut().enable();
             let value = self.get();
             if is_so(&value) {

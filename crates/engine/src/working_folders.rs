@@ -1,11 +1,12 @@
-//! Working folders: runs that write in the same folder take turns, over all agents of the server.
+//! Working folders: runs that need the same folder for themselves run one after the other, across all agents of the
+//! server.
 //!
-//! A tree is a folder with all that is below it, so two folders are the same when one contains the other: whoever works in
-//! the outer folder can change what the inner one works on. In order of arrival: a run gets its tree when it overlaps with
-//! none that is held, and with none that an earlier run waits for. A run that gave its tree back while its caller thought
-//! keeps its order, so it goes before all who came after it: its work is half done, and a caller who has answered should
-//! not wait behind tasks that were sent long after. Nobody is kept out for ever by that: such a run has to give the tree
-//! back again before it can come back once more. The second thing that a run takes; `schedule` has the order.
+//! Two folders conflict if they are the same or one contains the other, since a run in the outer folder can change the
+//! files of the inner one. A run gets its folder when no current user and no earlier waiter conflicts with it, so the
+//! order is that of arrival. A parked run releases its folder but keeps its place in the order: when it is answered, it
+//! goes before all runs that arrived after it, because its work is half done. This starves nobody, since each return
+//! needs a release before it. The folder is the second of three things that a run acquires; `schedule` explains the
+//! order.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use tokio::sync::oneshot;
 use crate::sharded::lock;
 use crate::wait_reason::{WaitReason, WaitReasonCell};
 
-/// A run that works in a tree, or wants to. The path has no links in it.
+/// A run that uses a folder or waits for it. The path contains no symbolic links.
 #[derive(Debug, Clone)]
 pub(crate) struct FolderUser {
     pub(crate) path: PathBuf,
@@ -27,7 +28,7 @@ pub(crate) struct FolderUser {
     pub(crate) task: TaskId,
 }
 
-/// Who comes first in the line of a lock.
+/// The place of a run in the order of all runs that need a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FolderOrder(u64);
 
@@ -39,9 +40,9 @@ pub(crate) struct WorkingFolders {
 #[derive(Default)]
 struct FolderState {
     last: u64,
-    /// Most often one for each lock; more where a run could not be held back.
+    /// Mostly one for each folder; more if a run could not be made to wait.
     held: Vec<(u64, FolderUser)>,
-    /// By their order.
+    /// Sorted by order.
     waiting: VecDeque<FolderWaiter>,
 }
 
@@ -53,7 +54,7 @@ struct FolderWaiter {
     reason: Arc<WaitReasonCell>,
 }
 
-/// The right to work in a lock. Dropping it lets the next one in.
+/// The right to work in a folder. Dropping it admits the next run.
 pub(crate) struct FolderLock {
     folders: Arc<WorkingFolders>,
     number: u64,
@@ -65,7 +66,7 @@ pub(crate) enum ScheduledFolder {
     Later(QueuedFolder),
 }
 
-/// A wait in the queue for a lock. Dropping it leaves the queue.
+/// A place in the queue for a folder. Dropping it leaves the queue.
 pub(crate) struct QueuedFolder {
     folders: Arc<WorkingFolders>,
     number: u64,
@@ -74,7 +75,7 @@ pub(crate) struct QueuedFolder {
 }
 
 impl WorkingFolders {
-    /// `order` is that of a run which had the tree before in this turn.
+    /// Requests a folder. `order` is the order of a run that has had the folder earlier in this turn.
     pub(crate) fn enter(self: &Arc<Self>, user: FolderUser, order: Option<FolderOrder>) -> ScheduledFolder {
         let mut state = lock(&self.state);
         let number = state.next();
@@ -90,7 +91,7 @@ impl WorkingFolders {
         ScheduledFolder::Later(QueuedFolder { folders: self.clone(), number, granted, reason })
     }
 
-    /// For a run that nobody can hold back: its program works in the tree already. Others wait until it is done.
+    /// For a run that cannot be made to wait: its program already works in the folder. Other runs wait until it ends.
     pub(crate) fn enter_at_once(self: &Arc<Self>, user: FolderUser, order: Option<FolderOrder>) -> FolderLock {
         let mut state = lock(&self.state);
         let number = state.next();
@@ -98,7 +99,7 @@ impl WorkingFolders {
         FolderLock { folders: self.clone(), number, order: order.unwrap_or(FolderOrder(number)) }
     }
 
-    /// Changes who holds or wants what, and lets those in who wait for nobody any more.
+    /// Applies a change and admits the runs that no longer conflict with any other.
     fn change(self: &Arc<Self>, change: impl FnOnce(&mut FolderState)) {
         let started = {
             let mut state = lock(&self.state);
@@ -106,7 +107,7 @@ impl WorkingFolders {
             state.admit()
         };
         for (number, order, start) in started {
-            // Whoever does not listen any more gives it back by dropping it.
+            // If the receiver is gone, the lock is dropped, which releases the folder again.
             let _ = start.send(FolderLock { folders: self.clone(), number, order });
         }
     }
@@ -117,7 +118,7 @@ impl FolderState {
     fn admit(&mut self) -> Vec<(u64, FolderOrder, oneshot::Sender<FolderLock>)> {
         let mut started = Vec::new();
         let mut still_waiting: VecDeque<FolderWaiter> = VecDeque::new();
-        // Most wait for the same few folders, so each of them is compared with few.
+        // Most runs wait for the same few folders, so each comparison is with few paths.
         let mut wanted: Vec<PathBuf> = Vec::new();
         for waiter in std::mem::take(&mut self.waiting) {
             let holder = self.held.iter().find(|(_, held)| overlap(&held.path, &waiter.user.path));
@@ -128,7 +129,7 @@ impl FolderState {
                     started.push((waiter.number, waiter.order, waiter.start));
                     continue;
                 }
-                // Those further behind keep what they were told.
+                // Runs further behind keep their first reason.
                 Some((_, holder)) if is_first => waiter.reason.set(wait_reason(holder, &waiter.user)),
                 _ => {}
             }
@@ -146,7 +147,7 @@ impl FolderState {
         self.last
     }
 
-    /// What somebody who comes with this order has to wait for.
+    /// The reason why a run with this order has to wait.
     fn obstacle(&self, newcomer: &FolderUser, order: FolderOrder) -> Option<WaitReason> {
         let held = self.held.iter().map(|(_, user)| user);
         let earlier = self.waiting.iter().take_while(|waiter| waiter.order < order);
@@ -155,7 +156,7 @@ impl FolderState {
     }
 }
 
-/// A task of another caller is not named.
+/// Names the task only if it belongs to the same caller.
 fn wait_reason(holder: &FolderUser, waiter: &FolderUser) -> WaitReason {
     WaitReason::Folder { task: (holder.owner == waiter.owner).then(|| holder.task.clone()) }
 }
@@ -165,7 +166,7 @@ fn overlap(one: &Path, other: &Path) -> bool {
 }
 
 impl QueuedFolder {
-    /// Resolves when its turn has come. Wakes as well when what it waits for has changed.
+    /// Resolves when the run gets its folder. Wakes also when the reason changes.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<FolderLock>> {
         self.reason.register(cx);
         Pin::new(&mut self.granted).poll(cx).map(Result::ok)
@@ -177,7 +178,7 @@ impl QueuedFolder {
 }
 
 impl Drop for QueuedFolder {
-    /// A tree that was sent meanwhile is dropped with the channel, which lets the next one in.
+    /// A lock that was sent in the meantime is dropped with the channel, which admits the next run.
     fn drop(&mut self) {
         self.folders.change(|state| state.waiting.retain(|waiter| waiter.number != self.number));
     }
