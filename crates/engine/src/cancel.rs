@@ -1,4 +1,4 @@
-//! Cancelling: the run is told to stop, and the caller is answered when it has.
+//! Cancels: stops the run and answers the caller when it has stopped and that is stored.
 
 use sabir_model::{Caller, Cancel, Error, OnFinishedCancel};
 use tokio::sync::oneshot;
@@ -11,7 +11,7 @@ use crate::executor::Executor;
 impl Engine {
     pub(crate) async fn cancel(&self, caller: &Caller, cancel: Cancel) -> Result<Answer, Error> {
         let found = self.locate(caller, cancel.agent.as_ref(), &cancel.task).await?;
-        // A task can be ended without its agent, which may be no longer configured.
+        // A cancel does not need the agent, which may no longer be configured.
         let registered =
             self.registered_agent(Some(&found.key.agent)).or_else(|_| self.registered_agent(None))?.clone();
         let refused = loop {
@@ -48,7 +48,7 @@ impl Engine {
                     }
                 }
             }
-            // A driver that let go before it heard us drops the question; then we ask again.
+            // A driver that released the task before it read the cancel drops `done`; then the loop tries again.
             match stopped.await {
                 Ok(result) => break result.map(|()| lease.task()),
                 Err(_) => continue,

@@ -1,7 +1,7 @@
 //! Which agent executes a task: the one that it is addressed to, or the one that its router chooses.
 //!
-//! That is decided before the schedule is asked, so the limits of the agent that does the work hold. Nothing of it is
-//! stored: a router decides by what began the task, so that follow-ups and a restart find the same agent.
+//! The executor is chosen before the schedule is asked, so that the limits of the agent that does the work apply. It is
+//! not stored: a router decides by the message that began the task, so follow-ups and restarts find the same agent.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use crate::schedule::{ContextKey, Scheduled, SlotRequest};
 #[derive(Clone)]
 pub(crate) struct Executor {
     pub(crate) agent: Arc<RegisteredAgent>,
-    /// Instead of the agent's own.
+    /// The model that the route asks for, instead of the agent's own.
     pub(crate) model: Option<String>,
 }
 
 impl Executor {
-    /// The agent itself, whatever its router says: for tasks that only end.
+    /// The addressed agent itself, without routing: for tasks that only end.
     pub(crate) fn unrouted(registered: &Arc<RegisteredAgent>) -> Self {
         Self { agent: registered.clone(), model: None }
     }
 }
 
-/// A task that wants to run, as the schedule must know it.
+/// A run that needs a permit of the schedule.
 pub(crate) struct RunRequest<'a> {
     pub(crate) addressed: &'a RegisteredAgent,
     pub(crate) executor: &'a Executor,
@@ -44,7 +44,7 @@ impl RunRequest<'_> {
 }
 
 impl Engine {
-    /// Who executes a task that began with this message.
+    /// The executor of a task that began with this message.
     pub(crate) fn executor(
         &self,
         addressed: &Arc<RegisteredAgent>,
@@ -64,7 +64,7 @@ impl Engine {
         }
     }
 
-    /// Who executes a task that exists and is loaded.
+    /// The executor of a task that is loaded.
     pub(crate) fn executor_of(&self, addressed: &Arc<RegisteredAgent>, lease: &Lease) -> Executor {
         if addressed.hosted.router.is_none() {
             return Executor::unrouted(addressed);
@@ -76,7 +76,7 @@ impl Engine {
         }
     }
 
-    /// The same for one of which only the row is known.
+    /// The executor of a task of which only the row is loaded.
     pub(crate) async fn executor_of_row(
         &self,
         addressed: &Arc<RegisteredAgent>,
@@ -92,12 +92,12 @@ impl Engine {
         Ok(executor.unwrap_or_else(|| Executor::unrouted(addressed)))
     }
 
-    /// Asks for what a run needs to begin.
+    /// Requests a permit for a run.
     pub(crate) fn enter(&self, run: RunRequest<'_>) -> Scheduled {
         self.core.schedule.enter(run.into_slot_request())
     }
 
-    /// The same for a task that was accepted before, in an earlier process.
+    /// The same for a task that an earlier process accepted; the bound of the queue does not apply.
     pub(crate) fn enter_recovered(&self, run: RunRequest<'_>) -> Scheduled {
         self.core.schedule.enter_recovered(run.into_slot_request())
     }

@@ -1,7 +1,7 @@
-//! After a start: no task is left behind.
+//! Recovery after a start: every unfinished task is run, settled or left waiting.
 //!
-//! Queued tasks run, waiting ones keep waiting, and what was running when the last process died fails with a reason or
-//! runs again, as the settings say. What becomes of a task is decided from its row; only those that need work are read.
+//! Queued tasks run, and waiting tasks keep waiting. A task that was running when the last process died fails with a
+//! reason or runs again, as `Recovery` says. The row of a task is enough to decide; only tasks that need work are read.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use crate::feed::Lease;
 use crate::topic::TopicKey;
 use crate::turn::Outcome;
 
-/// Events that are looked at together.
+/// How many events are read at once.
 const PAGE: usize = 256;
-/// How often a turn is run in all, before it is taken for the cause of the crashes.
+/// How often a turn is run in all. After that, the turn is taken to be the cause of the crashes.
 const MAX_RUNS: u32 = 3;
 const DAMAGED: &str = "the task's log is damaged";
 
-/// What becomes of a task that was left behind.
+/// What recovery does with an unfinished task.
 enum Plan {
     KeepWaiting,
-    /// The turn begins again, or begins at last.
+    /// Runs its turn, for the first time or again.
     Run {
         attempts: u32,
     },
@@ -48,7 +48,7 @@ impl Engine {
                 self.execute_plan(plan, unfinished).await
             };
             if let Err(error) = taken_up.await {
-                // One task that cannot be read must not keep the others from their server.
+                // A task that cannot be read must not keep the server from starting.
                 tracing::error!(%task, %agent, error = causes(&error), "cannot take up a task of an earlier run");
             }
         }
@@ -58,7 +58,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What becomes of a task whose driver crashed: the same as after a restart, for this one task. `None`: it is at rest.
+    /// Plans for a task whose driver crashed, as recovery does after a restart. `None`: the task is at rest.
     pub(crate) async fn start_after_crash(
         &self,
         lease: &Lease,
@@ -76,7 +76,7 @@ impl Engine {
         let unfinished = UnfinishedTask { row, inbox, cancel_requested, attempts, damage: None };
         let runs = attempts.max(1);
         let plan = match self.plan(&unfinished).await? {
-            // Also a task that had not begun: whatever crashes its driver must not do so for ever.
+            // The limit holds for tasks that had not begun too: whatever crashes their driver must not do so for ever.
             Plan::Run { .. } if runs < MAX_RUNS => Plan::Run { attempts: runs + 1 },
             Plan::Run { .. } | Plan::Settle(Outcome::Failed(_)) => {
                 Plan::Settle(failure("interrupted: the server had an internal error"))
@@ -92,7 +92,7 @@ impl Engine {
             return Ok(Plan::Settle(Outcome::Canceled(Vec::new())));
         }
         if self.registered_agent(Some(&row.agent)).is_err() {
-            // A task that waits may wait for its agent to come back too.
+            // A waiting task may wait for its agent to be configured again.
             let keeps_waiting = row.state.is_waiting() && inbox.is_empty();
             let reason = format!("interrupted: agent {} is no longer configured", row.agent);
             return Ok(if keeps_waiting { Plan::KeepWaiting } else { Plan::Settle(failure(reason)) });
@@ -110,7 +110,7 @@ impl Engine {
             },
             RunState::Parked => match self.resumable_question(row).await? {
                 None => Plan::Settle(failure(QUESTION_LOST)),
-                // What was written before the question waits on, in the store (`Engine::stored_inbox`).
+                // Messages from before the question stay in the store (`Engine::stored_inbox`).
                 Some(open) if !inbox.iter().any(|unread| open.is_none() || unread.answers == open) => Plan::KeepWaiting,
                 Some(_) => Plan::Run { attempts: *attempts },
             },
@@ -119,8 +119,8 @@ impl Engine {
         })
     }
 
-    /// The event that asked the task's question, if the agent that executes the task can use the answer, by what it
-    /// remembers of the context. `Some(None)`: the question has no id, so nobody can say which message answers it.
+    /// The event that asked the open question, if the executing agent can resume from it, judged by what it remembers
+    /// of the context. `Some(None)`: the question has no id, so any message may be its answer.
     async fn resumable_question(&self, row: &TaskRow) -> Result<Option<Option<Seq>>, StoreError> {
         let Ok(registered) = self.registered_agent(Some(&row.agent)) else { return Ok(None) };
         let executor = self.executor_of_row(registered, row).await?;
@@ -131,8 +131,8 @@ impl Engine {
         Ok(task.status.message.as_deref().is_some_and(resumes).then_some(open))
     }
 
-    /// What waits in the store for a task whose run was lost while its question was open. Whoever takes such a task takes
-    /// it along; it is read before, since whoever has a task must not be dropped while it awaits something.
+    /// The stored inbox of a task whose run was lost while its question was open. Whoever claims such a task must read
+    /// the inbox before the claim, since a future that holds a claim must not be dropped at an await.
     pub(crate) async fn stored_inbox(&self, lease: &Lease) -> Result<Vec<Arc<Message>>, StoreError> {
         let is_left =
             lease.driver().is_none() && lease.with_task(|task| task.run_state() == RunState::Parked) == Some(true);
@@ -151,7 +151,7 @@ impl Engine {
         }
     }
 
-    /// What a driver begins with to carry out this plan. `None`: nobody needs to do anything.
+    /// What a driver needs to execute this plan. `None`: nothing needs to be done.
     async fn start_for(&self, plan: Plan, unfinished: UnfinishedTask) -> Result<Option<DriverStart>, StoreError> {
         let UnfinishedTask { row, inbox, .. } = unfinished;
         let inbox: Vec<Arc<Message>> = inbox.into_iter().map(Arc::new).collect();
@@ -170,7 +170,7 @@ impl Engine {
         }))
     }
 
-    /// The question of a parked run as its event asked it.
+    /// The question of a parked run, without the note that it may be shown with.
     async fn plain_question(&self, row: &TaskRow) -> Result<Option<Arc<Message>>, StoreError> {
         let task = self.core.store.load(row.no).await?;
         let Some(open) = task.and_then(|task| task.open_question()) else { return Ok(None) };
@@ -181,8 +181,8 @@ impl Engine {
         }))
     }
 
-    /// The message that began the present turn. An answer in the middle of the turn is not its beginning: whatever was
-    /// asked is gone, or done.
+    /// The message that began the current turn. An answer during the turn is not its beginning: the run that asked for
+    /// it is gone.
     async fn turn_message(&self, row: &TaskRow) -> Result<Option<TurnMessage>, StoreError> {
         let first = match row.state {
             State::Working => self.first_message_of_turn(row.no).await?,
@@ -202,7 +202,7 @@ impl Engine {
                 match &recorded.event {
                     Event::Created(created) => first = Some(created.message.clone()),
                     Event::Status(change) => {
-                        // A run that was lost with its question is resumed by the answer, in the same turn.
+                        // When a run was lost with its question open, the answer resumes the same turn.
                         let is_answer = |message: &Message| {
                             standing.is_parked() && (!change.begins_turn || message.answers == standing.open_question())
                         };
@@ -228,7 +228,7 @@ impl Engine {
         }
     }
 
-    /// Hands the task of a driver that has crashed to the next one, with nobody in between.
+    /// Replaces a crashed driver by a new one; no caller can claim the task in between.
     pub(crate) fn replace_driver(&self, lease: &Lease, start: DriverStart) {
         let control = lease.replace_driver();
         if let Err(error) = self.start_recovered(self.core.feed.open(lease.key.clone()), control, start) {
@@ -243,7 +243,7 @@ impl Engine {
         start: DriverStart,
     ) -> Result<(), Error> {
         let start = match start {
-            // It is not settled in its row, so this is how the store shows a log that cannot be read.
+            // The row is not settled, so a settled task here means that the store could not read its log.
             DriverStart::Recover { inbox, .. }
                 if lease.with_task(|task| task.status.state.is_terminal()) == Some(true) =>
             {
@@ -252,7 +252,7 @@ impl Engine {
             start => start,
         };
         lease.expect_more();
-        // Where the agent is gone, the task only ends; any agent will do.
+        // If the agent is no longer configured, the task only ends, and any agent will do.
         let registered = match self.registered_agent(Some(&lease.key.agent)).or_else(|_| self.registered_agent(None)) {
             Ok(registered) => registered,
             Err(error) => {

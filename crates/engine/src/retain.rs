@@ -1,5 +1,5 @@
-//! Retention: settled tasks go when they are too old or too many, whole tasks at a time; tasks that wait too long for an
-//! answer fail.
+//! Retention: deletes settled tasks that are too old or too many, always whole tasks, and fails tasks that have waited
+//! too long for an answer.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::executor::Executor;
 use crate::topic::TopicKey;
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// Waiting tasks that are looked at together; the rest come with the next sweep.
+/// How many waiting tasks one sweep looks at; the others are left for the next sweep.
 const WAITING_PAGE: usize = 1000;
 
 impl Engine {
-    /// Sweeps now and then for as long as the engine lives, if there is anything to sweep by.
+    /// Sweeps at regular intervals until the engine stops, if a retention policy is set.
     pub(crate) fn keep_sweeping(&self) {
         let policy = self.core.settings.retention;
         if policy.max_age.is_none() && policy.max_tasks.is_none() && policy.waiting.is_none() {
@@ -35,7 +35,8 @@ impl Engine {
         });
     }
 
-    /// Ends what has waited too long and deletes what retention does not keep; says how many tasks were deleted.
+    /// Fails tasks that have waited too long and deletes tasks that retention does not keep. Returns how many were
+    /// deleted.
     pub async fn sweep(&self) -> u64 {
         self.expire_waiting().await;
         let policy = self.core.settings.retention;
@@ -88,13 +89,13 @@ impl Engine {
         let inbox = self.stored_inbox(&lease).await.unwrap_or_default();
         match lease.claim() {
             Err(driver) => {
-                // Its run waits; a driver that is busy with something else takes no notice.
+                // The driver ignores this unless its run waits for an answer.
                 let _ = driver.send(Control::Expire { before, reason });
             }
             Ok(control) => {
                 let waits = lease.with_task(|task| task.status.state.is_waiting() && task.status.time < before);
                 if waits != Some(true) {
-                    // It has been answered since it was looked up.
+                    // The task was answered after the query.
                     lease.release(None);
                     return Ok(());
                 }
@@ -110,7 +111,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The moment that is so long ago, or the beginning of time.
+    /// The time that is `age` ago.
     fn before(&self, age: Duration) -> Timestamp {
         let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
         Timestamp::from_millis(self.core.clock.now().as_millis().saturating_sub(age))

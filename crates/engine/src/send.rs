@@ -1,4 +1,4 @@
-//! Sending: where a message goes and what it starts.
+//! Sends: finds the task that a message is for, or creates one, and answers the sender.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::send_result::{SendEffect, SendResult};
 use crate::topic::TopicKey;
 use crate::{Admission, Answer};
 
-/// What a message names.
+/// The agent that a message is addressed to, and the task that it names.
 struct Addressed {
     agent: AgentId,
     task: NamedTask,
@@ -28,22 +28,22 @@ struct Addressed {
 enum NamedTask {
     Nothing,
     Known(Located),
-    /// The caller names the task that is to be made.
+    /// The caller chose the id of a task that does not exist yet.
     New(TaskId),
 }
 
-/// Where a message belongs.
+/// Where a message is delivered.
 enum Destination {
     /// A task that exists.
     Task(TopicKey),
     New(NewTaskPlan),
 }
 
-/// A task that is to be made. What its caller does not name is minted.
+/// A task to be created. Ids that the caller did not choose are generated.
 struct NewTaskPlan {
     task: Option<TaskId>,
     context: Option<ContextId>,
-    /// The finished task that it goes on from.
+    /// The finished task that it continues.
     parent: Option<TaskId>,
 }
 
@@ -53,14 +53,14 @@ impl NewTaskPlan {
     }
 }
 
-/// What a new task is called.
+/// The ids of a new task.
 struct TaskIds {
-    /// As its caller names it; `None`: it gets a fresh id.
+    /// The id that the caller chose; `None`: a generated one.
     task: Option<TaskId>,
     context: ContextId,
 }
 
-/// Whose task it is, and who does the work.
+/// The agent that the task is addressed to, and the agent that executes it.
 struct TaskAgents<'a> {
     addressed: &'a Arc<RegisteredAgent>,
     executor: Executor,
@@ -68,20 +68,20 @@ struct TaskAgents<'a> {
 
 enum CreateResult {
     Created(SendResult),
-    /// Somebody else made a task of this name in the meantime.
+    /// Somebody else has created a task with this id in the meantime.
     IdTaken,
 }
 
 impl Engine {
     pub(crate) async fn send(&self, caller: &Caller, mut send: sabir_model::Send) -> Result<Answer, Error> {
-        // A task that somebody works on may still take messages; new work begins elsewhere or later.
+        // While the server stops, active tasks still accept messages; new tasks are refused.
         if *self.core.stopping.borrow() && send.message.task.is_none() {
             return Err(Error::Stopping);
         }
         if send.push.is_some() {
             return Err(Error::PushNotSupported);
         }
-        // The call waits for its answer, perhaps for hours, and must not hold a copy of the message meanwhile.
+        // The call may wait for its answer for hours, and must not hold a copy of the message meanwhile.
         let bare = Message {
             task: send.message.task.clone(),
             context: send.message.context.clone(),
@@ -137,13 +137,13 @@ impl Engine {
                     drop(message);
                     return sent.answer(self, &send).await;
                 }
-                // Then the message is for the task that is there now.
+                // The message is for the task that exists now.
                 CreateResult::IdTaken => {}
             }
         }
     }
 
-    /// The agent that a message is for, and the task that it names.
+    /// Finds the agent that a message is addressed to, and the task that it names.
     async fn addressed(&self, caller: &Caller, send: &sabir_model::Send) -> Result<Addressed, Error> {
         let Some(task) = &send.message.task else {
             return Ok(Addressed {
@@ -203,7 +203,7 @@ impl Engine {
         }
     }
 
-    /// A context alone answers the one task in it that waits.
+    /// A message with a context and no task answers the one task of the context that waits.
     async fn waiting_in(&self, caller: &Caller, agent: &AgentId, context: &ContextId) -> Result<Destination, Error> {
         let waiting = self.core.store.waiting(&caller.owner, agent, context).await?;
         match waiting.as_slice() {
@@ -247,13 +247,13 @@ impl Engine {
                 return Ok(CreateResult::IdTaken);
             }
         };
-        // Nobody else can make it from here on, but somebody may have before.
+        // The claim keeps others from creating the task from now on, but not before.
         if lease.with_task(|_| ()).is_some() {
             lease.release(None);
             return Ok(CreateResult::IdTaken);
         }
         if is_named {
-            // A topic that came to nothing may be left of an earlier one.
+            // The topic may be left over from an earlier creation that failed.
             lease.expect_more();
         }
         let owner = &caller.owner;
@@ -283,7 +283,7 @@ impl Engine {
         drive::start(&self.core, executor, assignment);
         let stored = stored.await.map_err(|_| Error::internal("the driver of a new task is gone"))?;
         if is_named && stored.is_err() && self.is_stored(&keep.key).await? {
-            // The name was free a moment ago.
+            // The id was free when this call checked it; another task has it now.
             return Ok(CreateResult::IdTaken);
         }
         stored?;
@@ -295,7 +295,7 @@ impl Engine {
     }
 }
 
-/// What the card says is what the server does.
+/// Refuses what the card does not offer.
 fn check_offer(registered: &RegisteredAgent, send: &sabir_model::Send, message: &Message) -> Result<(), Error> {
     let about = &registered.hosted.about;
     if send.delivery == Delivery::Stream {
@@ -308,7 +308,7 @@ fn check_offer(registered: &RegisteredAgent, send: &sabir_model::Send, message: 
     }
 }
 
-/// A message of the agent's that belongs to no task.
+/// A message of the agent that belongs to no task.
 fn reply(parts: Vec<Part>, context: ContextId) -> Message {
     Message { context: Some(context), ..Message::new(new_id(MessageId::parse), Role::Agent, parts) }
 }

@@ -1,6 +1,6 @@
-//! What a run must have before its agent works: its working folder, then its slot. `schedule` says why in this order.
+//! Acquires what a run needs before its agent works: the working folder, then a slot. `schedule` explains the order.
 //!
-//! Before a turn begins, the task waits here and stays queued in the store. A parked run gives both back and comes here
+//! Before its first turn, a task waits here and stays queued in the store. A parked run releases both and acquires them
 //! again when it is answered.
 
 use std::future::poll_fn;
@@ -18,15 +18,15 @@ use crate::schedule::{Queued, Reacquired, Scheduled};
 use crate::wait_reason::WaitReason;
 use crate::working_folders::{FolderUser, QueuedFolder, ScheduledFolder};
 
-/// What a run waits for.
+/// What a run currently waits for.
 pub(super) enum Acquiring {
     Folder(QueuedFolder),
     Slot(Queued<()>),
 }
 
 impl Driver {
-    /// Waits for the context and a first slot, if there is something to run, and serves callers meanwhile. Without a permit
-    /// afterwards, nothing is run: the task was cancelled, or the server stops and the task stays queued in the store.
+    /// Waits for the context and a first slot, and serves callers meanwhile. Without a permit afterwards, nothing is
+    /// run: the task was canceled, or the server stops and the task stays queued in the store.
     pub(super) async fn wait_for_slot(&mut self, first: &FirstMessage, scheduled: Option<Scheduled>) {
         let mut queued = match (first, scheduled) {
             (FirstMessage::Nothing, _) | (_, None | Some(Scheduled::QueueFull)) => return,
@@ -42,7 +42,7 @@ impl Driver {
             if self.is_leaving() {
                 return Poll::Ready(None);
             }
-            // A slot that comes before the commit is no reason to run: nobody was told of the task yet.
+            // A slot that comes before the commit must wait: the task is not acknowledged yet.
             if !is_stored {
                 return Poll::Pending;
             }
@@ -56,8 +56,8 @@ impl Driver {
         .await;
     }
 
-    /// Gets the turn of this message ready to begin: the agent says which folder it needs for itself, and the run waits
-    /// until it has that and a slot. `None`: nothing more is to be run.
+    /// Prepares the turn of this message: the agent says which folder it needs for itself, and the run waits until it
+    /// has this folder and a slot. `None`: no more turns begin.
     pub(super) async fn prepare(&mut self, message: TurnMessage) -> Option<PreparedTurn> {
         self.wait_for_holds().await;
         let prepared = self.new_turn(message);
@@ -74,7 +74,7 @@ impl Driver {
             .await?
         };
         if self.wanted_folder != wanted {
-            // The next turn of a task may work elsewhere.
+            // The next turn of a task may need another folder.
             self.folder = None;
             self.wanted_folder = wanted;
         }
@@ -122,7 +122,7 @@ impl Driver {
                         match self.core.working_folders.enter(user, self.folder_order) {
                             ScheduledFolder::Now(lock) => self.folder = Some(lock),
                             ScheduledFolder::Later(queued) => {
-                                // Nobody waits for a tree while it holds a slot.
+                                // A run never holds a slot while it waits for a folder.
                                 permit.release_slot();
                                 self.acquiring = Some(Acquiring::Folder(queued));
                             }
@@ -138,12 +138,12 @@ impl Driver {
         }
     }
 
-    /// Whether the run has all that it needs, or is about to say so.
+    /// Whether the run has a slot and waits for nothing.
     pub(super) fn has_slot(&self) -> bool {
         self.acquiring.is_none() && self.permit.as_ref().is_some_and(|permit| permit.has_slot())
     }
 
-    /// The run waits for its caller's answer; others may work meanwhile.
+    /// Releases the folder and the slot while the run waits for its caller's answer.
     pub(super) fn release_while_parked(&mut self) {
         if let Some(lock) = self.folder.take() {
             self.folder_order = Some(lock.order);
@@ -153,8 +153,8 @@ impl Driver {
         }
     }
 
-    /// The agent has taken its question back and works already: it has its slot and its working folder at once, whoever
-    /// else has them. A run that was answered has them already.
+    /// The agent has withdrawn its question and works already, so its run gets the slot and the folder at once, beyond
+    /// all limits. A run that was answered has both already.
     pub(super) fn acquire_at_once(&mut self) {
         self.acquiring = None;
         let Some(permit) = &self.permit else { return };
@@ -166,11 +166,11 @@ impl Driver {
         permit.reacquire_slot_at_once();
     }
 
-    /// Gives all back, as soon as nothing that the last turn started works there any more.
+    /// Releases everything, as soon as nothing that the last turn has started works in the folder.
     pub(super) fn release_resources(&mut self) {
         self.acquiring = None;
         let given_back = (self.folder.take(), self.permit.take());
-        // A driver that crashed has a turn still.
+        // A crashed driver still has its turn.
         let signals = self.turn_holds.take().or_else(|| self.turn.as_ref().map(|turn| turn.signals.clone()));
         if let Some(signals) = signals.filter(|signals| signals.get().is_held()) {
             tokio::spawn(async move {
@@ -180,7 +180,7 @@ impl Driver {
         }
     }
 
-    /// The next turn of the task works in the same context and folder as the last one, so it waits for what that one left.
+    /// Waits for the holds of the last turn: the next turn of the task works in the same context and folder.
     async fn wait_for_holds(&mut self) {
         let Some(signals) = self.turn_holds.clone() else { return };
         let mut released = pin!(signals.until(|signals| !signals.is_held()));
@@ -198,26 +198,26 @@ impl Driver {
         }
     }
 
-    /// A message that found a slot at once needed no row of its own; now it waits, and its sender must be told that it is
-    /// stored.
+    /// A message that got a slot at once needs no inbox row. Now it has to wait, so it gets one, and its sender is
+    /// acknowledged when the row is stored.
     fn keep_queued_message(&mut self) {
         if let Some(first) = self.inbox.iter_mut().find(|unread| unread.row == InboxRow::None) {
             first.row = InboxRow::Pending;
-            // Rows lie in the order of the inbox, and others may have come since.
+            // Rows must be in the order of the inbox, and other messages may have arrived since.
             let rows = &mut self.pending.side_rows;
             let place = rows.iter().position(|row| matches!(row, SideRow::InboxAdd(_))).unwrap_or(rows.len());
             rows.insert(place, SideRow::InboxAdd(first.message.clone()));
         }
     }
 
-    /// Tells the caller what the answered run waits for now. Whether that is news.
+    /// Shows the caller what the answered run waits for now. Returns whether that has changed.
     pub(super) fn note_what_is_acquired(&mut self) -> bool {
         let reason = self.acquiring.as_ref().map(Acquiring::wait_reason);
         reason.is_some_and(|reason| self.note_wait_reason(reason))
     }
 
-    /// Tells the caller of a task what it waits for now. A run that is answered stays parked in the store until it has all
-    /// that it needs, so its question is shown too, behind the note. Whether that is news.
+    /// Shows the caller what its task waits for now. An answered run stays parked in the store until it has all that it
+    /// needs, so the question is shown again behind the note. Returns whether the reason has changed.
     fn note_wait_reason(&mut self, reason: WaitReason) -> bool {
         if self.noted_wait_reason.as_ref() == Some(&reason) {
             return false;
@@ -233,7 +233,7 @@ impl Driver {
         true
     }
 
-    /// The run waits no more: the conversation keeps its question without the note.
+    /// The run no longer waits: the conversation keeps the question without the note.
     pub(super) fn show_plain_question(&mut self) {
         self.noted_wait_reason = None;
         if let Some(plain) = self.plain_question.take().filter(|_| self.standing.is_parked()) {

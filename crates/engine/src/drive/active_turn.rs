@@ -1,4 +1,4 @@
-//! One turn: the agent works, the driver listens, decides and stores, until the turn is over.
+//! One turn: the driver polls the agent, decides and stores its updates, and serves callers until the turn is over.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -22,7 +22,7 @@ use crate::turn_signals::TurnSignals;
 use crate::watch_cell::WatchCell;
 use crate::{AgentError, Turn};
 
-/// How long an agent that was told to stop may take before it is dropped.
+/// How long an agent may take to stop before it is dropped.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// A turn that has not begun.
@@ -31,36 +31,36 @@ pub(super) struct PreparedTurn {
     updates: mpsc::Receiver<WeighedUpdate>,
 }
 
-/// A turn under way, beside the agent's future.
+/// The driver's side of a running turn. The future of the agent is kept apart.
 pub(super) struct ActiveTurn {
     updates: mpsc::Receiver<WeighedUpdate>,
     pub(super) signals: Arc<WatchCell<TurnSignals>>,
     pub(super) question: Option<OpenQuestion>,
-    /// Questions that are asked when the open one is closed.
+    /// Further questions; the next is asked when the open one closes.
     queued_questions: VecDeque<Ask>,
-    /// Why the agent was told to stop.
+    /// Why the agent must stop.
     pub(super) stop_reason: Option<StopReason>,
-    /// How the turn ended, from an agent that only tidies up now.
+    /// The outcome that an agent has announced before it cleans up.
     pub(super) last_word: Option<Outcome>,
     timer: Option<Pin<Box<Sleep>>>,
     hard_limit: Option<Instant>,
     last_update: Instant,
-    /// Until then the agent has to wait, and says so.
+    /// The agent has announced that it waits until then.
     waits_until: Option<Instant>,
     parked_since: Option<Instant>,
-    /// What the agent has remembered of the context in this turn; it may not be stored yet.
+    /// What the agent has remembered in this turn, stored or not.
     memory: Option<Option<String>>,
 }
 
-/// A question that the agent waits to have answered.
+/// A question that the agent has asked and waits for.
 pub(super) struct OpenQuestion {
     reply: oneshot::Sender<CallersAnswer>,
-    /// Ends when the caller has had enough time.
+    /// Ends the time that the caller has for the answer.
     expires: Option<Pin<Box<Sleep>>>,
-    /// The event that asks it. Before that is stored, nobody has seen the question.
+    /// The event that asks the question. Before this event is stored, no caller has seen the question.
     pub(super) event: Seq,
     pub(super) asked: Timestamp,
-    /// An answer is on its way to the store.
+    /// An answer is being stored.
     pub(super) is_answered: bool,
 }
 
@@ -74,7 +74,7 @@ pub(super) enum StopReason {
 pub(super) type AgentResult = Result<Result<Outcome, AgentError>, Box<dyn std::any::Any + Send>>;
 
 impl Driver {
-    /// What the agent is given for a turn with this message.
+    /// Makes the agent's side of a turn with this message.
     pub(super) fn new_turn(&self, TurnMessage { message, lost_question }: TurnMessage) -> PreparedTurn {
         let (sender, updates) = UpdateSender::new();
         let opening = self.lease.with_task(|task| task.history.first().cloned()).flatten();
@@ -104,7 +104,7 @@ impl Driver {
         self.began = now;
         self.usage = None;
         turn.began = now;
-        // It may have been prepared before the task was stored.
+        // The turn may have been prepared before the task was stored.
         turn.no = self.no;
         let signals = turn.signals.clone();
         let limits = self.executor.agent.hosted.limits;
@@ -126,7 +126,7 @@ impl Driver {
         self.has_run = true;
         self.turn = Some(active);
         let registered = self.executor.agent.clone();
-        // Also an agent that panics before it has a future to give.
+        // Catches also an agent that panics before it returns its future.
         let worked = match catch_unwind(AssertUnwindSafe(|| registered.hosted.agent.run(turn))) {
             Ok(work) => {
                 let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
@@ -134,7 +134,7 @@ impl Driver {
             }
             Err(panic) => Some(Err(panic)),
         };
-        // Whatever the agent has left running hears that nobody listens any more.
+        // Tells everything that the agent has left running to stop.
         signals.modify(|signals| {
             signals.stop.get_or_insert_with(|| Stop { deadline: Instant::now(), leaves_question: false });
         });
@@ -155,7 +155,7 @@ impl Driver {
         self.end_turn(worked);
     }
 
-    /// Whether the server stops while the run waits for an answer that a later run can take.
+    /// Whether the server stops while the run waits for an answer, and a later run can use this answer.
     async fn stays_parked(&mut self) -> bool {
         let Some(turn) = &mut self.turn else { return false };
         let is_left = turn.leaves_question() && turn.last_word.is_none();
@@ -167,17 +167,17 @@ impl Driver {
                 self.core.store.agent_state(&key.owner, &key.agent, &self.context).await
             }
         };
-        // Where the store cannot say, the next start decides.
+        // If the store cannot be read, the next start decides.
         memory.map_or(true, |memory| self.executor.agent.hosted.agent.resumes(memory.as_deref(), question))
     }
 
-    /// `Ready(None)`: the agent did not stop when it was told to, or the driver lets the task go.
+    /// `Ready(None)`: the agent did not stop in time, or the driver releases the task.
     fn poll_turn(
         &mut self,
         cx: &mut Context<'_>,
         mut work: Pin<&mut impl Future<Output = AgentResult>>,
     ) -> Poll<Option<AgentResult>> {
-        // Callers first: a cancel must reach an agent that never pauses.
+        // Callers come first: a cancel must reach an agent that never pauses.
         self.serve_callers(cx);
         loop {
             if self.pending.has_room() {
@@ -191,7 +191,7 @@ impl Driver {
             }
             let was_full = !self.pending.has_room();
             if let Some(turn) = self.turn.as_mut().filter(|_| was_full) {
-                // The agent waits for us, so its silence does not count.
+                // The agent waits for the store, so this time does not count as silence.
                 turn.last_update = Instant::now();
             }
             if self.has_timed_out(cx) {
@@ -209,7 +209,7 @@ impl Driver {
         }
     }
 
-    /// Takes what the agent and its helpers have reported, and asks to be woken for what they report later.
+    /// Processes the pending updates of the agent and its helpers, and registers for the next one.
     fn take_updates(&mut self, cx: &mut Context<'_>) {
         while self.pending.has_room()
             && let Some(turn) = &mut self.turn
@@ -219,7 +219,7 @@ impl Driver {
         }
     }
 
-    /// The agent has returned: what it reported before counts, and its helpers are heard no more.
+    /// The agent has returned: earlier updates are processed, later ones of its helpers are not.
     fn take_last_updates(&mut self) {
         if let Some(turn) = &mut self.turn {
             turn.updates.close();
@@ -268,8 +268,8 @@ impl Driver {
         }
     }
 
-    /// Asks the caller. Only what comes from now on answers: whoever wrote before did not know what would be asked, and
-    /// a word such as "yes" must not allow what nobody has seen.
+    /// Asks the caller. Only messages that arrive from now on can answer: an earlier "yes" must not permit something
+    /// that its sender has not seen.
     fn ask(&mut self, ask: Ask) {
         let question = Arc::new(self.agent_message(ask.parts));
         self.decide(Command::Ask { required: ask.required, question });
@@ -283,15 +283,14 @@ impl Driver {
         }
     }
 
-    /// Resumes a run whose question is answered, or has been open for too long, as soon as it has its working folder and its
-    /// place again. Until then the task stays parked, so that a crash loses no answer. `false`: there is nothing to resume
-    /// now.
+    /// Resumes a run whose question is answered or has expired, as soon as the run has its folder and a slot again.
+    /// Until then the task stays parked, so that a crash loses no answer. `false`: nothing to resume now.
     fn poll_resume(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(turn) = self.turn.as_mut().filter(|turn| turn.stop_reason.is_none()) else { return false };
         let Some(question) = turn.question.as_mut().filter(|question| !question.reply.is_closed()) else {
             return false;
         };
-        // An answer to another question is none to this one.
+        // An answer to another question does not count.
         let purpose = Purpose::Answer(question.event);
         let is_stored_answer =
             |unread: &super::InboxMessage| unread.purpose == purpose && unread.row == InboxRow::Stored;
@@ -309,14 +308,14 @@ impl Driver {
             Some(message) => self.decide(Command::Answer { message: message.clone() }),
             None => self.decide(Command::WithdrawQuestion),
         }
-        // The agent hears of it when that is stored.
+        // The agent gets the answer after the commit.
         self.pending.answers.push((question.reply, Ok(answer)));
         self.unpark();
         self.ask_next();
         true
     }
 
-    /// Withdraws a question that the agent no longer waits for, as soon as that is known.
+    /// Withdraws the question when the agent has dropped the future that waits for it.
     fn notice_abandoned_question(&mut self, cx: &mut Context<'_>) {
         let question = self.turn.as_mut().and_then(|turn| turn.question.as_mut());
         if question.is_some_and(|question| question.reply.poll_closed(cx).is_ready()) {
@@ -355,7 +354,7 @@ impl Driver {
         }
         let Some(turn) = &mut self.turn else { return };
         if let (Some(since), Some(at)) = (turn.parked_since.take(), &mut turn.hard_limit) {
-            // The time in which the caller thinks is not the agent's.
+            // The time that the caller needs does not count for the time limit of the turn.
             *at += since.elapsed();
         }
         turn.last_update = Instant::now();
@@ -393,24 +392,24 @@ impl Driver {
 }
 
 impl OpenQuestion {
-    /// Whether the caller has had enough time. A timer that has ended must not be polled again.
+    /// Whether the caller's time is over. A timer must not be polled again after it has ended.
     fn has_expired(&mut self, cx: &mut Context<'_>) -> bool {
         self.expires.as_mut().is_some_and(|expires| expires.is_elapsed() || expires.as_mut().poll(cx).is_ready())
     }
 }
 
 impl ActiveTurn {
-    /// Whether the agent was told to stop because the server ends, while its question was open.
+    /// Whether the agent must stop because the server stops, while its question is open.
     pub(super) fn leaves_question(&self) -> bool {
         self.signals.get().stop.is_some_and(|stop| stop.leaves_question)
     }
 
-    /// Tells the agent to stop, the first time; the reason that came first counts. Whether this was the first.
+    /// Orders the agent to stop. The first reason counts. Returns whether this was the first order.
     pub(super) fn stop(&mut self, reason: StopReason) -> bool {
         self.stop_within(reason, STOP_GRACE)
     }
 
-    /// The same for an agent that has less time, also where it was told to stop before.
+    /// The same with a shorter deadline, which applies also if the agent was ordered to stop before.
     pub(super) fn stop_within(&mut self, reason: StopReason, grace: Duration) -> bool {
         let deadline = Instant::now() + grace.min(STOP_GRACE);
         if self.stop_reason.is_some() {
@@ -444,13 +443,13 @@ impl ActiveTurn {
         self.parked_since.is_some()
     }
 
-    /// Whether silence counts: neither while the caller thinks about an answer nor after the last word. The limit of the
-    /// whole turn counts after the last word too, and does not change the outcome then.
+    /// Whether silence counts for the idle timeout: not while the caller is asked, and not after the agent has
+    /// announced its outcome. The time limit of the whole turn still applies then, but does not change the outcome.
     fn is_timed(&self) -> bool {
         self.parked_since.is_none() && self.last_word.is_none()
     }
 
-    /// Since when silence counts; in the future while the agent has to wait.
+    /// Since when silence counts; in the future while the agent waits.
     fn silent_since(&self) -> Instant {
         self.waits_until.map_or(self.last_update, |until| until.max(self.last_update))
     }
@@ -468,7 +467,7 @@ impl ActiveTurn {
     }
 }
 
-/// What people read of a tool call; the whole of it is in the metadata.
+/// A summary of a tool call for people; the metadata has all of it.
 fn summary_of(call: &ToolCall) -> String {
     let outcome = |text: &Option<String>| cut(text.as_deref().unwrap_or("done"));
     match call.phase {
@@ -478,7 +477,7 @@ fn summary_of(call: &ToolCall) -> String {
     }
 }
 
-/// Tools print pages; a status is one line or two.
+/// Tools may print pages; a status has a line or two.
 fn cut(text: &str) -> String {
     const LONGEST: usize = 200;
     match text.char_indices().nth(LONGEST) {

@@ -1,10 +1,10 @@
-//! How a driver stores what it has decided, and what it does after the commit.
+//! Appends: how a driver stores what it has decided, and what it does after the commit.
 //!
-//! The first append of a driver may fail: then the task never existed, or rests as before, and the sender is told. A
-//! later one is tried again, since the agent has already said what is in it; new messages and cancels are refused
-//! meanwhile, so nothing is acknowledged that is not stored. A full disk is waited for. Any other failure is waited for
-//! as long as `GIVE_UP_AFTER`; then the task gives its slot back, everybody who waits for it is told the cause, and
-//! only its failure is left to be stored.
+//! If the first append of a driver fails, the task was never created, or is at rest as before, and the sender gets the
+//! error. Later appends are retried, since they contain what the agent has already done; meanwhile new messages and
+//! cancels are refused, so that nothing is acknowledged that is not stored. The driver waits for a full disk as long as
+//! it takes. Other failures are retried for `GIVE_UP_AFTER`; then the task releases its slot, all waiting callers get
+//! the cause, and only the failure of the task remains to be stored.
 
 use std::collections::HashSet;
 use std::pin::Pin;
@@ -28,20 +28,20 @@ use crate::turn::CallersAnswer;
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(5);
-/// How long a failure that is not a full disk is taken for a passing one.
+/// How long the store may fail, for other reasons than a full disk, before the driver gives up.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
-/// What gathers while an append is under way; then the agent has to wait.
+/// How much is collected while an append is in progress; beyond that the agent has to wait.
 const MAX_ENTRIES: usize = 1024;
 const MAX_WEIGHT: usize = 1 << 20;
-/// A server that stops makes no larger snapshots: a program may have printed gigabytes, and copying them takes longer than
-/// the grace time. The log alone is enough.
+/// While the server stops, no larger snapshots are made: a program may have printed gigabytes, and copying them takes
+/// longer than the grace time. The log alone is enough.
 const LAST_SNAPSHOT: usize = 1 << 20;
 
-/// What has been decided and is not stored yet.
+/// What is decided and not stored yet.
 #[derive(Default)]
 pub(super) struct PendingAppend {
     entries: Vec<Arc<LogEntry>>,
-    /// About how much memory they hold.
+    /// Approximate bytes of the entries.
     weight: usize,
     pub(super) side_rows: Vec<SideRow>,
     pub(super) acks: Vec<Ack>,
@@ -50,22 +50,22 @@ pub(super) struct PendingAppend {
     pub(super) answers: Vec<(oneshot::Sender<CallersAnswer>, CallersAnswer)>,
 }
 
-/// A caller who waits until the append is stored.
+/// A caller who waits for the commit.
 pub(super) struct Ack {
     done: DoneSender,
-    /// Sends that join this one land when it is stored.
+    /// The guards of its send, which duplicates wait for.
     send_guards: Vec<Arc<InFlightGuard>>,
-    /// What the caller is told then.
+    /// The result that the caller gets after the commit.
     answer: Result<(), Error>,
     kind: AckKind,
 }
 
 enum AckKind {
-    /// What the driver began with.
+    /// For what the driver began with.
     Plain,
-    /// A cancel, or a refusal: the caller need not wait for the store when it fails.
+    /// For a cancel or a refusal: if the store fails, the caller need not wait.
     Notice,
-    /// The rows of a message in the inbox, which can be refused when the store fails.
+    /// For a message in the inbox, which can be refused if the store fails.
     Message { message: Arc<Message>, key: Option<IdempotencyKey> },
 }
 
@@ -92,7 +92,7 @@ impl Ack {
     }
 }
 
-/// An append under way.
+/// An append in progress.
 pub(super) struct Storing {
     append: PendingAppend,
     attempt: Attempt,
@@ -112,7 +112,8 @@ impl PendingAppend {
         self.entries.push(entry);
     }
 
-    /// What the agent wants to remember. Only the newest counts, but the agent waits for the store as with all it says.
+    /// Adds what the agent wants to remember. Only the newest value counts, but each has weight, so that the agent
+    /// waits for the store.
     pub(super) fn remember(&mut self, memory: Option<String>) {
         self.weight += memory.as_ref().map_or(0, String::len);
         self.side_rows.push(SideRow::AgentState(memory));
@@ -122,14 +123,14 @@ impl PendingAppend {
         self.entries.is_empty() && self.side_rows.is_empty() && self.acks.is_empty() && self.answers.is_empty()
     }
 
-    /// A full append waits for the one that is being stored, and the agent waits for both.
+    /// Whether the agent may go on. A full append waits for the one that is being stored, and the agent waits for both.
     pub(super) fn has_room(&self) -> bool {
         self.entries.len() + self.side_rows.len() < MAX_ENTRIES && self.weight < MAX_WEIGHT
     }
 }
 
 impl Driver {
-    /// Refuses a caller because of how the task stands, as soon as that is stored: a refusal tells of it too.
+    /// Refuses a caller because of the state of the task, as soon as that state is stored: a refusal reveals it too.
     pub(super) fn refuse(&mut self, done: DoneSender, refusal: Error) {
         if let Some(failure) = self.store_failure() {
             return drop(done.send(Err(failure)));
@@ -142,7 +143,7 @@ impl Driver {
         }
     }
 
-    /// Why the store refused what was to be stored, if it did and will be asked again.
+    /// Why the store refused the current append, if it will be retried.
     pub(super) fn store_failure(&self) -> Option<Error> {
         match &self.storing {
             Some(Storing { attempt: Attempt::Pausing(_, error), .. }) => Some(copy_of(error)),
@@ -150,8 +151,7 @@ impl Driver {
         }
     }
 
-    /// Keeps the store busy: ends what is under way, begins what has gathered. Ready when there is nothing left to
-    /// store.
+    /// Drives the store: finishes the append in progress and starts the next one. Ready when nothing is left to store.
     pub(super) fn poll_store(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             if self.storing.is_none() {
@@ -201,9 +201,9 @@ impl Driver {
         self.core.store.append(Append { target, events: &events, after, snapshot: snapshot.as_ref(), side_rows })
     }
 
-    /// The task as it will be with this append, when its log since the last snapshot has outgrown that snapshot, or
-    /// when it is finished. So snapshots cost no more than the log itself, and reading a task costs no more than twice
-    /// its size.
+    /// A snapshot of the task as of this append, if the log since the last snapshot has outgrown that snapshot, or if
+    /// the task is finished. So snapshots cost no more than the log itself, and reading a task costs at most twice its
+    /// size.
     fn snapshot(&self, append: &PendingAppend) -> Option<Task> {
         let is_born_with_it = matches!(self.first_append, FirstAppend::Create(_));
         let last = append.entries.last()?;
@@ -251,14 +251,14 @@ impl Driver {
                     self.storing = Some(storing);
                 }
                 if !self.has_given_up {
-                    // What was refused is not to be expected any more.
+                    // Readers can no longer expect what was refused.
                     self.lease.set_activity(self.activity());
                 }
             }
         }
     }
 
-    /// After the commit: events are shown, callers acknowledged, answers handed over.
+    /// After the commit: shows events, acknowledges callers, gives answers to the agent.
     fn show(&mut self, appended: AppendResult, append: PendingAppend) {
         self.no = Some(appended.task);
         self.stored = appended.last;
@@ -281,8 +281,8 @@ impl Driver {
         }
     }
 
-    /// Whether more is to be expected of the task, judged on what is stored of it and not on what is decided since. A run
-    /// that waits for an answer goes on with that alone; other messages wait for it.
+    /// The activity of the task as stored; decided events count only as more to come. A parked run resumes with an
+    /// answer alone, so other messages in its inbox do not count.
     fn activity(&self) -> impl FnOnce(&Task) -> TaskActivity + use<> {
         let is_storing = self.storing.as_ref().is_some_and(|storing| !storing.append.entries.is_empty());
         let is_decided = is_storing || !self.pending.entries.is_empty();
@@ -294,8 +294,8 @@ impl Driver {
         }
     }
 
-    /// After a crash: waits for the append that is under way, since the store may keep it although nobody listens. Its
-    /// events are not shown from here; the next driver reads them from the store.
+    /// After a crash: waits for the append in progress, since the store may commit it. Its events are not shown from
+    /// here; the next driver reads them from the store.
     pub(super) async fn finish_append(&mut self) {
         let Some(Storing { append, attempt: Attempt::Running(under_way), .. }) = self.storing.take() else { return };
         let Ok(appended) = under_way.await else { return };
@@ -313,7 +313,7 @@ impl Driver {
         }
     }
 
-    /// What this driver began with cannot be stored: the task never came to be, or rests as before.
+    /// The first append of this driver has failed: the task was never created, or is at rest as before.
     fn undo_start(&mut self, error: &StoreError, append: PendingAppend) {
         self.release_reason = Some(ReleaseReason::NeverStored);
         match self.first_append {
@@ -325,13 +325,13 @@ impl Driver {
         }
     }
 
-    /// Refuses those whose request can be refused: messages that only wait in the inbox, and cancels. The run that a
-    /// cancel has stopped stays stopped.
+    /// Refuses the callers that can be refused: messages that only wait in the inbox, and cancels. A run that a cancel
+    /// has stopped stays stopped.
     fn refuse_callers(&mut self, append: &mut PendingAppend, error: &StoreError) {
         let (refused, kept) =
             std::mem::take(&mut append.acks).into_iter().partition(|ack: &Ack| !matches!(ack.kind, AckKind::Plain));
         append.acks = kept;
-        // There may be thousands of them.
+        // Sets, since there may be thousands.
         let (messages, keys) = (messages_of(&refused), keys_of(&refused));
         append.side_rows.retain(|row| match row {
             SideRow::InboxAdd(added) => !messages.contains(&Arc::as_ptr(added)),
@@ -356,7 +356,8 @@ impl Driver {
         }
     }
 
-    /// The store will not take what this task has to say. What was not stored was not shown either, so it can go.
+    /// The store does not accept the events of this task. They were never shown, so they are discarded, and the task
+    /// fails.
     fn give_up(&mut self, error: &StoreError, append: PendingAppend) {
         let cause = chain(error);
         tracing::error!(task = %self.lease.key.task, error = cause, "cannot store a task's events; the task fails");
@@ -379,7 +380,7 @@ impl Driver {
     }
 }
 
-/// The messages whose rows are in an append, by their addresses.
+/// The messages whose inbox rows are in an append, by address.
 fn messages_of(acks: &[Ack]) -> HashSet<*const Message> {
     let message = |ack: &Ack| match &ack.kind {
         AckKind::Message { message, .. } => Some(Arc::as_ptr(message)),
@@ -396,7 +397,7 @@ fn keys_of(acks: &[Ack]) -> HashSet<IdempotencyKey> {
     acks.iter().filter_map(key).collect()
 }
 
-/// The same error for each of several callers.
+/// The error for each of several callers.
 fn copy_of(error: &StoreError) -> Error {
     match error {
         StoreError::Full => Error::StoreFull,
@@ -409,7 +410,7 @@ fn copy_of(error: &StoreError) -> Error {
     }
 }
 
-/// The error with its causes: what an operator needs to see.
+/// The error with all its causes, for the operator.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

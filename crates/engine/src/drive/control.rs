@@ -1,6 +1,6 @@
-//! What callers want of a task that has a driver: messages, cancels, and the server's own wish to stop.
+//! Control messages: what callers and the server want of a task that has a driver.
 //!
-//! The same functions serve a task whose agent works and one that waits for its turn.
+//! The same functions serve a task whose agent works and a task that waits for a slot.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use super::append::Ack;
 use super::{DoneSender, Driver, InboxMessage, InboxRow};
 use crate::in_flight::InFlightGuard;
 
-/// What a driver is told while it has the task.
+/// A control message to a driver.
 pub(crate) enum Control {
-    /// In a box, since a channel has room for many of the largest: every running task would pay for it.
+    /// Boxed, since the channel of every running task reserves room for the largest variant.
     Deliver(Box<MessageDelivery>),
     Cancel {
         done: DoneSender,
     },
-    /// The server stops: a task that waits for its slot stays queued in the store.
+    /// The server stops: a task that waits for a slot stays queued in the store.
     LeaveQueue,
-    /// The server stops: settle by policy. The agent has so long to stop.
+    /// The server stops: settle the task as `Recovery` says. The agent must stop within this time.
     Settle {
         within: Duration,
     },
-    /// Nobody has answered the run's question, if it was asked before this moment.
+    /// Fails the task if its question was asked before this time and is not answered.
     Expire {
         before: Timestamp,
         reason: String,
     },
 }
 
-/// A message for a task that a driver has.
+/// A message for a task that has a driver.
 pub(crate) struct MessageDelivery {
     pub(crate) message: Arc<Message>,
     pub(crate) key: Option<IdempotencyKey>,
@@ -43,12 +43,12 @@ pub(crate) struct MessageDelivery {
     pub(crate) done: DoneSender,
 }
 
-/// Messages of more than this in all do not wait for one task: they are held in memory.
+/// The inbox of a task is in memory, so it holds at most this many bytes.
 const MAX_INBOX_BYTES: usize = 64 << 20;
 
 impl Driver {
-    /// Stores all there is, and serves callers meanwhile. A driver that lets the task go stores nothing new, but hears
-    /// what became of the append that is under way: its callers wait for that.
+    /// Stores everything that is pending, and serves callers meanwhile. A driver that releases the task stores nothing
+    /// new, but waits for the append in progress, since callers wait for that.
     pub(super) async fn flush(&mut self) {
         poll_fn(|cx| {
             self.serve_callers(cx);
@@ -72,7 +72,7 @@ impl Driver {
                         turn.stop(StopReason::TimedOut(reason));
                     }
                 }
-                // A driver with a slot works, even if the event that says so is not stored yet.
+                // A run with a slot counts as working, even if the event about it is not stored yet.
                 Control::LeaveQueue => self.is_settling |= self.turn.is_none() && !self.has_slot(),
                 Control::Settle { within } => {
                     self.is_settling = true;
@@ -89,7 +89,7 @@ impl Driver {
         if let Some(failure) = self.store_failure() {
             return drop(done.send(Err(failure)));
         }
-        // What waits for one task counts like what waits for its agent.
+        // The inbox of a task has the same bound as the queue of its agent.
         let bytes: usize = self.inbox.iter().map(|unread| unread.weight).sum();
         if self.inbox.len() >= self.executor.agent.hosted.limits.queue.max(1) || bytes >= MAX_INBOX_BYTES {
             return drop(done.send(Err(Error::Busy(self.lease.key.agent.clone()))));
@@ -100,7 +100,7 @@ impl Driver {
             Err(refusal) => return self.refuse(done, refusal),
         };
         if let Purpose::Answer(event) = purpose {
-            // Stored with it: after a restart it must not be taken for the answer to another question.
+            // Stored with the message, so that it cannot become the answer to another question after a restart.
             Arc::make_mut(&mut message).answers = Some(event);
             if let Some(question) = self.turn.as_mut().and_then(|turn| turn.question.as_mut()) {
                 question.is_answered = true;
@@ -112,7 +112,7 @@ impl Driver {
         self.inbox.push_back(InboxMessage::new(message, purpose, InboxRow::Pending));
     }
 
-    /// Stops the run at once, or ends a task that nobody runs.
+    /// Stops the run, or cancels a task that has no run.
     fn cancel(&mut self, done: DoneSender) {
         if self.standing.state.is_terminal() {
             return self.refuse(done, Error::NotCancelable(self.lease.key.task.clone()));
@@ -123,7 +123,7 @@ impl Driver {
                 let is_first = turn.stop(StopReason::Canceled);
                 match failure {
                     Some(failure) => return drop(done.send(Err(failure))),
-                    // After a crash the task is not run again, whatever recovery would do with it.
+                    // Stored, so that no recovery runs the task again after a crash.
                     None if is_first => self.pending.side_rows.push(SideRow::CancelRequested),
                     None => {}
                 }

@@ -1,29 +1,32 @@
-//! The driver: owns a task from its creation, or from the message that wakes it, until the task is at rest again.
+//! The driver: runs one task, from its creation or from the message that wakes it until the task is at rest.
 //!
-//! Only the driver writes to the task's log, so decisions never race. It works in strides: the agent runs as far as it
-//! can, everything it has reported is decided, and all of that is stored in one append. While an append is under way
-//! the next one gathers.
+//! A task is at rest when it has no run: it is settled, or it waits for its next message. Until then it has exactly one
+//! driver. Only the driver writes to the task's log, so decisions never race. The driver lets the agent run as far as
+//! it can, decides everything that the agent has reported, and stores it in one append. While an append is in progress,
+//! the next one is collected.
 //!
-//! How a task stands, and who is concerned:
+//! Three views of a task. `State` is the protocol's; `RunState` follows from it and from whether the turn is over;
+//! `TaskActivity` says whether readers can expect more events:
 //!
-//! | state                | turn over | run    | the driver                           | `TaskActivity` that readers see      |
-//! |----------------------|-----------|--------|--------------------------------------|------------------------------|
-//! | submitted            | no        | queued | waits for its context, its folder    | `Busy`                       |
-//! |                      |           |        | and a slot (`acquire.rs`)            |                              |
-//! | working              | no        | active | listens to the agent                 | `Busy`                       |
-//! |                      |           |        | (`active_turn.rs`)                   |                              |
-//! | input-, auth-required | no       | parked | the agent waits for an answer; with  | `Parked`; `Busy` with an     |
-//! |                      |           |        | one in the inbox, for folder and slot | answer in the inbox         |
-//! | input-, auth-required | yes      | none   | lets the task go                     | `Waiting`; `Busy` with a     |
-//! |                      |           |        |                                      | message in the inbox         |
-//! | a terminal state     | yes       | none   | lets the task go                     | `Finished`                   |
+//! | `State`              | turn over | `RunState` | the driver                           | `TaskActivity`               |
+//! |----------------------|-----------|------------|--------------------------------------|------------------------------|
+//! | submitted            | no        | `Queued`   | waits for its context, its folder    | `Busy`                       |
+//! |                      |           |            | and a slot (`acquire.rs`)            |                              |
+//! | working              | no        | `Active`   | receives updates of the agent        | `Busy`                       |
+//! |                      |           |            | (`active_turn.rs`)                   |                              |
+//! | input-, auth-required | no       | `Parked`   | the agent waits for an answer; with  | `Parked`; `Busy` with an     |
+//! |                      |           |            | one in the inbox, for folder and slot | answer in the inbox         |
+//! | input-, auth-required | yes      | `None`     | releases the task                    | `Waiting`; `Busy` with a     |
+//! |                      |           |            |                                      | message in the inbox         |
+//! | a terminal state     | yes       | `None`     | releases the task                    | `Finished`                   |
 //!
-//! Order of doing, always: decide, append, commit; only then show the events, acknowledge callers, start the agent and
-//! hand it answers. Stopping an agent is the one thing that does not wait for a commit.
+//! The order is always the same: decide, append, commit; only then are events shown, callers acknowledged, and answers
+//! given to the agent, and only then does the agent start. Stopping an agent is the only thing that does not wait for a
+//! commit.
 //!
-//! A message to a task that has a driver goes into the task's inbox first, whatever it is for, and its sender is
-//! acknowledged when that row is stored. From there the driver takes it up as the answer to an open question or as the
-//! beginning of the next turn.
+//! A message to a task with a driver is first put into the task's inbox, and its sender is acknowledged when that row
+//! is stored. From the inbox, the driver takes it as the answer to the open question or as the beginning of the next
+//! turn.
 
 mod acquire;
 mod active_turn;
@@ -66,75 +69,75 @@ use start::{FirstAppend, FirstMessage};
 
 pub(crate) struct Driver {
     core: Arc<Core>,
-    /// The agent that does the work; the task may be addressed to another one.
+    /// The agent that executes the task; the task may be addressed to another one.
     executor: Executor,
     lease: Lease,
     context: ContextId,
-    /// The task with all that is decided, stored or not.
+    /// The task with all decided events, stored or not.
     standing: Standing,
     first_append: FirstAppend,
     no: Option<TaskNo>,
-    /// The last event that is stored.
+    /// The last stored event.
     stored: Seq,
     control: mpsc::UnboundedReceiver<Control>,
     pending: PendingAppend,
     storing: Option<Storing>,
     inbox: VecDeque<InboxMessage>,
-    /// Stored answers whose question closed meanwhile; they enter the history with the next status.
+    /// Stored answers to questions that have closed; they enter the history with the next status.
     unused_answers: Vec<Arc<Message>>,
-    /// The right to run; `None` while the task waits for it or nothing is to be run.
+    /// The right to run; `None` while the task waits for it, or has nothing to run.
     permit: Option<Permit>,
-    /// The folder that the present turn works in alone.
+    /// The folder that the current turn has for itself.
     folder: Option<FolderLock>,
     wanted_folder: Option<PathBuf>,
-    /// The order of the present turn in the line of its folder, once it has had the folder.
+    /// The order of the current turn among those that need its folder, once it has had the folder.
     folder_order: Option<FolderOrder>,
-    /// Of a turn that is over, while something that its agent started is still there.
+    /// The signals of the last turn, while something that its agent started still holds the folder.
     turn_holds: Option<Arc<WatchCell<TurnSignals>>>,
-    /// What of these the run waits for.
+    /// What the run currently waits for: its folder or a slot.
     acquiring: Option<Acquiring>,
-    /// What the task's caller was told that it waits for.
+    /// The wait reason that the caller has been shown.
     noted_wait_reason: Option<WaitReason>,
-    /// The question of a parked run as it was asked, while it is shown with a note.
+    /// The question of a parked run without the note, while it is shown with one.
     plain_question: Option<Arc<Message>>,
     turn: Option<ActiveTurn>,
     /// Callers who wait until the run has stopped and that is stored.
     cancels: Vec<DoneSender>,
-    /// Of the present turn.
+    /// The usage of the current turn.
     usage: Option<Usage>,
     /// When the last turn began.
     began: Instant,
-    /// Of the request that made the task.
+    /// Metadata of the request that created the task.
     metadata: Option<sabir_model::Json>,
-    /// Of sends that are stored, so that a repeated one joins them until the task is at rest.
+    /// Keep the stored sends registered until the task is at rest, so that repeated sends are found.
     send_guards: Vec<Arc<InFlightGuard>>,
-    /// How the last turn ended, where messages still wait that may change it.
+    /// The outcome of the last turn, deferred because messages in the inbox may change it.
     deferred_outcome: Option<Outcome>,
-    /// How often recovery has started the present turn.
+    /// How often recovery has started the current turn.
     attempts: u32,
-    /// The server stops: no more turns.
+    /// The server stops: no more turns begin.
     is_settling: bool,
-    /// The store refused this task's events for so long that only its failure is left to be stored.
+    /// The store has refused this task's events for so long that only its failure will be stored.
     has_given_up: bool,
-    /// Another driver may have the task now.
+    /// The claim is released; another driver may have the task now.
     is_given_back: bool,
     release_reason: Option<ReleaseReason>,
     /// A turn has begun.
     has_run: bool,
-    /// Agents that want to know whether the task is over when the driver leaves it.
+    /// Agents that wait for the driver to release the task, and want to know whether it has ended.
     end_watchers: Vec<oneshot::Sender<bool>>,
 }
 
-/// Why a driver leaves its task without settling it. Nothing more is stored then.
+/// Why a driver releases its task without settling it. Nothing more is stored after that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReleaseReason {
-    /// What it began with could not be stored: the task never came to be, or rests as before.
+    /// The first append failed: the task was never created, or is at rest as before.
     NeverStored,
-    /// Somebody else writes to the log now, or the store is closed.
+    /// Another process writes the log now, or the store is closed.
     LogLost,
     /// The server stops, and the next start runs the turn again.
     ForNextStart,
-    /// The server stops while the run waits for an answer, which a later run can take.
+    /// The server stops while the run waits for an answer, and a later run can use the answer.
     StaysParked,
 }
 
@@ -143,7 +146,7 @@ struct InboxMessage {
     message: Arc<Message>,
     purpose: Purpose,
     row: InboxRow,
-    /// About how much memory it holds.
+    /// Approximate bytes in memory.
     weight: usize,
 }
 
@@ -156,20 +159,20 @@ impl InboxMessage {
 /// Whether a message in the inbox has a row in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InboxRow {
-    /// It needs none: it is stored with the turn that it starts.
+    /// Not needed: the message is stored with the turn that it starts.
     None,
     Pending,
     Stored,
 }
 
-/// A turn that is due and has all that it needs to begin.
+/// A turn that has all that it needs to begin.
 struct NextTurn {
-    /// What enters the history with it.
+    /// The messages that enter the history with it.
     input: Vec<Arc<Message>>,
     prepared: PreparedTurn,
 }
 
-/// Starts a driver.
+/// Starts a driver in a task of its own.
 pub(crate) fn start(core: &Arc<Core>, executor: Executor, assignment: Assignment) {
     let (mut driver, first, scheduled) = Driver::new(core, executor, assignment);
     let running = core.drivers.enter();
@@ -206,7 +209,7 @@ impl Driver {
                 next = self.prepare_next().await;
                 continue;
             }
-            // From here to the release nothing is awaited: a caller who comes too late finds no driver and asks again.
+            // No await from here to the release: a caller who comes later finds no driver and retries.
             if !self.settle_deferred_outcome() {
                 break;
             }
@@ -219,18 +222,18 @@ impl Driver {
         self.permit.is_some() && !self.is_leaving() && !self.inbox.is_empty()
     }
 
-    /// Whether nothing more is to be run.
+    /// Whether no more turns begin.
     fn is_leaving(&self) -> bool {
         self.is_settling || self.release_reason.is_some() || self.standing.state.is_terminal()
     }
 
-    /// Prepares the turn of the message that waits longest. The message stays in the inbox until the turn can begin.
+    /// Prepares the turn of the oldest message. The message stays in the inbox until the turn can begin.
     async fn prepare_next(&mut self) -> Option<NextTurn> {
         loop {
             let (place, lost_question) = self.choose_next();
             let message = self.inbox.get(place)?.message.clone();
             let prepared = self.prepare(TurnMessage { message: message.clone(), lost_question }).await?;
-            // Meanwhile a message may have come that goes before it.
+            // A message with precedence may have arrived in the meantime.
             let (place, _) = self.choose_next();
             if self.inbox.get(place).is_some_and(|unread| Arc::ptr_eq(&unread.message, &message)) {
                 let input = self.next_input(place)?;
@@ -239,29 +242,29 @@ impl Driver {
         }
     }
 
-    /// The place in the inbox of the message that the next turn begins with, and the question that it answers, if the run
+    /// The index in the inbox of the message that begins the next turn, and the question that it answers if the run
     /// that asked it is gone.
     fn choose_next(&mut self) -> (usize, Option<Arc<Message>>) {
         let open = self.standing.open_question();
         self.set_aside_unused_answers(open);
-        // Whoever answers what the task waits for goes before those who wrote earlier.
+        // The answer to the open question goes before older messages.
         let is_answer = |unread: &InboxMessage| open.is_some_and(|event| unread.purpose == Purpose::Answer(event));
         let answer = self.inbox.iter().position(is_answer);
-        // Between turns no run of this driver waits, so a task that is parked was left behind by an earlier process.
+        // Between turns this driver has no parked run, so a parked task was left by an earlier process.
         let lost_question = self.standing.question().filter(|_| answer.is_some() || open.is_none()).cloned();
         (answer.unwrap_or(0), lost_question)
     }
 
     async fn take_turn(&mut self, turn: NextTurn) {
         if self.attempts > 0 {
-            // Counted now and not when recovery queued it: a task that only waited for its slot was not tried.
+            // Counted here and not when recovery queued the task: a task that only waited for a slot was not tried.
             self.pending.side_rows.push(SideRow::Attempts(self.attempts));
         }
         self.show_plain_question();
         self.decide(Command::Begin { input: turn.input });
         let is_confined = self.executor.agent.hosted.agent.effects() == Effects::ThroughTurn;
         if !is_confined || self.attempts > 0 {
-            // Nothing is done before what starts it is stored; a turn that kills the server must be counted first.
+            // The agent starts after the commit. A turn that kills the server must be counted first.
             self.flush().await;
         }
         if self.release_reason.is_some() || self.standing.state.is_terminal() {
@@ -272,19 +275,19 @@ impl Driver {
         }
         self.run_turn(turn.prepared).await;
         if self.has_given_up {
-            // What is left needs the store, not a slot.
+            // The rest needs the store, not a slot.
             self.release_resources();
         }
     }
 
-    /// Takes the message at this place of the inbox: what must go into the history with it, and itself.
+    /// Takes the message at this index out of the inbox. Returns it with the messages that enter the history before it.
     fn next_input(&mut self, place: usize) -> Option<Vec<Arc<Message>>> {
         if self.release_reason.is_some() || self.standing.state.is_terminal() {
             return None;
         }
         let message = self.take_from_inbox(place)?;
         match self.deferred_outcome.take() {
-            // What the last turn had to say is not its end any more.
+            // The turn did not end the task after all, so its final message becomes progress.
             Some(Outcome::Completed(parts)) if !parts.is_empty() => {
                 let message = self.agent_message_if_any(parts);
                 self.decide(Command::Progress { message, metadata: None });
@@ -303,9 +306,9 @@ impl Driver {
         self.decide(Command::AskBetweenTurns { required, question });
     }
 
-    /// Sets apart answers to other questions than the open one: theirs closed before they were used. An approval, or an
-    /// answer that names its question, must not begin a turn of its own, so it only enters the history; any other text is
-    /// the next turn, as if the question had never been asked.
+    /// Sets aside answers to questions that have closed. An approval, or an answer that names its question, must not
+    /// begin a turn, so it only enters the history. Any other text becomes the next turn, as if the question had not
+    /// been asked.
     fn set_aside_unused_answers(&mut self, open: Option<Seq>) {
         let mut place = 0;
         while let Some(unread) = self.inbox.get_mut(place) {
@@ -325,7 +328,7 @@ impl Driver {
         }
     }
 
-    /// Takes one message out of the inbox, and its row out of the store.
+    /// Removes one message from the inbox, and its row from the store.
     fn take_from_inbox(&mut self, place: usize) -> Option<Arc<Message>> {
         let rows_before = self.inbox.iter().take(place).filter(|unread| unread.row != InboxRow::None).count();
         let unread = self.inbox.remove(place)?;
@@ -335,7 +338,7 @@ impl Driver {
         Some(unread.message)
     }
 
-    /// Messages that nobody will work on any more.
+    /// Removes all messages from the inbox. No turn will use them.
     fn take_inbox(&mut self) -> Vec<Arc<Message>> {
         let rows = self.inbox.iter().filter(|unread| unread.row != InboxRow::None).count();
         if rows > 0 {
@@ -344,7 +347,7 @@ impl Driver {
         self.inbox.drain(..).map(|unread| unread.message).collect()
     }
 
-    /// Decides a command and puts its events down to be stored.
+    /// Decides a command and adds its events to the pending append.
     fn decide(&mut self, command: Command) {
         for event in sabir_model::decide(&self.standing, command, self.core.clock.now()) {
             self.record(event);
@@ -356,8 +359,8 @@ impl Driver {
         self.pending.push(Arc::new(LogEntry::new(self.standing.seq, event)));
     }
 
-    /// The driver itself has crashed: a defect, and no reason for its task to stay without an end. It keeps the task
-    /// until another driver takes over, so that no caller comes in between.
+    /// The driver itself has crashed, which is a defect; its task must get an end all the same. The claim stays until
+    /// another driver replaces this one, so that no caller can claim the task in between.
     async fn settle_after_panic(&mut self) {
         tracing::error!(task = %self.lease.key.task, agent = %self.lease.key.agent, "the driver of a task crashed");
         let engine = Engine { core: self.core.clone() };
@@ -383,7 +386,7 @@ impl Driver {
         }
     }
 
-    /// Recovery has failed as well: the task stays unsettled until the next start. Its waiting callers get the cause.
+    /// Recovery has failed too: the task stays unsettled until the next start. Waiting callers get the cause.
     fn leave_unsettled(&mut self, cause: &str) {
         tracing::error!(task = %self.lease.key.task, cause, "cannot settle a task whose driver crashed");
         self.give_back(None);
@@ -407,7 +410,7 @@ impl Driver {
         self.core.topic_cache.keep(&self.core.feed, &self.lease);
     }
 
-    /// Gives the task back, once: from then on it may have another driver, which must not lose it by this one.
+    /// Releases the claim, once: after that, the task may have another driver.
     fn give_back(&mut self, standing: Option<Standing>) {
         if !std::mem::replace(&mut self.is_given_back, true) {
             self.lease.release(standing);
@@ -421,7 +424,7 @@ impl Driver {
     }
 }
 
-/// A driver is dropped without `release` when its runtime ends; the task must not stay assigned to it.
+/// A driver is dropped without `release` when its runtime ends; its claim must not outlive it.
 impl Drop for Driver {
     fn drop(&mut self) {
         self.give_back(None);

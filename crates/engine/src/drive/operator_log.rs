@@ -1,4 +1,4 @@
-//! What the operator's log says of a task: that it was accepted, asks, and how it ended. Never what was said.
+//! Lines about tasks in the operator's log: accepted, asks, ended. They never contain what was said.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use sabir_model::{Event, State};
 use super::Driver;
 use crate::LogEntry;
 
-/// One line for each event that changes what somebody has to do about the task.
+/// Logs the events that matter to an operator.
 pub(super) fn log_events(driver: &Driver, stored: &[Arc<LogEntry>]) {
     if !tracing::enabled!(tracing::Level::INFO) {
         return;
@@ -20,7 +20,7 @@ pub(super) fn log_events(driver: &Driver, stored: &[Arc<LogEntry>]) {
                 tracing::info!(%task, %agent, %context, %caller, "task accepted");
                 continue;
             }
-            // Shown again, with a note or behind progress.
+            // The same question shown again, with a note or after progress.
             Event::Status(change)
                 if change.status.question_id(task).is_some_and(|question| question.event != entry.seq) =>
             {

@@ -1,4 +1,4 @@
-//! How turns and tasks end.
+//! How turns and tasks end: which outcome counts, when it is deferred, and which status it becomes.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use crate::AgentError;
 use crate::engine::{Recovery, new_id};
 use crate::turn::Outcome;
 
-/// The run that asked has ended with its server, and nobody can use the answer.
+/// The run that asked is gone with its server, and no agent can use the answer.
 pub(crate) const QUESTION_LOST: &str = "interrupted: the question was lost when the server ended, since the agent cannot resume what \
                              asked it; send the request again";
 
 impl Driver {
-    /// The agent's turn is over, or was ended. `None`: it did not stop when it was told to.
+    /// Ends the turn. `None`: the agent did not stop in time.
     pub(super) fn end_turn(&mut self, worked: Option<AgentResult>) {
         let Some(turn) = self.turn.take() else { return };
         self.set_aside_unused_answers(None);
         let leaves_question = turn.leaves_question();
         let outcome = match (turn.stop_reason, turn.last_word, worked) {
             (None, _, Some(Ok(Ok(outcome)))) => outcome,
-            // The last word was not the end of the task, which the caller wants.
+            // The announced outcome would not have ended the task, but the caller wants it to end.
             (Some(StopReason::Canceled), Some(outcome), _) if self.may_go_on(&outcome) => match outcome {
                 Outcome::Completed(parts) => Outcome::Canceled(parts),
                 _ => Outcome::Canceled(Vec::new()),
             },
-            // It had said how its work ended; what came after that was tidying up.
+            // The agent had announced its outcome; the rest was cleaning up.
             (_, Some(outcome), _) => outcome,
             (Some(StopReason::Canceled), None, _) => Outcome::Canceled(Vec::new()),
             (Some(StopReason::TimedOut(reason)), None, _) => failure(reason),
@@ -56,7 +56,7 @@ impl Driver {
             };
             self.pending.acks.push(ack);
         }
-        // A task is not settled before its inbox is empty; a failure settles it whatever waits.
+        // A task settles when its inbox is empty; a failure settles it at once.
         if self.may_go_on(&outcome) && !self.inbox.is_empty() {
             self.reset_attempts();
             self.deferred_outcome = Some(outcome);
@@ -65,7 +65,7 @@ impl Driver {
         }
     }
 
-    /// Whether the task goes on after a turn with this outcome, now or with the next message.
+    /// Whether the task continues after a turn with this outcome, now or with the next message.
     fn may_go_on(&self, outcome: &Outcome) -> bool {
         match outcome {
             Outcome::Completed(_) => !self.inbox.is_empty(),
@@ -74,8 +74,8 @@ impl Driver {
         }
     }
 
-    /// The last turn left its outcome open for messages that are not there any more, or that nobody will read.
-    /// `false`: there is nothing to settle.
+    /// Settles a deferred outcome, when the messages that it was deferred for are gone or will not be read. `false`:
+    /// there is none.
     pub(super) fn settle_deferred_outcome(&mut self) -> bool {
         let Some(outcome) = self.deferred_outcome.take().filter(|_| self.release_reason.is_none()) else {
             return false;
@@ -84,7 +84,8 @@ impl Driver {
             _ if self.inbox.is_empty() => self.finish(outcome),
             Recovery::Fail => self.interrupt(),
             Recovery::Requeue => {
-                // The turn that is over must not be run again, so the next one begins in the log; the next start runs it.
+                // The turn that has ended must not run again, so the next turn begins in the log, and the next start
+                // runs it.
                 self.deferred_outcome = Some(outcome);
                 let (place, _) = self.choose_next();
                 if let Some(input) = self.next_input(place) {
@@ -95,7 +96,7 @@ impl Driver {
         true
     }
 
-    /// The server stops before the task is through.
+    /// The server stops before the task is finished.
     pub(super) fn interrupt(&mut self) {
         match self.core.settings.recovery {
             Recovery::Requeue => self.release_reason = Some(ReleaseReason::ForNextStart),
@@ -111,12 +112,12 @@ impl Driver {
         }
         self.reset_attempts();
         let tells_cost = matches!(outcome, Outcome::Failed(_) | Outcome::Rejected(_));
-        // Where a turn came to nothing, its cost is told with the reason; else it is on what the turn made.
+        // The cost of a failed turn goes with the reason; otherwise it is on what the turn made.
         let cost = self.usage.filter(|_| tells_cost).map(|usage| {
             let duration_ms = self.began.elapsed().as_millis() as u64;
             Cost { usage, duration_ms, is_success: false }
         });
-        // Its id needs a message, also where there are no words.
+        // A question id needs a message, even an empty one.
         let asks = matches!(outcome, Outcome::InputRequired(_) | Outcome::AuthRequired(_))
             && self.executor.agent.hosted.agent.question_form() == QuestionForm::WithData;
         let outcome = outcome.map(|parts| {
@@ -130,14 +131,14 @@ impl Driver {
         self.decide(Command::Finish { outcome, usage, unread });
     }
 
-    /// The turn that recovery had started is through.
+    /// The turn that recovery started has ended.
     fn reset_attempts(&mut self) {
         if std::mem::take(&mut self.attempts) > 0 {
             self.pending.side_rows.push(SideRow::Attempts(0));
         }
     }
 
-    /// A message of the agent's, for a status.
+    /// A message of the agent, for a status.
     pub(super) fn agent_message(&self, parts: Vec<Part>) -> Message {
         Message {
             task: Some(self.lease.key.task.clone()),

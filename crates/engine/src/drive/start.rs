@@ -1,4 +1,4 @@
-//! What a driver begins with, and how it records that for its first append.
+//! The start of a driver: its input, its initial state, and the first append.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,28 +19,28 @@ use crate::in_flight::InFlightGuard;
 use crate::schedule::Scheduled;
 use crate::turn::Outcome;
 
-/// What a driver begins with.
+/// The reason why a driver starts.
 pub(crate) enum DriverStart {
-    /// A task that does not exist yet.
+    /// To create a task.
     Create { created: Created, context: ContextId, born: Birth, key: Option<IdempotencyKey> },
-    /// A message for a task at rest, in whose inbox others may have been left behind.
+    /// To deliver a message to a task at rest. `inbox` has messages that an earlier run left.
     Deliver { message: Arc<Message>, key: Option<IdempotencyKey>, inbox: Vec<Arc<Message>> },
-    /// A task that an earlier process left behind. `first` begins its turn if it is in the history already; else the
-    /// oldest message of the inbox does.
+    /// To run a task that an earlier process left. `first` begins its turn if it is in the history already; otherwise
+    /// the oldest message of the inbox does.
     Recover {
         first: Option<TurnMessage>,
         inbox: Vec<Arc<Message>>,
         attempts: u32,
-        /// The task's question as it was asked: it may be shown with a note.
+        /// The task's question without the note that it may be shown with.
         plain_question: Option<Arc<Message>>,
     },
-    /// A task at rest that its caller wants to end.
+    /// To cancel a task at rest.
     Cancel { inbox: Vec<Arc<Message>> },
-    /// A task that an earlier process left behind and that ends now.
+    /// To settle a task that an earlier process left, or that has waited too long.
     Settle { outcome: Outcome, inbox: Vec<Arc<Message>> },
 }
 
-/// The message that a turn begins with, or begins again with.
+/// The message that a turn begins with.
 pub(crate) struct TurnMessage {
     pub(crate) message: Arc<Message>,
     /// The question that it answers, if the run that asked it is gone.
@@ -55,24 +55,24 @@ impl TurnMessage {
 
 pub(crate) type DoneSender = oneshot::Sender<Result<(), Error>>;
 
-/// A task that has been taken, and what is to be done with it.
+/// A claimed task, and what its driver needs to start.
 pub(crate) struct Assignment {
     pub(crate) lease: Lease,
     pub(crate) control: mpsc::UnboundedReceiver<Control>,
     pub(crate) start: DriverStart,
-    /// `None` where nothing is to be run.
+    /// `None`: nothing is to be run.
     pub(crate) scheduled: Option<Scheduled>,
     /// Kept until the task is at rest.
     pub(crate) send_guards: Vec<Arc<InFlightGuard>>,
-    /// Answered when what the driver begins with is stored.
+    /// Gets the result of the first append.
     pub(crate) done: Option<DoneSender>,
 }
 
-/// Whether what a driver begins with can still be taken back, because nobody has been told of it.
+/// Whether the first append can still be undone, because it is not acknowledged yet.
 pub(super) enum FirstAppend {
-    /// It makes the task.
+    /// It creates the task.
     Create(TaskCreation),
-    /// It wakes a task at rest: a message, or a cancel.
+    /// It wakes a task at rest, for a message or a cancel.
     Wake,
     /// It is stored.
     Done,
@@ -83,7 +83,7 @@ pub(super) struct TaskCreation {
     pub(super) key: Option<IdempotencyKey>,
 }
 
-/// Where the message is that the first turn works on.
+/// Where the message of the first turn is.
 pub(super) enum FirstMessage {
     InHistory(TurnMessage),
     InInbox,
@@ -114,7 +114,7 @@ impl Driver {
                 let (context, metadata) = lease.with_task(known).expect("a task that has been taken is loaded");
                 let mut standing = lease.standing().expect("a task that has been taken is loaded");
                 if matches!(start, DriverStart::Settle { .. }) && standing.state.is_terminal() {
-                    // The store shows a damaged task as failed, which its row does not say yet.
+                    // The store shows a damaged task as failed, although its row is not settled yet.
                     standing = Standing::unreadable(key.task.clone(), standing.seq);
                 }
                 let first_append = match start {
@@ -126,7 +126,7 @@ impl Driver {
         };
         let is_parked = standing.is_parked();
         let question_form = executor.agent.hosted.agent.question_form();
-        // In a box of its own: a future that held it by value would be copied with it on its way to the scheduler.
+        // Boxed: a future with the driver inside would be copied on its way to the tokio scheduler.
         let mut driver = Box::new(Driver {
             core: core.clone(),
             executor,
@@ -148,7 +148,7 @@ impl Driver {
             turn_holds: None,
             acquiring: None,
             noted_wait_reason: match &scheduled {
-                // A task that is parked has not been told.
+                // A parked task has not been shown a reason yet.
                 Some(Scheduled::Later(queued)) if !is_parked => Some(queued.wait_reason()),
                 _ => None,
             },
@@ -173,7 +173,7 @@ impl Driver {
         (driver, first, scheduled)
     }
 
-    /// Records what the driver begins with, for its first append. Returns where the message of its first turn is.
+    /// Records the start for the first append. Returns where the message of the first turn is.
     fn record_start(&mut self, start: DriverStart, has_slot: bool) -> FirstMessage {
         match start {
             DriverStart::Create { created, .. } => {

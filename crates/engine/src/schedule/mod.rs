@@ -1,28 +1,27 @@
-//! Decides which run may work now, for all agents of the server.
+//! The schedule: decides which run may work now, for all agents of the server.
 //!
-//! A run takes three things, always in this order. Nobody who waits for one of them holds a later one, so the holder of
-//! a slot always gets on, and nobody waits in a circle:
+//! A run acquires three things, always in this order. A run that waits for one of them never holds a later one, so the
+//! holder of a slot always makes progress, and there is no deadlock:
 //!
-//! | taken             | how many                                  | while the run is parked (its caller thinks)     |
+//! | acquired          | how many                                  | while the run is parked (waits for an answer)    |
 //! |-------------------|-------------------------------------------|--------------------------------------------------|
 //! | 1. the context    | one run of a conversation with one agent  | kept                                             |
-//! | 2. the working folder (`working_folders.rs`), if it needs one for itself | one run of the server | given back, and taken again before the answer is handed over |
-//! | 3. a slot         | `Limits::concurrent` of the agent that executes it | given back, and taken again last        |
+//! | 2. the working folder (`working_folders.rs`), if it needs one for itself | one run of the server | released, and acquired again before the answer is given to the agent |
+//! | 3. a slot         | `Limits::concurrent` of the agent that executes it | released, and acquired again last       |
 //!
-//! The context belongs to the agent that the task is addressed to, the slot to the agent that routing has chosen; most
-//! often that is the same one. A task that finds its context busy waits in the queue of that context. The first task of
-//! each free context waits in the queue of its agent. All tasks that wait for one agent count against its
-//! `Limits::queue`.
+//! The context belongs to the agent that the task is addressed to, and the slot to the agent that executes it; mostly
+//! these are the same. A task whose context is busy waits in the queue of the context. The first task of a free context
+//! waits in the queue of its agent. All tasks that wait for an agent count against its `Limits::queue`.
 //!
 //! | file        | its idea                                                                         |
 //! |-------------|----------------------------------------------------------------------------------|
 //! | `slots.rs`  | the slots of one agent: who holds one, who is parked, who waits                  |
-//! | `queue.rs`  | an entry of a queue, what its owner keeps of it, and the queue of a context      |
-//! | `permit.rs` | the right to run: parking, giving the slot back and taking one again             |
-//! | here        | the whole: a task enters, and whoever may run is started                         |
+//! | `queue.rs`  | a queue entry, the handle of its owner, and the queue of a context               |
+//! | `permit.rs` | the right to run: parking, releasing the slot and reacquiring one                |
+//! | here        | the whole: tasks enter, and admitted runs start                                  |
 //!
-//! A task that leaves its queue (canceled, or the server stops) counts no more from that moment, and is removed from the
-//! queue later.
+//! A task that leaves its queue (canceled, or the server stops) no longer counts from that moment; its entry is removed
+//! later.
 
 mod permit;
 mod queue;
@@ -43,10 +42,10 @@ use crate::Limits;
 use crate::sharded::lock;
 use crate::wait_reason::WaitReason;
 
-/// An agent of the server, by its place in the list that the schedule was made with.
+/// An agent of the server, by its index in the list of limits that the schedule was made with.
 pub(crate) type AgentNo = usize;
 
-/// One conversation with one agent: it has at most one run at a time.
+/// A conversation with an agent. It has at most one run at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ContextKey {
     /// The agent that its tasks are addressed to.
@@ -55,7 +54,7 @@ pub(crate) struct ContextKey {
     pub(crate) context: ContextId,
 }
 
-/// A run that wants to begin.
+/// A request for a permit to run.
 pub(crate) struct SlotRequest {
     pub(crate) context: ContextKey,
     pub(crate) task: TaskId,
@@ -63,7 +62,7 @@ pub(crate) struct SlotRequest {
     pub(crate) executor: AgentNo,
 }
 
-/// What becomes of a request.
+/// The answer to a request.
 pub(crate) enum Scheduled {
     Now(Permit),
     Later(Queued<Permit>),
@@ -77,17 +76,17 @@ pub(crate) struct Schedule {
 struct ScheduleState {
     agents: Vec<AgentSlots>,
     contexts: HashMap<ContextKey, ContextQueue>,
-    /// Entries of all queues whose owners wait.
+    /// Queue entries whose owners wait.
     queued: usize,
-    /// Entries of all queues whose owners have left.
+    /// Queue entries whose owners have left.
     abandoned: usize,
 }
 
-/// So few abandoned entries are not worth looking for.
+/// Fewer abandoned entries are not worth a search.
 const MANY_ABANDONED: usize = 64;
 
 impl Schedule {
-    /// For agents with these limits; their numbers are their places in the list.
+    /// Makes a schedule for agents with these limits; the number of an agent is its index.
     pub(crate) fn new<'a>(limits: impl IntoIterator<Item = &'a Limits>) -> Arc<Self> {
         let agents = limits.into_iter().map(AgentSlots::new).collect();
         let state = ScheduleState { agents, contexts: HashMap::new(), queued: 0, abandoned: 0 };
@@ -98,12 +97,12 @@ impl Schedule {
         self.enter_within(request, usize::MIN)
     }
 
-    /// For tasks that were accepted before: the bound of the queue is for newcomers.
+    /// For tasks that were accepted before: the bound of the queue is for new tasks only.
     pub(crate) fn enter_recovered(self: &Arc<Self>, request: SlotRequest) -> Scheduled {
         self.enter_within(request, usize::MAX)
     }
 
-    /// The queue has this length at least.
+    /// `least_queue` raises the bound of the queue.
     fn enter_within(self: &Arc<Self>, request: SlotRequest, least_queue: usize) -> Scheduled {
         let mut state = lock(&self.state);
         let executor = request.executor;
@@ -111,7 +110,7 @@ impl Schedule {
         let slots = &mut state.agents[executor];
         let queue = slots.queue.max(least_queue);
         let queued = slots.waiting + slots.waiting_for_folders;
-        // Whoever finds a slot may have to wait for its working folder, and must not make that queue endless.
+        // A run with a slot may still have to wait for its folder, so runs that wait for folders count as queued.
         let has_room = slots.waiting_for_folders == 0 || queued < queue;
         if !is_busy && slots.has_free_slot() && slots.ready.is_empty() && has_room {
             slots.running += 1;
@@ -146,10 +145,10 @@ impl Schedule {
         Permit::new(self.clone(), executor, context)
     }
 
-    /// Starts the runs that were admitted.
+    /// Starts the admitted runs.
     fn start(self: &Arc<Self>, admitted: Vec<QueueEntry>) {
         let mut admitted = VecDeque::from(admitted);
-        // One that left between being admitted and being told gives its slot back at once, and so may thousands in a row.
+        // A run that left after it was admitted releases its slot at once; that may happen thousands of times in a row.
         while let Some(waiter) = admitted.pop_front() {
             match waiter.wants {
                 Wants::Permit { request, start } => {
@@ -157,7 +156,7 @@ impl Schedule {
                         admitted.extend(permit.give_back());
                     }
                 }
-                // The slot is the permit's already, whether or not anybody hears of it.
+                // The permit has the slot already, even if the receiver is gone.
                 Wants::Slot { start, .. } => drop(start.send(())),
             }
         }
@@ -165,7 +164,7 @@ impl Schedule {
 }
 
 impl ScheduleState {
-    /// Takes those out of the queue of an agent who may run now.
+    /// Takes the runs that may work now out of the queue of an agent.
     #[must_use]
     fn admit(&mut self, agent: AgentNo) -> Vec<QueueEntry> {
         let mut admitted = Vec::new();
@@ -186,7 +185,7 @@ impl ScheduleState {
                     slots.waiting -= 1;
                     slots.running += 1;
                 }
-                // Its permit was dropped before its entry.
+                // The permit was dropped before this entry.
                 Wants::Slot { holding, .. } if holding.get() == Holding::Nothing => continue,
                 Wants::Slot { holding, .. } => slots.exchange(holding, Holding::Slot),
             }
@@ -194,7 +193,7 @@ impl ScheduleState {
         }
     }
 
-    /// Moves the next task of a context that is free into the queue of its agent. Returns that agent.
+    /// Moves the next task of a free context into the queue of its agent. Returns this agent.
     fn advance(&mut self, context: &ContextKey) -> Option<AgentNo> {
         let queue = self.contexts.get_mut(context)?;
         while let Some(next) = queue.waiters.pop_front() {
@@ -205,7 +204,7 @@ impl ScheduleState {
             if let Wants::Permit { request, .. } = &next.wants {
                 queue.holder = request.task.clone();
             }
-            // The run that had asked is over, also when it crashed and could not say so.
+            // The run that asked is over, even if it crashed.
             queue.needs_answer = false;
             queue.tell_next();
             let executor = next.executor;

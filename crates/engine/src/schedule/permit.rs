@@ -1,7 +1,7 @@
-//! The right to run in a context, and a slot for it most of the time.
+//! A permit: the right to run in a context, most of the time with a slot.
 //!
-//! A run keeps its permit from its first turn until it is at rest. It gives the slot back while it waits for its caller or
-//! for its working folder, and takes one again before it gets on.
+//! A run keeps its permit from its first turn until it is at rest. It releases the slot while it waits for its caller
+//! or for its working folder, and reacquires one before it continues.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use super::{AgentNo, ContextKey, Schedule};
 use crate::sharded::lock;
 use crate::wait_reason::WaitReason;
 
-/// Dropping it lets the next ones in.
+/// Dropping it admits the next runs.
 pub(crate) struct Permit {
     schedule: Arc<Schedule>,
     pub(super) executor: AgentNo,
-    /// `None` once it has been given back.
+    /// `None` after the release.
     pub(super) context: Option<ContextKey>,
     pub(super) holding: Arc<HoldingCell>,
 }
 
-/// Whether a run that gave its slot back has one again.
+/// Whether a run has its slot back.
 pub(crate) enum Reacquired {
     Now,
     Later(Queued<()>),
 }
 
 impl Permit {
-    /// Its context and one slot are counted as taken already.
+    /// The context and one slot are already counted for it.
     pub(super) fn new(schedule: Arc<Schedule>, executor: AgentNo, context: ContextKey) -> Self {
         let holding = Arc::new(HoldingCell::new(Holding::Slot));
         Self { schedule, executor, context: Some(context), holding }
@@ -40,7 +40,7 @@ impl Permit {
         self.holding.get().has_slot()
     }
 
-    /// The run waits for its caller's answer and gives its slot back, if not too many have done so.
+    /// The run waits for its caller's answer and releases its slot, unless too many runs are parked already.
     pub(crate) fn park(&self) {
         self.change(|slots| {
             if self.holding.get() == Holding::Slot {
@@ -51,12 +51,12 @@ impl Permit {
         self.set_needs_answer(true);
     }
 
-    /// The run has been answered, or needs no answer any more.
+    /// The run is answered, or has withdrawn its question.
     pub(crate) fn unpark(&self) {
         self.set_needs_answer(false);
     }
 
-    /// Gives the slot back while the run waits for its working folder. A parked run has given it back already.
+    /// Releases the slot while the run waits for its working folder. A parked run has released it already.
     pub(crate) fn release_slot(&self) {
         self.change(|slots| {
             if self.has_slot() {
@@ -65,7 +65,7 @@ impl Permit {
         });
     }
 
-    /// Takes a slot again.
+    /// Reacquires a slot.
     pub(crate) fn reacquire_slot(&self) -> Reacquired {
         let mut state = lock(&self.schedule.state);
         let slots = &mut state.agents[self.executor];
@@ -77,8 +77,8 @@ impl Permit {
             slots.exchange(&self.holding, Holding::Slot);
             Reacquired::Now
         } else {
-            // It is parked no more, so one that asks with its slot may be parked instead. Else this one would wait for
-            // the answer to the other.
+            // This run is no longer parked, so a run that asks with a slot can be parked instead. Otherwise this run
+            // would wait for the answer to that one.
             slots.exchange(&self.holding, Holding::WaitsForSlot);
             let (start, granted) = oneshot::channel();
             let reason = WaitReason::Slots { limit: slots.limit };
@@ -95,13 +95,13 @@ impl Permit {
         reacquired
     }
 
-    /// The same for a run that nobody can hold back: its program has taken its question back and works already. It
-    /// counts, so nobody else is let in before the agent is below its limit again.
+    /// The same for a run that cannot be made to wait: its program has withdrawn its question and works already. The
+    /// run counts, so no other run is admitted until the agent is below its limit again.
     pub(crate) fn reacquire_slot_at_once(&self) {
         self.change(|slots| slots.exchange(&self.holding, Holding::Slot));
     }
 
-    /// Changes what this permit has, and lets those in who find a slot then.
+    /// Changes what this permit holds, and admits the runs that find a slot then.
     fn change(&self, change: impl FnOnce(&mut AgentSlots)) {
         let mut state = lock(&self.schedule.state);
         change(&mut state.agents[self.executor]);
@@ -110,7 +110,7 @@ impl Permit {
         self.schedule.start(admitted);
     }
 
-    /// Tells the next in the queue of the context whether it waits for an answer.
+    /// Updates the wait reason of the next task in the queue of the context.
     fn set_needs_answer(&self, needs_answer: bool) {
         let Some(context) = &self.context else { return };
         let mut state = lock(&self.schedule.state);
@@ -122,7 +122,7 @@ impl Permit {
         }
     }
 
-    /// Gives everything back, once. Returns the runs that were admitted.
+    /// Releases everything, once. Returns the admitted runs.
     #[must_use]
     pub(super) fn give_back(&mut self) -> Vec<QueueEntry> {
         let Some(context) = self.context.take() else { return Vec::new() };
@@ -130,7 +130,7 @@ impl Permit {
         state.agents[self.executor].exchange(&self.holding, Holding::Nothing);
         let next = state.advance(&context).filter(|next| *next != self.executor);
         let mut admitted = state.admit(self.executor);
-        // The next task of the context may be one that another agent executes.
+        // The next task of the context may be executed by another agent.
         if let Some(next) = next {
             admitted.extend(state.admit(next));
         }

@@ -1,7 +1,8 @@
-//! Waiting: the entry of a queue, what its owner keeps of it, and the queue of one context.
+//! Queue entries, the handles of their owners, and the queue of a context.
 //!
-//! The owner of an entry holds a `Queued`. Dropping it only marks the entry as abandoned, since looking for it would cost as
-//! much as the queue is long; abandoned entries are skipped when their turn comes, and removed when there are many.
+//! The owner of an entry holds a `Queued`. Dropping it only marks the entry as abandoned, since a search would cost as
+//! much as the queue is long. Abandoned entries are skipped when they come to the front, and removed when there are
+//! many.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -18,11 +19,11 @@ use super::{AgentNo, ContextKey, Schedule, SlotRequest};
 use crate::sharded::lock;
 use crate::wait_reason::{WaitReason, WaitReasonCell};
 
-/// A context that is not free.
+/// A busy context.
 pub(super) struct ContextQueue {
-    /// The task that runs, or is the next to run.
+    /// The task that runs, or runs next.
     pub(super) holder: TaskId,
-    /// Its run waits for its caller's answer.
+    /// The run waits for its caller's answer.
     pub(super) needs_answer: bool,
     pub(super) waiters: VecDeque<QueueEntry>,
 }
@@ -35,15 +36,15 @@ pub(super) struct QueueEntry {
 }
 
 pub(super) enum Wants {
-    /// To begin.
+    /// A task that has not begun wants a permit.
     Permit { request: SlotRequest, start: oneshot::Sender<Permit> },
-    /// To get on, with the permit that it has.
+    /// A run with a permit wants a slot again.
     Slot { holding: Arc<HoldingCell>, start: oneshot::Sender<()> },
 }
 
-/// What an entry and its owner share.
+/// The state that an entry shares with its owner.
 pub(super) struct WaitState {
-    /// Changed only while the schedule is locked.
+    /// Changed only under the lock of the schedule.
     stage: AtomicU8,
     pub(super) reason: WaitReasonCell,
 }
@@ -53,20 +54,20 @@ pub(super) struct WaitState {
 pub(super) enum QueueStage {
     /// In the queue of its context.
     WaitsForContext,
-    /// In the queue of its agent: its context waits for nobody else.
+    /// In the queue of its agent; its context is free for it.
     WaitsForSlot,
     Admitted,
-    /// Its owner has left.
+    /// The owner has left.
     Abandoned,
 }
 
-/// A wait in a queue, as its owner holds it. Dropping it leaves the queue.
+/// The handle of a queue entry. Dropping it leaves the queue.
 pub(crate) struct Queued<T> {
     pub(super) schedule: Arc<Schedule>,
     pub(super) executor: AgentNo,
     pub(super) granted: oneshot::Receiver<T>,
     pub(super) wait: Arc<WaitState>,
-    /// Of a task that has not begun and counts against the bound of the queue.
+    /// The context of a task that has not begun; such tasks count against the bound of the queue.
     pub(super) context: Option<ContextKey>,
 }
 
@@ -79,7 +80,7 @@ impl ContextQueue {
         WaitReason::Task { task: self.holder.clone(), needs_answer: self.needs_answer }
     }
 
-    /// Only the next one is kept up to date: a queue of thousands would have to be told of each that leaves it.
+    /// Updates only the next task: updates for a queue of thousands would cost too much each time that one leaves.
     pub(super) fn tell_next(&self) {
         let next = self.waiters.iter().find(|waiter| !waiter.wait.is_abandoned());
         if let Some(next) = next {
@@ -107,7 +108,7 @@ impl WaitState {
 }
 
 impl<T> Queued<T> {
-    /// Resolves when its turn has come. Wakes as well when what it waits for has changed.
+    /// Resolves when the entry is admitted. Wakes also when the wait reason changes.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
         self.wait.reason.register(cx);
         Pin::new(&mut self.granted).poll(cx).map(Result::ok)
@@ -119,7 +120,7 @@ impl<T> Queued<T> {
 }
 
 impl<T> Drop for Queued<T> {
-    /// A permit that was sent meanwhile is dropped with the channel, which lets the next one in.
+    /// A permit that was sent in the meantime is dropped with the channel, which admits the next run.
     fn drop(&mut self) {
         let mut state = lock(&self.schedule.state);
         let waits_for_slot = self.wait.is_in(QueueStage::WaitsForSlot);
@@ -132,7 +133,7 @@ impl<T> Drop for Queued<T> {
         let mut admitted = Vec::new();
         if let Some(context) = &self.context {
             state.agents[self.executor].waiting -= 1;
-            // Its context is free, and the next task of it may be for an agent that has slots.
+            // The context is free now, and its next task may be for an agent that has a slot.
             if waits_for_slot && let Some(next) = state.advance(context) {
                 admitted = state.admit(next);
             }

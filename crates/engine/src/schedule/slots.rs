@@ -1,21 +1,21 @@
-//! The slots of one agent: so many of its runs work at once.
+//! The slots of one agent, which bound how many of its runs work at the same time.
 //!
-//! What a run has of them is its `Holding`, and every change of it goes through `exchange`, which keeps the counts:
+//! The `Holding` of a run says what it has of them. Every change goes through `exchange`, which keeps the counters:
 //!
-//! | holding          | counts as           | how it comes about                                                |
-//! |------------------|---------------------|-------------------------------------------------------------------|
-//! | `Slot`           | `running`           | the run works                                                     |
-//! | `SlotWhileAsking`| `running`           | its caller is asked, but `max_parked` runs are parked already     |
-//! | `Parked`         | `parked`            | its caller is asked                                               |
-//! | `WaitsForFolder`   | `waiting_for_folders` | its working folder is taken                                         |
-//! | `WaitsForSlot`   | nothing             | it was answered, or got its working folder, and all slots are taken |
-//! | `Nothing`        | nothing             | it is over                                                        |
+//! | holding          | counter               | when                                                                |
+//! |------------------|-----------------------|---------------------------------------------------------------------|
+//! | `Slot`           | `running`             | the run works                                                       |
+//! | `SlotWhileAsking`| `running`             | it asks its caller, but `max_parked` runs are parked already        |
+//! | `Parked`         | `parked`              | it asks its caller                                                  |
+//! | `WaitsForFolder` | `waiting_for_folders` | its working folder is in use                                        |
+//! | `WaitsForSlot`   | none                  | it was answered or got its folder, and all slots are in use         |
+//! | `Nothing`        | none                  | it is over                                                          |
 //!
-//! At most `Limits::max_parked` runs of an agent give their slots back. A further one asks its caller all the same and
-//! keeps its slot: nothing is lost, and the agent runs one task fewer until somebody is answered.
+//! At most `Limits::max_parked` runs of an agent release their slots. A further run asks its caller too, but keeps its
+//! slot: nothing is lost, and the agent runs one task fewer until one of them is answered.
 //!
-//! Runs that come back for a slot go before those that have not begun: they hold a program, and they cannot become more by
-//! being served first.
+//! Runs that return for a slot go before runs that have not begun: they keep a program alive, and there is only a
+//! limited number of them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,15 +30,15 @@ pub(super) struct AgentSlots {
     pub(super) max_parked: usize,
     pub(super) running: usize,
     pub(super) parked: usize,
-    /// Tasks that wait for their first slot and have not left.
+    /// Tasks in the queue for their first slot.
     pub(super) waiting: usize,
-    /// Runs that had a slot and gave it back to wait for their working folder.
+    /// Runs that released their slot to wait for their working folder.
     pub(super) waiting_for_folders: usize,
     /// Runs that ask their callers and keep their slots, since too many are parked.
     asking_with_slot: VecDeque<Arc<HoldingCell>>,
-    /// Runs that have been answered, or have got their working folder.
+    /// Runs that were answered or have got their folder, and want a slot again.
     pub(super) returning: VecDeque<QueueEntry>,
-    /// Tasks whose context is theirs, and that have not begun.
+    /// Tasks that have their context and have not begun.
     pub(super) ready: VecDeque<QueueEntry>,
 }
 
@@ -69,7 +69,7 @@ impl Holding {
     }
 }
 
-/// The holding of one run; changed only while the schedule is locked, and read at any time.
+/// The holding of one run. Changed only under the lock of the schedule; read at any time.
 pub(super) struct HoldingCell(AtomicU8);
 
 impl HoldingCell {
@@ -110,7 +110,7 @@ impl AgentSlots {
         self.returning.pop_front().or_else(|| self.ready.pop_front())
     }
 
-    /// Takes back what a run has of this agent, and gives it this instead.
+    /// Replaces the holding of a run and updates the counters.
     pub(super) fn exchange(&mut self, cell: &Arc<HoldingCell>, instead: Holding) {
         match cell.replace(instead) {
             Holding::Slot => self.running -= 1,
@@ -134,7 +134,7 @@ impl AgentSlots {
         }
     }
 
-    /// One run fewer is parked: one that asks and keeps its slot may give it back now.
+    /// One run fewer is parked, so a run that asks with its slot can be parked instead.
     fn unpark_one(&mut self) {
         self.parked -= 1;
         while self.parked < self.max_parked
