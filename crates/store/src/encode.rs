@@ -6,7 +6,7 @@
 use sabir_model::{AgentId, Birth, ContextId, Event, IdempotencyKey, Owner, Seq, State, Task, TaskId, Timestamp};
 
 use crate::head::HeadChange;
-use crate::{Append, AppendTarget, MAX_EVENTS_WITHOUT_SNAPSHOT, SideRow, StoreError, TaskNo};
+use crate::{Append, AppendTarget, MAX_EVENTS_WITHOUT_SNAPSHOT, SideRow, StoreError, TaskNo, Webhook};
 
 /// How much goes into one pack, unless a single event is larger.
 const PACK_EVENTS: usize = 64;
@@ -19,6 +19,10 @@ pub(crate) struct Encoded {
     pub head: HeadChange,
     pub snapshot: Option<EncodedSnapshot>,
     pub side_rows: Vec<EncodedSideRow>,
+    /// There is a status other than `submitted` in it.
+    pub has_status: bool,
+    /// There is an event behind the creation in it.
+    pub has_later_events: bool,
 }
 
 /// A task in two parts, so that who does not want its artifacts does not read them.
@@ -60,6 +64,7 @@ pub(crate) enum EncodedSideRow {
     Key(IdempotencyKey),
     CancelRequested,
     Attempts(u32),
+    Webhook(Box<Webhook>),
 }
 
 impl Encoded {
@@ -83,6 +88,8 @@ impl Encoded {
             head,
             snapshot: snapshot.filter(|_| last > MAX_EVENTS_WITHOUT_SNAPSHOT).map(EncodedSnapshot::new).transpose()?,
             side_rows: append.side_rows.iter().map(encode_side_row).collect::<Result<_, _>>()?,
+            has_status: append.events.iter().any(|event| is_progress(event)),
+            has_later_events: append.events.iter().any(|event| !matches!(event, Event::Created(_))),
         })
     }
 
@@ -145,6 +152,10 @@ fn latest_status(events: &[&Event]) -> Result<Option<LatestStatus>, StoreError> 
     Ok(latest)
 }
 
+fn is_progress(event: &Event) -> bool {
+    matches!(event, Event::Status(change) if change.status.state != State::Submitted)
+}
+
 fn encode_side_row(row: &SideRow) -> Result<EncodedSideRow, StoreError> {
     Ok(match row {
         SideRow::InboxAdd(message) => EncodedSideRow::InboxAdd(serde_json::to_vec(message).map_err(failed)?),
@@ -154,6 +165,7 @@ fn encode_side_row(row: &SideRow) -> Result<EncodedSideRow, StoreError> {
         SideRow::Key(key) => EncodedSideRow::Key(key.clone()),
         SideRow::CancelRequested => EncodedSideRow::CancelRequested,
         SideRow::Attempts(count) => EncodedSideRow::Attempts(*count),
+        SideRow::Webhook(webhook) => EncodedSideRow::Webhook(webhook.clone()),
     })
 }
 

@@ -64,6 +64,23 @@ impl Fold {
         }
     }
 
+    /// Takes the next of these events, up to this number.
+    pub fn take_until(&mut self, until: Seq, events: Vec<Recorded>) -> Result<(), Damage> {
+        for Recorded { seq, event } in events {
+            if seq > until {
+                break;
+            }
+            if seq <= self.seq() {
+                continue;
+            }
+            if seq != self.seq() + 1 {
+                return Err(incomplete(seq));
+            }
+            self.take(event)?;
+        }
+        Ok(())
+    }
+
     fn pass_over(&mut self) -> Result<(), Damage> {
         match self {
             Fold::Unborn(..) => Err(no_beginning()),

@@ -4,6 +4,7 @@
 //! tests and trials. One contract suite in `sabir-testkit` runs against every implementation.
 
 mod error;
+mod outbox;
 mod store;
 
 mod damage;
@@ -17,6 +18,10 @@ mod sqlite;
 
 pub use error::{OpenError, StoreError};
 pub use memory::MemoryStore;
+pub use outbox::{
+    Delivery, DeliveryKind, Due, Failure, MAX_WEBHOOKS, Outbox, UndeliveredNo, Webhook, WebhookEvents, WebhookNo,
+    WebhookSet,
+};
 pub use sqlite::{Durability, SqliteSettings, SqliteStore};
 pub use store::{
     Append, AppendResult, AppendTarget, Listing, MAX_EVENTS_WITHOUT_SNAPSHOT, NewTask, Query, Retention, SideRow,

@@ -3,22 +3,27 @@
 //! It keeps the same encoded bytes, so that what a test stores has been through the log's format too.
 //! Lists look at every task; that is the plain meaning which the other stores are compared with.
 
+mod webhooks;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::ready;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use sabir_model::{
-    AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, State, Task, TaskBirth, TaskId, Timestamp,
+    AgentId, ContextId, IdempotencyKey, Message, Owner, PushConfigId, Recorded, Seq, State, Task, TaskBirth, TaskId,
+    Timestamp,
 };
+use tokio::sync::Notify;
 
+use self::webhooks::Webhooks;
 use crate::damage::{Damage, DamageLog, damaged_task, unreadable_message};
 use crate::encode::{Encoded, EncodedNewTask, EncodedSideRow, EncodedTarget, LatestStatus};
 use crate::fold::{Fold, decode, decode_event};
 use crate::page::{EVENT_BYTES, PageBudget, cut, trim};
 use crate::{
     Append, AppendResult, Listing, Query, Retention, Store, StoreError, StoreFuture, SweepResult, TaskNo, TaskRow,
-    UnfinishedTask,
+    UnfinishedTask, Webhook, WebhookSet,
 };
 
 /// A sweep takes at most so many tasks at a time.
@@ -28,6 +33,7 @@ const SWEEP_TASKS: usize = 256;
 pub struct MemoryStore {
     state: Mutex<MemoryState>,
     damages: DamageLog,
+    due: Arc<Notify>,
 }
 
 #[derive(Default)]
@@ -38,6 +44,7 @@ struct MemoryState {
     ids: HashMap<(Owner, TaskId), Vec<TaskNo>>,
     keys: HashMap<(Owner, AgentId, IdempotencyKey), TaskNo>,
     agent_state: HashMap<(Owner, AgentId, ContextId), String>,
+    webhooks: Webhooks,
 }
 
 struct MemoryTask {
@@ -76,7 +83,13 @@ impl MemoryStore {
 
 impl Store for MemoryStore {
     fn append(&self, append: Append<'_>) -> StoreFuture<'static, AppendResult> {
-        answer(Encoded::new(&append).and_then(|encoded| self.lock().append(encoded)))
+        let appended = Encoded::new(&append).and_then(|encoded| self.lock().append(encoded));
+        answer(appended.map(|(appended, is_due)| {
+            if is_due {
+                self.due.notify_one();
+            }
+            appended
+        }))
     }
 
     fn find(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<TaskRow>> {
@@ -92,6 +105,16 @@ impl Store for MemoryStore {
         let state = self.lock();
         let entry = state.find(owner, agent, task);
         answer(Ok(entry.map(|entry| entry.fold(&self.damages))))
+    }
+
+    fn load_at(&self, task: TaskNo, event: Seq) -> StoreFuture<'_, Option<Task>> {
+        let state = self.lock();
+        let entry = state.tasks.get(&task).filter(|entry| (1..=entry.row.seq).contains(&event));
+        let read = entry.map(|entry| {
+            let damaged = |damage: Damage| StoreError::Damaged { task: entry.row.task.clone(), reason: damage.0 };
+            entry.fold_events(event).map_err(damaged)
+        });
+        answer(read.transpose())
     }
 
     fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>> {
@@ -162,6 +185,23 @@ impl Store for MemoryStore {
         answer(Ok(self.lock().sweep(retention)))
     }
 
+    fn set_webhook(&self, task: TaskNo, webhook: Webhook, now: Timestamp) -> StoreFuture<'static, WebhookSet> {
+        let mut state = self.lock();
+        let MemoryState { tasks, webhooks, .. } = &mut *state;
+        let set = tasks.get(&task).map_or(WebhookSet::NoTask, |entry| webhooks.set(entry, webhook, now));
+        self.due.notify_one();
+        answer(Ok(set))
+    }
+
+    fn webhooks(&self, task: TaskNo) -> StoreFuture<'_, Vec<Webhook>> {
+        answer(Ok(self.lock().webhooks.of(task)))
+    }
+
+    fn remove_webhooks(&self, task: TaskNo, id: Option<&PushConfigId>) -> StoreFuture<'static, ()> {
+        self.lock().webhooks.remove(task, id);
+        answer(Ok(()))
+    }
+
     fn highest_no(&self) -> TaskNo {
         TaskNo(self.lock().last_no)
     }
@@ -176,7 +216,8 @@ fn answer<T: Send + 'static>(answer: Result<T, StoreError>) -> StoreFuture<'stat
 }
 
 impl MemoryState {
-    fn append(&mut self, append: Encoded) -> Result<AppendResult, StoreError> {
+    /// Says as well whether something became due.
+    fn append(&mut self, append: Encoded) -> Result<(AppendResult, bool), StoreError> {
         let no = match &append.target {
             EncodedTarget::New(new) => self.create(new)?,
             EncodedTarget::Known(no, latest) => self.change(*no, append.after, *latest)?,
@@ -193,6 +234,7 @@ impl MemoryState {
                 EncodedSideRow::InboxTakeAt(_) => {}
                 EncodedSideRow::CancelRequested => entry.cancel_requested = true,
                 EncodedSideRow::Attempts(count) => entry.attempts = count,
+                EncodedSideRow::Webhook(webhook) => self.webhooks.insert(no, *webhook, append.after, None),
                 EncodedSideRow::Key(key) => {
                     let place = (entry.row.owner.clone(), entry.row.agent.clone(), key);
                     self.keys.entry(place).or_insert(no);
@@ -209,7 +251,9 @@ impl MemoryState {
         if settles {
             (entry.cancel_requested, entry.attempts) = (false, 0);
         }
-        Ok(AppendResult { task: no, last })
+        let time = entry.row.time;
+        let is_due = append.has_later_events && self.webhooks.appended(no, append.has_status, time);
+        Ok((AppendResult { task: no, last }, is_due))
     }
 
     fn create(&mut self, new: &EncodedNewTask) -> Result<TaskNo, StoreError> {
@@ -285,8 +329,12 @@ impl MemoryState {
     fn sweep(&mut self, retention: Retention) -> SweepResult {
         let mut settled: Vec<&TaskRow> =
             self.tasks.values().map(|entry| &entry.row).filter(|row| row.state.is_terminal()).collect();
-        settled.sort_by_key(|row| (row.time, row.no));
         let surplus = retention.keep.map_or(0, |keep| settled.len().saturating_sub(keep as usize));
+        let is_spared = |row: &TaskRow| {
+            retention.undelivered_after.is_some_and(|after| row.time > after) && self.webhooks.has_due(row.no)
+        };
+        settled.retain(|row| !is_spared(row));
+        settled.sort_by_key(|row| (row.time, row.no));
         let aged = |row: &TaskRow| retention.settled_before.is_some_and(|before| row.time < before);
         let goes = settled.iter().enumerate().take_while(|(at, row)| *at < surplus || aged(row));
         let mut numbers: Vec<TaskNo> = goes.map(|(_, row)| row.no).collect();
@@ -303,6 +351,7 @@ impl MemoryState {
             numbers.retain(|other| *other != no);
         }
         self.keys.retain(|_, other| *other != no);
+        self.webhooks.remove(no, None);
         if !self.tasks.values().any(|entry| entry.is_of(&row.owner, &row.agent, &row.context)) {
             self.agent_state.remove(&(row.owner, row.agent, row.context));
         }
@@ -311,17 +360,18 @@ impl MemoryState {
 
 impl MemoryTask {
     fn fold(&self, damages: &DamageLog) -> Task {
-        self.fold_events().unwrap_or_else(|damage| {
+        self.fold_events(self.row.seq).unwrap_or_else(|damage| {
             damages.report(self.row.no, self.row.task.as_str(), &damage);
             damaged_task(self.row.clone(), &damage)
         })
     }
 
-    fn fold_events(&self) -> Result<Task, Damage> {
+    /// Folds the events up to this one.
+    fn fold_events(&self, until: Seq) -> Result<Task, Damage> {
         let row = self.row.clone();
         let birth = TaskBirth { context: row.context, agent: row.agent, owner: row.owner, born: row.born };
         let mut fold = Fold::new(row.task, birth);
-        for body in &self.events {
+        for body in self.events.iter().take(usize::try_from(until).unwrap_or(usize::MAX)) {
             fold.take_body(body)?;
         }
         fold.finish()

@@ -9,11 +9,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use sabir_model::{
-    AgentId, Birth, ContextId, Cursor, Event, IdempotencyKey, Message, Owner, Recorded, Seq, State, Task, TaskId,
-    Timestamp, Wanted,
+    AgentId, Birth, ContextId, Cursor, Event, IdempotencyKey, Message, Owner, PushConfigId, Recorded, Seq, State, Task,
+    TaskId, Timestamp, Wanted,
 };
 
-use crate::StoreError;
+use crate::{StoreError, Webhook, WebhookSet};
 
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
@@ -36,6 +36,9 @@ pub trait Store: Send + Sync + 'static {
     /// Events after `after`, in order, at most `limit` of them and about a megabyte; empty at the end.
     /// Of a damaged log it gives what comes before the damage; who asks for more gets `StoreError::Damaged`.
     fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>>;
+
+    /// The task as of one of its events. `None` also where the log ends before it.
+    fn load_at(&self, task: TaskNo, event: Seq) -> StoreFuture<'_, Option<Task>>;
 
     fn list(&self, query: Query) -> StoreFuture<'_, Listing>;
 
@@ -72,6 +75,16 @@ pub trait Store: Send + Sync + 'static {
     /// Deletes settled tasks that retention does not keep, the longest settled first, and ends early so that appends
     /// can come in between. Who wants all of them gone asks again while there is more.
     fn sweep(&self, retention: Retention) -> StoreFuture<'_, SweepResult>;
+
+    /// Adds a webhook to a task, or replaces the one with its id. It gets the events that are stored later; of a settled
+    /// task it gets the last event.
+    fn set_webhook(&self, task: TaskNo, webhook: Webhook, now: Timestamp) -> StoreFuture<'static, WebhookSet>;
+
+    /// The webhooks of a task, in the order in which they were set.
+    fn webhooks(&self, task: TaskNo) -> StoreFuture<'_, Vec<Webhook>>;
+
+    /// Removes one webhook of a task, or all, with everything that is still to be sent to it.
+    fn remove_webhooks(&self, task: TaskNo, id: Option<&PushConfigId>) -> StoreFuture<'static, ()>;
 
     /// The highest number that a task has had, as far as this is known: at the start that of the newest task that is there.
     fn highest_no(&self) -> TaskNo;
@@ -118,7 +131,7 @@ pub struct NewTask<'a> {
     pub key: Option<&'a IdempotencyKey>,
 }
 
-/// A row that is stored together with the events. Webhook deliveries will be another variant.
+/// A row that is stored together with the events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SideRow {
     /// A message that waits for the task's next turn.
@@ -136,6 +149,8 @@ pub enum SideRow {
     CancelRequested,
     /// How often recovery has started the present turn; 0 removes the row. Kept until the task settles.
     Attempts(u32),
+    /// A webhook of the task. It gets the events of this append too.
+    Webhook(Box<Webhook>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,4 +236,6 @@ pub struct Retention {
     pub settled_before: Option<Timestamp>,
     /// All but the newest so many settled ones.
     pub keep: Option<u64>,
+    /// Tasks that were settled after this stay while something is to be sent to one of their webhooks.
+    pub undelivered_after: Option<Timestamp>,
 }

@@ -4,10 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId, Timestamp};
+use sabir_model::{
+    AgentId, ContextId, IdempotencyKey, Message, Owner, PushConfigId, Recorded, Seq, Task, TaskId, Timestamp,
+};
 use sabir_store::{
     Append, AppendResult, Listing, Query, Retention, Store, StoreError, StoreFuture, SweepResult, TaskNo, TaskRow,
-    UnfinishedTask,
+    UnfinishedTask, Webhook, WebhookSet,
 };
 
 type Then = Box<dyn FnOnce() + Send>;
@@ -149,6 +151,22 @@ impl<S: Store> Store for FaultyStore<S> {
             }
             appended
         })
+    }
+
+    fn load_at(&self, task: TaskNo, event: Seq) -> StoreFuture<'_, Option<Task>> {
+        self.store.load_at(task, event)
+    }
+
+    fn set_webhook(&self, task: TaskNo, webhook: Webhook, now: Timestamp) -> StoreFuture<'static, WebhookSet> {
+        self.store.set_webhook(task, webhook, now)
+    }
+
+    fn webhooks(&self, task: TaskNo) -> StoreFuture<'_, Vec<Webhook>> {
+        self.store.webhooks(task)
+    }
+
+    fn remove_webhooks(&self, task: TaskNo, id: Option<&PushConfigId>) -> StoreFuture<'static, ()> {
+        self.store.remove_webhooks(task, id)
     }
 
     fn highest_no(&self) -> TaskNo {

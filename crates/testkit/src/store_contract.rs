@@ -12,6 +12,7 @@ mod neighbours;
 mod reopening;
 mod retention;
 mod side_rows;
+mod webhooks;
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +20,7 @@ use std::path::Path;
 use std::pin::Pin;
 
 use sabir_model::Seq;
-use sabir_store::{Store, TaskNo};
+use sabir_store::{Outbox, Store, TaskNo};
 
 type Running<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
@@ -41,6 +42,7 @@ pub enum Spoiled {
 type DamageCase = for<'a> fn((&'a dyn Store, Spoil<'a>)) -> Running<'a>;
 
 type Case = fn(&dyn Store) -> Running<'_>;
+type WebhookCase = for<'a> fn(webhooks::Both<'a>) -> Running<'a>;
 type ReopeningCase = for<'a> fn(Open<'a>) -> Running<'a>;
 
 macro_rules! cases {
@@ -114,6 +116,24 @@ const REOPENING: &[(&str, ReopeningCase)] = cases! {
         a_thousand_tasks_made_at_once_are_there_again;
 };
 
+const WEBHOOKS: &[(&str, WebhookCase)] = cases! {
+    webhooks:
+        a_webhook_is_due_when_a_status_is_stored,
+        a_webhook_for_all_events_is_due_with_an_artifact,
+        a_webhook_that_comes_with_its_task_gets_everything,
+        deliveries_follow_the_log,
+        a_settled_task_sends_its_last_event,
+        a_webhook_that_is_replaced_keeps_what_is_to_be_sent,
+        a_failed_delivery_is_due_later,
+        what_is_given_up_can_be_retried_or_dropped,
+        receivers_do_not_hide_each_other,
+        webhooks_are_listed_and_removed,
+        a_task_has_so_many_webhooks_at_most,
+        retention_spares_what_is_to_be_sent,
+        a_task_can_be_loaded_as_of_any_event,
+        who_waits_for_something_due_is_woken;
+};
+
 const DAMAGE: &[(&str, DamageCase)] = cases! {
     damage:
         a_damaged_task_is_shown_as_failed,
@@ -128,6 +148,17 @@ pub fn check(open: impl Fn(&Path) -> Box<dyn Store>) {
         let verdict = attempt(|folder| {
             let store = open(folder);
             block_on(case(store.as_ref()));
+        });
+        (*name, verdict)
+    }));
+}
+
+/// Runs the cases about webhooks and their deliveries.
+pub fn check_webhooks<S: Store + Outbox>(open: impl Fn(&Path) -> S) {
+    report(WEBHOOKS.iter().map(|(name, case)| {
+        let verdict = attempt(|folder| {
+            let store = open(folder);
+            block_on(case((&store, &store)));
         });
         (*name, verdict)
     }));

@@ -340,7 +340,8 @@ impl Driver {
             | SideRow::InboxTakeAt(_)
             | SideRow::AgentState(_)
             | SideRow::CancelRequested
-            | SideRow::Attempts(_) => true,
+            | SideRow::Attempts(_)
+            | SideRow::Webhook(_) => true,
         });
         self.inbox.retain(|unread| !messages.contains(&Arc::as_ptr(&unread.message)));
         self.unused_answers.retain(|answer| !messages.contains(&Arc::as_ptr(answer)));

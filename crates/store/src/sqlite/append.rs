@@ -17,10 +17,12 @@ use super::failure::{ReadError, is_duplicate};
 use super::key::{MAX_NO, MAX_SEQ, key, keys, seq};
 use super::rows::{self, last_key, state_code};
 use super::task_counts::TaskCounts;
+use super::webhooks::Watched;
 
 pub(super) struct Appender<'c> {
     conn: &'c Connection,
     pub task_counts: TaskCounts<'c>,
+    pub watched: Watched,
     last_no: Arc<AtomicU64>,
     insert_events: Statement<'c>,
     insert_task: Statement<'c>,
@@ -71,6 +73,7 @@ impl<'c> Appender<'c> {
         Ok(Self {
             conn,
             task_counts: TaskCounts::new(conn)?,
+            watched: Watched::load(conn)?,
             last_no,
             insert_events: conn.prepare("INSERT INTO events (key, body) VALUES (?1, ?2)")?,
             insert_task: conn.prepare(
@@ -101,8 +104,9 @@ impl<'c> Appender<'c> {
             self.write_snapshot(no, append, snapshot)?;
         }
         for row in &append.side_rows {
-            self.write_side_row(no, row)?;
+            self.write_side_row(no, append.after, row)?;
         }
+        self.watched.note_append(self.conn, no, append)?;
         // A task that settles at birth has none, unless they come with it.
         if append.settles() && (append.after > 0 || !append.side_rows.is_empty()) {
             self.conn.prepare_cached("DELETE FROM controls WHERE no = ?1")?.execute((no,))?;
@@ -233,7 +237,7 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    fn write_side_row(&self, no: TaskNo, row: &EncodedSideRow) -> Result<()> {
+    fn write_side_row(&mut self, no: TaskNo, after: Seq, row: &EncodedSideRow) -> Result<()> {
         match row {
             EncodedSideRow::InboxAdd(message) => self.add_to_inbox(no, message),
             EncodedSideRow::InboxTake(count) => self.take_from_inbox(no, 0, *count),
@@ -245,6 +249,7 @@ impl<'c> Appender<'c> {
                 )?;
                 put.execute((no, key.as_str())).map(drop)
             }
+            EncodedSideRow::Webhook(webhook) => self.watched.add(self.conn, no, webhook, after),
             EncodedSideRow::AgentState(Some(state)) => {
                 let mut put = self.conn.prepare_cached(
                     "INSERT INTO agent_state (owner, agent, context, state)

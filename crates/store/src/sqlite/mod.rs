@@ -19,9 +19,11 @@ mod checkpoint;
 mod queue;
 mod sweep;
 mod task_counts;
+mod webhooks;
 mod writer;
 
 mod list;
+mod outbox;
 mod pool;
 mod reader;
 mod recent_heads;

@@ -5,7 +5,7 @@ use sabir_model::{AgentId, ContextId, Cursor, Owner, State, TaskId, Timestamp, W
 
 use crate::Query;
 
-use super::{list, reader, schema, sweep};
+use super::{list, outbox, reader, schema, sweep};
 
 const EVENTS_OF_A_TASK: &str = "SEARCH events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
@@ -28,7 +28,15 @@ fn lookups_go_straight_to_their_rows() {
         (list::AGENTS, "SEARCH tallies USING PRIMARY KEY (owner=?)"),
         (list::SUM_COUNTS, "SEARCH tallies USING PRIMARY KEY (owner=?)"),
         // All of it, but in the order that is wanted and only as far as the limit.
-        (sweep::OLDEST, "SCAN tasks USING INDEX tasks_settled"),
+        (sweep::OLDEST, "SCAN tasks USING INDEX tasks_settled; SEARCH webhooks USING INDEX webhooks_id (no=?)"),
+        (outbox::WEBHOOKS, "SEARCH webhooks USING INDEX webhooks_id (no=?); USE TEMP B-TREE FOR ORDER BY"),
+        (outbox::NEXT_RECEIVER, "SEARCH webhooks USING COVERING INDEX webhooks_due (receiver>?)"),
+        (outbox::NEXT_RETRY, "SEARCH undelivered USING COVERING INDEX undelivered_due (receiver>?)"),
+        (outbox::DUE, "SEARCH webhooks USING INDEX webhooks_due (receiver=? AND due>? AND due<?)"),
+        (
+            outbox::DUE_RETRIES,
+            "SEARCH undelivered USING INDEX undelivered_due (receiver=? AND due>? AND due<?); SEARCH webhooks USING INDEX webhooks_id (no=? AND id=?)",
+        ),
     ] {
         let mut plan = plan(sql);
         plan.retain(|step| !step.contains("SCALAR SUBQUERY"));

@@ -207,6 +207,42 @@ pub(super) fn fold(
     }
 }
 
+/// Folds a task up to one of its events. `None` if its log ends before it, or is gone.
+pub(super) fn fold_until(conn: &mut Connection, no: TaskNo, event: Seq) -> Result<Option<Task>, StoreError> {
+    let moment = conn.transaction()?;
+    let Some(task) = by_number(&moment, no)?.filter(|_| event > 0) else { return Ok(None) };
+    let id = task.id.clone();
+    match read_until(&moment, &task, event) {
+        Ok(task) => Ok(Some(task).filter(|task| task.seq == event)),
+        Err(ReadError::Store(error)) => Err(error),
+        Err(ReadError::Damaged(damage)) => Err(StoreError::Damaged { task: id, reason: damage.0 }),
+    }
+}
+
+fn read_until(conn: &Connection, task: &TaskRecord, event: Seq) -> Result<Task, ReadError> {
+    let unborn = || Fold::new(task.id.clone(), task.birth.clone());
+    if let Some(last) = task.log.all {
+        let mut fold = unborn();
+        fold.take_until(event, unpack(last, task.log.head.as_deref().unwrap_or_default())?)?;
+        return Ok(fold.finish()?);
+    }
+    let mut snapshot = conn.prepare_cached("SELECT body, artifacts FROM snapshots WHERE no = ?1 AND seq <= ?2")?;
+    let mut rows = snapshot.query((task.no, i64::try_from(event).unwrap_or(i64::MAX)))?;
+    let mut fold = match rows.next()? {
+        Some(row) => Fold::resume(blob(row, 0)?, blob_or_null(row, 1)?)?,
+        None => unborn(),
+    };
+    let mut select = conn.prepare_cached(EVENTS)?;
+    let mut rows = select.query((key(task.no, fold.seq() + 1), keys(task.no).end(), i64::MAX))?;
+    while fold.seq() < event
+        && let Some(row) = rows.next()?
+    {
+        let (last, pack) = pack(row)?;
+        fold.take_until(event, unpack(last, pack)?)?;
+    }
+    Ok(fold.finish()?)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SnapshotUse {
     Use,

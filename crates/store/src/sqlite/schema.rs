@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x5341_4252;
 /// The newest format that we know.
 pub(super) const FORMAT: i64 = MIGRATIONS.len() as i64;
 
-const MIGRATIONS: [&str; 3] = [FORMAT_1, FORMAT_2, FORMAT_3];
+const MIGRATIONS: [&str; 4] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4];
 
 /// An index must earn its cost on every append:
 /// - `tasks_time` and `tasks_context` give lists in their order;
@@ -101,6 +101,44 @@ CREATE TABLE controls (
 );
 
 CREATE TABLE leftovers (no INTEGER PRIMARY KEY);
+";
+
+/// Webhooks, see `crate::outbox`:
+/// - the `number` of a webhook is never used again, so what is told of a deleted or replaced one finds nothing;
+/// - `webhooks_due` gives what is due at one receiver, and the receivers one by one;
+/// - `undelivered` has the events that were given up. One that is tried once more has a time in `due`.
+const FORMAT_4: &str = "
+CREATE TABLE webhooks (
+    number        INTEGER PRIMARY KEY AUTOINCREMENT,
+    no            INTEGER NOT NULL,
+    id            TEXT NOT NULL,
+    url           TEXT NOT NULL,
+    receiver      TEXT NOT NULL,
+    secrets       BLOB NOT NULL,
+    dialect       INTEGER NOT NULL,
+    all_events    INTEGER NOT NULL,
+    sent          INTEGER NOT NULL,
+    due           INTEGER,
+    attempts      INTEGER NOT NULL DEFAULT 0,
+    failing_since INTEGER,
+    reason        TEXT
+);
+CREATE UNIQUE INDEX webhooks_id ON webhooks (no, id);
+CREATE INDEX webhooks_due ON webhooks (receiver, due) WHERE due IS NOT NULL;
+
+CREATE TABLE undelivered (
+    number   INTEGER PRIMARY KEY AUTOINCREMENT,
+    no       INTEGER NOT NULL,
+    id       TEXT NOT NULL,
+    receiver TEXT NOT NULL,
+    event    INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    reason   TEXT NOT NULL,
+    time     INTEGER NOT NULL,
+    due      INTEGER
+);
+CREATE INDEX undelivered_id ON undelivered (no, id);
+CREATE INDEX undelivered_due ON undelivered (receiver, due) WHERE due IS NOT NULL;
 ";
 
 /// Brings a file of format `from` to the newest one.

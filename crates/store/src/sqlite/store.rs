@@ -6,14 +6,17 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
-use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId, Timestamp, Wanted};
-use tokio::sync::oneshot;
+use sabir_model::{
+    AgentId, ContextId, IdempotencyKey, Message, Owner, PushConfigId, Recorded, Seq, Task, TaskId, Timestamp, Wanted,
+};
+use tokio::sync::{Notify, oneshot};
 
 use crate::damage::DamageLog;
 use crate::encode::Encoded;
 use crate::{
-    Append, AppendResult, Listing, OpenError, Query, Retention, Store, StoreError, StoreFuture, SweepResult, TaskNo,
-    TaskRow, UnfinishedTask,
+    Append, AppendResult, Delivery, DeliveryKind, Due, Failure, Listing, OpenError, Outbox, Query, Retention, Store,
+    StoreError, StoreFuture, SweepResult, TaskNo, TaskRow, UndeliveredNo, UnfinishedTask, Webhook, WebhookNo,
+    WebhookSet,
 };
 
 use super::connect::{self, Durability, SqliteSettings};
@@ -24,8 +27,9 @@ use super::queue::Queue;
 use super::reader::QuickRead;
 use super::recent_heads::RecentHeads;
 use super::rows::TaskRecord;
+use super::webhooks::{Changed, WebhookChange};
 use super::writer::{self, Job, ReplySender};
-use super::{checkpoint, list, open, reader, sweep};
+use super::{checkpoint, list, open, outbox, reader, sweep};
 
 pub struct SqliteStore {
     queue: Arc<Queue<Job>>,
@@ -33,6 +37,7 @@ pub struct SqliteStore {
     damages: Arc<DamageLog>,
     heads: Arc<RecentHeads>,
     commits: Arc<AtomicU64>,
+    due: Arc<Notify>,
     /// Of the newest task.
     last_no: Arc<AtomicU64>,
     open_file: Mutex<Option<OpenFile>>,
@@ -68,6 +73,8 @@ impl SqliteStore {
             let _ = queue.push(Job::RemoveLeftovers);
         }
         let commits = Arc::new(AtomicU64::new(0));
+        let due = Arc::new(Notify::new());
+        let signal = due.clone();
         let last_no = Arc::new(AtomicU64::new(last_no.0));
         let (jobs, counter, moved, newest) = (queue.clone(), commits.clone(), queue.clone(), last_no.clone());
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
@@ -78,7 +85,7 @@ impl SqliteStore {
         let checkpointer =
             spawn("store-checkpoint", Box::new(move || checkpointer.run(|| drop(moved.push(Job::CheckpointDone)))))?;
         let writer =
-            spawn("store-writer", Box::new(move || writer::run(&conn, newest, &jobs, wal, identity, counter)))?;
+            spawn("store-writer", Box::new(move || writer::run(&conn, newest, &jobs, wal, identity, counter, signal)))?;
         let open_file = OpenFile { writer, checkpointer, lock };
         Ok(Self {
             queue,
@@ -86,6 +93,7 @@ impl SqliteStore {
             damages: Arc::default(),
             heads: Arc::default(),
             commits,
+            due,
             last_no,
             open_file: Mutex::new(Some(open_file)),
         })
@@ -162,6 +170,67 @@ impl SqliteStore {
     }
 }
 
+impl SqliteStore {
+    fn change_webhook(&self, change: WebhookChange) -> StoreFuture<'static, Changed> {
+        self.ask_writer(|reply| Job::Webhook(Box::new(change), reply))
+    }
+
+    /// A change of which nobody wants to know what it found.
+    fn note(&self, change: WebhookChange) -> StoreFuture<'static, ()> {
+        let changed = self.change_webhook(change);
+        Box::pin(async move { changed.await.map(drop) })
+    }
+
+    /// Whether a change found its row.
+    fn found(&self, change: WebhookChange) -> StoreFuture<'static, bool> {
+        let changed = self.change_webhook(change);
+        Box::pin(async move { changed.await.map(|changed| !matches!(changed, Changed::Rows(0))) })
+    }
+}
+
+impl Outbox for SqliteStore {
+    fn due_signal(&self) -> Arc<Notify> {
+        self.due.clone()
+    }
+
+    fn receivers(&self) -> StoreFuture<'_, Vec<(String, Timestamp)>> {
+        self.row(outbox::receivers)
+    }
+
+    fn due(&self, receiver: &str, now: Timestamp, limit: usize) -> StoreFuture<'_, Vec<Due>> {
+        let receiver = receiver.to_owned();
+        self.row(move |conn| outbox::due(conn, &receiver, now, limit))
+    }
+
+    fn delivered(&self, webhook: WebhookNo, sent: Seq, now: Timestamp) -> StoreFuture<'static, ()> {
+        self.note(WebhookChange::Delivered { webhook, sent, now })
+    }
+
+    fn postpone(&self, webhook: WebhookNo, failure: Failure, next: Timestamp) -> StoreFuture<'static, ()> {
+        self.note(WebhookChange::Postpone { webhook, failure, next })
+    }
+
+    fn give_up(&self, webhook: WebhookNo, event: Seq, failure: Failure) -> StoreFuture<'static, ()> {
+        self.note(WebhookChange::GiveUp { webhook, event, failure })
+    }
+
+    fn retried(&self, undelivered: UndeliveredNo, failure: Option<Failure>) -> StoreFuture<'static, ()> {
+        self.note(WebhookChange::Retried { undelivered, failure })
+    }
+
+    fn deliveries(&self, kind: DeliveryKind, after: u64, limit: usize) -> StoreFuture<'_, Vec<Delivery>> {
+        self.pool.read(move |conn| outbox::deliveries(conn, kind, after, limit))
+    }
+
+    fn retry(&self, kind: DeliveryKind, number: u64, now: Timestamp) -> StoreFuture<'static, bool> {
+        self.found(WebhookChange::Retry { kind, number, now })
+    }
+
+    fn discard(&self, kind: DeliveryKind, number: u64, event: Seq, now: Timestamp) -> StoreFuture<'static, bool> {
+        self.found(WebhookChange::Discard { kind, number, event, now })
+    }
+}
+
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.close();
@@ -188,6 +257,10 @@ impl Store for SqliteStore {
     fn get(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<Task>> {
         let (owner, agent, task) = (owner.clone(), agent.cloned(), task.clone());
         self.whole_task(move |conn| reader::by_id(conn, &owner, agent.as_ref(), &task))
+    }
+
+    fn load_at(&self, task: TaskNo, event: Seq) -> StoreFuture<'_, Option<Task>> {
+        self.pool.read(move |conn| reader::fold_until(conn, task, event))
     }
 
     fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>> {
@@ -249,6 +322,24 @@ impl Store for SqliteStore {
 
     fn sweep(&self, retention: Retention) -> StoreFuture<'_, SweepResult> {
         self.ask_writer(|reply| Job::Sweep(retention, reply))
+    }
+
+    fn set_webhook(&self, task: TaskNo, webhook: Webhook, now: Timestamp) -> StoreFuture<'static, WebhookSet> {
+        let changed = self.change_webhook(WebhookChange::Set { task, webhook, now });
+        Box::pin(async move {
+            match changed.await? {
+                Changed::Set(set) => Ok(set),
+                Changed::Rows(_) => Ok(WebhookSet::Done),
+            }
+        })
+    }
+
+    fn webhooks(&self, task: TaskNo) -> StoreFuture<'_, Vec<Webhook>> {
+        self.row(move |conn| outbox::webhooks(conn, task))
+    }
+
+    fn remove_webhooks(&self, task: TaskNo, id: Option<&PushConfigId>) -> StoreFuture<'static, ()> {
+        self.note(WebhookChange::Remove { task, id: id.cloned() })
     }
 
     fn highest_no(&self) -> TaskNo {

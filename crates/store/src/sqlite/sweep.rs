@@ -20,8 +20,11 @@ const TASK_COST: usize = 4 << 10;
 
 const MAX_TASKS: usize = SLICE_COST / TASK_COST;
 
+/// Without those that have something to send and were settled after a moment.
 pub(super) const OLDEST: &str = "SELECT no, owner, agent, context, state, time FROM tasks INDEXED BY tasks_settled
-    WHERE state >= 4 ORDER BY time, no LIMIT ?1";
+    WHERE state >= 4 AND (time <= ?2 OR NOT EXISTS
+        (SELECT 1 FROM webhooks WHERE webhooks.no = tasks.no AND webhooks.due IS NOT NULL))
+    ORDER BY time, no LIMIT ?1";
 
 /// A row as it is stored, so that a damaged one goes like any other.
 struct SettledTask {
@@ -59,7 +62,7 @@ pub(super) fn sweep(conn: &Connection, retention: Retention) -> Result<SweepResu
     };
     let is_old = |task: &SettledTask| retention.settled_before.is_some_and(|before| task.time < before);
     let mut highest = 0;
-    let oldest = oldest(conn)?;
+    let oldest = oldest(conn, retention.undelivered_after)?;
     swept.more = oldest.len() == MAX_TASKS;
     for task in oldest {
         if swept.tasks >= surplus && !is_old(&task) {
@@ -112,9 +115,10 @@ fn count(conn: &Connection) -> Result<u64> {
     Ok(u64::try_from(sum).unwrap_or(0))
 }
 
-fn oldest(conn: &Connection) -> Result<Vec<SettledTask>> {
+fn oldest(conn: &Connection, spared_after: Option<Timestamp>) -> Result<Vec<SettledTask>> {
     let mut select = conn.prepare_cached(OLDEST)?;
-    let tasks = select.query_map((MAX_TASKS as i64,), |row| {
+    let spared_after = spared_after.map_or(i64::MAX, Timestamp::as_millis);
+    let tasks = select.query_map((MAX_TASKS as i64, spared_after), |row| {
         let text =
             |column| Ok::<_, rusqlite::Error>(String::from_utf8_lossy(row.get_ref(column)?.as_bytes()?).into_owned());
         Ok(SettledTask {
@@ -132,9 +136,13 @@ fn oldest(conn: &Connection) -> Result<Vec<SettledTask>> {
 
 /// Deletes all by which a task can be found.
 fn remove_task(conn: &Connection, task: &SettledTask) -> Result<()> {
-    for sql in
-        ["DELETE FROM controls WHERE no = ?1", "DELETE FROM keys WHERE no = ?1", "DELETE FROM tasks WHERE no = ?1"]
-    {
+    for sql in [
+        "DELETE FROM controls WHERE no = ?1",
+        "DELETE FROM keys WHERE no = ?1",
+        "DELETE FROM webhooks WHERE no = ?1",
+        "DELETE FROM undelivered WHERE no = ?1",
+        "DELETE FROM tasks WHERE no = ?1",
+    ] {
         conn.prepare_cached(sql)?.execute((task.no,))?;
     }
     let mut tally =

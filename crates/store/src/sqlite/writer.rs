@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Statement};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::encode::Encoded;
 use crate::{AppendResult, Retention, StoreError, SweepResult};
@@ -19,11 +19,13 @@ use super::failure::WriteError;
 use super::file_identity::FileIdentity;
 use super::queue::Queue;
 use super::sweep::{remove_leftovers, sweep};
+use super::webhooks::{Changed, WebhookChange};
 
 pub(super) type ReplySender<T> = oneshot::Sender<Result<T, StoreError>>;
 
 pub(super) enum Job {
     Append(Box<Encoded>, ReplySender<AppendResult>),
+    Webhook(Box<WebhookChange>, ReplySender<Changed>),
     Sweep(Retention, ReplySender<SweepResult>),
     /// What earlier sweeps have left.
     RemoveLeftovers,
@@ -37,7 +39,31 @@ pub(super) enum Job {
 const MIN_GAP: Duration = Duration::from_micros(100);
 const MAX_GAP: Duration = Duration::from_millis(1);
 
-type Group = Vec<(Box<Encoded>, ReplySender<AppendResult>)>;
+/// What is stored in one transaction.
+#[derive(Default)]
+struct Group {
+    appends: Vec<(Box<Encoded>, ReplySender<AppendResult>)>,
+    changes: Vec<(Box<WebhookChange>, ReplySender<Changed>)>,
+}
+
+impl Group {
+    fn len(&self) -> usize {
+        self.appends.len() + self.changes.len()
+    }
+
+    /// Each in a group of its own.
+    fn split(self) -> impl Iterator<Item = Group> {
+        let appends = self.appends.into_iter().map(|append| Group { appends: vec![append], changes: Vec::new() });
+        let changes = self.changes.into_iter().map(|change| Group { appends: Vec::new(), changes: vec![change] });
+        appends.chain(changes)
+    }
+}
+
+/// The answers to a group, in its order.
+struct Answers {
+    appends: Vec<Result<AppendResult, StoreError>>,
+    changes: Vec<Changed>,
+}
 
 /// Works until the queue is closed and empty.
 pub(super) fn run(
@@ -47,9 +73,10 @@ pub(super) fn run(
     wal: WalMonitor,
     identity: Arc<FileIdentity>,
     commits: Arc<AtomicU64>,
+    due: Arc<Notify>,
 ) {
     let _close_on_drop = CloseOnDrop(queue);
-    let mut writer = match Writer::new(conn, last_no, wal, identity, commits) {
+    let mut writer = match Writer::new(conn, last_no, wal, identity, commits, due) {
         Ok(writer) => writer,
         Err(error) => return tracing::error!(%error, "the database cannot be written"),
     };
@@ -87,6 +114,8 @@ struct Writer<'c> {
     /// The files were not the right ones when they were looked at last.
     is_lost: bool,
     commits: Arc<AtomicU64>,
+    /// Notified when something is to be sent to a webhook.
+    due: Arc<Notify>,
     /// Sweeps that pause until the log is moved.
     paused: Vec<Job>,
     /// The last group could not be stored, and that has been said.
@@ -100,6 +129,7 @@ impl<'c> Writer<'c> {
         wal: WalMonitor,
         identity: Arc<FileIdentity>,
         commits: Arc<AtomicU64>,
+        due: Arc<Notify>,
     ) -> rusqlite::Result<Self> {
         Ok(Self {
             conn,
@@ -110,22 +140,25 @@ impl<'c> Writer<'c> {
             identity,
             is_lost: false,
             commits,
+            due,
             paused: Vec::new(),
             is_failing: false,
         })
     }
 
     fn run_jobs(&mut self, jobs: Vec<Job>, queue: &Queue<Job>) {
-        let mut group = Group::with_capacity(jobs.len());
+        let mut group = Group::default();
+        group.appends.reserve(jobs.len());
         let mut others = Vec::new();
         for job in jobs {
             match job {
-                Job::Append(append, reply) => group.push((append, reply)),
+                Job::Append(append, reply) => group.appends.push((append, reply)),
+                Job::Webhook(change, reply) => group.changes.push((change, reply)),
                 other => others.push(other),
             }
         }
-        if !group.is_empty() {
-            self.append_group(group);
+        if group.len() > 0 {
+            self.store_group(group);
         }
         for job in others {
             self.run_other_job(job, queue);
@@ -134,7 +167,12 @@ impl<'c> Writer<'c> {
 
     fn run_other_job(&mut self, job: Job, queue: &Queue<Job>) {
         match job {
-            Job::Append(append, reply) => self.append_group(vec![(append, reply)]),
+            Job::Append(append, reply) => {
+                self.store_group(Group { appends: vec![(append, reply)], ..Group::default() })
+            }
+            Job::Webhook(change, reply) => {
+                self.store_group(Group { changes: vec![(change, reply)], ..Group::default() })
+            }
             slice @ (Job::Sweep(..) | Job::RemoveLeftovers) if self.wal.has_backlog() => {
                 self.paused.push(slice);
                 self.wal.wake();
@@ -168,26 +206,29 @@ impl<'c> Writer<'c> {
                     tracing::warn!(error = %error.to_store_error(), "cannot delete what is left of old tasks");
                 }
             },
-            Job::Append(..) | Job::CheckpointDone | Job::Check(_) => {}
+            Job::Append(..) | Job::Webhook(..) | Job::CheckpointDone | Job::Check(_) => {}
         }
         self.wal.after_commit(self.conn);
     }
 
-    fn append_group(&mut self, group: Group) {
-        match self.append_together(group.iter().map(|(append, _)| append.as_ref())) {
-            Ok(answers) => {
+    fn store_group(&mut self, group: Group) {
+        match self.store_together(&group) {
+            Ok(Answers { appends, changes }) => {
                 if std::mem::take(&mut self.is_failing) {
                     tracing::info!(file = self.conn.path(), "storing works again");
                 }
-                for ((_, reply), result) in group.into_iter().zip(answers) {
+                for ((_, reply), result) in group.appends.into_iter().zip(appends) {
                     answer(reply, result);
+                }
+                for ((_, reply), changed) in group.changes.into_iter().zip(changes) {
+                    answer(reply, Ok(changed));
                 }
                 self.wal.after_commit(self.conn);
             }
             // One of them spoiled the transaction. Which one shows when each has its own.
             Err(error) if group.len() > 1 && !error.concerns_all() => {
-                for one in group {
-                    self.append_group(vec![one]);
+                for one in group.split() {
+                    self.store_group(one);
                 }
             }
             Err(error) => {
@@ -195,27 +236,29 @@ impl<'c> Writer<'c> {
                     let (error, file) = (error.to_store_error(), self.conn.path());
                     tracing::error!(%error, file, "cannot store anything; will say so when it works again");
                 }
-                for (_, reply) in group {
+                for (_, reply) in group.appends {
+                    answer(reply, Err(error.to_store_error()));
+                }
+                for (_, reply) in group.changes {
                     answer(reply, Err(error.to_store_error()));
                 }
             }
         }
     }
 
-    fn append_together<'a>(
-        &mut self,
-        appends: impl ExactSizeIterator<Item = &'a Encoded>,
-    ) -> Result<Vec<Result<AppendResult, StoreError>>, WriteError> {
+    fn store_together(&mut self, group: &Group) -> Result<Answers, WriteError> {
+        let conn = self.conn;
         self.transact(|appender| {
-            let mut answers = Vec::with_capacity(appends.len());
-            for append in appends {
+            let mut appends = Vec::with_capacity(group.appends.len());
+            for (append, _) in &group.appends {
                 match appender.append(append) {
-                    Ok(appended) => answers.push(Ok(appended)),
-                    Err(AppendError::Refused(refusal)) => answers.push(Err(refusal)),
+                    Ok(appended) => appends.push(Ok(appended)),
+                    Err(AppendError::Refused(refusal)) => appends.push(Err(refusal)),
                     Err(AppendError::Partial(error)) => return Err(error),
                 }
             }
-            Ok(answers)
+            let changes = group.changes.iter().map(|(change, _)| appender.watched.change(conn, change));
+            Ok(Answers { appends, changes: changes.collect::<rusqlite::Result<_>>()? })
         })
     }
 
@@ -236,7 +279,11 @@ impl<'c> Writer<'c> {
             }
         };
         self.commits.fetch_add(1, Ordering::Relaxed);
+        let is_due = self.appender.watched.committed();
         self.check_files()?;
+        if is_due {
+            self.due.notify_one();
+        }
         Ok(done)
     }
 
@@ -256,6 +303,7 @@ impl<'c> Writer<'c> {
 
     fn roll_back(&mut self) {
         self.appender.task_counts.discard();
+        self.appender.watched.rolled_back();
         // A full disk makes SQLite roll back by itself.
         if !self.conn.is_autocommit()
             && let Err(error) = self.conn.execute_batch("ROLLBACK")
@@ -302,7 +350,7 @@ mod tests {
         let identity = Arc::new(FileIdentity::new(&path, &opened.lock).unwrap());
         let commits = Arc::new(AtomicU64::new(0));
         let last_no = Arc::new(AtomicU64::new(opened.last_no.0));
-        let mut writer = Writer::new(&conn, last_no, wal, identity, commits.clone()).unwrap();
+        let mut writer = Writer::new(&conn, last_no, wal, identity, commits.clone(), Arc::default()).unwrap();
 
         writer.transact(|_| probe(&conn)).unwrap();
         let failed =

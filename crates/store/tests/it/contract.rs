@@ -32,6 +32,16 @@ fn sqlite_keeps_the_contract_when_damaged() {
     store_contract::check_damage(open, spoil_sqlite);
 }
 
+#[test]
+fn memory_keeps_the_contract_of_webhooks() {
+    store_contract::check_webhooks(|_| MemoryStore::new());
+}
+
+#[test]
+fn sqlite_keeps_the_contract_of_webhooks() {
+    store_contract::check_webhooks(|folder| SqliteStore::open(&folder.join("sabir.db"), Durability::Process).unwrap());
+}
+
 fn sqlite(folder: &Path) -> Box<dyn Store> {
     Box::new(SqliteStore::open(&folder.join("sabir.db"), Durability::Process).unwrap())
 }

@@ -12,9 +12,10 @@ use sabir_model::{AgentId, Content, IdempotencyKey, Message, Owner, Part, Role, 
 use sabir_store::{Durability, Query, Retention, SqliteStore, Store};
 use sabir_testkit::store_contract::desk::{all_of, fold, ids, list, load, push, status, sweep_all};
 
-const FORMATS: [(&str, &[u8], &str); 2] = [
+const FORMATS: [(&str, &[u8], &str); 3] = [
     ("format 1", include_bytes!("older_formats/format1.sparse"), include_str!("older_formats/format1.txt")),
     ("format 2", include_bytes!("older_formats/format2.sparse"), include_str!("older_formats/format2.txt")),
+    ("format 3", include_bytes!("older_formats/format3.sparse"), include_str!("older_formats/format3.txt")),
 ];
 
 /// Writes the file as it was.
@@ -87,13 +88,14 @@ async fn files_of_older_formats_are_read_and_brought_up() {
         }
         let conn = Connection::open(&path).unwrap();
         let format: i64 = conn.query_row("PRAGMA user_version", (), |row| row.get(0)).unwrap();
-        assert_eq!(format, 3, "{name}");
+        assert_eq!(format, 4, "{name}");
     }
 }
 
 #[tokio::test]
 async fn tasks_of_older_formats_live_on() {
-    for (name, sparse, _) in FORMATS {
+    // The third has tasks of later versions too, which the numbers below leave out.
+    for (name, sparse, _) in &FORMATS[..2] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sabir.db");
         unfold(sparse, &path);
@@ -119,7 +121,7 @@ async fn tasks_of_older_formats_live_on() {
         }
         let completed = list(&store, Query { state: Some(State::Completed), ..everything() }).await;
         assert_eq!(completed.total, 14, "{name}: {}", ids(&completed.tasks));
-        let gone = sweep_all(&store, Retention { settled_before: None, keep: Some(0) }).await;
+        let gone = sweep_all(&store, Retention { settled_before: None, keep: Some(0), undelivered_after: None }).await;
         assert_eq!((gone, list(&store, everything()).await.total), (16, 0), "{name}");
     }
 }

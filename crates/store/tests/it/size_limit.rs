@@ -46,7 +46,8 @@ async fn a_full_store_refuses_and_recovers() {
     assert_eq!(find(&store, "ann", None, "big0").await, None);
 
     // Retention makes room without anybody's help.
-    let gone = sweep_all(&store, Retention { settled_before: None, keep: Some(fitted - 100) }).await;
+    let gone =
+        sweep_all(&store, Retention { settled_before: None, keep: Some(fitted - 100), undelivered_after: None }).await;
     assert_eq!(gone, 100);
     store.check().await.unwrap();
     let name = ["ann", "echo", "big0", "c1"];

@@ -66,7 +66,10 @@ pub async fn no_number_is_given_twice(open: Open<'_>) {
         let no = create_in(store.as_ref(), ["ann", "echo", "t1", "c1"], State::Completed, round).await;
         assert!(!made.contains(&no), "{no:?} is given twice");
         made.push(no);
-        assert_eq!(sweep_all(store.as_ref(), Retention { settled_before: None, keep: Some(0) }).await, 1);
+        assert_eq!(
+            sweep_all(store.as_ref(), Retention { settled_before: None, keep: Some(0), undelivered_after: None }).await,
+            1
+        );
     }
 }
 
@@ -76,7 +79,9 @@ pub async fn totals_are_right_again(open: Open<'_>) {
         let (id, by) = (format!("t{number}"), ["echo", "other"][number % 2]);
         create_in(store.as_ref(), ["ann", by, &id, "c1"], State::ALL[number % 8], number as i64).await;
     }
-    let gone = sweep_all(store.as_ref(), Retention { settled_before: Some(at(20)), keep: None }).await;
+    let gone =
+        sweep_all(store.as_ref(), Retention { settled_before: Some(at(20)), keep: None, undelivered_after: None })
+            .await;
     drop(store);
     let store = open();
     for state in State::ALL {

@@ -1,0 +1,274 @@
+//! Webhooks and deliveries of the store in memory: the plain meaning of `crate::outbox`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sabir_model::{PushConfigId, Seq, Timestamp};
+use tokio::sync::Notify;
+
+use super::{MemoryState, MemoryStore, MemoryTask, answer};
+use crate::{
+    Delivery, DeliveryKind, Due, Failure, MAX_WEBHOOKS, Outbox, StoreFuture, TaskNo, UndeliveredNo, Webhook,
+    WebhookEvents, WebhookNo, WebhookSet,
+};
+
+#[derive(Default)]
+pub(super) struct Webhooks {
+    last_webhook: u64,
+    last_undelivered: u64,
+    all: BTreeMap<u64, Row>,
+    undelivered: BTreeMap<u64, Undelivered>,
+}
+
+struct Row {
+    task: TaskNo,
+    settings: Webhook,
+    sent: Seq,
+    due: Option<Timestamp>,
+    attempts: u32,
+    failing_since: Option<Timestamp>,
+    reason: Option<String>,
+}
+
+struct Undelivered {
+    task: TaskNo,
+    webhook: PushConfigId,
+    event: Seq,
+    attempts: u32,
+    failure: Failure,
+    due: Option<Timestamp>,
+}
+
+impl Webhooks {
+    pub fn of(&self, task: TaskNo) -> Vec<Webhook> {
+        self.all.values().filter(|row| row.task == task).map(|row| row.settings.clone()).collect()
+    }
+
+    pub fn set(&mut self, entry: &MemoryTask, settings: Webhook, now: Timestamp) -> WebhookSet {
+        let (task, last) = (entry.row.no, entry.row.seq);
+        let before = self.all.iter().find(|(_, row)| row.task == task && row.settings.id == settings.id);
+        let count = self.all.values().filter(|row| row.task == task).count();
+        if before.is_none() && count >= MAX_WEBHOOKS {
+            return WebhookSet::TooMany;
+        }
+        let (sent, due) = match before {
+            Some((_, Row { sent, due: Some(_), .. })) => (*sent, Some(now)),
+            _ if entry.row.state.is_terminal() => (last.saturating_sub(1), Some(now)),
+            _ => (last, None),
+        };
+        self.insert(task, settings, sent, due);
+        WebhookSet::Done
+    }
+
+    pub fn insert(&mut self, task: TaskNo, settings: Webhook, sent: Seq, due: Option<Timestamp>) {
+        self.all.retain(|_, row| row.task != task || row.settings.id != settings.id);
+        self.last_webhook += 1;
+        let row = Row { task, settings, sent, due, attempts: 0, failing_since: None, reason: None };
+        self.all.insert(self.last_webhook, row);
+    }
+
+    pub fn remove(&mut self, task: TaskNo, id: Option<&PushConfigId>) {
+        let goes = |of: TaskNo, webhook: &PushConfigId| of == task && id.is_none_or(|id| webhook == id);
+        self.all.retain(|_, row| !goes(row.task, &row.settings.id));
+        self.undelivered.retain(|_, row| !goes(row.task, &row.webhook));
+    }
+
+    /// Events were appended. Says whether something became due.
+    pub fn appended(&mut self, task: TaskNo, has_status: bool, now: Timestamp) -> bool {
+        let mut is_due = false;
+        for row in self.all.values_mut().filter(|row| row.task == task && row.due.is_none()) {
+            if has_status || row.settings.events == WebhookEvents::All {
+                row.due = Some(now);
+                is_due = true;
+            }
+        }
+        is_due
+    }
+
+    pub fn has_due(&self, task: TaskNo) -> bool {
+        self.all.values().any(|row| row.task == task && row.due.is_some())
+    }
+
+    fn advance(&mut self, number: u64, sent: Seq, last: Seq, now: Timestamp) -> bool {
+        let Some(row) = self.all.get_mut(&number).filter(|row| row.due.is_some()) else { return false };
+        row.sent = row.sent.max(sent);
+        row.due = (last > sent).then_some(now);
+        (row.attempts, row.failing_since, row.reason) = (0, None, None);
+        true
+    }
+
+    fn receiver_of(&self, undelivered: &Undelivered) -> Option<(u64, &Row)> {
+        let is_it = |row: &Row| row.task == undelivered.task && row.settings.id == undelivered.webhook;
+        self.all.iter().find(|(_, row)| is_it(row)).map(|(number, row)| (*number, row))
+    }
+}
+
+impl MemoryState {
+    fn advance(&mut self, number: u64, sent: Seq, now: Timestamp) -> bool {
+        let task = self.webhooks.all.get(&number).map(|row| row.task);
+        let last = task.and_then(|task| self.tasks.get(&task)).map_or(0, |entry| entry.row.seq);
+        self.webhooks.advance(number, sent, last, now)
+    }
+
+    fn delivery(&self, kind: DeliveryKind, number: u64) -> Option<Delivery> {
+        let undelivered = match kind {
+            DeliveryKind::Pending => None,
+            DeliveryKind::Dead => Some(self.webhooks.undelivered.get(&number)?),
+        };
+        let webhook = match undelivered {
+            Some(undelivered) => self.webhooks.receiver_of(undelivered)?.1,
+            None => self.webhooks.all.get(&number).filter(|row| row.due.is_some())?,
+        };
+        let entry = self.tasks.get(&webhook.task)?;
+        Some(Delivery {
+            kind,
+            number,
+            task: entry.row.task.clone(),
+            agent: entry.row.agent.clone(),
+            webhook: webhook.settings.id.clone(),
+            url: webhook.settings.url.clone(),
+            event: undelivered.map_or(webhook.sent, |dead| dead.event),
+            attempts: undelivered.map_or(webhook.attempts, |dead| dead.attempts),
+            reason: undelivered.map_or(webhook.reason.clone(), |dead| Some(dead.failure.reason.clone())),
+            since: undelivered.map_or(webhook.failing_since, |dead| Some(dead.failure.time)),
+            next: undelivered.map_or(webhook.due, |dead| dead.due),
+        })
+    }
+}
+
+impl Outbox for MemoryStore {
+    fn due_signal(&self) -> Arc<Notify> {
+        self.due.clone()
+    }
+
+    fn receivers(&self) -> StoreFuture<'_, Vec<(String, Timestamp)>> {
+        let state = self.lock();
+        let webhooks = &state.webhooks;
+        let pending = webhooks.all.values().filter_map(|row| Some((row.settings.receiver.clone(), row.due?)));
+        let retries = webhooks.undelivered.values().filter_map(|dead| {
+            let (_, row) = webhooks.receiver_of(dead)?;
+            Some((row.settings.receiver.clone(), dead.due?))
+        });
+        let mut receivers: Vec<(String, Timestamp)> = pending.chain(retries).collect();
+        receivers.sort();
+        receivers.dedup_by(|later, first| later.0 == first.0);
+        answer(Ok(receivers))
+    }
+
+    fn due(&self, receiver: &str, now: Timestamp, limit: usize) -> StoreFuture<'_, Vec<Due>> {
+        let state = self.lock();
+        let webhooks = &state.webhooks;
+        let due = |number: u64, row: &Row| Due {
+            webhook: WebhookNo(number),
+            task: row.task,
+            settings: row.settings.clone(),
+            sent: row.sent,
+            attempts: row.attempts,
+            failing_since: row.failing_since,
+            retry: None,
+        };
+        let is_due = |time: Option<Timestamp>| time.filter(|time| *time <= now);
+        let pending = webhooks.all.iter().filter(|(_, row)| row.settings.receiver == receiver);
+        let mut pending: Vec<(Timestamp, Due)> =
+            pending.filter_map(|(number, row)| Some((is_due(row.due)?, due(*number, row)))).collect();
+        let retries = webhooks.undelivered.iter().filter_map(|(number, dead)| {
+            let (webhook, row) = webhooks.receiver_of(dead).filter(|(_, row)| row.settings.receiver == receiver)?;
+            let retry = Some((UndeliveredNo(*number), dead.event));
+            let (attempts, failing_since) = (dead.attempts, Some(dead.failure.time));
+            Some((is_due(dead.due)?, Due { retry, attempts, failing_since, ..due(webhook, row) }))
+        });
+        let mut retries: Vec<(Timestamp, Due)> = retries.collect();
+        pending.sort_by_key(|(time, due)| (*time, due.webhook));
+        retries.sort_by_key(|(time, due)| (*time, due.retry.map(|(number, _)| number)));
+        answer(Ok(pending.into_iter().chain(retries).map(|(_, due)| due).take(limit).collect()))
+    }
+
+    fn delivered(&self, webhook: WebhookNo, sent: Seq, now: Timestamp) -> StoreFuture<'static, ()> {
+        self.lock().advance(webhook.0, sent, now);
+        self.due.notify_one();
+        answer(Ok(()))
+    }
+
+    fn postpone(&self, webhook: WebhookNo, failure: Failure, next: Timestamp) -> StoreFuture<'static, ()> {
+        if let Some(row) = self.lock().webhooks.all.get_mut(&webhook.0).filter(|row| row.due.is_some()) {
+            row.attempts += 1;
+            row.failing_since.get_or_insert(failure.time);
+            row.reason = Some(failure.reason);
+            row.due = Some(next);
+        }
+        answer(Ok(()))
+    }
+
+    fn give_up(&self, webhook: WebhookNo, event: Seq, failure: Failure) -> StoreFuture<'static, ()> {
+        let mut state = self.lock();
+        let row = state.webhooks.all.get(&webhook.0).filter(|row| row.due.is_some());
+        if let Some(row) = row {
+            let since = row.failing_since.unwrap_or(failure.time);
+            let dead = Undelivered {
+                task: row.task,
+                webhook: row.settings.id.clone(),
+                event,
+                attempts: row.attempts + 1,
+                failure: failure.clone(),
+                due: None,
+            };
+            state.webhooks.last_undelivered += 1;
+            let number = state.webhooks.last_undelivered;
+            state.webhooks.undelivered.insert(number, dead);
+            state.advance(webhook.0, event, failure.time);
+            if let Some(row) = state.webhooks.all.get_mut(&webhook.0) {
+                (row.failing_since, row.reason) = (Some(since), Some(failure.reason));
+            }
+        }
+        self.due.notify_one();
+        answer(Ok(()))
+    }
+
+    fn retried(&self, undelivered: UndeliveredNo, failure: Option<Failure>) -> StoreFuture<'static, ()> {
+        let mut state = self.lock();
+        let undelivered_rows = &mut state.webhooks.undelivered;
+        match failure {
+            None => drop(undelivered_rows.remove(&undelivered.0)),
+            Some(failure) => {
+                if let Some(dead) = undelivered_rows.get_mut(&undelivered.0) {
+                    (dead.attempts, dead.failure, dead.due) = (dead.attempts + 1, failure, None);
+                }
+            }
+        }
+        answer(Ok(()))
+    }
+
+    fn deliveries(&self, kind: DeliveryKind, after: u64, limit: usize) -> StoreFuture<'_, Vec<Delivery>> {
+        let state = self.lock();
+        let numbers: Vec<u64> = match kind {
+            DeliveryKind::Pending => state.webhooks.all.keys().copied().collect(),
+            DeliveryKind::Dead => state.webhooks.undelivered.keys().copied().collect(),
+        };
+        let later = numbers.into_iter().filter(|number| *number > after);
+        answer(Ok(later.filter_map(|number| state.delivery(kind, number)).take(limit).collect()))
+    }
+
+    fn retry(&self, kind: DeliveryKind, number: u64, now: Timestamp) -> StoreFuture<'static, bool> {
+        let mut state = self.lock();
+        let due = match kind {
+            DeliveryKind::Pending => {
+                let row = state.webhooks.all.get_mut(&number).filter(|row| row.due.is_some());
+                row.map(|row| &mut row.due)
+            }
+            DeliveryKind::Dead => state.webhooks.undelivered.get_mut(&number).map(|dead| &mut dead.due),
+        };
+        let is_found = due.map(|due| *due = Some(now)).is_some();
+        self.due.notify_one();
+        answer(Ok(is_found))
+    }
+
+    fn discard(&self, kind: DeliveryKind, number: u64, event: Seq, now: Timestamp) -> StoreFuture<'static, bool> {
+        let mut state = self.lock();
+        let is_found = match kind {
+            DeliveryKind::Pending => state.advance(number, event, now),
+            DeliveryKind::Dead => state.webhooks.undelivered.remove(&number).is_some(),
+        };
+        self.due.notify_one();
+        answer(Ok(is_found))
+    }
+}
