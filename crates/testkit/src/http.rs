@@ -5,15 +5,38 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+/// The timeout of one connect, read or write.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection that can be used for one request after the other.
 pub struct Http {
-    reader: BufReader<TcpStream>,
+    reader: BufReader<Stream>,
+}
+
+/// A socket whose reads end at a deadline. A timeout of single reads is not enough: a stream that sends
+/// keep-alives never runs into it.
+struct Stream {
+    socket: TcpStream,
+    deadline: Option<Instant>,
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.deadline.map_or(PATIENCE, |deadline| deadline.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.socket.set_read_timeout(Some(left.min(PATIENCE)))?;
+        self.socket.read(buffer).map_err(|error| match error.kind() {
+            // What Linux says when a read times out.
+            io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
+            _ => error,
+        })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +65,13 @@ impl Http {
     pub fn connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Self { reader: BufReader::new(stream) })
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self { reader: BufReader::new(Stream { socket: stream, deadline: None }) })
+    }
+
+    /// From now on, reads fail with `TimedOut` when this time is over, however much arrives.
+    pub fn give_up_after(&mut self, time: Duration) {
+        self.reader.get_mut().deadline = Some(Instant::now() + time);
     }
 
     /// Sends a request and reads the whole answer.
@@ -78,7 +106,7 @@ impl Http {
     }
 
     pub fn write_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.reader.get_mut().write_all(bytes)
+        self.reader.get_mut().socket.write_all(bytes)
     }
 
     pub fn receive(&mut self) -> io::Result<Reply> {

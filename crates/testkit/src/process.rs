@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -69,8 +71,18 @@ impl Options {
     /// The same, with its log going elsewhere.
     pub fn start_with(&self, log: Stdio) -> Sabir {
         let mut child = self.command().stderr(log).spawn().expect("the program starts");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("stdout is piped")).read_line(&mut line).expect("stdout is text");
+        let stdout = child.stdout.take().expect("stdout is piped");
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            let mut line = String::new();
+            let read = BufReader::new(stdout).read_line(&mut line);
+            let _ = sender.send(read.map(|_| line));
+        });
+        let line = receiver.recv_timeout(START_LIMIT).unwrap_or_else(|_| {
+            let _ = child.kill();
+            panic!("the program did not say within {START_LIMIT:?} that it is ready")
+        });
+        let line = line.expect("stdout is text");
         let ready: Value = serde_json::from_str(&line).unwrap_or_else(|error| {
             let _ = child.kill();
             panic!("{error}: expected one line of JSON, got {line:?}")
@@ -112,7 +124,7 @@ impl Sabir {
                 return status;
             }
             assert!(start.elapsed() < limit, "it did not end within {limit:?}");
-            std::thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
     }
 
@@ -146,7 +158,7 @@ impl Sabir {
                 return found;
             }
             assert!(start.elapsed() < START_LIMIT, "waited in vain: {what}");
-            std::thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(20));
         }
     }
 }

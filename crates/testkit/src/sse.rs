@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -57,6 +58,11 @@ pub fn open(
 }
 
 impl Events {
+    /// Frames that are not there when this time is over are not waited for, although keep-alives arrive.
+    pub fn give_up_after(&mut self, time: Duration) {
+        self.http.give_up_after(time);
+    }
+
     /// The next frame; `None` at the proper end of the stream, an error when it breaks off.
     pub fn next_frame(&mut self) -> io::Result<Option<Frame>> {
         loop {
@@ -104,4 +110,29 @@ fn parse(block: &str) -> Option<Frame> {
         }
     }
     (!frame.data.is_empty()).then_some(frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_of_keep_alives_alone_ends_at_the_deadline() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            socket.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
+            while socket.write_all(b"7\r\n: ping\n\r\n").is_ok() {}
+        });
+        let mut events = open(address, "GET", "/", &[], b"").unwrap().unwrap();
+        events.give_up_after(Duration::from_millis(20));
+        assert_eq!(events.next_frame().unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(events);
+        server.join().unwrap();
+    }
 }

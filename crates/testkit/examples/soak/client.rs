@@ -38,6 +38,12 @@ pub enum Called {
 /// How the server says that the disk is full.
 const STORE_FULL: &str = "the store cannot take anything now";
 
+/// How long the longest task takes at most on a busy machine, with its time in the queue.
+const LONGEST_TASK: Duration = Duration::from_secs(30);
+
+/// When a client or the checker gives up: the run must end also when a task never comes to rest.
+pub const GIVE_UP: Duration = LONGEST_TASK.saturating_add(Duration::from_secs(60));
+
 /// How long a task waits at most until it tries again to store something.
 const STORE_RETRY_MS: i64 = 5000;
 
@@ -88,13 +94,14 @@ impl Client<'_> {
         let connected = kept.map_or_else(|| Http::connect(address), |(_, http)| Ok(http));
         let exchanged = connected.and_then(|mut http| {
             let headers = tongue.headers(headers);
+            http.give_up_after(GIVE_UP);
             let reply = http.exchange(request.method, &request.path, &headers, request.body.as_bytes())?;
             Ok((http, reply))
         });
         let (http, reply) = match exchanged {
             Ok(exchanged) => exchanged,
             Err(error) => {
-                self.gone(tongue, epoch, &error, &request.path);
+                self.gone(tongue, epoch, &error, &request);
                 return Called::Gone;
             }
         };
@@ -245,12 +252,13 @@ impl Client<'_> {
                 return no_stream(self, code, &reply.text());
             }
             Err(error) => {
-                self.gone(tongue, epoch, &error, &request.path);
+                self.gone(tongue, epoch, &error, &request);
                 return Watched::Nothing;
             }
         };
+        events.give_up_after(GIVE_UP);
         let mut seen = Seen::default();
-        let mut is_ended = false;
+        let (mut is_ended, mut is_given_up) = (false, false);
         loop {
             if manner.leaves_after.is_some_and(|most| seen.frames >= most) {
                 break;
@@ -272,8 +280,12 @@ impl Client<'_> {
                     is_ended = true;
                     break;
                 }
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && seen.frames > 0 => {
+                    is_given_up = true;
+                    break;
+                }
                 Err(error) => {
-                    self.gone(tongue, epoch, &error, &request.path);
+                    self.gone(tongue, epoch, &error, &request);
                     break;
                 }
             }
@@ -285,7 +297,12 @@ impl Client<'_> {
             let Seen { task, disorder, .. } = &seen;
             format!("{task} in {}: {}", tongue.name, disorder.clone().unwrap_or_default())
         });
-        if is_ended {
+        if is_given_up {
+            // The stream of a task that waits for an answer stays open.
+            promise::SETTLED.check(is_at_rest(&seen.state), || {
+                format!("{} in {} is still {} after {GIVE_UP:?}", seen.task, tongue.name, seen.state)
+            });
+        } else if is_ended {
             // A task that is queued when the server stops stays queued, and its stream cannot go on; nor can that of
             // a task that the next life runs again.
             let stays = seen.state == "submitted" || settings.recovery == Recovery::Requeue;
@@ -330,9 +347,11 @@ impl Client<'_> {
         }
     }
 
-    fn gone(&self, tongue: &Tongue, epoch: u64, error: &io::Error, path: &str) {
+    fn gone(&self, tongue: &Tongue, epoch: u64, error: &io::Error, request: &Request) {
         let is_down = !self.lives.is_still(epoch);
-        promise::ANSWERED.check(is_down, || format!("{error} at {path} in {}, with the server up", tongue.name));
+        promise::ANSWERED.check(is_down, || {
+            format!("{error} at {} {} in {}, with the server up", request.path, request.body, tongue.name)
+        });
     }
 
     /// Waits until there is a server; `false` when there will be none.

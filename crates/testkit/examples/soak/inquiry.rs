@@ -8,6 +8,7 @@ use sabir_testkit::sse::{self, Frame};
 use serde_json::Value;
 
 use crate::agents::Agent;
+use crate::client::GIVE_UP;
 use crate::promise;
 use crate::tongue::{Mount, Operation, Tongue};
 
@@ -36,6 +37,7 @@ impl Inquiry {
         let request = tongue.request(operation, self.mount);
         let mut http = self.http.take().map_or_else(|| Http::connect(self.address), Ok)?;
         let headers = tongue.headers(headers);
+        http.give_up_after(GIVE_UP);
         let reply = http.exchange(request.method, &request.path, &headers, request.body.as_bytes())?;
         if reply.header("connection") != Some("close") {
             self.http = Some(http);
