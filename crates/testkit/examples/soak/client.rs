@@ -1,4 +1,4 @@
-//! How a client asks: one request, one stream, and whatever it is told goes into the ledger.
+//! A client: sends requests, reads streams, and records every answer in the ledger.
 
 use std::io;
 use std::thread;
@@ -9,26 +9,28 @@ use sabir_testkit::sse::{self, Frame};
 use serde_json::Value;
 
 use crate::agents::DEFAULT;
+use crate::dialect_client::{
+    ClientMessage, Delivery, DialectClient, Event, Mount, Operation, Request, TaskView, is_at_rest, is_terminal,
+};
 use crate::ledger::{Ledger, Moment};
-use crate::lives::{Lives, Recovery};
 use crate::pools::Pools;
 use crate::promise;
 use crate::random::Random;
-use crate::tongue::{Delivery, Event, Mount, Operation, Request, Told, Tongue, Wish, is_at_rest, is_terminal};
+use crate::server_processes::{Recovery, ServerProcesses};
 
 pub struct Client<'a> {
-    pub lives: &'a Lives,
+    pub processes: &'a ServerProcesses,
     pub ledger: &'a Ledger,
     pub pools: &'a Pools,
     pub random: Random,
-    /// Begins all names that it gives.
+    /// The prefix of all names that it gives.
     pub name: String,
     pub count: u64,
-    /// A connection that can be used again, and the epoch that it is of.
+    /// A connection that can be used again, and its epoch.
     pub connection: Option<(u64, Http)>,
 }
 
-pub enum Called {
+pub enum CallResult {
     Answer(Value),
     Refused(i64),
     /// No answer, since the server went away.
@@ -49,24 +51,24 @@ const STORE_RETRY_MS: i64 = 5000;
 
 /// What the first frame of a stream must be.
 #[derive(Clone, Copy)]
-pub enum First {
+pub enum FirstFrame {
     /// The event after this one.
     After(u64),
     /// The task as it is now.
     Snapshot,
 }
 
-/// How it reads a stream.
+/// How a client reads a stream.
 #[derive(Clone, Copy, Default)]
-pub struct Manner {
-    /// It vanishes after so many frames.
-    pub leaves_after: Option<u64>,
-    /// It sleeps for so long after so many frames.
-    pub sleeps: Option<(u64, Duration)>,
+pub struct StreamReading {
+    /// The client disconnects after so many frames.
+    pub disconnects_after: Option<u64>,
+    /// The client pauses for so long after so many frames.
+    pub pauses: Option<(u64, Duration)>,
 }
 
-/// What came of a stream.
-pub enum Watched {
+/// The outcome of a stream.
+pub enum StreamResult {
     /// It was read to its end, or left, or it broke: the task, the last number and the last state that was seen.
     Saw {
         task: String,
@@ -82,18 +84,18 @@ impl Client<'_> {
     /// One request and its answer. A refusal that is not expected is a broken promise, unless the server was stopping.
     pub fn call(
         &mut self,
-        tongue: &Tongue,
+        dialect: &DialectClient,
         operation: &Operation<'_>,
         headers: &[(&str, &str)],
         expected: &[i64],
-    ) -> Called {
-        let Some((address, epoch)) = self.lives.server() else { return Called::Gone };
-        let asked = self.ledger.now();
-        let request = self.request(tongue, operation);
+    ) -> CallResult {
+        let Some((address, epoch)) = self.processes.server() else { return CallResult::Gone };
+        let asked_at = self.ledger.now();
+        let request = self.request(dialect, operation);
         let kept = self.connection.take().filter(|(of, _)| *of == epoch && self.random.percent(50));
         let connected = kept.map_or_else(|| Http::connect(address), |(_, http)| Ok(http));
         let exchanged = connected.and_then(|mut http| {
-            let headers = tongue.headers(headers);
+            let headers = dialect.headers(headers);
             http.give_up_after(GIVE_UP);
             let reply = http.exchange(request.method, &request.path, &headers, request.body.as_bytes())?;
             Ok((http, reply))
@@ -101,180 +103,186 @@ impl Client<'_> {
         let (http, reply) = match exchanged {
             Ok(exchanged) => exchanged,
             Err(error) => {
-                self.gone(tongue, epoch, &error, &request);
-                return Called::Gone;
+                self.gone(dialect, epoch, &error, &request);
+                return CallResult::Gone;
             }
         };
         if reply.header("connection") != Some("close") {
             self.connection = Some((epoch, http));
         }
-        match tongue.read(&reply) {
+        match dialect.read(&reply) {
             Ok(answer) => {
                 promise::ANSWERED.check(true, String::new);
-                Called::Answer(answer)
+                CallResult::Answer(answer)
             }
             Err(code) => {
-                self.refused(tongue, operation, (asked, epoch), (code, &reply.text()), expected);
-                Called::Refused(code)
+                self.refused(dialect, operation, (asked_at, epoch), (code, &reply.text()), expected);
+                CallResult::Refused(code)
             }
         }
     }
 
-    /// Where it is asked does not matter, as long as the agent is there.
-    fn request(&mut self, tongue: &Tongue, operation: &Operation<'_>) -> Request {
+    /// A request may go to any mount that serves the agent.
+    fn request(&mut self, dialect: &DialectClient, operation: &Operation<'_>) -> Request {
         let (agent, is_new) = match (operation, operation.task()) {
             (_, Some(task)) => (self.ledger.agent_of(task), false),
-            (Operation::Send(wish, _), None) => (wish.agent, true),
-            (_, None) => return tongue.request(operation, Mount::Root),
+            (Operation::Send(message, _), None) => (message.agent, true),
+            (_, None) => return dialect.request(operation, Mount::Root),
         };
-        let needs_agent = !tongue.can_watch() || (is_new && agent != DEFAULT);
+        let needs_agent = !dialect.can_stream() || (is_new && agent != DEFAULT);
         let mount = if needs_agent || self.random.percent(30) { Mount::Agent(agent) } else { Mount::Root };
-        tongue.request(operation, mount)
+        dialect.request(operation, mount)
     }
 
-    /// The server said no. It must have a reason: one that the caller expects, an end, a full disk, or a task that
-    /// retention has deleted.
+    /// The server refused a request. It must have a reason: one that the caller expects, a restart, a full disk, or a task
+    /// that retention has deleted.
     fn refused(
         &self,
-        tongue: &Tongue,
+        dialect: &DialectClient,
         operation: &Operation<'_>,
-        (asked, epoch): (Moment, u64),
+        (asked_at, epoch): (Moment, u64),
         (code, reply): (i64, &str),
         expected: &[i64],
     ) {
-        let is_up = self.lives.is_still(epoch);
+        let is_up = self.processes.is_still(epoch);
         // A task with something to store tries again after a while, and until then refuses for itself.
-        let since = if operation.task().is_some() { asked.time - STORE_RETRY_MS } else { asked.time };
-        let is_full = reply.contains(STORE_FULL) && self.lives.was_full_since(since);
-        let is_gone = tongue.is_not_found(code)
-            && operation.task().is_some_and(|task| self.ledger.misses(task, &self.lives.so_far()));
-        if is_up && let Operation::Send(wish, _) = operation {
-            self.ledger.refuses(wish.text);
+        let since = if operation.task().is_some() { asked_at.time - STORE_RETRY_MS } else { asked_at.time };
+        let is_full = reply.contains(STORE_FULL) && self.processes.was_full_since(since);
+        let is_gone = dialect.is_not_found(code)
+            && operation.task().is_some_and(|task| self.ledger.record_missing(task, &self.processes.so_far()));
+        if is_up && let Operation::Send(message, _) = operation {
+            self.ledger.record_refusal(message.text);
         }
         let is_fine = !is_up || is_full || is_gone || expected.contains(&code);
         if is_full {
             promise::FULL.check(is_fine, String::new);
         }
         promise::ANSWERED.check(is_fine, || {
-            let request = tongue.request(operation, Mount::Root);
-            format!("{} {} {} in {}: {reply}", request.method, request.path, request.body, tongue.name)
+            let request = dialect.request(operation, Mount::Root);
+            format!("{} {} {} in {}: {reply}", request.method, request.path, request.body, dialect.name)
         });
     }
 
-    /// Sends without a stream, and hears which task it is.
-    pub fn send(&mut self, tongue: &Tongue, wish: Wish<'_>, delivery: Delivery, key: Option<&str>) -> Option<Told> {
-        self.try_send(tongue, wish, delivery, key, &[]).ok().flatten()
+    /// Sends without a stream, and returns the task of the answer.
+    pub fn send(
+        &mut self,
+        dialect: &DialectClient,
+        message: ClientMessage<'_>,
+        delivery: Delivery,
+        key: Option<&str>,
+    ) -> Option<TaskView> {
+        self.try_send(dialect, message, delivery, key, &[]).ok().flatten()
     }
 
     /// The same, where a refusal may be expected: the error is its code.
     pub fn try_send(
         &mut self,
-        tongue: &Tongue,
-        wish: Wish<'_>,
+        dialect: &DialectClient,
+        message: ClientMessage<'_>,
         delivery: Delivery,
         key: Option<&str>,
         expected: &[i64],
-    ) -> Result<Option<Told>, i64> {
-        let Some((_, epoch)) = self.lives.server() else { return Ok(None) };
+    ) -> Result<Option<TaskView>, i64> {
+        let Some((_, epoch)) = self.processes.server() else { return Ok(None) };
         let headers: Vec<(&str, &str)> = key.map(|key| ("Idempotency-Key", key)).into_iter().collect();
-        let asked = self.ledger.now();
-        let answer = match self.call(tongue, &Operation::Send(wish, delivery), &headers, expected) {
-            Called::Answer(answer) => answer,
-            Called::Refused(code) if self.lives.is_still(epoch) => return Err(code),
-            Called::Refused(_) | Called::Gone => return Ok(None),
+        let asked_at = self.ledger.now();
+        let answer = match self.call(dialect, &Operation::Send(message, delivery), &headers, expected) {
+            CallResult::Answer(answer) => answer,
+            CallResult::Refused(code) if self.processes.is_still(epoch) => return Err(code),
+            CallResult::Refused(_) | CallResult::Gone => return Ok(None),
         };
-        let told = tongue.read_task(&answer);
-        promise::ANSWERED.check(told.is_some(), || format!("a send in {}: {answer}", tongue.name));
-        let Some(told) = told else { return Ok(None) };
-        self.ledger.hears(wish.text, &told.id);
+        let view = dialect.read_task(&answer);
+        promise::ANSWERED.check(view.is_some(), || format!("a send in {}: {answer}", dialect.name));
+        let Some(view) = view else { return Ok(None) };
+        self.ledger.record_task(message.text, &view.id);
         // The gateway says that it was submitted, whatever it found.
-        if tongue.can_watch() {
-            self.ledger.answer(tongue, asked, &told);
+        if dialect.can_stream() {
+            self.ledger.record_answer(dialect, asked_at, &view);
         }
         if delivery == Delivery::WhenSettled {
-            let is_settled = is_at_rest(&told.state) || !self.lives.is_still(epoch);
-            promise::ANSWERED.check(is_settled, || format!("who waits in {} is told {told:?}", tongue.name));
+            let is_settled = is_at_rest(&view.state) || !self.processes.is_still(epoch);
+            promise::ANSWERED.check(is_settled, || format!("a blocking send in {} returns {view:?}", dialect.name));
         }
-        Ok(Some(told))
+        Ok(Some(view))
     }
 
-    /// Asks how a task is.
-    pub fn get(&mut self, tongue: &Tongue, id: &str) -> Option<Told> {
-        let asked = self.ledger.now();
-        match self.call(tongue, &Operation::Get(id), &[], &[]) {
-            Called::Answer(answer) => {
-                let told = tongue.read_task(&answer);
-                promise::ANSWERED.check(told.is_some(), || format!("a get in {}: {answer}", tongue.name));
-                self.ledger.answer(tongue, asked, told.as_ref()?);
-                told
+    /// Reads a task.
+    pub fn get(&mut self, dialect: &DialectClient, id: &str) -> Option<TaskView> {
+        let asked_at = self.ledger.now();
+        match self.call(dialect, &Operation::Get(id), &[], &[]) {
+            CallResult::Answer(answer) => {
+                let view = dialect.read_task(&answer);
+                promise::ANSWERED.check(view.is_some(), || format!("a get in {}: {answer}", dialect.name));
+                self.ledger.record_answer(dialect, asked_at, view.as_ref()?);
+                view
             }
-            Called::Refused(_) | Called::Gone => None,
+            CallResult::Refused(_) | CallResult::Gone => None,
         }
     }
 
-    /// Opens a stream and reads it in this manner.
+    /// Opens a stream and reads it.
     pub fn watch(
         &mut self,
-        tongue: &Tongue,
+        dialect: &DialectClient,
         operation: &Operation<'_>,
         headers: &[(&str, &str)],
-        first: First,
-        manner: Manner,
-    ) -> Watched {
-        self.try_watch(tongue, operation, headers, first, manner, &[])
+        first: FirstFrame,
+        reading: StreamReading,
+    ) -> StreamResult {
+        self.try_watch(dialect, operation, headers, first, reading, &[])
     }
 
     /// The same, where a refusal may be expected.
     pub fn try_watch(
         &mut self,
-        tongue: &Tongue,
+        dialect: &DialectClient,
         operation: &Operation<'_>,
         headers: &[(&str, &str)],
-        first: First,
-        manner: Manner,
+        first: FirstFrame,
+        reading: StreamReading,
         expected: &[i64],
-    ) -> Watched {
-        let Some((address, epoch)) = self.lives.server() else { return Watched::Nothing };
-        let (asked, settings) = (self.ledger.now(), self.lives.settings());
-        let request = self.request(tongue, operation);
-        let headers = tongue.headers(headers);
+    ) -> StreamResult {
+        let Some((address, epoch)) = self.processes.server() else { return StreamResult::Nothing };
+        let (asked_at, settings) = (self.ledger.now(), self.processes.settings());
+        let request = self.request(dialect, operation);
+        let headers = dialect.headers(headers);
         let opened = sse::open(address, request.method, &request.path, &headers, request.body.as_bytes());
         let no_stream = |client: &Self, code: i64, reply: &str| {
-            client.refused(tongue, operation, (asked, epoch), (code, reply), expected);
-            if client.lives.is_still(epoch) { Watched::Refused(code) } else { Watched::Nothing }
+            client.refused(dialect, operation, (asked_at, epoch), (code, reply), expected);
+            if client.processes.is_still(epoch) { StreamResult::Refused(code) } else { StreamResult::Nothing }
         };
         let mut events = match opened {
             Ok(Ok(events)) => events,
             Ok(Err(reply)) => {
                 // Where a stream was asked for, an error may come as its only frame.
                 let framed = sse::frames(&reply.text()).first().map(|frame| error_code(&frame.data));
-                let code = framed.or(tongue.read(&reply).err()).unwrap_or_default();
+                let code = framed.or(dialect.read(&reply).err()).unwrap_or_default();
                 return no_stream(self, code, &reply.text());
             }
             Err(error) => {
-                self.gone(tongue, epoch, &error, &request);
-                return Watched::Nothing;
+                self.gone(dialect, epoch, &error, &request);
+                return StreamResult::Nothing;
             }
         };
         events.give_up_after(GIVE_UP);
-        let mut seen = Seen::default();
+        let mut seen = StreamProgress::default();
         let (mut is_ended, mut is_given_up) = (false, false);
         loop {
-            if manner.leaves_after.is_some_and(|most| seen.frames >= most) {
+            if reading.disconnects_after.is_some_and(|most| seen.frames >= most) {
                 break;
             }
-            if let Some((_, nap)) = manner.sleeps.filter(|(after, _)| *after == seen.frames) {
+            if let Some((_, nap)) = reading.pauses.filter(|(after, _)| *after == seen.frames) {
                 thread::sleep(nap);
             }
             match events.next_frame() {
                 Ok(Some(frame)) => {
-                    let Some(event) = tongue.read_frame(&frame) else {
+                    let Some(event) = dialect.read_frame(&frame) else {
                         return no_stream(self, error_code(&frame.data), &frame.data);
                     };
-                    if let Operation::Send(wish, _) = operation {
-                        self.ledger.hears(wish.text, event.task());
+                    if let Operation::Send(message, _) = operation {
+                        self.ledger.record_task(message.text, event.task());
                     }
-                    self.take(tongue, &mut seen, first, &frame, event);
+                    self.take(dialect, &mut seen, first, &frame, event);
                 }
                 Ok(None) => {
                     is_ended = true;
@@ -285,57 +293,64 @@ impl Client<'_> {
                     break;
                 }
                 Err(error) => {
-                    self.gone(tongue, epoch, &error, &request);
+                    self.gone(dialect, epoch, &error, &request);
                     break;
                 }
             }
         }
         if seen.frames == 0 {
-            return Watched::Nothing;
+            return StreamResult::Nothing;
         }
         promise::ORDER.check(seen.disorder.is_none(), || {
-            let Seen { task, disorder, .. } = &seen;
-            format!("{task} in {}: {}", tongue.name, disorder.clone().unwrap_or_default())
+            let StreamProgress { task, disorder, .. } = &seen;
+            format!("{task} in {}: {}", dialect.name, disorder.clone().unwrap_or_default())
         });
         if is_given_up {
             // The stream of a task that waits for an answer stays open.
             promise::SETTLED.check(is_at_rest(&seen.state), || {
-                format!("{} in {} is still {} after {GIVE_UP:?}", seen.task, tongue.name, seen.state)
+                format!("{} in {} is still {} after {GIVE_UP:?}", seen.task, dialect.name, seen.state)
             });
         } else if is_ended {
             // A task that is queued when the server stops stays queued, and its stream cannot go on; nor can that of
-            // a task that the next life runs again.
+            // a task that the next process runs again.
             let stays = seen.state == "submitted" || settings.recovery == Recovery::Requeue;
-            let is_over = is_at_rest(&seen.state) || (stays && !self.lives.is_still(epoch));
+            let is_over = is_at_rest(&seen.state) || (stays && !self.processes.is_still(epoch));
             promise::ENDS.check(is_over, || {
-                format!("{} in {} ends after {} while {}", seen.task, tongue.name, seen.last, seen.state)
+                format!("{} in {} ends after {} while {}", seen.task, dialect.name, seen.last, seen.state)
             });
-        } else if manner.leaves_after.is_none() {
-            let is_down = !self.lives.is_still(epoch);
-            promise::ENDS.check(is_down, || format!("{} in {} broke after {}", seen.task, tongue.name, seen.last));
+        } else if reading.disconnects_after.is_none() {
+            let is_down = !self.processes.is_still(epoch);
+            promise::ENDS.check(is_down, || format!("{} in {} broke after {}", seen.task, dialect.name, seen.last));
         }
-        Watched::Saw { task: seen.task, last: seen.last, state: seen.state, is_ended }
+        StreamResult::Saw { task: seen.task, last: seen.last, state: seen.state, is_ended }
     }
 
-    fn take(&mut self, tongue: &Tongue, seen: &mut Seen, first: First, frame: &Frame, event: Event) {
+    fn take(
+        &mut self,
+        dialect: &DialectClient,
+        seen: &mut StreamProgress,
+        first: FirstFrame,
+        frame: &Frame,
+        event: Event,
+    ) {
         let Some(number) = frame.id else {
             seen.disorder.get_or_insert(format!("a frame without a number: {}", frame.data));
             return;
         };
         let expected = match first {
-            First::After(after) if seen.frames == 0 => Some(after + 1),
-            First::Snapshot if seen.frames == 0 => None,
-            // A task that was at its end already: in 0.x its last event is told once more.
-            First::Snapshot if seen.frames == 1 && number == seen.last && is_terminal(&seen.state) => Some(number),
+            FirstFrame::After(after) if seen.frames == 0 => Some(after + 1),
+            FirstFrame::Snapshot if seen.frames == 0 => None,
+            // A task that was finished already: in 0.x its last event is repeated.
+            FirstFrame::Snapshot if seen.frames == 1 && number == seen.last && is_terminal(&seen.state) => Some(number),
             _ => Some(seen.last + 1),
         };
         if expected.is_some_and(|expected| expected != number) {
             seen.disorder.get_or_insert(format!("{number} comes after {}", expected.unwrap_or_default() - 1));
         }
         if expected.is_some() {
-            self.ledger.frame(tongue, event.task(), number, &frame.data);
+            self.ledger.record_frame(dialect, event.task(), number, &frame.data);
         } else {
-            self.ledger.snapshot(tongue, number, &event);
+            self.ledger.record_snapshot(dialect, number, &event);
         }
         seen.frames += 1;
         seen.last = number;
@@ -347,17 +362,17 @@ impl Client<'_> {
         }
     }
 
-    fn gone(&self, tongue: &Tongue, epoch: u64, error: &io::Error, request: &Request) {
-        let is_down = !self.lives.is_still(epoch);
+    fn gone(&self, dialect: &DialectClient, epoch: u64, error: &io::Error, request: &Request) {
+        let is_down = !self.processes.is_still(epoch);
         promise::ANSWERED.check(is_down, || {
-            format!("{error} at {} {} in {}, with the server up", request.path, request.body, tongue.name)
+            format!("{error} at {} {} in {}, with the server up", request.path, request.body, dialect.name)
         });
     }
 
     /// Waits until there is a server; `false` when there will be none.
     pub fn wait_for_server(&self) -> bool {
-        while self.lives.server().is_none() {
-            if self.lives.is_over() {
+        while self.processes.server().is_none() {
+            if self.processes.is_over() {
                 return false;
             }
             thread::sleep(Duration::from_millis(5));
@@ -376,9 +391,9 @@ impl Client<'_> {
     }
 }
 
-/// What was seen of a stream so far.
+/// How far a stream was read.
 #[derive(Default)]
-struct Seen {
+struct StreamProgress {
     frames: u64,
     task: String,
     last: u64,

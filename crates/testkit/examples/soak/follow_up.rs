@@ -1,20 +1,21 @@
 //! Messages to tasks that are at work: further turns, and answers to questions in the middle of one.
 
 use crate::agents::{APPROVAL_TIMEOUT_MS, Agent, PROGRAM};
-use crate::client::{Called, Client, First, Manner, Watched};
-use crate::habits::TRIES;
-use crate::ledger::Asked;
-use crate::lives;
-use crate::tongue::{
-    Content, Delivery, Operation, REFERENCE, TONGUES, Told, Tongue, Verdict, WATCHING, Wish, is_terminal,
+use crate::client::{CallResult, Client, FirstFrame, StreamReading, StreamResult};
+use crate::client_actions::TRIES;
+use crate::dialect_client::{
+    ClientMessage, Content, DIALECTS, Delivery, DialectClient, Operation, REFERENCE, STREAMING_DIALECTS, TaskView,
+    Verdict, is_terminal,
 };
+use crate::ledger::SentMessage;
+use crate::server_processes;
 
-/// What became of a message to a task.
-enum Sent {
-    /// It was taken; the task as it was then.
-    Taken(Told),
+/// The outcome of a message to a task.
+enum SendResult {
+    /// The server took it; the task as it was then.
+    Taken(TaskView),
     Refused,
-    /// Nobody knows.
+    /// There was no answer.
     Lost,
 }
 
@@ -22,7 +23,7 @@ impl Client<'_> {
     /// A task that takes a while, and messages to it while it works.
     pub fn follow_up(&mut self) {
         let agent = self.demo();
-        let began = lives::now();
+        let began = server_processes::now();
         let name = self.new_name();
         let text = match self.random.between(0, 2) {
             0 => format!("slow {} {name}", self.random.between(50, 900) as f64 / 1000.0),
@@ -33,42 +34,44 @@ impl Client<'_> {
         let mut last = None;
         for _ in 0..self.random.between(1, 4) {
             self.pause(0, 150);
-            let (name, text) = self.words();
-            let wish = Wish { task: Some(&task), ..Wish::new(&name, &text, agent) };
-            match self.deliver(wish, began) {
-                Sent::Taken(told) => last = Some((told, text)),
-                Sent::Refused => break,
-                Sent::Lost => return,
+            let (name, text) = self.demo_text();
+            let message = ClientMessage { task: Some(&task), ..ClientMessage::new(&name, &text, agent) };
+            match self.deliver(message, began) {
+                SendResult::Taken(view) => last = Some((view, text)),
+                SendResult::Refused => break,
+                SendResult::Lost => return,
             }
         }
-        if let Some((told, text)) = last {
-            let told = self.poll(told);
-            // A question between two turns is none that waits.
-            if is_terminal(&told.state) || self.has_begun(&task, &text) {
-                self.keep(&told, &text);
+        if let Some((view, text)) = last {
+            let view = self.poll(view);
+            // A question is open only if no further message waits.
+            if is_terminal(&view.state) || self.has_begun(&task, &text) {
+                self.keep(&view, &text);
             }
         }
     }
 
-    /// Whether the turn of this message has begun, as far as the history tells.
+    /// Whether the turn of this message has begun, as far as the history shows.
     fn has_begun(&mut self, task: &str, text: &str) -> bool {
         match self.call(REFERENCE, &Operation::Get(task), &[], &[]) {
-            Called::Answer(answer) => Tongue::caller_messages(&answer).iter().any(|message| message.text == text),
-            Called::Refused(_) | Called::Gone => false,
+            CallResult::Answer(answer) => {
+                DialectClient::caller_messages(&answer).iter().any(|message| message.text == text)
+            }
+            CallResult::Refused(_) | CallResult::Gone => false,
         }
     }
 
-    /// A question of the program, answered in time or too late, clearly or not, once or twice.
+    /// Answers a question of the program: in time or too late, clearly or not, once or twice.
     pub fn approve(&mut self) {
-        let began = lives::now();
+        let began = server_processes::now();
         let name = self.new_name();
         let text = format!("approve {name}");
         let Some(task) = self.begin(PROGRAM, &name, &text) else { return };
         for _ in 0..200 {
-            let tongue = self.random.one_of(&TONGUES);
-            match self.get(tongue, &task) {
-                Some(told) if is_terminal(&told.state) => return,
-                Some(told) if told.state == "input-required" => break,
+            let dialect = self.random.one_of(&DIALECTS);
+            match self.get(dialect, &task) {
+                Some(view) if is_terminal(&view.state) => return,
+                Some(view) if view.state == "input-required" => break,
                 Some(_) => self.pause(10, 40),
                 None => return,
             }
@@ -84,63 +87,65 @@ impl Client<'_> {
                 (3, Content::OnlyApproval(Verdict::Yes)),
                 (1, Content::OnlyApproval(Verdict::No)),
             ]);
-            let wish = Wish { task: Some(&task), content, ..Wish::new(&name, &text, PROGRAM) };
-            if let Sent::Lost = self.deliver(wish, began) {
+            let message = ClientMessage { task: Some(&task), content, ..ClientMessage::new(&name, &text, PROGRAM) };
+            if let SendResult::Lost = self.deliver(message, began) {
                 break;
             }
         }
         self.pools.recent.put(task, &mut self.random);
     }
 
-    /// A new task that nobody else knows of.
+    /// A new task that no other client knows of.
     fn begin(&mut self, agent: &'static Agent, name: &str, text: &str) -> Option<String> {
-        let tongue = self.random.one_of(&TONGUES);
-        let wish = Wish::new(name, text, agent);
-        self.ledger.asks(text, Asked::of(agent));
-        if tongue.deliveries().contains(&Delivery::Immediately) {
-            return self.send(tongue, wish, Delivery::Immediately, None).map(|told| told.id);
+        let dialect = self.random.one_of(&DIALECTS);
+        let message = ClientMessage::new(name, text, agent);
+        self.ledger.record_send(text, SentMessage::of(agent));
+        if dialect.deliveries().contains(&Delivery::Immediately) {
+            return self.send(dialect, message, Delivery::Immediately, None).map(|view| view.id);
         }
-        let manner = Manner { leaves_after: Some(self.random.between(1, 2)), sleeps: None };
-        let operation = Operation::Send(wish, Delivery::Stream);
-        match self.watch(tongue, &operation, &[], First::After(0), manner) {
-            Watched::Saw { task, .. } => Some(task),
-            Watched::Nothing | Watched::Refused(_) => None,
+        let reading = StreamReading { disconnects_after: Some(self.random.between(1, 2)), pauses: None };
+        let operation = Operation::Send(message, Delivery::Stream);
+        match self.watch(dialect, &operation, &[], FirstFrame::After(0), reading) {
+            StreamResult::Saw { task, .. } => Some(task),
+            StreamResult::Nothing | StreamResult::Refused(_) => None,
         }
     }
 
     /// Sends a message to a task that was made since `began`: once, or again and again under a key.
-    fn deliver(&mut self, wish: Wish<'_>, began: i64) -> Sent {
+    fn deliver(&mut self, message: ClientMessage<'_>, began: i64) -> SendResult {
         let is_keyed = self.random.percent(60);
-        let key = format!("key-{}", wish.name);
-        let continues = wish.task.map(str::to_owned);
-        self.ledger.asks(wish.text, Asked { is_keyed, continues, ..Asked::of(wish.agent) });
+        let key = format!("key-{}", message.name);
+        let continues = message.task.map(str::to_owned);
+        self.ledger.record_send(message.text, SentMessage { is_keyed, continues, ..SentMessage::of(message.agent) });
         for _ in 0..if is_keyed { TRIES } else { 1 } {
             // A task that is gone would be made anew in 0.1.
-            if !self.wait_for_server() || self.lives.has_swept_since(began) {
-                return Sent::Lost;
+            if !self.wait_for_server() || self.processes.has_swept_since(began) {
+                return SendResult::Lost;
             }
             // The gateway makes a new task of a message to a finished one.
-            let tongue = self.random.one_of(WATCHING);
-            let delivery = *self.random.one_of(tongue.deliveries());
-            let expected = [tongue.finished(), tongue.not_asked()];
+            let dialect = self.random.one_of(STREAMING_DIALECTS);
+            let delivery = *self.random.one_of(dialect.deliveries());
+            let expected = [dialect.finished_code(), dialect.not_asked_code()];
             if delivery == Delivery::Stream {
                 let mut headers = vec![("Last-Event-ID", "0")];
                 headers.extend(is_keyed.then_some(("Idempotency-Key", key.as_str())));
-                let manner = Manner { leaves_after: Some(self.random.between(1, 60)), sleeps: None };
-                let operation = Operation::Send(wish, delivery);
-                match self.try_watch(tongue, &operation, &headers, First::After(0), manner, &expected) {
-                    Watched::Saw { task, state, .. } => return Sent::Taken(Told { id: task, state, made: None }),
-                    Watched::Refused(_) => return Sent::Refused,
-                    Watched::Nothing => {}
+                let reading = StreamReading { disconnects_after: Some(self.random.between(1, 60)), pauses: None };
+                let operation = Operation::Send(message, delivery);
+                match self.try_watch(dialect, &operation, &headers, FirstFrame::After(0), reading, &expected) {
+                    StreamResult::Saw { task, state, .. } => {
+                        return SendResult::Taken(TaskView { id: task, state, made: None });
+                    }
+                    StreamResult::Refused(_) => return SendResult::Refused,
+                    StreamResult::Nothing => {}
                 }
             } else {
-                match self.try_send(tongue, wish, delivery, is_keyed.then_some(&key), &expected) {
-                    Ok(Some(told)) => return Sent::Taken(told),
-                    Err(_) => return Sent::Refused,
+                match self.try_send(dialect, message, delivery, is_keyed.then_some(&key), &expected) {
+                    Ok(Some(view)) => return SendResult::Taken(view),
+                    Err(_) => return SendResult::Refused,
                     Ok(None) => {}
                 }
             }
         }
-        Sent::Lost
+        SendResult::Lost
     }
 }

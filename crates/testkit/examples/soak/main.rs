@@ -3,29 +3,29 @@
 //!
 //! `cargo xtask soak` builds the server and runs this.
 
-mod courses;
 mod phase;
+mod scenarios;
 mod small_disk;
 
 mod agents;
-mod lives;
 mod sampler;
+mod server_processes;
 
 mod client;
+mod client_actions;
+mod dialect_client;
 mod follow_up;
-mod habits;
 mod pools;
 mod random;
-mod tongue;
 
 mod ledger;
 mod promise;
 
-mod acted;
-mod explain;
-mod inquiry;
-mod story;
-mod verify;
+mod check_program;
+mod checker;
+mod checker_connection;
+mod interruptions;
+mod log_parser;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -93,17 +93,17 @@ fn soak(arguments: &Arguments, folder: &Path) {
     let Arguments { sabir, time, seed } = arguments;
     let full_disk_time = time.mul_f64(FULL_DISK_SHARE);
 
-    let folder = make("lives");
+    let folder = make("restarts");
     let store = folder.join("sabir.db");
-    let phase = Phase { name: "lives", sabir, folder: &folder, store: &store, seed: *seed };
-    phase.run(|traffic| courses::die_often(traffic, *time - full_disk_time, *seed));
+    let phase = Phase { name: "restarts", sabir, folder: &folder, store: &store, seed: *seed };
+    phase.run(|traffic| scenarios::restart_often(traffic, *time - full_disk_time, *seed));
 
     let folder = make("full-disk");
     match SmallDisk::make(&folder.join("disk")) {
         Ok(disk) => {
             let store = disk.folder.join("sabir.db");
             let phase = Phase { name: "full disk", sabir, folder: &folder, store: &store, seed: seed.wrapping_add(1) };
-            phase.run(|traffic| courses::fill_up_often(traffic, &disk, full_disk_time, *seed));
+            phase.run(|traffic| scenarios::fill_disk_often(traffic, &disk, full_disk_time, *seed));
         }
         Err(reason) => promise::skip(&[&promise::FULL, &promise::ROOM], &reason),
     }

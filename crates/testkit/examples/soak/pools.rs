@@ -12,7 +12,7 @@ pub struct Pools {
     pub recent: Pool<String>,
     /// Tasks that wait for an answer. Who takes one has it for himself.
     pub asking: Pool<String>,
-    /// Streams that broke off: the task, the tongue's place and the last number that was seen.
+    /// Streams that broke off: the task, the dialect's index and the last number that was seen.
     pub broken: Pool<(String, usize, u64)>,
 }
 

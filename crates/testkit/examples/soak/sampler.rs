@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::lives::Lives;
 use crate::promise;
+use crate::server_processes::ServerProcesses;
 
 const PAUSE: Duration = Duration::from_millis(200);
-/// What a life may grow by after its first half: far less than what passes through it.
+/// What a process may grow by after its first half: far less than what passes through it.
 const GROWTH: u64 = 16 << 20;
 /// What it may ever hold.
 const MOST: u64 = 256 << 20;
@@ -35,9 +35,9 @@ pub struct Sample {
 
 impl Sampler {
     /// Until the traffic is over.
-    pub fn run(&self, lives: &Lives) {
-        while !lives.is_over() {
-            self.take(lives.pid.load(Ordering::SeqCst));
+    pub fn run(&self, processes: &ServerProcesses) {
+        while !processes.is_over() {
+            self.take(processes.pid.load(Ordering::SeqCst));
             thread::sleep(PAUSE);
         }
     }
@@ -56,8 +56,8 @@ impl Sampler {
         self.samples.lock().expect("nobody panics over it").iter().max_by_key(|sample| sample.resident).copied()
     }
 
-    /// The life of this process did not grow in its second half, and when all clients have gone, so have their files.
-    pub fn check_life(&self, pid: u64, at_start: Option<Sample>) {
+    /// The process did not grow in its second half, and closed its files when all clients had gone.
+    pub fn check_process(&self, pid: u64, at_start: Option<Sample>) {
         let samples: Vec<Sample> = {
             let samples = self.samples.lock().expect("nobody panics over it");
             samples.iter().filter(|sample| sample.pid == pid).copied().collect()
@@ -66,7 +66,7 @@ impl Sampler {
         let most = |samples: &[Sample]| samples.iter().map(|sample| sample.resident).max().unwrap_or(0);
         let (first, second) = (most(first), most(second));
         promise::MEMORY.check(second <= first + first / 4 + GROWTH, || {
-            format!("{} MiB in the first half of the longest life, {} MiB in the second", first >> 20, second >> 20)
+            format!("{} MiB in the first half of the longest process, {} MiB in the second", first >> 20, second >> 20)
         });
         let Some(at_start) = at_start else { return };
         let began = Instant::now();

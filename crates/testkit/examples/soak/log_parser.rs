@@ -1,13 +1,14 @@
-//! What the log of a task must say, given what its callers said: all of it, or up to a cancel or an interruption.
+//! Parses the log of a task: it must hold what the callers' messages lead to, all of it, or up to a cancel or an
+//! interruption.
 //!
-//! A task that has to wait for its turn may say what for. A turn is `working` and then the steps that its words lead to. After it comes the turn of the next message, if one
-//! waited. Wherever a turn is cut off, it may begin again, if the server that was started next runs tasks again. Which
-//! of these a `working` means is not said in the log, so the reader tries them in turn.
+//! A queued task may say what it waits for. A turn is `working` and then the steps that its message leads to. After it
+//! comes the turn of the next message, if one waited. A turn that was cut off may begin again, if the next server
+//! process runs tasks again. The log does not say which of these a `working` is, so the parser tries them in turn.
 
 use std::cell::RefCell;
 
 use crate::agents::{Kind, PROGRAM_ANSWER};
-use crate::tongue::{CallerMessage, Content, Event};
+use crate::dialect_client::{CallerMessage, Content, Event};
 
 /// A turn is run so often at most.
 const MOST_RUNS: u32 = 3;
@@ -16,7 +17,7 @@ const NO_ANSWER: &str = "Nobody answered in time, which means no";
 
 /// A log that was read to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Story {
+pub struct ParsedLog {
     pub ending: Ending,
     /// The events with which turns began again.
     pub reruns: Vec<usize>,
@@ -25,18 +26,18 @@ pub struct Story {
     pub answered: Vec<(usize, Option<usize>)>,
 }
 
-impl Story {
+impl ParsedLog {
     /// Whether a run was ended before it was through.
     pub fn is_cut_off(&self) -> bool {
-        self.ending != Ending::Told || !self.reruns.is_empty()
+        self.ending != Ending::ByAgent || !self.reruns.is_empty()
     }
 }
 
 /// How a log ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// As the agent's words say.
-    Told,
+    /// As the agent ended it.
+    ByAgent,
     Canceled,
     /// With this reason.
     Interrupted(String),
@@ -44,8 +45,8 @@ pub enum Ending {
 
 /// What a turn shows after `working`.
 enum Step {
-    /// A sign of life without words.
-    Sign,
+    /// A `working` status without a message.
+    Progress,
     Chunk {
         text: String,
         append: bool,
@@ -83,21 +84,21 @@ struct Position {
     answered: Vec<(usize, Option<usize>)>,
 }
 
-struct Reader<'a> {
+struct LogParser<'a> {
     kind: Kind,
     messages: &'a [CallerMessage],
     events: &'a [Event],
-    /// The last event that anything was expected of, and what.
-    complaint: RefCell<(usize, String)>,
+    /// The furthest event that is not as expected, and what was expected.
+    mismatch: RefCell<(usize, String)>,
 }
 
 /// Reads the events of a task against the messages of its callers.
-pub fn read(kind: Kind, messages: &[CallerMessage], events: &[Event]) -> Result<Story, String> {
+pub fn parse(kind: Kind, messages: &[CallerMessage], events: &[Event]) -> Result<ParsedLog, String> {
     match events.first() {
-        Some(Event::Task(told)) if told.state == "submitted" && told.made.as_deref() == Some("") => {}
+        Some(Event::Task(view)) if view.state == "submitted" && view.made.as_deref() == Some("") => {}
         other => return Err(format!("it begins with {other:?}")),
     }
-    let reader = Reader { kind, messages, events, complaint: RefCell::default() };
+    let reader = LogParser { kind, messages, events, mismatch: RefCell::default() };
     let start = Position {
         at: 1,
         message: 0,
@@ -108,21 +109,21 @@ pub fn read(kind: Kind, messages: &[CallerMessage], events: &[Event]) -> Result<
         reruns: Vec::new(),
         answered: Vec::new(),
     };
-    reader.turn(start).ok_or_else(|| reader.complaint.into_inner().1)
+    reader.turn(start).ok_or_else(|| reader.mismatch.into_inner().1)
 }
 
-impl Reader<'_> {
+impl LogParser<'_> {
     /// A turn from its `working` on, and all that follows.
-    fn turn(&self, mut position: Position) -> Option<Story> {
-        while self.is_in_line(position.at) {
+    fn turn(&self, mut position: Position) -> Option<ParsedLog> {
+        while self.is_queued(position.at) {
             position.at += 1;
         }
         match self.cut_off(&position) {
-            Some(Story { ending: Ending::Interrupted(_), .. }) => {
+            Some(ParsedLog { ending: Ending::Interrupted(_), .. }) => {
                 self.expected(position.at, "a run before it is interrupted");
                 return None;
             }
-            Some(story) => return Some(story),
+            Some(log) => return Some(log),
             None => {}
         }
         if position.run > MOST_RUNS {
@@ -138,10 +139,10 @@ impl Reader<'_> {
         self.steps(&turn, 0, position)
     }
 
-    fn steps(&self, turn: &Turn, from: usize, mut position: Position) -> Option<Story> {
+    fn steps(&self, turn: &Turn, from: usize, mut position: Position) -> Option<ParsedLog> {
         for (place, step) in turn.steps.iter().enumerate().skip(from) {
-            if let Some(story) = self.cut_off(&position) {
-                return Some(story);
+            if let Some(log) = self.cut_off(&position) {
+                return Some(log);
             }
             match step {
                 Step::Chunk { text: expected, append, last } => {
@@ -154,9 +155,9 @@ impl Reader<'_> {
                     position.at += 1;
                     position.is_open = if *append { !last } else { position.is_open || !last };
                 }
-                Step::Sign => {
+                Step::Progress => {
                     if !self.is_status(position.at, "working", None) {
-                        self.expected(position.at, "a sign of life");
+                        self.expected(position.at, "progress");
                         return None;
                     }
                     let signed = Position { at: position.at + 1, ..position.clone() };
@@ -178,9 +179,9 @@ impl Reader<'_> {
     }
 
     /// A question is open; the step is the one that asked it.
-    fn question(&self, turn: &Turn, step: usize, position: Position) -> Option<Story> {
-        if let Some(story) = self.cut_off(&position) {
-            return Some(story);
+    fn question(&self, turn: &Turn, step: usize, position: Position) -> Option<ParsedLog> {
+        if let Some(log) = self.cut_off(&position) {
+            return Some(log);
         }
         if !self.is_status(position.at, "working", None) {
             self.expected(position.at, "an answer to the question");
@@ -193,23 +194,23 @@ impl Reader<'_> {
         };
         for next in self.upcoming(position.next) {
             let after = answered(Some(next), position.at + 1, next + 1);
-            if let Some(story) = self.steps(turn, step + 1, after) {
-                return Some(story);
+            if let Some(log) = self.steps(turn, step + 1, after) {
+                return Some(log);
             }
         }
         if self.is_status(position.at + 1, "working", Some(NO_ANSWER)) {
             let after = answered(None, position.at + 2, position.next);
-            if let Some(story) = self.steps(turn, step + 1, after) {
-                return Some(story);
+            if let Some(log) = self.steps(turn, step + 1, after) {
+                return Some(log);
             }
         }
         self.rerun(position)
     }
 
     /// The steps are over: the turn ends, or another message waits, or the turn begins again.
-    fn outcome(&self, turn: &Turn, position: Position) -> Option<Story> {
-        if let Some(story) = self.cut_off(&position) {
-            return Some(story);
+    fn outcome(&self, turn: &Turn, position: Position) -> Option<ParsedLog> {
+        if let Some(log) = self.cut_off(&position) {
+            return Some(log);
         }
         let Outcome { state, words } = &turn.outcome;
         let has_ended = self.closed(&position).filter(|at| self.is_status(*at, state, words.as_deref()));
@@ -222,7 +223,7 @@ impl Reader<'_> {
                     (ended.left_open, ended.is_open) = (0, false);
                 }
                 // Whoever waits may be canceled, but has no run that could be interrupted.
-                let canceled = self.cut_off(&ended).filter(|story| story.ending == Ending::Canceled);
+                let canceled = self.cut_off(&ended).filter(|log| log.ending == Ending::Canceled);
                 return self.end(&ended).or(canceled).or_else(|| self.next_turn(ended));
             }
             let has_more = self.upcoming(ended.next).any(|next| !self.is_approval(next));
@@ -237,12 +238,12 @@ impl Reader<'_> {
         next.or_else(|| self.rerun(position))
     }
 
-    fn next_turn(&self, position: Position) -> Option<Story> {
+    fn next_turn(&self, position: Position) -> Option<ParsedLog> {
         let next = self.upcoming(position.next).find(|next| !self.is_approval(*next))?;
         self.turn(Position { message: next, next: next + 1, run: 1, ..carried_on(position) })
     }
 
-    fn rerun(&self, position: Position) -> Option<Story> {
+    fn rerun(&self, position: Position) -> Option<ParsedLog> {
         if !self.is_status(position.at, "working", None) {
             return None;
         }
@@ -262,16 +263,16 @@ impl Reader<'_> {
         self.messages.get(place).is_some_and(|message| matches!(message.content, Content::OnlyApproval(_)))
     }
 
-    fn end(&self, position: &Position) -> Option<Story> {
+    fn end(&self, position: &Position) -> Option<ParsedLog> {
         if position.at < self.events.len() {
             self.expected(position.at, "nothing after the end");
             return None;
         }
-        Some(position.story(Ending::Told))
+        Some(position.log(Ending::ByAgent))
     }
 
     /// A cancel or an interruption, which must be the last event.
-    fn cut_off(&self, position: &Position) -> Option<Story> {
+    fn cut_off(&self, position: &Position) -> Option<ParsedLog> {
         let at = self.closed(position)?;
         let Event::Status { state, words, .. } = self.events.get(at)? else { return None };
         if at + 1 != self.events.len() {
@@ -279,8 +280,8 @@ impl Reader<'_> {
         }
         let words = words.clone().unwrap_or_default();
         match state.as_str() {
-            "canceled" => Some(position.story(Ending::Canceled)),
-            "failed" if words.starts_with("interrupted: ") => Some(position.story(Ending::Interrupted(words))),
+            "canceled" => Some(position.log(Ending::Canceled)),
+            "failed" if words.starts_with("interrupted: ") => Some(position.log(Ending::Interrupted(words))),
             _ => None,
         }
     }
@@ -306,23 +307,23 @@ impl Reader<'_> {
             if state == expected && words.as_deref() == expected_words)
     }
 
-    /// Whether the task says there that it waits, and what for.
-    fn is_in_line(&self, at: usize) -> bool {
+    /// Whether the task says there what it waits for.
+    fn is_queued(&self, at: usize) -> bool {
         matches!(self.events.get(at), Some(Event::Status { state, words: Some(words), .. })
             if state == "submitted" && words.starts_with("waiting for "))
     }
 
     fn expected(&self, at: usize, what: &str) {
-        let mut complaint = self.complaint.borrow_mut();
-        if at >= complaint.0 {
-            *complaint = (at, format!("event {} should be {what}: {:?}", at + 1, self.events.get(at)));
+        let mut mismatch = self.mismatch.borrow_mut();
+        if at >= mismatch.0 {
+            *mismatch = (at, format!("event {} should be {what}: {:?}", at + 1, self.events.get(at)));
         }
     }
 }
 
 impl Position {
-    fn story(&self, ending: Ending) -> Story {
-        Story { ending, reruns: self.reruns.clone(), answered: self.answered.clone() }
+    fn log(&self, ending: Ending) -> ParsedLog {
+        ParsedLog { ending, reruns: self.reruns.clone(), answered: self.answered.clone() }
     }
 }
 
@@ -366,7 +367,7 @@ impl Turn {
     }
 
     fn of_program(text: &str) -> Self {
-        let mut steps = vec![Step::Sign];
+        let mut steps = vec![Step::Progress];
         steps.push(Step::Chunk { text: PROGRAM_ANSWER.to_owned(), append: false, last: false });
         if let Some(name) = text.strip_prefix("approve ") {
             steps.push(Step::Question(format!("Run {name}? [Y/n]")));

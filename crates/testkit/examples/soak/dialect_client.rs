@@ -1,6 +1,6 @@
-//! The dialects and bindings: how a client of each asks, and what it reads of the answers.
+//! A client of each dialect and binding: how it writes requests and reads responses.
 //!
-//! Only what the promises need is read: ids, states, texts. States are 0.3's words.
+//! Only what the promises need is read: ids, states, texts. States have their names of 0.3.
 
 use serde_json::{Value, json};
 
@@ -9,25 +9,25 @@ use sabir_testkit::sse::Frame;
 
 use crate::agents::{Agent, DEFAULT};
 
-pub struct Tongue {
+pub struct DialectClient {
     pub name: &'static str,
-    carried: Carried,
+    binding: Binding,
     path: &'static str,
     version: &'static str,
-    pub spelling: Spelling,
-    /// What a cancel of a finished task is refused with: a code of JSON-RPC, or a status of HTTP.
+    pub format: JsonFormat,
+    /// The error code of a cancel of a finished task: a JSON-RPC code or an HTTP status.
     pub not_cancelable: i64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Carried {
+enum Binding {
     JsonRpc,
     HttpJson,
     Gateway,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Spelling {
+pub enum JsonFormat {
     V1,
     /// 0.2 and 0.3 as JSON-RPC has them.
     Kind,
@@ -39,48 +39,48 @@ pub enum Spelling {
 }
 
 #[rustfmt::skip]
-pub static TONGUES: [Tongue; 8] = [
-    Tongue { name: "1.0 JSON-RPC", carried: Carried::JsonRpc, path: "/a2a/v1", version: "1.0", spelling: Spelling::V1, not_cancelable: -32002 },
-    Tongue { name: "1.0 HTTP+JSON", carried: Carried::HttpJson, path: "/a2a/rest", version: "1.0", spelling: Spelling::V1, not_cancelable: 400 },
-    Tongue { name: "unversioned HTTP+JSON", carried: Carried::HttpJson, path: "/a2a/rest", version: "", spelling: Spelling::V1, not_cancelable: 409 },
-    Tongue { name: "0.3 JSON-RPC", carried: Carried::JsonRpc, path: "/a2a/v0.3", version: "", spelling: Spelling::Kind, not_cancelable: -32002 },
-    Tongue { name: "0.3 HTTP+JSON", carried: Carried::HttpJson, path: "/a2a/rest/v1", version: "", spelling: Spelling::Proto, not_cancelable: 409 },
-    Tongue { name: "0.2", carried: Carried::JsonRpc, path: "/", version: "0.2", spelling: Spelling::Kind, not_cancelable: -32002 },
-    Tongue { name: "0.1", carried: Carried::JsonRpc, path: "/a2a/v0.1", version: "", spelling: Spelling::Type, not_cancelable: -32002 },
-    Tongue { name: "the gateway", carried: Carried::Gateway, path: "/v1/a2a/agents", version: "", spelling: Spelling::Gateway, not_cancelable: 400 },
+pub static DIALECTS: [DialectClient; 8] = [
+    DialectClient { name: "1.0 JSON-RPC", binding: Binding::JsonRpc, path: "/a2a/v1", version: "1.0", format: JsonFormat::V1, not_cancelable: -32002 },
+    DialectClient { name: "1.0 HTTP+JSON", binding: Binding::HttpJson, path: "/a2a/rest", version: "1.0", format: JsonFormat::V1, not_cancelable: 400 },
+    DialectClient { name: "unversioned HTTP+JSON", binding: Binding::HttpJson, path: "/a2a/rest", version: "", format: JsonFormat::V1, not_cancelable: 409 },
+    DialectClient { name: "0.3 JSON-RPC", binding: Binding::JsonRpc, path: "/a2a/v0.3", version: "", format: JsonFormat::Kind, not_cancelable: -32002 },
+    DialectClient { name: "0.3 HTTP+JSON", binding: Binding::HttpJson, path: "/a2a/rest/v1", version: "", format: JsonFormat::Proto, not_cancelable: 409 },
+    DialectClient { name: "0.2", binding: Binding::JsonRpc, path: "/", version: "0.2", format: JsonFormat::Kind, not_cancelable: -32002 },
+    DialectClient { name: "0.1", binding: Binding::JsonRpc, path: "/a2a/v0.1", version: "", format: JsonFormat::Type, not_cancelable: -32002 },
+    DialectClient { name: "the gateway", binding: Binding::Gateway, path: "/v1/a2a/agents", version: "", format: JsonFormat::Gateway, not_cancelable: 400 },
 ];
 
-/// The one that loses nothing.
-pub static REFERENCE: &Tongue = &TONGUES[0];
+/// The dialect that loses nothing.
+pub static REFERENCE: &DialectClient = &DIALECTS[0];
 
-/// The two that can list.
-pub static LISTING: &[Tongue] = TONGUES.split_at(2).0;
+/// The dialects that can list.
+pub static LISTING_DIALECTS: &[DialectClient] = DIALECTS.split_at(2).0;
 
-/// All but the gateway.
-pub static WATCHING: &[Tongue] = TONGUES.split_at(7).0;
+/// The dialects that have streams: all but the gateway.
+pub static STREAMING_DIALECTS: &[DialectClient] = DIALECTS.split_at(7).0;
 
 /// A message to be sent.
 #[derive(Clone, Copy)]
-pub struct Wish<'a> {
+pub struct ClientMessage<'a> {
     /// Unique, for dialects that name messages; and the name of the task where clients name it.
     pub name: &'a str,
     pub text: &'a str,
     pub context: Option<&'a str>,
     /// The task that it continues.
     pub task: Option<&'a str>,
-    /// Who is to work on it.
+    /// The agent that it is sent to.
     pub agent: &'static Agent,
     pub content: Content,
 }
 
-impl<'a> Wish<'a> {
-    /// Words that ask for a new task.
+impl<'a> ClientMessage<'a> {
+    /// A text for a new task.
     pub fn new(name: &'a str, text: &'a str, agent: &'static Agent) -> Self {
         Self { name, text, context: None, task: None, agent, content: Content::Words }
     }
 }
 
-/// What a message says beside its text.
+/// What a message holds beside its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     Words,
@@ -96,7 +96,7 @@ pub enum Verdict {
     No,
 }
 
-/// A message of the caller as a history tells it.
+/// A message of the caller as the history shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallerMessage {
     pub text: String,
@@ -111,7 +111,7 @@ pub enum Delivery {
 }
 
 pub enum Operation<'a> {
-    Send(Wish<'a>, Delivery),
+    Send(ClientMessage<'a>, Delivery),
     Get(&'a str),
     Cancel(&'a str),
     Subscribe(&'a str),
@@ -123,7 +123,7 @@ impl<'a> Operation<'a> {
     /// The task that must exist for it.
     pub fn task(&self) -> Option<&'a str> {
         match self {
-            Operation::Send(wish, _) => wish.task,
+            Operation::Send(message, _) => message.task,
             Operation::Get(id) | Operation::Cancel(id) | Operation::Subscribe(id) => Some(id),
             Operation::List(_) => None,
         }
@@ -144,19 +144,19 @@ pub struct Request {
     pub body: String,
 }
 
-/// A task as an answer tells it.
+/// A task as an answer shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct TaskView {
     pub id: String,
     pub state: String,
-    /// The texts of all artifacts, joined; the gateway tells the last one, of what is completed.
+    /// The texts of all artifacts, joined; the gateway shows the last one of a completed task.
     pub made: Option<String>,
 }
 
-/// One event as a frame tells it.
+/// One event as a frame shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    Task(Told),
+    Task(TaskView),
     Status { task: String, state: String, words: Option<String>, time: String },
     Artifact { task: String, text: String, append: bool, last: bool },
 }
@@ -164,14 +164,14 @@ pub enum Event {
 impl Event {
     pub fn task(&self) -> &str {
         match self {
-            Event::Task(told) => &told.id,
+            Event::Task(view) => &view.id,
             Event::Status { task, .. } | Event::Artifact { task, .. } => task,
         }
     }
 
     pub fn state(&self) -> Option<&str> {
         match self {
-            Event::Task(told) => Some(&told.state),
+            Event::Task(view) => Some(&view.state),
             Event::Status { state, .. } => Some(state),
             Event::Artifact { .. } => None,
         }
@@ -186,32 +186,32 @@ pub fn is_at_rest(state: &str) -> bool {
     is_terminal(state) || matches!(state, "input-required" | "auth-required")
 }
 
-impl Tongue {
-    /// Its place among all of them.
-    pub fn place(&self) -> usize {
-        TONGUES.iter().position(|other| other.name == self.name).expect("it is one of them")
+impl DialectClient {
+    /// Its index in `DIALECTS`.
+    pub fn index(&self) -> usize {
+        DIALECTS.iter().position(|other| other.name == self.name).expect("it is one of them")
     }
 
-    pub fn can_watch(&self) -> bool {
-        self.carried != Carried::Gateway
+    pub fn can_stream(&self) -> bool {
+        self.binding != Binding::Gateway
     }
 
     /// In which deliveries it can send. 0.1 always waits, the gateway never.
     pub fn deliveries(&self) -> &'static [Delivery] {
-        match self.spelling {
-            Spelling::V1 | Spelling::Kind | Spelling::Proto => {
+        match self.format {
+            JsonFormat::V1 | JsonFormat::Kind | JsonFormat::Proto => {
                 &[Delivery::WhenSettled, Delivery::Immediately, Delivery::Stream]
             }
-            Spelling::Type => &[Delivery::WhenSettled, Delivery::Stream],
-            Spelling::Gateway => &[Delivery::Immediately],
+            JsonFormat::Type => &[Delivery::WhenSettled, Delivery::Stream],
+            JsonFormat::Gateway => &[Delivery::Immediately],
         }
     }
 
-    /// What this dialect calls a state; some have fewer words.
-    pub fn word_for<'a>(&self, state: &'a str) -> &'a str {
-        match (self.spelling, state) {
-            (Spelling::Type, "rejected") => "failed",
-            (Spelling::Type | Spelling::Gateway, "auth-required") => "input-required",
+    /// What this dialect calls a state; some have fewer states.
+    pub fn state_name<'a>(&self, state: &'a str) -> &'a str {
+        match (self.format, state) {
+            (JsonFormat::Type, "rejected") => "failed",
+            (JsonFormat::Type | JsonFormat::Gateway, "auth-required") => "input-required",
             (_, state) => state,
         }
     }
@@ -221,26 +221,26 @@ impl Tongue {
         version.into_iter().chain(more.iter().copied()).collect()
     }
 
-    /// What a message to a finished task is refused with.
-    pub fn finished(&self) -> i64 {
-        if self.carried == Carried::JsonRpc { -32004 } else { 400 }
+    /// The error code of a message to a finished task.
+    pub fn finished_code(&self) -> i64 {
+        if self.binding == Binding::JsonRpc { -32004 } else { 400 }
     }
 
-    /// What an approval that nobody asked for is refused with.
-    pub fn not_asked(&self) -> i64 {
-        if self.carried == Carried::JsonRpc { -32602 } else { 400 }
+    /// The error code of an approval without a question.
+    pub fn not_asked_code(&self) -> i64 {
+        if self.binding == Binding::JsonRpc { -32602 } else { 400 }
     }
 
     /// Whether this says that there is no such task. In a frame 0.3 HTTP+JSON has the codes of JSON-RPC.
     pub fn is_not_found(&self, code: i64) -> bool {
-        code == -32001 || (self.carried != Carried::JsonRpc && code == 404)
+        code == -32001 || (self.binding != Binding::JsonRpc && code == 404)
     }
 
-    /// The gateway has no place for all agents.
+    /// The gateway has no mount for all agents.
     fn path(&self, mount: Mount) -> String {
-        match (self.carried, mount) {
-            (Carried::Gateway, Mount::Root) => format!("{}/{}", self.path, DEFAULT.id),
-            (Carried::Gateway, Mount::Agent(agent)) => format!("{}/{}", self.path, agent.id),
+        match (self.binding, mount) {
+            (Binding::Gateway, Mount::Root) => format!("{}/{}", self.path, DEFAULT.id),
+            (Binding::Gateway, Mount::Agent(agent)) => format!("{}/{}", self.path, agent.id),
             (_, Mount::Root) => self.path.to_owned(),
             (_, Mount::Agent(agent)) => format!("/agents/{}{}", agent.id, self.path),
         }
@@ -248,7 +248,7 @@ impl Tongue {
 
     pub fn request(&self, operation: &Operation<'_>, mount: Mount) -> Request {
         let base = self.path(mount);
-        if self.carried == Carried::JsonRpc {
+        if self.binding == Binding::JsonRpc {
             // Always the same id, so that frames can be compared byte for byte.
             let body =
                 json!({"jsonrpc": "2.0", "id": 7, "method": self.method(operation), "params": self.params(operation)});
@@ -272,15 +272,15 @@ impl Tongue {
     }
 
     fn method(&self, operation: &Operation<'_>) -> &'static str {
-        match (self.spelling, operation) {
-            (Spelling::V1, Operation::Send(_, Delivery::Stream)) => "SendStreamingMessage",
-            (Spelling::V1, Operation::Send(..)) => "SendMessage",
-            (Spelling::V1, Operation::Get(_)) => "GetTask",
-            (Spelling::V1, Operation::Cancel(_)) => "CancelTask",
-            (Spelling::V1, Operation::Subscribe(_)) => "SubscribeToTask",
+        match (self.format, operation) {
+            (JsonFormat::V1, Operation::Send(_, Delivery::Stream)) => "SendStreamingMessage",
+            (JsonFormat::V1, Operation::Send(..)) => "SendMessage",
+            (JsonFormat::V1, Operation::Get(_)) => "GetTask",
+            (JsonFormat::V1, Operation::Cancel(_)) => "CancelTask",
+            (JsonFormat::V1, Operation::Subscribe(_)) => "SubscribeToTask",
             (_, Operation::List(_)) => "ListTasks",
-            (Spelling::Type, Operation::Send(_, Delivery::Stream)) => "tasks/sendSubscribe",
-            (Spelling::Type, Operation::Send(..)) => "tasks/send",
+            (JsonFormat::Type, Operation::Send(_, Delivery::Stream)) => "tasks/sendSubscribe",
+            (JsonFormat::Type, Operation::Send(..)) => "tasks/send",
             (_, Operation::Send(_, Delivery::Stream)) => "message/stream",
             (_, Operation::Send(..)) => "message/send",
             (_, Operation::Get(_)) => "tasks/get",
@@ -291,7 +291,7 @@ impl Tongue {
 
     fn params(&self, operation: &Operation<'_>) -> Value {
         match operation {
-            Operation::Send(wish, delivery) => self.send(wish, *delivery),
+            Operation::Send(message, delivery) => self.send(message, *delivery),
             Operation::Get(id) | Operation::Cancel(id) | Operation::Subscribe(id) => json!({ "id": id }),
             Operation::List(filters) => {
                 let value = |text: &str| text.parse::<u64>().map_or(json!(text), |number| json!(number));
@@ -300,75 +300,75 @@ impl Tongue {
         }
     }
 
-    fn send(&self, wish: &Wish<'_>, delivery: Delivery) -> Value {
-        let Wish { name, text, context, task, .. } = *wish;
+    fn send(&self, message: &ClientMessage<'_>, delivery: Delivery) -> Value {
+        let ClientMessage { name, text, context, task, .. } = *message;
         let waits = delivery == Delivery::WhenSettled;
-        let parts = self.parts(wish);
-        let params = match self.spelling {
-            Spelling::V1 => json!({
+        let parts = self.parts(message);
+        let params = match self.format {
+            JsonFormat::V1 => json!({
                 "message": {"messageId": name, "role": "ROLE_USER", "parts": parts, "contextId": context, "taskId": task},
                 "configuration": {"returnImmediately": !waits},
             }),
-            Spelling::Kind => json!({
+            JsonFormat::Kind => json!({
                 "message": {"kind": "message", "messageId": name, "role": "user", "parts": parts,
                     "contextId": context, "taskId": task},
                 "configuration": {"blocking": waits},
             }),
-            Spelling::Proto => json!({
+            JsonFormat::Proto => json!({
                 "message": {"messageId": name, "role": "ROLE_USER", "content": parts, "contextId": context, "taskId": task},
                 "configuration": {"blocking": waits},
             }),
-            Spelling::Type => json!({
+            JsonFormat::Type => json!({
                 "id": task.unwrap_or(name),
                 "sessionId": context,
                 "message": {"role": "user", "parts": parts},
             }),
-            Spelling::Gateway => json!({"taskId": task, "contextId": context, "input": text}),
+            JsonFormat::Gateway => json!({"taskId": task, "contextId": context, "input": text}),
         };
         without_nulls(params)
     }
 
-    fn parts(&self, wish: &Wish<'_>) -> Vec<Value> {
-        let words = match self.spelling {
-            Spelling::V1 | Spelling::Proto | Spelling::Gateway => json!({"text": wish.text}),
-            Spelling::Kind => json!({"kind": "text", "text": wish.text}),
-            Spelling::Type => json!({"type": "text", "text": wish.text}),
+    fn parts(&self, message: &ClientMessage<'_>) -> Vec<Value> {
+        let words = match self.format {
+            JsonFormat::V1 | JsonFormat::Proto | JsonFormat::Gateway => json!({"text": message.text}),
+            JsonFormat::Kind => json!({"kind": "text", "text": message.text}),
+            JsonFormat::Type => json!({"type": "text", "text": message.text}),
         };
         let approval = |verdict: Verdict| {
-            let data = json!({"approved": verdict == Verdict::Yes, "reason": wish.text});
-            match self.spelling {
-                Spelling::V1 | Spelling::Gateway => json!({"data": data}),
-                Spelling::Proto => json!({"data": {"data": data}}),
-                Spelling::Kind => json!({"kind": "data", "data": data}),
-                Spelling::Type => json!({"type": "data", "data": data}),
+            let data = json!({"approved": verdict == Verdict::Yes, "reason": message.text});
+            match self.format {
+                JsonFormat::V1 | JsonFormat::Gateway => json!({"data": data}),
+                JsonFormat::Proto => json!({"data": {"data": data}}),
+                JsonFormat::Kind => json!({"kind": "data", "data": data}),
+                JsonFormat::Type => json!({"type": "data", "data": data}),
             }
         };
-        match wish.content {
+        match message.content {
             Content::Words => vec![words],
             Content::WordsAndYes => vec![words, approval(Verdict::Yes)],
             Content::OnlyApproval(verdict) => vec![approval(verdict)],
         }
     }
 
-    /// What is in an answer, or the refusal: a code of JSON-RPC, or a status of HTTP.
+    /// The result of a response, or its error: a JSON-RPC code or an HTTP status.
     pub fn read(&self, reply: &Reply) -> Result<Value, i64> {
         let json: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-        match self.carried {
-            Carried::JsonRpc if json["result"].is_object() => Ok(json["result"].clone()),
-            Carried::JsonRpc => Err(json["error"]["code"].as_i64().unwrap_or(reply.status.into())),
+        match self.binding {
+            Binding::JsonRpc if json["result"].is_object() => Ok(json["result"].clone()),
+            Binding::JsonRpc => Err(json["error"]["code"].as_i64().unwrap_or(reply.status.into())),
             _ if reply.status < 400 && json.is_object() => Ok(json),
             _ => Err(reply.status.into()),
         }
     }
 
     /// The task in the answer to a send, a get or a cancel.
-    pub fn read_task(&self, answer: &Value) -> Option<Told> {
-        if self.spelling == Spelling::Gateway {
+    pub fn read_task(&self, answer: &Value) -> Option<TaskView> {
+        if self.format == JsonFormat::Gateway {
             return read_run(answer);
         }
         let task = if answer["task"].is_object() { &answer["task"] } else { answer };
         let made = task["artifacts"].as_array().into_iter().flatten().map(|artifact| self.text_of(artifact));
-        Some(Told {
+        Some(TaskView {
             id: task["id"].as_str()?.to_owned(),
             state: self.state(&task["status"])?,
             made: Some(made.collect()),
@@ -378,10 +378,10 @@ impl Tongue {
     /// The event in a frame; none where the frame is an error.
     pub fn read_frame(&self, frame: &Frame) -> Option<Event> {
         let json: Value = serde_json::from_str(&frame.data).ok()?;
-        let json = if self.carried == Carried::JsonRpc { json.get("result")?.clone() } else { json };
+        let json = if self.binding == Binding::JsonRpc { json.get("result")?.clone() } else { json };
         let is = |member: &str, kind: &str| json[member].is_object() || json["kind"] == kind;
         let body = |member: &str| if json[member].is_object() { &json[member] } else { &json };
-        if self.spelling == Spelling::Type {
+        if self.format == JsonFormat::Type {
             let task = json["id"].as_str()?.to_owned();
             return match json.get("artifact") {
                 Some(artifact) => Some(self.artifact(task, artifact, artifact)),
@@ -406,12 +406,12 @@ impl Tongue {
         Some(Event::Status { task, state: self.state(status)?, words, time })
     }
 
-    fn artifact(&self, task: String, artifact: &Value, beside: &Value) -> Event {
+    fn artifact(&self, task: String, artifact: &Value, update: &Value) -> Event {
         Event::Artifact {
             task,
             text: self.text_of(artifact),
-            append: beside["append"] == true,
-            last: beside["lastChunk"] == true,
+            append: update["append"] == true,
+            last: update["lastChunk"] == true,
         }
     }
 
@@ -424,7 +424,7 @@ impl Tongue {
         })
     }
 
-    /// What callers said in a task, as 1.0 tells its history.
+    /// The callers' messages in the history of a task of 1.0.
     pub fn caller_messages(task: &Value) -> Vec<CallerMessage> {
         let history = task["history"].as_array().into_iter().flatten();
         let read = |message: &Value| {
@@ -452,7 +452,7 @@ impl Tongue {
 }
 
 /// A run of the gateway; the answer to a submission has no more than its id and a status.
-fn read_run(json: &Value) -> Option<Told> {
+fn read_run(json: &Value) -> Option<TaskView> {
     let state = match (json["status"].as_str()?, json["terminationCode"].as_str()) {
         ("queued" | "submitted", _) => "submitted",
         ("running", _) => "working",
@@ -463,11 +463,11 @@ fn read_run(json: &Value) -> Option<Told> {
         ("cancelled", _) => "canceled",
         _ => return None,
     };
-    // Elsewhere the agent's last words may stand in the place of what was made.
+    // In other states the gateway shows the agent's last words in the place of artifacts.
     let is_made = state == "completed" && json["history"].is_array();
     let made = json["artifacts"].as_array().into_iter().flatten().filter_map(|made| made["content"].as_str());
     let made = is_made.then(|| made.collect());
-    Some(Told { id: json["taskId"].as_str()?.to_owned(), state: state.to_owned(), made })
+    Some(TaskView { id: json["taskId"].as_str()?.to_owned(), state: state.to_owned(), made })
 }
 
 fn without_nulls(mut value: Value) -> Value {

@@ -1,7 +1,7 @@
-//! Whether an interruption or a second run has its reason in how the server's lives ended.
+//! Whether the end of a server process explains an interruption or a second run.
 
-use crate::lives::{How, Life, Recovery, WORK_GRACE};
-use crate::tongue::Event;
+use crate::dialect_client::Event;
+use crate::server_processes::{How, Recovery, ServerProcess, WORK_GRACE};
 
 /// What a clock may be off between two processes.
 const TICK: i64 = 50;
@@ -9,15 +9,15 @@ const TICK: i64 = 50;
 const SETTLING: i64 = 1000;
 
 /// Whether an end of the server between the last event and the one before it explains this reason.
-pub fn is_interrupted(lives: &[Life], reason: &str, events: &[Event]) -> bool {
+pub fn is_interrupted(processes: &[ServerProcess], reason: &str, events: &[Event]) -> bool {
     let Some((before, at)) = last_two(events, events.len()) else { return false };
-    ends(lives).any(|(life, next)| {
-        let Some(end) = life.end else { return false };
+    ends(processes).any(|(process, next)| {
+        let Some(end) = process.end else { return false };
         // The next start settles what it finds, before or just after it is ready.
         let is_found = before <= end.gone + TICK
             && at + TICK >= end.from
             && next.is_some_and(|next| at <= next.ready.saturating_add(SETTLING));
-        let is_left = left_behind(life);
+        let is_left = left_behind(process);
         let recovery = next.map(|next| next.settings.recovery);
         match reason {
             "interrupted: the server was restarted while the task was running" => {
@@ -35,7 +35,7 @@ pub fn is_interrupted(lives: &[Life], reason: &str, events: &[Event]) -> bool {
             // Settled by itself: when its time to finish was over, or at once if it waited for an answer until then.
             "interrupted: the server was stopped" => {
                 let grace = if was_asking(events, end.from) { 0 } else { WORK_GRACE.as_millis() as i64 };
-                let is_stopped = end.how == How::Stopped && life.settings.recovery == Recovery::Fail;
+                let is_stopped = end.how == How::Stopped && process.settings.recovery == Recovery::Fail;
                 is_stopped && at + TICK >= end.from + grace && at <= end.gone + TICK
             }
             _ => false,
@@ -44,30 +44,32 @@ pub fn is_interrupted(lives: &[Life], reason: &str, events: &[Event]) -> bool {
 }
 
 /// Whether an end of the server explains that a turn begins again with this event.
-pub fn is_rerun(lives: &[Life], events: &[Event], place: usize) -> bool {
+pub fn is_rerun(processes: &[ServerProcess], events: &[Event], place: usize) -> bool {
     let Some((before, at)) = last_two(events, place + 1) else { return false };
-    ends(lives).any(|(life, next)| {
-        let Some((end, next)) = life.end.zip(next) else { return false };
+    ends(processes).any(|(process, next)| {
+        let Some((end, next)) = process.end.zip(next) else { return false };
         let is_between = before <= end.gone + TICK && at + TICK >= next.began;
-        is_between && left_behind(life) && next.settings.recovery == Recovery::Requeue
+        is_between && left_behind(process) && next.settings.recovery == Recovery::Requeue
     })
 }
 
-/// The lives around the last of these events, to be told with an offender.
-pub fn around<'a>(lives: &'a [Life], events: &[Event]) -> Vec<&'a Life> {
+/// The processes around the last of these events, for the report.
+pub fn around<'a>(processes: &'a [ServerProcess], events: &[Event]) -> Vec<&'a ServerProcess> {
     let Some(time) = events.iter().rev().find_map(time_of) else { return Vec::new() };
-    let is_near = |life: &&Life| life.began <= time + 1000 && life.end.is_none_or(|end| end.gone + 1000 >= time);
-    lives.iter().filter(is_near).collect()
+    let is_near = |process: &&ServerProcess| {
+        process.began <= time + 1000 && process.end.is_none_or(|end| end.gone + 1000 >= time)
+    };
+    processes.iter().filter(is_near).collect()
 }
 
-/// Each life, and the one after it.
-fn ends(lives: &[Life]) -> impl Iterator<Item = (&Life, Option<&Life>)> {
-    lives.iter().enumerate().map(|(place, life)| (life, lives.get(place + 1)))
+/// Each process, and the one after it.
+fn ends(processes: &[ServerProcess]) -> impl Iterator<Item = (&ServerProcess, Option<&ServerProcess>)> {
+    processes.iter().enumerate().map(|(place, process)| (process, processes.get(place + 1)))
 }
 
-/// Whether a life may have left tasks behind that were at work.
-fn left_behind(life: &Life) -> bool {
-    life.end.is_some_and(|end| end.how == How::Killed) || life.settings.recovery == Recovery::Requeue
+/// Whether a process may have left running tasks behind.
+fn left_behind(process: &ServerProcess) -> bool {
+    process.end.is_some_and(|end| end.how == How::Killed) || process.settings.recovery == Recovery::Requeue
 }
 
 /// When the last two statuses came, of so many events.

@@ -1,12 +1,12 @@
-//! What the program did, held against what the server has stored.
+//! Compares what the program did with what the server has stored.
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::checker::{CheckedTask, Checker};
+use crate::dialect_client::{Content, Verdict};
 use crate::ledger::was_swept;
-use crate::lives::{self, Life, Recovery};
 use crate::promise;
-use crate::tongue::{Content, Verdict};
-use crate::verify::{Checker, Found};
+use crate::server_processes::{self, Recovery, ServerProcess};
 
 /// How often a turn is run at most.
 const MOST_RUNS: usize = 3;
@@ -15,15 +15,15 @@ const TICK: i64 = 200;
 
 impl Checker<'_> {
     /// The program ran only for messages that are stored, and read the answers that are stored.
-    pub fn check_program(&self, found: &[Found]) {
-        let mut task_of: HashMap<&str, &Found> = HashMap::new();
+    pub fn check_program(&self, found: &[CheckedTask]) {
+        let mut task_of: HashMap<&str, &CheckedTask> = HashMap::new();
         for task in found {
             for message in &task.messages {
                 task_of.insert(&message.text, task);
             }
         }
-        let now = lives::now();
-        let is_stored = |text: &str, time: i64| task_of.contains_key(text) || was_swept(self.lives, time, now);
+        let now = server_processes::now();
+        let is_stored = |text: &str, time: i64| task_of.contains_key(text) || was_swept(self.processes, time, now);
 
         let mut runs: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
         for (time, text) in &self.records.runs {
@@ -33,7 +33,10 @@ impl Checker<'_> {
             let stored = is_stored(text, times[0]);
             let is_so = stored && times.len() <= MOST_RUNS && times.len() <= 1 + self.restarts_between(times);
             promise::ACTED.check(is_so, || {
-                format!("{text:?} is stored: {stored}; the program ran at {times:?}, the server lived {:?}", self.lives)
+                format!(
+                    "{text:?} is stored: {stored}; the program ran at {times:?}, the server lived {:?}",
+                    self.processes
+                )
             });
         }
 
@@ -42,12 +45,12 @@ impl Checker<'_> {
             let grants =
                 |content: Content| matches!(content, Content::WordsAndYes | Content::OnlyApproval(Verdict::Yes));
             let is_granted = task.is_some_and(|task| task.messages.iter().any(|message| grants(message.content)));
-            promise::ASKED.check(is_granted || (task.is_none() && was_swept(self.lives, *time, now)), || {
+            promise::ASKED.check(is_granted || (task.is_none() && was_swept(self.processes, *time, now)), || {
                 format!("{asked} was answered {answer:?} at {time}, but the history has no such answer")
             });
         }
         for task in found {
-            for (asked, answer) in task.story.iter().flat_map(|story| &story.answered) {
+            for (asked, answer) in task.log.iter().flat_map(|log| &log.answered) {
                 let Some(name) = task.messages[*asked].text.strip_prefix("approve ") else { continue };
                 let expected = match answer.map(|place| task.messages[place].content) {
                     Some(Content::WordsAndYes | Content::OnlyApproval(Verdict::Yes)) => "y",
@@ -55,7 +58,7 @@ impl Checker<'_> {
                     Some(Content::Words | Content::OnlyApproval(Verdict::No)) | None => "n",
                 };
                 let is_read = self.records.answers.iter().any(|(_, of, read)| of == name && read == expected);
-                let was_ended = task.story.as_ref().is_some_and(|story| story.is_cut_off());
+                let was_ended = task.log.as_ref().is_some_and(|log| log.is_cut_off());
                 promise::ASKED.check(is_read || was_ended, || {
                     format!("{} tells that {name} was answered {expected:?}, which the program did not read", task.id)
                 });
@@ -63,11 +66,11 @@ impl Checker<'_> {
         }
     }
 
-    /// How many lives that run tasks again began between the first and the last of these times.
+    /// How many processes that run tasks again started between the first and the last of these times.
     fn restarts_between(&self, times: &[i64]) -> usize {
         let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else { return 0 };
-        let is_between = |life: &&Life| life.began + TICK >= *first && life.began <= *last + TICK;
-        let runs_again = |life: &&Life| life.settings.recovery == Recovery::Requeue;
-        self.lives.iter().filter(is_between).filter(runs_again).count()
+        let is_between = |process: &&ServerProcess| process.began + TICK >= *first && process.began <= *last + TICK;
+        let runs_again = |process: &&ServerProcess| process.settings.recovery == Recovery::Requeue;
+        self.processes.iter().filter(is_between).filter(runs_again).count()
     }
 }

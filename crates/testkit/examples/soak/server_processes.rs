@@ -1,4 +1,4 @@
-//! The server's lives: started, killed or asked to stop, and started again on the same file with other settings.
+//! The processes of the server: started, killed or stopped, and started again on the same file with other settings.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -18,27 +18,27 @@ const GRACE: Duration = Duration::from_millis(1500);
 pub const WORK_GRACE: Duration = Duration::from_millis(500);
 /// What a busy machine may add.
 const BUSY: Duration = Duration::from_secs(3);
-/// How long settled tasks are kept in a life that sweeps.
+/// How long settled tasks are kept where retention is on.
 pub const MAX_AGE: Duration = Duration::from_secs(1);
 
-pub struct Lives {
+pub struct ServerProcesses {
     binary: PathBuf,
     folder: PathBuf,
     store: PathBuf,
     pub log: PathBuf,
     now: RwLock<Option<SocketAddr>>,
-    /// Counts every beginning and every end, just before the signal is sent.
+    /// Counts every start and every end, just before the signal is sent.
     epoch: AtomicU64,
     pub pid: AtomicU64,
     pub is_over: AtomicBool,
-    all: Mutex<Vec<Life>>,
+    all: Mutex<Vec<ServerProcess>>,
     /// When the disk was full: from and until, the last one perhaps for ever.
     full: Mutex<Vec<(i64, i64)>>,
 }
 
-/// One life of the server; times in milliseconds since 1970.
+/// One process of the server; times in milliseconds since 1970.
 #[derive(Debug, Clone, Copy)]
-pub struct Life {
+pub struct ServerProcess {
     pub settings: Settings,
     /// When it was started.
     pub began: i64,
@@ -62,14 +62,14 @@ pub enum How {
     Stopped,
 }
 
-/// What differs from life to life.
+/// The settings that differ from process to process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     pub recovery: Recovery,
     pub retention: Retention,
 }
 
-/// What becomes of tasks that were running when the last life ended.
+/// What becomes of tasks that were running when the last process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
     Fail,
@@ -87,7 +87,7 @@ impl Settings {
     pub const PLAIN: Settings = Settings { recovery: Recovery::Fail, retention: Retention::KeepAll };
 }
 
-impl Lives {
+impl ServerProcesses {
     /// The server works in the folder; its database is this file.
     pub fn new(binary: &Path, folder: &Path, store: &Path) -> Self {
         Self {
@@ -107,14 +107,14 @@ impl Lives {
     pub fn start(&self, settings: Settings) -> Sabir {
         let log = File::options().create(true).append(true).open(&self.log).expect("the log can be written");
         let instant = Instant::now();
-        let life = Life { settings, began: now(), ready: i64::MAX, end: None };
+        let process = ServerProcess { settings, began: now(), ready: i64::MAX, end: None };
         // Known before it begins, since it may sweep before it is ready.
-        self.all().push(life);
+        self.all().push(process);
         let server = self.options(settings).start_with(Stdio::from(log));
         let took = instant.elapsed();
         promise::STARTS.check(took < Duration::from_secs(10), || format!("it took {took:?}"));
-        if let Some(life) = self.all().last_mut() {
-            life.ready = now();
+        if let Some(process) = self.all().last_mut() {
+            process.ready = now();
         }
         self.pid.store(server.pid().into(), Ordering::SeqCst);
         self.epoch.fetch_add(1, Ordering::SeqCst);
@@ -150,17 +150,17 @@ impl Lives {
                 promise::STOPS.check(status.success() && took < GRACE + BUSY, || format!("{status} in {took:?}"));
             }
         }
-        if let Some(life) = self.all().last_mut() {
-            life.end = Some(End { how, from, gone: now() });
+        if let Some(process) = self.all().last_mut() {
+            process.end = Some(End { how, from, gone: now() });
         }
     }
 
-    /// All lives so far, the oldest first.
-    pub fn so_far(&self) -> Vec<Life> {
+    /// All processes so far, the oldest first.
+    pub fn so_far(&self) -> Vec<ServerProcess> {
         self.all().clone()
     }
 
-    fn all(&self) -> std::sync::MutexGuard<'_, Vec<Life>> {
+    fn all(&self) -> std::sync::MutexGuard<'_, Vec<ServerProcess>> {
         self.all.lock().expect("nobody panics over it")
     }
 
@@ -175,15 +175,15 @@ impl Lives {
         self.epoch.load(Ordering::SeqCst) == epoch
     }
 
-    /// What the present life, or else the last one, is set to.
+    /// The settings of the present process, or else of the last one.
     pub fn settings(&self) -> Settings {
-        self.all().last().map_or(Settings::PLAIN, |life| life.settings)
+        self.all().last().map_or(Settings::PLAIN, |process| process.settings)
     }
 
-    /// Whether a life that sweeps has been there since this time.
+    /// Whether retention has been on at any time since this one.
     pub fn has_swept_since(&self, time: i64) -> bool {
-        let sweeps = |life: &Life| life.settings.retention == Retention::Sweep;
-        self.all().iter().any(|life| sweeps(life) && life.end.is_none_or(|end| end.gone >= time))
+        let sweeps = |process: &ServerProcess| process.settings.retention == Retention::Sweep;
+        self.all().iter().any(|process| sweeps(process) && process.end.is_none_or(|end| end.gone >= time))
     }
 
     /// The disk is about to become full, or has room again.
@@ -211,7 +211,7 @@ impl Lives {
     }
 }
 
-pub struct OverWhenDropped<'a>(&'a Lives);
+pub struct OverWhenDropped<'a>(&'a ServerProcesses);
 
 impl Drop for OverWhenDropped<'_> {
     fn drop(&mut self) {
