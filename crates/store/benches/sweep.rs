@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use sabir_model::Timestamp;
 use sabir_store::{Durability, Retention, SqliteStore, Store};
-use sabir_testkit::store_contract::desk::{chunk, start, status, sweep_all};
+use sabir_testkit::store_contract::fixture::{chunk, start, status, sweep_all};
 
 fn main() {
     let runtime =

@@ -4,11 +4,11 @@
 //! Where a store can be opened again, it also runs the second list.
 
 mod appends;
+mod concurrent_appends;
 mod damage;
-pub mod desk;
+pub mod fixture;
 mod lists;
 mod lookups;
-mod neighbours;
 mod reopening;
 mod retention;
 mod side_rows;
@@ -64,7 +64,7 @@ const CASES: &[(&str, Case)] = cases! {
         a_key_alone_decides,
         a_new_task_begins_with_its_creation,
         carried_json_stays_byte_exact;
-    neighbours:
+    concurrent_appends:
         a_refused_append_does_not_hurt_its_neighbours,
         of_many_appends_at_one_place_one_wins,
         appends_are_stored_in_the_order_of_the_calls,

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 use crate::SABIR;
-use crate::desk::Desk;
+use crate::server_fixture::ServerFixture;
 
 fn bench(url: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(SABIR);
@@ -17,9 +17,9 @@ fn bench(url: &str, arguments: &[&str]) -> Output {
 
 #[test]
 fn every_workload_in_every_dialect_that_has_it() {
-    let desk = Desk::new();
-    let url = format!("http://{}", desk.server.address);
-    let pid = desk.server.pid().to_string();
+    let fixture = ServerFixture::new();
+    let url = format!("http://{}", fixture.server.address);
+    let pid = fixture.server.pid().to_string();
     for arguments in [
         "--workload send --seconds 0.5",
         "--workload send --count 40 --dialect 0.3",

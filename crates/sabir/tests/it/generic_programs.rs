@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::script::{Script, answer, artifact, message, reason, send, state};
+use crate::program_fixture::{ProgramFixture, answer, artifact, message, reason, send, state};
 
 const DOCUMENT: &str = include_str!("../../../../docs/guides/your-own-program.md");
 
@@ -19,7 +19,7 @@ fn example(language: &str, words: &str) -> &'static str {
 
 #[test]
 fn the_example_of_the_documentation_works() {
-    let script = Script::new("");
+    let script = ProgramFixture::new("");
     fs::write(script.program(), example("sh", "\"type\":\"assistant\"")).unwrap();
     let toml = example("toml", "kind = \"generic\"");
     let toml = toml.replace("./count-words", script.program().to_str().unwrap());
@@ -41,7 +41,7 @@ fn the_documented_lines_are_understood() {
     let lines: Vec<&str> = rows.map(|row| row.split('`').nth(1).unwrap()).collect();
     assert!(lines.len() >= 6, "{lines:?}");
     for line in lines {
-        let script = Script::new(&format!("cat <<'END'\n{line}\nEND\necho '{{\"type\":\"result\"}}'\n"));
+        let script = ProgramFixture::new(&format!("cat <<'END'\n{line}\nEND\necho '{{\"type\":\"result\"}}'\n"));
         let server = script.serve("generic", "");
         let task = send(&server, message("x"));
         assert!(["COMPLETED", "FAILED"].contains(&state(&task)), "{line}: {task}");
@@ -54,7 +54,7 @@ fn the_documented_lines_are_understood() {
 fn a_program_may_read_its_input_to_the_end() {
     for (more, expected) in [("", ""), ("prompt = 'stdin'", "hello"), ("approve = 'none'", ""), ("approve = 'all'", "")]
     {
-        let script = Script::new(
+        let script = ProgramFixture::new(
             "input=$(cat)\nprintf '{\"type\":\"assistant\",\"message\":{\"content\":\"<%s|%s>\"}}\\n' \"$input\" \"$*\"\n\
              echo '{\"type\":\"result\"}'\n",
         );
@@ -71,7 +71,7 @@ fn a_program_may_read_its_input_to_the_end() {
 fn lines_that_mean_nothing_are_named_in_the_task() {
     let lines = "echo starting; echo '{\"type\":\"weather\"}'; i=0; while [ $i -lt 100 ]; do echo \"line $i\"; i=$((i+1)); done\n";
     for (end, expected) in [("echo '{\"type\":\"result\"}'\n", "COMPLETED"), ("exit 2\n", "FAILED")] {
-        let script = Script::new(&format!("{lines}{end}"));
+        let script = ProgramFixture::new(&format!("{lines}{end}"));
         let server = script.serve("generic", "");
         let task = send(&server, message("x"));
         assert_eq!(state(&task), expected, "{task}");
@@ -88,7 +88,7 @@ fn lines_that_mean_nothing_are_named_in_the_task() {
 #[test]
 fn secrets_are_masked_in_notes() {
     for (end, expected) in [("echo '{\"type\":\"result\"}'\n", "COMPLETED"), ("exit 2\n", "FAILED")] {
-        let script = Script::new(&format!("echo \"using key $SECRET_KEY\"\n{end}"));
+        let script = ProgramFixture::new(&format!("echo \"using key $SECRET_KEY\"\n{end}"));
         let server = script.serve("generic", "env = { SECRET_KEY = 'sk-0123456789' }");
         let task = send(&server, message("x"));
         assert_eq!(state(&task), expected, "{task}");
@@ -116,7 +116,7 @@ fn a_turn_without_an_answer_says_so() {
         ("command", "true\n", true),
         ("command", "echo hi\n", false),
     ] {
-        let script = Script::new(program);
+        let script = ProgramFixture::new(program);
         let server = script.serve(kind, "");
         let task = send(&server, message("x"));
         assert_eq!(state(&task), "COMPLETED", "{task}");
@@ -127,7 +127,7 @@ fn a_turn_without_an_answer_says_so() {
 
 #[test]
 fn files_beyond_the_limits_stay_in_the_workspace_and_are_named() {
-    let script = Script::new(
+    let script = ProgramFixture::new(
         "i=100\nwhile [ $i -lt 130 ]; do\necho x > file$i\n\
          printf '{\"type\":\"user\",\"message\":{\"content\":[]},\"tool_use_result\":{\"filePath\":\"file%s\"}}\\n' $i\n\
          i=$((i+1))\ndone\necho '{\"type\":\"result\"}'\n",
@@ -145,7 +145,7 @@ fn files_beyond_the_limits_stay_in_the_workspace_and_are_named() {
 #[test]
 fn the_card_says_what_is_known_and_no_more() {
     for kind in ["generic", "command"] {
-        let script = Script::new("true\n");
+        let script = ProgramFixture::new("true\n");
         let server = script.serve(kind, "");
         let card = server.get("/.well-known/agent-card.json").json();
         assert!(!card.to_string().contains("oding"), "{card}");
@@ -177,7 +177,7 @@ fn a_policy_answers_questions_whose_form_is_configured() {
         ("all", "", "closed"),
         ("none", "", "closed"),
     ] {
-        let script = Script::new(asking);
+        let script = ProgramFixture::new(asking);
         let server = script.serve("generic", &format!("approve = '{approve}'\napproval_response = 'sure'\n{pattern}"));
         let task = send(&server, message("x"));
         assert_eq!(artifact(&task, "result")["parts"][0]["data"]["summary"], json!(expected), "{approve}: {task}");

@@ -18,7 +18,7 @@ use sabir_testkit::process::Sabir;
 use serde_json::{Value, json};
 
 use crate::SABIR;
-use crate::script::{Script, message, wait_for};
+use crate::program_fixture::{ProgramFixture, message, wait_for};
 
 /// Speaks Claude Code's control protocol. Asked to end, or at the end of its input, it closes its turn. Resumed in the
 /// middle of a turn it asks for what the file `again` says, but not in a turn that it has closed.
@@ -43,7 +43,7 @@ case $answer in *'"allow"'*) echo ran >> ran ;; esac
 echo '{"type":"result","subtype":"success","is_error":false,"result":"ok","session_id":"s1"}'
 "#;
 
-fn read(script: &Script, name: &str) -> Vec<String> {
+fn read(script: &ProgramFixture, name: &str) -> Vec<String> {
     let text = fs::read_to_string(script.workspace().join(name)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
@@ -74,7 +74,7 @@ enum End {
 }
 
 /// Ends the server, waits for its programs to be gone, and starts it again.
-fn restart(mut server: Sabir, script: &Script, how: End) -> Sabir {
+fn restart(mut server: Sabir, script: &ProgramFixture, how: End) -> Sabir {
     match how {
         End::Killed => server.kill(),
         End::Stopped => {
@@ -91,7 +91,7 @@ fn restart(mut server: Sabir, script: &Script, how: End) -> Sabir {
 fn a_question_outlives_its_server() {
     for how in [End::Killed, End::Stopped] {
         for (answer, response, runs) in [("yes", "\"behavior\":\"allow\"", 1), ("no", "\"behavior\":\"deny\"", 0)] {
-            let script = Script::new(CLAUDE);
+            let script = ProgramFixture::new(CLAUDE);
             fs::write(script.workspace().join("again"), "build").unwrap();
             let server = script.serve("claude-code", "");
             let task = send(&server, "go", json!({}));
@@ -131,7 +131,7 @@ done
 
 #[test]
 fn a_question_is_lost_when_another_task_goes_on_with_its_session() {
-    let script = Script::new(STAYING_CLAUDE);
+    let script = ProgramFixture::new(STAYING_CLAUDE);
     let server = script.serve("claude-code", "keep_warm = '5m'");
     let task = send(&server, "go", json!({}));
     let server = restart(server, &script, End::Killed);
@@ -158,7 +158,7 @@ fn a_question_is_lost_when_another_task_goes_on_with_its_session() {
 
 #[test]
 fn what_is_asked_now_is_not_answered_by_what_was_said_before() {
-    let script = Script::new(CLAUDE);
+    let script = ProgramFixture::new(CLAUDE);
     fs::write(script.workspace().join("again"), "destroy").unwrap();
     let server = script.serve("claude-code", "");
     let task = send(&server, "go", json!({}));
@@ -188,7 +188,7 @@ fn where_nobody_asks_again_the_task_fails_at_the_next_start() {
             "",
         ),
     ] {
-        let script = Script::new(body);
+        let script = ProgramFixture::new(body);
         fs::write(script.workspace().join("again"), "build").unwrap();
         let server = script.serve(kind, "approve = 'ask'");
         let task = send(&server, "go", json!({}));
@@ -214,7 +214,7 @@ fn where_nobody_asks_again_the_task_fails_at_the_next_start() {
 /// A server that is started again at once finds the programs of the one that was killed still ending.
 #[test]
 fn a_program_begins_when_those_of_a_killed_server_are_gone() {
-    let script = Script::new(
+    let script = ProgramFixture::new(
         // A shell tells of signals on its standard error, where nobody listens any more.
         "exec 2> /dev/null
          for pid in $(cat pids); do kill -0 $pid && echo $pid >> together; done
@@ -238,7 +238,7 @@ fn a_program_begins_when_those_of_a_killed_server_are_gone() {
 }
 
 /// An engine in this process, with less patience than a server's.
-async fn engine(script: &Script) -> Engine {
+async fn engine(script: &ProgramFixture) -> Engine {
     let settings = Settings {
         kind: Kind::ClaudeCode,
         mode: Mode::Duplex,
@@ -296,7 +296,7 @@ async fn say(engine: &Engine, words: &str, task: Option<TaskId>) -> Task {
 /// Resumed, it waits for a prompt that does not come.
 #[tokio::test]
 async fn a_resumed_program_that_does_not_ask_again_is_not_waited_for_without_end() {
-    let script = Script::new(CLAUDE);
+    let script = ProgramFixture::new(CLAUDE);
     let engine = engine(&script).await;
     let asked = say(&engine, "go", None).await;
     assert_eq!(asked.status.state, State::InputRequired);

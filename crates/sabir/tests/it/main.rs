@@ -1,39 +1,39 @@
 //! The real program, driven from outside.
 
+mod agent_cards;
+mod agents_check;
 mod bench;
-mod checking;
 mod configuration;
-mod crashing;
-mod crowding;
-mod describing;
-mod desk;
+mod crash_recovery;
+mod dialect_matrix;
 mod documents;
 mod dropped_runs;
+mod failure_messages;
 mod fuzzing;
 mod gateway;
 mod generic_programs;
-mod hosts;
+mod host_check;
+mod http_surface;
 mod library;
 mod logging;
 mod lost_questions;
-mod matrix;
+mod many_connections;
+mod process_guard;
+mod program_fixture;
 mod programs;
 mod programs_at_work;
 mod promises;
 mod questions;
-mod reading_slowly;
+mod resuming;
 mod routing;
-mod script;
-mod serving;
+mod scheduling;
+mod server_fixture;
 mod sessions;
-mod starting;
-mod stopping;
-mod supervising;
-mod taking_turns;
-mod telling_failures;
+mod shutdown;
+mod slow_readers;
+mod startup;
 mod uploads;
 mod v0_1;
-mod waking;
 mod worktrees;
 
 /// The program under test.

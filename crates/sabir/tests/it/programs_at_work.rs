@@ -1,11 +1,11 @@
 //! Programs behind the real server, by topic in the files below: what they are given, what they print, what they ask, what is
 //! kept of their work, and that none of them is left behind.
 
-mod given;
 mod kept_work;
-mod leftovers;
+mod leftover_processes;
 mod output;
 mod permissions;
+mod program_input;
 mod resumed_sessions;
 mod trust;
 
@@ -18,25 +18,25 @@ use std::time::{Duration, Instant};
 use sabir_testkit::process::Sabir;
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::server_fixture::ServerFixture;
 
 const RPC: &str = "/a2a/v1";
 
 /// A folder with a program in it, and a workspace beside.
-struct Bench {
+struct ProgramFixture {
     folder: tempfile::TempDir,
 }
 
-impl Bench {
+impl ProgramFixture {
     /// The program is a shell script.
-    fn shell(program: &str) -> Self {
+    fn shell(script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let bench = Self { folder };
-        fs::create_dir(bench.workspace()).unwrap();
-        let path = bench.path("program");
-        fs::write(&path, format!("#!/bin/sh\n{program}")).unwrap();
+        let program = Self { folder };
+        fs::create_dir(program.workspace()).unwrap();
+        let path = program.path("program");
+        fs::write(&path, format!("#!/bin/sh\n{script}")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        bench
+        program
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -56,8 +56,8 @@ impl Bench {
         )
     }
 
-    fn serve(&self, kind: &str, more: &str) -> Desk {
-        Desk::configured(&self.config(kind, more))
+    fn serve(&self, kind: &str, more: &str) -> ServerFixture {
+        ServerFixture::configured(&self.config(kind, more))
     }
 }
 
@@ -65,8 +65,8 @@ fn message(text: &str) -> Value {
     json!({"message": {"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}]}})
 }
 
-fn send(desk: &Desk, params: Value) -> Value {
-    let answer = desk.rpc(RPC, "SendMessage", params);
+fn send(fixture: &ServerFixture, params: Value) -> Value {
+    let answer = fixture.rpc(RPC, "SendMessage", params);
     answer["result"]["task"].as_object().map(|task| Value::Object(task.clone())).unwrap_or_else(|| panic!("{answer}"))
 }
 

@@ -10,14 +10,14 @@ use sabir_testkit::process::{Options, Sabir};
 use serde_json::{Value, json};
 
 use crate::SABIR;
-use crate::desk::Desk;
+use crate::server_fixture::ServerFixture;
 
 /// A folder with a shell script in it, and a server that runs it.
-struct Bench {
+struct ProgramFixture {
     folder: tempfile::TempDir,
 }
 
-impl Bench {
+impl ProgramFixture {
     fn shell(program: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("program");
@@ -39,8 +39,8 @@ impl Bench {
         )
     }
 
-    fn serve(&self, kind: &str) -> Desk {
-        Desk::configured(&self.config(kind))
+    fn serve(&self, kind: &str) -> ServerFixture {
+        ServerFixture::configured(&self.config(kind))
     }
 
     /// Lets a script go on that waits for this file.
@@ -212,9 +212,10 @@ fn summary(server: &Sabir, id: &str) -> String {
 
 #[test]
 fn a_no_in_any_dialect_reaches_the_program_as_no() {
-    let bench =
-        Bench::shell(&format!("{SHELL}echo 'Run rm -rf build? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
-    let desk = bench.serve("generic");
+    let program = ProgramFixture::shell(&format!(
+        "{SHELL}echo 'Run rm -rf build? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"
+    ));
+    let fixture = program.serve("generic");
     let yes = || json!({"approved": true});
     let no = || json!({"approved": false});
     let resume = |result: Value| json!({"target_id": "fc_perm_1", "decision_id": "d1", "action": "resume", "result": result, "updated_at": 1});
@@ -245,34 +246,35 @@ fn a_no_in_any_dialect_reaches_the_program_as_no() {
     for dialect in DIALECTS {
         let rows = if dialect == Dialect::Gateway { &decisions } else { &a2a };
         for (said, expected) in rows {
-            let waiting = waiting_task(&desk.server);
+            let waiting = waiting_task(&fixture.server);
             let id = waiting["id"].as_str().unwrap();
-            assert_eq!(dialect.answer(&desk.server, id, said), Ok(()), "{dialect:?} {said:?}");
-            assert_eq!(summary(&desk.server, id), *expected, "{dialect:?} {said:?}");
+            assert_eq!(dialect.answer(&fixture.server, id, said), Ok(()), "{dialect:?} {said:?}");
+            assert_eq!(summary(&fixture.server, id), *expected, "{dialect:?} {said:?}");
         }
     }
 }
 
 #[test]
 fn every_dialect_shows_the_same_question() {
-    let bench = Bench::shell(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
-    let desk = bench.serve("generic");
-    let waiting = waiting_task(&desk.server);
+    let program =
+        ProgramFixture::shell(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
+    let fixture = program.serve("generic");
+    let waiting = waiting_task(&fixture.server);
     let id = waiting["id"].as_str().unwrap();
     let data = question(&waiting);
     assert_eq!((&data["type"], &data["question"]), (&json!("permission"), &json!("Go on? [Y/n]")), "{waiting}");
-    let of_v1 = desk.rpc("/a2a/v1", "GetTask", json!({"id": id}));
+    let of_v1 = fixture.rpc("/a2a/v1", "GetTask", json!({"id": id}));
     assert_eq!(of_v1["result"]["status"]["message"]["parts"][1]["data"], *data, "{of_v1}");
-    let of_v01 = desk.rpc("/a2a/v0.1", "tasks/get", json!({"id": id}));
+    let of_v01 = fixture.rpc("/a2a/v0.1", "tasks/get", json!({"id": id}));
     assert_eq!(of_v01["result"]["status"]["message"]["parts"][1]["data"], *data, "{of_v01}");
-    let of_http = desk.ask("GET", &format!("/tasks/{id}"), &[("A2A-Version", "1.0")], &Value::Null).json();
+    let of_http = fixture.ask("GET", &format!("/tasks/{id}"), &[("A2A-Version", "1.0")], &Value::Null).json();
     assert_eq!(of_http["status"]["message"]["parts"][1]["data"], *data, "{of_http}");
-    let of_gateway = desk.run("prog", id);
+    let of_gateway = fixture.run("prog", id);
     let pending = json!([{"target_id": data["questionId"], "question": "Go on? [Y/n]"}]);
     assert_eq!(of_gateway["pending"], pending, "{of_gateway}");
-    assert_eq!(Dialect::Gateway.answer(&desk.server, id, &Dialect::Gateway.yes_to(&question_id(&waiting))), Ok(()));
-    assert_eq!(summary(&desk.server, id), "y");
-    assert_eq!(desk.run("prog", id).get("pending"), None);
+    assert_eq!(Dialect::Gateway.answer(&fixture.server, id, &Dialect::Gateway.yes_to(&question_id(&waiting))), Ok(()));
+    assert_eq!(summary(&fixture.server, id), "y");
+    assert_eq!(fixture.run("prog", id).get("pending"), None);
 }
 
 /// Asks, goes on without the answer when it is told to, and asks again.
@@ -285,29 +287,29 @@ fn asks_twice() -> String {
 
 #[test]
 fn a_question_that_the_program_gives_up_is_withdrawn_at_once() {
-    let bench = Bench::shell(&asks_twice());
-    let desk = bench.serve("generic");
+    let program = ProgramFixture::shell(&asks_twice());
+    let fixture = program.serve("generic");
     for dialect in DIALECTS {
-        let waiting = waiting_task(&desk.server);
+        let waiting = waiting_task(&fixture.server);
         let (id, first) = (waiting["id"].as_str().unwrap(), question_id(&waiting));
-        bench.touch("go");
-        until("work again", &desk.server, id, |task| state(task) == "working");
+        program.touch("go");
+        until("work again", &fixture.server, id, |task| state(task) == "working");
         // Between the questions: neither the name nor a lone yes is for anything.
-        let late = dialect.answer(&desk.server, id, &dialect.yes_to(&first));
+        let late = dialect.answer(&fixture.server, id, &dialect.yes_to(&first));
         assert_eq!(late, Err(dialect.closed()), "{dialect:?}");
         if dialect != Dialect::Gateway {
-            assert!(dialect.answer(&desk.server, id, &[Said::Text("yes")]).is_err(), "{dialect:?}");
+            assert!(dialect.answer(&fixture.server, id, &[Said::Text("yes")]).is_err(), "{dialect:?}");
         }
-        bench.touch("again");
-        let asked = until("the second question", &desk.server, id, |task| state(task) == "input-required");
+        program.touch("again");
+        let asked = until("the second question", &fixture.server, id, |task| state(task) == "input-required");
         let second = question_id(&asked);
         assert_ne!(first, second);
-        let late = dialect.answer(&desk.server, id, &dialect.yes_to(&first));
+        let late = dialect.answer(&fixture.server, id, &dialect.yes_to(&first));
         assert_eq!(late, Err(dialect.closed()), "{dialect:?}");
-        let still = task(&desk.server, id);
+        let still = task(&fixture.server, id);
         assert_eq!((state(&still), question_id(&still)), ("input-required", second), "{dialect:?}: {still}");
-        assert_eq!(Dialect::V1.answer(&desk.server, id, &[Said::Text("no")]), Ok(()));
-        assert_eq!(summary(&desk.server, id), "n", "{dialect:?}");
+        assert_eq!(Dialect::V1.answer(&fixture.server, id, &[Said::Text("no")]), Ok(()));
+        assert_eq!(summary(&fixture.server, id), "n", "{dialect:?}");
     }
 }
 
@@ -327,35 +329,36 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"ok"}'
 
 #[test]
 fn a_program_that_asks_without_end_is_refused() {
-    let bench = Bench::shell(&format!("{SHELL}{CURIOUS}"));
-    let desk = bench.serve("claude-code");
-    let waiting = waiting_task(&desk.server);
+    let program = ProgramFixture::shell(&format!("{SHELL}{CURIOUS}"));
+    let fixture = program.serve("claude-code");
+    let waiting = waiting_task(&fixture.server);
     let id = waiting["id"].as_str().unwrap();
-    let answers = || fs::read_to_string(bench.workspace().join("answers")).unwrap_or_default();
-    until("the refusals", &desk.server, id, |_| answers().lines().count() == 199);
+    let answers = || fs::read_to_string(program.workspace().join("answers")).unwrap_or_default();
+    until("the refusals", &fixture.server, id, |_| answers().lines().count() == 199);
     for (at, answer) in answers().lines().enumerate() {
         let expected = format!("\"request_id\":\"r{}\"", at + 102);
         assert!(answer.contains("too many questions wait already") && answer.contains(&expected), "{answer}");
     }
-    assert_eq!(question_id(&task(&desk.server, id)), question_id(&waiting), "the first is still open");
-    bench.touch("go");
-    let done = until("the end", &desk.server, id, |task| state(task) == "completed");
+    assert_eq!(question_id(&task(&fixture.server, id)), question_id(&waiting), "the first is still open");
+    program.touch("go");
+    let done = until("the end", &fixture.server, id, |task| state(task) == "completed");
     assert!(!done.to_string().contains("Run \\\"2\\\"?"), "nobody is asked after the end: {done}");
 }
 
 #[test]
 fn an_answer_that_names_the_question_of_another_task_is_refused() {
-    let bench = Bench::shell(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
-    let desk = bench.serve("generic");
-    let (other, task_here) = (waiting_task(&desk.server), waiting_task(&desk.server));
+    let program =
+        ProgramFixture::shell(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
+    let fixture = program.serve("generic");
+    let (other, task_here) = (waiting_task(&fixture.server), waiting_task(&fixture.server));
     let (id, foreign) = (task_here["id"].as_str().unwrap(), question_id(&other));
     for dialect in DIALECTS {
         for name in [&foreign, "q1-0000000000000000"] {
-            let refused = dialect.answer(&desk.server, id, &dialect.yes_to(name));
+            let refused = dialect.answer(&fixture.server, id, &dialect.yes_to(name));
             assert_eq!(refused, Err(dialect.closed()), "{dialect:?} {name}");
         }
         for task in [&other, &task_here] {
-            let still = self::task(&desk.server, task["id"].as_str().unwrap());
+            let still = self::task(&fixture.server, task["id"].as_str().unwrap());
             assert_eq!((state(&still), question_id(&still)), ("input-required", question_id(task)), "{dialect:?}");
         }
     }
@@ -365,11 +368,11 @@ fn an_answer_that_names_the_question_of_another_task_is_refused() {
     let mut of_message = json!({"message": message});
     of_message["message"]["metadata"] = metadata.clone();
     for params in [of_message, json!({"message": message, "metadata": metadata})] {
-        let refused = desk.rpc("/a2a/v1", "SendMessage", params);
+        let refused = fixture.rpc("/a2a/v1", "SendMessage", params);
         assert_eq!(refused["error"]["code"], -32602, "{refused}");
     }
-    assert_eq!(Dialect::V1.answer(&desk.server, id, &Dialect::V1.yes_to(&question_id(&task_here))), Ok(()));
-    assert_eq!(summary(&desk.server, id), "y");
+    assert_eq!(Dialect::V1.answer(&fixture.server, id, &Dialect::V1.yes_to(&question_id(&task_here))), Ok(()));
+    assert_eq!(summary(&fixture.server, id), "y");
 }
 
 /// Without line ends, as programs ask on a terminal.
@@ -377,52 +380,53 @@ fn an_answer_that_names_the_question_of_another_task_is_refused() {
 fn an_answer_that_comes_too_late_is_not_left_for_the_next_question() {
     let program =
         "printf 'One? [y/N] '\nuntil_file go\nprintf 'Two? [y/N] '\nread -r answer\nrm go\ndone_with \"$answer\"\n";
-    let bench = Bench::shell(&format!("{SHELL}{program}"));
-    let desk = bench.serve("generic");
-    let waiting = waiting_task(&desk.server);
+    let program = ProgramFixture::shell(&format!("{SHELL}{program}"));
+    let fixture = program.serve("generic");
+    let waiting = waiting_task(&fixture.server);
     let (id, first) = (waiting["id"].as_str().unwrap(), question_id(&waiting));
-    bench.touch("go");
+    program.touch("go");
     // Without a name, the answer is for whichever question is open; the program has gone on from the first.
-    let second = until("the second question", &desk.server, id, |task| {
+    let second = until("the second question", &fixture.server, id, |task| {
         state(task) == "input-required" && question_id(task) != first
     });
     assert_eq!(question(&second)["question"], "Two? [y/N]", "{second}");
-    assert_eq!(Dialect::V1.answer(&desk.server, id, &Dialect::V1.yes_to(&first)), Err(-32602));
-    assert_eq!(Dialect::V1.answer(&desk.server, id, &[Said::Text("no")]), Ok(()));
-    assert_eq!(summary(&desk.server, id), "n");
+    assert_eq!(Dialect::V1.answer(&fixture.server, id, &Dialect::V1.yes_to(&first)), Err(-32602));
+    assert_eq!(Dialect::V1.answer(&fixture.server, id, &[Said::Text("no")]), Ok(()));
+    assert_eq!(summary(&fixture.server, id), "n");
 }
 
 #[test]
 fn names_that_do_not_look_like_ids_count_as_none() {
-    let bench = Bench::shell(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
-    let desk = bench.serve("generic");
+    let program =
+        ProgramFixture::shell(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
+    let fixture = program.serve("generic");
     for name in ["fc_perm_1", "q1", "question-1", ""] {
-        let waiting = waiting_task(&desk.server);
+        let waiting = waiting_task(&fixture.server);
         let id = waiting["id"].as_str().unwrap();
         let said = [Said::Data(json!({"questionId": name, "approved": true}))];
-        assert_eq!(Dialect::V1.answer(&desk.server, id, &said), Ok(()), "{name}");
-        assert_eq!(summary(&desk.server, id), "y", "{name}");
+        assert_eq!(Dialect::V1.answer(&fixture.server, id, &said), Ok(()), "{name}");
+        assert_eq!(summary(&fixture.server, id), "y", "{name}");
     }
 }
 
 #[test]
 fn decisions_about_two_targets_are_two_decisions() {
-    let bench = Bench::shell(&asks_twice());
-    let desk = bench.serve("generic");
-    let waiting = waiting_task(&desk.server);
+    let program = ProgramFixture::shell(&asks_twice());
+    let fixture = program.serve("generic");
+    let waiting = waiting_task(&fixture.server);
     let (id, first) = (waiting["id"].as_str().unwrap(), question_id(&waiting));
-    bench.touch("go");
-    bench.touch("again");
-    let asked = until("the second question", &desk.server, id, |task| {
+    program.touch("go");
+    program.touch("again");
+    let asked = until("the second question", &fixture.server, id, |task| {
         state(task) == "input-required" && question_id(task) != first
     });
     let second = question_id(&asked);
     let decision = |target: &str, action: &str| json!({"target_id": target, "decision_id": target, "action": action});
-    let closed = desk.submit("prog", json!({"taskId": id, "decisions": [decision(&first, "resume")]}));
+    let closed = fixture.submit("prog", json!({"taskId": id, "decisions": [decision(&first, "resume")]}));
     assert_eq!(closed.status, 409, "{}", closed.text());
     let both = json!([decision(&first, "cancel"), decision(&second, "resume"), decision("fc_perm_1", "cancel")]);
     let body = json!({"taskId": id, "decisions": both});
-    let reply = desk.submit("prog", body.clone());
+    let reply = fixture.submit("prog", body.clone());
     assert_eq!(reply.status, 202, "{}", reply.text());
     let told = reply.json();
     assert_eq!(told["status"], "decision_forwarded");
@@ -435,21 +439,22 @@ fn decisions_about_two_targets_are_two_decisions() {
     ];
     assert_eq!(results, expected, "{told}");
     assert!(told["decisions"][0]["error"].as_str().unwrap().starts_with("conflict: "), "{told}");
-    assert_eq!(summary(&desk.server, id), "y", "only the decision about the open question counts");
-    assert_eq!(desk.submit("prog", body).status, 202, "the same decisions again are the same");
+    assert_eq!(summary(&fixture.server, id), "y", "only the decision about the open question counts");
+    assert_eq!(fixture.submit("prog", body).status, 202, "the same decisions again are the same");
 }
 
 #[test]
 fn decisions_about_unknown_targets_are_one_answer_in_which_a_no_wins() {
-    let bench = Bench::shell(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
-    let desk = bench.serve("generic");
+    let program =
+        ProgramFixture::shell(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
+    let fixture = program.serve("generic");
     for (actions, expected) in [(["resume", "resume"], "y"), (["resume", "cancel"], "n"), (["cancel", "resume"], "n")] {
-        let waiting = waiting_task(&desk.server);
+        let waiting = waiting_task(&fixture.server);
         let id = waiting["id"].as_str().unwrap();
         let decision = |at: usize| json!({"target_id": format!("fc_{at}"), "action": actions[at]});
-        let reply = desk.submit("prog", json!({"taskId": id, "decisions": [decision(0), decision(1)]}));
+        let reply = fixture.submit("prog", json!({"taskId": id, "decisions": [decision(0), decision(1)]}));
         assert_eq!(reply.status, 202, "{}", reply.text());
-        assert_eq!(summary(&desk.server, id), expected, "{actions:?}");
+        assert_eq!(summary(&fixture.server, id), expected, "{actions:?}");
     }
 }
 
@@ -473,15 +478,15 @@ read -r answer
 
 #[test]
 fn an_answer_to_an_earlier_question_is_refused_after_a_crash_too() {
-    let bench = Bench::shell(&format!("{SHELL}{CLAUDE}"));
+    let program = ProgramFixture::shell(&format!("{SHELL}{CLAUDE}"));
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("sabir.toml"), bench.config("claude-code")).unwrap();
+    fs::write(folder.path().join("sabir.toml"), program.config("claude-code")).unwrap();
     let server = Options::new(SABIR, folder.path()).start();
     let waiting = waiting_task(&server);
     let (id, first) = (waiting["id"].as_str().unwrap(), question_id(&waiting));
-    bench.touch("go");
+    program.touch("go");
     until("work again", &server, id, |task| state(task) == "working");
-    bench.touch("again");
+    program.touch("again");
     let asked = until("the second question", &server, id, |task| state(task) == "input-required");
     let second = question_id(&asked);
     server.kill();
@@ -500,12 +505,12 @@ fn an_answer_to_an_earlier_question_is_refused_after_a_crash_too() {
 /// Its questions are words alone, as its page says; the ids are shown by the gateway and count in every dialect.
 #[test]
 fn the_demo_agents_questions_have_ids_too() {
-    let desk = Desk::with_agents(&["prog"]);
-    let first = desk.send("ask Which day?");
+    let fixture = ServerFixture::with_agents(&["prog"]);
+    let first = fixture.send("ask Which day?");
     let id = first["id"].as_str().unwrap();
     assert_eq!(first["status"]["message"]["parts"], json!([{"kind": "text", "text": "Which day?"}]));
     let target = || {
-        let pending = desk.run("prog", id)["pending"].take();
+        let pending = fixture.run("prog", id)["pending"].take();
         assert_eq!(pending.as_array().map(Vec::len), Some(1), "{pending}");
         (pending[0]["target_id"].as_str().unwrap().to_owned(), pending[0]["question"].clone())
     };
@@ -513,13 +518,13 @@ fn the_demo_agents_questions_have_ids_too() {
     let (first, words) = target();
     assert_eq!(words, "Which day?");
     // The answer asks the next question.
-    assert_eq!(Dialect::V03.answer(&desk.server, id, &answer(&first, "ask And the hour?")), Ok(()));
+    assert_eq!(Dialect::V03.answer(&fixture.server, id, &answer(&first, "ask And the hour?")), Ok(()));
     let (second, words) = target();
     assert_eq!(words, "And the hour?");
     for dialect in DIALECTS {
-        assert_eq!(dialect.answer(&desk.server, id, &dialect.yes_to(&first)), Err(dialect.closed()), "{dialect:?}");
+        assert_eq!(dialect.answer(&fixture.server, id, &dialect.yes_to(&first)), Err(dialect.closed()), "{dialect:?}");
         assert_eq!(target().0, second);
     }
-    assert_eq!(Dialect::V03.answer(&desk.server, id, &answer(&second, "nine")), Ok(()));
-    assert_eq!(state(&task(&desk.server, id)), "completed");
+    assert_eq!(Dialect::V03.answer(&fixture.server, id, &answer(&second, "nine")), Ok(()));
+    assert_eq!(state(&task(&fixture.server, id)), "completed");
 }

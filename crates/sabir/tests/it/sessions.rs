@@ -80,17 +80,17 @@ done
 if test -n "$SLOW_END"; then note ending; sleep 0.7; note ended; fi
 "#;
 
-struct Bench {
+struct AcpFixture {
     folder: tempfile::TempDir,
 }
 
-impl Bench {
+impl AcpFixture {
     fn new() -> Self {
-        let bench = Self { folder: tempfile::tempdir().unwrap() };
-        let program = bench.path("program");
+        let fixture = Self { folder: tempfile::tempdir().unwrap() };
+        let program = fixture.path("program");
         fs::write(&program, PROGRAM).unwrap();
         fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
-        bench
+        fixture
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -163,47 +163,47 @@ fn a_question_that_a_crash_has_cut_off_fails_its_task_and_not_the_context() {
         ("loads no session", "false", false, &["new", "prompt next"]),
         ("lost its session", "true", true, &["load s", "new", "prompt next"]),
     ] {
-        let bench = Bench::new();
-        bench.configure(
-            &bench.agent("prog", &format!("keep_warm = '0s'\nenv = {{ NAME = 's', CAN_LOAD = '{can_load}' }}")),
+        let program = AcpFixture::new();
+        program.configure(
+            &program.agent("prog", &format!("keep_warm = '0s'\nenv = {{ NAME = 's', CAN_LOAD = '{can_load}' }}")),
         );
-        let server = bench.start();
+        let server = program.start();
         let parked = send(&server, "ask me", json!({}));
         assert_eq!(state(&parked), "TASK_STATE_INPUT_REQUIRED", "{name}: {parked}");
         server.kill();
 
         if is_gone {
-            fs::write(bench.path("prog").join("gone"), "").unwrap();
+            fs::write(program.path("prog").join("gone"), "").unwrap();
         }
-        let server = bench.start();
+        let server = program.start();
         let task = wait_for_state(&server, &parked, "TASK_STATE_FAILED");
         assert_eq!(state(&task), "TASK_STATE_FAILED", "{name}: {task}");
         assert!(reason(&task).ends_with("send the request again"), "{name}: {task}");
         send(&server, "yes", json!({"taskId": parked["id"]}));
-        assert_eq!(bench.log("prog").len(), 2, "{name}: no answer is a prompt");
+        assert_eq!(program.log("prog").len(), 2, "{name}: no answer is a prompt");
 
         // The context goes on, with a new session where the old one cannot be resumed.
         let next = send(&server, "next", json!({"contextId": parked["contextId"]}));
         assert_eq!(state(&next), "TASK_STATE_COMPLETED", "{name}: {next}");
-        assert_eq!(bench.log("prog")[2..], *told, "{name}");
+        assert_eq!(program.log("prog")[2..], *told, "{name}");
         server.kill();
     }
 }
 
 #[test]
 fn two_agents_in_one_context_keep_their_sessions_apart() {
-    let bench = Bench::new();
-    let one = bench.agent("one", "default = true\nkeep_warm = '0s'\nenv = { NAME = 's1' }");
-    let two = bench.agent("two", "keep_warm = '0s'\nenv = { NAME = 's2' }");
-    bench.configure(&format!("{one}{two}[routing]\ncomplex = {{ agent = 'two' }}\n"));
-    let server = bench.start();
+    let program = AcpFixture::new();
+    let one = program.agent("one", "default = true\nkeep_warm = '0s'\nenv = { NAME = 's1' }");
+    let two = program.agent("two", "keep_warm = '0s'\nenv = { NAME = 's2' }");
+    program.configure(&format!("{one}{two}[routing]\ncomplex = {{ agent = 'two' }}\n"));
+    let server = program.start();
     let first = send(&server, "hello", json!({}));
     for text in ["refactor this", "hello again", "refactor that"] {
         let task = send(&server, text, json!({"contextId": first["contextId"]}));
         assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
     }
-    assert_eq!(bench.log("one"), ["new", "prompt hello", "load s1", "prompt hello again"]);
-    assert_eq!(bench.log("two"), ["new", "prompt refactor this", "load s2", "prompt refactor that"]);
+    assert_eq!(program.log("one"), ["new", "prompt hello", "load s1", "prompt hello again"]);
+    assert_eq!(program.log("two"), ["new", "prompt refactor this", "load s2", "prompt refactor that"]);
     server.kill();
 }
 
@@ -214,13 +214,13 @@ fn the_model_is_set_before_the_prompt_or_the_task_fails() {
         ("small", "COMPLETED", "The program ended without an answer", &["new", "prompt hello"]),
         ("huge", "FAILED", "the model huge cannot be used: the program does not have it; it has small, big", &["new"]),
     ] {
-        let bench = Bench::new();
-        bench.configure(&bench.agent("prog", &format!("model = '{model}'\nenv = {{ NAME = 's' }}")));
-        let server = bench.start();
+        let program = AcpFixture::new();
+        program.configure(&program.agent("prog", &format!("model = '{model}'\nenv = {{ NAME = 's' }}")));
+        let server = program.start();
         let task = send(&server, "hello", json!({}));
         assert_eq!(state(&task), format!("TASK_STATE_{end}"), "{model}: {task}");
         assert_eq!(reason(&task), why, "{model}: {task}");
-        assert_eq!(bench.log("prog"), *told, "{model}");
+        assert_eq!(program.log("prog"), *told, "{model}");
         server.kill();
     }
 }
@@ -238,11 +238,11 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// A bench with one agent, and its server.
-fn serve(more: &str) -> (Bench, Sabir) {
-    let bench = Bench::new();
-    bench.configure(&bench.agent("prog", &format!("env = {{ NAME = 's' }}\n{more}")));
-    let server = bench.start();
-    (bench, server)
+fn serve(more: &str) -> (AcpFixture, Sabir) {
+    let program = AcpFixture::new();
+    program.configure(&program.agent("prog", &format!("env = {{ NAME = 's' }}\n{more}")));
+    let server = program.start();
+    (program, server)
 }
 
 fn completed(server: &Sabir, text: &str, place: Value) -> Value {
@@ -253,18 +253,18 @@ fn completed(server: &Sabir, text: &str, place: Value) -> Value {
 
 #[test]
 fn the_next_message_of_a_context_costs_no_start() {
-    let (bench, server) = serve("");
+    let (program, server) = serve("");
     let first = completed(&server, "one", json!({}));
     for text in ["two", "three"] {
         completed(&server, text, json!({"contextId": first["contextId"]}));
     }
-    assert_eq!(bench.log("prog"), ["new", "prompt one", "prompt two", "prompt three"]);
-    assert_eq!(bench.starts("prog").len(), 1);
+    assert_eq!(program.log("prog"), ["new", "prompt one", "prompt two", "prompt three"]);
+    assert_eq!(program.starts("prog").len(), 1);
     completed(&server, "elsewhere", json!({}));
-    assert_eq!(bench.starts("prog").len(), 2, "a program belongs to its context");
+    assert_eq!(program.starts("prog").len(), 2, "a program belongs to its context");
 
     // It never outlives the server.
-    let starts = bench.starts("prog");
+    let starts = program.starts("prog");
     assert!(starts.iter().all(|pid| is_alive(pid)));
     server.kill();
     wait_until("the programs end with the server", || !starts.iter().any(|pid| is_alive(pid)));
@@ -272,24 +272,24 @@ fn the_next_message_of_a_context_costs_no_start() {
 
 #[test]
 fn an_answer_does_not_wait_for_the_next_question() {
-    let (bench, server) = serve("");
+    let (program, server) = serve("");
     let task = send(&server, "both", json!({}));
     assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
     let task = send(&server, "yes", json!({"taskId": task["id"]}));
     assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
-    wait_until("the first answer is there", || bench.log("prog").contains(&"answered 98".to_owned()));
+    wait_until("the first answer is there", || program.log("prog").contains(&"answered 98".to_owned()));
     completed(&server, "no", json!({"taskId": task["id"]}));
-    assert_eq!(bench.log("prog"), ["new", "prompt both", "answered 98", "answered 99"]);
+    assert_eq!(program.log("prog"), ["new", "prompt both", "answered 98", "answered 99"]);
     server.kill();
 }
 
 #[test]
 fn a_server_that_stops_waits_for_the_programs_that_wait() {
-    let (bench, mut server) = serve("");
+    let (program, mut server) = serve("");
     for number in 0..3 {
         completed(&server, &format!("{number}"), json!({}));
     }
-    let starts = bench.starts("prog");
+    let starts = program.starts("prog");
     assert!(starts.len() == 3 && starts.iter().all(|pid| is_alive(pid)));
     server.terminate();
     server.wait(Duration::from_secs(15));
@@ -298,25 +298,25 @@ fn a_server_that_stops_waits_for_the_programs_that_wait() {
 
 #[test]
 fn a_program_that_waits_ends_when_its_time_is_over_or_too_many_wait() {
-    let (bench, server) = serve("keep_warm = '200ms'");
+    let (program, server) = serve("keep_warm = '200ms'");
     let first = completed(&server, "one", json!({}));
-    let starts = bench.starts("prog");
+    let starts = program.starts("prog");
     wait_until("it ends", || !is_alive(&starts[0]));
     completed(&server, "two", json!({"contextId": first["contextId"]}));
-    assert_eq!(bench.log("prog"), ["new", "prompt one", "load s", "prompt two"]);
+    assert_eq!(program.log("prog"), ["new", "prompt one", "load s", "prompt two"]);
     server.kill();
 
-    let (bench, server) = serve("keep_warm = '0s'");
+    let (program, server) = serve("keep_warm = '0s'");
     completed(&server, "one", json!({}));
-    let starts = bench.starts("prog");
+    let starts = program.starts("prog");
     wait_until("it ends at once", || !is_alive(&starts[0]));
     server.kill();
 
-    let (bench, server) = serve("");
+    let (program, server) = serve("");
     for number in 0..10 {
         completed(&server, &format!("{number}"), json!({}));
     }
-    let starts = bench.starts("prog");
+    let starts = program.starts("prog");
     wait_until("the oldest end", || !is_alive(&starts[0]) && !is_alive(&starts[1]));
     assert!(starts[2..].iter().all(|pid| is_alive(pid)), "the others wait");
     server.kill();
@@ -324,22 +324,22 @@ fn a_program_that_waits_ends_when_its_time_is_over_or_too_many_wait() {
 
 #[test]
 fn a_waiting_program_that_dies_is_started_again() {
-    let (bench, server) = serve("");
+    let (program, server) = serve("");
     let first = completed(&server, "one", json!({}));
-    let pid = bench.starts("prog").remove(0);
+    let pid = program.starts("prog").remove(0);
     std::process::Command::new("kill").args(["-9", &pid]).status().unwrap();
     wait_until("it dies", || !is_alive(&pid));
     completed(&server, "two", json!({"contextId": first["contextId"]}));
     // And one that dies of the prompt itself, before it has done anything.
-    fs::write(bench.path("prog").join("dying"), "").unwrap();
+    fs::write(program.path("prog").join("dying"), "").unwrap();
     let task = completed(&server, "three", json!({"contextId": first["contextId"]}));
     let told = ["new", "prompt one", "load s", "prompt two", "prompt three", "load s", "prompt three"];
-    assert_eq!(bench.log("prog"), told);
+    assert_eq!(program.log("prog"), told);
     let sessions = task["artifacts"].as_array().unwrap().iter().filter(|artifact| artifact["name"] == "session");
     assert_eq!(sessions.count(), 1, "{task}");
 
     // A program that was just started may not: somebody has to look into it.
-    fs::write(bench.path("prog").join("dying"), "").unwrap();
+    fs::write(program.path("prog").join("dying"), "").unwrap();
     let failed = send(&server, "four", json!({}));
     assert_eq!(state(&failed), "TASK_STATE_FAILED", "{failed}");
     server.kill();
@@ -348,7 +348,7 @@ fn a_waiting_program_that_dies_is_started_again() {
 #[test]
 fn after_a_turn_that_did_not_go_well_no_program_waits() {
     for how in ["fail", "wait"] {
-        let (bench, server) = serve("");
+        let (program, server) = serve("");
         let first = completed(&server, "one", json!({}));
         let place = json!({"contextId": first["contextId"]});
         if how == "fail" {
@@ -358,40 +358,40 @@ fn after_a_turn_that_did_not_go_well_no_program_waits() {
             message["contextId"] = first["contextId"].clone();
             let params = json!({"message": message, "configuration": {"returnImmediately": true}});
             let task = call(&server, "SendMessage", params)["task"].take();
-            wait_until("it is told", || bench.log("prog").len() == 3);
+            wait_until("it is told", || program.log("prog").len() == 3);
             call(&server, "CancelTask", json!({"id": task["id"]}));
         }
-        let starts = bench.starts("prog");
+        let starts = program.starts("prog");
         wait_until("it ends", || !is_alive(&starts[0]));
         completed(&server, "three", place);
-        assert_eq!(bench.log("prog")[3..], ["load s", "prompt three"], "{how}");
+        assert_eq!(program.log("prog")[3..], ["load s", "prompt three"], "{how}");
         server.kill();
     }
 }
 
 #[test]
 fn another_model_needs_another_process() {
-    let bench = Bench::new();
-    let agent = bench.agent("prog", "model = 'small'\nenv = { NAME = 's' }");
-    bench.configure(&format!("{agent}[routing]\ncomplex = {{ agent = 'prog', model = 'big' }}\n"));
-    let server = bench.start();
+    let program = AcpFixture::new();
+    let agent = program.agent("prog", "model = 'small'\nenv = { NAME = 's' }");
+    program.configure(&format!("{agent}[routing]\ncomplex = {{ agent = 'prog', model = 'big' }}\n"));
+    let server = program.start();
     let first = completed(&server, "hello", json!({}));
-    let starts = bench.starts("prog");
+    let starts = program.starts("prog");
     completed(&server, "refactor it", json!({"contextId": first["contextId"]}));
     assert!(!is_alive(&starts[0]), "it was gone before the other began");
     let told = ["new", "prompt hello", "load s", "set model big", "prompt refactor it"];
-    assert_eq!(bench.log("prog"), told);
+    assert_eq!(program.log("prog"), told);
     server.kill();
 }
 
 #[test]
 fn what_a_program_says_between_turns_is_nobodys_answer() {
-    let (bench, server) = serve("");
+    let (program, server) = serve("");
     let first = completed(&server, "afterwards", json!({}));
-    wait_until("its question is refused", || bench.log("prog").contains(&"refused 77".to_owned()));
+    wait_until("its question is refused", || program.log("prog").contains(&"refused 77".to_owned()));
     let next = completed(&server, "two", json!({"contextId": first["contextId"]}));
     assert!(!next.to_string().contains("late"), "{next}");
-    assert_eq!(bench.starts("prog").len(), 1);
+    assert_eq!(program.starts("prog").len(), 1);
     server.kill();
 }
 
@@ -402,26 +402,26 @@ fn a_program_that_has_left_something_running_is_ended_with_it() {
         ("a command that ends soon", "", "leave 0.1", true),
         ("a server of its own", ", SERVER = '1'", "leave 0", true),
     ] {
-        let bench = Bench::new();
-        bench.configure(&bench.agent("prog", &format!("env = {{ NAME = 's'{env} }}")));
-        let server = bench.start();
+        let program = AcpFixture::new();
+        program.configure(&program.agent("prog", &format!("env = {{ NAME = 's'{env} }}")));
+        let server = program.start();
         let first = completed(&server, text, json!({}));
-        let left = fs::read_to_string(bench.path("prog").join("left")).unwrap();
+        let left = fs::read_to_string(program.path("prog").join("left")).unwrap();
         // The task is over, and so is the folder's turn: nobody works there any more.
         assert!(!is_alive(left.trim()), "{name}");
-        assert_eq!(is_alive(&bench.starts("prog")[0]), stays, "{name}");
+        assert_eq!(is_alive(&program.starts("prog")[0]), stays, "{name}");
         completed(&server, "two", json!({"contextId": first["contextId"]}));
         let next = if stays { &["prompt two"][..] } else { &["load s", "prompt two"] };
-        assert_eq!(bench.log("prog")[2..], *next, "{name}");
+        assert_eq!(program.log("prog")[2..], *next, "{name}");
         server.kill();
     }
 }
 
 #[test]
 fn a_waiting_program_that_works_by_itself_is_ended() {
-    let (bench, server) = serve("");
+    let (program, server) = serve("");
     completed(&server, "alone", json!({}));
-    let starts = bench.starts("prog");
+    let starts = program.starts("prog");
     wait_until("it ends", || !is_alive(&starts[0]));
     server.kill();
 }
@@ -429,17 +429,17 @@ fn a_waiting_program_that_works_by_itself_is_ended() {
 #[test]
 fn the_next_turn_waits_until_the_last_program_is_gone() {
     for (name, keep_warm, others) in [("too many wait", "5m", 8), ("its time is over", "100ms", 0)] {
-        let bench = Bench::new();
+        let program = AcpFixture::new();
         let more = format!("keep_warm = '{keep_warm}'\nenv = {{ NAME = 's', SLOW_END = '1' }}");
-        bench.configure(&bench.agent("prog", &more));
-        let server = bench.start();
+        program.configure(&program.agent("prog", &more));
+        let server = program.start();
         let first = completed(&server, "one", json!({}));
         for number in 0..others {
             completed(&server, &format!("other {number}"), json!({}));
         }
-        wait_until(name, || bench.log("prog").contains(&"ending".to_owned()));
+        wait_until(name, || program.log("prog").contains(&"ending".to_owned()));
         completed(&server, "two", json!({"contextId": first["contextId"]}));
-        let log = bench.log("prog");
+        let log = program.log("prog");
         let place =
             |line: &str| log.iter().position(|noted| noted == line).unwrap_or_else(|| panic!("{line}: {log:?}"));
         assert!(place("ended") < place("load s"), "{name}: {log:?}");
@@ -449,7 +449,7 @@ fn the_next_turn_waits_until_the_last_program_is_gone() {
 
 #[test]
 fn changed_settings_need_another_process() {
-    let (bench, server) = serve("");
+    let (program, server) = serve("");
     let first = completed(&server, "one", json!({}));
     let place = json!({"contextId": first["contextId"]});
     let mut expected = vec!["new".to_owned(), "prompt one".to_owned()];
@@ -462,13 +462,13 @@ fn changed_settings_need_another_process() {
     .into_iter()
     .enumerate()
     {
-        let file = bench.path("prog").join(file);
+        let file = program.path("prog").join(file);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, text).unwrap();
         completed(&server, &format!("then {number}"), place.clone());
         expected.extend(is_other.then(|| "load s".to_owned()));
         expected.push(format!("prompt then {number}"));
-        assert_eq!(bench.log("prog"), expected, "{}", file.display());
+        assert_eq!(program.log("prog"), expected, "{}", file.display());
     }
     server.kill();
 }
@@ -476,17 +476,17 @@ fn changed_settings_need_another_process() {
 #[test]
 fn what_a_waiting_program_prints_is_drained_within_its_limit() {
     for (more, stays) in [("", true), ("max_output = '100KiB'", false)] {
-        let (bench, server) = serve(more);
+        let (program, server) = serve(more);
         // More than a pipe holds: it gets through only if somebody reads.
         let first = completed(&server, "flood", json!({}));
-        let starts = bench.starts("prog");
+        let starts = program.starts("prog");
         match stays {
-            true => wait_until("it gets through", || bench.log("prog").contains(&"flooded".to_owned())),
+            true => wait_until("it gets through", || program.log("prog").contains(&"flooded".to_owned())),
             false => wait_until("it is ended", || !is_alive(&starts[0])),
         }
         let next = completed(&server, "two", json!({"contextId": first["contextId"]}));
         assert!(!next.to_string().contains("late"), "{next}");
-        assert_eq!(bench.starts("prog").len(), if stays { 1 } else { 2 });
+        assert_eq!(program.starts("prog").len(), if stays { 1 } else { 2 });
         server.kill();
     }
 }

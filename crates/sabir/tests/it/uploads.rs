@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::script::{Script, answer, message, message_with_file, names, send, state, wait_for};
+use crate::program_fixture::{ProgramFixture, answer, message, message_with_file, names, send, state, wait_for};
 
 /// Says where the file of the message is and what is in it.
 const READING: &str = "prompt=$(cat)\npath=$(printf '%s\\n' \"$prompt\" | sed -n 's/^- //p')\n\
@@ -18,7 +18,7 @@ fn reading_and_waiting() -> String {
 #[test]
 fn files_go_when_their_task_is_over() {
     for (more, end) in [("", "exit 0\n"), ("", "exit 1\n"), ("keep_files = true", "exit 0\n")] {
-        let script = Script::new(&format!("{READING}{end}"));
+        let script = ProgramFixture::new(&format!("{READING}{end}"));
         let server = script.serve("command", more);
         let task = send(&server, message_with_file("read it", "notes.txt", "forty-two"));
         let told: Vec<&str> = answer(&task).lines().collect();
@@ -34,7 +34,7 @@ fn files_go_when_their_task_is_over() {
 
 #[test]
 fn files_go_when_their_task_is_canceled() {
-    let script = Script::new(&reading_and_waiting());
+    let script = ProgramFixture::new(&reading_and_waiting());
     let server = script.serve("command", "");
     let id = started(&server, message_with_file("read it", "notes.txt", "x"));
     wait_for("the upload", || !names(&script.workspace()).is_empty());
@@ -46,7 +46,7 @@ fn files_go_when_their_task_is_canceled() {
 /// A message that comes while the task is worked on is its next turn, which may need what came before.
 #[test]
 fn files_stay_while_the_task_has_further_turns() {
-    let script = Script::new(
+    let script = ProgramFixture::new(
         "prompt=$(cat)\ncase $prompt in\n\
          first*) while ! [ -e ../go ]; do sleep 0.02; done; echo waited ;;\n\
          *) cat .sabir/*/notes.txt ;;\nesac\n",
@@ -68,7 +68,7 @@ fn files_stay_while_the_task_has_further_turns() {
 #[test]
 fn what_a_killed_server_left_goes_with_the_next_turn() {
     for store in ["", "memory:"] {
-        let script = Script::new(&reading_and_waiting());
+        let script = ProgramFixture::new(&reading_and_waiting());
         let mut options = script.options(&script.agent("prog", "command", ""));
         if !store.is_empty() {
             options.store = store.to_owned();
@@ -90,7 +90,7 @@ fn what_a_killed_server_left_goes_with_the_next_turn() {
 /// A question outlives the server, and the program that its answer resumes may still need the files.
 #[test]
 fn files_of_a_task_that_waits_for_an_answer_survive_a_crash() {
-    let script = Script::new(
+    let script = ProgramFixture::new(
         r#"case "$*" in *--resume*) ;; *) read -r prompt ;; esac
 echo '{"type":"system","subtype":"init","session_id":"s1"}'
 case $prompt in
@@ -129,7 +129,7 @@ read -r answer
     for (kind, body, is_waiting) in
         [("claude-code", asking.to_owned(), true), ("command", reading_and_waiting(), false)]
     {
-        let script = Script::new(&body);
+        let script = ProgramFixture::new(&body);
         let options = script.options(&script.agent("prog", kind, ""));
         let server = options.start();
         let id = started(&server, message_with_file("go", "notes.txt", "forty-two"));
@@ -155,7 +155,7 @@ read -r answer
 /// Callers of 0.1 choose ids, which are unique for each agent only; two agents may share a workspace.
 #[test]
 fn tasks_of_one_id_do_not_share_their_files() {
-    let script = Script::new(&reading_and_waiting());
+    let script = ProgramFixture::new(&reading_and_waiting());
     let agents = ["a", "b"].map(|id| script.agent(id, "command", "")).concat();
     let server = script.options(&agents).start();
     for agent in ["a", "b"] {

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use crate::SABIR;
 
-struct Desk {
+struct ServerFixture {
     server: Sabir,
     _folder: Option<tempfile::TempDir>,
 }
 
-impl Desk {
+impl ServerFixture {
     fn new() -> Self {
         Self::with("")
     }
@@ -88,13 +88,13 @@ fn all(frames: &[Frame]) -> Vec<String> {
 
 #[test]
 fn a_client_names_its_task() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for path in ["/", "/a2a", "/a2a/jsonrpc", "/v1/a2a", "/a2a/v0.1", "/agents/demo/a2a", "/agents/demo/a2a/v0.1"] {
         let id = format!("task at {path}");
         let mut params = message(&id, "hello");
         params["sessionId"] = json!("s");
         params["metadata"] = json!({"n": 1.0});
-        let answer = desk.call(path, "", "tasks/send", params);
+        let answer = fixture.call(path, "", "tasks/send", params);
         assert_eq!(answer["id"], "req-001", "{path}");
         let mut task = answer["result"].clone();
         let time = task["status"]["timestamp"].take();
@@ -107,18 +107,18 @@ fn a_client_names_its_task() {
             "history": [{"role": "user", "parts": [{"type": "text", "text": "hello"}]}],
         });
         assert_eq!(task, expected, "{path}");
-        assert_eq!(desk.call(path, "", "tasks/get", json!({"id": id}))["result"], answer["result"], "{path}");
+        assert_eq!(fixture.call(path, "", "tasks/get", json!({"id": id}))["result"], answer["result"], "{path}");
     }
     // A session is what later versions call a context.
-    let listed = desk.call("/", "1.0", "ListTasks", json!({"contextId": "s"}));
+    let listed = fixture.call("/", "1.0", "ListTasks", json!({"contextId": "s"}));
     assert_eq!(listed["result"]["totalSize"], 7, "{listed}");
-    let unnamed = desk.send("without session", "hello");
+    let unnamed = fixture.send("without session", "hello");
     assert!(unnamed["sessionId"].as_str().is_some_and(|id| !id.is_empty()), "{unnamed}");
 }
 
 #[test]
 fn parts_of_every_kind_come_back_in_order() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let parts = json!([
         {"type": "text", "text": "look", "metadata": {"a": 1}},
         {"type": "file", "file": {"name": "a.txt", "mimeType": "text/plain", "bytes": "SGVsbG8="}},
@@ -126,112 +126,112 @@ fn parts_of_every_kind_come_back_in_order() {
         {"type": "data", "data": {"berth": 4}},
         {"type": "data", "data": [1, 2], "metadata": {"b": 2}},
     ]);
-    let sent = desk.rpc("tasks/send", json!({"id": "t", "message": {"role": "user", "parts": parts.clone()}}));
+    let sent = fixture.rpc("tasks/send", json!({"id": "t", "message": {"role": "user", "parts": parts.clone()}}));
     let made = sent["result"]["artifacts"][0]["parts"].as_array().unwrap();
     assert_eq!(made[0], json!({"type": "text", "text": "echo: look"}));
     assert_eq!(made[1..4], parts.as_array().unwrap()[1..4]);
     // What is no object travels in one, so that clients which follow the schema can read it.
     let wrapped = json!({"type": "data", "data": {"value": [1, 2]}, "metadata": {"data_part_compat": true, "b": 2}});
     assert_eq!(made[4], wrapped);
-    let read = desk.rpc("GetTask", json!({"id": "t"}));
+    let read = fixture.rpc("GetTask", json!({"id": "t"}));
     assert_eq!(read["result"]["artifacts"][0]["parts"][4], json!({"data": [1, 2], "metadata": {"b": 2}}));
     let bad = json!({"id": "u", "message": {"role": "user", "parts": [{"type": "file", "file": {"bytes": "?"}}]}});
-    let refused = desk.rpc("tasks/send", bad);
+    let refused = fixture.rpc("tasks/send", bad);
     assert_eq!(refused["error"]["code"], -32602);
     assert_eq!(refused["error"]["data"]["detail"], "message.parts[0].file.bytes must be base64");
-    assert_eq!(desk.rpc("tasks/get", json!({"id": "u"}))["error"]["code"], -32001, "nothing was made");
+    assert_eq!(fixture.rpc("tasks/get", json!({"id": "u"}))["error"]["code"], -32001, "nothing was made");
 }
 
 #[test]
 fn a_second_message_continues_the_task() {
-    let desk = Desk::new();
-    let asked = desk.send("t", "ask Which day?");
+    let fixture = ServerFixture::new();
+    let asked = fixture.send("t", "ask Which day?");
     assert_eq!(asked["status"]["state"], "input-required");
     assert_eq!(asked["status"]["message"], json!({"role": "agent", "parts": [{"type": "text", "text": "Which day?"}]}));
-    let done = desk.send("t", "friday");
+    let done = fixture.send("t", "friday");
     assert_eq!((&done["id"], &done["sessionId"]), (&json!("t"), &asked["sessionId"]));
     assert_eq!(done["status"]["state"], "completed");
     for (length, expected) in
         [(json!(null), vec!["ask Which day?", "Which day?", "friday"]), (json!(1), vec!["friday"]), (json!(0), vec![])]
     {
-        let task = &desk.rpc("tasks/get", json!({"id": "t", "historyLength": length}))["result"];
+        let task = &fixture.rpc("tasks/get", json!({"id": "t", "historyLength": length}))["result"];
         let none = vec![];
         let history = task["history"].as_array().unwrap_or(&none).iter();
         let texts: Vec<&str> = history.map(|message| message["parts"][0]["text"].as_str().unwrap()).collect();
         assert_eq!(texts, expected, "{length}");
     }
     // A session alone answers nobody here: every id that is new makes a task.
-    let waiting = desk.send("w", "ask Where?");
+    let waiting = fixture.send("w", "ask Where?");
     let mut other = message("x", "here");
     other["sessionId"] = waiting["sessionId"].clone();
-    assert_eq!(desk.rpc("tasks/send", other)["result"]["status"]["state"], "completed");
-    assert_eq!(desk.rpc("tasks/get", json!({"id": "w"}))["result"]["status"]["state"], "input-required");
+    assert_eq!(fixture.rpc("tasks/send", other)["result"]["status"]["state"], "completed");
+    assert_eq!(fixture.rpc("tasks/get", json!({"id": "w"}))["result"]["status"]["state"], "input-required");
 }
 
 #[test]
 fn states_and_answers_that_0_1_does_not_know() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for (text, state, words) in [
         ("reject no way", "failed", "no way"),
         ("fail badly", "failed", "badly"),
         ("auth who are you?", "input-required", "who are you?"),
         ("message hi there", "completed", "hi there"),
     ] {
-        let task = desk.send(text, text);
+        let task = fixture.send(text, text);
         assert_eq!(task["status"]["state"], state, "{text}");
         assert_eq!(task["status"]["message"]["parts"][0]["text"], words, "{text}");
         assert!(task["status"]["message"].get("messageId").is_none() && task.get("kind").is_none(), "{task}");
     }
-    let read = desk.rpc("GetTask", json!({"id": "reject no way"}));
+    let read = fixture.rpc("GetTask", json!({"id": "reject no way"}));
     assert_eq!(read["result"]["status"]["state"], "TASK_STATE_REJECTED", "it is kept as it was");
-    let frames = desk.stream(&[], "tasks/sendSubscribe", message("direct", "message hi"));
+    let frames = fixture.stream(&[], "tasks/sendSubscribe", message("direct", "message hi"));
     assert_eq!(all(&frames), ["submitted", "working", "completed final"]);
 }
 
 #[test]
 fn two_agents_may_have_tasks_of_one_name() {
-    let desk = Desk::with(
+    let fixture = ServerFixture::with(
         "[[agent]]\nid = \"alpha\"\nkind = \"demo\"\ndefault = true\n\n[[agent]]\nid = \"beta\"\nkind = \"demo\"\n",
     );
     let mut sessions = Vec::new();
     for agent in ["alpha", "beta"] {
         let path = format!("/agents/{agent}/a2a");
-        let asked = desk.call(&path, "", "tasks/send", message("t", &format!("ask {agent}?")));
+        let asked = fixture.call(&path, "", "tasks/send", message("t", &format!("ask {agent}?")));
         assert_eq!(asked["result"]["status"]["message"]["parts"][0]["text"], format!("{agent}?"), "{asked}");
         sessions.push(asked["result"]["sessionId"].clone());
     }
     assert_ne!(sessions[0], sessions[1]);
-    let done = desk.call("/agents/beta/a2a", "", "tasks/send", message("t", "yes"));
+    let done = fixture.call("/agents/beta/a2a", "", "tasks/send", message("t", "yes"));
     assert_eq!(done["result"]["status"]["state"], "completed");
-    let waiting = desk.call("/agents/alpha/a2a", "", "tasks/get", json!({"id": "t"}));
+    let waiting = fixture.call("/agents/alpha/a2a", "", "tasks/get", json!({"id": "t"}));
     assert_eq!(waiting["result"]["status"]["state"], "input-required");
     // At the root a send is for the default agent.
-    assert_eq!(desk.send("t", "yes")["sessionId"], sessions[0]);
+    assert_eq!(fixture.send("t", "yes")["sessionId"], sessions[0]);
 }
 
 #[test]
 fn sends_of_one_new_name_at_once_make_one_task() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for round in 0..10 {
         let id = format!("t-{round}");
         thread::scope(|scope| {
             for caller in 0..6 {
-                let (desk, id) = (&desk, &id);
-                scope.spawn(move || assert_eq!(desk.send(id, &format!("ask {caller}?"))["id"], id.as_str()));
+                let (fixture, id) = (&fixture, &id);
+                scope.spawn(move || assert_eq!(fixture.send(id, &format!("ask {caller}?"))["id"], id.as_str()));
             }
         });
-        let task = &desk.rpc("tasks/get", json!({"id": id}))["result"];
+        let task = &fixture.rpc("tasks/get", json!({"id": id}))["result"];
         let history = task["history"].as_array().unwrap();
         let from_callers = history.iter().filter(|message| message["role"] == "user").count();
         assert_eq!(from_callers, 6, "{task}");
     }
-    assert_eq!(desk.call("/", "1.0", "ListTasks", json!({}))["result"]["totalSize"], 10);
+    assert_eq!(fixture.call("/", "1.0", "ListTasks", json!({}))["result"]["totalSize"], 10);
 }
 
 #[test]
 fn a_stream_ends_with_what_was_made() {
-    let desk = Desk::new();
-    let frames = desk.stream(&[], "tasks/sendSubscribe", message("t", "stream 3 1"));
+    let fixture = ServerFixture::new();
+    let frames = fixture.stream(&[], "tasks/sendSubscribe", message("t", "stream 3 1"));
     assert_eq!(
         all(&frames),
         [
@@ -253,18 +253,18 @@ fn a_stream_ends_with_what_was_made() {
     let end = frames[5].payload();
     assert_eq!(end["artifacts"][0]["parts"], json!([{"type": "text", "text": "chunk 1\nchunk 2\nchunk 3\n"}]));
     assert_eq!(end["artifacts"][0]["id"], frames[2].payload()["artifact"]["id"]);
-    let task = &desk.rpc("tasks/get", json!({"id": "t"}))["result"];
+    let task = &fixture.rpc("tasks/get", json!({"id": "t"}))["result"];
     assert_eq!((&task["artifacts"], &task["status"]), (&end["artifacts"], &end["status"]));
 
     // A turn that ends by asking ends the stream as well, and the answer opens the next one.
-    let asked = desk.stream(&[], "tasks/sendSubscribe", message("a", "ask Which?"));
+    let asked = fixture.stream(&[], "tasks/sendSubscribe", message("a", "ask Which?"));
     assert_eq!(all(&asked), ["submitted", "working", "input-required final"]);
-    let answered = desk.stream(&[], "tasks/sendSubscribe", message("a", "this"));
+    let answered = fixture.stream(&[], "tasks/sendSubscribe", message("a", "this"));
     assert_eq!(all(&answered), ["working", "echo: this of 0 last", "completed final with 1"]);
 
     // Other versions see the same stream without it.
     let replayed =
-        desk.stream(&[("Last-Event-ID", "5"), ("A2A-Version", "0.3")], "tasks/resubscribe", json!({"id": "t"}));
+        fixture.stream(&[("Last-Event-ID", "5"), ("A2A-Version", "0.3")], "tasks/resubscribe", json!({"id": "t"}));
     assert_eq!(replayed.len(), 1);
     assert_eq!(
         (&replayed[0].payload()["kind"], &replayed[0].payload()["final"]),
@@ -277,38 +277,38 @@ fn a_stream_ends_with_what_was_made() {
 fn a_stream_is_picked_up_byte_for_byte_also_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options::new(SABIR, folder.path());
-    let desk = Desk { server: options.start(), _folder: None };
-    let live = desk.stream(&[], "tasks/sendSubscribe", message("t", "stream 4 1"));
-    let check = |desk: &Desk| {
+    let fixture = ServerFixture { server: options.start(), _folder: None };
+    let live = fixture.stream(&[], "tasks/sendSubscribe", message("t", "stream 4 1"));
+    let check = |fixture: &ServerFixture| {
         for seen in 0..live.len() {
             let last = seen.to_string();
-            let rest = desk.stream(&[("Last-Event-ID", &last)], "tasks/resubscribe", json!({"id": "t"}));
+            let rest = fixture.stream(&[("Last-Event-ID", &last)], "tasks/resubscribe", json!({"id": "t"}));
             assert_eq!(rest, live[seen..], "after {seen}");
         }
         // Without a cursor: how it stands, which does not end the reading, and its end once more.
-        let whole = desk.stream(&[], "tasks/resubscribe", json!({"id": "t"}));
+        let whole = fixture.stream(&[], "tasks/resubscribe", json!({"id": "t"}));
         assert_eq!(all(&whole), ["completed", "completed final with 1"]);
         assert_eq!((whole[0].id, &whole[1]), (Some(7), live.last().unwrap()));
     };
-    check(&desk);
-    desk.server.kill();
-    let desk = Desk { server: options.start(), _folder: None };
-    check(&desk);
+    check(&fixture);
+    fixture.server.kill();
+    let fixture = ServerFixture { server: options.start(), _folder: None };
+    check(&fixture);
     let beyond = request("tasks/resubscribe", json!({"id": "t"}));
-    let refused = desk.ask("POST", "/", &[("Last-Event-ID", "99")], &beyond);
+    let refused = fixture.ask("POST", "/", &[("Last-Event-ID", "99")], &beyond);
     assert_eq!((refused.status, refused.header("content-type")), (200, Some("text/event-stream")));
     assert!(refused.text().contains("-32602"), "{}", refused.text());
 }
 
 #[test]
 fn readers_of_a_running_task_see_one_end() {
-    let desk = Desk::new();
-    let mut sender = desk.open(&[], "tasks/sendSubscribe", message("t", "slow 1 stream 2 1"));
+    let fixture = ServerFixture::new();
+    let mut sender = fixture.open(&[], "tasks/sendSubscribe", message("t", "slow 1 stream 2 1"));
     let first: Vec<Frame> = (0..2).map(|_| sender.next_frame().unwrap().unwrap()).collect();
     assert_eq!(all(&first), ["submitted", "working"]);
-    let mut by_birth = desk.open(&[], "tasks/resubscribe", json!({"id": "t"}));
-    let mut by_version = desk.open(&[("A2A-Version", "0.1")], "tasks/resubscribe", json!({"id": "t"}));
-    let mut newer = desk.open(&[("A2A-Version", "0.3")], "tasks/resubscribe", json!({"id": "t"}));
+    let mut by_birth = fixture.open(&[], "tasks/resubscribe", json!({"id": "t"}));
+    let mut by_version = fixture.open(&[("A2A-Version", "0.1")], "tasks/resubscribe", json!({"id": "t"}));
+    let mut newer = fixture.open(&[("A2A-Version", "0.3")], "tasks/resubscribe", json!({"id": "t"}));
     let rest = sender.rest().unwrap();
     assert_eq!(rest.len(), 3);
     for reader in [&mut by_birth, &mut by_version] {
@@ -322,20 +322,20 @@ fn readers_of_a_running_task_see_one_end() {
 
 #[test]
 fn who_watches_a_waiting_task_sees_its_next_turn() {
-    let desk = Desk::new();
-    desk.send("t", "ask Which?");
-    let mut watching = desk.open(&[], "tasks/resubscribe", json!({"id": "t"}));
+    let fixture = ServerFixture::new();
+    fixture.send("t", "ask Which?");
+    let mut watching = fixture.open(&[], "tasks/resubscribe", json!({"id": "t"}));
     let snapshot = watching.next_frame().unwrap().unwrap();
     assert_eq!(say(&snapshot), "input-required", "not final: there is more to come");
-    desk.send("t", "this");
+    fixture.send("t", "this");
     assert_eq!(all(&watching.rest().unwrap()), ["working", "echo: this of 0 last", "completed final with 1"]);
 }
 
 #[test]
 fn shared_methods_answer_by_version_or_birth() {
-    let desk = Desk::new();
-    desk.send("old", "hello");
-    let made = desk.rpc(
+    let fixture = ServerFixture::new();
+    fixture.send("old", "hello");
+    let made = fixture.rpc(
         "message/send",
         json!({"message": {"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "hi"}]}}),
     );
@@ -353,38 +353,38 @@ fn shared_methods_answer_by_version_or_birth() {
         ("/agents/demo/a2a", "", true, false),
     ] {
         for (id, is_old) in [("old", old_is_old), (new, new_is_old)] {
-            let task = &desk.call(path, version, "tasks/get", json!({"id": id}))["result"];
+            let task = &fixture.call(path, version, "tasks/get", json!({"id": id}))["result"];
             assert_eq!(task["id"], id);
             let fits = if is_old { is_0_1(task) } else { is_0_3(task) };
             assert!(fits, "{path} {version}: {task}");
         }
     }
     for (version, id, is_old) in [("", "old", true), ("", new, false), ("0.3", "old", false), ("0.1", new, true)] {
-        let task = desk.ask("GET", &format!("/a2a/tasks/{id}"), &[("A2A-Version", version)], "").json();
+        let task = fixture.ask("GET", &format!("/a2a/tasks/{id}"), &[("A2A-Version", version)], "").json();
         let fits = if is_old { is_0_1(&task) } else { is_0_3(&task) };
         assert!(fits, "{version}: {task}");
     }
     // A name of its own leaves no choice.
-    assert!(is_0_1(&desk.call("/", "0.3", "tasks/send", message("third", "hi"))["result"]));
-    assert_eq!(desk.call("/", "1.0", "GetTask", json!({"id": "old"}))["result"]["id"], "old");
-    assert_eq!(desk.ask("GET", "/tasks/old", &[], "").json()["id"], "old");
+    assert!(is_0_1(&fixture.call("/", "0.3", "tasks/send", message("third", "hi"))["result"]));
+    assert_eq!(fixture.call("/", "1.0", "GetTask", json!({"id": "old"}))["result"]["id"], "old");
+    assert_eq!(fixture.ask("GET", "/tasks/old", &[], "").json()["id"], "old");
 }
 
 #[test]
 fn a_running_task_is_canceled_and_a_finished_one_is_not() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     thread::scope(|scope| {
-        let sender = scope.spawn(|| desk.send("t", "slow 60 hello"));
-        desk.server.until("the task runs", |_| {
-            let task = desk.rpc("tasks/get", json!({"id": "t"}));
+        let sender = scope.spawn(|| fixture.send("t", "slow 60 hello"));
+        fixture.server.until("the task runs", |_| {
+            let task = fixture.rpc("tasks/get", json!({"id": "t"}));
             (task["result"]["status"]["state"] == "working").then_some(())
         });
-        let canceled = desk.rpc("tasks/cancel", json!({"id": "t"}));
+        let canceled = fixture.rpc("tasks/cancel", json!({"id": "t"}));
         assert_eq!(canceled["result"]["status"]["state"], "canceled", "{canceled}");
         assert!(canceled["result"]["sessionId"].is_string());
         assert_eq!(sender.join().unwrap()["status"]["state"], "canceled");
     });
-    desk.send("done", "hello");
+    fixture.send("done", "hello");
     for id in ["t", "done"] {
         for (path, version, params) in [
             ("/", "", json!({"id": id})),
@@ -394,23 +394,23 @@ fn a_running_task_is_canceled_and_a_finished_one_is_not() {
             ("/a2a/jsonrpc", "", json!({"taskId": id})),
             ("/a2a/v0.1", "", json!({"id": id})),
         ] {
-            let refused = desk.call(path, version, "tasks/cancel", params);
+            let refused = fixture.call(path, version, "tasks/cancel", params);
             let expected = json!({"code": -32002, "message": "Task cannot be canceled", "data": {"taskId": id}});
             assert_eq!(refused["error"], expected, "{path} {version}");
         }
     }
     // Clients of 0.3 were promised otherwise for tasks of their own.
-    let made = desk.call("/a2a", "", "message/send", json!({"message": {"parts": [{"text": "hi"}]}}));
-    let left = desk.call("/a2a", "", "tasks/cancel", json!({"id": made["result"]["id"]}));
+    let made = fixture.call("/a2a", "", "message/send", json!({"message": {"parts": [{"text": "hi"}]}}));
+    let left = fixture.call("/a2a", "", "tasks/cancel", json!({"id": made["result"]["id"]}));
     assert_eq!(left["result"]["status"]["state"], "completed", "{left}");
 }
 
 #[test]
 fn errors_are_told_in_words_and_codes_of_0_1() {
-    let desk = Desk::new();
-    let done = desk.send("done", "hello");
+    let fixture = ServerFixture::new();
+    let done = fixture.send("done", "hello");
     assert_eq!(done["status"]["state"], "completed");
-    desk.send("waiting", "ask Which?");
+    fixture.send("waiting", "ask Which?");
     let with = |mut params: Value, member: &str, value: Value| {
         params[member] = value;
         params
@@ -474,18 +474,18 @@ fn errors_are_told_in_words_and_codes_of_0_1() {
             json!({"name": "VersionNotSupported", "requested": "1.0", "supported": "0.1,0.2,0.3,1.0"}),
         ),
     ] {
-        let answer = desk.call(path, version, method, params.clone());
+        let answer = fixture.call(path, version, method, params.clone());
         assert_eq!(answer["id"], "req-001");
         let error = &answer["error"];
         assert_eq!((&error["code"], &error["data"]), (&json!(code), &data), "{path} {method} {params}");
     }
-    assert_eq!(desk.rpc("tasks/get", json!({"id": "x"}))["error"]["code"], -32001, "nothing was made");
-    let broken = desk.ask("POST", "/a2a/v0.1", &[], "{not json").json();
+    assert_eq!(fixture.rpc("tasks/get", json!({"id": "x"}))["error"]["code"], -32001, "nothing was made");
+    let broken = fixture.ask("POST", "/a2a/v0.1", &[], "{not json").json();
     assert_eq!((&broken["id"], &broken["error"]["code"]), (&json!(null), &json!(-32700)));
 
     // A client that waits for a stream can read nothing else.
     for params in [message("done", "more"), json!({"id": "x"})] {
-        let refused = desk.ask("POST", "/", &[], &request("tasks/sendSubscribe", params));
+        let refused = fixture.ask("POST", "/", &[], &request("tasks/sendSubscribe", params));
         assert_eq!((refused.status, refused.header("content-type")), (200, Some("text/event-stream")));
         assert!(refused.text().starts_with("event: error\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"req-001\",\"error\":"));
     }
@@ -493,18 +493,18 @@ fn errors_are_told_in_words_and_codes_of_0_1() {
 
 #[test]
 fn a_full_queue_has_no_code_of_its_own_in_0_1() {
-    let desk = Desk::with("[[agent]]\nid = \"demo\"\nkind = \"demo\"\nmax_concurrent = 1\nqueue = 0\n");
-    let mut running = desk.open(&[], "tasks/sendSubscribe", message("t", "slow 60 hello"));
+    let fixture = ServerFixture::with("[[agent]]\nid = \"demo\"\nkind = \"demo\"\nmax_concurrent = 1\nqueue = 0\n");
+    let mut running = fixture.open(&[], "tasks/sendSubscribe", message("t", "slow 60 hello"));
     running.next_frame().unwrap().unwrap();
-    let busy = desk.ask("POST", "/", &[], &request("tasks/send", message("u", "hello")));
+    let busy = fixture.ask("POST", "/", &[], &request("tasks/send", message("u", "hello")));
     assert_eq!((busy.status, busy.header("retry-after")), (503, Some("5")));
     assert_eq!(busy.json()["error"]["code"], -32603, "{}", busy.text());
 }
 
 #[test]
 fn the_card_of_0_1_leads_to_where_it_is_spoken() {
-    let desk = Desk::new();
-    let card = desk.ask("GET", "/.well-known/agent.json", &[("A2A-Version", "0.1")], "").json();
+    let fixture = ServerFixture::new();
+    let card = fixture.ask("GET", "/.well-known/agent.json", &[("A2A-Version", "0.1")], "").json();
     let members: Vec<&str> = card.as_object().unwrap().keys().map(String::as_str).collect();
     let expected = [
         "capabilities",
@@ -520,32 +520,32 @@ fn the_card_of_0_1_leads_to_where_it_is_spoken() {
     assert_eq!(members, expected);
     let capabilities = json!({"streaming": true, "pushNotifications": false, "stateTransitionHistory": true});
     assert_eq!(card["capabilities"], capabilities);
-    let path = card["url"].as_str().unwrap().split_once(&desk.server.address.to_string()).unwrap().1;
-    assert_eq!(desk.call(path, "", "tasks/send", message("t", "hi"))["result"]["id"], "t");
+    let path = card["url"].as_str().unwrap().split_once(&fixture.server.address.to_string()).unwrap().1;
+    assert_eq!(fixture.call(path, "", "tasks/send", message("t", "hi"))["result"]["id"], "t");
 }
 
 #[test]
 fn what_is_special_to_0_2() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for path in [
         "/agent/authenticatedExtendedCard",
         "/a2a/agent/authenticatedExtendedCard",
         "/agents/demo/agent/authenticatedExtendedCard",
         "/agents/demo/a2a/agent/authenticatedExtendedCard",
     ] {
-        let missing = desk.ask("GET", path, &[], "");
+        let missing = fixture.ask("GET", path, &[], "");
         assert_eq!(missing.status, 404, "{path}");
         let detail = missing.json()["detail"].as_str().unwrap().to_owned();
         assert!(detail.contains("/.well-known/agent-card.json"), "{detail}");
     }
     let params = json!({"message": {"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "hi"}]},
         "configuration": {"acceptedOutputModes": ["text/plain"]}});
-    let sent = desk.call("/", "0.2", "message/send", params.clone());
+    let sent = fixture.call("/", "0.2", "message/send", params.clone());
     assert_eq!((&sent["result"]["kind"], &sent["result"]["status"]["state"]), (&json!("task"), &json!("completed")));
-    let frames = desk.stream(&[], "message/sendStream", params);
+    let frames = fixture.stream(&[], "message/sendStream", params);
     assert_eq!(frames.last().unwrap().payload()["final"], true);
-    let get = desk.rpc("tasks/pushNotificationConfig/get", json!({"id": sent["result"]["id"]}));
+    let get = fixture.rpc("tasks/pushNotificationConfig/get", json!({"id": sent["result"]["id"]}));
     assert_eq!(get["error"]["code"], -32003, "the id of a config may be missing");
-    let card = desk.ask("GET", "/.well-known/agent.json", &[("A2A-Version", "0.2")], "").json();
+    let card = fixture.ask("GET", "/.well-known/agent.json", &[("A2A-Version", "0.2")], "").json();
     assert!(card.get("supportedInterfaces").is_none() && card["url"].is_string(), "{card}");
 }

@@ -12,7 +12,7 @@ use sabir_agents::program::{GitLimits, Host, Warm, Workspaces, Worktrees};
 use sabir_model::Owner;
 
 use crate::SABIR;
-use crate::script::{Script, message, send, state, wait_for};
+use crate::program_fixture::{ProgramFixture, message, send, state, wait_for};
 
 /// A repository with one commit, a home with settings of the operator, and a data directory.
 struct Fixture {
@@ -276,7 +276,7 @@ async fn what_cannot_be_done_is_said() {
 #[test]
 fn work_goes_with_tasks_that_retention_deletes() {
     let fixture = Fixture::new();
-    let script = Script::new("echo \"$*\" > made; echo done\n");
+    let script = ProgramFixture::new("echo \"$*\" > made; echo done\n");
     let agent = |more: &str| {
         let (program, repository) = (script.program(), fixture.repository());
         format!(

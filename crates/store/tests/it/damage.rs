@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use sabir_model::{Event, Message, State, apply};
 use sabir_store::{Durability, Retention, SqliteStore, Store, StoreError, TaskNo};
-use sabir_testkit::store_contract::desk::*;
+use sabir_testkit::store_contract::fixture::*;
 
 fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path, Durability::Process).unwrap()

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use sabir_model::State;
 use sabir_store::{Durability, Retention, SqliteStore, Store};
-use sabir_testkit::store_contract::desk::*;
+use sabir_testkit::store_contract::fixture::*;
 
 const CHILD: &str = "SABIR_TEST_WITHOUT_DESCRIPTORS";
 

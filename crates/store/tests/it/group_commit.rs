@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use sabir_model::State;
 use sabir_store::{AppendResult, Durability, SqliteStore, StoreFuture};
-use sabir_testkit::store_contract::desk::*;
+use sabir_testkit::store_contract::fixture::*;
 
 /// Holds the file as a backup would, so that everything which is asked for meanwhile gathers.
 fn gather<T>(path: &Path, ask: impl FnOnce() -> T) -> T {

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use sabir_model::State;
 use sabir_store::{Durability, SqliteStore, Store};
-use sabir_testkit::store_contract::desk::*;
+use sabir_testkit::store_contract::fixture::*;
 
 const LAST: u64 = (1 << 28) - 1;
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use sabir_model::{AgentId, Content, IdempotencyKey, Message, Owner, Part, Role, State, Task, Wanted};
 use sabir_store::{Durability, Query, Retention, SqliteStore, Store};
-use sabir_testkit::store_contract::desk::{all_of, fold, ids, list, load, push, status, sweep_all};
+use sabir_testkit::store_contract::fixture::{all_of, fold, ids, list, load, push, status, sweep_all};
 
 const FORMATS: [(&str, &[u8], &str); 3] = [
     ("format 1", include_bytes!("older_formats/format1.sparse"), include_str!("older_formats/format1.txt")),

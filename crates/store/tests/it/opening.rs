@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use sabir_model::State;
 use sabir_store::{Durability, OpenError, Retention, SqliteStore, Store, StoreError};
-use sabir_testkit::store_contract::desk::*;
+use sabir_testkit::store_contract::fixture::*;
 
 fn open(path: &Path) -> Result<SqliteStore, OpenError> {
     SqliteStore::open(path, Durability::Process)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sabir_model::State;
 use sabir_store::{Durability, SqliteStore, Store, StoreError};
-use sabir_testkit::store_contract::desk::*;
+use sabir_testkit::store_contract::fixture::*;
 
 fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path, Durability::Process).unwrap()

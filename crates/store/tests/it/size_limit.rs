@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sabir_model::State;
 use sabir_store::{Durability, Query, Retention, SqliteSettings, SqliteStore, Store, StoreError};
-use sabir_testkit::store_contract::desk::*;
+use sabir_testkit::store_contract::fixture::*;
 
 fn open(path: &Path, max_bytes: Option<u64>) -> SqliteStore {
     SqliteStore::open_with(path, SqliteSettings { durability: Durability::Process, max_bytes }).unwrap()

@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use sabir_model::{Event, State, Wanted, apply};
 use sabir_store::{Durability, Query, SqliteStore};
-use sabir_testkit::store_contract::desk::*;
+use sabir_testkit::store_contract::fixture::*;
 
 /// The event that the task's snapshot ends with.
 fn snapshot(path: &Path) -> Option<i64> {

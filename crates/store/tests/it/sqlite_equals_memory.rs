@@ -10,7 +10,7 @@ use sabir_store::{
     AppendResult, Durability, MemoryStore, Query, Retention, SideRow, SqliteStore, Store, StoreError, TaskNo, TaskRow,
     UnfinishedTask,
 };
-use sabir_testkit::store_contract::desk::*;
+use sabir_testkit::store_contract::fixture::*;
 
 const OWNERS: [&str; 2] = ["ann", "bob"];
 const AGENTS: [&str; 3] = ["echo", "other", "third"];

@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use sabir_model::{Event, State, apply};
 use sabir_store::{Durability, Retention, SideRow, SqliteStore, Store, SweepResult, TaskNo};
-use sabir_testkit::store_contract::desk::*;
+use sabir_testkit::store_contract::fixture::*;
 
 const EVERYTHING: Retention = Retention { settled_before: None, keep: Some(0), undelivered_after: None };
 

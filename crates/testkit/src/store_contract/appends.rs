@@ -3,7 +3,7 @@
 use sabir_model::{Birth, Content, Created, Event, Json, Message, Part, State};
 use sabir_store::{Append, AppendTarget, NewTask, Store, TaskNo, TaskRow};
 
-use super::desk::*;
+use super::fixture::*;
 
 const T1: Name<'static> = ["ann", "echo", "t1", "c1"];
 

@@ -3,7 +3,7 @@
 use sabir_model::{Message, State, Task};
 use sabir_store::{Query, Retention, SideRow, Store, StoreError, TaskNo};
 
-use super::desk::*;
+use super::fixture::*;
 use super::{Spoil, Spoiled};
 
 /// A task of six events that is not short, with an append for each of the later ones, between two others of its context.

@@ -3,7 +3,7 @@
 use sabir_model::{Cursor, State, Task, Wanted};
 use sabir_store::{Query, Store};
 
-use super::desk::*;
+use super::fixture::*;
 
 async fn listed(store: &dyn Store, query: Query) -> String {
     ids(&list(store, query).await.tasks)
@@ -173,7 +173,7 @@ pub async fn artifacts_come_only_where_they_are_wanted(store: &dyn Store) {
     let long = std::slice::from_ref(&long);
     start(store, ["ann", "echo", "t1", "c1"], None, 1, &[chunk("a"), status(State::Completed, 1)]).await.unwrap();
     let no = start(store, ["ann", "echo", "t2", "c1"], None, 2, long).await.unwrap().task;
-    let question = telling(State::InputRequired, 3, "which?");
+    let question = status_with_message(State::InputRequired, 3, "which?");
     for (after, events) in [(2, &[question][..]), (3, long), (4, long)] {
         push(store, no, after, events).await.unwrap();
     }
@@ -192,8 +192,8 @@ pub async fn the_newest_messages_are_listed(store: &dyn Store) {
     let no = create(store, ["ann", "echo", "t1", "c1"], 0).await;
     // Long ones, so that a store which keeps a few at hand must look for the others.
     for turn in 0..20_u64 {
-        let question = telling(State::InputRequired, 1, &format!("question {turn}"));
-        let answer = taking(State::Working, 2, &format!("answer {turn} {}", "x".repeat(300)));
+        let question = status_with_message(State::InputRequired, 1, &format!("question {turn}"));
+        let answer = status_with_input(State::Working, 2, &format!("answer {turn} {}", "x".repeat(300)));
         push(store, no, 1 + 2 * turn, &[question, answer]).await.unwrap();
     }
     let whole = load(store, no).await;

@@ -3,7 +3,7 @@
 use sabir_model::{Event, State, Task, TaskId, apply};
 use sabir_store::{Query, SideRow, Store, UnfinishedTask};
 
-use super::desk::*;
+use super::fixture::*;
 
 pub async fn a_load_is_the_fold_of_all_events(store: &dyn Store) {
     let no = create(store, ["ann", "echo", "t1", "c1"], 0).await;

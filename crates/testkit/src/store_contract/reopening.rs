@@ -5,7 +5,7 @@ use sabir_model::{State, apply};
 use sabir_store::{Query, Retention, SideRow};
 
 use super::Open;
-use super::desk::*;
+use super::fixture::*;
 
 pub async fn everything_is_there_again(open: Open<'_>) {
     let store = open();

@@ -3,7 +3,7 @@
 use sabir_model::State;
 use sabir_store::{Query, Retention, SideRow, Store, SweepResult, TaskNo};
 
-use super::desk::*;
+use super::fixture::*;
 
 /// Two unfinished tasks, the oldest of all, and five settled ones at 10, 20, ... of two owners.
 async fn seven(store: &dyn Store) {

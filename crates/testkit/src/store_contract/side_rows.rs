@@ -3,7 +3,7 @@
 use sabir_model::{Event, IdempotencyKey, Message, State};
 use sabir_store::{SideRow, Store};
 
-use super::desk::*;
+use super::fixture::*;
 
 fn texts(messages: &[Message]) -> String {
     let texts: Vec<String> = messages.iter().map(Message::text).collect();

@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 use sabir_testkit::process::Options;
 use serde_json::json;
 
-use super::{Bench, artifact, begin, git, message, pid_in, send, state, wait_for};
+use super::{ProgramFixture, artifact, begin, git, message, pid_in, send, state, wait_for};
 use crate::SABIR;
-use crate::desk::Desk;
+use crate::server_fixture::ServerFixture;
 
 #[test]
 fn a_worktree_keeps_the_workspace_clean_and_hands_over_the_diff() {
-    let bench = Bench::shell("echo two >> file.txt; echo new > made.txt; echo done\n");
-    let work = bench.workspace();
+    let program = ProgramFixture::shell("echo two >> file.txt; echo new > made.txt; echo done\n");
+    let work = program.workspace();
     git(&work, &["init", "--quiet"]);
     fs::write(work.join("file.txt"), "one\n").unwrap();
     git(&work, &["add", "."]);
     git(&work, &["commit", "--quiet", "-m", "first"]);
-    let desk = bench.serve("command", "isolation = \"worktree\"\n");
-    let task = send(&desk, message("change it"));
+    let fixture = program.serve("command", "isolation = \"worktree\"\n");
+    let task = send(&fixture, message("change it"));
     assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
     let changes = artifact(&task, "changes");
     let diff = changes["parts"][0]["text"].as_str().unwrap_or_default();
@@ -28,28 +28,28 @@ fn a_worktree_keeps_the_workspace_clean_and_hands_over_the_diff() {
     assert_eq!(fs::read_to_string(work.join("file.txt")).unwrap(), "one\n");
     assert_eq!(git(&work, &["status", "--porcelain"]), "");
     assert_eq!(git(&work, &["worktree", "list"]).lines().count(), 1);
-    fs::write(bench.path("changes.diff"), diff).unwrap();
-    git(&work, &["apply", bench.path("changes.diff").to_str().unwrap()]);
+    fs::write(program.path("changes.diff"), diff).unwrap();
+    git(&work, &["apply", program.path("changes.diff").to_str().unwrap()]);
     assert_eq!(fs::read_to_string(work.join("made.txt")).unwrap(), "new\n");
 }
 
 /// A repository in the workspace, and a home in which every `git add` of a file takes long.
-fn slow_repository(bench: &Bench, seconds: u32) {
-    let work = bench.workspace();
+fn slow_repository(program: &ProgramFixture, seconds: u32) {
+    let work = program.workspace();
     git(&work, &["init", "--quiet"]);
     fs::write(work.join("file.txt"), "one\n").unwrap();
     git(&work, &["add", "."]);
     git(&work, &["commit", "--quiet", "-m", "first"]);
     fs::write(work.join(".git/info/attributes"), "* filter=slow\n").unwrap();
-    fs::create_dir(bench.path("home")).unwrap();
+    fs::create_dir(program.path("home")).unwrap();
     let settings = format!("[filter \"slow\"]\n\tclean = \"sleep {seconds}; cat\"\n");
-    fs::write(bench.path("home/.gitconfig"), settings).unwrap();
+    fs::write(program.path("home/.gitconfig"), settings).unwrap();
 }
 
-fn serve_with_home(bench: &Bench, kind: &str, more: &str) -> Desk {
-    Desk::with(|options| {
-        fs::write(options.folder.join("sabir.toml"), bench.config(kind, more)).unwrap();
-        options.variable("HOME", bench.path("home").to_str().unwrap())
+fn serve_with_home(program: &ProgramFixture, kind: &str, more: &str) -> ServerFixture {
+    ServerFixture::with(|options| {
+        fs::write(options.folder.join("sabir.toml"), program.config(kind, more)).unwrap();
+        options.variable("HOME", program.path("home").to_str().unwrap())
     })
 }
 
@@ -60,16 +60,17 @@ fn work_refs(work: &Path) -> Vec<String> {
 
 #[test]
 fn a_cancel_is_answered_when_the_program_has_ended_and_the_work_is_kept_after_that() {
-    let bench = Bench::shell("echo changed > made.txt\necho $$ > \"$OLDPWD/../self\" || :\necho ready\nsleep 300\n");
-    slow_repository(&bench, 8);
-    let desk = serve_with_home(&bench, "command", "isolation = \"worktree\"\n");
-    let (id, mut events) = desk.working("go");
+    let program =
+        ProgramFixture::shell("echo changed > made.txt\necho $$ > \"$OLDPWD/../self\" || :\necho ready\nsleep 300\n");
+    slow_repository(&program, 8);
+    let fixture = serve_with_home(&program, "command", "isolation = \"worktree\"\n");
+    let (id, mut events) = fixture.working("go");
     while !events.next_frame().unwrap().expect("it says something").data.contains("ready") {}
     let start = Instant::now();
-    let task = desk.rpc("/a2a/jsonrpc", "tasks/cancel", json!({"id": id}))["result"].take();
+    let task = fixture.rpc("/a2a/jsonrpc", "tasks/cancel", json!({"id": id}))["result"].take();
     assert_eq!(task["status"]["state"], "canceled", "{task}");
     assert!(start.elapsed() < Duration::from_secs(5), "it took {:?}", start.elapsed());
-    let work = bench.workspace();
+    let work = program.workspace();
     assert_eq!(work_refs(&work), Vec::<String>::new(), "git is slow");
     wait_for("the work", Duration::from_secs(60), || !work_refs(&work).is_empty());
     let kept = work_refs(&work).pop().unwrap();
@@ -79,12 +80,12 @@ fn a_cancel_is_answered_when_the_program_has_ended_and_the_work_is_kept_after_th
 
 #[test]
 fn a_cancel_hands_over_the_diff_where_git_is_quick() {
-    let bench = Bench::shell("echo changed > made.txt\necho ready\nsleep 300\n");
-    slow_repository(&bench, 0);
-    let desk = serve_with_home(&bench, "command", "isolation = \"worktree\"\n");
-    let (id, mut events) = desk.working("go");
+    let program = ProgramFixture::shell("echo changed > made.txt\necho ready\nsleep 300\n");
+    slow_repository(&program, 0);
+    let fixture = serve_with_home(&program, "command", "isolation = \"worktree\"\n");
+    let (id, mut events) = fixture.working("go");
     while !events.next_frame().unwrap().expect("it says something").data.contains("ready") {}
-    let task = desk.rpc("/a2a/jsonrpc", "tasks/cancel", json!({"id": id}))["result"].take();
+    let task = fixture.rpc("/a2a/jsonrpc", "tasks/cancel", json!({"id": id}))["result"].take();
     assert_eq!(task["status"]["state"], "canceled", "{task}");
     let diff = artifact(&task, "changes")["parts"][0]["text"].as_str().unwrap_or_default();
     assert!(diff.contains("+changed"), "{task}");
@@ -92,19 +93,19 @@ fn a_cancel_hands_over_the_diff_where_git_is_quick() {
 
 #[test]
 fn work_that_a_stopping_server_cannot_keep_is_kept_by_the_next_one() {
-    let bench = Bench::shell("echo changed > made.txt\necho $$ > \"$HOME/self\"\nsleep 300\n");
-    slow_repository(&bench, 6);
+    let program = ProgramFixture::shell("echo changed > made.txt\necho $$ > \"$HOME/self\"\nsleep 300\n");
+    slow_repository(&program, 6);
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("sabir.toml"), bench.config("command", "isolation = \"worktree\"\n")).unwrap();
+    fs::write(folder.path().join("sabir.toml"), program.config("command", "isolation = \"worktree\"\n")).unwrap();
     let options = Options::new(SABIR, folder.path())
-        .variable("HOME", bench.path("home").to_str().unwrap())
+        .variable("HOME", program.path("home").to_str().unwrap())
         .variable("SABIR_SERVER_GRACE", "3s");
-    let work = bench.workspace();
+    let work = program.workspace();
     for how in ["TERM", "KILL"] {
-        let _ = fs::remove_file(bench.path("home/self"));
+        let _ = fs::remove_file(program.path("home/self"));
         let mut server = options.start();
         begin(&server);
-        pid_in(&bench.path("home/self"));
+        pid_in(&program.path("home/self"));
         let start = Instant::now();
         match how {
             "KILL" => server.kill(),
@@ -137,11 +138,11 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"went on"}'
 
 #[test]
 fn a_run_that_is_resumed_after_a_kill_goes_on_with_its_worktree() {
-    let bench = Bench::shell(&format!("echo work >> made.txt\n{ASKING_CLAUDE}"));
-    slow_repository(&bench, 0);
+    let program = ProgramFixture::shell(&format!("echo work >> made.txt\n{ASKING_CLAUDE}"));
+    slow_repository(&program, 0);
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("sabir.toml"), bench.config("claude-code", "isolation = \"worktree\"\n")).unwrap();
-    let options = Options::new(SABIR, folder.path()).variable("HOME", bench.path("home").to_str().unwrap());
+    fs::write(folder.path().join("sabir.toml"), program.config("claude-code", "isolation = \"worktree\"\n")).unwrap();
+    let options = Options::new(SABIR, folder.path()).variable("HOME", program.path("home").to_str().unwrap());
     let server = options.start();
     let parked = server.rpc("SendMessage", message("go"))["result"]["task"].take();
     assert_eq!(state(&parked), "TASK_STATE_INPUT_REQUIRED", "{parked}");
@@ -154,6 +155,6 @@ fn a_run_that_is_resumed_after_a_kill_goes_on_with_its_worktree() {
     assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
     let diff = artifact(&task, "changes")["parts"][0]["text"].as_str().unwrap_or_default();
     assert!(diff.contains("+work\n+work\n"), "the work of both runs: {task}");
-    assert_eq!(git(&bench.workspace(), &["worktree", "list"]).lines().count(), 1);
+    assert_eq!(git(&program.workspace(), &["worktree", "list"]).lines().count(), 1);
     server.kill();
 }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::{Bench, RPC, answer, message, reason, send, state};
-use crate::desk::Desk;
+use super::{ProgramFixture, RPC, answer, message, reason, send, state};
+use crate::server_fixture::ServerFixture;
 
 /// What a caller sees of programs that misbehave: never a hang, always a reason.
 #[test]
@@ -16,10 +16,10 @@ fn programs_that_misbehave_fail_with_a_reason() {
         ("exits without an end", "echo '{\"type\":\"system/init\"}'\n", "", "without saying that it was done"),
     ] {
         let kind = if name == "floods" { "command" } else { "generic" };
-        let bench = Bench::shell(program);
-        let desk = bench.serve(kind, more);
+        let program = ProgramFixture::shell(program);
+        let fixture = program.serve(kind, more);
         let start = Instant::now();
-        let task = send(&desk, message("x"));
+        let task = send(&fixture, message("x"));
         assert_eq!(state(&task), "TASK_STATE_FAILED", "{name}: {task}");
         assert!(reason(&task).contains(expected), "{name}: {}", reason(&task));
         assert!(start.elapsed() < Duration::from_secs(15), "{name}: {:?}", start.elapsed());
@@ -28,15 +28,15 @@ fn programs_that_misbehave_fail_with_a_reason() {
 
 #[test]
 fn one_endless_line_and_broken_text_do_no_harm() {
-    let bench = Bench::shell(
+    let program = ProgramFixture::shell(
         "head -c 104857600 /dev/zero | tr '\\0' x\nprintf '\\n\\377\\376{\"type\":\"assistant\"}\\n'\n\
          echo '{\"type\":\"result\",\"summary\":\"still here\"}'\n",
     );
-    let config = bench.config("generic", "max_output = \"256MiB\"\n");
-    let desk = Desk::configured(&config);
-    let task = send(&desk, message("x"));
+    let config = program.config("generic", "max_output = \"256MiB\"\n");
+    let fixture = ServerFixture::configured(&config);
+    let task = send(&fixture, message("x"));
     assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
-    let status = fs::read_to_string(format!("/proc/{}/status", desk.server.pid())).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", fixture.server.pid())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
     let peak: u64 = peak.trim_end_matches(" kB").trim().parse().unwrap();
     assert!(peak < 200 << 10, "the server held {peak} kB");
@@ -44,8 +44,8 @@ fn one_endless_line_and_broken_text_do_no_harm() {
 
 #[test]
 fn many_short_lines_are_few_pieces() {
-    let bench = Bench::shell("yes | head -n 100000\n");
-    let frames = bench.serve("command", "").stream_rpc(RPC, "SendStreamingMessage", message("x"));
+    let program = ProgramFixture::shell("yes | head -n 100000\n");
+    let frames = program.serve("command", "").stream_rpc(RPC, "SendStreamingMessage", message("x"));
     let pieces: Vec<&str> =
         frames.iter().filter_map(|frame| frame["artifactUpdate"]["artifact"]["parts"][0]["text"].as_str()).collect();
     assert_eq!(pieces.concat().trim_end(), "y\n".repeat(100_000).trim_end());
@@ -54,7 +54,8 @@ fn many_short_lines_are_few_pieces() {
 
 #[test]
 fn who_is_left_behind_does_not_cost_the_answer() {
-    let bench = Bench::shell("sh -c 'trap \"\" TERM; while :; do sleep 1; done' >/dev/null 2>&1 &\necho done\n");
-    let task = send(&bench.serve("command", ""), message("x"));
+    let program =
+        ProgramFixture::shell("sh -c 'trap \"\" TERM; while :; do sleep 1; done' >/dev/null 2>&1 &\necho done\n");
+    let task = send(&program.serve("command", ""), message("x"));
     assert_eq!((state(&task), answer(&task)), ("TASK_STATE_COMPLETED", "done"), "{task}");
 }

@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Bench, artifact, message, reason, send, state, wait_for};
+use super::{ProgramFixture, artifact, message, reason, send, state, wait_for};
 
 #[test]
 fn a_question_that_nobody_answers_in_time_is_a_no() {
-    let bench = Bench::shell(
+    let program = ProgramFixture::shell(
         "echo 'Go on? [Y/n]'\nread answer\necho \"{\\\"type\\\":\\\"result\\\",\\\"summary\\\":\\\"$answer\\\"}\"\n",
     );
-    let desk = bench.serve("generic", "approve = \"ask\"\napproval_timeout = \"300ms\"\n");
-    let task = send(&desk, message("x"));
+    let fixture = program.serve("generic", "approve = \"ask\"\napproval_timeout = \"300ms\"\n");
+    let task = send(&fixture, message("x"));
     assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
     let question = task["status"]["message"]["parts"][1]["data"].clone();
     assert_eq!(question["choices"].as_array().map(Vec::len), Some(2), "{task}");
     let id = task["id"].as_str().unwrap();
-    wait_for("the end", Duration::from_secs(10), || desk.task(id)["status"]["state"] == "completed");
-    let task = desk.task(id);
+    wait_for("the end", Duration::from_secs(10), || fixture.task(id)["status"]["state"] == "completed");
+    let task = fixture.task(id);
     let result = task["artifacts"].as_array().unwrap().iter().find(|one| one["name"] == "result").unwrap();
     assert_eq!(result["parts"][0]["data"]["summary"], "n", "{task}");
 }
@@ -27,10 +27,10 @@ fn a_question_that_nobody_answers_in_time_is_a_no() {
 #[test]
 fn policies_answer_for_the_caller() {
     for (approve, expected) in [("all", "y"), ("none", "n")] {
-        let bench = Bench::shell(
+        let program = ProgramFixture::shell(
             "echo 'Go on? [Y/n]'\nread answer || answer=closed\necho \"{\\\"type\\\":\\\"result\\\",\\\"summary\\\":\\\"$answer\\\"}\"\n",
         );
-        let task = send(&bench.serve("generic", &format!("approve = \"{approve}\"\n")), message("x"));
+        let task = send(&program.serve("generic", &format!("approve = \"{approve}\"\n")), message("x"));
         assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
         let summary = artifact(&task, "result")["parts"][0]["data"]["summary"].as_str().unwrap_or_default();
         assert!([expected, "closed"].contains(&summary), "{approve}: {task}");
@@ -55,30 +55,30 @@ done
 
 #[test]
 fn a_program_that_does_not_wait_for_the_answer_is_not_waited_for() {
-    let bench = Bench::shell(IMPATIENT);
-    let desk = bench.serve("acp", "");
-    let task = send(&desk, message("x"));
+    let program = ProgramFixture::shell(IMPATIENT);
+    let fixture = program.serve("acp", "");
+    let task = send(&fixture, message("x"));
     let id = task["id"].as_str().unwrap();
-    wait_for("the end", Duration::from_secs(10), || desk.task(id)["status"]["state"] == "completed");
-    let task = desk.task(id);
+    wait_for("the end", Duration::from_secs(10), || fixture.task(id)["status"]["state"] == "completed");
+    let task = fixture.task(id);
     assert_eq!(task["artifacts"][0]["parts"][0]["data"]["sessionId"], "s", "{task}");
     assert_eq!(task["artifacts"][1]["parts"][0]["text"], "never mind", "{task}");
 }
 
 #[test]
 fn a_question_without_a_line_end_is_a_question() {
-    let bench = Bench::shell(
+    let program = ProgramFixture::shell(
         "printf 'Delete build? [y/N] '\nread answer\nprintf 'Sure? (y/n) '\nread again\n\
          echo \"{\\\"type\\\":\\\"result\\\",\\\"summary\\\":\\\"$answer $again\\\"}\"\n",
     );
-    let desk = bench.serve("generic", "approve = \"ask\"\n");
-    let mut task = send(&desk, message("x"));
+    let fixture = program.serve("generic", "approve = \"ask\"\n");
+    let mut task = send(&fixture, message("x"));
     for (question, words) in [("Delete build? [y/N]", "yes"), ("Sure? (y/n)", "no")] {
         assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
         assert!(reason(&task).starts_with(question), "{task}");
         let mut answer = message(words);
         answer["message"]["taskId"] = task["id"].clone();
-        task = send(&desk, answer);
+        task = send(&fixture, answer);
     }
     assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
     assert_eq!(artifact(&task, "result")["parts"][0]["data"]["summary"], "y n", "{task}");
@@ -95,20 +95,20 @@ fn asking(tool: &str, input: &str) -> String {
     format!("read -r prompt\necho '{request}'\nread -r answer\nprintf '%s' \"$answer\" > ../answer\necho '{done}'\n")
 }
 
-fn noted_answer(bench: &Bench) -> Value {
-    serde_json::from_str(&fs::read_to_string(bench.path("answer")).unwrap()).unwrap()
+fn noted_answer(program: &ProgramFixture) -> Value {
+    serde_json::from_str(&fs::read_to_string(program.path("answer")).unwrap()).unwrap()
 }
 
 #[test]
 fn what_a_caller_always_allows_ends_with_the_session() {
-    let bench = Bench::shell(&asking("Bash", r#"{"command":"ls"}"#));
-    let desk = bench.serve("claude-code", "");
-    let task = send(&desk, message("go"));
+    let program = ProgramFixture::shell(&asking("Bash", r#"{"command":"ls"}"#));
+    let fixture = program.serve("claude-code", "");
+    let task = send(&fixture, message("go"));
     assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
     let mut always = message("always");
     always["message"]["taskId"] = task["id"].clone();
-    assert_eq!(state(&send(&desk, always)), "TASK_STATE_COMPLETED");
-    let answer = noted_answer(&bench);
+    assert_eq!(state(&send(&fixture, always)), "TASK_STATE_COMPLETED");
+    let answer = noted_answer(&program);
     let permissions = &answer["response"]["response"]["updatedPermissions"];
     assert_eq!(permissions[0]["destination"], "session", "{answer}");
     assert!(!answer.to_string().contains("localSettings"), "{answer}");
@@ -117,10 +117,10 @@ fn what_a_caller_always_allows_ends_with_the_session() {
 #[test]
 fn an_agent_that_may_do_all_never_asks() {
     let question = r#"{"questions":[{"question":"Colour?","options":[{"label":"red"}]}]}"#;
-    let bench = Bench::shell(&asking("AskUserQuestion", question));
-    let task = send(&bench.serve("claude-code", "approve = \"all\"\n"), message("go"));
+    let program = ProgramFixture::shell(&asking("AskUserQuestion", question));
+    let task = send(&program.serve("claude-code", "approve = \"all\"\n"), message("go"));
     assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
-    let answer = noted_answer(&bench);
+    let answer = noted_answer(&program);
     assert_eq!(answer["response"]["response"]["behavior"], "deny", "{answer}");
     let words = answer["response"]["response"]["message"].as_str().unwrap();
     assert!(words.starts_with("Nobody can answer"), "{answer}");

@@ -1,11 +1,11 @@
 //! A context is a session of its program: resumed, or begun anew when it is gone.
 
-use super::{Bench, message, reason, send, state};
+use super::{ProgramFixture, message, reason, send, state};
 
 /// A session that was canceled early may never have been written down by its program.
 #[test]
 fn a_context_survives_the_loss_of_its_session() {
-    let bench = Bench::shell(
+    let program = ProgramFixture::shell(
         r#"case "$*" in *--resume*)
     echo '{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["No conversation found with session ID: s1"]}'
     exit 1 ;;
@@ -15,14 +15,14 @@ echo '{"type":"system","subtype":"init","session_id":"s1"}'
 echo '{"type":"result","subtype":"success","is_error":false,"result":"new"}'
 "#,
     );
-    let desk = bench.serve("claude-code", "");
-    let first = send(&desk, message("one"));
+    let fixture = program.serve("claude-code", "");
+    let first = send(&fixture, message("one"));
     assert_eq!(state(&first), "TASK_STATE_COMPLETED", "{first}");
     let mut states = Vec::new();
     for words in ["two", "three"] {
         let mut again = message(words);
         again["message"]["contextId"] = first["contextId"].clone();
-        states.push(state(&send(&desk, again)).to_owned());
+        states.push(state(&send(&fixture, again)).to_owned());
     }
     assert_eq!(states, ["TASK_STATE_FAILED", "TASK_STATE_COMPLETED"]);
 }
@@ -30,16 +30,16 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"new"}'
 #[test]
 fn a_context_whose_session_is_gone_begins_a_new_one() {
     // Like gemini, codex exec and opencode: an unknown session is a word on stderr and an exit code.
-    let bench = Bench::shell(
+    let program = ProgramFixture::shell(
         "case \"$*\" in *gone*) echo 'no such session' >&2; exit 42;; esac\n\
          echo '{\"type\":\"init\",\"session_id\":\"gone\"}'\necho '{\"type\":\"result\",\"status\":\"success\"}'\n",
     );
-    let desk = bench.serve("gemini", "mode = \"oneshot\"\napprove = \"none\"\n");
-    let first = send(&desk, message("one"));
+    let fixture = program.serve("gemini", "mode = \"oneshot\"\napprove = \"none\"\n");
+    let first = send(&fixture, message("one"));
     let within = |text: &str| {
         let mut params = message(text);
         params["message"]["contextId"] = first["contextId"].clone();
-        send(&desk, params)
+        send(&fixture, params)
     };
     assert_eq!(state(&first), "TASK_STATE_COMPLETED", "{first}");
     let lost = within("two");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Bench, message, send, state};
+use super::{ProgramFixture, message, send, state};
 
 /// Notes what it was started with and told, and is done.
 const NOTING: &str = r#"printf '%s\n' "$@" > ../arguments; env > ../environment
@@ -16,13 +16,13 @@ fn what_a_caller_writes_is_no_command_of_the_program() {
         ("", "`/cost` of @ ../secret, @Override, a@b.c"),
         ("trust_prompts = true\n", "/cost of @../secret, @Override, a@b.c"),
     ] {
-        let bench = Bench::shell(NOTING);
-        fs::write(bench.path("secret"), "s").unwrap();
-        let desk = bench.serve("claude-code", &format!("mode = \"oneshot\"\n{trust}"));
-        let task = send(&desk, message("/cost of @../secret, @Override, a@b.c"));
+        let program = ProgramFixture::shell(NOTING);
+        fs::write(program.path("secret"), "s").unwrap();
+        let fixture = program.serve("claude-code", &format!("mode = \"oneshot\"\n{trust}"));
+        let task = send(&fixture, message("/cost of @../secret, @Override, a@b.c"));
         assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
-        assert_eq!(fs::read_to_string(bench.path("prompt")).unwrap().trim_end(), expected);
-        let environment = fs::read_to_string(bench.path("environment")).unwrap();
+        assert_eq!(fs::read_to_string(program.path("prompt")).unwrap().trim_end(), expected);
+        let environment = fs::read_to_string(program.path("environment")).unwrap();
         assert_eq!(environment.contains("CLAUDE_CODE_DISABLE_FILE_MENTIONS=1"), trust.is_empty());
     }
 }
@@ -30,13 +30,13 @@ fn what_a_caller_writes_is_no_command_of_the_program() {
 #[test]
 fn the_settings_of_a_workspace_count_if_it_is_trusted() {
     for (trust, is_confined) in [("", true), ("trust_workspace = true\n", false)] {
-        let bench = Bench::shell(NOTING);
-        fs::create_dir(bench.workspace().join(".claude")).unwrap();
+        let program = ProgramFixture::shell(NOTING);
+        fs::create_dir(program.workspace().join(".claude")).unwrap();
         let settings = r#"{"permissions":{"allow":["Bash"],"deny":["Read(./.env)"]},"hooks":{}}"#;
-        fs::write(bench.workspace().join(".claude/settings.json"), settings).unwrap();
-        let task = send(&bench.serve("claude-code", &format!("mode = \"oneshot\"\n{trust}")), message("x"));
+        fs::write(program.workspace().join(".claude/settings.json"), settings).unwrap();
+        let task = send(&program.serve("claude-code", &format!("mode = \"oneshot\"\n{trust}")), message("x"));
         assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
-        let arguments = fs::read_to_string(bench.path("arguments")).unwrap();
+        let arguments = fs::read_to_string(program.path("arguments")).unwrap();
         let lines: Vec<&str> = arguments.lines().collect();
         let rules = r#"--settings={"permissions":{"ask":[],"deny":["Read(./.env)"]}}"#;
         for argument in ["--setting-sources=user", "--strict-mcp-config", rules] {

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use sabir_testkit::sse::Frame;
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, v03_message};
+use crate::server_fixture::{ServerFixture, v03_message};
 
 const CARD: &str = "/.well-known/agent-card.json";
 const RPC: &str = "/a2a/jsonrpc";
 
-fn stream(desk: &Desk, text: &str) -> Vec<Value> {
-    desk.stream_rpc(RPC, "message/stream", v03_message(text))
+fn stream(fixture: &ServerFixture, text: &str) -> Vec<Value> {
+    fixture.stream_rpc(RPC, "message/stream", v03_message(text))
 }
 
 fn id_of(task: &Value) -> &str {
@@ -35,9 +35,9 @@ fn is_utc(timestamp: &str) -> bool {
 /// harm
 #[test]
 fn s0_01_the_card_is_public_json() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for headers in [&[][..], &[("Authorization", "Bearer nobody")], &[("Origin", "https://app.example")]] {
-        let card = desk.ask("GET", CARD, headers, &Value::Null);
+        let card = fixture.ask("GET", CARD, headers, &Value::Null);
         assert_eq!((card.status, card.header("content-type")), (200, Some("application/json")), "{headers:?}");
         assert!(card.json().is_object(), "{}", card.text());
     }
@@ -47,27 +47,27 @@ fn s0_01_the_card_is_public_json() {
 /// ends in `/a2a/jsonrpc`, answers
 #[test]
 fn s0_02_the_card_tells_versions_url_and_capabilities() {
-    let desk = Desk::new();
-    let card = desk.get(CARD).json();
+    let fixture = ServerFixture::new();
+    let card = fixture.get(CARD).json();
     assert_eq!(card["protocolVersion"], "0.3.0");
     assert_eq!(card["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(card["capabilities"]["streaming"], true);
     assert_eq!(card["capabilities"]["stateTransitionHistory"], true);
-    let origin = format!("http://{}", desk.server.address);
+    let origin = format!("http://{}", fixture.server.address);
     let path = card["url"].as_str().unwrap().strip_prefix(&origin).expect("an absolute address");
     assert_eq!(path, RPC);
-    assert_eq!(desk.rpc(path, "message/send", v03_message("hi"))["result"]["status"]["state"], "completed");
+    assert_eq!(fixture.rpc(path, "message/send", v03_message("hi"))["result"]["status"]["state"], "completed");
 }
 
 /// With `push.enabled = false` the card says that there are no webhooks, and every push method is -32003
 #[test]
 fn s0_03_webhooks_can_be_switched_off() {
-    let desk = Desk::configured("[push]\nenabled = false\n");
+    let fixture = ServerFixture::configured("[push]\nenabled = false\n");
     for version in ["", "0.3", "1.0"] {
-        let card = desk.ask("GET", CARD, &[("A2A-Version", version)], &Value::Null).json();
+        let card = fixture.ask("GET", CARD, &[("A2A-Version", version)], &Value::Null).json();
         assert_eq!(card["capabilities"]["pushNotifications"], false, "{version}: {card}");
     }
-    let task = desk.send("hello");
+    let task = fixture.send("hello");
     let (id, url) = (id_of(&task), "https://hooks.example/a2a");
     for (method, params) in [
         ("tasks/pushNotificationConfig/set", json!({"taskId": id, "pushNotificationConfig": {"url": url}})),
@@ -79,7 +79,7 @@ fn s0_03_webhooks_can_be_switched_off() {
         ("ListTaskPushNotificationConfigs", json!({"taskId": id})),
         ("DeleteTaskPushNotificationConfig", json!({"taskId": id, "id": "c"})),
     ] {
-        let answer = desk.rpc(RPC, method, params);
+        let answer = fixture.rpc(RPC, method, params);
         assert_eq!(answer["error"]["code"], -32003, "{method}: {answer}");
     }
 }
@@ -87,10 +87,11 @@ fn s0_03_webhooks_can_be_switched_off() {
 /// A JSON-RPC answer has HTTP status 200, the request's `id` with its type, and either a result or an error
 #[test]
 fn s0_07_a_json_rpc_answer_has_the_id_of_its_request() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for id in [json!(1), json!("abc")] {
         for (params, has, lacks) in [(v03_message("hi"), "result", "error"), (json!({}), "error", "result")] {
-            let reply = desk.post(RPC, json!({"jsonrpc": "2.0", "id": id, "method": "message/send", "params": params}));
+            let reply =
+                fixture.post(RPC, json!({"jsonrpc": "2.0", "id": id, "method": "message/send", "params": params}));
             assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/json")));
             let answer = reply.json();
             assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &id), "{answer}");
@@ -103,10 +104,10 @@ fn s0_07_a_json_rpc_answer_has_the_id_of_its_request() {
 /// message in its history
 #[test]
 fn s0_08_a_send_answers_with_the_whole_task() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let mut params = v03_message("Add a health check endpoint");
     params["configuration"] = json!({"blocking": true});
-    let send = || desk.rpc(RPC, "message/send", params.clone())["result"].take();
+    let send = || fixture.rpc(RPC, "message/send", params.clone())["result"].take();
     let (task, other) = (send(), send());
     assert_eq!(task["kind"], "task", "{task}");
     for id in ["id", "contextId"] {
@@ -127,9 +128,9 @@ fn s0_08_a_send_answers_with_the_whole_task() {
 /// `message/send` answers when the agent has ended, however long it works, and not before
 #[test]
 fn s0_09_a_send_waits_for_the_end_of_the_agent() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let start = Instant::now();
-    let task = desk.send("slow 0.7 hello");
+    let task = fixture.send("slow 0.7 hello");
     assert!(start.elapsed() >= Duration::from_millis(700), "it took {:?}", start.elapsed());
     assert_eq!(task["status"]["state"], "completed", "{task}");
 }
@@ -137,9 +138,9 @@ fn s0_09_a_send_waits_for_the_end_of_the_agent() {
 /// `message/stream` answers with `text/event-stream`, every event one `data:` line of JSON and an empty line
 #[test]
 fn s0_10_a_stream_is_server_sent_events() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": v03_message("stream 3 1")});
-    let reply = desk.post(RPC, body);
+    let reply = fixture.post(RPC, body);
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("text/event-stream")));
     let text = reply.text();
     let mut blocks: Vec<&str> = text.split("\n\n").collect();
@@ -156,8 +157,8 @@ fn s0_10_a_stream_is_server_sent_events() {
 /// A stream tells that the agent is working, and all its frames carry the same task and context
 #[test]
 fn s0_11_a_stream_says_working_and_is_about_one_task() {
-    let desk = Desk::new();
-    let events = stream(&desk, "stream 3 1");
+    let fixture = ServerFixture::new();
+    let events = stream(&fixture, "stream 3 1");
     let working: Vec<&Value> = events.iter().filter(|event| event["status"]["state"] == "working").collect();
     assert_eq!(working.len(), 1, "{events:?}");
     assert_eq!((&working[0]["kind"], &working[0]["final"]), (&json!("status-update"), &json!(false)));
@@ -171,8 +172,8 @@ fn s0_11_a_stream_says_working_and_is_about_one_task() {
 /// A tool that the agent uses is told as a working status with the text `Using tool: NAME`
 #[test]
 fn s0_13_a_tool_is_told_while_it_is_used() {
-    let desk = Desk::new();
-    let events = stream(&desk, "tool read_file");
+    let fixture = ServerFixture::new();
+    let events = stream(&fixture, "tool read_file");
     let text = |event: &Value| event["status"]["message"]["parts"][0]["text"] == "Using tool: read_file";
     let event = events.iter().find(|event| text(event)).unwrap_or_else(|| panic!("{events:?}"));
     assert_eq!((&event["kind"], &event["final"]), (&json!("status-update"), &json!(false)));
@@ -184,15 +185,15 @@ fn s0_13_a_tool_is_told_while_it_is_used() {
 /// The last frame of a stream is the terminal status with `final` true; after it the server closes and nothing follows
 #[test]
 fn s0_15_the_final_status_ends_the_stream() {
-    let desk = Desk::new();
-    let events = stream(&desk, "stream 2 1");
+    let fixture = ServerFixture::new();
+    let events = stream(&fixture, "stream 2 1");
     let finals: Vec<bool> = events.iter().map(|event| event["final"] == true).collect();
     assert_eq!(finals, [false, false, false, false, true], "{events:?}");
     let last = &events[4];
     assert_eq!((&last["kind"], &last["status"]["state"]), (&json!("status-update"), &json!("completed")));
 
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": v03_message("bye")}).to_string();
-    let mut http = desk.server.http();
+    let mut http = fixture.server.http();
     http.send("POST", RPC, &[("Connection", "close")], body.as_bytes()).unwrap();
     assert!(http.receive().unwrap().text().contains(r#""final":true"#));
     let after = http.receive_head().unwrap_err();
@@ -202,27 +203,27 @@ fn s0_15_the_final_status_ends_the_stream() {
 /// `tasks/get` with `taskId` gives the task as it stands: working while it runs, its last state afterwards
 #[test]
 fn s0_17_a_task_is_read_by_task_id() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let check = |id: &str, state: &str| {
-        let task = desk.rpc(RPC, "tasks/get", json!({"taskId": id}))["result"].take();
+        let task = fixture.rpc(RPC, "tasks/get", json!({"taskId": id}))["result"].take();
         assert_eq!((&task["kind"], &task["id"]), (&json!("task"), &json!(id)), "{task}");
         assert_eq!(task["status"]["state"], state);
     };
-    let (id, mut events) = desk.working("slow 60");
+    let (id, mut events) = fixture.working("slow 60");
     check(&id, "working");
-    desk.rpc(RPC, "tasks/cancel", json!({"taskId": id}));
+    fixture.rpc(RPC, "tasks/cancel", json!({"taskId": id}));
     events.rest().unwrap();
     check(&id, "canceled");
     for (text, state) in [("hello", "completed"), ("fail", "failed")] {
-        check(id_of(&desk.send(text)), state);
+        check(id_of(&fixture.send(text)), state);
     }
 }
 
 /// `tasks/get` with a `taskId` that nobody knows is -32001
 #[test]
 fn s0_18_an_unknown_task_is_not_found() {
-    let desk = Desk::new();
-    let answer = desk.rpc(RPC, "tasks/get", json!({"taskId": "nobody"}));
+    let fixture = ServerFixture::new();
+    let answer = fixture.rpc(RPC, "tasks/get", json!({"taskId": "nobody"}));
     assert_eq!(answer["error"]["code"], -32001, "{answer}");
     assert_eq!(answer["error"]["data"], json!({"taskId": "nobody"}));
     assert!(answer.get("result").is_none(), "{answer}");
@@ -231,22 +232,22 @@ fn s0_18_an_unknown_task_is_not_found() {
 /// `tasks/cancel` with `taskId` of a task that is over changes nothing and answers with the task as it is
 #[test]
 fn s0_20_a_cancel_of_a_finished_task_changes_nothing() {
-    let desk = Desk::new();
-    let (canceled, mut events) = desk.working("slow 60");
-    desk.rpc(RPC, "tasks/cancel", json!({"taskId": canceled}));
+    let fixture = ServerFixture::new();
+    let (canceled, mut events) = fixture.working("slow 60");
+    fixture.rpc(RPC, "tasks/cancel", json!({"taskId": canceled}));
     events.rest().unwrap();
-    let (completed, failed) = (desk.send("hello"), desk.send("fail badly"));
+    let (completed, failed) = (fixture.send("hello"), fixture.send("fail badly"));
     for (id, state) in [(id_of(&completed), "completed"), (id_of(&failed), "failed"), (canceled.as_str(), "canceled")] {
         let all = || {
             let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": {"id": id}});
-            desk.stream(RPC, &[("Last-Event-ID", "0")], &body)
+            fixture.stream(RPC, &[("Last-Event-ID", "0")], &body)
         };
-        let (before, events) = (desk.task(id), all());
+        let (before, events) = (fixture.task(id), all());
         assert_eq!(before["status"]["state"], state);
-        let answer = desk.rpc(RPC, "tasks/cancel", json!({"taskId": id}));
+        let answer = fixture.rpc(RPC, "tasks/cancel", json!({"taskId": id}));
         assert!(answer.get("error").is_none(), "{answer}");
         assert_eq!(answer["result"], before, "the answer is the task");
-        assert_eq!(desk.task(id), before);
+        assert_eq!(fixture.task(id), before);
         assert_eq!(all(), events, "no event is added");
     }
 }
@@ -254,8 +255,8 @@ fn s0_20_a_cancel_of_a_finished_task_changes_nothing() {
 /// `tasks/cancel` with a `taskId` that nobody knows is -32001
 #[test]
 fn s0_21_a_cancel_of_an_unknown_task_is_not_found() {
-    let desk = Desk::new();
-    let answer = desk.rpc(RPC, "tasks/cancel", json!({"taskId": "nobody"}));
+    let fixture = ServerFixture::new();
+    let answer = fixture.rpc(RPC, "tasks/cancel", json!({"taskId": "nobody"}));
     assert_eq!(answer["error"]["code"], -32001, "{answer}");
     assert_eq!(answer["error"]["data"], json!({"taskId": "nobody"}));
     assert!(answer.get("result").is_none(), "{answer}");
@@ -264,7 +265,7 @@ fn s0_21_a_cancel_of_an_unknown_task_is_not_found() {
 /// Every new task is seen as submitted first and as working next, however it ends
 #[test]
 fn s0_32_a_task_is_submitted_then_working() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for (text, end) in [
         ("hello", "completed"),
         ("fail", "failed"),
@@ -273,7 +274,7 @@ fn s0_32_a_task_is_submitted_then_working() {
         ("auth", "auth-required"),
         ("stream 2 0", "completed"),
     ] {
-        let events = stream(&desk, text);
+        let events = stream(&fixture, text);
         let states: Vec<&Value> =
             events.iter().map(|event| &event["status"]["state"]).filter(|state| !state.is_null()).collect();
         assert_eq!(states, ["submitted", "working", end], "{text}");
@@ -283,8 +284,8 @@ fn s0_32_a_task_is_submitted_then_working() {
 /// A body that is not JSON is -32700 with `id` null
 #[test]
 fn s0_35_a_body_that_is_no_json_is_a_parse_error() {
-    let desk = Desk::new();
-    let reply = desk.post_text(RPC, "{not json");
+    let fixture = ServerFixture::new();
+    let reply = fixture.post_text(RPC, "{not json");
     let answer = reply.json();
     assert_eq!((reply.status, &answer["error"]["code"]), (200, &json!(-32700)), "{answer}");
     assert_eq!((&answer["jsonrpc"], answer.get("id")), (&json!("2.0"), Some(&Value::Null)), "{answer}");
@@ -293,12 +294,12 @@ fn s0_35_a_body_that_is_no_json_is_a_parse_error() {
 /// JSON without `jsonrpc` or without `method` is -32600
 #[test]
 fn s0_36_json_that_is_no_request_is_invalid() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for body in [
         json!({"id": 1, "method": "tasks/get", "params": {"taskId": "t"}}),
         json!({"jsonrpc": "2.0", "id": 1, "params": {"taskId": "t"}}),
     ] {
-        let reply = desk.post(RPC, body.clone());
+        let reply = fixture.post(RPC, body.clone());
         let answer = reply.json();
         assert_eq!((reply.status, &answer["error"]["code"]), (200, &json!(-32600)), "{body}: {answer}");
         assert_eq!(answer["id"], 1, "{answer}");
@@ -308,24 +309,24 @@ fn s0_36_json_that_is_no_request_is_invalid() {
 /// A method that does not exist is -32601, with HTTP status 200
 #[test]
 fn s0_37_an_unknown_method_is_not_found() {
-    let desk = Desk::new();
-    let reply = desk.post(RPC, json!({"jsonrpc": "2.0", "id": 1, "method": "nope/nope", "params": {}}));
+    let fixture = ServerFixture::new();
+    let reply = fixture.post(RPC, json!({"jsonrpc": "2.0", "id": 1, "method": "nope/nope", "params": {}}));
     assert_eq!((reply.status, &reply.json()["error"]["code"]), (200, &json!(-32601)), "{}", reply.text());
 }
 
 /// The frames of a stream come while the agent still runs, also to `curl -N`
 #[test]
 fn s0_38_frames_come_while_the_agent_runs() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let headers = [("User-Agent", "curl/8.5.0"), ("Accept", "text/event-stream")];
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": v03_message("stream 1000 50")});
-    let mut events = desk.open(RPC, &headers, &body);
+    let mut events = fixture.open(RPC, &headers, &body);
     let first: Vec<Value> = (0..4).map(|_| events.next_frame().unwrap().unwrap().payload()).collect();
     let kinds: Vec<&Value> = first.iter().map(|event| &event["kind"]).collect();
     assert_eq!(kinds, ["task", "status-update", "artifact-update", "artifact-update"]);
     let id = id_of(&first[0]);
-    assert_eq!(desk.task(id)["status"]["state"], "working", "the agent still runs");
-    desk.rpc(RPC, "tasks/cancel", json!({"taskId": id}));
+    assert_eq!(fixture.task(id)["status"]["state"], "working", "the agent still runs");
+    fixture.rpc(RPC, "tasks/cancel", json!({"taskId": id}));
     let rest: Vec<Value> = events.rest().unwrap().iter().map(Frame::payload).collect();
     assert_eq!(rest.last().unwrap()["status"]["state"], "canceled");
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, v03_message};
+use crate::server_fixture::{ServerFixture, v03_message};
 
 const CARD: &str = "/.well-known/agent-card.json";
 const RPC: &str = "/a2a/jsonrpc";
@@ -20,11 +20,11 @@ fn assistant(text: &str) -> String {
 }
 
 /// A program of the simple vocabulary, as a shell script.
-struct Script {
+struct ProgramFixture {
     folder: tempfile::TempDir,
 }
 
-impl Script {
+impl ProgramFixture {
     /// Prints these lines and ends well.
     fn printing<L: AsRef<str>>(lines: &[L]) -> Self {
         let lines: String = lines.iter().map(|line| format!("{}\n", line.as_ref())).collect();
@@ -50,13 +50,13 @@ impl Script {
 
     /// A server that runs it as coding-agent-a2a would.
     fn served(self) -> Served {
-        let desk = self.served_with(&[]);
-        Served { desk, _script: self }
+        let fixture = self.served_with(&[]);
+        Served { fixture, _script: self }
     }
 
-    fn served_with(&self, variables: &[(&str, &str)]) -> Desk {
+    fn served_with(&self, variables: &[(&str, &str)]) -> ServerFixture {
         let binary = self.path("agent");
-        Desk::with(|options| {
+        ServerFixture::with(|options| {
             let options = options
                 .variable("AGENT_ADAPTER", "generic")
                 .variable("AGENT_BINARY", binary.to_str().unwrap())
@@ -68,20 +68,20 @@ impl Script {
 
 /// A server together with its program.
 struct Served {
-    desk: Desk,
-    _script: Script,
+    fixture: ServerFixture,
+    _script: ProgramFixture,
 }
 
 impl std::ops::Deref for Served {
-    type Target = Desk;
+    type Target = ServerFixture;
 
-    fn deref(&self) -> &Desk {
-        &self.desk
+    fn deref(&self) -> &ServerFixture {
+        &self.fixture
     }
 }
 
-fn stream(desk: &Desk) -> Vec<Value> {
-    desk.stream_rpc(RPC, "message/stream", v03_message("do it"))
+fn stream(fixture: &ServerFixture) -> Vec<Value> {
+    fixture.stream_rpc(RPC, "message/stream", v03_message("do it"))
 }
 
 fn of_kind<'a>(frames: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -130,7 +130,7 @@ fn gone_within(pid: &str, limit: Duration) {
 /// `defaultInputModes` is text/plain alone, `defaultOutputModes` text/plain and application/json, for coding agents
 #[test]
 fn s0_04_modes_of_a_coding_agent() {
-    let card = Script::printing(&[RESULT]).served().get(CARD).json();
+    let card = ProgramFixture::printing(&[RESULT]).served().get(CARD).json();
     assert_eq!(card["defaultInputModes"], json!(["text/plain"]));
     assert_eq!(card["defaultOutputModes"], json!(["text/plain", "application/json"]));
 }
@@ -138,7 +138,7 @@ fn s0_04_modes_of_a_coding_agent() {
 /// One skill `code-task` with tags, modes of its own and three examples
 #[test]
 fn s0_05_the_skill_of_a_coding_agent() {
-    let card = Script::printing(&[RESULT]).served().get(CARD).json();
+    let card = ProgramFixture::printing(&[RESULT]).served().get(CARD).json();
     let skills = card["skills"].as_array().unwrap();
     assert_eq!(skills.len(), 1, "{skills:?}");
     let skill = &skills[0];
@@ -155,11 +155,11 @@ fn s0_05_the_skill_of_a_coding_agent() {
 #[test]
 fn s0_06_the_adapter_is_named_on_the_card() {
     for (adapter, variable) in [("cursor", "CURSOR_AGENT_PATH"), ("claude-code", "CLAUDE_CODE_PATH")] {
-        let script = Script::printing(&[RESULT]);
-        let desk = Desk::with(|options| {
+        let script = ProgramFixture::printing(&[RESULT]);
+        let fixture = ServerFixture::with(|options| {
             options.variable("AGENT_ADAPTER", adapter).variable(variable, script.path("agent").to_str().unwrap())
         });
-        let card = desk.get(CARD).json();
+        let card = fixture.get(CARD).json();
         assert!(card["name"].as_str().unwrap().contains(&format!("({adapter})")), "{}", card["name"]);
         assert!(card["description"].as_str().unwrap().contains(adapter), "{}", card["description"]);
     }
@@ -168,8 +168,8 @@ fn s0_06_the_adapter_is_named_on_the_card() {
 /// The agent's texts are appended to one artifact `assistant-response`
 #[test]
 fn s0_12_texts_are_pieces_of_one_artifact() {
-    let desk = Script::printing(&[INIT, &assistant("Hello, "), &assistant("world."), RESULT]).served();
-    let frames = stream(&desk);
+    let fixture = ProgramFixture::printing(&[INIT, &assistant("Hello, "), &assistant("world."), RESULT]).served();
+    let frames = stream(&fixture);
     let pieces = artifacts(&frames, "assistant-response");
     let texts: Vec<&Value> = pieces.iter().map(|frame| &frame["artifact"]["parts"][0]["text"]).collect();
     assert_eq!(texts[..2], [&json!("Hello, "), &json!("world.")], "{frames:#?}");
@@ -181,8 +181,8 @@ fn s0_12_texts_are_pieces_of_one_artifact() {
 /// A summary becomes a data artifact `result`
 #[test]
 fn s0_14_a_summary_becomes_a_result() {
-    let desk = Script::printing(&[INIT, r#"{"type":"result","summary":"Refactored auth.ts."}"#]).served();
-    let frames = stream(&desk);
+    let fixture = ProgramFixture::printing(&[INIT, r#"{"type":"result","summary":"Refactored auth.ts."}"#]).served();
+    let frames = stream(&fixture);
     let result = artifacts(&frames, "result");
     assert_eq!(result.len(), 1, "{frames:#?}");
     assert_eq!(result[0]["artifact"]["parts"][0]["data"]["summary"], "Refactored auth.ts.");
@@ -191,8 +191,8 @@ fn s0_14_a_summary_becomes_a_result() {
 /// The `result` artifact comes before the final frame, which is the last one
 #[test]
 fn s0_16_the_result_comes_before_the_end() {
-    let desk = Script::printing(&[INIT, r#"{"type":"result","summary":"Done."}"#]).served();
-    let frames = stream(&desk);
+    let fixture = ProgramFixture::printing(&[INIT, r#"{"type":"result","summary":"Done."}"#]).served();
+    let frames = stream(&fixture);
     let at = |is: &dyn Fn(&Value) -> bool| frames.iter().position(is).expect("it is there");
     let result = at(&|frame| frame["artifact"]["name"] == "result");
     let end = at(&|frame| frame["final"] == true);
@@ -204,14 +204,14 @@ fn s0_16_the_result_comes_before_the_end() {
 /// Cancel sends SIGTERM to the child process at once, the task is canceled, and the result is the task
 #[test]
 fn s0_19_cancel_ends_the_process() {
-    let script = Script::of(
+    let script = ProgramFixture::of(
         "trap 'echo term > term; exit 143' TERM\necho $$ > pid\necho '{\"type\":\"system/init\"}'\nwhile :; do sleep 0.05; done\n",
     );
-    let desk = script.served_with(&[]);
-    let (id, _events) = desk.working("do it");
+    let fixture = script.served_with(&[]);
+    let (id, _events) = fixture.working("do it");
     let pid = read_when_there(&script.path("pid"));
     let start = Instant::now();
-    let task = desk.rpc(RPC, "tasks/cancel", json!({"taskId": id}))["result"].take();
+    let task = fixture.rpc(RPC, "tasks/cancel", json!({"taskId": id}))["result"].take();
     assert_eq!(state(&task), "canceled", "{task}");
     gone_within(&pid, Duration::from_secs(2));
     assert_eq!(read_when_there(&script.path("term")), "term");
@@ -226,7 +226,7 @@ fn s0_22_init_with_model_and_session_is_told() {
         (r#"{"type":"system/init","model":"m1","sessionId":"s1"}"#, Some(("m1", "s1"))),
         (r#"{"type":"system","subtype":"init","model":"m2","session_id":"s2"}"#, Some(("m2", "s2"))),
     ] {
-        let frames = stream(&Script::printing(&[line, RESULT]).served());
+        let frames = stream(&ProgramFixture::printing(&[line, RESULT]).served());
         assert!(of_kind(&frames, "status-update").iter().any(|frame| state(frame) == "working"));
         let data: Vec<&Value> =
             of_kind(&frames, "artifact-update").iter().map(|frame| &frame["artifact"]["parts"][0]["data"]).collect();
@@ -242,13 +242,14 @@ fn s0_22_init_with_model_and_session_is_told() {
 /// Assistant chunks are pieces of one artifact, joined in tasks/get
 #[test]
 fn s0_23_chunks_are_joined() {
-    let desk = Script::printing(&[INIT, &assistant("one "), &assistant("two "), &assistant("three"), RESULT]).served();
-    let frames = stream(&desk);
+    let fixture =
+        ProgramFixture::printing(&[INIT, &assistant("one "), &assistant("two "), &assistant("three"), RESULT]).served();
+    let frames = stream(&fixture);
     let pieces = artifacts(&frames, "assistant-response");
     let words =
         pieces.iter().filter(|frame| frame["artifact"]["parts"][0]["text"].as_str().is_some_and(|t| !t.is_empty()));
     assert_eq!(words.count(), 3, "{frames:#?}");
-    let task = desk.task(frames[0]["id"].as_str().or(frames[1]["taskId"].as_str()).unwrap());
+    let task = fixture.task(frames[0]["id"].as_str().or(frames[1]["taskId"].as_str()).unwrap());
     let answers: Vec<&Value> =
         task["artifacts"].as_array().unwrap().iter().filter(|one| one["name"] == "assistant-response").collect();
     assert_eq!(answers.len(), 1);
@@ -261,7 +262,7 @@ fn s0_24_tool_output_is_cut() {
     let output = "x".repeat(1000);
     let result = json!({"type": "tool_result", "content": output}).to_string();
     let tool = r#"{"type":"tool_use","name":"read_file","input":{}}"#;
-    let frames = stream(&Script::printing(&[INIT, tool, &result, RESULT]).served());
+    let frames = stream(&ProgramFixture::printing(&[INIT, tool, &result, RESULT]).served());
     let told = of_kind(&frames, "status-update").into_iter().map(said).find(|text| text.contains("xxx"));
     let told = told.expect("the output is told");
     let count = told.chars().filter(|letter| *letter == 'x').count();
@@ -277,7 +278,7 @@ fn s0_25_a_result_only_where_there_is_one() {
         (r#"{"type":"result","summary":"S"}"#, true),
         (r#"{"type":"result","cost":{"input_tokens":7,"output_tokens":5}}"#, true),
     ] {
-        let frames = stream(&Script::printing(&[INIT, line]).served());
+        let frames = stream(&ProgramFixture::printing(&[INIT, line]).served());
         let last = frames.last().unwrap();
         assert_eq!((state(last), &last["final"]), ("completed", &json!(true)), "{line}");
         assert_eq!(!artifacts(&frames, "result").is_empty(), is_told, "{line}: {frames:#?}");
@@ -287,8 +288,9 @@ fn s0_25_a_result_only_where_there_is_one() {
 /// An error line fails the task with its message, and the stream closes
 #[test]
 fn s0_26_an_error_line_fails_the_task() {
-    let script =
-        Script::of("echo $$ > pid\necho '{\"type\":\"error\",\"error\":{\"message\":\"no such model\"}}'\nsleep 60\n");
+    let script = ProgramFixture::of(
+        "echo $$ > pid\necho '{\"type\":\"error\",\"error\":{\"message\":\"no such model\"}}'\nsleep 60\n",
+    );
     let frames = stream(&script.served_with(&[]));
     let last = frames.last().unwrap();
     assert_eq!((state(last), &last["final"]), ("failed", &json!(true)));
@@ -302,10 +304,10 @@ const ASKING: &str = "echo '{\"type\":\"system/init\"}'\necho 'Run rm -rf build?
 /// An approval question is input-required with `final` false, and the stream stays open
 #[test]
 fn s0_27_a_question_keeps_the_stream_open() {
-    let script = Script::of(ASKING);
-    let desk = script.served_with(&[("AGENT_FORCE", "false")]);
+    let script = ProgramFixture::of(ASKING);
+    let fixture = script.served_with(&[("AGENT_FORCE", "false")]);
     let body = json!({"jsonrpc": "2.0", "id": "r", "method": "message/stream", "params": v03_message("do it")});
-    let mut events = desk.open(RPC, &[], &body);
+    let mut events = fixture.open(RPC, &[], &body);
     let asked = loop {
         let frame = events.next_frame().unwrap().expect("the stream goes on").payload();
         if state(&frame) == "input-required" {
@@ -315,7 +317,7 @@ fn s0_27_a_question_keeps_the_stream_open() {
     assert_eq!(asked["final"], false);
     assert!(said(&asked).contains("Run rm -rf build?"), "{asked}");
     let answer = json!({"message": {"kind": "message", "messageId": "a", "role": "user", "taskId": asked["taskId"], "parts": [{"kind": "text", "text": "y"}]}});
-    assert_eq!(state(&desk.rpc(RPC, "message/send", answer)["result"]), "completed");
+    assert_eq!(state(&fixture.rpc(RPC, "message/send", answer)["result"]), "completed");
     let rest: Vec<Value> = events.rest().unwrap().iter().map(sabir_testkit::sse::Frame::payload).collect();
     assert_eq!(state(rest.last().unwrap()), "completed", "{rest:#?}");
 }
@@ -323,26 +325,27 @@ fn s0_27_a_question_keeps_the_stream_open() {
 /// Exit 0 after a done line is completed
 #[test]
 fn s0_28_done_and_exit_0_is_completed() {
-    let task = Script::printing(&[INIT, RESULT]).served().send("do it");
+    let task = ProgramFixture::printing(&[INIT, RESULT]).served().send("do it");
     assert_eq!(state(&task), "completed", "{task}");
 }
 
 /// Exit 3 without a done line is failed, and the message names the code
 #[test]
 fn s0_29_an_exit_code_without_a_done_line_is_a_failure() {
-    let task =
-        Script::of("echo '{\"type\":\"system/init\"}'\necho 'disk on fire' >&2\nexit 3\n").served().send("do it");
+    let task = ProgramFixture::of("echo '{\"type\":\"system/init\"}'\necho 'disk on fire' >&2\nexit 3\n")
+        .served()
+        .send("do it");
     assert_eq!(state(&task), "failed");
     assert!(said(&task).contains("exit code 3") && said(&task).contains("disk on fire"), "{task}");
-    let task = Script::printing(&[INIT]).served().send("do it");
+    let task = ProgramFixture::printing(&[INIT]).served().send("do it");
     assert_eq!(state(&task), "failed", "exit 0 without an end is no success: {task}");
 }
 
 fn sleeping_until_stopped(variables: &[(&str, &str)]) -> (Value, Duration) {
-    let script = Script::of("echo $$ > pid\necho '{\"type\":\"system/init\"}'\nsleep 10\n");
-    let desk = script.served_with(variables);
+    let script = ProgramFixture::of("echo $$ > pid\necho '{\"type\":\"system/init\"}'\nsleep 10\n");
+    let fixture = script.served_with(variables);
     let start = Instant::now();
-    let task = desk.send("do it");
+    let task = fixture.send("do it");
     let took = start.elapsed();
     gone_within(&read_when_there(&script.path("pid")), Duration::from_secs(2));
     (task, took)
@@ -367,16 +370,16 @@ fn s0_31_the_idle_timeout_ends_the_process() {
 /// An answer by contextId alone reaches the waiting process on stdin; no second task is made
 #[test]
 fn s0_33_an_answer_by_context_reaches_the_process() {
-    let script = Script::of(ASKING);
-    let desk = script.served_with(&[("AGENT_FORCE", "false")]);
-    let parked = desk.send("do it");
+    let script = ProgramFixture::of(ASKING);
+    let fixture = script.served_with(&[("AGENT_FORCE", "false")]);
+    let parked = fixture.send("do it");
     assert_eq!(state(&parked), "input-required", "{parked}");
     let answer = json!({"message": {"kind": "message", "messageId": "a", "role": "user", "contextId": parked["contextId"],
         "parts": [{"kind": "text", "text": "y"}]}});
-    let task = desk.rpc(RPC, "message/send", answer)["result"].take();
+    let task = fixture.rpc(RPC, "message/send", answer)["result"].take();
     assert_eq!((&task["id"], state(&task)), (&parked["id"], "completed"), "{task}");
     assert_eq!(read_when_there(&script.path("answer")), "y");
-    let list = desk.ask(
+    let list = fixture.ask(
         "POST",
         "/",
         &[("A2A-Version", "1.0")],
@@ -389,15 +392,15 @@ fn s0_33_an_answer_by_context_reaches_the_process() {
 #[test]
 fn s0_34_force_is_the_flag_that_skips_approvals() {
     for (force, is_given) in [(None, true), (Some("true"), true), (Some("false"), false)] {
-        let script = Script::of("printf '%s\\n' \"$@\" > argv\necho >> argv\necho '{\"type\":\"result\"}'\n");
-        let desk = Desk::with(|options| {
+        let script = ProgramFixture::of("printf '%s\\n' \"$@\" > argv\necho >> argv\necho '{\"type\":\"result\"}'\n");
+        let fixture = ServerFixture::with(|options| {
             let options = options
                 .variable("AGENT_ADAPTER", "cursor")
                 .variable("AGENT_REPO_PATH", script.folder.path().to_str().unwrap())
                 .variable("CURSOR_AGENT_PATH", script.path("agent").to_str().unwrap());
             force.iter().fold(options, |options, force| options.variable("AGENT_FORCE", force))
         });
-        assert_eq!(state(&desk.send("do it")), "completed");
+        assert_eq!(state(&fixture.send("do it")), "completed");
         let argv = read_when_there(&script.path("argv"));
         let has_flag = argv.lines().any(|word| word == "-f" || word == "--force");
         assert_eq!(has_flag, is_given, "{force:?}: {argv}");

@@ -9,7 +9,7 @@ use sabir_testkit::sse::{Events, Frame};
 use serde_json::{Value, json};
 
 use crate::SABIR;
-use crate::desk::Desk;
+use crate::server_fixture::ServerFixture;
 
 /// Where the tutorial sends everything.
 const RPC: &str = "/a2a";
@@ -31,12 +31,12 @@ fn request(method: &str, params: &Value) -> Value {
 }
 
 /// The task that a send of this text ends with, or waits with.
-fn send(desk: &Desk, id: &str, text: &str) -> Value {
-    result(desk.rpc(RPC, "tasks/send", params(id, text)))
+fn send(fixture: &ServerFixture, id: &str, text: &str) -> Value {
+    result(fixture.rpc(RPC, "tasks/send", params(id, text)))
 }
 
-fn get(desk: &Desk, id: &str) -> Value {
-    result(desk.rpc(RPC, "tasks/get", json!({"id": id})))
+fn get(fixture: &ServerFixture, id: &str) -> Value {
+    result(fixture.rpc(RPC, "tasks/get", json!({"id": id})))
 }
 
 fn result(mut answer: Value) -> Value {
@@ -44,8 +44,8 @@ fn result(mut answer: Value) -> Value {
     answer["result"].take()
 }
 
-fn subscribe(desk: &Desk, id: &str, text: &str) -> Events {
-    desk.open(RPC, &[], &request("tasks/sendSubscribe", &params(id, text)))
+fn subscribe(fixture: &ServerFixture, id: &str, text: &str) -> Events {
+    fixture.open(RPC, &[], &request("tasks/sendSubscribe", &params(id, text)))
 }
 
 fn payloads(frames: &[Frame]) -> Vec<Value> {
@@ -53,9 +53,9 @@ fn payloads(frames: &[Frame]) -> Vec<Value> {
 }
 
 /// All that the task has told so far, from its first event on.
-fn told(desk: &Desk, id: &str) -> Vec<Value> {
+fn told(fixture: &ServerFixture, id: &str) -> Vec<Value> {
     let replay = request("tasks/resubscribe", &json!({"id": id}));
-    payloads(&desk.stream(RPC, &[("Last-Event-ID", "0")], &replay))
+    payloads(&fixture.stream(RPC, &[("Last-Event-ID", "0")], &replay))
 }
 
 fn states(events: &[Value]) -> Vec<&str> {
@@ -76,7 +76,7 @@ fn said(task: &Value) -> Vec<String> {
 /// `tasks/send` at `/a2a` makes the task under the id that the client chose, and the answer has the id of its request
 #[test]
 fn s3_01_a_client_names_its_task() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let body = json!({
         "jsonrpc": "2.0",
         "id": "req-001",
@@ -89,33 +89,33 @@ fn s3_01_a_client_names_its_task() {
             },
         },
     });
-    let reply = desk.post(RPC, body);
+    let reply = fixture.post(RPC, body);
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/json")));
     let answer = reply.json();
     assert_eq!(keys(&answer), ["id", "jsonrpc", "result"], "{answer}");
     assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!("req-001")));
     assert_eq!(answer["result"]["id"], "task-abc-123");
     assert_eq!(answer["result"]["status"]["state"], "completed");
-    assert_eq!(get(&desk, "task-abc-123"), answer["result"], "and it is known by that name");
+    assert_eq!(get(&fixture, "task-abc-123"), answer["result"], "and it is known by that name");
 }
 
 /// The card is at `/.well-known/agent.json`
 #[test]
 fn s3_02_the_card_is_at_the_old_path() {
-    let desk = Desk::new();
-    let card = desk.get("/.well-known/agent.json");
+    let fixture = ServerFixture::new();
+    let card = fixture.get("/.well-known/agent.json");
     assert_eq!((card.status, card.header("content-type")), (200, Some("application/json")));
     assert!(card.json()["name"].is_string(), "{}", card.text());
-    assert_eq!(card.body, desk.get("/.well-known/agent-card.json").body);
+    assert_eq!(card.body, fixture.get("/.well-known/agent-card.json").body);
 }
 
 /// The card tells name, description, version, provider, the three capabilities, skills and media types, and JSON-RPC of
 /// v0.1 answers at its `url`
 #[test]
 fn s3_03_the_card_tells_who_and_where() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for version in ["", "0.1"] {
-        let card = desk.ask("GET", "/.well-known/agent.json", &[("A2A-Version", version)], &Value::Null).json();
+        let card = fixture.ask("GET", "/.well-known/agent.json", &[("A2A-Version", version)], &Value::Null).json();
         for key in ["name", "description", "url", "version"] {
             assert!(card[key].as_str().is_some_and(|text| !text.is_empty()), "{key} in {card}");
         }
@@ -130,17 +130,17 @@ fn s3_03_the_card_tells_who_and_where() {
         for key in ["defaultInputModes", "defaultOutputModes"] {
             assert_eq!(card[key], json!(["text/plain", "application/json"]), "{key}");
         }
-        let origin = format!("http://{}", desk.server.address);
+        let origin = format!("http://{}", fixture.server.address);
         let path = card["url"].as_str().unwrap().strip_prefix(&origin).expect("an absolute address");
         let id = format!("by the card {version}");
-        assert_eq!(result(desk.rpc(path, "tasks/send", params(&id, "hi")))["id"], id);
+        assert_eq!(result(fixture.rpc(path, "tasks/send", params(&id, "hi")))["id"], id);
     }
 }
 
 /// A skill on the card has id, name, description and tags; one without examples is told without them
 #[test]
 fn s3_05_a_skill_needs_no_examples() {
-    let desk = Desk::configured(
+    let fixture = ServerFixture::configured(
         r#"
         [[agent]]
         id = "reviewer"
@@ -174,7 +174,7 @@ fn s3_05_a_skill_needs_no_examples() {
         },
     ]);
     for version in ["", "0.1"] {
-        let card = desk.ask("GET", "/.well-known/agent.json", &[("A2A-Version", version)], &Value::Null).json();
+        let card = fixture.ask("GET", "/.well-known/agent.json", &[("A2A-Version", version)], &Value::Null).json();
         assert_eq!(card["skills"], expected, "{version}");
     }
 }
@@ -182,37 +182,37 @@ fn s3_05_a_skill_needs_no_examples() {
 /// A part `{"type": "text", "text": ...}` reaches the agent as text
 #[test]
 fn s3_06_the_agent_sees_the_text() {
-    let desk = Desk::new();
-    let task = send(&desk, "t", "Analyze this data");
+    let fixture = ServerFixture::new();
+    let task = send(&fixture, "t", "Analyze this data");
     assert_eq!(task["artifacts"][0]["parts"], json!([{"type": "text", "text": "echo: Analyze this data"}]), "{task}");
 }
 
 /// A file with `bytes` reaches the agent with its content, name and type; what is no base64 is -32602 and makes no task
 #[test]
 fn s3_07_the_agent_gets_the_bytes_of_a_file() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let file = |bytes: &str| json!([{"type": "file", "file": {"name": "handler.py", "mimeType": "text/x-python", "bytes": bytes}}]);
     // The same two bytes, spelled in three ways: what comes back was read, not copied.
     for (id, bytes) in [("standard", "++8="), ("without padding", "++8"), ("for addresses", "--8=")] {
-        let task = result(desk.rpc(RPC, "tasks/send", with_parts(id, file(bytes))));
+        let task = result(fixture.rpc(RPC, "tasks/send", with_parts(id, file(bytes))));
         assert_eq!(task["artifacts"][0]["parts"], file("++8="), "{id}: {task}");
     }
     for bytes in ["no base64!", "+", "++8==="] {
-        let refused = desk.rpc(RPC, "tasks/send", with_parts("bad", file(bytes)));
+        let refused = fixture.rpc(RPC, "tasks/send", with_parts("bad", file(bytes)));
         assert_eq!(refused["error"]["code"], -32602, "{bytes}: {refused}");
-        assert_eq!(desk.rpc(RPC, "tasks/get", json!({"id": "bad"}))["error"]["code"], -32001, "{bytes}");
+        assert_eq!(fixture.rpc(RPC, "tasks/get", json!({"id": "bad"}))["error"]["code"], -32001, "{bytes}");
     }
 }
 
 /// A file with `uri` reaches the agent as that URI with its name and type, and the server itself fetches nothing
 #[test]
 fn s3_08_the_agent_gets_the_uri_of_a_file() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let host = TcpListener::bind("127.0.0.1:0").unwrap();
     host.set_nonblocking(true).unwrap();
     let uri = format!("http://{}/report.pdf", host.local_addr().unwrap());
     let parts = json!([{"type": "file", "file": {"name": "report.pdf", "mimeType": "application/pdf", "uri": uri}}]);
-    let task = result(desk.rpc(RPC, "tasks/send", with_parts("t", parts.clone())));
+    let task = result(fixture.rpc(RPC, "tasks/send", with_parts("t", parts.clone())));
     assert_eq!(task["artifacts"][0]["parts"], parts, "{task}");
     let caller = host.accept().unwrap_err();
     assert_eq!(caller.kind(), std::io::ErrorKind::WouldBlock, "nobody asked for the file");
@@ -221,21 +221,21 @@ fn s3_08_the_agent_gets_the_uri_of_a_file() {
 /// The JSON of a data part reaches the agent and comes back byte for byte, numbers and order of members included
 #[test]
 fn s3_09_the_agent_gets_the_data_unchanged() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{{"id":"t","message":{{"role":"user","parts":[{{"type":"data","data":{EXACT}}}]}}}}}}"#
     );
     let part = format!(r#"{{"type":"data","data":{EXACT}}}"#);
-    let sent = desk.post_text(RPC, &body).text();
+    let sent = fixture.post_text(RPC, &body).text();
     assert_eq!(sent.matches(&part).count(), 2, "in the history and in the artifact: {sent}");
-    let read = desk.post(RPC, request("tasks/get", &json!({"id": "t"}))).text();
+    let read = fixture.post(RPC, request("tasks/get", &json!({"id": "t"}))).text();
     assert_eq!(read.matches(&part).count(), 2, "{read}");
 }
 
 /// Text, file and data in one message all arrive, in their order
 #[test]
 fn s3_10_parts_of_every_kind_keep_their_order() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let text = r#"{"type":"text","text":"Please review"}"#;
     let file = r#"{"type":"file","file":{"name":"handler.py","mimeType":"text/x-python","bytes":"aW1wb3J0IG9z"}}"#;
     let data = format!(r#"{{"type":"data","data":{EXACT}}}"#);
@@ -246,7 +246,7 @@ fn s3_10_parts_of_every_kind_keep_their_order() {
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{{"id":"{id}","message":{{"role":"user","parts":[{parts}]}}}}}}"#
         );
-        let answer = desk.post_text(RPC, &body).text();
+        let answer = fixture.post_text(RPC, &body).text();
         assert!(answer.contains(&format!(r#""history":[{{"role":"user","parts":[{parts}]}}]"#)), "{id}: {answer}");
         // The demo agent's own text comes first; then what it was given, as it was given.
         let others = parts.replace(&format!("{text},"), "").replace(&format!(",{text}"), "");
@@ -258,16 +258,16 @@ fn s3_10_parts_of_every_kind_keep_their_order() {
 /// A task goes from submitted over working to completed
 #[test]
 fn s3_11_a_task_is_submitted_then_working_then_completed() {
-    let desk = Desk::new();
-    assert_eq!(send(&desk, "t", "slow 0.1 hello")["status"]["state"], "completed");
-    assert_eq!(states(&told(&desk, "t")), ["submitted", "working", "completed"]);
+    let fixture = ServerFixture::new();
+    assert_eq!(send(&fixture, "t", "slow 0.1 hello")["status"]["state"], "completed");
+    assert_eq!(states(&told(&fixture, "t")), ["submitted", "working", "completed"]);
 }
 
 /// Each progress text of the agent is a working status with a message of role `agent`
 #[test]
 fn s3_12_progress_is_told_by_the_agent() {
-    let desk = Desk::new();
-    let events = payloads(&subscribe(&desk, "t", "tool read_file").rest().unwrap());
+    let fixture = ServerFixture::new();
+    let events = payloads(&subscribe(&fixture, "t", "tool read_file").rest().unwrap());
     let progress: Vec<&Value> = events.iter().filter(|event| event["status"]["message"].is_object()).collect();
     assert_eq!(progress.len(), 2, "{events:?}");
     for (event, text) in progress.iter().zip(["Using tool: read_file", "Tool result: read_file is done"]) {
@@ -281,49 +281,49 @@ fn s3_12_progress_is_told_by_the_agent() {
 /// A task that asks is input-required; `tasks/send` with its id and the answer lets the same task go on to its end
 #[test]
 fn s3_13_an_answer_goes_to_the_task_of_its_id() {
-    let desk = Desk::new();
-    let asked = send(&desk, "t", "ask Which day?");
+    let fixture = ServerFixture::new();
+    let asked = send(&fixture, "t", "ask Which day?");
     assert_eq!(asked["status"]["state"], "input-required", "{asked}");
     assert_eq!(asked["status"]["message"]["parts"][0]["text"], "Which day?");
-    let done = send(&desk, "t", "Friday");
+    let done = send(&fixture, "t", "Friday");
     assert_eq!((&done["id"], &done["sessionId"]), (&json!("t"), &asked["sessionId"]));
     assert_eq!(done["status"]["state"], "completed");
     assert_eq!(done["artifacts"][0]["parts"][0]["text"], "echo: Friday");
     assert_eq!(said(&done), ["user: ask Which day?", "agent: Which day?", "user: Friday"]);
     let expected = ["submitted", "working", "input-required", "working", "completed"];
-    assert_eq!(states(&told(&desk, "t")), expected);
+    assert_eq!(states(&told(&fixture, "t")), expected);
 }
 
 /// A task whose agent fails is failed, and its status message says why
 #[test]
 fn s3_14_an_agent_that_fails_fails_the_task() {
-    let desk = Desk::new();
-    let task = send(&desk, "t", "fail The disk is full");
+    let fixture = ServerFixture::new();
+    let task = send(&fixture, "t", "fail The disk is full");
     assert_eq!(task["status"]["state"], "failed", "{task}");
     let expected = json!({"role": "agent", "parts": [{"type": "text", "text": "The disk is full"}]});
     assert_eq!(task["status"]["message"], expected);
-    assert_eq!(states(&told(&desk, "t")), ["submitted", "working", "failed"]);
+    assert_eq!(states(&told(&fixture, "t")), ["submitted", "working", "failed"]);
 }
 
 /// `tasks/cancel` of a working task answers with the canceled task
 #[test]
 fn s3_15_a_working_task_can_be_canceled() {
-    let desk = Desk::new();
-    let mut events = subscribe(&desk, "t", "slow 60");
+    let fixture = ServerFixture::new();
+    let mut events = subscribe(&fixture, "t", "slow 60");
     let first: Vec<Frame> = (0..2).map(|_| events.next_frame().unwrap().unwrap()).collect();
     assert_eq!(states(&payloads(&first)), ["submitted", "working"]);
-    let canceled = result(desk.rpc(RPC, "tasks/cancel", json!({"id": "t"})));
+    let canceled = result(fixture.rpc(RPC, "tasks/cancel", json!({"id": "t"})));
     assert_eq!((&canceled["id"], &canceled["status"]["state"]), (&json!("t"), &json!("canceled")), "{canceled}");
     let end = payloads(&events.rest().unwrap());
     assert_eq!((states(&end), &end[0]["final"]), (vec!["canceled"], &json!(true)));
-    assert_eq!(get(&desk, "t"), canceled);
+    assert_eq!(get(&fixture, "t"), canceled);
 }
 
 /// A v0.1 task has `id`, `sessionId`, `status`, `artifacts`, `history` and `metadata`; its parts say their `type`, and
 /// nothing has a `kind`
 #[test]
 fn s3_16_a_task_is_spelled_as_v0_1_spells_it() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let parts = json!([
         {"type": "text", "text": "Review this code"},
         {"type": "file", "file": {"name": "a.py", "mimeType": "text/x-python", "bytes": "aW1wb3J0IG9z"}},
@@ -332,8 +332,8 @@ fn s3_16_a_task_is_spelled_as_v0_1_spells_it() {
     let mut params = with_parts("t", parts);
     params["sessionId"] = json!("session-xyz");
     params["metadata"] = json!({"priority": "high"});
-    desk.rpc(RPC, "tasks/send", params.clone());
-    let task = get(&desk, "t");
+    fixture.rpc(RPC, "tasks/send", params.clone());
+    let task = get(&fixture, "t");
     assert_eq!(keys(&task), ["artifacts", "history", "id", "metadata", "sessionId", "status"], "{task}");
     assert_eq!((&task["id"], &task["sessionId"]), (&json!("t"), &json!("session-xyz")));
     assert_eq!(keys(&task["status"]), ["state", "timestamp"], "{task}");
@@ -345,8 +345,8 @@ fn s3_16_a_task_is_spelled_as_v0_1_spells_it() {
     assert_eq!(types, ["text", "file", "data"]);
     assert!(!task.to_string().contains("\"kind\""), "{task}");
 
-    let waiting = send(&desk, "w", "ask Which file?");
-    assert_eq!(get(&desk, "w"), waiting);
+    let waiting = send(&fixture, "w", "ask Which file?");
+    assert_eq!(get(&fixture, "w"), waiting);
     assert_eq!(keys(&waiting["status"]), ["message", "state", "timestamp"], "{waiting}");
     let question = json!({"role": "agent", "parts": [{"type": "text", "text": "Which file?"}]});
     assert_eq!(waiting["status"]["message"], question);
@@ -355,28 +355,28 @@ fn s3_16_a_task_is_spelled_as_v0_1_spells_it() {
 /// Tasks that are sent with one `sessionId` carry it; elsewhere it is their `contextId`
 #[test]
 fn s3_17_tasks_of_one_session_belong_together() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for id in ["first", "second"] {
         let mut params = params(id, "hello");
         params["sessionId"] = json!("session-xyz");
-        assert_eq!(result(desk.rpc(RPC, "tasks/send", params))["sessionId"], "session-xyz", "{id}");
-        assert_eq!(get(&desk, id)["sessionId"], "session-xyz", "{id}");
-        assert_eq!(desk.rpc(RPC, "GetTask", json!({"id": id}))["result"]["contextId"], "session-xyz", "{id}");
+        assert_eq!(result(fixture.rpc(RPC, "tasks/send", params))["sessionId"], "session-xyz", "{id}");
+        assert_eq!(get(&fixture, id)["sessionId"], "session-xyz", "{id}");
+        assert_eq!(fixture.rpc(RPC, "GetTask", json!({"id": id}))["result"]["contextId"], "session-xyz", "{id}");
     }
-    assert_ne!(send(&desk, "third", "hello")["sessionId"], "session-xyz", "without one, the session is new");
-    let listed = desk.rpc(RPC, "ListTasks", json!({"contextId": "session-xyz"}));
+    assert_ne!(send(&fixture, "third", "hello")["sessionId"], "session-xyz", "without one, the session is new");
+    let listed = fixture.rpc(RPC, "ListTasks", json!({"contextId": "session-xyz"}));
     assert_eq!(listed["result"]["totalSize"], 2, "{listed}");
 }
 
 /// An artifact has an id, a name, a description, parts of every kind, and metadata
 #[test]
 fn s3_18_an_artifact_is_told_whole() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let parts = json!([
         {"type": "text", "text": "usage 1200 340"},
         {"type": "data", "data": {"vulnerabilities": 3}},
     ]);
-    let task = result(desk.rpc(RPC, "tasks/send", with_parts("t", parts)));
+    let task = result(fixture.rpc(RPC, "tasks/send", with_parts("t", parts)));
     let artifact = &task["artifacts"][0];
     assert_eq!(keys(artifact), ["description", "id", "index", "metadata", "name", "parts"], "{task}");
     for key in ["id", "name", "description"] {
@@ -388,7 +388,7 @@ fn s3_18_an_artifact_is_told_whole() {
     ]);
     assert_eq!(artifact["parts"], expected);
     assert!(artifact["metadata"].to_string().contains("1200"), "what the work has cost is in it: {artifact}");
-    assert_eq!(get(&desk, "t")["artifacts"], task["artifacts"]);
+    assert_eq!(get(&fixture, "t")["artifacts"], task["artifacts"]);
 }
 
 /// What a task has made stays: all artifacts are there when it is over, and after a restart of the server
@@ -440,14 +440,14 @@ fn s3_19_artifacts_stay_also_after_a_restart() {
 /// The `metadata` of `tasks/send` is kept with the task, byte for byte, and comes with every answer
 #[test]
 fn s3_21_metadata_stays_with_the_task() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"tasks/send","params":{{"id":"t","message":{{"role":"user","parts":[{{"type":"text","text":"hi"}}]}},"metadata":{EXACT}}}}}"#
     );
     let metadata = format!(r#""metadata":{EXACT}"#);
-    let sent = desk.post_text(RPC, &body).text();
+    let sent = fixture.post_text(RPC, &body).text();
     assert_eq!(sent.matches(&metadata).count(), 1, "{sent}");
-    let read = desk.post(RPC, request("tasks/get", &json!({"id": "t"})));
+    let read = fixture.post(RPC, request("tasks/get", &json!({"id": "t"})));
     assert_eq!(read.text().matches(&metadata).count(), 1, "{}", read.text());
     assert_eq!(read.json()["result"]["metadata"]["b"], 5.0, "it is the task's: {}", read.text());
 }
@@ -455,7 +455,7 @@ fn s3_21_metadata_stays_with_the_task() {
 /// `tasks/sendSubscribe` takes what `tasks/send` takes and answers with `text/event-stream`
 #[test]
 fn s3_22_a_send_can_be_streamed() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let full = |id: &str| {
         let mut params = params(id, "hello");
         params["sessionId"] = json!("session-xyz");
@@ -463,7 +463,7 @@ fn s3_22_a_send_can_be_streamed() {
         params["metadata"] = json!({"priority": "high"});
         params
     };
-    let reply = desk.post(RPC, request("tasks/sendSubscribe", &full("streamed")));
+    let reply = fixture.post(RPC, request("tasks/sendSubscribe", &full("streamed")));
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("text/event-stream")), "{}", reply.text());
     assert!(reply.text().contains("completed"), "{}", reply.text());
     // Both make the same task.
@@ -474,16 +474,16 @@ fn s3_22_a_send_can_be_streamed() {
         }
         task
     };
-    let sent = result(desk.rpc(RPC, "tasks/send", full("sent")));
-    assert_eq!(plain(get(&desk, "streamed")), plain(sent));
+    let sent = result(fixture.rpc(RPC, "tasks/send", full("sent")));
+    assert_eq!(plain(get(&fixture, "streamed")), plain(sent));
 }
 
 /// Every frame is `{jsonrpc, id, result}` with the id of the request; the result is `{id, status, final}` or
 /// `{id, artifact}`, and nothing has a `kind`
 #[test]
 fn s3_23_frames_are_answers_with_a_status_or_an_artifact() {
-    let desk = Desk::new();
-    let frames = subscribe(&desk, "t", "stream 3 1").rest().unwrap();
+    let fixture = ServerFixture::new();
+    let frames = subscribe(&fixture, "t", "stream 3 1").rest().unwrap();
     let mut shapes = Vec::new();
     for frame in &frames {
         let envelope = frame.json();
@@ -512,16 +512,16 @@ fn s3_23_frames_are_answers_with_a_status_or_an_artifact() {
 /// The last frame of a stream has the state completed and all artifacts; then the stream ends
 #[test]
 fn s3_24_the_last_frame_has_the_artifacts() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for (id, text, made) in [("t", "stream 3 1", "chunk 1\nchunk 2\nchunk 3\n"), ("u", "hello", "echo: hello")] {
         // It reads to the proper end of the stream.
-        let frames = subscribe(&desk, id, text).rest().unwrap();
+        let frames = subscribe(&fixture, id, text).rest().unwrap();
         let last = frames.last().unwrap().payload();
         assert_eq!((&last["status"]["state"], &last["final"]), (&json!("completed"), &json!(true)), "{last}");
         let artifacts = last["artifacts"].as_array().unwrap_or_else(|| panic!("{last}"));
         assert_eq!(artifacts.len(), 1, "{last}");
         assert_eq!(artifacts[0]["parts"], json!([{"type": "text", "text": made}]));
-        assert_eq!(last["artifacts"], get(&desk, id)["artifacts"]);
+        assert_eq!(last["artifacts"], get(&fixture, id)["artifacts"]);
         let others = &frames[..frames.len() - 1];
         assert!(others.iter().all(|frame| frame.payload().get("artifacts").is_none()), "{others:?}");
     }
@@ -530,9 +530,9 @@ fn s3_24_the_last_frame_has_the_artifacts() {
 /// `historyLength` of `tasks/get` gives so many of the newest messages, 0 none; without it all are there
 #[test]
 fn s3_25_history_is_as_long_as_asked_for() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for text in ["ask Which day?", "ask Which hour?", "Friday at noon"] {
-        send(&desk, "t", text);
+        send(&fixture, "t", text);
     }
     let all = [
         "user: ask Which day?",
@@ -541,7 +541,7 @@ fn s3_25_history_is_as_long_as_asked_for() {
         "agent: Which hour?",
         "user: Friday at noon",
     ];
-    let read = |params: Value| said(&result(desk.rpc(RPC, "tasks/get", params)));
+    let read = |params: Value| said(&result(fixture.rpc(RPC, "tasks/get", params)));
     assert_eq!(read(json!({"id": "t"})), all);
     for (length, from) in [(1, 4), (4, 1), (5, 0), (9, 0)] {
         assert_eq!(read(json!({"id": "t", "historyLength": length})), all[from..], "{length}");
@@ -552,10 +552,10 @@ fn s3_25_history_is_as_long_as_asked_for() {
 /// After a stream `tasks/get` has the whole task: state, history and artifacts
 #[test]
 fn s3_28_after_a_stream_the_task_is_whole() {
-    let desk = Desk::new();
-    subscribe(&desk, "t", "ask How many?").rest().unwrap();
-    let events = payloads(&subscribe(&desk, "t", "stream 3 1").rest().unwrap());
-    let task = get(&desk, "t");
+    let fixture = ServerFixture::new();
+    subscribe(&fixture, "t", "ask How many?").rest().unwrap();
+    let events = payloads(&subscribe(&fixture, "t", "stream 3 1").rest().unwrap());
+    let task = get(&fixture, "t");
     assert_eq!(task["status"]["state"], "completed");
     assert_eq!(said(&task), ["user: ask How many?", "agent: How many?", "user: stream 3 1"]);
     let streamed: String = events.iter().filter_map(|event| event["artifact"]["parts"][0]["text"].as_str()).collect();
@@ -567,9 +567,9 @@ fn s3_28_after_a_stream_the_task_is_whole() {
 /// An unknown task is the error -32001, `Task not found`, with its id in `data`
 #[test]
 fn s3_29_an_unknown_task_is_named_in_the_error() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for method in ["tasks/get", "tasks/cancel"] {
-        let answer = desk.rpc(RPC, method, json!({"id": "task-unknown"}));
+        let answer = fixture.rpc(RPC, method, json!({"id": "task-unknown"}));
         let error = json!({"code": -32001, "message": "Task not found", "data": {"taskId": "task-unknown"}});
         assert_eq!(answer, json!({"jsonrpc": "2.0", "id": "r", "error": error}), "{method}");
     }
@@ -635,21 +635,21 @@ fn damage(file: &Path, text: &str) {
 /// `tasks/cancel` of a task that is over is -32002 and changes nothing
 #[test]
 fn s3_31_a_finished_task_cannot_be_canceled() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for (id, text) in [("done", "hello"), ("failed", "fail badly")] {
-        let task = send(&desk, id, text);
-        let refused = desk.rpc(RPC, "tasks/cancel", json!({"id": id}));
+        let task = send(&fixture, id, text);
+        let refused = fixture.rpc(RPC, "tasks/cancel", json!({"id": id}));
         let expected = json!({"code": -32002, "message": "Task cannot be canceled", "data": {"taskId": id}});
         assert_eq!(refused["error"], expected, "{refused}");
-        assert_eq!(get(&desk, id), task, "nothing changes");
+        assert_eq!(get(&fixture, id), task, "nothing changes");
     }
 }
 
 /// With `push.enabled = false` the push methods of v0.1, and a webhook on `tasks/send`, are -32003
 #[test]
 fn s3_32_without_push_webhooks_are_refused() {
-    let desk = Desk::configured("[push]\nenabled = false\n");
-    send(&desk, "t", "hello");
+    let fixture = ServerFixture::configured("[push]\nenabled = false\n");
+    send(&fixture, "t", "hello");
     let hook = json!({"url": "https://hooks.example/a2a", "token": "secret"});
     let mut inline = params("inline", "hello");
     inline["pushNotification"] = hook.clone();
@@ -658,9 +658,9 @@ fn s3_32_without_push_webhooks_are_refused() {
         ("tasks/pushNotification/get", json!({"id": "t"})),
         ("tasks/send", inline),
     ] {
-        let error = &desk.rpc(RPC, method, params)["error"];
+        let error = &fixture.rpc(RPC, method, params)["error"];
         assert_eq!(error["code"], -32003, "{method}: {error}");
         assert_eq!(error["message"], "Push Notification is not supported", "{method}");
     }
-    assert_eq!(desk.rpc(RPC, "tasks/get", json!({"id": "inline"}))["error"]["code"], -32001, "nothing was made");
+    assert_eq!(fixture.rpc(RPC, "tasks/get", json!({"id": "inline"}))["error"]["code"], -32001, "nothing was made");
 }

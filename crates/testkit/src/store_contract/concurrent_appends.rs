@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use sabir_model::State;
 use sabir_store::Store;
 
-use super::desk::*;
+use super::fixture::*;
 
 pub async fn a_refused_append_does_not_hurt_its_neighbours(store: &dyn Store) {
     let known = create(store, ["ann", "echo", "known", "c1"], 0).await;

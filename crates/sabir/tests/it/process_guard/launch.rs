@@ -7,7 +7,7 @@ use std::path::Path;
 use sabir_agents::process::{Launch, Output};
 use sabir_agents::protocol::Exit;
 
-use super::nursery::{Mark, line, script, start};
+use super::fixture::{ProcessMark, line, script, start};
 
 async fn refusal(launch: Launch) -> String {
     match launch.start().await {
@@ -30,7 +30,7 @@ async fn what_cannot_be_started_is_said_in_words() {
     file(folder, "orphan", "#!/no/such/interpreter\n", 0o755);
     file(folder, "nonsense", "\u{1}\u{2}", 0o755);
     let here = folder.display();
-    let mark = Mark::new();
+    let mark = ProcessMark::new();
     for (program, path, expected) in [
         ("no-such", "/bin", "no-such was not found in PATH (/bin); install it or give its full path".to_owned()),
         ("plain", "/bin:.", format!("{here}/./plain is not executable; allow it with: chmod +x {here}/./plain")),
@@ -66,7 +66,7 @@ async fn what_cannot_be_started_is_said_in_words() {
     assert!(refusal(launch).await.starts_with("/bin/true cannot be started as the guard of a program"));
     let launch = Launch { arguments: vec!["x".repeat(8 * 1024 * 1024).into()], ..script("", &mark) };
     assert!(refusal(launch).await.ends_with("sh cannot be started: Argument list too long (os error 7)"));
-    mark.assert_nobody_lives();
+    mark.assert_none_alive();
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn a_program_gets_its_folder_its_arguments_and_its_environment_and_nothing
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();
     file(&folder, "tool", "#!/bin/sh\npwd\nfor each; do echo \"<$each>\"; done\nexec /usr/bin/env\n", 0o755);
-    let mark = Mark::new();
+    let mark = ProcessMark::new();
     let launch = Launch {
         program: "./tool".into(),
         arguments: ["--help", "", "two words", "__guard"].map(Into::into).to_vec(),
@@ -99,7 +99,7 @@ async fn a_program_gets_its_folder_its_arguments_and_its_environment_and_nothing
 
 #[tokio::test]
 async fn a_program_may_open_as_many_files_as_it_is_allowed() {
-    let launch = Launch { open_files: Some(123), ..script("ulimit -Sn; ulimit -Hn", &Mark::new()) };
+    let launch = Launch { open_files: Some(123), ..script("ulimit -Sn; ulimit -Hn", &ProcessMark::new()) };
     let mut child = launch.start().await.unwrap();
     assert_eq!(line(&mut child).await, "123");
     assert_ne!(line(&mut child).await, "123", "it may raise the limit itself");
@@ -118,10 +118,10 @@ async fn the_first_argument_of_the_guard_is_a_program() {
 async fn the_guard_is_small_and_stands_in_a_group_of_its_own() {
     let mut child = start("echo $$; sleep 1000").await;
     let program: u32 = line(&mut child).await.parse().unwrap();
-    let (_, _, guards_group) = super::nursery::stat(child.pid()).unwrap();
-    let (_, parent, programs_group) = super::nursery::stat(program).unwrap();
+    let (_, _, guards_group) = super::fixture::stat(child.pid()).unwrap();
+    let (_, parent, programs_group) = super::fixture::stat(program).unwrap();
     assert_eq!((guards_group, parent, programs_group), (child.pid(), child.pid(), program));
-    let resident = super::nursery::memory(child.pid(), "RssAnon:");
+    let resident = super::fixture::memory(child.pid(), "RssAnon:");
     assert!(resident < 2 * 1024 * 1024, "the guard has {resident} bytes");
     child.stop().await;
 }

@@ -10,7 +10,7 @@ use sabir_agents::protocol::Exit;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::nursery::{Mark, PATIENCE, alone, exists, given, kill, line, script, start, stat, until};
+use super::fixture::{PATIENCE, ProcessMark, alone, exists, given, kill, line, script, start, stat, until};
 
 /// What programs leave behind: each starts something and goes on.
 const FAMILIES: [(&str, &str); 5] = [
@@ -33,14 +33,14 @@ async fn it_is_known_how_a_program_ended() {
         ("ulimit -c 0; kill -SEGV $$", Exit::Signal(11)),
         ("exec true", Exit::Code(0)),
     ] {
-        let mark = Mark::new();
+        let mark = ProcessMark::new();
         let mut child = script(text, &mark).start().await.unwrap();
         assert_eq!(timeout(PATIENCE, child.exit()).await.unwrap(), expected, "{text}");
         assert_eq!(child.exit().await, expected, "{text}, asked again");
         assert_eq!(child.next().await, Output::Closed, "{text}");
         assert_eq!(child.stop().await, expected, "{text}, stopped though it has ended");
         assert!(!exists(child.pid()), "{text}: the guard is reaped");
-        mark.assert_nobody_lives();
+        mark.assert_none_alive();
     }
 }
 
@@ -54,19 +54,19 @@ async fn a_program_that_hears_sigterm_ends_its_own_way() {
         // What is stopped can hear nothing; it is told to go on.
         ("echo ready; kill -STOP $$; sleep 1000", Exit::Signal(15)),
     ] {
-        let mark = Mark::new();
+        let mark = ProcessMark::new();
         let mut child = script(text, &mark).start().await.unwrap();
         assert_eq!(line(&mut child).await, "ready");
         let begin = Instant::now();
         assert_eq!(child.stop().await, expected, "{text}");
         assert!(begin.elapsed() < Duration::from_secs(15), "{text}: it was killed after {:?}", begin.elapsed());
-        mark.assert_nobody_lives();
+        mark.assert_none_alive();
     }
 }
 
 #[tokio::test]
 async fn a_program_that_ignores_sigterm_is_killed_when_its_time_is_over() {
-    let mark = Mark::new();
+    let mark = ProcessMark::new();
     let text = "trap '' TERM; echo ready; while :; do sleep 1; done";
     let grace = Duration::from_millis(400);
     let mut child = Launch { stop_grace: grace, ..script(text, &mark) }.start().await.unwrap();
@@ -75,43 +75,43 @@ async fn a_program_that_ignores_sigterm_is_killed_when_its_time_is_over() {
     assert_eq!(child.stop().await, Exit::Signal(9));
     assert!((grace..grace + Duration::from_secs(3)).contains(&begin.elapsed()), "it took {:?}", begin.elapsed());
     assert!(!exists(child.pid()));
-    mark.assert_nobody_lives();
+    mark.assert_none_alive();
 }
 
 #[tokio::test]
 async fn nothing_is_left_when_a_program_ends() {
     for (what, family) in FAMILIES {
-        let mark = Mark::new();
+        let mark = ProcessMark::new();
         let mut child = script(&format!("{family}\necho ready; exit 3"), &mark).start().await.unwrap();
         assert_eq!(line(&mut child).await, "ready");
         assert_eq!(timeout(PATIENCE, child.exit()).await.unwrap(), Exit::Code(3), "{what}");
         assert_eq!(child.next().await, Output::Closed, "{what}");
         assert!(!exists(child.pid()), "{what}");
-        mark.assert_nobody_lives();
+        mark.assert_none_alive();
     }
 }
 
 #[tokio::test]
 async fn nothing_is_left_when_a_program_is_stopped() {
     for (what, family) in FAMILIES {
-        let mark = Mark::new();
+        let mark = ProcessMark::new();
         let mut child = script(&format!("{family}\necho ready; sleep 1000"), &mark).start().await.unwrap();
         assert_eq!(line(&mut child).await, "ready");
         assert_eq!(timeout(PATIENCE, child.stop()).await.unwrap(), Exit::Signal(15), "{what}");
         assert!(!exists(child.pid()), "{what}");
-        mark.assert_nobody_lives();
+        mark.assert_none_alive();
     }
 }
 
 #[tokio::test]
 async fn nothing_is_left_when_a_child_is_dropped() {
     for (what, family) in FAMILIES {
-        let mark = Mark::new();
+        let mark = ProcessMark::new();
         let mut child = script(&format!("{family}\necho ready; sleep 1000"), &mark).start().await.unwrap();
         assert_eq!(line(&mut child).await, "ready");
         let guard = child.pid();
         drop(child);
-        until(what, || mark.living().is_empty() && !exists(guard)).await;
+        until(what, || mark.alive().is_empty() && !exists(guard)).await;
     }
 }
 
@@ -123,7 +123,7 @@ async fn a_program_that_must_end_at_once_notices_nothing() {
         (&[Ending::AtOnce, Ending::Asked], true),
         (&[Ending::AtOnce, Ending::Asked, Ending::AtOnce], false),
     ] {
-        let mark = Mark::new();
+        let mark = ProcessMark::new();
         let folder = tempfile::tempdir().unwrap();
         let seen = folder.path().join("seen");
         // Whichever comes first.
@@ -140,7 +140,7 @@ async fn a_program_that_must_end_at_once_notices_nothing() {
         assert_eq!(line(&mut child).await, "ready");
         let guard = child.pid();
         drop(child);
-        until("it is gone", || mark.living().is_empty() && !exists(guard)).await;
+        until("it is gone", || mark.alive().is_empty() && !exists(guard)).await;
         let seen = std::fs::read_to_string(seen).unwrap();
         assert_eq!(seen.trim() != "read go", notices, "{orders:?}: {seen}");
     }
@@ -148,7 +148,7 @@ async fn a_program_that_must_end_at_once_notices_nothing() {
 
 #[tokio::test]
 async fn a_killed_program_notices_nothing() {
-    let mark = Mark::new();
+    let mark = ProcessMark::new();
     let folder = tempfile::tempdir().unwrap();
     let seen = folder.path().join("seen");
     let text = format!("trap 'echo TERM > {seen:?}; exit' TERM; echo ready; read word; echo EOF > {seen:?}");
@@ -156,12 +156,12 @@ async fn a_killed_program_notices_nothing() {
     assert_eq!(line(&mut child).await, "ready");
     assert_eq!(timeout(PATIENCE, child.kill()).await.unwrap(), Exit::Signal(9));
     assert!(!seen.exists());
-    mark.assert_nobody_lives();
+    mark.assert_none_alive();
 }
 
 #[tokio::test]
 async fn a_dropped_program_that_ignores_everything_is_killed() {
-    let mark = Mark::new();
+    let mark = ProcessMark::new();
     let text = "trap '' TERM INT HUP; echo ready; while :; do sleep 1; done";
     let mut child = script(text, &mark).start().await.unwrap();
     assert_eq!(line(&mut child).await, "ready");
@@ -169,14 +169,14 @@ async fn a_dropped_program_that_ignores_everything_is_killed() {
     let guard = child.pid();
     let begin = Instant::now();
     drop(child);
-    until("it is gone", || mark.living().is_empty() && !exists(guard)).await;
+    until("it is gone", || mark.alive().is_empty() && !exists(guard)).await;
     assert!(begin.elapsed() < Duration::from_secs(8), "it took {:?}", begin.elapsed());
 }
 
 #[tokio::test]
 async fn nothing_is_left_when_sabir_is_killed() {
     if let Some(mark) = given() {
-        let mark = Mark::from(mark);
+        let mark = ProcessMark::from(mark);
         let mut children = Vec::new();
         for (_, family) in FAMILIES {
             let mut child = script(&format!("{family}\necho ready; sleep 1000"), &mark).start().await.unwrap();
@@ -187,57 +187,57 @@ async fn nothing_is_left_when_sabir_is_killed() {
         std::future::pending::<()>().await;
     }
     let name = format!("killed-{}", std::process::id());
-    let mark = Mark::from(name.clone());
-    let test = "supervising::ending::nothing_is_left_when_sabir_is_killed";
+    let mark = ProcessMark::from(name.clone());
+    let test = "process_guard::ending::nothing_is_left_when_sabir_is_killed";
     let mut holder = alone(test, &name).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line == "everybody is up"), "the programs were not started");
     let guards =
-        mark.living().iter().filter(|process| stat(**process).is_some_and(|found| found.1 == holder.id())).count();
+        mark.alive().iter().filter(|process| stat(**process).is_some_and(|found| found.1 == holder.id())).count();
     assert_eq!(guards, FAMILIES.len());
     holder.kill().unwrap();
     holder.wait().unwrap();
-    until("everybody is gone", || mark.living().is_empty()).await;
+    until("everybody is gone", || mark.alive().is_empty()).await;
 }
 
 #[tokio::test]
 async fn a_program_does_not_outlive_its_guard() {
-    let mark = Mark::new();
+    let mark = ProcessMark::new();
     let mut child = script("sleep 1000 & echo ready; sleep 1000", &mark).start().await.unwrap();
     assert_eq!(line(&mut child).await, "ready");
     kill(child.pid());
     assert_eq!(timeout(PATIENCE, child.exit()).await.unwrap(), Exit::Signal(9));
-    until("the group is gone", || mark.living().is_empty()).await;
+    until("the group is gone", || mark.alive().is_empty()).await;
 }
 
 #[tokio::test]
 async fn a_program_that_kills_its_guard_leaves_nothing_behind() {
     for (what, family) in FAMILIES {
-        let mark = Mark::new();
+        let mark = ProcessMark::new();
         let text = format!("{family}\necho ready; read word; kill -KILL $PPID; exec sleep 1000");
         let mut child = script(&text, &mark).start().await.unwrap();
         assert_eq!(line(&mut child).await, "ready");
         child.write_line("go").await.unwrap();
         assert_eq!(timeout(PATIENCE, child.exit()).await.unwrap(), Exit::Signal(9), "{what}");
-        mark.assert_nobody_lives();
+        mark.assert_none_alive();
     }
 }
 
 #[tokio::test]
 async fn a_program_that_kills_its_guard_at_once_leaves_nothing_behind() {
     for _ in 0..5 {
-        let mark = Mark::new();
+        let mark = ProcessMark::new();
         // Whether the guard came to say that the program runs is left to chance.
         if let Ok(mut child) = script("kill -KILL $PPID; exec sleep 1000", &mark).start().await {
             assert_eq!(timeout(PATIENCE, child.exit()).await.unwrap(), Exit::Signal(9));
         }
-        mark.assert_nobody_lives();
+        mark.assert_none_alive();
     }
 }
 
 #[tokio::test]
 async fn a_guard_that_hangs_does_not_hang_us() {
-    let mark = Mark::new();
+    let mark = ProcessMark::new();
     let mut child = Launch { stop_grace: Duration::from_millis(100), ..script("echo ready; sleep 1000", &mark) }
         .start()
         .await
@@ -246,15 +246,15 @@ async fn a_guard_that_hangs_does_not_hang_us() {
     let status = std::process::Command::new("kill").args(["-STOP", &child.pid().to_string()]).status().unwrap();
     assert!(status.success());
     assert_eq!(timeout(PATIENCE, child.stop()).await.unwrap(), Exit::Signal(9));
-    until("it is gone", || mark.living().is_empty() && !exists(child.pid())).await;
+    until("it is gone", || mark.alive().is_empty() && !exists(child.pid())).await;
 }
 
 /// Says who is alive when it is dropped.
-struct Witness(Arc<Mark>, Option<oneshot::Sender<Vec<u32>>>);
+struct Witness(Arc<ProcessMark>, Option<oneshot::Sender<Vec<u32>>>);
 
 impl Drop for Witness {
     fn drop(&mut self) {
-        let _ = self.1.take().map(|living| living.send(self.0.living()));
+        let _ = self.1.take().map(|living| living.send(self.0.alive()));
     }
 }
 
@@ -268,7 +268,7 @@ async fn what_is_held_is_let_go_when_everything_is_gone() {
     ] {
         // Dropped when it runs, and while it is started.
         for patience in [PATIENCE, Duration::from_millis(30)] {
-            let mark = Arc::new(Mark::new());
+            let mark = Arc::new(ProcessMark::new());
             let (sender, living) = oneshot::channel();
             let held = Box::new(Witness(mark.clone(), Some(sender)));
             let starting = script(text, &mark).start_holding(Some(held));
@@ -281,9 +281,9 @@ async fn what_is_held_is_let_go_when_everything_is_gone() {
             assert_eq!(living, Vec::<u32>::new(), "{text}, after {patience:?}");
         }
     }
-    let mut child = script("read word", &Mark::new()).start().await.unwrap();
+    let mut child = script("read word", &ProcessMark::new()).start().await.unwrap();
     let (sender, living) = oneshot::channel();
-    child.hold(Some(Box::new(Witness(Arc::new(Mark::new()), Some(sender)))));
+    child.hold(Some(Box::new(Witness(Arc::new(ProcessMark::new()), Some(sender)))));
     child.hold(None);
     living.await.expect("it is let go, though the program runs");
     child.stop().await;
@@ -305,7 +305,7 @@ async fn orphans_that_a_server_has_adopted_are_reaped() {
         until("it is reaped", || children() == 0).await;
         return;
     }
-    let test = "supervising::ending::orphans_that_a_server_has_adopted_are_reaped";
+    let test = "process_guard::ending::orphans_that_a_server_has_adopted_are_reaped";
     assert!(alone(test, "orphans").status().unwrap().success());
 }
 
@@ -329,7 +329,7 @@ async fn orphans_that_die_are_reaped_while_the_program_runs() {
 
 #[tokio::test]
 async fn many_at_once() {
-    let mark = Mark::new();
+    let mark = ProcessMark::new();
     let mut running = tokio::task::JoinSet::new();
     for number in 0..24 {
         let launch = script(&format!("(setsid sleep 1000 &); read word; echo $word; exit {number}"), &mark);
@@ -343,5 +343,5 @@ async fn many_at_once() {
     while let Some(done) = running.join_next().await {
         done.unwrap();
     }
-    mark.assert_nobody_lives();
+    mark.assert_none_alive();
 }

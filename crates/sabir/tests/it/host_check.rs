@@ -5,7 +5,7 @@ use sabir_testkit::process::Options;
 use serde_json::{Value, json};
 
 use crate::SABIR;
-use crate::desk::{Desk, v1_message};
+use crate::server_fixture::{ServerFixture, v1_message};
 
 const V1: (&str, &str) = ("A2A-Version", "1.0");
 const EVIL: (&str, &str) = ("Host", "evil.example:41242");
@@ -17,7 +17,7 @@ fn detail(reply: &Reply) -> String {
 
 #[test]
 fn nothing_is_answered_under_a_foreign_name() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let own_page = ("Origin", "http://evil.example:41242");
     for (verb, path) in [
         ("GET", "/.well-known/agent-card.json"),
@@ -33,34 +33,34 @@ fn nothing_is_answered_under_a_foreign_name() {
         ("POST", "/message:send"),
         ("POST", "/v1/a2a/agents/demo/message:send"),
     ] {
-        let refused = desk.ask(verb, path, &[EVIL, own_page], &Value::Null);
+        let refused = fixture.ask(verb, path, &[EVIL, own_page], &Value::Null);
         assert_eq!(refused.status, 421, "{verb} {path}: {}", refused.text());
     }
-    desk.ask("POST", "/message:send", &[EVIL, V1], &v1_message("run me"));
-    assert_eq!(desk.rpc("/", "ListTasks", json!({}))["result"]["totalSize"], 0, "no message got through");
+    fixture.ask("POST", "/message:send", &[EVIL, V1], &v1_message("run me"));
+    assert_eq!(fixture.rpc("/", "ListTasks", json!({}))["result"]["totalSize"], 0, "no message got through");
 }
 
 #[test]
 fn the_refusal_speaks_the_dialect_of_path_and_version() {
-    let desk = Desk::new();
-    let rpc = desk.ask("POST", "/", &[EVIL], &json!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage"}));
+    let fixture = ServerFixture::new();
+    let rpc = fixture.ask("POST", "/", &[EVIL], &json!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage"}));
     let error = rpc.json();
     assert_eq!((&error["id"], &error["error"]["code"]), (&Value::Null, &json!(-32600)), "{error}");
     assert!(error["error"]["data"]["detail"].is_string(), "0.3 without a version: {error}");
     detail(&rpc);
-    let rpc = desk.ask("POST", "/", &[EVIL, V1], &json!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage"}));
+    let rpc = fixture.ask("POST", "/", &[EVIL, V1], &json!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage"}));
     assert!(rpc.json()["error"]["data"][0]["@type"].is_string(), "1.0: {}", detail(&rpc));
-    let rest = desk.ask("GET", "/tasks", &[EVIL, V1], &Value::Null);
+    let rest = fixture.ask("GET", "/tasks", &[EVIL, V1], &Value::Null);
     assert_eq!(rest.json()["error"]["code"], 421, "{}", detail(&rest));
-    let rest = desk.ask("GET", "/tasks", &[EVIL], &Value::Null);
+    let rest = fixture.ask("GET", "/tasks", &[EVIL], &Value::Null);
     assert_eq!(rest.header("content-type"), Some("application/problem+json"), "{}", detail(&rest));
-    let gateway = desk.ask("GET", "/v1/a2a/agents/demo/tasks/x", &[EVIL], &Value::Null);
+    let gateway = fixture.ask("GET", "/v1/a2a/agents/demo/tasks/x", &[EVIL], &Value::Null);
     assert!(gateway.json()["error"].is_string(), "{}", detail(&gateway));
 }
 
 #[test]
 fn a_request_with_two_hosts_is_broken() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for (head, status) in [
         ("GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", "400"),
         ("GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", "400"),
@@ -75,7 +75,7 @@ fn a_request_with_two_hosts_is_broken() {
         ("GET /.well-known/agent-card.json HTTP/1.0\r\n\r\n", "400"),
         ("GET /tasks HTTP/1.0\r\n\r\n", "400"),
     ] {
-        let mut http = desk.server.http();
+        let mut http = fixture.server.http();
         http.write_raw(head.as_bytes()).unwrap();
         assert_eq!(http.receive_head().unwrap().0.to_string(), status, "{head}");
     }
@@ -83,7 +83,7 @@ fn a_request_with_two_hosts_is_broken() {
 
 #[test]
 fn names_of_ours_are_answered_to() {
-    let desk = Desk::with(|options| {
+    let fixture = ServerFixture::with(|options| {
         options
             .variable("SABIR_SERVER_ALLOWED_HOSTS", "agents.internal")
             .variable("SABIR_PUBLIC_URL", "https://agents.example.com:8443/base")
@@ -91,11 +91,11 @@ fn names_of_ours_are_answered_to() {
     let machine = std::process::Command::new("uname").arg("-n").output().unwrap();
     let machine = String::from_utf8(machine.stdout).unwrap();
     for host in ["agents.internal:1", "Agents.Example.com", machine.trim(), "127.0.0.1", "[::1]:9", "x.localhost"] {
-        assert_eq!(desk.ask("GET", "/healthz", &[("Host", host)], &Value::Null).status, 200, "{host}");
+        assert_eq!(fixture.ask("GET", "/healthz", &[("Host", host)], &Value::Null).status, 200, "{host}");
     }
-    assert_eq!(desk.ask("GET", "/healthz", &[EVIL], &Value::Null).status, 421);
-    let desk = Desk::with(|options| options.variable("SABIR_SERVER_ALLOWED_HOSTS", "*"));
-    assert_eq!(desk.ask("GET", "/healthz", &[EVIL], &Value::Null).status, 200);
+    assert_eq!(fixture.ask("GET", "/healthz", &[EVIL], &Value::Null).status, 421);
+    let fixture = ServerFixture::with(|options| options.variable("SABIR_SERVER_ALLOWED_HOSTS", "*"));
+    assert_eq!(fixture.ask("GET", "/healthz", &[EVIL], &Value::Null).status, 200);
 }
 
 #[test]
@@ -111,17 +111,17 @@ fn a_name_that_is_none_is_refused_at_the_start() {
 #[test]
 fn what_depends_on_the_origin_says_so() {
     let card = "/.well-known/agent-card.json";
-    let vary = |desk: &Desk, path: &str, headers: &[(&str, &str)]| {
-        let reply = desk.ask("GET", path, headers, &Value::Null);
+    let vary = |fixture: &ServerFixture, path: &str, headers: &[(&str, &str)]| {
+        let reply = fixture.ask("GET", path, headers, &Value::Null);
         let values: Vec<String> =
             reply.headers.iter().filter(|(name, _)| name == "vary").map(|(_, value)| value.clone()).collect();
         values.join(", ")
     };
-    let desk = Desk::new();
-    assert_eq!(vary(&desk, card, &[]), "A2A-Version");
-    let desk = Desk::with(|options| options.variable("SABIR_SERVER_CORS_ORIGINS", "https://app.example"));
-    assert_eq!(vary(&desk, card, &[]), "A2A-Version, Origin");
-    assert_eq!(vary(&desk, card, &[("Origin", "https://app.example")]), "A2A-Version, Origin");
-    assert_eq!(vary(&desk, "/tasks", &[("Origin", "https://evil.example")]), "Origin");
-    assert_eq!(vary(&desk, "/healthz", &[]), "Origin");
+    let fixture = ServerFixture::new();
+    assert_eq!(vary(&fixture, card, &[]), "A2A-Version");
+    let fixture = ServerFixture::with(|options| options.variable("SABIR_SERVER_CORS_ORIGINS", "https://app.example"));
+    assert_eq!(vary(&fixture, card, &[]), "A2A-Version, Origin");
+    assert_eq!(vary(&fixture, card, &[("Origin", "https://app.example")]), "A2A-Version, Origin");
+    assert_eq!(vary(&fixture, "/tasks", &[("Origin", "https://evil.example")]), "Origin");
+    assert_eq!(vary(&fixture, "/healthz", &[]), "Origin");
 }

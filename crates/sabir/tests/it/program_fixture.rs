@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use crate::SABIR;
 
-pub struct Script {
+pub struct ProgramFixture {
     pub folder: tempfile::TempDir,
 }
 
-impl Script {
+impl ProgramFixture {
     pub fn new(body: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("work")).unwrap();

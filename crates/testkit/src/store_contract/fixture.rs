@@ -1,4 +1,4 @@
-//! Short ways to write and read, so that the cases show only what they are about.
+//! The fixture of the cases: short ways to write and read, so that a case shows only what it is about.
 
 use sabir_model::{
     AgentId, Artifact, ArtifactId, Birth, Chunk, ContextId, Created, Event, IdempotencyKey, Message, MessageId, Owner,
@@ -68,14 +68,14 @@ pub fn status(state: State, moment: i64) -> Event {
 }
 
 /// The same with a message from the agent.
-pub fn telling(state: State, moment: i64, text: &str) -> Event {
+pub fn status_with_message(state: State, moment: i64, text: &str) -> Event {
     let Event::Status(mut change) = status(state, moment) else { unreachable!("it is a status") };
     change.status.message = Some(message(text).into());
     Event::Status(change)
 }
 
 /// The same with a message that it takes into the history.
-pub fn taking(state: State, moment: i64, text: &str) -> Event {
+pub fn status_with_input(state: State, moment: i64, text: &str) -> Event {
     let Event::Status(mut change) = status(state, moment) else { unreachable!("it is a status") };
     change.input = vec![message(text).into()];
     Event::Status(change)

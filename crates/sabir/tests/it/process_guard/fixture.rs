@@ -1,4 +1,4 @@
-//! Small programs, and a look at who of them is still alive.
+//! Small programs under the guard, and which of their processes are still alive.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,17 +13,17 @@ use crate::SABIR;
 /// Longer than anything takes, also on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// All processes of one program know its mark, wherever they went: it is in their environment.
-pub struct Mark(String);
+/// Marks all processes of one program: they inherit it in their environment.
+pub struct ProcessMark(String);
 
-impl Mark {
+impl ProcessMark {
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         Self::from(format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)))
     }
 
     pub fn from(text: String) -> Self {
-        Self(format!("NURSERY_MARK={text}."))
+        Self(format!("GUARD_TEST_MARK={text}."))
     }
 
     pub fn variable(&self) -> (OsString, OsString) {
@@ -31,8 +31,8 @@ impl Mark {
         (name.into(), value.into())
     }
 
-    /// Who lives, the guard too.
-    pub fn living(&self) -> Vec<u32> {
+    /// Its processes that are alive, the guard too.
+    pub fn alive(&self) -> Vec<u32> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
             let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
@@ -44,8 +44,8 @@ impl Mark {
         found
     }
 
-    pub fn assert_nobody_lives(&self) {
-        assert_eq!(self.living().into_iter().map(describe).collect::<Vec<_>>(), Vec::<String>::new());
+    pub fn assert_none_alive(&self) {
+        assert_eq!(self.alive().into_iter().map(describe).collect::<Vec<_>>(), Vec::<String>::new());
     }
 }
 
@@ -55,7 +55,7 @@ fn describe(process: u32) -> String {
 }
 
 /// A shell script, to be run.
-pub fn script(script: &str, mark: &Mark) -> Launch {
+pub fn script(script: &str, mark: &ProcessMark) -> Launch {
     Launch {
         guard: SABIR.into(),
         program: "sh".into(),
@@ -70,7 +70,7 @@ pub fn script(script: &str, mark: &Mark) -> Launch {
 }
 
 pub async fn start(text: &str) -> Child {
-    script(text, &Mark::new()).start().await.unwrap()
+    script(text, &ProcessMark::new()).start().await.unwrap()
 }
 
 pub async fn line(child: &mut Child) -> String {
@@ -111,7 +111,7 @@ pub fn kill(process: u32) {
     assert!(status.success(), "cannot kill {process}");
 }
 
-const ALONE: &str = "NURSERY_ALONE";
+const ALONE: &str = "GUARD_TEST_ALONE";
 
 /// Some tests need a process of their own: to be killed, or to be measured. Such a test runs itself again in one, where
 /// `given` then returns the text. `None`: this is the outer one, which gets the command instead.

@@ -5,10 +5,10 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::SABIR;
-use crate::script::{Script, names};
+use crate::program_fixture::{ProgramFixture, names};
 
 /// The exit code and what was printed.
-fn check(script: &Script, toml: &str, arguments: &[&str]) -> (Option<i32>, Vec<Value>) {
+fn check(script: &ProgramFixture, toml: &str, arguments: &[&str]) -> (Option<i32>, Vec<Value>) {
     script.options(toml);
     let mut command = Command::new(SABIR);
     command.args(["agents", "--check"]).args(arguments).current_dir(script.folder.path());
@@ -18,8 +18,8 @@ fn check(script: &Script, toml: &str, arguments: &[&str]) -> (Option<i32>, Vec<V
     (output.status.code(), rows.as_array().cloned().unwrap_or_default())
 }
 
-fn script(body: &str) -> Script {
-    let script = Script::new(body);
+fn script(body: &str) -> ProgramFixture {
+    let script = ProgramFixture::new(body);
     std::fs::create_dir(script.folder.path().join("tmp")).unwrap();
     script
 }

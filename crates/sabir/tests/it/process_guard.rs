@@ -1,7 +1,7 @@
 //! Programs under the guard: what they may do, and that nothing of them is left.
 
 mod ending;
-mod hearing;
-mod launching;
-mod nursery;
-mod telling;
+mod fixture;
+mod input;
+mod launch;
+mod output;

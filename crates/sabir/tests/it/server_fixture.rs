@@ -1,4 +1,4 @@
-//! The real program with an empty store, and short ways to ask it things.
+//! The real program with an empty store, and short ways to send it requests.
 
 use sabir_testkit::http::Reply;
 use sabir_testkit::process::{Options, Sabir};
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::SABIR;
 
-pub struct Desk {
+pub struct ServerFixture {
     pub server: Sabir,
     _folder: tempfile::TempDir,
 }
 
-impl Desk {
+impl ServerFixture {
     /// With no configuration at all.
     pub fn new() -> Self {
         Self::with(|options| options)

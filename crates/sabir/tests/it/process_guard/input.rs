@@ -1,4 +1,4 @@
-//! What a program is told.
+//! The input of a program under the guard: what it reads, and what happens when it does not read.
 
 use std::io::ErrorKind;
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use sabir_agents::process::Output;
 use sabir_agents::protocol::Exit;
 
-use super::nursery::{PATIENCE, line, memory, start};
+use super::fixture::{PATIENCE, line, memory, start};
 
 #[tokio::test]
 async fn lines_go_in_and_come_out() {

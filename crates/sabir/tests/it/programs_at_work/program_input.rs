@@ -9,23 +9,23 @@ use std::time::Duration;
 use sabir_testkit::process::Options;
 use serde_json::json;
 
-use super::{Bench, answer, is_alive, message, reason, send, state, wait_for};
+use super::{ProgramFixture, answer, is_alive, message, reason, send, state, wait_for};
 use crate::SABIR;
-use crate::desk::Desk;
+use crate::server_fixture::ServerFixture;
 
 #[test]
 fn a_command_answers_with_what_it_prints() {
-    let bench = Bench::shell("tr a-z A-Z; echo; pwd\n");
-    let task = send(&bench.serve("command", ""), message("hello"));
+    let program = ProgramFixture::shell("tr a-z A-Z; echo; pwd\n");
+    let task = send(&program.serve("command", ""), message("hello"));
     assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
-    let folder = fs::canonicalize(bench.workspace()).unwrap();
+    let folder = fs::canonicalize(program.workspace()).unwrap();
     assert_eq!(answer(&task).trim_end(), format!("HELLO\n\n{}", folder.display()));
 }
 
 #[test]
 fn the_exit_code_of_a_command_decides() {
-    let bench = Bench::shell("echo half; echo 'no luck' >&2; exit 7\n");
-    let task = send(&bench.serve("command", ""), message("x"));
+    let program = ProgramFixture::shell("echo half; echo 'no luck' >&2; exit 7\n");
+    let task = send(&program.serve("command", ""), message("x"));
     assert_eq!(state(&task), "TASK_STATE_FAILED");
     assert!(reason(&task).contains("exit code 7") && reason(&task).contains("no luck"), "{task}");
     assert_eq!(answer(&task).trim_end(), "half");
@@ -33,14 +33,14 @@ fn the_exit_code_of_a_command_decides() {
 
 #[test]
 fn a_program_has_the_environment_that_it_is_given() {
-    let bench = Bench::shell("env\n");
-    let config = bench.config("command", "env = { COLOUR = \"green\" }\npass_env = [\"PASSED_ON\", \"MANY_*\"]\n");
-    let desk = Desk::with(|options| {
+    let program = ProgramFixture::shell("env\n");
+    let config = program.config("command", "env = { COLOUR = \"green\" }\npass_env = [\"PASSED_ON\", \"MANY_*\"]\n");
+    let fixture = ServerFixture::with(|options| {
         fs::write(options.folder.join("sabir.toml"), config).unwrap();
         let options = options.variable("SECRET_OF_THE_HOUSE", "s").variable("SABIR_SEND_MAX_WAIT", "60s");
         options.variable("PASSED_ON", "p").variable("MANY_THINGS", "m")
     });
-    let task = send(&desk, message("x"));
+    let task = send(&fixture, message("x"));
     let lines: Vec<&str> = answer(&task).lines().collect();
     for expected in ["COLOUR=green", "PASSED_ON=p", "MANY_THINGS=m"] {
         assert!(lines.contains(&expected), "{expected} in {lines:?}");
@@ -53,36 +53,36 @@ fn a_program_has_the_environment_that_it_is_given() {
 
 #[test]
 fn callers_choose_among_the_allowed_folders() {
-    let bench = Bench::shell("pwd\n");
+    let program = ProgramFixture::shell("pwd\n");
     for name in ["roots/one", "elsewhere"] {
-        fs::create_dir_all(bench.path(name)).unwrap();
+        fs::create_dir_all(program.path(name)).unwrap();
     }
-    let desk = bench.serve("command", &format!("workspace_roots = [{:?}]\n", bench.path("roots")));
+    let fixture = program.serve("command", &format!("workspace_roots = [{:?}]\n", program.path("roots")));
     let at = |folder: &Path| {
         let mut params = message("x");
         params["metadata"] = json!({"workspace": folder});
         params["message"]["messageId"] = json!(folder);
-        send(&desk, params)
+        send(&fixture, params)
     };
-    let inside = at(&bench.path("roots/one"));
-    let real = fs::canonicalize(bench.path("roots/one")).unwrap();
+    let inside = at(&program.path("roots/one"));
+    let real = fs::canonicalize(program.path("roots/one")).unwrap();
     assert_eq!(answer(&inside).trim_end(), real.to_str().unwrap(), "{inside}");
     for outside in ["elsewhere", "roots/../elsewhere", "roots/missing"] {
-        let refused = at(&bench.path(outside));
+        let refused = at(&program.path(outside));
         assert_eq!(state(&refused), "TASK_STATE_REJECTED", "{outside}: {refused}");
     }
 }
 
 #[test]
 fn files_and_data_of_a_message_reach_the_program() {
-    let bench = Bench::shell("cat; cat .sabir/*/notes.txt\n");
+    let program = ProgramFixture::shell("cat; cat .sabir/*/notes.txt\n");
     let mut params = message("read this");
     params["message"]["parts"] = json!([
         {"text": "read this"},
         {"raw": "Zm9ydHktdHdv", "filename": "notes.txt", "mediaType": "text/plain"},
         {"data": {"depth": 3}},
     ]);
-    let task = send(&bench.serve("command", ""), params);
+    let task = send(&program.serve("command", ""), params);
     assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
     for expected in ["read this", "notes.txt", r#"{"depth":3}"#, "forty-two"] {
         assert!(answer(&task).contains(expected), "{expected} in {}", answer(&task));
@@ -91,11 +91,12 @@ fn files_and_data_of_a_message_reach_the_program() {
 
 #[test]
 fn programs_do_not_have_the_terminal_of_the_server() {
-    let bench = Bench::shell("if (: < /dev/tty) 2>&1; then echo 'it has a terminal'; else echo 'it has none'; fi\n");
+    let program =
+        ProgramFixture::shell("if (: < /dev/tty) 2>&1; then echo 'it has a terminal'; else echo 'it has none'; fi\n");
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("sabir.toml"), bench.config("command", "")).unwrap();
+    fs::write(folder.path().join("sabir.toml"), program.config("command", "")).unwrap();
     // `script` gives the server a terminal; its one line goes around that.
-    let starter = bench.path("in-a-terminal");
+    let starter = program.path("in-a-terminal");
     let line = format!("#!/bin/sh\nexec 3>&1\nexec script -qec \"exec '{SABIR}' $* >&3\" /dev/null > /dev/null\n");
     fs::write(&starter, line).unwrap();
     fs::set_permissions(&starter, fs::Permissions::from_mode(0o755)).unwrap();
@@ -112,10 +113,10 @@ fn programs_do_not_have_the_terminal_of_the_server() {
 
 #[test]
 fn a_message_that_no_command_line_holds_is_told_as_that() {
-    let bench = Bench::shell("echo '{\"type\":\"result\",\"subtype\":\"success\"}'\n");
+    let program = ProgramFixture::shell("echo '{\"type\":\"result\",\"subtype\":\"success\"}'\n");
     let mut long = message("x");
     long["message"]["parts"][0]["text"] = json!("x".repeat(200_000));
-    let task = send(&bench.serve("generic", ""), long);
+    let task = send(&program.serve("generic", ""), long);
     assert_eq!(state(&task), "TASK_STATE_FAILED");
     assert!(reason(&task).contains("longer than the program"), "{task}");
 }

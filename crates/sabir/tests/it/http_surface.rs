@@ -4,51 +4,51 @@ use sabir_testkit::process::Options;
 use serde_json::{Value, json};
 
 use crate::SABIR;
-use crate::desk::{Desk, v1_message, v03_message};
+use crate::server_fixture::{ServerFixture, v1_message, v03_message};
 
 const V1: (&str, &str) = ("A2A-Version", "1.0");
 
 #[test]
 fn one_task_is_known_in_every_dialect_and_binding() {
-    let desk = Desk::new();
-    let made = desk.rpc("/", "message/send", v03_message("ask Which day?"));
+    let fixture = ServerFixture::new();
+    let made = fixture.rpc("/", "message/send", v03_message("ask Which day?"));
     assert_eq!(made["result"]["status"]["state"], "input-required");
     let id = made["result"]["id"].as_str().unwrap();
-    let read = desk.rpc("/", "GetTask", json!({"id": id}));
+    let read = fixture.rpc("/", "GetTask", json!({"id": id}));
     assert_eq!(read["result"]["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
-    let read = desk.ask("GET", &format!("/a2a/rest/v1/tasks/{id}"), &[], &Value::Null).json();
+    let read = fixture.ask("GET", &format!("/a2a/rest/v1/tasks/{id}"), &[], &Value::Null).json();
     assert_eq!(read["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
     assert_eq!(read["status"]["message"]["content"][0]["text"], "Which day?");
-    let canceled = desk.ask("POST", &format!("/tasks/{id}:cancel"), &[V1], &Value::Null);
+    let canceled = fixture.ask("POST", &format!("/tasks/{id}:cancel"), &[V1], &Value::Null);
     assert_eq!((canceled.status, &canceled.json()["status"]["state"]), (200, &json!("TASK_STATE_CANCELED")));
     assert_eq!(canceled.header("content-type"), Some("application/a2a+json"));
-    let again = desk.rpc("/", "tasks/cancel", json!({"id": id}));
+    let again = fixture.rpc("/", "tasks/cancel", json!({"id": id}));
     assert_eq!(again["error"]["code"], -32002);
     for (path, headers, status) in [
         (format!("/tasks/{id}:cancel"), &[V1][..], 400),
         (format!("/a2a/rest/tasks/{id}:cancel"), &[], 409),
         (format!("/a2a/rest/v1/tasks/{id}:cancel"), &[], 409),
     ] {
-        assert_eq!(desk.ask("POST", &path, headers, &Value::Null).status, status, "{path}");
+        assert_eq!(fixture.ask("POST", &path, headers, &Value::Null).status, status, "{path}");
     }
 }
 
 #[test]
 fn a_browser_gets_a_page_that_says_what_this_is() {
-    let desk = Desk::new();
-    let page = desk.ask("GET", "/", &[("Accept", "text/html")], &Value::Null);
+    let fixture = ServerFixture::new();
+    let page = fixture.ask("GET", "/", &[("Accept", "text/html")], &Value::Null);
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
     assert!(page.text().contains("Sabir demo agent"), "{}", page.text());
-    let card = desk.ask("GET", "/agents/demo/.well-known/agent-card.json", &[], &Value::Null);
+    let card = fixture.ask("GET", "/agents/demo/.well-known/agent-card.json", &[], &Value::Null);
     assert_eq!(card.status, 200, "the page leads there");
-    assert_eq!(desk.ask("GET", "/", &[], &Value::Null).header("content-type"), Some("application/problem+json"));
+    assert_eq!(fixture.ask("GET", "/", &[], &Value::Null).header("content-type"), Some("application/problem+json"));
 }
 
 #[test]
 fn streams_have_numbers_and_the_right_headers() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": "message/stream", "params": v03_message("stream 3 1")});
-    let frames = desk.stream("/a2a/jsonrpc", &[], &body);
+    let frames = fixture.stream("/a2a/jsonrpc", &[], &body);
     assert_eq!(frames.iter().filter_map(|frame| frame.id).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
     let kinds: Vec<Value> = frames.iter().map(|frame| frame.payload()["kind"].clone()).collect();
     assert_eq!(
@@ -58,9 +58,9 @@ fn streams_have_numbers_and_the_right_headers() {
     assert!(frames.iter().all(|frame| frame.json()["id"] == 7 && frame.json()["jsonrpc"] == "2.0"));
     assert_eq!(frames[5].payload()["final"], true);
 
-    let bare = desk.stream("/a2a/rest/message:stream", &[], &v1_message("stream 1 1"));
+    let bare = fixture.stream("/a2a/rest/message:stream", &[], &v1_message("stream 1 1"));
     assert!(bare[0].json()["task"].is_object(), "HTTP+JSON frames have no envelope");
-    let mut http = desk.server.http();
+    let mut http = fixture.server.http();
     let body = v1_message("stream 1 1").to_string();
     http.send("POST", "/message:stream", &[V1], body.as_bytes()).unwrap();
     let (status, headers) = http.receive_head().unwrap();
@@ -73,8 +73,8 @@ fn streams_have_numbers_and_the_right_headers() {
 
 #[test]
 fn a_silent_stream_is_kept_alive() {
-    let desk = Desk::with(|options| options.variable("SABIR_SERVER_KEEP_ALIVE", "1s"));
-    let mut http = desk.server.http();
+    let fixture = ServerFixture::with(|options| options.variable("SABIR_SERVER_KEEP_ALIVE", "1s"));
+    let mut http = fixture.server.http();
     let body = v1_message("slow 2.5 hello").to_string();
     http.send("POST", "/message:stream", &[V1], body.as_bytes()).unwrap();
     http.receive_head().unwrap();
@@ -88,92 +88,92 @@ fn a_silent_stream_is_kept_alive() {
 
 #[test]
 fn what_is_too_large_or_no_json_is_refused_in_the_callers_dialect() {
-    let desk = Desk::with(|options| options.variable("SABIR_SERVER_BODY_LIMIT", "1000"));
+    let fixture = ServerFixture::with(|options| options.variable("SABIR_SERVER_BODY_LIMIT", "1000"));
     let large = "x".repeat(2000);
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": v03_message(&large)});
-    let refused = desk.ask("POST", "/", &[], &body);
+    let refused = fixture.ask("POST", "/", &[], &body);
     assert_eq!(refused.status, 413);
     assert!(refused.json()["error"]["code"].is_i64(), "{}", refused.text());
-    let refused = desk.ask("POST", "/message:send", &[V1], &v1_message(&large));
+    let refused = fixture.ask("POST", "/message:send", &[V1], &v1_message(&large));
     assert_eq!((refused.status, &refused.json()["error"]["code"]), (413, &json!(413)));
-    let refused = desk.ask("POST", "/v1/message:send", &[], &v1_message(&large));
+    let refused = fixture.ask("POST", "/v1/message:send", &[], &v1_message(&large));
     assert_eq!(refused.status, 413);
     assert!(refused.json()["code"].is_i64(), "{}", refused.text());
-    let refused = desk.ask("POST", "/message:send", &[], &v1_message(&large));
+    let refused = fixture.ask("POST", "/message:send", &[], &v1_message(&large));
     assert_eq!((refused.status, refused.header("content-type")), (413, Some("application/problem+json")));
 
     for (name, value) in [("Content-Type", "text/plain"), ("Content-Encoding", "gzip")] {
-        let refused = desk.ask("POST", "/", &[(name, value)], &json!({}));
+        let refused = fixture.ask("POST", "/", &[(name, value)], &json!({}));
         assert_eq!(refused.status, 415, "{name}: {value}");
         assert!(refused.json()["error"].is_object());
     }
     // Chunked, so that the size is not announced.
-    let mut http = desk.server.http();
+    let mut http = fixture.server.http();
     http.send("POST", "/", &[("Transfer-Encoding", "chunked"), ("Content-Type", "application/json")], b"").unwrap();
     http.write_raw(format!("7d0\r\n{large}\r\n0\r\n\r\n").as_bytes()).unwrap();
     assert_eq!(http.receive().unwrap().status, 413);
-    assert_eq!(desk.rpc("/", "message/send", v03_message("small"))["result"]["status"]["state"], "completed");
+    assert_eq!(fixture.rpc("/", "message/send", v03_message("small"))["result"]["status"]["state"], "completed");
 }
 
 #[test]
 fn pages_of_other_origins_are_refused_unless_named() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let origin = ("Origin", "https://app.example");
-    assert_eq!(desk.ask("POST", "/message:send", &[origin], &v1_message("x")).status, 403);
+    assert_eq!(fixture.ask("POST", "/message:send", &[origin], &v1_message("x")).status, 403);
     let refused =
-        desk.ask("POST", "/a2a/v0.3", &[origin], &json!({"jsonrpc": "2.0", "id": 1, "method": "message/send"}));
+        fixture.ask("POST", "/a2a/v0.3", &[origin], &json!({"jsonrpc": "2.0", "id": 1, "method": "message/send"}));
     assert_eq!((refused.status, &refused.json()["error"]["data"]["name"]), (403, &json!("AuthorizationFailed")));
     assert_eq!(
-        desk.ask("GET", "/.well-known/agent-card.json", &[origin], &Value::Null).status,
+        fixture.ask("GET", "/.well-known/agent-card.json", &[origin], &Value::Null).status,
         200,
         "the card is public"
     );
     assert_eq!(
-        desk.ask("GET", "/.well-known/agent-card.json", &[], &Value::Null).header("access-control-allow-origin"),
+        fixture.ask("GET", "/.well-known/agent-card.json", &[], &Value::Null).header("access-control-allow-origin"),
         None
     );
-    let desk = Desk::with(|options| options.variable("SABIR_SERVER_CORS_ORIGINS", "https://app.example"));
-    let allowed = desk.ask("POST", "/message:send", &[origin], &v1_message("x"));
+    let fixture = ServerFixture::with(|options| options.variable("SABIR_SERVER_CORS_ORIGINS", "https://app.example"));
+    let allowed = fixture.ask("POST", "/message:send", &[origin], &v1_message("x"));
     assert_eq!((allowed.status, allowed.header("access-control-allow-origin")), (200, Some("https://app.example")));
-    let asked = desk.ask("OPTIONS", "/", &[origin, ("Access-Control-Request-Method", "POST")], &Value::Null);
+    let asked = fixture.ask("OPTIONS", "/", &[origin, ("Access-Control-Request-Method", "POST")], &Value::Null);
     assert_eq!((asked.status, asked.header("access-control-allow-origin")), (204, Some("https://app.example")));
     let other = ("Origin", "https://evil.example");
-    assert_eq!(desk.ask("POST", "/message:send", &[other], &v1_message("x")).status, 403);
+    assert_eq!(fixture.ask("POST", "/message:send", &[other], &v1_message("x")).status, 403);
 }
 
 #[test]
 fn cards_are_cached_by_tag_and_can_be_pure() {
-    let desk = Desk::new();
-    let card = desk.ask("GET", "/.well-known/agent-card.json", &[], &Value::Null);
+    let fixture = ServerFixture::new();
+    let card = fixture.ask("GET", "/.well-known/agent-card.json", &[], &Value::Null);
     assert_eq!(card.header("cache-control"), Some("public, max-age=30, must-revalidate"));
     let etag = card.header("etag").unwrap().to_owned();
     assert!(etag.starts_with("W/\"a2a-agents-"), "{etag}");
-    assert_eq!(desk.ask("GET", "/.well-known/agent.json", &[], &Value::Null).body, card.body);
+    assert_eq!(fixture.ask("GET", "/.well-known/agent.json", &[], &Value::Null).body, card.body);
     for (tags, status) in [(etag.as_str(), 304), ("*", 304), (&format!("\"other\", {etag}"), 304), ("\"other\"", 200)] {
-        let reply = desk.ask("GET", "/.well-known/agent-card.json", &[("If-None-Match", tags)], &Value::Null);
+        let reply = fixture.ask("GET", "/.well-known/agent-card.json", &[("If-None-Match", tags)], &Value::Null);
         assert_eq!((reply.status, reply.body.is_empty()), (status, status == 304), "{tags}");
         assert!(reply.header("etag").is_some() && reply.header("cache-control").is_some());
     }
     let superset = card.json();
     assert!(superset["supportedInterfaces"].is_array() && superset["url"].is_string());
-    let pure = desk.ask("GET", "/.well-known/agent-card.json", &[V1], &Value::Null).json();
+    let pure = fixture.ask("GET", "/.well-known/agent-card.json", &[V1], &Value::Null).json();
     assert!(pure["supportedInterfaces"].is_array() && pure.get("url").is_none(), "{pure}");
-    let old = desk.ask("GET", "/.well-known/agent-card.json", &[("A2A-Version", "0.3")], &Value::Null).json();
+    let old = fixture.ask("GET", "/.well-known/agent-card.json", &[("A2A-Version", "0.3")], &Value::Null).json();
     assert!(old.get("supportedInterfaces").is_none() && old["protocolVersion"] == "0.3.0", "{old}");
     for interface in superset["supportedInterfaces"].as_array().unwrap() {
         let url = interface["url"].as_str().unwrap();
-        let path = url.split_once(&desk.server.address.to_string()).unwrap().1;
+        let path = url.split_once(&fixture.server.address.to_string()).unwrap().1;
         let works =
             match (interface["protocolBinding"].as_str().unwrap(), interface["protocolVersion"].as_str().unwrap()) {
-                ("JSONRPC", "1.0") => desk.rpc(path, "SendMessage", v1_message("hi"))["result"]["task"].is_object(),
-                ("JSONRPC", "0.3") => desk.rpc(path, "message/send", v03_message("hi"))["result"]["kind"] == "task",
+                ("JSONRPC", "1.0") => fixture.rpc(path, "SendMessage", v1_message("hi"))["result"]["task"].is_object(),
+                ("JSONRPC", "0.3") => fixture.rpc(path, "message/send", v03_message("hi"))["result"]["kind"] == "task",
                 ("HTTP+JSON", "1.0") => {
-                    desk.ask("POST", &format!("{path}/message:send"), &[V1], &v1_message("hi")).status == 200
+                    fixture.ask("POST", &format!("{path}/message:send"), &[V1], &v1_message("hi")).status == 200
                 }
                 ("HTTP+JSON", "0.3") => {
                     let message =
                         json!({"message": {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]}});
-                    desk.ask("POST", &format!("{path}/v1/message:send"), &[], &message).status == 200
+                    fixture.ask("POST", &format!("{path}/v1/message:send"), &[], &message).status == 200
                 }
                 other => panic!("unknown interface {other:?}"),
             };
@@ -183,23 +183,23 @@ fn cards_are_cached_by_tag_and_can_be_pure() {
 
 #[test]
 fn an_agent_has_mounts_and_a_card_of_its_own() {
-    let desk = Desk::new();
-    let sent = desk.rpc("/agents/demo/", "SendMessage", v1_message("hi"));
+    let fixture = ServerFixture::new();
+    let sent = fixture.rpc("/agents/demo/", "SendMessage", v1_message("hi"));
     assert_eq!(sent["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{sent}");
-    let card = desk.ask("GET", "/agents/demo/.well-known/agent-card.json", &[], &Value::Null).json();
-    assert_eq!(card["url"], format!("http://{}/agents/demo/a2a/jsonrpc", desk.server.address));
-    let tenant = desk.ask("POST", "/demo/message:send", &[V1], &v1_message("hi"));
+    let card = fixture.ask("GET", "/agents/demo/.well-known/agent-card.json", &[], &Value::Null).json();
+    assert_eq!(card["url"], format!("http://{}/agents/demo/a2a/jsonrpc", fixture.server.address));
+    let tenant = fixture.ask("POST", "/demo/message:send", &[V1], &v1_message("hi"));
     assert_eq!(tenant.status, 200, "{}", tenant.text());
-    let unknown = desk.ask("POST", "/agents/ghost/a2a", &[], &json!({}));
+    let unknown = fixture.ask("POST", "/agents/ghost/a2a", &[], &json!({}));
     assert_eq!(unknown.status, 404);
     assert!(unknown.text().contains("demo"), "{}", unknown.text());
-    let unknown = desk.rpc("/", "SendMessage", json!({"tenant": "ghost", "message": v1_message("x")["message"]}));
+    let unknown = fixture.rpc("/", "SendMessage", json!({"tenant": "ghost", "message": v1_message("x")["message"]}));
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
 }
 
 #[test]
 fn strict_mounts_want_the_dialects_own_spelling() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let sloppy = json!({"message": {"parts": [{"type": "text", "content": "hi"}]}});
     for (path, method, code) in [
         ("/", "message/send", None),
@@ -208,21 +208,21 @@ fn strict_mounts_want_the_dialects_own_spelling() {
         ("/a2a/v1", "SendMessage", Some(-32602)),
         ("/a2a/v1", "message/send", Some(-32601)),
     ] {
-        let answer = desk.rpc(path, method, sloppy.clone());
+        let answer = fixture.rpc(path, method, sloppy.clone());
         assert_eq!(answer["error"]["code"].as_i64(), code, "{path} {method}: {answer}");
     }
 }
 
 #[test]
 fn a_repeated_send_with_a_key_makes_one_task() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let key = [V1, ("Idempotency-Key", "k1")];
-    let first = desk.ask("POST", "/message:send", &key, &v1_message("one")).json();
-    let again = desk.ask("POST", "/message:send", &key, &v1_message("two")).json();
+    let first = fixture.ask("POST", "/message:send", &key, &v1_message("one")).json();
+    let again = fixture.ask("POST", "/message:send", &key, &v1_message("two")).json();
     assert_eq!(first, again);
-    let frames = desk.stream("/message:stream", &key, &v1_message("three"));
+    let frames = fixture.stream("/message:stream", &key, &v1_message("three"));
     assert_eq!(frames.len(), 4, "a repeated stream replays and closes");
-    let rest = desk.stream("/message:stream", &[key[0], key[1], ("Last-Event-ID", "2")], &v1_message("four"));
+    let rest = fixture.stream("/message:stream", &[key[0], key[1], ("Last-Event-ID", "2")], &v1_message("four"));
     assert_eq!(rest, frames[2..]);
 }
 
@@ -246,10 +246,10 @@ fn carried_json_comes_back_byte_for_byte_also_after_a_restart() {
 
 #[test]
 fn what_stands_behind_a_body_does_not_hold_the_answer_back() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "x"}}).to_string();
     for behind in ["\r\n", "\r\n\r\n", "POST / HT"] {
-        let mut http = desk.server.http();
+        let mut http = fixture.server.http();
         http.send("POST", "/", &[V1], body.as_bytes()).unwrap();
         http.write_raw(behind.as_bytes()).unwrap();
         assert_eq!(http.receive().unwrap().json()["error"]["code"], -32001, "{behind:?}");
@@ -258,8 +258,8 @@ fn what_stands_behind_a_body_does_not_hold_the_answer_back() {
 
 #[test]
 fn a_key_that_is_no_text_is_refused_and_a_cursor_is_honoured_on_every_stream() {
-    let desk = Desk::new();
-    let mut http = desk.server.http();
+    let fixture = ServerFixture::new();
+    let mut http = fixture.server.http();
     let body = v1_message("x").to_string();
     let head = format!(
         "POST /message:send HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Length: {}\r\n",
@@ -268,19 +268,19 @@ fn a_key_that_is_no_text_is_refused_and_a_cursor_is_honoured_on_every_stream() {
     http.write_raw(&[head.as_bytes(), b"Idempotency-Key: k\xe9y\r\n\r\n", body.as_bytes()].concat()).unwrap();
     assert_eq!(http.receive().unwrap().status, 400);
 
-    let asked = desk.ask("POST", "/message:send", &[V1], &v1_message("ask which?")).json();
+    let asked = fixture.ask("POST", "/message:send", &[V1], &v1_message("ask which?")).json();
     let id = asked["task"]["id"].as_str().unwrap();
     let answer =
         json!({"message": {"messageId": "a", "taskId": id, "role": "ROLE_USER", "parts": [{"text": "friday"}]}});
-    let refused = desk.ask("POST", "/message:stream", &[V1, ("Last-Event-ID", "99")], &answer);
+    let refused = fixture.ask("POST", "/message:stream", &[V1, ("Last-Event-ID", "99")], &answer);
     assert_eq!(refused.status, 400, "{}", refused.text());
-    let frames = desk.stream("/message:stream", &[V1, ("Last-Event-ID", "1")], &answer);
+    let frames = fixture.stream("/message:stream", &[V1, ("Last-Event-ID", "1")], &answer);
     assert_eq!(frames.iter().filter_map(|frame| frame.id).collect::<Vec<_>>(), [2, 3, 4, 5, 6]);
 }
 
 #[test]
 fn options_tell_which_verbs_a_path_takes() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for (path, expected) in [
         ("/", Some("POST")),
         ("/tasks", Some("GET, HEAD")),
@@ -290,7 +290,7 @@ fn options_tell_which_verbs_a_path_takes() {
         ("/v1/a2a/agents/demo/message:send", Some("POST")),
         ("/nowhere", None),
     ] {
-        let reply = desk.ask("OPTIONS", path, &[], &Value::Null);
+        let reply = fixture.ask("OPTIONS", path, &[], &Value::Null);
         assert_eq!(
             (reply.status, reply.header("allow")),
             (if expected.is_some() { 204 } else { 404 }, expected),
@@ -301,23 +301,23 @@ fn options_tell_which_verbs_a_path_takes() {
 
 #[test]
 fn an_unknown_tenant_in_the_query_makes_no_task() {
-    let desk = Desk::with_agents(&["alpha", "beta"]);
-    let refused = desk.ask("POST", "/message:send?tenant=ghost", &[V1], &v1_message("x"));
+    let fixture = ServerFixture::with_agents(&["alpha", "beta"]);
+    let refused = fixture.ask("POST", "/message:send?tenant=ghost", &[V1], &v1_message("x"));
     assert_eq!(refused.status, 404, "{}", refused.text());
     assert!(refused.text().contains("there is no agent ghost; known: alpha, beta"), "{}", refused.text());
-    assert_eq!(desk.ask("GET", "/tasks", &[V1], &Value::Null).json()["totalSize"], 0);
-    let taken = desk.ask("POST", "/message:send?tenant=beta", &[V1], &v1_message("x"));
+    assert_eq!(fixture.ask("GET", "/tasks", &[V1], &Value::Null).json()["totalSize"], 0);
+    let taken = fixture.ask("POST", "/message:send?tenant=beta", &[V1], &v1_message("x"));
     assert_eq!(taken.status, 200, "{}", taken.text());
-    assert_eq!(desk.ask("GET", "/beta/tasks", &[V1], &Value::Null).json()["totalSize"], 1);
+    assert_eq!(fixture.ask("GET", "/beta/tasks", &[V1], &Value::Null).json()["totalSize"], 1);
 }
 
 #[test]
 fn an_id_that_ends_like_an_action_names_its_task() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let text = r#"{"id":"abc:cancel","message":{"role":"user","parts":[{"type":"text","text":"hi"}]}}"#;
-    let task = desk.rpc("/", "tasks/send", serde_json::from_str(text).unwrap());
+    let task = fixture.rpc("/", "tasks/send", serde_json::from_str(text).unwrap());
     assert_eq!(task["result"]["id"], "abc:cancel", "{task}");
-    let shown = desk.ask("GET", "/tasks/abc%3Acancel", &[V1], &Value::Null);
+    let shown = fixture.ask("GET", "/tasks/abc%3Acancel", &[V1], &Value::Null);
     assert_eq!((shown.status, &shown.json()["id"]), (200, &json!("abc:cancel")), "{}", shown.text());
-    assert_eq!(desk.ask("POST", "/tasks/abc%3Acancel:cancel", &[V1], &json!({})).status, 400, "it is finished");
+    assert_eq!(fixture.ask("POST", "/tasks/abc%3Acancel:cancel", &[V1], &json!({})).status, 400, "it is finished");
 }

@@ -1,4 +1,4 @@
-//! What a program says, however it says it.
+//! The output of a program under the guard: lines, floods, endless lines, closed pipes.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use sabir_agents::process::{Launch, Output};
 use sabir_agents::protocol::Exit;
 use tokio::time::timeout;
 
-use super::nursery::{Mark, PATIENCE, alone, exists, given, kill, line, memory, script, start, until};
+use super::fixture::{PATIENCE, ProcessMark, alone, exists, given, kill, line, memory, script, start, until};
 
 #[tokio::test]
 async fn any_bytes_become_lines() {
@@ -59,7 +59,8 @@ async fn a_flood_waits_for_its_reader() {
     let folder = tempfile::tempdir().unwrap();
     let count = || std::fs::read_to_string(folder.path().join("count")).unwrap_or_default().trim().parse().unwrap_or(0);
     let text = "each=0; while :; do printf '%1000s\\n' x; each=$((each + 1)); echo $each > count; done";
-    let mut child = Launch { folder: folder.path().to_owned(), ..script(text, &Mark::new()) }.start().await.unwrap();
+    let mut child =
+        Launch { folder: folder.path().to_owned(), ..script(text, &ProcessMark::new()) }.start().await.unwrap();
     let mut before = 0;
     loop {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -79,7 +80,7 @@ async fn a_flood_waits_for_its_reader() {
 
 #[tokio::test]
 async fn a_program_may_not_say_more_than_is_allowed() {
-    let mark = Mark::new();
+    let mark = ProcessMark::new();
     let mut child = Launch { max_output: 100_000, ..script("exec yes", &mark) }.start().await.unwrap();
     let mut lines = 0;
     let last = loop {
@@ -91,7 +92,7 @@ async fn a_program_may_not_say_more_than_is_allowed() {
     assert_eq!((lines, last), (50_000, Output::TooMuch));
     assert_eq!(child.next().await, Output::Closed);
     assert_eq!(child.stop().await, Exit::Signal(15));
-    mark.assert_nobody_lives();
+    mark.assert_none_alive();
 }
 
 #[tokio::test]
@@ -106,7 +107,7 @@ async fn a_line_without_end_is_dropped_and_never_held() {
         assert!(most < 64 * 1024 * 1024, "the reader had {most} bytes");
         return;
     }
-    let test = "supervising::hearing::a_line_without_end_is_dropped_and_never_held";
+    let test = "process_guard::output::a_line_without_end_is_dropped_and_never_held";
     let output = alone(test, "yes").output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
@@ -135,17 +136,17 @@ async fn complaints_are_read_all_the_time_and_their_end_is_kept() {
 /// On Linux nobody escapes a guard that lives.
 #[tokio::test]
 async fn an_escaped_process_does_not_keep_the_output_open() {
-    let mark = Mark::new();
+    let mark = ProcessMark::new();
     let mut child = script("(setsid sleep 1000 &) ; echo ready; sleep 1000", &mark).start().await.unwrap();
     assert_eq!(line(&mut child).await, "ready");
     kill(child.pid());
     assert_eq!(timeout(PATIENCE, child.next()).await.unwrap(), Output::Closed);
     assert_eq!(timeout(PATIENCE, child.exit()).await.unwrap(), Exit::Signal(9));
     assert!(!exists(child.pid()));
-    for escaped in mark.living() {
+    for escaped in mark.alive() {
         kill(escaped);
     }
-    until("the escaped process is gone", || mark.living().is_empty()).await;
+    until("the escaped process is gone", || mark.alive().is_empty()).await;
 }
 
 #[test]

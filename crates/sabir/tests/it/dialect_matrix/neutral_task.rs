@@ -1,6 +1,6 @@
 //! Tasks, messages and events in no dialect at all, so that what two dialects say can be compared.
 //!
-//! Carried JSON is kept as the text that it is. States and roles are 0.3's words.
+//! Carried JSON is kept as the text that it is. States and roles have their names of 0.3.
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
@@ -126,8 +126,8 @@ impl Part {
 }
 
 impl Task {
-    /// The task as its events tell it. What was said is no event, but for the first message: it is taken from here.
-    pub fn folded(events: &[Event], said: &[Message]) -> Self {
+    /// The task as its events show it. The messages of callers are no events, but for the first: they are taken from here.
+    pub fn folded(events: &[Event], messages: &[Message]) -> Self {
         let Some(Event::Task(created)) = events.first() else { panic!("the first event shows the task: {events:?}") };
         let mut task = created.clone();
         for event in &events[1..] {
@@ -137,7 +137,7 @@ impl Task {
                     if task.status.is_at_rest() {
                         // With the next turn come the question and its answer.
                         let known = task.history.len();
-                        task.history.extend_from_slice(&said[known..known + 2]);
+                        task.history.extend_from_slice(&messages[known..known + 2]);
                     }
                     task.status = status.clone();
                 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::server_fixture::ServerFixture;
 
 const RPC: &str = "/a2a/v1";
 /// Says whether it was the only one in its folder all the time.
@@ -18,7 +18,7 @@ const ASKS: &str = "case \"$*\" in\n*ask*) echo 'Go on? [Y/n]'; read answer ;;\n
                     echo \"{\\\"type\\\":\\\"result\\\",\\\"summary\\\":\\\"done $answer\\\"}\"\n";
 
 /// Agents that run this script, each described by an id, a kind and more settings.
-fn serve(script: &str, agents: &[(&str, &str, &str)], more: &str) -> (Desk, tempfile::TempDir) {
+fn serve(script: &str, agents: &[(&str, &str, &str)], more: &str) -> (ServerFixture, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("program");
     fs::write(&program, format!("#!/bin/sh\n{script}")).unwrap();
@@ -28,20 +28,20 @@ fn serve(script: &str, agents: &[(&str, &str, &str)], more: &str) -> (Desk, temp
     let agents = agents.iter().map(|(id, kind, settings)| {
         format!("[[agent]]\nid = \"{id}\"\nkind = \"{kind}\"\ncommand = [{program:?}]\nworkspace = {workspace:?}\n{settings}\n")
     });
-    (Desk::configured(&format!("{}{more}", agents.collect::<String>())), folder)
+    (ServerFixture::configured(&format!("{}{more}", agents.collect::<String>())), folder)
 }
 
-fn send(desk: &Desk, path: &str, text: &str, waits: bool) -> Value {
+fn send(fixture: &ServerFixture, path: &str, text: &str, waits: bool) -> Value {
     let params = json!({
         "message": {"messageId": format!("{path} {text}"), "role": "ROLE_USER", "parts": [{"text": text}]},
         "configuration": {"returnImmediately": !waits},
     });
-    let answer = desk.rpc(path, "SendMessage", params);
+    let answer = fixture.rpc(path, "SendMessage", params);
     answer["result"]["task"].as_object().map(|task| Value::Object(task.clone())).unwrap_or_else(|| panic!("{answer}"))
 }
 
-fn get(desk: &Desk, task: &Value) -> Value {
-    desk.rpc(RPC, "GetTask", json!({"id": task["id"]}))["result"].take()
+fn get(fixture: &ServerFixture, task: &Value) -> Value {
+    fixture.rpc(RPC, "GetTask", json!({"id": task["id"]}))["result"].take()
 }
 
 fn state(task: &Value) -> &str {
@@ -53,10 +53,10 @@ fn note(task: &Value) -> &str {
 }
 
 /// The task when it is over.
-fn end(desk: &Desk, task: &Value) -> Value {
+fn end(fixture: &ServerFixture, task: &Value) -> Value {
     let start = Instant::now();
     loop {
-        let task = get(desk, task);
+        let task = get(fixture, task);
         if ["TASK_STATE_COMPLETED", "TASK_STATE_FAILED"].contains(&state(&task)) {
             return task;
         }
@@ -72,32 +72,32 @@ fn answer(task: &Value) -> &str {
 #[test]
 fn a_routed_agent_keeps_its_own_limits() {
     let more = "[[agent]]\nid = 'usual'\nkind = 'demo'\ndefault = true\n[routing]\ncomplex = { agent = 'shell' }\n";
-    let (desk, _folder) = serve(ALONE, &[("shell", "command", "max_concurrent = 1")], more);
-    let tasks: Vec<Value> = (0..4).map(|i| send(&desk, RPC, &format!("refactor {i}"), false)).collect();
-    assert!(note(&get(&desk, &tasks[3])).starts_with("waiting for the agent, which runs one task at a time"));
+    let (fixture, _folder) = serve(ALONE, &[("shell", "command", "max_concurrent = 1")], more);
+    let tasks: Vec<Value> = (0..4).map(|i| send(&fixture, RPC, &format!("refactor {i}"), false)).collect();
+    assert!(note(&get(&fixture, &tasks[3])).starts_with("waiting for the agent, which runs one task at a time"));
     for task in &tasks {
-        assert_eq!(answer(&end(&desk, task)), "alone");
+        assert_eq!(answer(&end(&fixture, task)), "alone");
     }
 
-    let (desk, _folder) = serve("sleep 60\n", &[("shell", "command", "timeout = '1s'")], more);
-    let late = send(&desk, RPC, "refactor", true);
+    let (fixture, _folder) = serve("sleep 60\n", &[("shell", "command", "timeout = '1s'")], more);
+    let late = send(&fixture, RPC, "refactor", true);
     assert_eq!((state(&late), note(&late)), ("TASK_STATE_FAILED", "timed out: the turn took longer than 1s"));
 }
 
 #[test]
 fn forgotten_questions_do_not_close_an_agent() {
     let settings = "max_concurrent = 1\nshared_workspace = 'queue'\napprove = 'ask'";
-    let (desk, _folder) = serve(ASKS, &[("asks", "generic", settings)], "");
-    let parked: Vec<Value> = (0..4).map(|i| send(&desk, RPC, &format!("ask {i}"), true)).collect();
+    let (fixture, _folder) = serve(ASKS, &[("asks", "generic", settings)], "");
+    let parked: Vec<Value> = (0..4).map(|i| send(&fixture, RPC, &format!("ask {i}"), true)).collect();
     for task in &parked {
         assert_eq!(state(task), "TASK_STATE_INPUT_REQUIRED", "{task}");
     }
-    let other = send(&desk, RPC, "work", true);
+    let other = send(&fixture, RPC, "work", true);
     assert_eq!(state(&other), "TASK_STATE_COMPLETED", "{other}");
     for task in &parked {
         let message =
             json!({"messageId": task["id"], "taskId": task["id"], "role": "ROLE_USER", "parts": [{"text": "y"}]});
-        let answered = desk.rpc(RPC, "SendMessage", json!({"message": message}));
+        let answered = fixture.rpc(RPC, "SendMessage", json!({"message": message}));
         assert_eq!(state(&answered["result"]["task"]), "TASK_STATE_COMPLETED", "{answered}");
     }
 }
@@ -106,19 +106,19 @@ fn forgotten_questions_do_not_close_an_agent() {
 fn programs_in_one_folder_take_turns_where_they_are_told_to() {
     let two = |settings: &'static str| [("one", "command", settings), ("two", "command", settings)];
     let paths = ["/agents/one/a2a/v1", "/agents/two/a2a/v1"];
-    let (desk, _folder) = serve(ALONE, &two("shared_workspace = 'queue'"), "");
-    let tasks: Vec<Value> = (0..6).map(|i| send(&desk, paths[i % 2], &format!("work {i}"), false)).collect();
-    let waiting = get(&desk, &tasks[5]);
+    let (fixture, _folder) = serve(ALONE, &two("shared_workspace = 'queue'"), "");
+    let tasks: Vec<Value> = (0..6).map(|i| send(&fixture, paths[i % 2], &format!("work {i}"), false)).collect();
+    let waiting = get(&fixture, &tasks[5]);
     let words = note(&waiting);
     assert!(words.starts_with("waiting for task ") && words.ends_with(", which works in the same folder"), "{waiting}");
     for task in &tasks {
-        assert_eq!(answer(&end(&desk, task)), "alone");
+        assert_eq!(answer(&end(&fixture, task)), "alone");
     }
 
-    let (desk, _folder) = serve(TOGETHER, &two(""), "");
-    let tasks: Vec<Value> = (0..2).map(|i| send(&desk, paths[i], "work", false)).collect();
+    let (fixture, _folder) = serve(TOGETHER, &two(""), "");
+    let tasks: Vec<Value> = (0..2).map(|i| send(&fixture, paths[i], "work", false)).collect();
     for task in &tasks {
-        assert_eq!(answer(&end(&desk, task)), "together", "any program may work beside others by default");
+        assert_eq!(answer(&end(&fixture, task)), "together", "any program may work beside others by default");
     }
 }
 
@@ -136,11 +136,11 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"ok","sessi
 #[test]
 fn a_program_that_sleeps_is_resumed_with_the_answer_and_nothing_else() {
     for (again, expected) in [("build", "TASK_STATE_COMPLETED"), ("destroy", "TASK_STATE_INPUT_REQUIRED")] {
-        let (desk, folder) = serve(SLEEPER, &[("claude", "claude-code", "hibernate_after = '100ms'")], "");
+        let (fixture, folder) = serve(SLEEPER, &[("claude", "claude-code", "hibernate_after = '100ms'")], "");
         let work = folder.path().join("work");
         let read = |name: &str| fs::read_to_string(work.join(name)).unwrap_or_default();
         fs::write(work.join("again"), again).unwrap();
-        let task = send(&desk, RPC, "go", true);
+        let task = send(&fixture, RPC, "go", true);
         assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
         let pid = read("pids").trim().to_owned();
         let start = Instant::now();
@@ -148,9 +148,9 @@ fn a_program_that_sleeps_is_resumed_with_the_answer_and_nothing_else() {
             assert!(start.elapsed() < Duration::from_secs(30), "it is put to sleep");
             std::thread::sleep(Duration::from_millis(20));
         }
-        assert_eq!(state(&get(&desk, &task)), "TASK_STATE_INPUT_REQUIRED", "the question stays open");
+        assert_eq!(state(&get(&fixture, &task)), "TASK_STATE_INPUT_REQUIRED", "the question stays open");
         let message = json!({"messageId": "y", "taskId": task["id"], "role": "ROLE_USER", "parts": [{"text": "y"}]});
-        let answered = desk.rpc(RPC, "SendMessage", json!({"message": message}))["result"]["task"].take();
+        let answered = fixture.rpc(RPC, "SendMessage", json!({"message": message}))["result"]["task"].take();
         assert_eq!(state(&answered), expected, "{answered}");
         assert!(
             read("resumed").contains("--resume s1") && read("resumed").trim_end().ends_with(" 1"),
@@ -185,8 +185,8 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"ok","sessi
 
 #[test]
 fn what_a_program_said_and_used_before_it_slept_counts() {
-    let (desk, folder) = serve(TALKING_SLEEPER, &[("claude", "claude-code", "hibernate_after = '300ms'")], "");
-    let task = send(&desk, RPC, "go", true);
+    let (fixture, folder) = serve(TALKING_SLEEPER, &[("claude", "claude-code", "hibernate_after = '300ms'")], "");
+    let task = send(&fixture, RPC, "go", true);
     assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
     let pid = fs::read_to_string(folder.path().join("work/pids")).unwrap().trim().to_owned();
     let start = Instant::now();
@@ -195,7 +195,7 @@ fn what_a_program_said_and_used_before_it_slept_counts() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let message = json!({"messageId": "y", "taskId": task["id"], "role": "ROLE_USER", "parts": [{"text": "y"}]});
-    let answered = desk.rpc(RPC, "SendMessage", json!({"message": message}))["result"]["task"].take();
+    let answered = fixture.rpc(RPC, "SendMessage", json!({"message": message}))["result"]["task"].take();
     assert_eq!(state(&answered), "TASK_STATE_COMPLETED", "{answered}");
     let named = |name: &str| {
         let artifacts = answered["artifacts"].as_array().unwrap();
@@ -224,8 +224,8 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"ok","sessi
 
 #[test]
 fn what_is_said_behind_a_question_waits_in_the_program() {
-    let (desk, folder) = serve(FLOODS_BEHIND, &[("claude", "claude-code", "")], "");
-    let task = send(&desk, RPC, "go", true);
+    let (fixture, folder) = serve(FLOODS_BEHIND, &[("claude", "claude-code", "")], "");
+    let task = send(&fixture, RPC, "go", true);
     assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
     let count = || fs::read_to_string(folder.path().join("work/count")).unwrap_or_default().trim().parse().unwrap_or(0);
     let mut before = 0;
@@ -239,7 +239,7 @@ fn what_is_said_behind_a_question_waits_in_the_program() {
     }
     assert!(before < 30, "{before} lines were read while the question was open");
     let message = json!({"messageId": "y", "taskId": task["id"], "role": "ROLE_USER", "parts": [{"text": "y"}]});
-    let answered = desk.rpc(RPC, "SendMessage", json!({"message": message}))["result"]["task"].take();
+    let answered = fixture.rpc(RPC, "SendMessage", json!({"message": message}))["result"]["task"].take();
     assert_eq!(state(&answered), "TASK_STATE_COMPLETED", "{}", answered["status"]);
     let artifacts = answered["artifacts"].as_array().unwrap();
     let words = artifacts.iter().find(|artifact| artifact["name"] == "assistant-response").unwrap();

@@ -7,24 +7,24 @@ use std::time::Duration;
 use sabir_testkit::process::{Options, Sabir};
 use serde_json::json;
 
-use super::{Bench, RPC, begin, is_alive, message, pid_in, reason, send, state, wait_for};
+use super::{ProgramFixture, RPC, begin, is_alive, message, pid_in, reason, send, state, wait_for};
 use crate::SABIR;
 
 /// A program with a child in its group and a daemon that left it.
 const FAMILY: &str = "trap '' TERM\necho $$ > self\nsleep 300 & echo $! > child\n\
     setsid sh -c 'sleep 300 & echo $! > daemon' &\necho '{\"type\":\"system/init\"}'\nwait\nsleep 300\n";
 
-fn family(bench: &Bench) -> Vec<String> {
-    ["self", "child", "daemon"].iter().map(|name| pid_in(&bench.workspace().join(name))).collect()
+fn family(program: &ProgramFixture) -> Vec<String> {
+    ["self", "child", "daemon"].iter().map(|name| pid_in(&program.workspace().join(name))).collect()
 }
 
 #[test]
 fn a_cancel_ends_the_whole_family_also_when_it_ignores_sigterm() {
-    let bench = Bench::shell(FAMILY);
-    let desk = bench.serve("generic", "");
-    let (id, _events) = desk.working("go");
-    let family = family(&bench);
-    let task = desk.rpc("/a2a/jsonrpc", "tasks/cancel", json!({"id": id}))["result"].take();
+    let program = ProgramFixture::shell(FAMILY);
+    let fixture = program.serve("generic", "");
+    let (id, _events) = fixture.working("go");
+    let family = family(&program);
+    let task = fixture.rpc("/a2a/jsonrpc", "tasks/cancel", json!({"id": id}))["result"].take();
     assert_eq!(task["status"]["state"], "canceled", "{task}");
     for pid in family {
         wait_for("its end", Duration::from_secs(5), || !is_alive(&pid));
@@ -34,15 +34,15 @@ fn a_cancel_ends_the_whole_family_also_when_it_ignores_sigterm() {
 #[test]
 fn nothing_lives_on_after_the_server() {
     for how in ["KILL", "TERM"] {
-        let bench = Bench::shell(FAMILY);
+        let program = ProgramFixture::shell(FAMILY);
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("sabir.toml"), bench.config("generic", "")).unwrap();
+        fs::write(folder.path().join("sabir.toml"), program.config("generic", "")).unwrap();
         let server: Sabir = Options::new(SABIR, folder.path()).start();
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage",
             "params": {"message": message("go")["message"], "configuration": {"returnImmediately": true}}});
         let reply = server.http().exchange("POST", RPC, &[], body.to_string().as_bytes()).unwrap();
         assert_eq!(reply.status, 200, "{}", reply.text());
-        let family = family(&bench);
+        let family = family(&program);
         let mut server = server;
         match how {
             "KILL" => server.kill(),
@@ -64,38 +64,38 @@ const DAEMONS: &str = "trap '' TERM\nsleep 300 & echo $! > child\n(setsid sh -c 
 
 #[test]
 fn a_program_that_kills_its_guard_leaves_no_process() {
-    let bench = Bench::shell(&format!("{DAEMONS}kill -KILL $PPID\nexec sleep 300\n"));
-    let desk = bench.serve("command", "");
-    let task = send(&desk, message("x"));
+    let program = ProgramFixture::shell(&format!("{DAEMONS}kill -KILL $PPID\nexec sleep 300\n"));
+    let fixture = program.serve("command", "");
+    let task = send(&fixture, message("x"));
     assert_eq!(state(&task), "TASK_STATE_FAILED", "{task}");
     for name in ["child", "marked", "unmarked"] {
-        assert!(!is_alive(&pid_in(&bench.workspace().join(name))), "{name}");
+        assert!(!is_alive(&pid_in(&program.workspace().join(name))), "{name}");
     }
-    let children = format!("/proc/{0}/task/{0}/children", desk.server.pid());
+    let children = format!("/proc/{0}/task/{0}/children", fixture.server.pid());
     assert_eq!(fs::read_to_string(children).unwrap_or_default().trim(), "", "they are reaped");
     // What a run leaves behind costs no other run its guard.
-    assert_eq!(state(&send(&desk, message("y"))), "TASK_STATE_FAILED");
+    assert_eq!(state(&send(&fixture, message("y"))), "TASK_STATE_FAILED");
 }
 
 #[test]
 fn the_next_server_ends_what_outlived_server_and_guard() {
-    let bench = Bench::shell(&format!(
+    let program = ProgramFixture::shell(&format!(
         "{DAEMONS}kill -KILL $(cut -d' ' -f4 /proc/$PPID/stat) $PPID\necho $$ > self\nexec sleep 300\n"
     ));
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("sabir.toml"), bench.config("command", "")).unwrap();
+    fs::write(folder.path().join("sabir.toml"), program.config("command", "")).unwrap();
     let mut killed = Options::new(SABIR, folder.path()).start();
     begin(&killed);
     killed.wait(Duration::from_secs(30));
     let left: Vec<String> =
-        ["self", "child", "marked"].iter().map(|name| pid_in(&bench.workspace().join(name))).collect();
+        ["self", "child", "marked"].iter().map(|name| pid_in(&program.workspace().join(name))).collect();
     // A server of another test may be quicker.
     let _next = Options::new(SABIR, folder.path()).start();
     for pid in left {
         wait_for("its end", Duration::from_secs(30), || !is_alive(&pid));
     }
     // Nobody can tell whose this one is.
-    let unmarked = pid_in(&bench.workspace().join("unmarked"));
+    let unmarked = pid_in(&program.workspace().join("unmarked"));
     assert!(Command::new("kill").args(["-KILL", &unmarked]).status().unwrap().success());
 }
 
@@ -104,8 +104,11 @@ const STOPPER: &str =
     "echo $PPID > guard\ntrap 'kill -STOP $PPID' TERM\necho $$ > self\nwhile :; do sleep 0.05; done\n";
 
 /// The processes of such a program, also one that has no mark.
-fn stoppers(bench: &Bench) -> Vec<String> {
-    ["guard", "self", "child", "marked", "unmarked"].iter().map(|name| pid_in(&bench.workspace().join(name))).collect()
+fn stoppers(program: &ProgramFixture) -> Vec<String> {
+    ["guard", "self", "child", "marked", "unmarked"]
+        .iter()
+        .map(|name| pid_in(&program.workspace().join(name)))
+        .collect()
 }
 
 fn alive(pids: &[String]) -> Vec<&String> {
@@ -115,25 +118,26 @@ fn alive(pids: &[String]) -> Vec<&String> {
 #[test]
 fn a_program_that_stops_its_guard_is_ended() {
     for stop in ["kill -STOP $PPID\n", "sleep 0.3; kill -STOP $PPID\n"] {
-        let bench = Bench::shell(&format!("echo $PPID > guard\n{DAEMONS}echo $$ > self\n{stop}exec sleep 300\n"));
-        let task = send(&bench.serve("command", ""), message("x"));
+        let program =
+            ProgramFixture::shell(&format!("echo $PPID > guard\n{DAEMONS}echo $$ > self\n{stop}exec sleep 300\n"));
+        let task = send(&program.serve("command", ""), message("x"));
         assert_eq!(state(&task), "TASK_STATE_FAILED", "{task}");
-        assert!(alive(&stoppers(&bench)).is_empty(), "{stop}: {:?}", alive(&stoppers(&bench)));
+        assert!(alive(&stoppers(&program)).is_empty(), "{stop}: {:?}", alive(&stoppers(&program)));
     }
     // Before its guard can say that it runs.
-    let bench = Bench::shell("kill -STOP $PPID\necho $PPID > guard\nexec sleep 300\n");
-    let task = send(&bench.serve("command", ""), message("x"));
+    let program = ProgramFixture::shell("kill -STOP $PPID\necho $PPID > guard\nexec sleep 300\n");
+    let task = send(&program.serve("command", ""), message("x"));
     assert_eq!(state(&task), "TASK_STATE_FAILED", "{task}");
-    assert!(!is_alive(&pid_in(&bench.workspace().join("guard"))));
+    assert!(!is_alive(&pid_in(&program.workspace().join("guard"))));
 }
 
 #[test]
 fn a_program_that_stops_its_guard_does_not_outlive_a_cancel() {
-    let bench = Bench::shell(&format!("{DAEMONS}{STOPPER}"));
-    let desk = bench.serve("command", "");
-    let (id, _events) = desk.working("go");
-    let left = stoppers(&bench);
-    let task = desk.rpc("/a2a/jsonrpc", "tasks/cancel", json!({"id": id}))["result"].take();
+    let program = ProgramFixture::shell(&format!("{DAEMONS}{STOPPER}"));
+    let fixture = program.serve("command", "");
+    let (id, _events) = fixture.working("go");
+    let left = stoppers(&program);
+    let task = fixture.rpc("/a2a/jsonrpc", "tasks/cancel", json!({"id": id}))["result"].take();
     assert_eq!(task["status"]["state"], "canceled", "{task}");
     assert!(alive(&left).is_empty(), "{:?} of {left:?}", alive(&left));
 }
@@ -141,12 +145,12 @@ fn a_program_that_stops_its_guard_does_not_outlive_a_cancel() {
 #[test]
 fn a_program_that_stops_its_guard_does_not_outlive_the_server() {
     for grace in ["10s", "0s"] {
-        let bench = Bench::shell(&format!("{DAEMONS}{STOPPER}"));
+        let program = ProgramFixture::shell(&format!("{DAEMONS}{STOPPER}"));
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("sabir.toml"), bench.config("command", "")).unwrap();
+        fs::write(folder.path().join("sabir.toml"), program.config("command", "")).unwrap();
         let mut server = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", grace).start();
         begin(&server);
-        let left = stoppers(&bench);
+        let left = stoppers(&program);
         server.terminate();
         assert_eq!(server.wait(Duration::from_secs(30)).code(), Some(0));
         // Nobody is there any more who could end them.
@@ -156,12 +160,12 @@ fn a_program_that_stops_its_guard_does_not_outlive_the_server() {
 
 #[test]
 fn the_next_server_ends_a_program_that_stopped_its_guard() {
-    let bench = Bench::shell(&format!("{DAEMONS}{STOPPER}"));
+    let program = ProgramFixture::shell(&format!("{DAEMONS}{STOPPER}"));
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("sabir.toml"), bench.config("command", "")).unwrap();
+    fs::write(folder.path().join("sabir.toml"), program.config("command", "")).unwrap();
     let server = Options::new(SABIR, folder.path()).start();
     begin(&server);
-    let left = stoppers(&bench);
+    let left = stoppers(&program);
     server.kill();
     // A server of another test may be quicker.
     let _next = Options::new(SABIR, folder.path()).start();
@@ -171,17 +175,17 @@ fn the_next_server_ends_a_program_that_stopped_its_guard() {
 #[test]
 fn a_stop_does_not_wait_for_the_end_of_a_program_that_has_closed_its_output() {
     // It needs a moment to end, which it does not have if it is told late.
-    let bench = Bench::shell(
+    let program = ProgramFixture::shell(
         "trap 'sleep 1.6; echo told > told; exit 0' TERM\nexec >&- 2>&-\necho $$ > self\nwhile :; do sleep 0.05; done\n",
     );
     for how in ["cancel", "timeout"] {
         let limit = if how == "timeout" { "timeout = '1s'" } else { "" };
-        let desk = bench.serve("command", limit);
-        let (id, mut events) = desk.working("go");
-        pid_in(&bench.workspace().join("self"));
+        let fixture = program.serve("command", limit);
+        let (id, mut events) = fixture.working("go");
+        pid_in(&program.workspace().join("self"));
         let expected = match how {
             "cancel" => {
-                desk.rpc("/a2a/jsonrpc", "tasks/cancel", json!({"id": id}));
+                fixture.rpc("/a2a/jsonrpc", "tasks/cancel", json!({"id": id}));
                 ("canceled", "")
             }
             _ => {
@@ -189,10 +193,10 @@ fn a_stop_does_not_wait_for_the_end_of_a_program_that_has_closed_its_output() {
                 ("failed", "timed out: the turn took longer than 1s")
             }
         };
-        let task = desk.task(&id);
+        let task = fixture.task(&id);
         assert_eq!((task["status"]["state"].as_str().unwrap(), reason(&task)), expected, "{task}");
-        assert!(bench.workspace().join("told").exists(), "{how}");
-        fs::remove_file(bench.workspace().join("self")).unwrap();
-        fs::remove_file(bench.workspace().join("told")).unwrap();
+        assert!(program.workspace().join("told").exists(), "{how}");
+        fs::remove_file(program.workspace().join("self")).unwrap();
+        fs::remove_file(program.workspace().join("told")).unwrap();
     }
 }

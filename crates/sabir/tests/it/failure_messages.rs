@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::time::Duration;
 
-use crate::script::{Script, message, reason, send, state};
+use crate::program_fixture::{ProgramFixture, message, reason, send, state};
 
 const KEY: &str = "sk-live-0123456789";
 
@@ -19,7 +19,7 @@ fn the_end_of_stderr_is_told_where_only_the_operator_calls_and_never_with_secret
         ("[server]\npublic_url = 'https://agents.example.com'\n", "tell_stderr = true", true),
     ] {
         for kind in ["command", "generic"] {
-            let script = Script::new(FAILING);
+            let script = ProgramFixture::new(FAILING);
             let more = format!("pass_env = ['MY_API_KEY']\n{more}");
             let options = script.options(&format!("{server_section}{}", script.agent("prog", kind, &more)));
             let options = options.variable("MY_API_KEY", KEY).variable("HTTPS_PROXY", "http://me:hunter22@proxy:80");
@@ -44,7 +44,7 @@ fn the_end_of_stderr_is_told_where_only_the_operator_calls_and_never_with_secret
 #[test]
 fn a_reason_of_the_program_itself_has_no_secrets_either() {
     let line = "echo \"{\\\"type\\\":\\\"error\\\",\\\"message\\\":\\\"bad key $MY_API_KEY\\\"}\"\n";
-    let script = Script::new(line);
+    let script = ProgramFixture::new(line);
     let server = script
         .options(&script.agent("prog", "generic", "pass_env = ['MY_API_KEY']"))
         .variable("MY_API_KEY", KEY)

@@ -1,35 +1,35 @@
 //! Every task in every dialect and binding: whatever one of them makes, all others can read, watch, continue and cancel,
 //! and nothing is lost on the way but what a dialect has no words for.
 //!
-//! One table has the dialects (`tongue`), one the ways in which tasks end (`ENDS`). What each dialect says is read into
-//! one neutral form and compared with what 1.0 says, after `lost` has taken away what the dialect cannot say.
+//! One table has the dialects (`dialect`), one the ways in which tasks end (`ENDS`). What each dialect says is read into
+//! one neutral form and compared with what 1.0 says, after `translation_loss` has taken away what the dialect cannot say.
 
-mod exact;
-mod lost;
-mod neutral;
-mod spelling;
-mod tongue;
+mod dialect_client;
+mod exact_json;
+mod json_format;
+mod neutral_task;
+mod translation_loss;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use self::neutral::{Artifact, Content, Event, Message, Part, Status, Task};
-use self::spelling::Spelling;
-use self::tongue::{REFERENCE, TONGUES, Tongue, Watch, watching};
-use crate::desk::Desk;
+use self::dialect_client::{DIALECTS, DialectClient, EventStream, REFERENCE, streaming_dialects};
+use self::json_format::JsonFormat;
+use self::neutral_task::{Artifact, Content, Event, Message, Part, Status, Task};
+use crate::server_fixture::ServerFixture;
 
 /// How a turn that is started by this text ends.
-struct End {
+struct TurnEnd {
     text: &'static str,
     state: &'static str,
     /// The status message.
     words: Option<&'static str>,
-    made: Made,
+    made: ExpectedArtifact,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Made {
+enum ExpectedArtifact {
     Nothing,
     /// `echo: ` and the text, then all parts that are no text.
     Echo,
@@ -39,15 +39,15 @@ enum Made {
 }
 
 #[rustfmt::skip]
-const ENDS: [End; 8] = [
-    End { text: "h\u{e9}llo \"you\"\tthere \u{2615}", state: "completed", words: None, made: Made::Echo },
-    End { text: "stream 4 1", state: "completed", words: None, made: Made::Text("chunk 1\nchunk 2\nchunk 3\nchunk 4\n") },
-    End { text: "tool read_file", state: "completed", words: None, made: Made::Echo },
-    End { text: "usage 3 4", state: "completed", words: None, made: Made::Bill },
-    End { text: "fail The disk is full", state: "failed", words: Some("The disk is full"), made: Made::Nothing },
-    End { text: "reject Not my job", state: "rejected", words: Some("Not my job"), made: Made::Nothing },
-    End { text: "ask Which day?", state: "input-required", words: Some("Which day?"), made: Made::Nothing },
-    End { text: "auth Log in first", state: "auth-required", words: Some("Log in first"), made: Made::Nothing },
+const ENDS: [TurnEnd; 8] = [
+    TurnEnd { text: "h\u{e9}llo \"you\"\tthere \u{2615}", state: "completed", words: None, made: ExpectedArtifact::Echo },
+    TurnEnd { text: "stream 4 1", state: "completed", words: None, made: ExpectedArtifact::Text("chunk 1\nchunk 2\nchunk 3\nchunk 4\n") },
+    TurnEnd { text: "tool read_file", state: "completed", words: None, made: ExpectedArtifact::Echo },
+    TurnEnd { text: "usage 3 4", state: "completed", words: None, made: ExpectedArtifact::Bill },
+    TurnEnd { text: "fail The disk is full", state: "failed", words: Some("The disk is full"), made: ExpectedArtifact::Nothing },
+    TurnEnd { text: "reject Not my job", state: "rejected", words: Some("Not my job"), made: ExpectedArtifact::Nothing },
+    TurnEnd { text: "ask Which day?", state: "input-required", words: Some("Which day?"), made: ExpectedArtifact::Nothing },
+    TurnEnd { text: "auth Log in first", state: "auth-required", words: Some("Log in first"), made: ExpectedArtifact::Nothing },
 ];
 
 /// JSON that only comes through whole when nobody reads it as numbers and members.
@@ -56,12 +56,12 @@ const EXACT: &str = r#"{"n":12345678901234567,"e":1e3,"b":5.0,"a":[{"z":null},0.
 /// A message with parts of every kind, each with all that can be said beside it.
 fn message(text: &str) -> Message {
     static COUNT: AtomicU64 = AtomicU64::new(1);
-    let carried = |n: u32| Some(format!(r#"{{"part":{n}.0,"exact":{EXACT}}}"#));
+    let binding = |n: u32| Some(format!(r#"{{"part":{n}.0,"exact":{EXACT}}}"#));
     let part = |n, content, name: Option<&str>, media_type: &str| Part {
         content,
         name: name.map(str::to_owned),
         media_type: Some(media_type.to_owned()),
-        metadata: carried(n),
+        metadata: binding(n),
     };
     let parts = vec![
         part(0, Content::Text(text.to_owned()), Some("note.md"), "text/markdown"),
@@ -82,24 +82,24 @@ fn message(text: &str) -> Message {
 }
 
 /// What a task of these turns is, but for what the server makes: ids and times.
-fn expected(turns: &[(&Tongue, &Message, &End)]) -> Task {
+fn expected(turns: &[(&DialectClient, &Message, &TurnEnd)]) -> Task {
     let (creator, ..) = turns[0];
     let (_, _, end) = turns[turns.len() - 1];
-    let words = |end: &End| end.words.map(|words| Message::new("agent", vec![Part::text(words)]));
+    let words = |end: &TurnEnd| end.words.map(|words| Message::new("agent", vec![Part::text(words)]));
     let mut history = Vec::new();
     for (place, (sender, message, _)) in turns.iter().enumerate() {
         // A question moves into the history with its answer.
         history.extend(place.checked_sub(1).and_then(|before| words(turns[before].2)));
-        history.push(sender.spelling.tell_message(message));
+        history.push(sender.format.reduce_message(message));
     }
     let said = history.last().expect("there is a turn");
     let text = match end.made {
-        Made::Nothing => None,
-        Made::Echo | Made::Bill => Some(format!("echo: {}", said.text())),
-        Made::Text(text) => Some(text.to_owned()),
+        ExpectedArtifact::Nothing => None,
+        ExpectedArtifact::Echo | ExpectedArtifact::Bill => Some(format!("echo: {}", said.text())),
+        ExpectedArtifact::Text(text) => Some(text.to_owned()),
     };
     let mut parts: Vec<Part> = text.map(Part::text).into_iter().collect();
-    if matches!(end.made, Made::Echo | Made::Bill) {
+    if matches!(end.made, ExpectedArtifact::Echo | ExpectedArtifact::Bill) {
         parts.extend(said.parts.iter().filter(|part| part.as_text().is_none()).cloned());
     }
     let artifact = Artifact {
@@ -114,15 +114,15 @@ fn expected(turns: &[(&Tongue, &Message, &End)]) -> Task {
         id: String::new(),
         context: String::new(),
         status: Status { state: end.state.to_owned(), message: words(end), time: None },
-        artifacts: if end.made == Made::Nothing { Vec::new() } else { vec![artifact] },
+        artifacts: if end.made == ExpectedArtifact::Nothing { Vec::new() } else { vec![artifact] },
         history,
         // The gateway has text only.
-        metadata: (creator.spelling != Spelling::Gateway).then(|| EXACT.to_owned()),
+        metadata: (creator.format != JsonFormat::Gateway).then(|| EXACT.to_owned()),
     }
 }
 
 /// Compares what is with what was sent, but for what the server makes.
-fn check(task: &Task, turns: &[(&Tongue, &Message, &End)]) {
+fn check(task: &Task, turns: &[(&DialectClient, &Message, &TurnEnd)]) {
     let expected = expected(turns);
     let mut bare = task.clone();
     assert!(!bare.id.is_empty() && !bare.context.is_empty() && bare.status.time.is_some(), "{bare:?}");
@@ -135,7 +135,7 @@ fn check(task: &Task, turns: &[(&Tongue, &Message, &End)]) {
     }
     for artifact in &mut bare.artifacts {
         assert!(artifact.id.take().is_some_and(|id| !id.is_empty()), "{artifact:?}");
-        if turns[turns.len() - 1].2.made == Made::Bill {
+        if turns[turns.len() - 1].2.made == ExpectedArtifact::Bill {
             assert!(artifact.description.take().is_some());
             assert!(artifact.metadata.take().is_some_and(|bill| bill.contains(r#""input_tokens":3"#)));
             assert_eq!(std::mem::take(&mut artifact.extensions).len(), 1);
@@ -145,10 +145,10 @@ fn check(task: &Task, turns: &[(&Tongue, &Message, &End)]) {
 }
 
 /// Waits until the task is like this.
-fn until(desk: &Desk, id: &str, is_so: impl Fn(&Task) -> bool) -> Task {
+fn until(fixture: &ServerFixture, id: &str, is_so: impl Fn(&Task) -> bool) -> Task {
     let start = Instant::now();
     loop {
-        let task = REFERENCE.get(desk, id);
+        let task = REFERENCE.get(fixture, id);
         if is_so(&task) {
             return task;
         }
@@ -162,26 +162,26 @@ fn is_at_rest(task: &Task) -> bool {
 }
 
 /// Everybody reads the same task.
-fn check_readers(desk: &Desk, task: &Task) {
-    for reader in &TONGUES {
-        assert_eq!(reader.get(desk, &task.id), reader.spelling.tell_task(task), "read in {}", reader.name);
+fn check_readers(fixture: &ServerFixture, task: &Task) {
+    for reader in &DIALECTS {
+        assert_eq!(reader.get(fixture, &task.id), reader.format.reduce_task(task), "read in {}", reader.name);
     }
 }
 
 /// Where a call is answered with the task, it is the one that is read.
-fn check_answer(tongue: &Tongue, told: Option<Task>, task: &Task) {
-    assert_eq!(told, tongue.can_watch().then(|| tongue.spelling.tell_task(task)), "told in {}", tongue.name);
+fn check_answer(dialect: &DialectClient, answer: Option<Task>, task: &Task) {
+    assert_eq!(answer, dialect.can_stream().then(|| dialect.format.reduce_task(task)), "in {}", dialect.name);
 }
 
 /// All events of a task that is at rest, by their numbers from 1 on.
-fn events(desk: &Desk, task: &Task) -> Vec<Event> {
-    replay(REFERENCE, desk, task, 0)
+fn events(fixture: &ServerFixture, task: &Task) -> Vec<Event> {
+    replay(REFERENCE, fixture, task, 0)
 }
 
 /// The events after this one, up to the task as it stands.
-fn replay(reader: &Tongue, desk: &Desk, task: &Task, after: u64) -> Vec<Event> {
-    let mut watch = reader.subscribe(desk, &task.id, Some(after));
-    let last = reader.spelling.tell_task(task).status;
+fn replay(reader: &DialectClient, fixture: &ServerFixture, task: &Task, after: u64) -> Vec<Event> {
+    let mut watch = reader.subscribe(fixture, &task.id, Some(after));
+    let last = reader.format.reduce_task(task).status;
     let mut events = Vec::new();
     while let Some((number, event)) = watch.next() {
         events.push(event);
@@ -197,53 +197,53 @@ fn replay(reader: &Tongue, desk: &Desk, task: &Task, after: u64) -> Vec<Event> {
 }
 
 /// Everybody can hear again what has happened, from any event on.
-fn check_replays(desk: &Desk, task: &Task) {
-    let events = events(desk, task);
+fn check_replays(fixture: &ServerFixture, task: &Task) {
+    let events = events(fixture, task);
     assert_eq!(Task::folded(&events, &task.history), *task, "what was streamed is what is read");
-    for reader in watching() {
-        let told: Vec<Event> = events.iter().map(|event| reader.spelling.tell_event(event, task)).collect();
+    for reader in streaming_dialects() {
+        let expected: Vec<Event> = events.iter().map(|event| reader.format.reduce_event(event, task)).collect();
         for after in [0, events.len() - 1] {
-            let heard = replay(reader, desk, task, after as u64);
-            assert_eq!(heard, told[after..], "after {after} in {}", reader.name);
+            let replayed = replay(reader, fixture, task, after as u64);
+            assert_eq!(replayed, expected[after..], "after {after} in {}", reader.name);
         }
     }
 }
 
 /// One who watches, and what it saw first.
 struct Watcher {
-    tongue: &'static Tongue,
+    dialect: &'static DialectClient,
     snapshot: (u64, Event),
-    watch: Watch,
+    watch: EventStream,
 }
 
 impl Watcher {
-    fn new(tongue: &'static Tongue, mut watch: Watch) -> Self {
-        Self { tongue, snapshot: watch.next().expect("a snapshot"), watch }
+    fn new(dialect: &'static DialectClient, mut watch: EventStream) -> Self {
+        Self { dialect, snapshot: watch.next().expect("a snapshot"), watch }
     }
 }
 
 /// Everybody watches a task that is not at its end.
-fn watch(desk: &Desk, id: &str) -> Vec<Watcher> {
-    watching().iter().map(|tongue| Watcher::new(tongue, tongue.subscribe(desk, id, None))).collect()
+fn watch(fixture: &ServerFixture, id: &str) -> Vec<Watcher> {
+    streaming_dialects().iter().map(|dialect| Watcher::new(dialect, dialect.subscribe(fixture, id, None))).collect()
 }
 
 /// Everybody has seen the task as it was when he came, then the same events under the same numbers, and the end of the
 /// turn.
-fn check_watchers(desk: &Desk, task: &Task, watchers: Vec<Watcher>) {
-    let events = events(desk, task);
-    for Watcher { tongue, snapshot: (number, snapshot), mut watch } in watchers {
+fn check_watchers(fixture: &ServerFixture, task: &Task, watchers: Vec<Watcher>) {
+    let events = events(fixture, task);
+    for Watcher { dialect, snapshot: (number, snapshot), mut watch } in watchers {
         let (before, after) = events.split_at(number as usize);
         let then = Event::Task(Task::folded(before, &task.history));
-        assert_eq!(snapshot, tongue.spelling.tell_event(&then, task), "{number} in {}", tongue.name);
-        let told = (number + 1..).zip(after.iter().map(|event| tongue.spelling.tell_event(event, task)));
-        assert_eq!(watch.rest(), told.collect::<Vec<_>>(), "after {number} in {}", tongue.name);
+        assert_eq!(snapshot, dialect.format.reduce_event(&then, task), "{number} in {}", dialect.name);
+        let expected = (number + 1..).zip(after.iter().map(|event| dialect.format.reduce_event(event, task)));
+        assert_eq!(watch.rest(), expected.collect::<Vec<_>>(), "after {number} in {}", dialect.name);
     }
 }
 
 /// Does this with every dialect as the first, all at once.
-fn for_each_creator(check: impl Fn(usize, &'static Tongue) + Sync) {
+fn for_each_creator(check: impl Fn(usize, &'static DialectClient) + Sync) {
     thread::scope(|scope| {
-        for (place, creator) in TONGUES.iter().enumerate() {
+        for (place, creator) in DIALECTS.iter().enumerate() {
             let check = &check;
             let run = move || check(place, creator);
             thread::Builder::new().name(format!("made in {}", creator.name)).spawn_scoped(scope, run).unwrap();
@@ -253,96 +253,101 @@ fn for_each_creator(check: impl Fn(usize, &'static Tongue) + Sync) {
 
 #[test]
 fn a_task_of_any_dialect_is_read_and_replayed_in_every_other() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for_each_creator(|_, creator| {
         for end in &ENDS {
             let message = message(end.text);
-            let sent = creator.send(&desk, &message, None, Some(EXACT));
-            let task = until(&desk, &sent.id, is_at_rest);
+            let sent = creator.send(&fixture, &message, None, Some(EXACT));
+            let task = until(&fixture, &sent.id, is_at_rest);
             check(&task, &[(creator, &message, end)]);
             check_answer(creator, sent.task, &task);
-            check_readers(&desk, &task);
-            check_replays(&desk, &task);
+            check_readers(&fixture, &task);
+            check_replays(&fixture, &task);
         }
     });
 }
 
 #[test]
 fn a_running_task_is_watched_and_canceled_in_every_other_dialect() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for_each_creator(|_, creator| {
-        for canceler in &TONGUES {
-            let id = creator.start(&desk, &message("slow 600"));
-            let running = until(&desk, &id, |task| task.status.state == "working");
-            check_readers(&desk, &running);
-            let watchers = watch(&desk, &id);
-            let told = canceler.cancel(&desk, &id).unwrap_or_else(|code| panic!("{code} in {}", canceler.name));
-            let task = until(&desk, &id, is_at_rest);
+        for canceler in &DIALECTS {
+            let id = creator.start(&fixture, &message("slow 600"));
+            let running = until(&fixture, &id, |task| task.status.state == "working");
+            check_readers(&fixture, &running);
+            let watchers = watch(&fixture, &id);
+            let answer = canceler.cancel(&fixture, &id).unwrap_or_else(|code| panic!("{code} in {}", canceler.name));
+            let task = until(&fixture, &id, is_at_rest);
             assert_eq!(task.status.state, "canceled", "by {}", canceler.name);
-            check_answer(canceler, told, &task);
-            check_watchers(&desk, &task, watchers);
-            check_readers(&desk, &task);
-            check_replays(&desk, &task);
-            for late in &TONGUES {
-                assert_eq!(late.cancel(&desk, &id), Err(late.not_cancelable), "again in {}", late.name);
+            check_answer(canceler, answer, &task);
+            check_watchers(&fixture, &task, watchers);
+            check_readers(&fixture, &task);
+            check_replays(&fixture, &task);
+            for late in &DIALECTS {
+                assert_eq!(late.cancel(&fixture, &id), Err(late.not_cancelable), "again in {}", late.name);
             }
-            assert_eq!(REFERENCE.get(&desk, &id), task, "a refusal changes nothing");
+            assert_eq!(REFERENCE.get(&fixture, &id), task, "a refusal changes nothing");
         }
     });
 }
 
 #[test]
 fn who_comes_in_the_middle_of_an_artifact_sees_it_whole_in_every_dialect() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     for_each_creator(|_, creator| {
-        let id = creator.start(&desk, &message("stream 1000000 2"));
-        until(&desk, &id, |task| !task.artifacts.is_empty());
-        let watchers: Vec<Watcher> = (0..3).flat_map(|_| watch(&desk, &id)).collect();
-        REFERENCE.cancel(&desk, &id).unwrap();
-        let task = until(&desk, &id, is_at_rest);
-        check_watchers(&desk, &task, watchers);
-        check_readers(&desk, &task);
-        check_replays(&desk, &task);
+        let id = creator.start(&fixture, &message("stream 1000000 2"));
+        until(&fixture, &id, |task| !task.artifacts.is_empty());
+        let watchers: Vec<Watcher> = (0..3).flat_map(|_| watch(&fixture, &id)).collect();
+        REFERENCE.cancel(&fixture, &id).unwrap();
+        let task = until(&fixture, &id, is_at_rest);
+        check_watchers(&fixture, &task, watchers);
+        check_readers(&fixture, &task);
+        check_replays(&fixture, &task);
     });
 }
 
 #[test]
 fn a_task_that_asks_in_one_dialect_is_answered_in_every_other() {
-    let desk = Desk::new();
-    let question = End { text: "ask How far?", state: "input-required", words: Some("How far?"), made: Made::Nothing };
+    let fixture = ServerFixture::new();
+    let question = TurnEnd {
+        text: "ask How far?",
+        state: "input-required",
+        words: Some("How far?"),
+        made: ExpectedArtifact::Nothing,
+    };
     for_each_creator(|place, creator| {
-        for (other, answerer) in TONGUES.iter().enumerate() {
+        for (other, answerer) in DIALECTS.iter().enumerate() {
             let end = &ENDS[(place + other) % ENDS.len()];
             for is_streamed in [false, true] {
                 let (first, second) = (message(question.text), message(end.text));
-                let id = creator.send(&desk, &first, None, Some(EXACT)).id;
-                let waiting = until(&desk, &id, is_at_rest);
+                let id = creator.send(&fixture, &first, None, Some(EXACT)).id;
+                let waiting = until(&fixture, &id, is_at_rest);
                 check(&waiting, &[(creator, &first, &question)]);
-                let mut watchers = watch(&desk, &id);
-                let mut told = None;
-                if is_streamed && answerer.can_watch() {
-                    watchers.push(Watcher::new(answerer, answerer.stream(&desk, &second, Some(&id))));
+                let mut watchers = watch(&fixture, &id);
+                let mut answer = None;
+                if is_streamed && answerer.can_stream() {
+                    watchers.push(Watcher::new(answerer, answerer.stream(&fixture, &second, Some(&id))));
                 } else {
-                    let sent = answerer.send(&desk, &second, Some(&id), None);
+                    let sent = answerer.send(&fixture, &second, Some(&id), None);
                     assert_eq!(sent.id, id, "it is the same task in {}", answerer.name);
-                    told = sent.task;
+                    answer = sent.task;
                 }
-                let task = until(&desk, &id, |task| is_at_rest(task) && task.status != waiting.status);
+                let task = until(&fixture, &id, |task| is_at_rest(task) && task.status != waiting.status);
                 check(&task, &[(creator, &first, &question), (answerer, &second, end)]);
                 if !is_streamed {
-                    check_answer(answerer, told, &task);
+                    check_answer(answerer, answer, &task);
                 }
-                check_watchers(&desk, &task, watchers);
-                check_readers(&desk, &task);
-                check_replays(&desk, &task);
+                check_watchers(&fixture, &task, watchers);
+                check_readers(&fixture, &task);
+                check_replays(&fixture, &task);
             }
         }
     });
 }
 
 /// A walk over all dialects that goes from each to each once, itself included.
-fn walk() -> Vec<&'static Tongue> {
-    let all = watching();
+fn walk() -> Vec<&'static DialectClient> {
+    let all = streaming_dialects();
     let mut walk = Vec::new();
     for first in 0..all.len() {
         walk.push(&all[first]);
@@ -356,28 +361,28 @@ fn walk() -> Vec<&'static Tongue> {
 
 #[test]
 fn a_stream_that_breaks_off_in_one_dialect_is_picked_up_in_every_other() {
-    let desk = Desk::new();
+    let fixture = ServerFixture::new();
     let walk = walk();
     // Two events for each stop: the creation, the start and the end are three of them.
     let chunks = 2 * walk.len() - 3;
     for_each_creator(|_, creator| {
-        let id = creator.start(&desk, &message(&format!("stream {chunks} 5")));
-        let mut heard: Vec<(u64, &Tongue, Event)> = Vec::new();
+        let id = creator.start(&fixture, &message(&format!("stream {chunks} 5")));
+        let mut heard: Vec<(u64, &DialectClient, Event)> = Vec::new();
         for stop in &walk {
             let after = heard.last().map_or(0, |(number, ..)| *number);
-            let mut watch = stop.subscribe(&desk, &id, Some(after));
+            let mut watch = stop.subscribe(&fixture, &id, Some(after));
             // Then it hangs up, in the middle of what is sent.
             heard.extend((0..2).map(|_| {
                 let (number, event) = watch.next().expect("there is more");
                 (number, *stop, event)
             }));
         }
-        let task = until(&desk, &id, is_at_rest);
-        let events = events(&desk, &task);
+        let task = until(&fixture, &id, is_at_rest);
+        let events = events(&fixture, &task);
         assert_eq!(heard.len(), events.len());
         for ((number, stop, event), (place, expected)) in heard.iter().zip((1..).zip(&events)) {
             assert_eq!(*number, place, "nothing is lost or repeated in {}", stop.name);
-            assert_eq!(*event, stop.spelling.tell_event(expected, &task), "event {number} in {}", stop.name);
+            assert_eq!(*event, stop.format.reduce_event(expected, &task), "event {number} in {}", stop.name);
         }
     });
 }

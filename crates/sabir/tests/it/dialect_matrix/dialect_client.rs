@@ -1,0 +1,253 @@
+//! A client of each dialect and binding: how it sends requests and reads responses.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sabir_testkit::http::Reply;
+use sabir_testkit::sse::{self, Events};
+
+use super::exact_json::{ExactJson, object, quoted};
+use super::json_format::JsonFormat;
+use super::neutral_task::{Event, Message, Task};
+use crate::server_fixture::ServerFixture;
+
+pub struct DialectClient {
+    pub name: &'static str,
+    binding: Binding,
+    path: &'static str,
+    version: &'static str,
+    pub format: JsonFormat,
+    /// The error code of a cancel of a finished task: a JSON-RPC code or an HTTP status.
+    pub not_cancelable: i64,
+}
+
+/// The response to a send.
+pub struct SendResponse {
+    pub id: String,
+    pub task: Option<Task>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Binding {
+    JsonRpc,
+    HttpJson,
+    Gateway,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Send,
+    Stream,
+    Get,
+    Cancel,
+    Subscribe,
+}
+
+/// The first one loses nothing; the last one has no streams.
+#[rustfmt::skip]
+pub static DIALECTS: [DialectClient; 8] = [
+    DialectClient { name: "1.0", binding: Binding::JsonRpc, path: "/a2a/v1", version: "1.0", format: JsonFormat::V1, not_cancelable: -32002 },
+    DialectClient { name: "1.0 HTTP+JSON", binding: Binding::HttpJson, path: "/a2a/rest", version: "1.0", format: JsonFormat::V1, not_cancelable: 400 },
+    DialectClient { name: "unversioned HTTP+JSON", binding: Binding::HttpJson, path: "/a2a/rest", version: "", format: JsonFormat::V1, not_cancelable: 409 },
+    DialectClient { name: "0.3", binding: Binding::JsonRpc, path: "/a2a/v0.3", version: "", format: JsonFormat::Kind, not_cancelable: -32002 },
+    DialectClient { name: "0.3 HTTP+JSON", binding: Binding::HttpJson, path: "/a2a/rest/v1", version: "", format: JsonFormat::Proto, not_cancelable: 409 },
+    DialectClient { name: "0.2", binding: Binding::JsonRpc, path: "/", version: "0.2", format: JsonFormat::Kind, not_cancelable: -32002 },
+    DialectClient { name: "0.1", binding: Binding::JsonRpc, path: "/a2a/v0.1", version: "", format: JsonFormat::Type, not_cancelable: -32002 },
+    DialectClient { name: "the gateway", binding: Binding::Gateway, path: "/v1/a2a/agents/demo", version: "", format: JsonFormat::Gateway, not_cancelable: 400 },
+];
+
+pub static REFERENCE: &DialectClient = &DIALECTS[0];
+
+/// All but the last one, which has no streams.
+pub fn streaming_dialects() -> &'static [DialectClient] {
+    &DIALECTS[..7]
+}
+
+impl DialectClient {
+    /// Sends and waits as long as the dialect does. The gateway does not wait, and only says which task it is.
+    pub fn send(
+        &self,
+        fixture: &ServerFixture,
+        message: &Message,
+        task: Option<&str>,
+        metadata: Option<&str>,
+    ) -> SendResponse {
+        let task = self.named(task);
+        let params = self.format.send(message, task.as_deref(), metadata);
+        let reply = self.ask(fixture, Operation::Send, task.as_deref(), &params);
+        let answer = self.read(&reply).unwrap_or_else(|code| self.fail(code, &reply));
+        let task = match self.format {
+            JsonFormat::V1 | JsonFormat::Proto => self.format.read_task(answer.at("task")),
+            JsonFormat::Kind | JsonFormat::Type => self.format.read_task(answer),
+            JsonFormat::Gateway => return SendResponse { id: answer.at("taskId").string(), task: None },
+        };
+        SendResponse { id: task.id.clone(), task: Some(task) }
+    }
+
+    /// Sends and watches.
+    pub fn stream(&self, fixture: &ServerFixture, message: &Message, task: Option<&str>) -> EventStream {
+        let task = self.named(task);
+        let params = self.format.send(message, task.as_deref(), None);
+        self.open(fixture, Operation::Stream, task.as_deref(), &params, None)
+    }
+
+    /// Sends without waiting for the end: whoever can watch hangs up after the first frame.
+    pub fn start(&self, fixture: &ServerFixture, message: &Message) -> String {
+        if !self.can_stream() {
+            return self.send(fixture, message, None, None).id;
+        }
+        match self.stream(fixture, message, None).next() {
+            Some((1, Event::Task(task))) => task.id,
+            Some((1, Event::Status { task, .. })) => task,
+            other => panic!("{} begins with {other:?}", self.name),
+        }
+    }
+
+    pub fn get(&self, fixture: &ServerFixture, id: &str) -> Task {
+        let reply = self.ask(fixture, Operation::Get, Some(id), &by_id(id));
+        self.format.read_task(self.read(&reply).unwrap_or_else(|code| self.fail(code, &reply)))
+    }
+
+    /// The task, or how it was refused. The gateway only says that it heard.
+    pub fn cancel(&self, fixture: &ServerFixture, id: &str) -> Result<Option<Task>, i64> {
+        let reply = self.ask(fixture, Operation::Cancel, Some(id), &by_id(id));
+        let answer = self.read(&reply)?;
+        if self.binding == Binding::Gateway {
+            assert_eq!((reply.status, answer.at("status").string()), (202, "cancel_requested".to_owned()));
+            return Ok(None);
+        }
+        Ok(Some(self.format.read_task(answer)))
+    }
+
+    /// Watches a task, from after this event on.
+    pub fn subscribe(&self, fixture: &ServerFixture, id: &str, after: Option<u64>) -> EventStream {
+        self.open(fixture, Operation::Subscribe, Some(id), &by_id(id), after)
+    }
+
+    pub fn can_stream(&self) -> bool {
+        self.binding != Binding::Gateway
+    }
+
+    /// In 0.1 clients name their tasks, also by what does not fit into a path as it is.
+    fn named(&self, task: Option<&str>) -> Option<String> {
+        static COUNT: AtomicU64 = AtomicU64::new(1);
+        match (task, self.format) {
+            (None, JsonFormat::Type) => {
+                Some(format!("named/by its client? {}%", COUNT.fetch_add(1, Ordering::Relaxed)))
+            }
+            _ => task.map(str::to_owned),
+        }
+    }
+
+    fn ask(&self, fixture: &ServerFixture, operation: Operation, id: Option<&str>, params: &str) -> Reply {
+        let (verb, path, body) = self.request(operation, id, params);
+        let version = [("A2A-Version", self.version)];
+        fixture.server.http().exchange(verb, &path, &version, body.as_bytes()).expect("it answers")
+    }
+
+    fn open(
+        &self,
+        fixture: &ServerFixture,
+        operation: Operation,
+        id: Option<&str>,
+        params: &str,
+        after: Option<u64>,
+    ) -> EventStream {
+        let (verb, path, body) = self.request(operation, id, params);
+        let after = after.map(|number| number.to_string());
+        let mut headers = vec![("A2A-Version", self.version)];
+        headers.extend(after.as_deref().map(|number| ("Last-Event-ID", number)));
+        let opened = sse::open(fixture.server.address, verb, &path, &headers, body.as_bytes()).expect("it answers");
+        let events = opened.unwrap_or_else(|reply| panic!("no stream of {}: {}", self.name, reply.text()));
+        EventStream { format: self.format, binding: self.binding, events }
+    }
+
+    fn request(&self, operation: Operation, id: Option<&str>, params: &str) -> (&'static str, String, String) {
+        if self.binding == Binding::JsonRpc {
+            let method = Some(quoted(self.method(operation)));
+            let version = Some(quoted("2.0"));
+            let params = Some(params.to_owned());
+            let members = [("jsonrpc", version), ("id", Some("7".to_owned())), ("method", method), ("params", params)];
+            return ("POST", self.path.to_owned(), object(&members));
+        }
+        let task = || format!("{}/tasks/{}", self.path, segment(id.expect("it is about a task")));
+        match operation {
+            Operation::Send => ("POST", format!("{}/message:send", self.path), params.to_owned()),
+            Operation::Stream => ("POST", format!("{}/message:stream", self.path), params.to_owned()),
+            Operation::Get => ("GET", task(), String::new()),
+            Operation::Cancel => ("POST", task() + ":cancel", String::new()),
+            Operation::Subscribe => ("POST", task() + ":subscribe", String::new()),
+        }
+    }
+
+    fn method(&self, operation: Operation) -> &'static str {
+        match (self.format, operation) {
+            (JsonFormat::V1, Operation::Send) => "SendMessage",
+            (JsonFormat::V1, Operation::Stream) => "SendStreamingMessage",
+            (JsonFormat::V1, Operation::Get) => "GetTask",
+            (JsonFormat::V1, Operation::Cancel) => "CancelTask",
+            (JsonFormat::V1, Operation::Subscribe) => "SubscribeToTask",
+            (JsonFormat::Type, Operation::Send) => "tasks/send",
+            (JsonFormat::Type, Operation::Stream) => "tasks/sendSubscribe",
+            (_, Operation::Send) => "message/send",
+            (_, Operation::Stream) => "message/stream",
+            (_, Operation::Get) => "tasks/get",
+            (_, Operation::Cancel) => "tasks/cancel",
+            (_, Operation::Subscribe) => "tasks/resubscribe",
+        }
+    }
+
+    /// What is in an answer, or the error: a code of JSON-RPC, or a status of HTTP.
+    fn read<'a>(&self, reply: &'a Reply) -> Result<ExactJson<'a>, i64> {
+        let answer = ExactJson::of(std::str::from_utf8(&reply.body).expect("answers are text"));
+        match self.binding {
+            Binding::JsonRpc => answer.get("result").ok_or_else(|| {
+                let code = answer.at("error").at("code").raw();
+                code.parse().expect("a code is a number")
+            }),
+            _ if reply.status >= 400 => Err(reply.status.into()),
+            _ => Ok(answer),
+        }
+    }
+
+    fn fail(&self, code: i64, reply: &Reply) -> ! {
+        panic!("{code} in {}: {}", self.name, reply.text())
+    }
+}
+
+fn by_id(id: &str) -> String {
+    object(&[("id", Some(quoted(id)))])
+}
+
+/// An id as a path has it.
+fn segment(id: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    id.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+/// A stream that is read event by event.
+pub struct EventStream {
+    format: JsonFormat,
+    binding: Binding,
+    events: Events,
+}
+
+impl EventStream {
+    /// The next event and its number; `None` at the proper end.
+    pub fn next(&mut self) -> Option<(u64, Event)> {
+        let frame = self.events.next_frame().expect("the stream does not break")?;
+        let json = ExactJson::of(&frame.data);
+        let json = match self.binding {
+            Binding::JsonRpc => {
+                assert_eq!(json.at("id").raw(), "7", "{}", frame.data);
+                json.get("result").unwrap_or_else(|| panic!("{}", frame.data))
+            }
+            _ => json,
+        };
+        Some((frame.id.expect("events have numbers"), self.format.read_event(json)))
+    }
+
+    /// All events up to the proper end.
+    pub fn rest(&mut self) -> Vec<(u64, Event)> {
+        std::iter::from_fn(|| self.next()).collect()
+    }
+}
