@@ -3,22 +3,16 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_agents::ProgramAgent;
-use sabir_agents::program::{
-    GitLimits, Host, Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace, Warm, Workspaces, Worktrees,
-};
-use sabir_agents::protocol::Approve;
-use sabir_engine::{Answer, Builder, Engine, Hosted};
-use sabir_model::{AgentId, Birth, Call, Caller, Message, MessageId, Part, Role, Send, State, Task, TaskId};
-use sabir_store::MemoryStore;
+use sabir_agents::program::{Kind, Mode, Settings};
+use sabir_model::{Delivery, State};
 use sabir_testkit::process::Sabir;
 use serde_json::{Value, json};
 
-use crate::SABIR;
-use crate::program_fixture::{ProgramFixture, message, wait_for};
+use crate::program_fixture::{ProgramFixture, message, reason, state, wait_for};
+use crate::{SABIR, in_process};
 
 /// Speaks Claude Code's control protocol. Asked to end, or at the end of its input, it closes its turn. Resumed in the
 /// middle of a turn it asks for what the file `again` says, but not in a turn that it has closed.
@@ -58,14 +52,6 @@ fn get(server: &Sabir, task: &Value) -> Value {
     server.rpc("GetTask", json!({"id": task["id"]}))["result"].take()
 }
 
-fn state(task: &Value) -> &str {
-    task["status"]["state"].as_str().unwrap_or_default().trim_start_matches("TASK_STATE_")
-}
-
-fn words(task: &Value) -> &str {
-    task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
-}
-
 /// How the server ends while the question is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -99,7 +85,7 @@ fn a_question_outlives_its_server() {
             let server = restart(server, &script, how);
             assert_eq!(read(&script, "closed"), [""; 0], "{how:?}: it was killed before it noticed anything");
             let waiting = get(&server, &task);
-            assert_eq!((state(&waiting), words(&waiting)), ("INPUT_REQUIRED", words(&task)), "{how:?}");
+            assert_eq!((state(&waiting), reason(&waiting)), ("INPUT_REQUIRED", reason(&task)), "{how:?}");
 
             let done = send(&server, answer, json!({"taskId": task["id"]}));
             assert_eq!(state(&done), "COMPLETED", "{how:?} {answer}: {done}");
@@ -141,7 +127,7 @@ fn a_question_is_lost_when_another_task_goes_on_with_its_session() {
     assert!(Path::new(&format!("/proc/{waits}")).exists(), "it waits for the next message of its context");
     let lost = send(&server, "yes", json!({"taskId": task["id"]}));
     assert_eq!(state(&lost), "FAILED", "{lost}");
-    assert!(words(&lost).contains("the question was lost"), "{lost}");
+    assert!(reason(&lost).contains("the question was lost"), "{lost}");
     assert_eq!((read(&script, "pids").len(), read(&script, "together")), (2, Vec::new()));
 
     // Each of them asks for the same.
@@ -165,7 +151,7 @@ fn what_is_asked_now_is_not_answered_by_what_was_said_before() {
     let server = restart(server, &script, End::Killed);
     let asked = send(&server, "always", json!({"taskId": task["id"]}));
     assert_eq!(state(&asked), "INPUT_REQUIRED", "{asked}");
-    assert!(words(&asked).starts_with("Run \"destroy\"?"), "{asked}");
+    assert!(reason(&asked).starts_with("Run \"destroy\"?"), "{asked}");
     assert!(read(&script, "answers").is_empty());
     let done = send(&server, "no", json!({"taskId": task["id"]}));
     assert_eq!((state(&done), read(&script, "ran").len()), ("COMPLETED", 0), "{done}");
@@ -198,8 +184,8 @@ fn where_nobody_asks_again_the_task_fails_at_the_next_start() {
         let server = restart(server, &script, End::Killed);
         wait_for("the end of the task", || state(&get(&server, &task)) == "FAILED");
         let failed = get(&server, &task);
-        assert!(words(&failed).contains("the question was lost"), "{what}: {failed}");
-        assert!(words(&failed).ends_with("send the request again"), "{what}: {failed}");
+        assert!(reason(&failed).contains("the question was lost"), "{what}: {failed}");
+        assert!(reason(&failed).ends_with("send the request again"), "{what}: {failed}");
         let late = server.rpc(
             "SendMessage",
             json!({"message": {"messageId": "late", "role": "ROLE_USER",
@@ -237,77 +223,28 @@ fn a_program_begins_when_those_of_a_killed_server_are_gone() {
     server.kill();
 }
 
-/// An engine in this process, with less patience than a server's.
-async fn engine(script: &ProgramFixture) -> Engine {
-    let settings = Settings {
-        kind: Kind::ClaudeCode,
-        mode: Mode::Duplex,
-        command: Some(vec![script.program().to_str().unwrap().to_owned()]),
-        arguments: Vec::new(),
-        model: None,
-        instructions: None,
-        workspace: script.workspace(),
-        roots: Vec::new(),
-        isolation: Isolation::Shared,
-        shared_workspace: SharedWorkspace::Queue,
-        approve: Approve::Ask,
-        approval_timeout: None,
-        hibernate_after: Some(Duration::from_millis(50)),
-        asks_again_within: Duration::from_millis(500),
-        environment: Vec::new(),
-        pass: Vec::new(),
-        approval_pattern: None,
-        tell_stderr: false,
-        keep_files: false,
-        prompt_by: PromptBy::default(),
-        approval_response: "y".to_owned(),
-        trusts_prompts: false,
-        trusts_workspace: false,
-        max_line: 1 << 20,
-        max_output: 1 << 30,
-        stop_grace: Duration::from_secs(2),
-        keep_warm: None,
-    };
-    let host = Host {
-        guard: SABIR.into(),
-        variables: std::env::vars_os().collect(),
-        open_files: None,
-        database: None,
-        warm: Warm::default(),
-        worktrees: Worktrees::new(script.folder.path().join("trees")),
-        git_limits: GitLimits::default(),
-        workspaces: Workspaces::default(),
-    };
-    let about = sabir_agents::about(Kind::ClaudeCode, &[]);
-    let agent = ProgramAgent::new("prog", settings, about, host);
-    let hosted = Hosted::new(AgentId::parse("prog").unwrap(), Arc::new(agent));
-    Builder::new(Arc::new(MemoryStore::new())).agent(hosted).start().await.unwrap()
-}
-
-async fn say(engine: &Engine, words: &str, task: Option<TaskId>) -> Task {
-    let message = Message::new(MessageId::parse(words).unwrap(), Role::User, vec![Part::text(words)]);
-    let send = Send::new(Message { task, ..message }, Birth(10));
-    match engine.call(&Caller::anonymous(), Call::Send(Box::new(send))).await.unwrap() {
-        Answer::Task(task) => Arc::unwrap_or_clone(task),
-        _ => panic!("expected a task"),
-    }
-}
-
 /// Resumed, it waits for a prompt that does not come.
 #[tokio::test]
 async fn a_resumed_program_that_does_not_ask_again_is_not_waited_for_without_end() {
     let script = ProgramFixture::new(CLAUDE);
-    let engine = engine(&script).await;
-    let asked = say(&engine, "go", None).await;
+    let settings = Settings {
+        hibernate_after: Some(Duration::from_millis(50)),
+        asks_again_within: Duration::from_millis(500),
+        ..in_process::settings(Kind::ClaudeCode, Mode::Duplex, &script.program(), &script.workspace())
+    };
+    let about = sabir_agents::about(Kind::ClaudeCode, &[]);
+    let host = in_process::host(script.path("trees"));
+    let engine = in_process::engine(ProgramAgent::new("prog", settings, about, host)).await;
+    let asked = in_process::send(&engine, "go", None, Delivery::WhenSettled).await;
     assert_eq!(asked.status.state, State::InputRequired);
     let pid = read(&script, "pids").remove(0);
     while Path::new(&format!("/proc/{pid}")).exists() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     fs::write(script.workspace().join("closed"), "").unwrap();
-    let failed = say(&engine, "yes", Some(asked.id)).await;
+    let failed = in_process::send(&engine, "yes", Some(&asked), Delivery::WhenSettled).await;
     assert_eq!(failed.status.state, State::Failed);
-    let words = failed.status.message.unwrap().text();
+    let words = failed.status.message.as_ref().unwrap().text();
     assert!(words.contains("has said nothing for 500ms, so the answer was not used"), "{words}");
     assert_eq!(read(&script, "resumed").len(), 1);
     assert!(read(&script, "prompts").len() == 1 && read(&script, "answers").is_empty());

@@ -14,6 +14,7 @@ mod gateway;
 mod generic_programs;
 mod host_check;
 mod http_surface;
+mod in_process;
 mod library;
 mod logging;
 mod lost_questions;

@@ -9,6 +9,7 @@ use sabir_testkit::process::{Options, Sabir};
 use serde_json::{Value, json};
 
 use crate::SABIR;
+use crate::server_fixture::ServerFixture;
 
 pub struct ProgramFixture {
     pub folder: tempfile::TempDir,
@@ -25,18 +26,22 @@ impl ProgramFixture {
 
     /// An executable file in the folder.
     pub fn put(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.folder.path().join(name);
+        let path = self.path(name);
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         path
     }
 
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     pub fn program(&self) -> PathBuf {
-        self.folder.path().join("program")
+        self.path("program")
     }
 
     pub fn workspace(&self) -> PathBuf {
-        self.folder.path().join("work")
+        self.path("work")
     }
 
     /// The table of an agent that runs the program.
@@ -53,6 +58,11 @@ impl ProgramFixture {
     /// A server with one agent of this kind.
     pub fn serve(&self, kind: &str, more: &str) -> Sabir {
         self.options(&self.agent("prog", kind, more)).start()
+    }
+
+    /// The same, with the server in a folder of its own.
+    pub fn serve_apart(&self, kind: &str, more: &str) -> ServerFixture {
+        ServerFixture::configured(&self.agent("prog", kind, more))
     }
 
     /// Waits until nothing is left in the workspace, and fails with what is.

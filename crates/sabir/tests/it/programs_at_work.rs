@@ -10,81 +10,21 @@ mod resumed_sessions;
 mod trust;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use sabir_testkit::process::Sabir;
 use serde_json::{Value, json};
 
+use crate::program_fixture::{ProgramFixture, answer, artifact, message, reason, state};
 use crate::server_fixture::ServerFixture;
 
 const RPC: &str = "/a2a/v1";
 
-/// A folder with a program in it, and a workspace beside.
-struct ProgramFixture {
-    folder: tempfile::TempDir,
-}
-
-impl ProgramFixture {
-    /// The program is a shell script.
-    fn shell(script: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let program = Self { folder };
-        fs::create_dir(program.workspace()).unwrap();
-        let path = program.path("program");
-        fs::write(&path, format!("#!/bin/sh\n{script}")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        program
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn workspace(&self) -> PathBuf {
-        self.path("work")
-    }
-
-    /// The file that hosts the program as this kind, with more settings.
-    fn config(&self, kind: &str, more: &str) -> String {
-        format!(
-            "[[agent]]\nid = \"prog\"\nkind = \"{kind}\"\ncommand = [{:?}]\nworkspace = {:?}\n{more}\n",
-            self.path("program"),
-            self.workspace()
-        )
-    }
-
-    fn serve(&self, kind: &str, more: &str) -> ServerFixture {
-        ServerFixture::configured(&self.config(kind, more))
-    }
-}
-
-fn message(text: &str) -> Value {
-    json!({"message": {"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}]}})
-}
-
 fn send(fixture: &ServerFixture, params: Value) -> Value {
     let answer = fixture.rpc(RPC, "SendMessage", params);
     answer["result"]["task"].as_object().map(|task| Value::Object(task.clone())).unwrap_or_else(|| panic!("{answer}"))
-}
-
-fn state(task: &Value) -> &str {
-    task["status"]["state"].as_str().unwrap_or_default()
-}
-
-fn reason(task: &Value) -> &str {
-    task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
-}
-
-fn artifact<'a>(task: &'a Value, name: &str) -> &'a Value {
-    let artifacts = task["artifacts"].as_array().map(Vec::as_slice).unwrap_or_default();
-    artifacts.iter().find(|artifact| artifact["name"] == name).unwrap_or(&Value::Null)
-}
-
-fn answer(task: &Value) -> &str {
-    artifact(task, "assistant-response")["parts"][0]["text"].as_str().unwrap_or_default()
 }
 
 fn is_alive(pid: &str) -> bool {

@@ -1,8 +1,6 @@
 //! Questions of programs and their answers, in every dialect: a no is a no, and an answer belongs to one question.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -10,43 +8,15 @@ use sabir_testkit::process::{Options, Sabir};
 use serde_json::{Value, json};
 
 use crate::SABIR;
+use crate::program_fixture::ProgramFixture;
 use crate::server_fixture::ServerFixture;
 
-/// A folder with a shell script in it, and a server that runs it.
-struct ProgramFixture {
-    folder: tempfile::TempDir,
-}
+/// The setting with which programs ask the caller.
+const ASK: &str = "approve = \"ask\"\n";
 
-impl ProgramFixture {
-    fn shell(program: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("program");
-        fs::create_dir(folder.path().join("work")).unwrap();
-        fs::write(&path, format!("#!/bin/sh\n{program}")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        Self { folder }
-    }
-
-    fn workspace(&self) -> PathBuf {
-        self.folder.path().join("work")
-    }
-
-    fn config(&self, kind: &str) -> String {
-        format!(
-            "[[agent]]\nid = \"prog\"\nkind = \"{kind}\"\napprove = \"ask\"\ncommand = [{:?}]\nworkspace = {:?}\n",
-            self.folder.path().join("program"),
-            self.workspace()
-        )
-    }
-
-    fn serve(&self, kind: &str) -> ServerFixture {
-        ServerFixture::configured(&self.config(kind))
-    }
-
-    /// Lets a script go on that waits for this file.
-    fn touch(&self, name: &str) {
-        fs::write(self.workspace().join(name), "").unwrap();
-    }
+/// Lets a script continue that waits for this file.
+fn touch(program: &ProgramFixture, name: &str) {
+    fs::write(program.workspace().join(name), "").unwrap();
 }
 
 /// Shell functions that the scripts use.
@@ -212,10 +182,9 @@ fn summary(server: &Sabir, id: &str) -> String {
 
 #[test]
 fn a_no_in_any_dialect_reaches_the_program_as_no() {
-    let program = ProgramFixture::shell(&format!(
-        "{SHELL}echo 'Run rm -rf build? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"
-    ));
-    let fixture = program.serve("generic");
+    let program =
+        ProgramFixture::new(&format!("{SHELL}echo 'Run rm -rf build? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
+    let fixture = program.serve_apart("generic", ASK);
     let yes = || json!({"approved": true});
     let no = || json!({"approved": false});
     let resume = |result: Value| json!({"target_id": "fc_perm_1", "decision_id": "d1", "action": "resume", "result": result, "updated_at": 1});
@@ -256,9 +225,8 @@ fn a_no_in_any_dialect_reaches_the_program_as_no() {
 
 #[test]
 fn every_dialect_shows_the_same_question() {
-    let program =
-        ProgramFixture::shell(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
-    let fixture = program.serve("generic");
+    let program = ProgramFixture::new(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
+    let fixture = program.serve_apart("generic", ASK);
     let waiting = waiting_task(&fixture.server);
     let id = waiting["id"].as_str().unwrap();
     let data = question(&waiting);
@@ -287,12 +255,12 @@ fn asks_twice() -> String {
 
 #[test]
 fn a_question_that_the_program_gives_up_is_withdrawn_at_once() {
-    let program = ProgramFixture::shell(&asks_twice());
-    let fixture = program.serve("generic");
+    let program = ProgramFixture::new(&asks_twice());
+    let fixture = program.serve_apart("generic", ASK);
     for dialect in DIALECTS {
         let waiting = waiting_task(&fixture.server);
         let (id, first) = (waiting["id"].as_str().unwrap(), question_id(&waiting));
-        program.touch("go");
+        touch(&program, "go");
         until("work again", &fixture.server, id, |task| state(task) == "working");
         // Between the questions: neither the name nor a lone yes is for anything.
         let late = dialect.answer(&fixture.server, id, &dialect.yes_to(&first));
@@ -300,7 +268,7 @@ fn a_question_that_the_program_gives_up_is_withdrawn_at_once() {
         if dialect != Dialect::Gateway {
             assert!(dialect.answer(&fixture.server, id, &[Said::Text("yes")]).is_err(), "{dialect:?}");
         }
-        program.touch("again");
+        touch(&program, "again");
         let asked = until("the second question", &fixture.server, id, |task| state(task) == "input-required");
         let second = question_id(&asked);
         assert_ne!(first, second);
@@ -329,8 +297,8 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"ok"}'
 
 #[test]
 fn a_program_that_asks_without_end_is_refused() {
-    let program = ProgramFixture::shell(&format!("{SHELL}{CURIOUS}"));
-    let fixture = program.serve("claude-code");
+    let program = ProgramFixture::new(&format!("{SHELL}{CURIOUS}"));
+    let fixture = program.serve_apart("claude-code", ASK);
     let waiting = waiting_task(&fixture.server);
     let id = waiting["id"].as_str().unwrap();
     let answers = || fs::read_to_string(program.workspace().join("answers")).unwrap_or_default();
@@ -340,16 +308,15 @@ fn a_program_that_asks_without_end_is_refused() {
         assert!(answer.contains("too many questions wait already") && answer.contains(&expected), "{answer}");
     }
     assert_eq!(question_id(&task(&fixture.server, id)), question_id(&waiting), "the first is still open");
-    program.touch("go");
+    touch(&program, "go");
     let done = until("the end", &fixture.server, id, |task| state(task) == "completed");
     assert!(!done.to_string().contains("Run \\\"2\\\"?"), "nobody is asked after the end: {done}");
 }
 
 #[test]
 fn an_answer_that_names_the_question_of_another_task_is_refused() {
-    let program =
-        ProgramFixture::shell(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
-    let fixture = program.serve("generic");
+    let program = ProgramFixture::new(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
+    let fixture = program.serve_apart("generic", ASK);
     let (other, task_here) = (waiting_task(&fixture.server), waiting_task(&fixture.server));
     let (id, foreign) = (task_here["id"].as_str().unwrap(), question_id(&other));
     for dialect in DIALECTS {
@@ -380,11 +347,11 @@ fn an_answer_that_names_the_question_of_another_task_is_refused() {
 fn an_answer_that_comes_too_late_is_not_left_for_the_next_question() {
     let program =
         "printf 'One? [y/N] '\nuntil_file go\nprintf 'Two? [y/N] '\nread -r answer\nrm go\ndone_with \"$answer\"\n";
-    let program = ProgramFixture::shell(&format!("{SHELL}{program}"));
-    let fixture = program.serve("generic");
+    let program = ProgramFixture::new(&format!("{SHELL}{program}"));
+    let fixture = program.serve_apart("generic", ASK);
     let waiting = waiting_task(&fixture.server);
     let (id, first) = (waiting["id"].as_str().unwrap(), question_id(&waiting));
-    program.touch("go");
+    touch(&program, "go");
     // Without a name, the answer is for whichever question is open; the program has gone on from the first.
     let second = until("the second question", &fixture.server, id, |task| {
         state(task) == "input-required" && question_id(task) != first
@@ -397,9 +364,8 @@ fn an_answer_that_comes_too_late_is_not_left_for_the_next_question() {
 
 #[test]
 fn names_that_do_not_look_like_ids_count_as_none() {
-    let program =
-        ProgramFixture::shell(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
-    let fixture = program.serve("generic");
+    let program = ProgramFixture::new(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
+    let fixture = program.serve_apart("generic", ASK);
     for name in ["fc_perm_1", "q1", "question-1", ""] {
         let waiting = waiting_task(&fixture.server);
         let id = waiting["id"].as_str().unwrap();
@@ -411,12 +377,12 @@ fn names_that_do_not_look_like_ids_count_as_none() {
 
 #[test]
 fn decisions_about_two_targets_are_two_decisions() {
-    let program = ProgramFixture::shell(&asks_twice());
-    let fixture = program.serve("generic");
+    let program = ProgramFixture::new(&asks_twice());
+    let fixture = program.serve_apart("generic", ASK);
     let waiting = waiting_task(&fixture.server);
     let (id, first) = (waiting["id"].as_str().unwrap(), question_id(&waiting));
-    program.touch("go");
-    program.touch("again");
+    touch(&program, "go");
+    touch(&program, "again");
     let asked = until("the second question", &fixture.server, id, |task| {
         state(task) == "input-required" && question_id(task) != first
     });
@@ -445,9 +411,8 @@ fn decisions_about_two_targets_are_two_decisions() {
 
 #[test]
 fn decisions_about_unknown_targets_are_one_answer_in_which_a_no_wins() {
-    let program =
-        ProgramFixture::shell(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
-    let fixture = program.serve("generic");
+    let program = ProgramFixture::new(&format!("{SHELL}echo 'Go on? [Y/n]'\nread -r answer\ndone_with \"$answer\"\n"));
+    let fixture = program.serve_apart("generic", ASK);
     for (actions, expected) in [(["resume", "resume"], "y"), (["resume", "cancel"], "n"), (["cancel", "resume"], "n")] {
         let waiting = waiting_task(&fixture.server);
         let id = waiting["id"].as_str().unwrap();
@@ -478,15 +443,15 @@ read -r answer
 
 #[test]
 fn an_answer_to_an_earlier_question_is_refused_after_a_crash_too() {
-    let program = ProgramFixture::shell(&format!("{SHELL}{CLAUDE}"));
+    let program = ProgramFixture::new(&format!("{SHELL}{CLAUDE}"));
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("sabir.toml"), program.config("claude-code")).unwrap();
+    fs::write(folder.path().join("sabir.toml"), program.agent("prog", "claude-code", ASK)).unwrap();
     let server = Options::new(SABIR, folder.path()).start();
     let waiting = waiting_task(&server);
     let (id, first) = (waiting["id"].as_str().unwrap(), question_id(&waiting));
-    program.touch("go");
+    touch(&program, "go");
     until("work again", &server, id, |task| state(task) == "working");
-    program.touch("again");
+    touch(&program, "again");
     let asked = until("the second question", &server, id, |task| state(task) == "input-required");
     let second = question_id(&asked);
     server.kill();

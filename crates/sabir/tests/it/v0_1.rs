@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use crate::SABIR;
 
-struct ServerFixture {
+struct V01Fixture {
     server: Sabir,
     _folder: Option<tempfile::TempDir>,
 }
 
-impl ServerFixture {
+impl V01Fixture {
     fn new() -> Self {
         Self::with("")
     }
@@ -88,7 +88,7 @@ fn all(frames: &[Frame]) -> Vec<String> {
 
 #[test]
 fn a_client_names_its_task() {
-    let fixture = ServerFixture::new();
+    let fixture = V01Fixture::new();
     for path in ["/", "/a2a", "/a2a/jsonrpc", "/v1/a2a", "/a2a/v0.1", "/agents/demo/a2a", "/agents/demo/a2a/v0.1"] {
         let id = format!("task at {path}");
         let mut params = message(&id, "hello");
@@ -118,7 +118,7 @@ fn a_client_names_its_task() {
 
 #[test]
 fn parts_of_every_kind_come_back_in_order() {
-    let fixture = ServerFixture::new();
+    let fixture = V01Fixture::new();
     let parts = json!([
         {"type": "text", "text": "look", "metadata": {"a": 1}},
         {"type": "file", "file": {"name": "a.txt", "mimeType": "text/plain", "bytes": "SGVsbG8="}},
@@ -144,7 +144,7 @@ fn parts_of_every_kind_come_back_in_order() {
 
 #[test]
 fn a_second_message_continues_the_task() {
-    let fixture = ServerFixture::new();
+    let fixture = V01Fixture::new();
     let asked = fixture.send("t", "ask Which day?");
     assert_eq!(asked["status"]["state"], "input-required");
     assert_eq!(asked["status"]["message"], json!({"role": "agent", "parts": [{"type": "text", "text": "Which day?"}]}));
@@ -170,7 +170,7 @@ fn a_second_message_continues_the_task() {
 
 #[test]
 fn states_and_answers_that_0_1_does_not_know() {
-    let fixture = ServerFixture::new();
+    let fixture = V01Fixture::new();
     for (text, state, words) in [
         ("reject no way", "failed", "no way"),
         ("fail badly", "failed", "badly"),
@@ -190,7 +190,7 @@ fn states_and_answers_that_0_1_does_not_know() {
 
 #[test]
 fn two_agents_may_have_tasks_of_one_name() {
-    let fixture = ServerFixture::with(
+    let fixture = V01Fixture::with(
         "[[agent]]\nid = \"alpha\"\nkind = \"demo\"\ndefault = true\n\n[[agent]]\nid = \"beta\"\nkind = \"demo\"\n",
     );
     let mut sessions = Vec::new();
@@ -211,7 +211,7 @@ fn two_agents_may_have_tasks_of_one_name() {
 
 #[test]
 fn sends_of_one_new_name_at_once_make_one_task() {
-    let fixture = ServerFixture::new();
+    let fixture = V01Fixture::new();
     for round in 0..10 {
         let id = format!("t-{round}");
         thread::scope(|scope| {
@@ -230,7 +230,7 @@ fn sends_of_one_new_name_at_once_make_one_task() {
 
 #[test]
 fn a_stream_ends_with_what_was_made() {
-    let fixture = ServerFixture::new();
+    let fixture = V01Fixture::new();
     let frames = fixture.stream(&[], "tasks/sendSubscribe", message("t", "stream 3 1"));
     assert_eq!(
         all(&frames),
@@ -277,9 +277,9 @@ fn a_stream_ends_with_what_was_made() {
 fn a_stream_is_picked_up_byte_for_byte_also_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options::new(SABIR, folder.path());
-    let fixture = ServerFixture { server: options.start(), _folder: None };
+    let fixture = V01Fixture { server: options.start(), _folder: None };
     let live = fixture.stream(&[], "tasks/sendSubscribe", message("t", "stream 4 1"));
-    let check = |fixture: &ServerFixture| {
+    let check = |fixture: &V01Fixture| {
         for seen in 0..live.len() {
             let last = seen.to_string();
             let rest = fixture.stream(&[("Last-Event-ID", &last)], "tasks/resubscribe", json!({"id": "t"}));
@@ -292,7 +292,7 @@ fn a_stream_is_picked_up_byte_for_byte_also_after_a_restart() {
     };
     check(&fixture);
     fixture.server.kill();
-    let fixture = ServerFixture { server: options.start(), _folder: None };
+    let fixture = V01Fixture { server: options.start(), _folder: None };
     check(&fixture);
     let beyond = request("tasks/resubscribe", json!({"id": "t"}));
     let refused = fixture.ask("POST", "/", &[("Last-Event-ID", "99")], &beyond);
@@ -302,7 +302,7 @@ fn a_stream_is_picked_up_byte_for_byte_also_after_a_restart() {
 
 #[test]
 fn readers_of_a_running_task_see_one_end() {
-    let fixture = ServerFixture::new();
+    let fixture = V01Fixture::new();
     let mut sender = fixture.open(&[], "tasks/sendSubscribe", message("t", "slow 1 stream 2 1"));
     let first: Vec<Frame> = (0..2).map(|_| sender.next_frame().unwrap().unwrap()).collect();
     assert_eq!(all(&first), ["submitted", "working"]);
@@ -322,7 +322,7 @@ fn readers_of_a_running_task_see_one_end() {
 
 #[test]
 fn who_watches_a_waiting_task_sees_its_next_turn() {
-    let fixture = ServerFixture::new();
+    let fixture = V01Fixture::new();
     fixture.send("t", "ask Which?");
     let mut watching = fixture.open(&[], "tasks/resubscribe", json!({"id": "t"}));
     let snapshot = watching.next_frame().unwrap().unwrap();
@@ -333,7 +333,7 @@ fn who_watches_a_waiting_task_sees_its_next_turn() {
 
 #[test]
 fn shared_methods_answer_by_version_or_birth() {
-    let fixture = ServerFixture::new();
+    let fixture = V01Fixture::new();
     fixture.send("old", "hello");
     let made = fixture.rpc(
         "message/send",
@@ -372,7 +372,7 @@ fn shared_methods_answer_by_version_or_birth() {
 
 #[test]
 fn a_running_task_is_canceled_and_a_finished_one_is_not() {
-    let fixture = ServerFixture::new();
+    let fixture = V01Fixture::new();
     thread::scope(|scope| {
         let sender = scope.spawn(|| fixture.send("t", "slow 60 hello"));
         fixture.server.until("the task runs", |_| {
@@ -407,7 +407,7 @@ fn a_running_task_is_canceled_and_a_finished_one_is_not() {
 
 #[test]
 fn errors_are_told_in_words_and_codes_of_0_1() {
-    let fixture = ServerFixture::new();
+    let fixture = V01Fixture::new();
     let done = fixture.send("done", "hello");
     assert_eq!(done["status"]["state"], "completed");
     fixture.send("waiting", "ask Which?");
@@ -493,7 +493,7 @@ fn errors_are_told_in_words_and_codes_of_0_1() {
 
 #[test]
 fn a_full_queue_has_no_code_of_its_own_in_0_1() {
-    let fixture = ServerFixture::with("[[agent]]\nid = \"demo\"\nkind = \"demo\"\nmax_concurrent = 1\nqueue = 0\n");
+    let fixture = V01Fixture::with("[[agent]]\nid = \"demo\"\nkind = \"demo\"\nmax_concurrent = 1\nqueue = 0\n");
     let mut running = fixture.open(&[], "tasks/sendSubscribe", message("t", "slow 60 hello"));
     running.next_frame().unwrap().unwrap();
     let busy = fixture.ask("POST", "/", &[], &request("tasks/send", message("u", "hello")));
@@ -503,7 +503,7 @@ fn a_full_queue_has_no_code_of_its_own_in_0_1() {
 
 #[test]
 fn the_card_of_0_1_leads_to_where_it_is_spoken() {
-    let fixture = ServerFixture::new();
+    let fixture = V01Fixture::new();
     let card = fixture.ask("GET", "/.well-known/agent.json", &[("A2A-Version", "0.1")], "").json();
     let members: Vec<&str> = card.as_object().unwrap().keys().map(String::as_str).collect();
     let expected = [
@@ -526,7 +526,7 @@ fn the_card_of_0_1_leads_to_where_it_is_spoken() {
 
 #[test]
 fn what_is_special_to_0_2() {
-    let fixture = ServerFixture::new();
+    let fixture = V01Fixture::new();
     for path in [
         "/agent/authenticatedExtendedCard",
         "/a2a/agent/authenticatedExtendedCard",

@@ -13,15 +13,15 @@ use crate::server_fixture::ServerFixture;
 
 #[test]
 fn a_worktree_keeps_the_workspace_clean_and_hands_over_the_diff() {
-    let program = ProgramFixture::shell("echo two >> file.txt; echo new > made.txt; echo done\n");
+    let program = ProgramFixture::new("echo two >> file.txt; echo new > made.txt; echo done\n");
     let work = program.workspace();
     git(&work, &["init", "--quiet"]);
     fs::write(work.join("file.txt"), "one\n").unwrap();
     git(&work, &["add", "."]);
     git(&work, &["commit", "--quiet", "-m", "first"]);
-    let fixture = program.serve("command", "isolation = \"worktree\"\n");
+    let fixture = program.serve_apart("command", "isolation = \"worktree\"\n");
     let task = send(&fixture, message("change it"));
-    assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+    assert_eq!(state(&task), "COMPLETED", "{task}");
     let changes = artifact(&task, "changes");
     let diff = changes["parts"][0]["text"].as_str().unwrap_or_default();
     assert!(diff.contains("+two") && diff.contains("made.txt") && diff.contains("+new"), "{task}");
@@ -48,7 +48,7 @@ fn slow_repository(program: &ProgramFixture, seconds: u32) {
 
 fn serve_with_home(program: &ProgramFixture, kind: &str, more: &str) -> ServerFixture {
     ServerFixture::with(|options| {
-        fs::write(options.folder.join("sabir.toml"), program.config(kind, more)).unwrap();
+        fs::write(options.folder.join("sabir.toml"), program.agent("prog", kind, more)).unwrap();
         options.variable("HOME", program.path("home").to_str().unwrap())
     })
 }
@@ -61,7 +61,7 @@ fn work_refs(work: &Path) -> Vec<String> {
 #[test]
 fn a_cancel_is_answered_when_the_program_has_ended_and_the_work_is_kept_after_that() {
     let program =
-        ProgramFixture::shell("echo changed > made.txt\necho $$ > \"$OLDPWD/../self\" || :\necho ready\nsleep 300\n");
+        ProgramFixture::new("echo changed > made.txt\necho $$ > \"$OLDPWD/../self\" || :\necho ready\nsleep 300\n");
     slow_repository(&program, 8);
     let fixture = serve_with_home(&program, "command", "isolation = \"worktree\"\n");
     let (id, mut events) = fixture.working("go");
@@ -80,7 +80,7 @@ fn a_cancel_is_answered_when_the_program_has_ended_and_the_work_is_kept_after_th
 
 #[test]
 fn a_cancel_hands_over_the_diff_where_git_is_quick() {
-    let program = ProgramFixture::shell("echo changed > made.txt\necho ready\nsleep 300\n");
+    let program = ProgramFixture::new("echo changed > made.txt\necho ready\nsleep 300\n");
     slow_repository(&program, 0);
     let fixture = serve_with_home(&program, "command", "isolation = \"worktree\"\n");
     let (id, mut events) = fixture.working("go");
@@ -93,10 +93,11 @@ fn a_cancel_hands_over_the_diff_where_git_is_quick() {
 
 #[test]
 fn work_that_a_stopping_server_cannot_keep_is_kept_by_the_next_one() {
-    let program = ProgramFixture::shell("echo changed > made.txt\necho $$ > \"$HOME/self\"\nsleep 300\n");
+    let program = ProgramFixture::new("echo changed > made.txt\necho $$ > \"$HOME/self\"\nsleep 300\n");
     slow_repository(&program, 6);
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("sabir.toml"), program.config("command", "isolation = \"worktree\"\n")).unwrap();
+    fs::write(folder.path().join("sabir.toml"), program.agent("prog", "command", "isolation = \"worktree\"\n"))
+        .unwrap();
     let options = Options::new(SABIR, folder.path())
         .variable("HOME", program.path("home").to_str().unwrap())
         .variable("SABIR_SERVER_GRACE", "3s");
@@ -138,21 +139,22 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"went on"}'
 
 #[test]
 fn a_run_that_is_resumed_after_a_kill_goes_on_with_its_worktree() {
-    let program = ProgramFixture::shell(&format!("echo work >> made.txt\n{ASKING_CLAUDE}"));
+    let program = ProgramFixture::new(&format!("echo work >> made.txt\n{ASKING_CLAUDE}"));
     slow_repository(&program, 0);
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("sabir.toml"), program.config("claude-code", "isolation = \"worktree\"\n")).unwrap();
+    fs::write(folder.path().join("sabir.toml"), program.agent("prog", "claude-code", "isolation = \"worktree\"\n"))
+        .unwrap();
     let options = Options::new(SABIR, folder.path()).variable("HOME", program.path("home").to_str().unwrap());
     let server = options.start();
     let parked = server.rpc("SendMessage", message("go"))["result"]["task"].take();
-    assert_eq!(state(&parked), "TASK_STATE_INPUT_REQUIRED", "{parked}");
+    assert_eq!(state(&parked), "INPUT_REQUIRED", "{parked}");
     server.kill();
 
     let server = options.start();
     let mut answer = message("yes");
     answer["message"]["taskId"] = parked["id"].clone();
     let task = server.rpc("SendMessage", answer)["result"]["task"].take();
-    assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+    assert_eq!(state(&task), "COMPLETED", "{task}");
     let diff = artifact(&task, "changes")["parts"][0]["text"].as_str().unwrap_or_default();
     assert!(diff.contains("+work\n+work\n"), "the work of both runs: {task}");
     assert_eq!(git(&program.workspace(), &["worktree", "list"]).lines().count(), 1);

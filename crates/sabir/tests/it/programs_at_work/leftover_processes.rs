@@ -20,8 +20,8 @@ fn family(program: &ProgramFixture) -> Vec<String> {
 
 #[test]
 fn a_cancel_ends_the_whole_family_also_when_it_ignores_sigterm() {
-    let program = ProgramFixture::shell(FAMILY);
-    let fixture = program.serve("generic", "");
+    let program = ProgramFixture::new(FAMILY);
+    let fixture = program.serve_apart("generic", "");
     let (id, _events) = fixture.working("go");
     let family = family(&program);
     let task = fixture.rpc("/a2a/jsonrpc", "tasks/cancel", json!({"id": id}))["result"].take();
@@ -34,9 +34,9 @@ fn a_cancel_ends_the_whole_family_also_when_it_ignores_sigterm() {
 #[test]
 fn nothing_lives_on_after_the_server() {
     for how in ["KILL", "TERM"] {
-        let program = ProgramFixture::shell(FAMILY);
+        let program = ProgramFixture::new(FAMILY);
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("sabir.toml"), program.config("generic", "")).unwrap();
+        fs::write(folder.path().join("sabir.toml"), program.agent("prog", "generic", "")).unwrap();
         let server: Sabir = Options::new(SABIR, folder.path()).start();
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage",
             "params": {"message": message("go")["message"], "configuration": {"returnImmediately": true}}});
@@ -64,26 +64,26 @@ const DAEMONS: &str = "trap '' TERM\nsleep 300 & echo $! > child\n(setsid sh -c 
 
 #[test]
 fn a_program_that_kills_its_guard_leaves_no_process() {
-    let program = ProgramFixture::shell(&format!("{DAEMONS}kill -KILL $PPID\nexec sleep 300\n"));
-    let fixture = program.serve("command", "");
+    let program = ProgramFixture::new(&format!("{DAEMONS}kill -KILL $PPID\nexec sleep 300\n"));
+    let fixture = program.serve_apart("command", "");
     let task = send(&fixture, message("x"));
-    assert_eq!(state(&task), "TASK_STATE_FAILED", "{task}");
+    assert_eq!(state(&task), "FAILED", "{task}");
     for name in ["child", "marked", "unmarked"] {
         assert!(!is_alive(&pid_in(&program.workspace().join(name))), "{name}");
     }
     let children = format!("/proc/{0}/task/{0}/children", fixture.server.pid());
     assert_eq!(fs::read_to_string(children).unwrap_or_default().trim(), "", "they are reaped");
     // What a run leaves behind costs no other run its guard.
-    assert_eq!(state(&send(&fixture, message("y"))), "TASK_STATE_FAILED");
+    assert_eq!(state(&send(&fixture, message("y"))), "FAILED");
 }
 
 #[test]
 fn the_next_server_ends_what_outlived_server_and_guard() {
-    let program = ProgramFixture::shell(&format!(
+    let program = ProgramFixture::new(&format!(
         "{DAEMONS}kill -KILL $(cut -d' ' -f4 /proc/$PPID/stat) $PPID\necho $$ > self\nexec sleep 300\n"
     ));
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("sabir.toml"), program.config("command", "")).unwrap();
+    fs::write(folder.path().join("sabir.toml"), program.agent("prog", "command", "")).unwrap();
     let mut killed = Options::new(SABIR, folder.path()).start();
     begin(&killed);
     killed.wait(Duration::from_secs(30));
@@ -119,22 +119,22 @@ fn alive(pids: &[String]) -> Vec<&String> {
 fn a_program_that_stops_its_guard_is_ended() {
     for stop in ["kill -STOP $PPID\n", "sleep 0.3; kill -STOP $PPID\n"] {
         let program =
-            ProgramFixture::shell(&format!("echo $PPID > guard\n{DAEMONS}echo $$ > self\n{stop}exec sleep 300\n"));
-        let task = send(&program.serve("command", ""), message("x"));
-        assert_eq!(state(&task), "TASK_STATE_FAILED", "{task}");
+            ProgramFixture::new(&format!("echo $PPID > guard\n{DAEMONS}echo $$ > self\n{stop}exec sleep 300\n"));
+        let task = send(&program.serve_apart("command", ""), message("x"));
+        assert_eq!(state(&task), "FAILED", "{task}");
         assert!(alive(&stoppers(&program)).is_empty(), "{stop}: {:?}", alive(&stoppers(&program)));
     }
     // Before its guard can say that it runs.
-    let program = ProgramFixture::shell("kill -STOP $PPID\necho $PPID > guard\nexec sleep 300\n");
-    let task = send(&program.serve("command", ""), message("x"));
-    assert_eq!(state(&task), "TASK_STATE_FAILED", "{task}");
+    let program = ProgramFixture::new("kill -STOP $PPID\necho $PPID > guard\nexec sleep 300\n");
+    let task = send(&program.serve_apart("command", ""), message("x"));
+    assert_eq!(state(&task), "FAILED", "{task}");
     assert!(!is_alive(&pid_in(&program.workspace().join("guard"))));
 }
 
 #[test]
 fn a_program_that_stops_its_guard_does_not_outlive_a_cancel() {
-    let program = ProgramFixture::shell(&format!("{DAEMONS}{STOPPER}"));
-    let fixture = program.serve("command", "");
+    let program = ProgramFixture::new(&format!("{DAEMONS}{STOPPER}"));
+    let fixture = program.serve_apart("command", "");
     let (id, _events) = fixture.working("go");
     let left = stoppers(&program);
     let task = fixture.rpc("/a2a/jsonrpc", "tasks/cancel", json!({"id": id}))["result"].take();
@@ -145,9 +145,9 @@ fn a_program_that_stops_its_guard_does_not_outlive_a_cancel() {
 #[test]
 fn a_program_that_stops_its_guard_does_not_outlive_the_server() {
     for grace in ["10s", "0s"] {
-        let program = ProgramFixture::shell(&format!("{DAEMONS}{STOPPER}"));
+        let program = ProgramFixture::new(&format!("{DAEMONS}{STOPPER}"));
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("sabir.toml"), program.config("command", "")).unwrap();
+        fs::write(folder.path().join("sabir.toml"), program.agent("prog", "command", "")).unwrap();
         let mut server = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", grace).start();
         begin(&server);
         let left = stoppers(&program);
@@ -160,9 +160,9 @@ fn a_program_that_stops_its_guard_does_not_outlive_the_server() {
 
 #[test]
 fn the_next_server_ends_a_program_that_stopped_its_guard() {
-    let program = ProgramFixture::shell(&format!("{DAEMONS}{STOPPER}"));
+    let program = ProgramFixture::new(&format!("{DAEMONS}{STOPPER}"));
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("sabir.toml"), program.config("command", "")).unwrap();
+    fs::write(folder.path().join("sabir.toml"), program.agent("prog", "command", "")).unwrap();
     let server = Options::new(SABIR, folder.path()).start();
     begin(&server);
     let left = stoppers(&program);
@@ -175,12 +175,12 @@ fn the_next_server_ends_a_program_that_stopped_its_guard() {
 #[test]
 fn a_stop_does_not_wait_for_the_end_of_a_program_that_has_closed_its_output() {
     // It needs a moment to end, which it does not have if it is told late.
-    let program = ProgramFixture::shell(
+    let program = ProgramFixture::new(
         "trap 'sleep 1.6; echo told > told; exit 0' TERM\nexec >&- 2>&-\necho $$ > self\nwhile :; do sleep 0.05; done\n",
     );
     for how in ["cancel", "timeout"] {
         let limit = if how == "timeout" { "timeout = '1s'" } else { "" };
-        let fixture = program.serve("command", limit);
+        let fixture = program.serve_apart("command", limit);
         let (id, mut events) = fixture.working("go");
         pid_in(&program.workspace().join("self"));
         let expected = match how {

@@ -16,11 +16,11 @@ fn programs_that_misbehave_fail_with_a_reason() {
         ("exits without an end", "echo '{\"type\":\"system/init\"}'\n", "", "without saying that it was done"),
     ] {
         let kind = if name == "floods" { "command" } else { "generic" };
-        let program = ProgramFixture::shell(program);
-        let fixture = program.serve(kind, more);
+        let program = ProgramFixture::new(program);
+        let fixture = program.serve_apart(kind, more);
         let start = Instant::now();
         let task = send(&fixture, message("x"));
-        assert_eq!(state(&task), "TASK_STATE_FAILED", "{name}: {task}");
+        assert_eq!(state(&task), "FAILED", "{name}: {task}");
         assert!(reason(&task).contains(expected), "{name}: {}", reason(&task));
         assert!(start.elapsed() < Duration::from_secs(15), "{name}: {:?}", start.elapsed());
     }
@@ -28,14 +28,14 @@ fn programs_that_misbehave_fail_with_a_reason() {
 
 #[test]
 fn one_endless_line_and_broken_text_do_no_harm() {
-    let program = ProgramFixture::shell(
+    let program = ProgramFixture::new(
         "head -c 104857600 /dev/zero | tr '\\0' x\nprintf '\\n\\377\\376{\"type\":\"assistant\"}\\n'\n\
          echo '{\"type\":\"result\",\"summary\":\"still here\"}'\n",
     );
-    let config = program.config("generic", "max_output = \"256MiB\"\n");
+    let config = program.agent("prog", "generic", "max_output = \"256MiB\"\n");
     let fixture = ServerFixture::configured(&config);
     let task = send(&fixture, message("x"));
-    assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+    assert_eq!(state(&task), "COMPLETED", "{task}");
     let status = fs::read_to_string(format!("/proc/{}/status", fixture.server.pid())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
     let peak: u64 = peak.trim_end_matches(" kB").trim().parse().unwrap();
@@ -44,8 +44,8 @@ fn one_endless_line_and_broken_text_do_no_harm() {
 
 #[test]
 fn many_short_lines_are_few_pieces() {
-    let program = ProgramFixture::shell("yes | head -n 100000\n");
-    let frames = program.serve("command", "").stream_rpc(RPC, "SendStreamingMessage", message("x"));
+    let program = ProgramFixture::new("yes | head -n 100000\n");
+    let frames = program.serve_apart("command", "").stream_rpc(RPC, "SendStreamingMessage", message("x"));
     let pieces: Vec<&str> =
         frames.iter().filter_map(|frame| frame["artifactUpdate"]["artifact"]["parts"][0]["text"].as_str()).collect();
     assert_eq!(pieces.concat().trim_end(), "y\n".repeat(100_000).trim_end());
@@ -55,7 +55,7 @@ fn many_short_lines_are_few_pieces() {
 #[test]
 fn who_is_left_behind_does_not_cost_the_answer() {
     let program =
-        ProgramFixture::shell("sh -c 'trap \"\" TERM; while :; do sleep 1; done' >/dev/null 2>&1 &\necho done\n");
-    let task = send(&program.serve("command", ""), message("x"));
-    assert_eq!((state(&task), answer(&task)), ("TASK_STATE_COMPLETED", "done"), "{task}");
+        ProgramFixture::new("sh -c 'trap \"\" TERM; while :; do sleep 1; done' >/dev/null 2>&1 &\necho done\n");
+    let task = send(&program.serve_apart("command", ""), message("x"));
+    assert_eq!((state(&task), answer(&task)), ("COMPLETED", "done"), "{task}");
 }

@@ -9,12 +9,12 @@ use super::{ProgramFixture, artifact, message, reason, send, state, wait_for};
 
 #[test]
 fn a_question_that_nobody_answers_in_time_is_a_no() {
-    let program = ProgramFixture::shell(
+    let program = ProgramFixture::new(
         "echo 'Go on? [Y/n]'\nread answer\necho \"{\\\"type\\\":\\\"result\\\",\\\"summary\\\":\\\"$answer\\\"}\"\n",
     );
-    let fixture = program.serve("generic", "approve = \"ask\"\napproval_timeout = \"300ms\"\n");
+    let fixture = program.serve_apart("generic", "approve = \"ask\"\napproval_timeout = \"300ms\"\n");
     let task = send(&fixture, message("x"));
-    assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
+    assert_eq!(state(&task), "INPUT_REQUIRED", "{task}");
     let question = task["status"]["message"]["parts"][1]["data"].clone();
     assert_eq!(question["choices"].as_array().map(Vec::len), Some(2), "{task}");
     let id = task["id"].as_str().unwrap();
@@ -27,11 +27,11 @@ fn a_question_that_nobody_answers_in_time_is_a_no() {
 #[test]
 fn policies_answer_for_the_caller() {
     for (approve, expected) in [("all", "y"), ("none", "n")] {
-        let program = ProgramFixture::shell(
+        let program = ProgramFixture::new(
             "echo 'Go on? [Y/n]'\nread answer || answer=closed\necho \"{\\\"type\\\":\\\"result\\\",\\\"summary\\\":\\\"$answer\\\"}\"\n",
         );
-        let task = send(&program.serve("generic", &format!("approve = \"{approve}\"\n")), message("x"));
-        assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+        let task = send(&program.serve_apart("generic", &format!("approve = \"{approve}\"\n")), message("x"));
+        assert_eq!(state(&task), "COMPLETED", "{task}");
         let summary = artifact(&task, "result")["parts"][0]["data"]["summary"].as_str().unwrap_or_default();
         assert!([expected, "closed"].contains(&summary), "{approve}: {task}");
     }
@@ -55,8 +55,8 @@ done
 
 #[test]
 fn a_program_that_does_not_wait_for_the_answer_is_not_waited_for() {
-    let program = ProgramFixture::shell(IMPATIENT);
-    let fixture = program.serve("acp", "");
+    let program = ProgramFixture::new(IMPATIENT);
+    let fixture = program.serve_apart("acp", "");
     let task = send(&fixture, message("x"));
     let id = task["id"].as_str().unwrap();
     wait_for("the end", Duration::from_secs(10), || fixture.task(id)["status"]["state"] == "completed");
@@ -67,20 +67,20 @@ fn a_program_that_does_not_wait_for_the_answer_is_not_waited_for() {
 
 #[test]
 fn a_question_without_a_line_end_is_a_question() {
-    let program = ProgramFixture::shell(
+    let program = ProgramFixture::new(
         "printf 'Delete build? [y/N] '\nread answer\nprintf 'Sure? (y/n) '\nread again\n\
          echo \"{\\\"type\\\":\\\"result\\\",\\\"summary\\\":\\\"$answer $again\\\"}\"\n",
     );
-    let fixture = program.serve("generic", "approve = \"ask\"\n");
+    let fixture = program.serve_apart("generic", "approve = \"ask\"\n");
     let mut task = send(&fixture, message("x"));
     for (question, words) in [("Delete build? [y/N]", "yes"), ("Sure? (y/n)", "no")] {
-        assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
+        assert_eq!(state(&task), "INPUT_REQUIRED", "{task}");
         assert!(reason(&task).starts_with(question), "{task}");
         let mut answer = message(words);
         answer["message"]["taskId"] = task["id"].clone();
         task = send(&fixture, answer);
     }
-    assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+    assert_eq!(state(&task), "COMPLETED", "{task}");
     assert_eq!(artifact(&task, "result")["parts"][0]["data"]["summary"], "y n", "{task}");
 }
 
@@ -101,13 +101,13 @@ fn noted_answer(program: &ProgramFixture) -> Value {
 
 #[test]
 fn what_a_caller_always_allows_ends_with_the_session() {
-    let program = ProgramFixture::shell(&asking("Bash", r#"{"command":"ls"}"#));
-    let fixture = program.serve("claude-code", "");
+    let program = ProgramFixture::new(&asking("Bash", r#"{"command":"ls"}"#));
+    let fixture = program.serve_apart("claude-code", "");
     let task = send(&fixture, message("go"));
-    assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
+    assert_eq!(state(&task), "INPUT_REQUIRED", "{task}");
     let mut always = message("always");
     always["message"]["taskId"] = task["id"].clone();
-    assert_eq!(state(&send(&fixture, always)), "TASK_STATE_COMPLETED");
+    assert_eq!(state(&send(&fixture, always)), "COMPLETED");
     let answer = noted_answer(&program);
     let permissions = &answer["response"]["response"]["updatedPermissions"];
     assert_eq!(permissions[0]["destination"], "session", "{answer}");
@@ -117,9 +117,9 @@ fn what_a_caller_always_allows_ends_with_the_session() {
 #[test]
 fn an_agent_that_may_do_all_never_asks() {
     let question = r#"{"questions":[{"question":"Colour?","options":[{"label":"red"}]}]}"#;
-    let program = ProgramFixture::shell(&asking("AskUserQuestion", question));
-    let task = send(&program.serve("claude-code", "approve = \"all\"\n"), message("go"));
-    assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+    let program = ProgramFixture::new(&asking("AskUserQuestion", question));
+    let task = send(&program.serve_apart("claude-code", "approve = \"all\"\n"), message("go"));
+    assert_eq!(state(&task), "COMPLETED", "{task}");
     let answer = noted_answer(&program);
     assert_eq!(answer["response"]["response"]["behavior"], "deny", "{answer}");
     let words = answer["response"]["response"]["message"].as_str().unwrap();

@@ -15,26 +15,27 @@ use crate::server_fixture::ServerFixture;
 
 #[test]
 fn a_command_answers_with_what_it_prints() {
-    let program = ProgramFixture::shell("tr a-z A-Z; echo; pwd\n");
-    let task = send(&program.serve("command", ""), message("hello"));
-    assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+    let program = ProgramFixture::new("tr a-z A-Z; echo; pwd\n");
+    let task = send(&program.serve_apart("command", ""), message("hello"));
+    assert_eq!(state(&task), "COMPLETED", "{task}");
     let folder = fs::canonicalize(program.workspace()).unwrap();
     assert_eq!(answer(&task).trim_end(), format!("HELLO\n\n{}", folder.display()));
 }
 
 #[test]
 fn the_exit_code_of_a_command_decides() {
-    let program = ProgramFixture::shell("echo half; echo 'no luck' >&2; exit 7\n");
-    let task = send(&program.serve("command", ""), message("x"));
-    assert_eq!(state(&task), "TASK_STATE_FAILED");
+    let program = ProgramFixture::new("echo half; echo 'no luck' >&2; exit 7\n");
+    let task = send(&program.serve_apart("command", ""), message("x"));
+    assert_eq!(state(&task), "FAILED");
     assert!(reason(&task).contains("exit code 7") && reason(&task).contains("no luck"), "{task}");
     assert_eq!(answer(&task).trim_end(), "half");
 }
 
 #[test]
 fn a_program_has_the_environment_that_it_is_given() {
-    let program = ProgramFixture::shell("env\n");
-    let config = program.config("command", "env = { COLOUR = \"green\" }\npass_env = [\"PASSED_ON\", \"MANY_*\"]\n");
+    let program = ProgramFixture::new("env\n");
+    let config =
+        program.agent("prog", "command", "env = { COLOUR = \"green\" }\npass_env = [\"PASSED_ON\", \"MANY_*\"]\n");
     let fixture = ServerFixture::with(|options| {
         fs::write(options.folder.join("sabir.toml"), config).unwrap();
         let options = options.variable("SECRET_OF_THE_HOUSE", "s").variable("SABIR_SEND_MAX_WAIT", "60s");
@@ -53,11 +54,11 @@ fn a_program_has_the_environment_that_it_is_given() {
 
 #[test]
 fn callers_choose_among_the_allowed_folders() {
-    let program = ProgramFixture::shell("pwd\n");
+    let program = ProgramFixture::new("pwd\n");
     for name in ["roots/one", "elsewhere"] {
         fs::create_dir_all(program.path(name)).unwrap();
     }
-    let fixture = program.serve("command", &format!("workspace_roots = [{:?}]\n", program.path("roots")));
+    let fixture = program.serve_apart("command", &format!("workspace_roots = [{:?}]\n", program.path("roots")));
     let at = |folder: &Path| {
         let mut params = message("x");
         params["metadata"] = json!({"workspace": folder});
@@ -69,21 +70,21 @@ fn callers_choose_among_the_allowed_folders() {
     assert_eq!(answer(&inside).trim_end(), real.to_str().unwrap(), "{inside}");
     for outside in ["elsewhere", "roots/../elsewhere", "roots/missing"] {
         let refused = at(&program.path(outside));
-        assert_eq!(state(&refused), "TASK_STATE_REJECTED", "{outside}: {refused}");
+        assert_eq!(state(&refused), "REJECTED", "{outside}: {refused}");
     }
 }
 
 #[test]
 fn files_and_data_of_a_message_reach_the_program() {
-    let program = ProgramFixture::shell("cat; cat .sabir/*/notes.txt\n");
+    let program = ProgramFixture::new("cat; cat .sabir/*/notes.txt\n");
     let mut params = message("read this");
     params["message"]["parts"] = json!([
         {"text": "read this"},
         {"raw": "Zm9ydHktdHdv", "filename": "notes.txt", "mediaType": "text/plain"},
         {"data": {"depth": 3}},
     ]);
-    let task = send(&program.serve("command", ""), params);
-    assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+    let task = send(&program.serve_apart("command", ""), params);
+    assert_eq!(state(&task), "COMPLETED", "{task}");
     for expected in ["read this", "notes.txt", r#"{"depth":3}"#, "forty-two"] {
         assert!(answer(&task).contains(expected), "{expected} in {}", answer(&task));
     }
@@ -92,9 +93,9 @@ fn files_and_data_of_a_message_reach_the_program() {
 #[test]
 fn programs_do_not_have_the_terminal_of_the_server() {
     let program =
-        ProgramFixture::shell("if (: < /dev/tty) 2>&1; then echo 'it has a terminal'; else echo 'it has none'; fi\n");
+        ProgramFixture::new("if (: < /dev/tty) 2>&1; then echo 'it has a terminal'; else echo 'it has none'; fi\n");
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("sabir.toml"), program.config("command", "")).unwrap();
+    fs::write(folder.path().join("sabir.toml"), program.agent("prog", "command", "")).unwrap();
     // `script` gives the server a terminal; its one line goes around that.
     let starter = program.path("in-a-terminal");
     let line = format!("#!/bin/sh\nexec 3>&1\nexec script -qec \"exec '{SABIR}' $* >&3\" /dev/null > /dev/null\n");
@@ -113,10 +114,10 @@ fn programs_do_not_have_the_terminal_of_the_server() {
 
 #[test]
 fn a_message_that_no_command_line_holds_is_told_as_that() {
-    let program = ProgramFixture::shell("echo '{\"type\":\"result\",\"subtype\":\"success\"}'\n");
+    let program = ProgramFixture::new("echo '{\"type\":\"result\",\"subtype\":\"success\"}'\n");
     let mut long = message("x");
     long["message"]["parts"][0]["text"] = json!("x".repeat(200_000));
-    let task = send(&program.serve("generic", ""), long);
-    assert_eq!(state(&task), "TASK_STATE_FAILED");
+    let task = send(&program.serve_apart("generic", ""), long);
+    assert_eq!(state(&task), "FAILED");
     assert!(reason(&task).contains("longer than the program"), "{task}");
 }

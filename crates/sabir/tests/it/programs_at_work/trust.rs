@@ -16,11 +16,11 @@ fn what_a_caller_writes_is_no_command_of_the_program() {
         ("", "`/cost` of @ ../secret, @Override, a@b.c"),
         ("trust_prompts = true\n", "/cost of @../secret, @Override, a@b.c"),
     ] {
-        let program = ProgramFixture::shell(NOTING);
+        let program = ProgramFixture::new(NOTING);
         fs::write(program.path("secret"), "s").unwrap();
-        let fixture = program.serve("claude-code", &format!("mode = \"oneshot\"\n{trust}"));
+        let fixture = program.serve_apart("claude-code", &format!("mode = \"oneshot\"\n{trust}"));
         let task = send(&fixture, message("/cost of @../secret, @Override, a@b.c"));
-        assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+        assert_eq!(state(&task), "COMPLETED", "{task}");
         assert_eq!(fs::read_to_string(program.path("prompt")).unwrap().trim_end(), expected);
         let environment = fs::read_to_string(program.path("environment")).unwrap();
         assert_eq!(environment.contains("CLAUDE_CODE_DISABLE_FILE_MENTIONS=1"), trust.is_empty());
@@ -30,12 +30,12 @@ fn what_a_caller_writes_is_no_command_of_the_program() {
 #[test]
 fn the_settings_of_a_workspace_count_if_it_is_trusted() {
     for (trust, is_confined) in [("", true), ("trust_workspace = true\n", false)] {
-        let program = ProgramFixture::shell(NOTING);
+        let program = ProgramFixture::new(NOTING);
         fs::create_dir(program.workspace().join(".claude")).unwrap();
         let settings = r#"{"permissions":{"allow":["Bash"],"deny":["Read(./.env)"]},"hooks":{}}"#;
         fs::write(program.workspace().join(".claude/settings.json"), settings).unwrap();
-        let task = send(&program.serve("claude-code", &format!("mode = \"oneshot\"\n{trust}")), message("x"));
-        assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
+        let task = send(&program.serve_apart("claude-code", &format!("mode = \"oneshot\"\n{trust}")), message("x"));
+        assert_eq!(state(&task), "COMPLETED", "{task}");
         let arguments = fs::read_to_string(program.path("arguments")).unwrap();
         let lines: Vec<&str> = arguments.lines().collect();
         let rules = r#"--settings={"permissions":{"ask":[],"deny":["Read(./.env)"]}}"#;
