@@ -31,7 +31,7 @@ def a_program_that_nobody_answers_sleeps_until_it_is_answered(stage):
     holds('the file of the tool is there', stage.tool_ran.exists(), task.value)
 
 
-def a_question_outlives_its_server(stage):
+def a_question_survives_a_restart_of_the_server(stage):
     _answered_after_a_restart(stage, stage.kill_server, 'y', runs=1)
 
 
@@ -70,7 +70,7 @@ def _asks_again(program, _mode):
     return program.sleeps
 
 
-a_question_outlives_its_server.only = _asks_again
+a_question_survives_a_restart_of_the_server.only = _asks_again
 a_question_outlives_its_server_and_is_refused.only = _asks_again
 a_question_outlives_a_server_that_was_stopped.only = _asks_again
 a_question_in_a_worktree_outlives_its_server.only = _asks_again

@@ -5,7 +5,7 @@ from expect import equal, holds
 MODES = ('duplex', 'acp')
 
 
-def a_program_that_answers_is_well(stage):
+def a_program_that_answers_passes_the_check(stage):
     code, rows = stage.check()
     equal(f'exit code, with {rows}', code, 0)
     agents = [(row['id'], row['ok'], row['asks']) for row in rows]

@@ -10,7 +10,7 @@ from expect import equal, holds
 MODES = ('duplex', 'acp')
 
 
-def the_next_message_of_a_context_costs_no_start(stage):
+def the_next_message_of_a_context_uses_the_warm_program(stage):
     stage.serve()
     first = stage.client.send('all', 'scenario:text please')
     equal(f'state of the first task, with {first.says!r}', first.state, 'completed')

@@ -118,7 +118,7 @@ fn a_card_shows_the_extensions_of_the_file_and_required_ones_must_be_activated()
 }
 
 #[test]
-fn an_agent_that_offers_no_streaming_refuses_it() {
+fn an_agent_without_streaming_refuses_streams() {
     let (server, _folder) = serve("[[agent]]\nid = 'writer'\nkind = 'demo'\nstreaming = false\n");
     let card = server.get("/.well-known/agent-card.json").json();
     assert_eq!(card["capabilities"]["streaming"], false);

@@ -31,7 +31,7 @@ echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\"
 "#;
 
 #[test]
-fn a_program_that_answers_is_well() {
+fn a_program_that_answers_passes_the_check() {
     let script = script(ANSWERING);
     std::fs::write(script.workspace().join("precious"), "").unwrap();
     let toml = script.agent("coder", "claude-code", "approve = 'all'\nmode = 'oneshot'");
@@ -46,7 +46,7 @@ fn a_program_that_answers_is_well() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_the_remedy() {
+fn a_failed_check_names_the_problem_and_the_remedy() {
     for (kind, body, trouble, remedy) in [
         ("generic", "echo '401 Unauthorized' >&2; exit 1\n", "not logged in", "pass_env"),
         ("generic", "echo \"error: unknown option '--json'\" >&2; exit 1\n", "too old", "install"),
@@ -77,7 +77,7 @@ fn what_is_wrong_is_told_with_the_remedy() {
 }
 
 #[test]
-fn a_program_that_is_not_there_does_not_keep_the_others_from_being_checked() {
+fn a_missing_program_does_not_stop_the_check_of_the_others() {
     let script = script(ANSWERING);
     let toml = format!(
         "[[agent]]\nid = 'gone'\nkind = 'generic'\ncommand = ['/nowhere/x']\n[[agent]]\nid = 'demo'\nkind = 'demo'\n{}",

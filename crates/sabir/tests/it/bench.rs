@@ -68,7 +68,7 @@ fn every_workload_in_every_dialect_that_has_it() {
 }
 
 #[test]
-fn who_is_no_a2a_server_is_told_in_one_line() {
+fn a_server_that_is_not_a2a_is_reported_in_one_line() {
     let nonsense = answers(|_| "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello".to_owned());
     let card = r#"{"name":"x","url":"/"}"#;
     let stubborn = answers(move |request| {

@@ -67,7 +67,7 @@ fn configuration_errors_exit_with_2_and_one_line_each() {
 }
 
 #[test]
-fn names_of_other_servers_are_warnings_at_most() {
+fn unusable_environment_aliases_are_warnings_at_most() {
     let directory = TempDir::new().unwrap();
     let variables = [("PORT", "banana"), ("AGENT_MODEL", "large"), ("A2A_HOST", "0.0.0.0")];
     let (code, output, errors) = sabir(directory.path(), "config", &variables);

@@ -28,7 +28,7 @@ struct Told {
 }
 
 #[test]
-fn nothing_that_anyone_was_told_is_lost() {
+fn nothing_acknowledged_is_lost_after_kill_9() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options::new(SABIR, folder.path());
     let mut random = Random(0x5eed);

@@ -292,7 +292,7 @@ fn a_running_task_is_watched_and_canceled_in_every_other_dialect() {
 }
 
 #[test]
-fn who_comes_in_the_middle_of_an_artifact_sees_it_whole_in_every_dialect() {
+fn a_late_subscriber_sees_the_whole_artifact_in_every_dialect() {
     let fixture = ServerFixture::new();
     for_each_creator(|_, creator| {
         let id = creator.start(&fixture, &message("stream 1000000 2"));
@@ -360,7 +360,7 @@ fn walk() -> Vec<&'static DialectClient> {
 }
 
 #[test]
-fn a_stream_that_breaks_off_in_one_dialect_is_picked_up_in_every_other() {
+fn a_broken_stream_of_one_dialect_is_resumed_in_every_other() {
     let fixture = ServerFixture::new();
     let walk = walk();
     // Two events for each stop: the creation, the start and the end are three of them.

@@ -11,7 +11,7 @@ const KEY: &str = "sk-live-0123456789";
 const FAILING: &str = "echo \"starting up\" >&2\necho \"401 for $MY_API_KEY at $HTTPS_PROXY\" >&2\nexit 3\n";
 
 #[test]
-fn the_end_of_stderr_is_told_where_only_the_operator_calls_and_never_with_secrets() {
+fn callers_see_the_end_of_stderr_by_default_only_on_loopback_and_never_secrets() {
     for (server_section, more, is_told) in [
         ("", "", true),
         ("", "tell_stderr = false", false),
@@ -42,7 +42,7 @@ fn the_end_of_stderr_is_told_where_only_the_operator_calls_and_never_with_secret
 }
 
 #[test]
-fn a_reason_of_the_program_itself_has_no_secrets_either() {
+fn failure_reasons_of_a_program_have_no_secrets() {
     let line = "echo \"{\\\"type\\\":\\\"error\\\",\\\"message\\\":\\\"bad key $MY_API_KEY\\\"}\"\n";
     let script = ProgramFixture::new(line);
     let server = script

@@ -287,7 +287,7 @@ fn hostile_json_is_refused_with_the_right_code() {
 }
 
 #[test]
-fn broken_http_hurts_nobody() {
+fn broken_http_does_not_disturb_other_requests() {
     let target = Target::new();
     for raw in [
         &b"GARBAGE\r\n\r\n"[..],

@@ -75,7 +75,7 @@ fn a_task_is_reached_by_the_path_of_its_agent_alone() {
 }
 
 #[test]
-fn two_spellings_may_not_say_different_things() {
+fn contradicting_spellings_of_one_field_are_refused() {
     let fixture = ServerFixture::with_agents(&["alpha", "beta"]);
     for (body, status) in [
         (json!({"contextId": "a", "context_id": "b", "input": "x"}), 400),
@@ -99,7 +99,7 @@ fn two_spellings_may_not_say_different_things() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_and_makes_no_task() {
+fn unreadable_submissions_are_refused_and_make_no_task() {
     let toml = "[server]\nbody_limit = 2000\n[[agent]]\nid = \"alpha\"\nkind = \"demo\"\n";
     let fixture = ServerFixture::configured(toml);
     let large = json!({"input": "x".repeat(3000)}).to_string();
@@ -246,7 +246,7 @@ fn a_context_is_worked_on_in_order_and_a_question_does_not_hold_it() {
 }
 
 #[test]
-fn a_message_to_a_task_that_waits_answers_it() {
+fn a_message_to_a_waiting_task_is_the_answer() {
     let fixture = ServerFixture::with_agents(&["alpha", "beta"]);
     let task = fixture.submitted("alpha", json!({"input": "ask Which day?"}));
     fixture.run_when("alpha", &task, "waiting");
@@ -284,7 +284,7 @@ fn a_submission_with_a_key_is_made_once() {
 }
 
 #[test]
-fn a_full_queue_is_told_with_the_time_to_come_back() {
+fn a_full_queue_is_refused_with_retry_after() {
     let fixture =
         ServerFixture::configured("[[agent]]\nid = \"alpha\"\nkind = \"demo\"\nmax_concurrent = 1\nqueue = 1\n");
     let running = fixture.submitted("alpha", json!({"input": "slow 60"}));
@@ -297,7 +297,7 @@ fn a_full_queue_is_told_with_the_time_to_come_back() {
 }
 
 #[test]
-fn reading_can_be_asked_with_head_and_other_verbs_are_told_which_ones_work() {
+fn head_works_and_other_verbs_get_the_allowed_ones() {
     let fixture = ServerFixture::with_agents(&["alpha", "beta"]);
     let task = fixture.finished("alpha", json!({"input": "hello"}))["taskId"].as_str().unwrap().to_owned();
     for path in [String::new(), "/alpha/agent-card".to_owned(), format!("/alpha/tasks/{task}")] {

@@ -68,7 +68,7 @@ fn a_program_may_read_its_input_to_the_end() {
 }
 
 #[test]
-fn lines_that_mean_nothing_are_named_in_the_task() {
+fn lines_that_are_not_understood_are_named_in_the_task() {
     let lines = "echo starting; echo '{\"type\":\"weather\"}'; i=0; while [ $i -lt 100 ]; do echo \"line $i\"; i=$((i+1)); done\n";
     for (end, expected) in [("echo '{\"type\":\"result\"}'\n", "COMPLETED"), ("exit 2\n", "FAILED")] {
         let script = ProgramFixture::new(&format!("{lines}{end}"));

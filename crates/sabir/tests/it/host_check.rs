@@ -16,7 +16,7 @@ fn detail(reply: &Reply) -> String {
 }
 
 #[test]
-fn nothing_is_answered_under_a_foreign_name() {
+fn requests_with_a_foreign_host_are_refused() {
     let fixture = ServerFixture::new();
     let own_page = ("Origin", "http://evil.example:41242");
     for (verb, path) in [
@@ -82,7 +82,7 @@ fn a_request_with_two_hosts_is_broken() {
 }
 
 #[test]
-fn names_of_ours_are_answered_to() {
+fn configured_host_names_are_accepted() {
     let fixture = ServerFixture::with(|options| {
         options
             .variable("SABIR_SERVER_ALLOWED_HOSTS", "agents.internal")
@@ -99,7 +99,7 @@ fn names_of_ours_are_answered_to() {
 }
 
 #[test]
-fn a_name_that_is_none_is_refused_at_the_start() {
+fn an_invalid_allowed_host_is_refused_at_startup() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_ALLOWED_HOSTS", "https://agents.internal");
     let output = options.command().output().unwrap();
@@ -109,7 +109,7 @@ fn a_name_that_is_none_is_refused_at_the_start() {
 }
 
 #[test]
-fn what_depends_on_the_origin_says_so() {
+fn responses_that_depend_on_the_origin_have_vary() {
     let card = "/.well-known/agent-card.json";
     let vary = |fixture: &ServerFixture, path: &str, headers: &[(&str, &str)]| {
         let reply = fixture.ask("GET", path, headers, &Value::Null);

@@ -72,7 +72,7 @@ fn streams_have_numbers_and_the_right_headers() {
 }
 
 #[test]
-fn a_silent_stream_is_kept_alive() {
+fn a_silent_stream_gets_keep_alives() {
     let fixture = ServerFixture::with(|options| options.variable("SABIR_SERVER_KEEP_ALIVE", "1s"));
     let mut http = fixture.server.http();
     let body = v1_message("slow 2.5 hello").to_string();
@@ -87,7 +87,7 @@ fn a_silent_stream_is_kept_alive() {
 }
 
 #[test]
-fn what_is_too_large_or_no_json_is_refused_in_the_callers_dialect() {
+fn bodies_too_large_or_not_json_are_refused_in_the_callers_dialect() {
     let fixture = ServerFixture::with(|options| options.variable("SABIR_SERVER_BODY_LIMIT", "1000"));
     let large = "x".repeat(2000);
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": v03_message(&large)});
@@ -227,7 +227,7 @@ fn a_repeated_send_with_a_key_makes_one_task() {
 }
 
 #[test]
-fn carried_json_comes_back_byte_for_byte_also_after_a_restart() {
+fn raw_json_comes_back_byte_for_byte_even_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options::new(SABIR, folder.path());
     let server = options.start();
@@ -245,7 +245,7 @@ fn carried_json_comes_back_byte_for_byte_also_after_a_restart() {
 }
 
 #[test]
-fn what_stands_behind_a_body_does_not_hold_the_answer_back() {
+fn bytes_after_the_body_do_not_delay_the_answer() {
     let fixture = ServerFixture::new();
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "x"}}).to_string();
     for behind in ["\r\n", "\r\n\r\n", "POST / HT"] {
@@ -279,7 +279,7 @@ fn a_key_that_is_no_text_is_refused_and_a_cursor_is_honoured_on_every_stream() {
 }
 
 #[test]
-fn options_tell_which_verbs_a_path_takes() {
+fn options_lists_the_allowed_methods_of_a_path() {
     let fixture = ServerFixture::new();
     for (path, expected) in [
         ("/", Some("POST")),

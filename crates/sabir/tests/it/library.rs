@@ -125,7 +125,7 @@ async fn a_script_plays_turn_by_turn() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_server_is_told_by_type() {
+async fn server_errors_have_types() {
     let script = Script::new;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db").display().to_string();

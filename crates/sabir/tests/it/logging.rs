@@ -22,7 +22,7 @@ fn uuid() -> String {
 }
 
 #[test]
-fn the_log_tells_what_happened_and_nothing_that_was_said() {
+fn the_log_has_events_and_no_message_texts() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let options = Options::new(SABIR, folder.path()).variable("SABIR_LOG_FORMAT", "json");

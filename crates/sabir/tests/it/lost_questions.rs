@@ -74,7 +74,7 @@ fn restart(mut server: Sabir, script: &ProgramFixture, how: End) -> Sabir {
 }
 
 #[test]
-fn a_question_outlives_its_server() {
+fn a_question_survives_a_restart_of_the_server() {
     for how in [End::Killed, End::Stopped] {
         for (answer, response, runs) in [("yes", "\"behavior\":\"allow\"", 1), ("no", "\"behavior\":\"deny\"", 0)] {
             let script = ProgramFixture::new(CLAUDE);
@@ -116,7 +116,7 @@ done
 "#;
 
 #[test]
-fn a_question_is_lost_when_another_task_goes_on_with_its_session() {
+fn a_question_is_lost_when_another_task_resumes_its_session() {
     let script = ProgramFixture::new(STAYING_CLAUDE);
     let server = script.serve("claude-code", "keep_warm = '5m'");
     let task = send(&server, "go", json!({}));
@@ -143,7 +143,7 @@ fn a_question_is_lost_when_another_task_goes_on_with_its_session() {
 }
 
 #[test]
-fn what_is_asked_now_is_not_answered_by_what_was_said_before() {
+fn an_earlier_answer_does_not_answer_a_new_question() {
     let script = ProgramFixture::new(CLAUDE);
     fs::write(script.workspace().join("again"), "destroy").unwrap();
     let server = script.serve("claude-code", "");
@@ -159,7 +159,7 @@ fn what_is_asked_now_is_not_answered_by_what_was_said_before() {
 }
 
 #[test]
-fn where_nobody_asks_again_the_task_fails_at_the_next_start() {
+fn a_question_that_cannot_be_asked_again_fails_its_task_at_the_next_start() {
     let asks_something = CLAUDE.replace(
         r#""tool_name":"Bash","input":{"command":"'$command'"}"#,
         r#""tool_name":"AskUserQuestion","input":{"questions":[{"question":"Which colour?","options":[{"label":"red"}]}]}"#,
@@ -199,7 +199,7 @@ fn where_nobody_asks_again_the_task_fails_at_the_next_start() {
 
 /// A server that is started again at once finds the programs of the one that was killed still ending.
 #[test]
-fn a_program_begins_when_those_of_a_killed_server_are_gone() {
+fn a_program_starts_after_those_of_a_killed_server_are_gone() {
     let script = ProgramFixture::new(
         // A shell tells of signals on its standard error, where nobody listens any more.
         "exec 2> /dev/null
@@ -225,7 +225,7 @@ fn a_program_begins_when_those_of_a_killed_server_are_gone() {
 
 /// Resumed, it waits for a prompt that does not come.
 #[tokio::test]
-async fn a_resumed_program_that_does_not_ask_again_is_not_waited_for_without_end() {
+async fn a_resumed_program_that_does_not_ask_again_times_out() {
     let script = ProgramFixture::new(CLAUDE);
     let settings = Settings {
         hibernate_after: Some(Duration::from_millis(50)),

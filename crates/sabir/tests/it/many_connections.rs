@@ -32,7 +32,7 @@ fn is_alive(server: &Sabir) -> bool {
 }
 
 #[test]
-fn four_hundred_connections_that_ask_nothing_do_not_keep_others_out() {
+fn four_hundred_idle_connections_do_not_block_requests() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), 300);
     let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "slow 120 x"}]});

@@ -101,7 +101,7 @@ fn agents_lists_what_is_configured() {
 }
 
 #[test]
-fn agents_tells_what_is_installed_and_what_is_missing() {
+fn agents_shows_what_is_installed_and_what_is_missing() {
     let place = Place::new("")
         .program("claude", "test \"$1\" = --version && echo '2.1.325 (Claude Code)'")
         .program("codex", "echo; echo codex-cli 0.166.0; echo more")
@@ -181,7 +181,7 @@ fn serve_refuses_a_program_that_cannot_be_run() {
 }
 
 #[test]
-fn serve_refuses_a_workspace_that_is_none() {
+fn serve_refuses_an_invalid_workspace() {
     for (rest, expected) in [
         (
             "workspace = 'nowhere'",

@@ -54,7 +54,7 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn a_cancel_is_obeyed_while_the_program_is_being_resumed() {
+async fn a_cancel_works_while_the_program_is_being_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fs::create_dir(path("work")).unwrap();

@@ -85,7 +85,7 @@ fn a_routed_agent_keeps_its_own_limits() {
 }
 
 #[test]
-fn forgotten_questions_do_not_close_an_agent() {
+fn unanswered_questions_do_not_block_an_agent() {
     let settings = "max_concurrent = 1\nshared_workspace = 'queue'\napprove = 'ask'";
     let (fixture, _folder) = serve(ASKS, &[("asks", "generic", settings)], "");
     let parked: Vec<Value> = (0..4).map(|i| send(&fixture, RPC, &format!("ask {i}"), true)).collect();
@@ -103,7 +103,7 @@ fn forgotten_questions_do_not_close_an_agent() {
 }
 
 #[test]
-fn programs_in_one_folder_take_turns_where_they_are_told_to() {
+fn programs_in_one_folder_take_turns_where_configured() {
     let two = |settings: &'static str| [("one", "command", settings), ("two", "command", settings)];
     let paths = ["/agents/one/a2a/v1", "/agents/two/a2a/v1"];
     let (fixture, _folder) = serve(ALONE, &two("shared_workspace = 'queue'"), "");
@@ -134,7 +134,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"ok","sessi
 "#;
 
 #[test]
-fn a_program_that_sleeps_is_resumed_with_the_answer_and_nothing_else() {
+fn a_hibernated_program_is_resumed_with_the_answer_and_nothing_else() {
     for (again, expected) in [("build", "TASK_STATE_COMPLETED"), ("destroy", "TASK_STATE_INPUT_REQUIRED")] {
         let (fixture, folder) = serve(SLEEPER, &[("claude", "claude-code", "hibernate_after = '100ms'")], "");
         let work = folder.path().join("work");
@@ -184,7 +184,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"ok","sessi
 "#;
 
 #[test]
-fn what_a_program_said_and_used_before_it_slept_counts() {
+fn output_and_usage_before_hibernation_count() {
     let (fixture, folder) = serve(TALKING_SLEEPER, &[("claude", "claude-code", "hibernate_after = '300ms'")], "");
     let task = send(&fixture, RPC, "go", true);
     assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
@@ -223,7 +223,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"ok","sessi
 "#;
 
 #[test]
-fn what_is_said_behind_a_question_waits_in_the_program() {
+fn output_after_a_question_waits_in_the_program() {
     let (fixture, folder) = serve(FLOODS_BEHIND, &[("claude", "claude-code", "")], "");
     let task = send(&fixture, RPC, "go", true);
     assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");

@@ -157,7 +157,7 @@ fn wait_for_state(server: &Sabir, task: &Value, expected: &str) -> Value {
 }
 
 #[test]
-fn a_question_that_a_crash_has_cut_off_fails_its_task_and_not_the_context() {
+fn a_question_lost_in_a_crash_fails_its_task_and_not_the_context() {
     for (name, can_load, is_gone, told) in [
         ("loads its session", "true", false, &["load s", "prompt next"][..]),
         ("loads no session", "false", false, &["new", "prompt next"]),
@@ -252,7 +252,7 @@ fn completed(server: &Sabir, text: &str, place: Value) -> Value {
 }
 
 #[test]
-fn the_next_message_of_a_context_costs_no_start() {
+fn the_next_message_of_a_context_uses_the_warm_program() {
     let (program, server) = serve("");
     let first = completed(&server, "one", json!({}));
     for text in ["two", "three"] {
@@ -271,7 +271,7 @@ fn the_next_message_of_a_context_costs_no_start() {
 }
 
 #[test]
-fn an_answer_does_not_wait_for_the_next_question() {
+fn an_answer_is_delivered_before_the_next_question() {
     let (program, server) = serve("");
     let task = send(&server, "both", json!({}));
     assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
@@ -284,7 +284,7 @@ fn an_answer_does_not_wait_for_the_next_question() {
 }
 
 #[test]
-fn a_server_that_stops_waits_for_the_programs_that_wait() {
+fn shutdown_waits_until_warm_programs_are_gone() {
     let (program, mut server) = serve("");
     for number in 0..3 {
         completed(&server, &format!("{number}"), json!({}));
@@ -297,7 +297,7 @@ fn a_server_that_stops_waits_for_the_programs_that_wait() {
 }
 
 #[test]
-fn a_program_that_waits_ends_when_its_time_is_over_or_too_many_wait() {
+fn warm_programs_end_by_time_or_number() {
     let (program, server) = serve("keep_warm = '200ms'");
     let first = completed(&server, "one", json!({}));
     let starts = program.starts("prog");
@@ -323,7 +323,7 @@ fn a_program_that_waits_ends_when_its_time_is_over_or_too_many_wait() {
 }
 
 #[test]
-fn a_waiting_program_that_dies_is_started_again() {
+fn a_warm_program_that_dies_is_started_again() {
     let (program, server) = serve("");
     let first = completed(&server, "one", json!({}));
     let pid = program.starts("prog").remove(0);
@@ -346,7 +346,7 @@ fn a_waiting_program_that_dies_is_started_again() {
 }
 
 #[test]
-fn after_a_turn_that_did_not_go_well_no_program_waits() {
+fn a_failed_or_canceled_turn_leaves_no_warm_program() {
     for how in ["fail", "wait"] {
         let (program, server) = serve("");
         let first = completed(&server, "one", json!({}));
@@ -385,7 +385,7 @@ fn another_model_needs_another_process() {
 }
 
 #[test]
-fn what_a_program_says_between_turns_is_nobodys_answer() {
+fn output_between_turns_is_no_answer() {
     let (program, server) = serve("");
     let first = completed(&server, "afterwards", json!({}));
     wait_until("its question is refused", || program.log("prog").contains(&"refused 77".to_owned()));
@@ -396,7 +396,7 @@ fn what_a_program_says_between_turns_is_nobodys_answer() {
 }
 
 #[test]
-fn a_program_that_has_left_something_running_is_ended_with_it() {
+fn a_warm_program_with_background_processes_is_ended_with_them() {
     for (name, env, text, stays) in [
         ("a command in the background", "", "leave 1000", false),
         ("a command that ends soon", "", "leave 0.1", true),
@@ -418,7 +418,7 @@ fn a_program_that_has_left_something_running_is_ended_with_it() {
 }
 
 #[test]
-fn a_waiting_program_that_works_by_itself_is_ended() {
+fn a_warm_program_that_works_by_itself_is_ended() {
     let (program, server) = serve("");
     completed(&server, "alone", json!({}));
     let starts = program.starts("prog");
@@ -474,7 +474,7 @@ fn changed_settings_need_another_process() {
 }
 
 #[test]
-fn what_a_waiting_program_prints_is_drained_within_its_limit() {
+fn output_of_a_warm_program_is_drained_within_its_limit() {
     for (more, stays) in [("", true), ("max_output = '100KiB'", false)] {
         let (program, server) = serve(more);
         // More than a pipe holds: it gets through only if somebody reads.

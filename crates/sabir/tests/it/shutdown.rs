@@ -35,7 +35,7 @@ fn a_run_that_finishes_in_time_is_completed_and_its_caller_answered() {
 }
 
 #[test]
-fn what_does_not_finish_is_settled_and_waiting_tasks_do_not_hold_it() {
+fn runs_that_do_not_finish_are_settled_and_waiting_tasks_do_not_delay_the_shutdown() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", "1s");
     let mut server = options.start();
@@ -80,7 +80,7 @@ fn an_idle_server_stops_at_once() {
 }
 
 #[test]
-fn a_second_signal_ends_it_now() {
+fn a_second_signal_ends_the_server_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options::new(SABIR, folder.path());
     let mut server = options.start();
@@ -105,7 +105,7 @@ fn start_run(server: &Sabir, words: &str) -> (String, sse::Events) {
 }
 
 #[test]
-fn until_the_runs_are_over_it_answers_and_takes_no_new_ones() {
+fn during_shutdown_reads_are_answered_and_new_runs_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", "60s").start();
     let (task, mut events) = start_run(&server, "slow 120 x");
@@ -139,7 +139,7 @@ fn a_drain_keeps_an_idle_server_answering() {
 }
 
 #[test]
-fn the_grace_is_kept_to_also_where_runs_are_requeued() {
+fn the_grace_period_is_kept_when_runs_are_requeued() {
     for recovery in ["fail", "requeue"] {
         let folder = tempfile::tempdir().unwrap();
         let options = Options::new(SABIR, folder.path())
@@ -156,7 +156,7 @@ fn the_grace_is_kept_to_also_where_runs_are_requeued() {
 }
 
 #[test]
-fn the_grace_is_kept_to_also_while_a_program_floods() {
+fn the_grace_period_is_kept_while_a_program_floods() {
     let line = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"y"}]}}"#;
     for (kind, words) in [("command", "y"), ("generic", line)] {
         for ignores in ["", "trap '' TERM\n"] {
@@ -188,7 +188,7 @@ fn the_grace_is_kept_to_also_while_a_program_floods() {
 }
 
 #[test]
-fn a_second_ctrl_c_ends_it_at_once() {
+fn a_second_ctrl_c_ends_the_server_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", "1h").start();
     let (_, _events) = start_run(&server, "slow 120 x");
@@ -199,7 +199,7 @@ fn a_second_ctrl_c_ends_it_at_once() {
 }
 
 #[test]
-fn without_a_terminal_a_hangup_stops_nothing() {
+fn sighup_without_a_terminal_stops_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let starter = folder.path().join("detached");
     std::fs::write(&starter, format!("#!/bin/sh\nexec setsid '{SABIR}' \"$@\"\n")).unwrap();

@@ -26,7 +26,7 @@ fn task_of(payload: &Value) -> String {
 }
 
 #[test]
-fn a_reader_that_sleeps_while_a_hundred_thousand_events_pass_loses_none() {
+fn a_slow_reader_loses_none_of_a_hundred_thousand_events() {
     const EVENTS: u64 = 100_000;
     let folder = tempfile::tempdir().unwrap();
     let server = Options::new(SABIR, folder.path()).start();
@@ -73,7 +73,7 @@ fn a_reader_that_sleeps_while_a_hundred_thousand_events_pass_loses_none() {
 }
 
 #[test]
-fn two_hundred_readers_get_the_same_events_in_the_same_order() {
+fn two_hundred_subscribers_get_the_same_events_in_the_same_order() {
     let folder = tempfile::tempdir().unwrap();
     let server = Options::new(SABIR, folder.path()).start();
     let mut first = stream(&server, "stream 2000 1");
@@ -104,7 +104,7 @@ fn two_hundred_readers_get_the_same_events_in_the_same_order() {
 }
 
 #[test]
-fn a_client_that_hangs_up_at_any_point_changes_nothing() {
+fn a_client_that_disconnects_at_any_point_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let server = Options::new(SABIR, folder.path()).start();
     for frames in 0..12 {

@@ -32,7 +32,7 @@ fn in_a_pipe_it_prints_one_line_of_json() {
 }
 
 #[test]
-fn a_store_that_cannot_be_used_is_named_with_the_remedy() {
+fn an_unusable_store_is_named_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     std::fs::write(at("text.db"), "this is not a database, however long one looks at it").unwrap();
@@ -54,7 +54,7 @@ fn a_store_that_cannot_be_used_is_named_with_the_remedy() {
 }
 
 #[test]
-fn an_address_that_is_taken_or_open_is_refused() {
+fn a_taken_or_unsafe_listen_address_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let server = Options::new(SABIR, folder.path()).start();
     let taken = server.address.to_string();

@@ -16,7 +16,7 @@ fn reading_and_waiting() -> String {
 }
 
 #[test]
-fn files_go_when_their_task_is_over() {
+fn files_are_removed_when_their_task_ends() {
     for (more, end) in [("", "exit 0\n"), ("", "exit 1\n"), ("keep_files = true", "exit 0\n")] {
         let script = ProgramFixture::new(&format!("{READING}{end}"));
         let server = script.serve("command", more);
@@ -33,7 +33,7 @@ fn files_go_when_their_task_is_over() {
 }
 
 #[test]
-fn files_go_when_their_task_is_canceled() {
+fn files_are_removed_when_their_task_is_canceled() {
     let script = ProgramFixture::new(&reading_and_waiting());
     let server = script.serve("command", "");
     let id = started(&server, message_with_file("read it", "notes.txt", "x"));
@@ -66,7 +66,7 @@ fn files_stay_while_the_task_has_further_turns() {
 }
 
 #[test]
-fn what_a_killed_server_left_goes_with_the_next_turn() {
+fn files_left_by_a_killed_server_are_removed_with_the_next_turn() {
     for store in ["", "memory:"] {
         let script = ProgramFixture::new(&reading_and_waiting());
         let mut options = script.options(&script.agent("prog", "command", ""));
@@ -120,7 +120,7 @@ echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\"
 
 /// A task can end without a turn of its agent, and nobody may ever work in that folder again.
 #[test]
-fn files_of_a_task_that_ends_without_a_turn_go_too() {
+fn files_of_a_task_that_ends_without_a_turn_are_removed() {
     let asking = r#"read -r prompt
 echo '{"type":"system","subtype":"init","session_id":"s1"}'
 echo '{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}}'

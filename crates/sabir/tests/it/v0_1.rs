@@ -274,7 +274,7 @@ fn a_stream_ends_with_what_was_made() {
 }
 
 #[test]
-fn a_stream_is_picked_up_byte_for_byte_also_after_a_restart() {
+fn a_stream_is_resumed_byte_for_byte_even_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options::new(SABIR, folder.path());
     let fixture = V01Fixture { server: options.start(), _folder: None };
@@ -321,7 +321,7 @@ fn readers_of_a_running_task_see_one_end() {
 }
 
 #[test]
-fn who_watches_a_waiting_task_sees_its_next_turn() {
+fn a_subscriber_of_a_waiting_task_sees_its_next_turn() {
     let fixture = V01Fixture::new();
     fixture.send("t", "ask Which?");
     let mut watching = fixture.open(&[], "tasks/resubscribe", json!({"id": "t"}));
@@ -406,7 +406,7 @@ fn a_running_task_is_canceled_and_a_finished_one_is_not() {
 }
 
 #[test]
-fn errors_are_told_in_words_and_codes_of_0_1() {
+fn errors_have_titles_and_codes_of_0_1() {
     let fixture = V01Fixture::new();
     let done = fixture.send("done", "hello");
     assert_eq!(done["status"]["state"], "completed");
@@ -502,7 +502,7 @@ fn a_full_queue_has_no_code_of_its_own_in_0_1() {
 }
 
 #[test]
-fn the_card_of_0_1_leads_to_where_it_is_spoken() {
+fn the_card_of_0_1_has_the_url_of_its_mount() {
     let fixture = V01Fixture::new();
     let card = fixture.ask("GET", "/.well-known/agent.json", &[("A2A-Version", "0.1")], "").json();
     let members: Vec<&str> = card.as_object().unwrap().keys().map(String::as_str).collect();

@@ -49,7 +49,7 @@ fn post(path: &str, text: &str) -> Vec<u8> {
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
 #[tokio::test]
-async fn those_who_ask_nothing_give_way_to_those_who_do() {
+async fn idle_connections_give_way_to_requests() {
     let served = serve_with(|settings| ServerSettings { max_connections: 8, ..settings }).await;
     let mut watching = open(served.address, &post("/message:stream", "slow 60 x")).await;
     until(&mut watching, "TASK_STATE_WORKING").await;
@@ -71,7 +71,7 @@ async fn those_who_ask_nothing_give_way_to_those_who_do() {
 }
 
 #[tokio::test]
-async fn who_does_not_begin_or_end_a_head_is_dropped_and_who_rests_may_rest_longer() {
+async fn incomplete_request_heads_time_out_before_idle_connections() {
     let timeouts =
         Timeouts { head: Duration::from_millis(200), idle: Duration::from_secs(3600), ..Timeouts::default() };
     let served = serve_with(|settings| ServerSettings { timeouts, ..settings }).await;
@@ -90,7 +90,7 @@ async fn who_does_not_begin_or_end_a_head_is_dropped_and_who_rests_may_rest_long
 }
 
 #[tokio::test]
-async fn who_rests_too_long_is_let_go() {
+async fn an_idle_connection_is_closed_after_its_timeout() {
     let timeouts = Timeouts { idle: Duration::from_millis(200), ..Timeouts::default() };
     let served = serve_with(|settings| ServerSettings { timeouts, ..settings }).await;
     let mut resting = open(served.address, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
@@ -98,7 +98,7 @@ async fn who_rests_too_long_is_let_go() {
 }
 
 #[tokio::test]
-async fn who_closes_its_side_after_the_request_still_gets_the_answer() {
+async fn a_half_closed_connection_still_gets_its_response() {
     let served = crate::serve().await;
     for (request, expected) in [
         (HEALTH.to_vec(), "\"ok\""),
@@ -165,7 +165,7 @@ async fn a_client_that_writes_everything_first_reads_the_refusal() {
 }
 
 #[tokio::test]
-async fn who_asks_before_it_sends_is_not_made_to_send() {
+async fn expect_100_continue_is_refused_before_the_body() {
     let served = crate::serve().await;
     let head = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 30000000\r\n\r\n";
     let mut stream = open(served.address, head).await;
@@ -174,7 +174,7 @@ async fn who_asks_before_it_sends_is_not_made_to_send() {
 }
 
 #[tokio::test]
-async fn bodies_on_their_way_are_counted_and_those_that_do_not_fit_are_refused() {
+async fn request_bodies_count_against_the_memory_limit() {
     const SIZE: usize = 900_000;
     let served = serve_with(|settings| ServerSettings { memory: 2 * SIZE + SIZE / 2, ..settings }).await;
     let head = format!("POST /message:send HTTP/1.1\r\nHost: x\r\nA2A-Version: 1.0\r\nContent-Length: {SIZE}\r\n\r\n");

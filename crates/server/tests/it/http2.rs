@@ -32,7 +32,7 @@ async fn connect(address: std::net::SocketAddr) -> client::SendRequest<Full<Byte
 }
 
 #[tokio::test]
-async fn the_authority_is_checked_like_a_host() {
+async fn the_http2_authority_is_checked_like_a_host() {
     let names = vec![HostName::parse("agents.example").unwrap()];
     let served = crate::serve_with(|settings| ServerSettings { hosts: HostCheck::Names(names), ..settings }).await;
     let mut sender = connect(served.address).await;

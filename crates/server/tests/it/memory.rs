@@ -73,7 +73,7 @@ fn subscribe(id: &str) -> String {
 }
 
 #[tokio::test]
-async fn those_who_get_the_same_task_share_its_bytes() {
+async fn readers_of_one_task_share_its_bytes() {
     let served = serve_with(roomy).await;
     let id = large_task(&served, "slow 60").await;
     let before = served.app.large_spellings();
@@ -104,7 +104,7 @@ async fn those_who_get_the_same_task_share_its_bytes() {
 }
 
 #[tokio::test]
-async fn beyond_the_memory_callers_are_told_to_come_back() {
+async fn beyond_the_memory_limit_requests_get_retry_after() {
     let served = serve_with(roomy).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
@@ -144,7 +144,7 @@ async fn a_reply_that_nobody_reads_is_dropped() {
 }
 
 #[tokio::test]
-async fn subscribers_share_the_snapshot_and_give_it_back_while_they_sleep() {
+async fn subscribers_share_the_snapshot_and_release_it_while_idle() {
     let timeouts = Timeouts { reply: Duration::from_millis(300), ..Timeouts::default() };
     let served = serve_with(|settings| ServerSettings { timeouts, ..roomy(settings) }).await;
     let id = large_task(&served, "slow 60").await;
@@ -172,7 +172,7 @@ async fn subscribers_share_the_snapshot_and_give_it_back_while_they_sleep() {
 }
 
 #[tokio::test]
-async fn large_events_are_counted_too_and_can_be_read_later() {
+async fn large_events_count_against_the_memory_limit_and_can_be_read_later() {
     let served = serve_with(roomy).await;
     let id = large_task(&served, "ask").await;
     let replay = format!("POST /tasks/{id}:subscribe HTTP/1.1\r\n{HEAD}Last-Event-ID: 0\r\nContent-Length: 0\r\n\r\n");

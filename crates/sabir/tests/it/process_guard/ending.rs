@@ -22,7 +22,7 @@ const FAMILIES: [(&str, &str); 5] = [
 ];
 
 #[tokio::test]
-async fn it_is_known_how_a_program_ended() {
+async fn the_exit_status_of_a_program_is_known() {
     for (text, expected) in [
         ("exit 0", Exit::Code(0)),
         ("exit 7", Exit::Code(7)),
@@ -45,7 +45,7 @@ async fn it_is_known_how_a_program_ended() {
 }
 
 #[tokio::test]
-async fn a_program_that_hears_sigterm_ends_its_own_way() {
+async fn a_program_can_handle_sigterm() {
     for (text, expected) in [
         ("trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done", Exit::Code(5)),
         // It has something to say first, more than fits in a pipe.
@@ -65,7 +65,7 @@ async fn a_program_that_hears_sigterm_ends_its_own_way() {
 }
 
 #[tokio::test]
-async fn a_program_that_ignores_sigterm_is_killed_when_its_time_is_over() {
+async fn a_program_that_ignores_sigterm_is_killed_after_its_grace_period() {
     let mark = ProcessMark::new();
     let text = "trap '' TERM; echo ready; while :; do sleep 1; done";
     let grace = Duration::from_millis(400);
@@ -116,7 +116,7 @@ async fn nothing_is_left_when_a_child_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_program_that_must_end_at_once_notices_nothing() {
+async fn a_program_that_must_end_at_once_gets_neither_sigterm_nor_eof() {
     for (orders, notices) in [
         (&[][..], true),
         (&[Ending::AtOnce], false),
@@ -236,7 +236,7 @@ async fn a_program_that_kills_its_guard_at_once_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_guard_that_hangs_does_not_hang_us() {
+async fn a_guard_that_hangs_does_not_block_sabir() {
     let mark = ProcessMark::new();
     let mut child = Launch { stop_grace: Duration::from_millis(100), ..script("echo ready; sleep 1000", &mark) }
         .start()
@@ -259,7 +259,7 @@ impl Drop for Witness {
 }
 
 #[tokio::test]
-async fn what_is_held_is_let_go_when_everything_is_gone() {
+async fn held_resources_are_released_when_all_processes_are_gone() {
     for text in [
         "trap '' TERM; echo ready; while :; do sleep 1; done",
         "(setsid sleep 1000 &); echo ready; exit 0",
@@ -328,7 +328,7 @@ async fn orphans_that_die_are_reaped_while_the_program_runs() {
 }
 
 #[tokio::test]
-async fn many_at_once() {
+async fn many_programs_run_at_once() {
     let mark = ProcessMark::new();
     let mut running = tokio::task::JoinSet::new();
     for number in 0..24 {

@@ -26,7 +26,7 @@ async fn lines_go_in_and_come_out() {
 }
 
 #[tokio::test]
-async fn much_goes_through_whole_and_in_order() {
+async fn large_input_arrives_whole_and_in_order() {
     let mut child = start("cat").await;
     let long = "x".repeat(1000);
     for number in 0..10_000 {
@@ -42,7 +42,7 @@ async fn much_goes_through_whole_and_in_order() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_read_holds_up_nobody() {
+async fn a_program_that_does_not_read_blocks_nobody() {
     let mut child = start("echo ready; sleep 1000").await;
     assert_eq!(line(&mut child).await, "ready");
     let megabyte = "x".repeat(1024 * 1024 - 1);

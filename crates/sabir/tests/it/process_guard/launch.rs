@@ -23,7 +23,7 @@ fn file(folder: &Path, name: &str, text: &str, mode: u32) {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_said_in_words() {
+async fn a_launch_error_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     file(folder, "plain", "#!/bin/sh\n", 0o644);

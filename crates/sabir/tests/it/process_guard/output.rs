@@ -36,7 +36,7 @@ async fn a_canceled_wait_loses_nothing() {
 }
 
 #[tokio::test]
-async fn what_has_arrived_is_told_from_what_comes_later() {
+async fn arrived_lines_are_told_apart_from_later_ones() {
     let mut child = start("printf 'a\\nb\\nc'; read go; printf 'd\\n'; read go; echo e").await;
     until("it speaks", || !child.is_quiet()).await;
     let mut arrived = Vec::new();
@@ -55,7 +55,7 @@ async fn what_has_arrived_is_told_from_what_comes_later() {
 }
 
 #[tokio::test]
-async fn a_flood_waits_for_its_reader() {
+async fn a_flood_of_output_waits_for_its_reader() {
     let folder = tempfile::tempdir().unwrap();
     let count = || std::fs::read_to_string(folder.path().join("count")).unwrap_or_default().trim().parse().unwrap_or(0);
     let text = "each=0; while :; do printf '%1000s\\n' x; each=$((each + 1)); echo $each > count; done";
@@ -79,7 +79,7 @@ async fn a_flood_waits_for_its_reader() {
 }
 
 #[tokio::test]
-async fn a_program_may_not_say_more_than_is_allowed() {
+async fn output_is_cut_at_its_limit() {
     let mark = ProcessMark::new();
     let mut child = Launch { max_output: 100_000, ..script("exec yes", &mark) }.start().await.unwrap();
     let mut lines = 0;
@@ -123,7 +123,7 @@ async fn a_program_may_close_its_output_and_live_on() {
 }
 
 #[tokio::test]
-async fn complaints_are_read_all_the_time_and_their_end_is_kept() {
+async fn stderr_is_always_read_and_its_end_is_kept() {
     let mut child = start("head -c 20000000 /dev/zero | tr '\\0' x >&2; echo >&2; echo why >&2; echo done").await;
     assert_eq!(line(&mut child).await, "done");
     assert_eq!(child.exit().await, Exit::Code(0));

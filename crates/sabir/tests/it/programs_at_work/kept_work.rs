@@ -138,7 +138,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"went on"}'
 "#;
 
 #[test]
-fn a_run_that_is_resumed_after_a_kill_goes_on_with_its_worktree() {
+fn a_run_resumed_after_a_kill_continues_in_its_worktree() {
     let program = ProgramFixture::new(&format!("echo work >> made.txt\n{ASKING_CLAUDE}"));
     slow_repository(&program, 0);
     let folder = tempfile::tempdir().unwrap();

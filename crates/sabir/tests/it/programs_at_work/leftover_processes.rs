@@ -19,7 +19,7 @@ fn family(program: &ProgramFixture) -> Vec<String> {
 }
 
 #[test]
-fn a_cancel_ends_the_whole_family_also_when_it_ignores_sigterm() {
+fn a_cancel_ends_all_processes_of_the_program_even_if_they_ignore_sigterm() {
     let program = ProgramFixture::new(FAMILY);
     let fixture = program.serve_apart("generic", "");
     let (id, _events) = fixture.working("go");
@@ -32,7 +32,7 @@ fn a_cancel_ends_the_whole_family_also_when_it_ignores_sigterm() {
 }
 
 #[test]
-fn nothing_lives_on_after_the_server() {
+fn no_process_outlives_the_server() {
     for how in ["KILL", "TERM"] {
         let program = ProgramFixture::new(FAMILY);
         let folder = tempfile::tempdir().unwrap();
@@ -78,7 +78,7 @@ fn a_program_that_kills_its_guard_leaves_no_process() {
 }
 
 #[test]
-fn the_next_server_ends_what_outlived_server_and_guard() {
+fn the_next_server_ends_processes_that_outlived_server_and_guard() {
     let program = ProgramFixture::new(&format!(
         "{DAEMONS}kill -KILL $(cut -d' ' -f4 /proc/$PPID/stat) $PPID\necho $$ > self\nexec sleep 300\n"
     ));

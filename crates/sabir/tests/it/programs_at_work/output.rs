@@ -27,7 +27,7 @@ fn programs_that_misbehave_fail_with_a_reason() {
 }
 
 #[test]
-fn one_endless_line_and_broken_text_do_no_harm() {
+fn an_endless_line_and_invalid_utf8_do_no_harm() {
     let program = ProgramFixture::new(
         "head -c 104857600 /dev/zero | tr '\\0' x\nprintf '\\n\\377\\376{\"type\":\"assistant\"}\\n'\n\
          echo '{\"type\":\"result\",\"summary\":\"still here\"}'\n",
@@ -43,7 +43,7 @@ fn one_endless_line_and_broken_text_do_no_harm() {
 }
 
 #[test]
-fn many_short_lines_are_few_pieces() {
+fn many_short_lines_become_few_chunks() {
     let program = ProgramFixture::new("yes | head -n 100000\n");
     let frames = program.serve_apart("command", "").stream_rpc(RPC, "SendStreamingMessage", message("x"));
     let pieces: Vec<&str> =
@@ -53,7 +53,7 @@ fn many_short_lines_are_few_pieces() {
 }
 
 #[test]
-fn who_is_left_behind_does_not_cost_the_answer() {
+fn a_leftover_process_does_not_lose_the_answer() {
     let program =
         ProgramFixture::new("sh -c 'trap \"\" TERM; while :; do sleep 1; done' >/dev/null 2>&1 &\necho done\n");
     let task = send(&program.serve_apart("command", ""), message("x"));

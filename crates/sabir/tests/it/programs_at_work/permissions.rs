@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{ProgramFixture, artifact, message, reason, send, state, wait_for};
 
 #[test]
-fn a_question_that_nobody_answers_in_time_is_a_no() {
+fn an_unanswered_question_is_denied_after_its_timeout() {
     let program = ProgramFixture::new(
         "echo 'Go on? [Y/n]'\nread answer\necho \"{\\\"type\\\":\\\"result\\\",\\\"summary\\\":\\\"$answer\\\"}\"\n",
     );
@@ -25,7 +25,7 @@ fn a_question_that_nobody_answers_in_time_is_a_no() {
 }
 
 #[test]
-fn policies_answer_for_the_caller() {
+fn approval_policies_answer_for_the_caller() {
     for (approve, expected) in [("all", "y"), ("none", "n")] {
         let program = ProgramFixture::new(
             "echo 'Go on? [Y/n]'\nread answer || answer=closed\necho \"{\\\"type\\\":\\\"result\\\",\\\"summary\\\":\\\"$answer\\\"}\"\n",
@@ -100,7 +100,7 @@ fn noted_answer(program: &ProgramFixture) -> Value {
 }
 
 #[test]
-fn what_a_caller_always_allows_ends_with_the_session() {
+fn an_always_allow_ends_with_the_session() {
     let program = ProgramFixture::new(&asking("Bash", r#"{"command":"ls"}"#));
     let fixture = program.serve_apart("claude-code", "");
     let task = send(&fixture, message("go"));
@@ -115,7 +115,7 @@ fn what_a_caller_always_allows_ends_with_the_session() {
 }
 
 #[test]
-fn an_agent_that_may_do_all_never_asks() {
+fn an_agent_with_all_permissions_never_asks() {
     let question = r#"{"questions":[{"question":"Colour?","options":[{"label":"red"}]}]}"#;
     let program = ProgramFixture::new(&asking("AskUserQuestion", question));
     let task = send(&program.serve_apart("claude-code", "approve = \"all\"\n"), message("go"));

@@ -32,7 +32,7 @@ fn the_exit_code_of_a_command_decides() {
 }
 
 #[test]
-fn a_program_has_the_environment_that_it_is_given() {
+fn a_program_gets_only_its_configured_environment() {
     let program = ProgramFixture::new("env\n");
     let config =
         program.agent("prog", "command", "env = { COLOUR = \"green\" }\npass_env = [\"PASSED_ON\", \"MANY_*\"]\n");
@@ -113,7 +113,7 @@ fn programs_do_not_have_the_terminal_of_the_server() {
 }
 
 #[test]
-fn a_message_that_no_command_line_holds_is_told_as_that() {
+fn a_message_too_long_for_a_command_line_is_refused_as_such() {
     let program = ProgramFixture::new("echo '{\"type\":\"result\",\"subtype\":\"success\"}'\n");
     let mut long = message("x");
     long["message"]["parts"][0]["text"] = json!("x".repeat(200_000));

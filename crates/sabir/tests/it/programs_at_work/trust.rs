@@ -11,7 +11,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"done"}'
 "#;
 
 #[test]
-fn what_a_caller_writes_is_no_command_of_the_program() {
+fn text_of_a_caller_is_no_command_of_the_program() {
     for (trust, expected) in [
         ("", "`/cost` of @ ../secret, @Override, a@b.c"),
         ("trust_prompts = true\n", "/cost of @../secret, @Override, a@b.c"),
@@ -28,7 +28,7 @@ fn what_a_caller_writes_is_no_command_of_the_program() {
 }
 
 #[test]
-fn the_settings_of_a_workspace_count_if_it_is_trusted() {
+fn settings_of_a_workspace_apply_only_if_it_is_trusted() {
     for (trust, is_confined) in [("", true), ("trust_workspace = true\n", false)] {
         let program = ProgramFixture::new(NOTING);
         fs::create_dir(program.workspace().join(".claude")).unwrap();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn git_that_does_not_end_is_ended_and_keeps_nobody_waiting() {
+async fn a_git_command_that_hangs_is_ended_and_blocks_nobody() {
     let fixture = RepositoryFixture::new();
     let patient = fixture.server();
     let impatient =
@@ -32,7 +32,7 @@ async fn git_that_does_not_end_is_ended_and_keeps_nobody_waiting() {
 
 /// Whoever waits for a worktree may go away while git makes it, at any point.
 #[tokio::test]
-async fn a_worktree_that_is_not_wanted_any_more_leaves_nothing() {
+async fn an_abandoned_worktree_request_leaves_nothing() {
     let fixture = RepositoryFixture::new();
     let (repository, owner) = (fixture.repository(), Owner::anonymous());
     // A git that cannot be interrupted while it makes the tree, and is slower than whoever clears away behind it.
@@ -88,7 +88,7 @@ async fn a_worktree_that_is_not_wanted_any_more_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn without_its_record_a_tree_is_kept_too() {
+async fn a_worktree_without_its_record_is_kept() {
     type Damage = fn(&Path, &str);
     let rows: [(&str, Damage, &[&str]); 4] = [
         ("empty", |trees, name| fs::write(trees.join(format!("{name}.json")), "").unwrap(), &["unreadable"]),
@@ -139,7 +139,7 @@ async fn without_its_record_a_tree_is_kept_too() {
 }
 
 #[tokio::test]
-async fn a_folder_that_git_knows_nothing_of_is_set_aside() {
+async fn a_folder_that_is_no_worktree_is_set_aside() {
     let fixture = RepositoryFixture::new();
     let tree = fixture.open(&fixture.server(), "t").await;
     let name = tree.folder.file_name().unwrap().to_str().unwrap().to_owned();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_repository_cannot_have_commands_run() {
+async fn a_hostile_repository_cannot_run_commands() {
     type Prepare = fn(&RepositoryFixture, &str);
     // Each gets a command that leaves a trace.
     let rows: [(&str, Prepare); 14] = [

@@ -4,7 +4,7 @@ use super::*;
 
 /// What programs do to a tree, and what is found in the diff all the same.
 #[tokio::test]
-async fn what_git_cannot_take_does_not_cost_the_rest() {
+async fn files_that_git_cannot_take_do_not_spoil_the_patch() {
     type Prepare = fn(&RepositoryFixture, &Path);
     let rows: [(&str, Prepare); 10] = [
         ("pipes that git would read", |_, tree| {
@@ -87,7 +87,7 @@ async fn a_tree_may_hold_any_number_of_files_and_repositories() {
 }
 
 #[tokio::test]
-async fn the_settings_of_people_do_not_change_the_patch() {
+async fn git_settings_of_the_operator_do_not_change_the_patch() {
     let fixture = RepositoryFixture::new();
     for (name, value) in [("diff.external", "false"), ("diff.noprefix", "true"), ("color.ui", "always")] {
         fixture.git(&["config", "--global", name, value]);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn the_next_turn_goes_on_where_the_last_one_ended() {
+async fn the_next_turn_continues_in_the_worktree_of_the_last_one() {
     let fixture = RepositoryFixture::new();
     let host = fixture.server();
     let workspace = fixture.repository().join("sub");
@@ -29,7 +29,7 @@ async fn the_next_turn_goes_on_where_the_last_one_ended() {
 }
 
 #[tokio::test]
-async fn what_a_killed_server_left_is_gone_on_with() {
+async fn a_worktree_of_a_killed_server_is_continued() {
     let fixture = RepositoryFixture::new();
     let tree = fixture.open(&fixture.server(), "t").await;
     fs::write(tree.folder.join("made"), "before\n").unwrap();
@@ -43,7 +43,7 @@ async fn what_a_killed_server_left_is_gone_on_with() {
 }
 
 #[tokio::test]
-async fn what_a_killed_server_left_is_swept() {
+async fn worktrees_of_a_killed_server_are_swept() {
     let fixture = RepositoryFixture::new();
     let host = fixture.server();
     let (left, unchanged) = (fixture.open(&host, "t").await, fixture.open(&host, "u").await);
@@ -72,7 +72,7 @@ async fn what_a_killed_server_left_is_swept() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_dropped_loses_nothing() {
+async fn a_dropped_turn_loses_no_work() {
     let fixture = RepositoryFixture::new();
     let host = fixture.server();
     let mut tree = fixture.open(&host, "t").await;
@@ -90,7 +90,7 @@ async fn a_turn_that_is_dropped_loses_nothing() {
 }
 
 #[tokio::test]
-async fn trees_of_earlier_versions_are_kept_and_their_place_is_cleaned() {
+async fn worktrees_of_earlier_versions_are_kept_and_their_folder_is_cleaned() {
     let fixture = RepositoryFixture::new();
     for task in ["t", "u"] {
         let old = fixture.repository().join(".git/sabir-worktrees/a").join(task);
@@ -109,7 +109,7 @@ async fn trees_of_earlier_versions_are_kept_and_their_place_is_cleaned() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_said() {
+async fn a_worktree_that_cannot_be_made_names_the_reason() {
     let fixture = RepositoryFixture::empty();
     let host = fixture.server();
     let repository = fixture.repository();
@@ -125,7 +125,7 @@ async fn what_cannot_be_done_is_said() {
 }
 
 #[test]
-fn work_goes_with_tasks_that_retention_deletes() {
+fn retention_deletes_the_work_of_its_tasks() {
     let fixture = RepositoryFixture::new();
     let script = ProgramFixture::new("echo \"$*\" > made; echo done\n");
     let agent = |more: &str| {
@@ -160,7 +160,7 @@ fn work_goes_with_tasks_that_retention_deletes() {
 }
 
 #[tokio::test]
-async fn what_is_undone_stays_undone() {
+async fn undone_changes_stay_undone() {
     let fixture = RepositoryFixture::new();
     let host = fixture.server();
     for (text, expected) in [("two\n", "-one\n+two\n"), ("one\n", "")] {
