@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::heard;
 use crate::programs::Program;
 use crate::setup_python;
+use crate::suite_output;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
@@ -22,5 +22,5 @@ pub fn run(workspace: &Workspace, program: &Program, binary: &Path) -> Result<Ta
     suite.arg("--programs").arg(workspace.agents());
     suite.args(["--program", program.name]);
     suite.env("TMPDIR", &workspace.temp);
-    heard::tally(&mut suite, LIMIT)
+    suite_output::tally(&mut suite, LIMIT)
 }

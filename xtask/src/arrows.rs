@@ -75,7 +75,7 @@ fn direct(metadata: &Value) -> Vec<String> {
             } else if ours.contains(&to) {
                 !allowed.contains(&to)
             } else {
-                is_kept_from(from, to)
+                is_forbidden(from, to)
             };
             if forbidden {
                 broken.push(format!("{from} may not depend on {to}: {RULE}"));
@@ -102,7 +102,7 @@ fn drawn_in(package: &str, tree: &str, metadata: &Value) -> Vec<String> {
         .collect()
 }
 
-fn is_kept_from(package: &str, library: &str) -> bool {
+fn is_forbidden(package: &str, library: &str) -> bool {
     let has_another_home = HOMES.iter().any(|(name, home)| *name == library && *home != package);
     has_another_home || (PURE.contains(&package) && IMPURE.contains(&library))
 }

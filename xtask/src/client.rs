@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::server::Server;
+use crate::server::ServerProcess;
 use crate::tally::Tally;
-use crate::{command, heard};
+use crate::{command, suite_output};
 
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Runs the suite; `command` is its program, `log` where the server's log goes, `temp` where temporary files go.
 pub fn run(mut command: Command, binding: &str, binary: &Path, log: &Path, temp: &Path) -> Result<Tally> {
-    let server = Server::start(binary, log, temp)?;
+    let server = ServerProcess::start(binary, log, temp)?;
     command.args(["--url", &server.url, "--binding", binding]);
     // Whatever proxy the machine has, the loopback interface is not behind it.
     command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
     command.env("TMPDIR", temp);
-    let mut tally = heard::tally(&mut command, LIMIT)?;
+    let mut tally = suite_output::tally(&mut command, LIMIT)?;
     if let Err(error) = server.stop() {
         println!("    FAILED: {error:#}");
         tally += Tally::FAILED;

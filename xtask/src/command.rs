@@ -20,11 +20,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Runs one step of a set-up quietly, and says how long it took; `remedy` is what to do if it fails.
 pub fn step(command: &mut Command, limit: Duration, remedy: &str) -> Result<()> {
-    println!("    $ {}", spelled(command));
+    println!("    $ {}", command_line(command));
     let started = Instant::now();
     let ended = follow(command, limit, |_| ()).map_err(|error| anyhow!("{error:#}\nWhat to do: {remedy}"))?;
     if !ended.is_success() {
-        bail!("`{}` failed: {ended}\nWhat to do: {remedy}", spelled(command));
+        bail!("`{}` failed: {ended}\nWhat to do: {remedy}", command_line(command));
     }
     println!("      done in {}", seconds(started.elapsed()));
     Ok(())
@@ -35,7 +35,7 @@ pub fn output(command: &mut Command) -> Result<String> {
     let output = command.stdin(Stdio::null()).output().with_context(|| cannot_start(command))?;
     if !output.status.success() {
         let complaint = String::from_utf8_lossy(&output.stderr);
-        bail!("`{}` failed: {}{}", spelled(command), output.status, quoted(complaint.lines()));
+        bail!("`{}` failed: {}{}", command_line(command), output.status, quoted(complaint.lines()));
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
@@ -44,7 +44,7 @@ pub fn output(command: &mut Command) -> Result<String> {
 pub fn shown(command: &mut Command) -> Result<()> {
     let status = command.stdin(Stdio::null()).status().with_context(|| cannot_start(command))?;
     if !status.success() {
-        bail!("`{}` failed: {status}; its output is above", spelled(command));
+        bail!("`{}` failed: {status}; its output is above", command_line(command));
     }
     Ok(())
 }
@@ -168,13 +168,13 @@ fn quoted<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     last.iter().map(|line| format!("\n    | {line}")).collect()
 }
 
-fn spelled(command: &Command) -> String {
+fn command_line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 fn cannot_start(command: &Command) -> String {
-    format!("`{}` cannot be started", spelled(command))
+    format!("`{}` cannot be started", command_line(command))
 }
 
 #[cfg(test)]
@@ -193,11 +193,11 @@ mod tests {
             let ended = follow(Command::new("sh").args(["-c", script]), Duration::from_millis(limit), |_| ()).unwrap();
             let lines: Vec<String> = ended.to_string().lines().map(str::to_owned).collect();
             let mut expected: Vec<&str> = expected.lines().collect();
-            let mut said: Vec<&str> = lines.iter().map(String::as_str).collect();
+            let mut printed: Vec<&str> = lines.iter().map(String::as_str).collect();
             // Two pipes have no order between them.
-            said[1..].sort();
+            printed[1..].sort();
             expected[1..].sort();
-            assert_eq!(said, expected, "{script}");
+            assert_eq!(printed, expected, "{script}");
         }
     }
 
@@ -205,9 +205,9 @@ mod tests {
     fn only_the_last_lines_are_quoted() {
         let ended = follow(Command::new("seq").arg("100"), Duration::from_secs(20), |_| ()).unwrap();
         assert!(ended.is_success());
-        let said = ended.to_string();
-        assert_eq!(said.lines().count(), 1 + QUOTED_LINES);
-        assert!(said.ends_with("| 100"), "{said}");
+        let printed = ended.to_string();
+        assert_eq!(printed.lines().count(), 1 + QUOTED_LINES);
+        assert!(printed.ends_with("| 100"), "{printed}");
     }
 
     #[test]

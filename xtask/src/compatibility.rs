@@ -34,7 +34,7 @@ this page from those tests.
 type Row = (usize, u32);
 
 #[derive(Debug, PartialEq, Eq)]
-enum Standing {
+enum PromiseState {
     Tested { what: String, test: String },
     Waiting { what: String, feature: String },
 }
@@ -65,11 +65,11 @@ pub fn faults(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(faults)
 }
 
-fn read(folder: &Path) -> Result<(BTreeMap<Row, Standing>, Vec<String>)> {
+fn read(folder: &Path) -> Result<(BTreeMap<Row, PromiseState>, Vec<String>)> {
     let mut rows = BTreeMap::new();
     let mut faults = vec![];
-    let mut put = |row: Row, standing: Standing| {
-        if let Some(other) = rows.insert(row, standing) {
+    let mut put = |row: Row, state: PromiseState| {
+        if let Some(other) = rows.insert(row, state) {
             faults.push(format!("{} stands twice: {other:?}", title(row)));
         }
     };
@@ -80,16 +80,16 @@ fn read(folder: &Path) -> Result<(BTreeMap<Row, Standing>, Vec<String>)> {
         let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if name == "waiting.txt" {
-            waiting(&text).into_iter().for_each(|(row, standing)| put(row, standing));
+            waiting(&text).into_iter().for_each(|(row, state)| put(row, state));
         } else if name.ends_with(".rs") {
-            tested(&text).into_iter().for_each(|(row, standing)| put(row, standing));
+            tested(&text).into_iter().for_each(|(row, state)| put(row, state));
         }
     }
     Ok((rows, faults))
 }
 
 /// The tests of a file: the comment above, the attribute, and the name.
-fn tested(text: &str) -> Vec<(Row, Standing)> {
+fn tested(text: &str) -> Vec<(Row, PromiseState)> {
     let mut rows = vec![];
     let mut comment = String::new();
     for line in text.lines() {
@@ -99,7 +99,7 @@ fn tested(text: &str) -> Vec<(Row, Standing)> {
             let test = rest.split('(').next().unwrap_or_default();
             if let Some(row) = row_of_test(test) {
                 let what = comment.trim_end_matches('.').to_owned();
-                rows.push((row, Standing::Tested { what, test: test.to_owned() }));
+                rows.push((row, PromiseState::Tested { what, test: test.to_owned() }));
             }
             comment.clear();
         } else if !line.starts_with("#[") {
@@ -109,13 +109,13 @@ fn tested(text: &str) -> Vec<(Row, Standing)> {
     rows
 }
 
-fn waiting(text: &str) -> Vec<(Row, Standing)> {
+fn waiting(text: &str) -> Vec<(Row, PromiseState)> {
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     lines
         .filter_map(|line| {
             let mut columns = line.split(" | ").map(|column| column.trim().to_owned());
             let row = row_of_title(&columns.next()?)?;
-            Some((row, Standing::Waiting { what: columns.next()?, feature: columns.next()? }))
+            Some((row, PromiseState::Waiting { what: columns.next()?, feature: columns.next()? }))
         })
         .collect()
 }
@@ -135,15 +135,15 @@ fn title((system, number): Row) -> String {
     format!("S{system}-{number:02}")
 }
 
-fn page(rows: &BTreeMap<Row, Standing>) -> String {
-    let tested = rows.values().filter(|standing| matches!(standing, Standing::Tested { .. })).count();
+fn page(rows: &BTreeMap<Row, PromiseState>) -> String {
+    let tested = rows.values().filter(|state| matches!(state, PromiseState::Tested { .. })).count();
     let mut page = format!("{OPENING}\n{tested} promises hold, {} wait.\n", rows.len() - tested);
     for (system, (name, _)) in ROWS.iter().enumerate() {
         page.push_str(&format!("\n## {name}\n\n| row | what | where |\n|---|---|---|\n"));
-        for (row, standing) in rows.iter().filter(|((of, _), _)| *of == system) {
-            let (what, place) = match standing {
-                Standing::Tested { what, test } => (what, format!("`{test}`")),
-                Standing::Waiting { what, feature } => (what, format!("waits for {feature}")),
+        for (row, state) in rows.iter().filter(|((of, _), _)| *of == system) {
+            let (what, place) = match state {
+                PromiseState::Tested { what, test } => (what, format!("`{test}`")),
+                PromiseState::Waiting { what, feature } => (what, format!("waits for {feature}")),
             };
             page.push_str(&format!("| {} | {} | {place} |\n", title(*row), what.replace('|', "\\|")));
         }
@@ -160,9 +160,9 @@ mod tests {
         let source = "/// A card is public.\n#[test]\nfn s0_01_the_card_is_public() {}\n\nfn helper() {}\n";
         let what = "A card is public".to_owned();
         let test = "s0_01_the_card_is_public".to_owned();
-        assert_eq!(tested(source), [((0, 1), Standing::Tested { what, test })]);
+        assert_eq!(tested(source), [((0, 1), PromiseState::Tested { what, test })]);
         let list = "# comment\nS4-18 | a token goes out | webhooks\n";
         let (what, feature) = ("a token goes out".to_owned(), "webhooks".to_owned());
-        assert_eq!(waiting(list), [((4, 18), Standing::Waiting { what, feature })]);
+        assert_eq!(waiting(list), [((4, 18), PromiseState::Waiting { what, feature })]);
     }
 }

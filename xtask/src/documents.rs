@@ -13,7 +13,7 @@ use crate::clients::CLIENTS;
 use crate::programs::PROGRAMS;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{apt, command, heard, setup, setup_program, setup_python};
+use crate::{apt, command, setup, setup_program, setup_python, suite_output};
 
 /// Each page has a limit and cleans up behind it; this is longer than all of them.
 const LIMIT: Duration = Duration::from_secs(1800);
@@ -42,7 +42,7 @@ pub fn run(workspace: &Workspace, binary: &Path) -> Result<Tally> {
     let folders = std::env::split_paths(&path).chain(proxies);
     suite.env("PATH", std::env::join_paths(folders).context("a folder of the PATH has a colon in its name")?);
     suite.env("TMPDIR", &workspace.temp);
-    heard::tally(&mut suite, LIMIT)
+    suite_output::tally(&mut suite, LIMIT)
 }
 
 /// Makes ready what the pages need, and says in which folders the proxies lie.

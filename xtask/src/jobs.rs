@@ -4,7 +4,7 @@ use crate::clients::{CLIENTS, Client};
 use crate::programs::{PROGRAMS, Program};
 
 #[derive(Clone, Copy)]
-pub enum Job {
+pub enum TestJob {
     Format,
     Lints,
     Arrows,
@@ -23,52 +23,59 @@ pub enum Job {
     Leftovers,
 }
 
-impl Job {
+impl TestJob {
     pub fn name(&self) -> String {
         match self {
-            Job::Format => "format".to_owned(),
-            Job::Lints => "lints".to_owned(),
-            Job::Arrows => "arrows".to_owned(),
-            Job::Dependencies => "dependencies".to_owned(),
-            Job::Compatibility => "compatibility".to_owned(),
-            Job::Workspace => "workspace".to_owned(),
-            Job::QuickTests => "quick-tests".to_owned(),
-            Job::Documents => "documents".to_owned(),
-            Job::Client(client, binding) => format!("{}-{binding}", client.name),
-            Job::Agent(program) => format!("agents-{}", program.name),
-            Job::Leftovers => "leftovers".to_owned(),
+            TestJob::Format => "format".to_owned(),
+            TestJob::Lints => "lints".to_owned(),
+            TestJob::Arrows => "arrows".to_owned(),
+            TestJob::Dependencies => "dependencies".to_owned(),
+            TestJob::Compatibility => "compatibility".to_owned(),
+            TestJob::Workspace => "workspace".to_owned(),
+            TestJob::QuickTests => "quick-tests".to_owned(),
+            TestJob::Documents => "documents".to_owned(),
+            TestJob::Client(client, binding) => format!("{}-{binding}", client.name),
+            TestJob::Agent(program) => format!("agents-{}", program.name),
+            TestJob::Leftovers => "leftovers".to_owned(),
         }
     }
 }
 
-pub fn check() -> Vec<Job> {
-    vec![Job::Format, Job::Lints, Job::Arrows, Job::Dependencies, Job::Compatibility]
+pub fn check() -> Vec<TestJob> {
+    vec![TestJob::Format, TestJob::Lints, TestJob::Arrows, TestJob::Dependencies, TestJob::Compatibility]
 }
 
-pub fn test() -> Vec<Job> {
+pub fn test() -> Vec<TestJob> {
     let clients =
-        CLIENTS.iter().flat_map(|client| client.bindings.iter().map(move |binding| Job::Client(client, binding)));
-    let agents = PROGRAMS.iter().map(Job::Agent);
-    let first = [Job::Arrows, Job::Compatibility, Job::Workspace];
-    first.into_iter().chain(clients).chain(agents).chain([Job::Documents, Job::Leftovers]).collect()
+        CLIENTS.iter().flat_map(|client| client.bindings.iter().map(move |binding| TestJob::Client(client, binding)));
+    let agents = PROGRAMS.iter().map(TestJob::Agent);
+    let first = [TestJob::Arrows, TestJob::Compatibility, TestJob::Workspace];
+    first.into_iter().chain(clients).chain(agents).chain([TestJob::Documents, TestJob::Leftovers]).collect()
 }
 
 /// What every push can run: under two minutes once it is compiled, and nothing is downloaded.
-pub fn quick() -> Vec<Job> {
-    vec![Job::Format, Job::Arrows, Job::Dependencies, Job::Compatibility, Job::QuickTests, Job::Leftovers]
+pub fn quick() -> Vec<TestJob> {
+    vec![
+        TestJob::Format,
+        TestJob::Arrows,
+        TestJob::Dependencies,
+        TestJob::Compatibility,
+        TestJob::QuickTests,
+        TestJob::Leftovers,
+    ]
 }
 
 /// The jobs whose name contains one of the words, and for the word `clients` all of theirs; without words, all of them.
 /// Whatever runs, it is looked for leftovers.
-pub fn named(jobs: Vec<Job>, words: &[&str]) -> Vec<Job> {
-    let names = |job: &Job, word: &str| match job {
-        Job::Client(..) if word == "clients" => true,
+pub fn named(jobs: Vec<TestJob>, words: &[&str]) -> Vec<TestJob> {
+    let names = |job: &TestJob, word: &str| match job {
+        TestJob::Client(..) if word == "clients" => true,
         _ => job.name().contains(word),
     };
-    let is_meant = |job: &Job| words.is_empty() || words.iter().any(|word| names(job, word));
-    let mut named: Vec<Job> = jobs.into_iter().filter(is_meant).collect();
-    if !named.is_empty() && !named.iter().any(|job| matches!(job, Job::Leftovers)) {
-        named.push(Job::Leftovers);
+    let is_meant = |job: &TestJob| words.is_empty() || words.iter().any(|word| names(job, word));
+    let mut named: Vec<TestJob> = jobs.into_iter().filter(is_meant).collect();
+    if !named.is_empty() && !named.iter().any(|job| matches!(job, TestJob::Leftovers)) {
+        named.push(TestJob::Leftovers);
     }
     named
 }
@@ -96,7 +103,7 @@ mod tests {
         python-0.2.16-jsonrpc js-1.3.0-jsonrpc js-1.3.0-http_json js-0.3.14-jsonrpc js-0.3.14-http_json \
         js-0.3.13-jsonrpc js-0.3.13-http_json js-0.2.5-jsonrpc leftovers";
 
-    fn names(jobs: Vec<Job>) -> String {
-        jobs.iter().map(Job::name).collect::<Vec<_>>().join(" ")
+    fn names(jobs: Vec<TestJob>) -> String {
+        jobs.iter().map(TestJob::name).collect::<Vec<_>>().join(" ")
     }
 }

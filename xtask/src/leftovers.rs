@@ -23,14 +23,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 const MOST: usize = 10;
 
 /// How everything was before the suites ran.
-pub struct Before {
+pub struct StateBefore {
     root: PathBuf,
     temp: PathBuf,
     processes: BTreeSet<String>,
     checkout: BTreeSet<String>,
 }
 
-impl Before {
+impl StateBefore {
     /// Looks around, and makes the folder of the suites.
     pub fn look(workspace: &Workspace) -> Result<Self> {
         let temp = workspace.temp.clone();
@@ -98,10 +98,10 @@ fn processes(root: &Path, temp: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let others = numbers.filter(|number| *number != std::process::id());
-    others.filter_map(|number| Process::look(number)?.told(root, temp)).collect()
+    others.filter_map(|number| FoundProcess::look(number)?.description(root, temp)).collect()
 }
 
-struct Process {
+struct FoundProcess {
     number: u32,
     command_line: Vec<u8>,
     environment: Vec<u8>,
@@ -109,7 +109,7 @@ struct Process {
     program: PathBuf,
 }
 
-impl Process {
+impl FoundProcess {
     fn look(number: u32) -> Option<Self> {
         let entry = PathBuf::from(format!("/proc/{number}"));
         // One that has ended has no command line, and one of somebody else's no environment.
@@ -123,7 +123,7 @@ impl Process {
     }
 
     /// Its description, if it is one of the suites'.
-    fn told(&self, root: &Path, temp: &Path) -> Option<String> {
+    fn description(&self, root: &Path, temp: &Path) -> Option<String> {
         let is_guard = self.command_line.split(|byte| *byte == 0).nth(1) == Some(b"__guard");
         let is_marked = self.environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(b"SABIR_RUN="));
         let is_ours = self.names(temp) || (is_guard || is_marked) && self.names(root);
@@ -145,9 +145,9 @@ impl Process {
 mod tests {
     use super::*;
 
-    fn process(command_line: &str, environment: &str, folder: &str, program: &str) -> Process {
+    fn process(command_line: &str, environment: &str, folder: &str, program: &str) -> FoundProcess {
         let bytes = |words: &str| words.replace(' ', "\0").into_bytes();
-        Process {
+        FoundProcess {
             number: 7,
             command_line: bytes(command_line),
             environment: bytes(environment),
@@ -170,8 +170,8 @@ mod tests {
             (process("vi crates/x.rs", "HOME=/root", "/src", "/bin/vi"), false),
             (process("target/debug/sabir serve", "", "/src", "/src/target/debug/sabir"), false),
         ] {
-            let told = found.told(Path::new("/src"), Path::new("/tmp/suites"));
-            assert_eq!(told.is_some(), expected, "{}", String::from_utf8_lossy(&found.command_line));
+            let description = found.description(Path::new("/src"), Path::new("/tmp/suites"));
+            assert_eq!(description.is_some(), expected, "{}", String::from_utf8_lossy(&found.command_line));
         }
     }
 
@@ -180,13 +180,13 @@ mod tests {
         let temp = std::env::temp_dir().join(format!("sabir-xtask-leftovers-{}", std::process::id()));
         let root = temp.join("no repository");
         fs::create_dir_all(&root).unwrap();
-        let before = Before { processes: BTreeSet::new(), checkout: BTreeSet::new(), root, temp: temp.clone() };
+        let before = StateBefore { processes: BTreeSet::new(), checkout: BTreeSet::new(), root, temp: temp.clone() };
         fs::remove_dir(&before.root).unwrap();
         assert_eq!(before.look_again(), Vec::<String>::new());
         fs::write(temp.join("file"), "").unwrap();
         let mut sleeping = Command::new("sleep").arg("60").current_dir(&temp).spawn().unwrap();
         // A program that has just begun has no command line for a moment.
-        while Process::look(sleeping.id()).is_none() {
+        while FoundProcess::look(sleeping.id()).is_none() {
             std::thread::sleep(Duration::from_millis(1));
         }
         let left = before.look_again();

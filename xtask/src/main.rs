@@ -18,12 +18,12 @@ mod agents;
 mod client;
 mod clients;
 mod documents;
-mod heard;
 mod leftovers;
 mod needs;
 mod programs;
 mod server;
 mod soak;
+mod suite_output;
 
 mod setup;
 mod setup_node;
@@ -38,7 +38,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::jobs::Job;
+use crate::jobs::TestJob;
 
 const HELP: &str = "\
 The checks and suites of Sabir.
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn all(jobs: &[Job]) -> Result<ExitCode> {
+fn all(jobs: &[TestJob]) -> Result<ExitCode> {
     let workspace = workspace::Workspace::load()?;
     needs::Needs::of(&workspace, jobs).announce()?;
     let total = run::all(&workspace, jobs);
@@ -108,6 +108,6 @@ fn done(result: Result<()>) -> ExitCode {
 }
 
 fn help() -> String {
-    let names: Vec<String> = jobs::test().iter().map(Job::name).collect();
+    let names: Vec<String> = jobs::test().iter().map(TestJob::name).collect();
     format!("{HELP}{}\nSuites: {}", bench::HELP, names.join(", "))
 }

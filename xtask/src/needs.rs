@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use crate::clients::Kit;
-use crate::jobs::Job;
+use crate::jobs::TestJob;
 use crate::workspace::Workspace;
 use crate::{apt, command, documents, setup, setup_node, setup_program, setup_python};
 
@@ -21,11 +21,11 @@ pub struct Needs {
 }
 
 impl Needs {
-    pub fn of(workspace: &Workspace, jobs: &[Job]) -> Self {
+    pub fn of(workspace: &Workspace, jobs: &[TestJob]) -> Self {
         let mut needs = Self::default();
         for job in jobs {
             match job {
-                Job::Client(client, _) => {
+                TestJob::Client(client, _) => {
                     match client.kit {
                         Kit::Python => needs.packages.extend(setup_python::missing_packages()),
                         Kit::Node => needs.packages.extend(setup_node::missing_packages()),
@@ -34,7 +34,7 @@ impl Needs {
                         needs.folder(format!("the A2A SDK {}", client.name), client.megabytes);
                     }
                 }
-                Job::Agent(program) => {
+                TestJob::Agent(program) => {
                     needs.packages.extend(setup_python::missing_packages());
                     needs.packages.extend(setup_node::missing_packages());
                     needs.packages.extend(setup_program::missing_packages());
@@ -42,7 +42,7 @@ impl Needs {
                         needs.folder(format!("{} {}", program.name, program.version), program.megabytes);
                     }
                 }
-                Job::Documents => needs.packages.extend(documents::missing_packages()),
+                TestJob::Documents => needs.packages.extend(documents::missing_packages()),
                 _ => {}
             }
         }
@@ -58,7 +58,7 @@ impl Needs {
 
     /// Says what will be installed; an error if the person who is asked says no.
     pub fn announce(&self) -> Result<()> {
-        print!("{}", self.told());
+        print!("{}", self.report_faults());
         if self.packages.is_empty() || is_root() || std::env::var_os("CI").is_some() || !io::stdin().is_terminal() {
             return Ok(());
         }
@@ -72,19 +72,19 @@ impl Needs {
         }
     }
 
-    fn told(&self) -> String {
-        let mut told = String::new();
+    fn report_faults(&self) -> String {
+        let mut report_faults = String::new();
         if !self.folders.is_empty() {
             let total: u32 = self.folders.iter().map(|(_, megabytes)| megabytes).sum();
-            told += &format!("To be installed below target/, about {total} MB:\n");
+            report_faults += &format!("To be installed below target/, about {total} MB:\n");
             for (name, megabytes) in &self.folders {
-                told += &format!("  {name} ({megabytes} MB)\n");
+                report_faults += &format!("  {name} ({megabytes} MB)\n");
             }
         }
         if !self.packages.is_empty() {
-            told += &format!("To be installed as root by apt-get: {}\n", self.packages().join(", "));
+            report_faults += &format!("To be installed as root by apt-get: {}\n", self.packages().join(", "));
         }
-        told
+        report_faults
     }
 
     fn packages(&self) -> Vec<&'static str> {
@@ -103,13 +103,13 @@ mod tests {
     #[test]
     fn what_will_be_installed_is_said_with_its_size() {
         let mut needs = Needs::default();
-        assert_eq!(needs.told(), "");
+        assert_eq!(needs.report_faults(), "");
         needs.folder("the A2A SDK js-1.3.0".into(), 6);
         needs.folder("the A2A SDK js-1.3.0".into(), 6);
         needs.folder("goose 1.34.0".into(), 550);
         needs.packages.extend(["npm", "git", "npm"]);
         assert_eq!(
-            needs.told(),
+            needs.report_faults(),
             "To be installed below target/, about 556 MB:\n  the A2A SDK js-1.3.0 (6 MB)\n  goose 1.34.0 (550 MB)\n\
              To be installed as root by apt-get: git, npm\n"
         );

@@ -10,8 +10,8 @@ use anyhow::{Result, anyhow};
 
 use crate::clients::Client;
 use crate::command::seconds;
-use crate::jobs::Job;
-use crate::leftovers::Before;
+use crate::jobs::TestJob;
+use crate::leftovers::StateBefore;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 use crate::{
@@ -19,14 +19,14 @@ use crate::{
     workspace_tests,
 };
 
-pub fn all(workspace: &Workspace, jobs: &[Job]) -> Tally {
-    let is_checked = jobs.iter().any(|job| matches!(job, Job::Leftovers));
-    let mut kept = Kept { before: is_checked.then(|| Before::look(workspace)), ..Kept::default() };
+pub fn all(workspace: &Workspace, jobs: &[TestJob]) -> Tally {
+    let is_checked = jobs.iter().any(|job| matches!(job, TestJob::Leftovers));
+    let mut shared = SharedSetup { before: is_checked.then(|| StateBefore::look(workspace)), ..SharedSetup::default() };
     let mut results: Vec<(String, Tally, Duration)> = vec![];
     for job in jobs {
         println!("==> {}", job.name());
         let started = Instant::now();
-        let tally = one(workspace, &mut kept, job).unwrap_or_else(|error| {
+        let tally = one(workspace, &mut shared, job).unwrap_or_else(|error| {
             println!("    FAILED: {error:#}");
             Tally::FAILED
         });
@@ -43,36 +43,36 @@ pub fn all(workspace: &Workspace, jobs: &[Job]) -> Tally {
     total
 }
 
-fn one(workspace: &Workspace, kept: &mut Kept, job: &Job) -> Result<Tally> {
+fn one(workspace: &Workspace, shared: &mut SharedSetup, job: &TestJob) -> Result<Tally> {
     match job {
-        Job::Format => lints::format(workspace).map(|()| Tally::PASSED),
-        Job::Lints => lints::clippy(workspace).map(|()| Tally::PASSED),
-        Job::Arrows => Ok(told(&arrows::broken(workspace)?)),
-        Job::Dependencies => Ok(told(&dependencies::faults(workspace)?)),
-        Job::Compatibility => Ok(told(&compatibility::faults(workspace)?)),
-        Job::Workspace => workspace_tests::all(workspace),
-        Job::QuickTests => workspace_tests::quick(workspace),
-        Job::Documents => documents::run(workspace, &kept.server(workspace)?),
-        Job::Client(client, binding) => {
-            let binary = kept.server(workspace)?;
-            kept.set_up(workspace, client)?;
+        TestJob::Format => lints::format(workspace).map(|()| Tally::PASSED),
+        TestJob::Lints => lints::clippy(workspace).map(|()| Tally::PASSED),
+        TestJob::Arrows => Ok(report_faults(&arrows::broken(workspace)?)),
+        TestJob::Dependencies => Ok(report_faults(&dependencies::faults(workspace)?)),
+        TestJob::Compatibility => Ok(report_faults(&compatibility::faults(workspace)?)),
+        TestJob::Workspace => workspace_tests::all(workspace),
+        TestJob::QuickTests => workspace_tests::quick(workspace),
+        TestJob::Documents => documents::run(workspace, &shared.server(workspace)?),
+        TestJob::Client(client, binding) => {
+            let binary = shared.server(workspace)?;
+            shared.set_up(workspace, client)?;
             let log = workspace.clients().join(format!("{}.log", job.name()));
             client::run(setup::command(workspace, client), binding, &binary, &log, &workspace.temp)
         }
-        Job::Agent(program) => {
-            let binary = kept.server(workspace)?;
+        TestJob::Agent(program) => {
+            let binary = shared.server(workspace)?;
             setup_program::ready(workspace, program)?;
             agents::run(workspace, program, &binary)
         }
-        Job::Leftovers => match kept.before.take() {
-            Some(before) => Ok(told(&before?.left())),
+        TestJob::Leftovers => match shared.before.take() {
+            Some(before) => Ok(report_faults(&before?.left())),
             None => Err(anyhow!("nobody has looked before the suites ran")),
         },
     }
 }
 
 /// A check that gives a sentence for each thing that is wrong.
-fn told(faults: &[String]) -> Tally {
+fn report_faults(faults: &[String]) -> Tally {
     for sentence in faults {
         println!("    FAILED: {sentence}");
     }
@@ -81,13 +81,13 @@ fn told(faults: &[String]) -> Tally {
 
 /// What is made once and used by several jobs; a failure is made once too.
 #[derive(Default)]
-struct Kept {
-    before: Option<Result<Before>>,
+struct SharedSetup {
+    before: Option<Result<StateBefore>>,
     server: Option<Result<PathBuf, String>>,
     clients: HashMap<&'static str, Result<(), String>>,
 }
 
-impl Kept {
+impl SharedSetup {
     fn server(&mut self, workspace: &Workspace) -> Result<PathBuf> {
         let build = || server::build(workspace).map_err(|error| format!("{error:#}"));
         self.server.get_or_insert_with(build).clone().map_err(|error| anyhow!(error))

@@ -25,7 +25,7 @@ pub fn build(workspace: &Workspace) -> Result<PathBuf> {
     Ok(workspace.target.join("release").join("sabir"))
 }
 
-pub struct Server {
+pub struct ServerProcess {
     pub url: String,
     child: Child,
     stdout: Receiver<String>,
@@ -33,9 +33,9 @@ pub struct Server {
     folder: PathBuf,
 }
 
-impl Server {
+impl ServerProcess {
     /// Starts the server and waits until it is ready; its log goes to the file, its store to a folder in `temp`.
-    pub fn start(binary: &Path, log: &Path, temp: &Path) -> Result<Server> {
+    pub fn start(binary: &Path, log: &Path, temp: &Path) -> Result<ServerProcess> {
         let folder = fresh_folder(temp)?;
         let mut serve = Command::new(binary);
         serve.args(["serve", "--listen", "127.0.0.1:0", "--store"]);
@@ -46,7 +46,7 @@ impl Server {
         let mut child = serve.spawn().with_context(|| format!("`{}` cannot be started", binary.display()))?;
         let (sender, stdout) = mpsc::channel();
         command::send_lines(child.stdout.take().expect("stdout is piped"), sender);
-        let mut server = Server { url: String::new(), child, stdout, folder };
+        let mut server = ServerProcess { url: String::new(), child, stdout, folder };
         server.url = server.ready().map_err(|error| {
             let end = command::last_lines(log);
             anyhow!("the server did not start: {error:#}\n    the end of its log, {}:{end}", log.display())
@@ -85,7 +85,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // Both may be gone already, and that is as good.
         let _ = command::kill(&mut self.child);
@@ -121,8 +121,8 @@ mod tests {
             ),
             ("Sabir is ready", "its first line is no JSON object with a `url`: Sabir is ready"),
         ] {
-            let said = address(line).unwrap_or_else(|error| error.to_string());
-            assert_eq!(said, expected, "{line}");
+            let printed = address(line).unwrap_or_else(|error| error.to_string());
+            assert_eq!(printed, expected, "{line}");
         }
     }
 }

@@ -131,12 +131,12 @@ mod tests {
                     if outcome == "broken" { bail!("no network") } else { Ok(()) }
                 },
             );
-            let said = match (tried.get(), made) {
+            let printed = match (tried.get(), made) {
                 (true, Ok(())) => "made",
                 (true, Err(_)) => "tried",
                 (false, _) => "was there",
             };
-            assert_eq!(said, expected, "from {text}, works: {works}, {outcome}");
+            assert_eq!(printed, expected, "from {text}, works: {works}, {outcome}");
         }
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -80,16 +80,16 @@ fn install(folder: &Path, program: &Program, locked: &LockedModules) -> Result<(
 fn version(folder: &Path, program: &Program) -> Result<()> {
     let mut ask = Command::new(folder.join("node_modules").join(".bin").join(program.binary));
     // Its home is not that of the person who runs the suites.
-    let said = command::output(ask.arg("--version").env("HOME", folder))?;
-    if !is_said(program.version, &said) {
-        bail!("`{} --version` says {said}, not {}\nWhat to do: {}", program.binary, program.version, setup::REMEDY);
+    let printed = command::output(ask.arg("--version").env("HOME", folder))?;
+    if !is_printed(program.version, &printed) {
+        bail!("`{} --version` says {printed}, not {}\nWhat to do: {}", program.binary, program.version, setup::REMEDY);
     }
     Ok(())
 }
 
 /// Whether the version is a word of what was said; 0.61.0 is not 0.61.01.
-fn is_said(version: &str, said: &str) -> bool {
-    said.split_whitespace().any(|word| word == version)
+fn is_printed(version: &str, printed: &str) -> bool {
+    printed.split_whitespace().any(|word| word == version)
 }
 
 #[cfg(test)]
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_version_is_found_among_words() {
-        for (said, expected) in [
+        for (printed, expected) in [
             ("0.61.0", true),
             ("codex-cli 0.61.0", true),
             ("0.61.0 (Some Program)", true),
@@ -106,7 +106,7 @@ mod tests {
             ("0.61.01", false),
             ("", false),
         ] {
-            assert_eq!(is_said("0.61.0", said), expected, "{said:?}");
+            assert_eq!(is_printed("0.61.0", printed), expected, "{printed:?}");
         }
     }
 }

@@ -5,10 +5,10 @@
 use sabir_engine::{About, Inputs, Streaming};
 use sabir_model::{Extension, Skill};
 
-use crate::config::Agent;
+use crate::config::AgentConfig;
 
 /// `own` is what the kind of agent says.
-pub fn describe(own: About, agent: &Agent) -> About {
+pub fn describe(own: About, agent: &AgentConfig) -> About {
     let listed = |skill: &Skill| !skill.input_modes.is_empty();
     let lists_inputs = !agent.input_modes.is_empty() || agent.skills.iter().any(listed);
     let mut about = own;
@@ -28,7 +28,7 @@ pub fn describe(own: About, agent: &Agent) -> About {
 }
 
 /// The configured skills, or the kind's own. Those have no say against modes that are configured for the agent.
-fn skills(own: Vec<Skill>, agent: &Agent) -> Vec<Skill> {
+fn skills(own: Vec<Skill>, agent: &AgentConfig) -> Vec<Skill> {
     if !agent.skills.is_empty() {
         return agent.skills.clone();
     }
@@ -45,7 +45,7 @@ fn skills(own: Vec<Skill>, agent: &Agent) -> Vec<Skill> {
 }
 
 /// The default modes of the card. Where every skill lists modes, nothing else is meant by "default" than all of them.
-fn modes(own: Vec<String>, configured: &[String], agent: &Agent, of: fn(&Skill) -> &[String]) -> Vec<String> {
+fn modes(own: Vec<String>, configured: &[String], agent: &AgentConfig, of: fn(&Skill) -> &[String]) -> Vec<String> {
     if !configured.is_empty() {
         return configured.to_vec();
     }
@@ -83,7 +83,7 @@ mod tests {
 
     /// Skills with their modes, the default modes, and what is taken.
     fn say(skills: &[(&str, &[&str])], modes: &[&str]) -> String {
-        let mut agent = Agent::new("demo", AgentKind::Demo);
+        let mut agent = AgentConfig::new("demo", AgentKind::Demo);
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         for (id, modes) in skills {
             agent.skills.push(Skill { id: (*id).to_owned(), input_modes: words(modes), ..Skill::default() });

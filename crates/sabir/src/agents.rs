@@ -10,29 +10,29 @@ use sabir_agents::kinds::{KNOWN, Known};
 use sabir_agents::protocol::Approve;
 use serde_json::{Value, json};
 
-use crate::config::{Agent, AgentKind, Audience, Config};
+use crate::config::{AgentConfig, AgentKind, Audience, Config};
 use crate::machine::Machine;
 
 pub fn show(config: &Config, machine: &Machine, audience: Audience) -> String {
     let configured = config.all_agents();
-    let configured: Vec<Configured> = configured.map(|agent| Configured::of(agent, machine)).collect();
+    let configured: Vec<ConfiguredAgent> = configured.map(|agent| ConfiguredAgent::of(agent, machine)).collect();
     let installed = look(machine);
     match audience {
         Audience::Person => {
             let installed = table(&["kind", "program", "path", "version", ""], installed.iter().map(Installed::row));
             let titles = ["id", "kind", "mode", "program", "workspace", "approve"];
-            let configured = table(&titles, configured.iter().map(Configured::row));
+            let configured = table(&titles, configured.iter().map(ConfiguredAgent::row));
             format!("Configured\n\n{configured}\nKnown programs\n\n{installed}")
         }
         Audience::Program => {
-            let objects = configured.iter().map(Configured::object).chain(installed.iter().map(Installed::object));
+            let objects = configured.iter().map(ConfiguredAgent::object).chain(installed.iter().map(Installed::object));
             format!("[\n{}\n]\n", objects.collect::<Vec<_>>().join(",\n"))
         }
     }
 }
 
 /// An agent that serve would run. Built-in kinds have neither mode nor program.
-struct Configured {
+struct ConfiguredAgent {
     id: String,
     kind: &'static str,
     program: Option<ConfiguredProgram>,
@@ -45,8 +45,8 @@ struct ConfiguredProgram {
     approve: &'static str,
 }
 
-impl Configured {
-    fn of(agent: &Agent, machine: &Machine) -> Self {
+impl ConfiguredAgent {
+    fn of(agent: &AgentConfig, machine: &Machine) -> Self {
         let program = match agent.kind {
             AgentKind::Demo | AgentKind::Conformance => None,
             AgentKind::Program(kind) => {
@@ -224,13 +224,14 @@ pub fn object(members: &[(&str, Value)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Program;
+    use crate::config::ProgramConfig;
 
     #[test]
     fn a_person_reads_columns() {
-        let mut coder = Agent::new("coder", AgentKind::Program(sabir_agents::program::settings::Kind::Codex));
-        coder.program = Program { approve: Approve::All, workspace: "repository".into(), ..Program::default() };
-        let agents = vec![coder, Agent::new("demo", AgentKind::Demo)];
+        let mut coder = AgentConfig::new("coder", AgentKind::Program(sabir_agents::program::settings::Kind::Codex));
+        coder.program =
+            ProgramConfig { approve: Approve::All, workspace: "repository".into(), ..ProgramConfig::default() };
+        let agents = vec![coder, AgentConfig::new("demo", AgentKind::Demo)];
         let machine = Machine { path: "/nowhere".into(), folder: "/start".into() };
         let shown = show(&Config { agents, ..Config::default() }, &machine, Audience::Person);
         let expected = "Configured

@@ -21,15 +21,15 @@ use sabir_store::MemoryStore;
 use serde_json::json;
 
 use crate::agents::{object, table};
-use crate::config::{Agent, AgentKind, Audience, Config, Loaded, Problems};
-use crate::diagnosis::Trouble;
+use crate::config::{AgentConfig, AgentKind, Audience, Config, LoadedConfig, Problems};
+use crate::diagnosis::Diagnosis;
 use crate::hosting::{self, Surroundings};
 
 /// The longest that a program may take for a word. Some need a quarter of a minute to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The same for one that has said what its trouble is, and only tries again.
-const PATIENCE_IN_TROUBLE: Duration = Duration::from_secs(15);
+const PATIENCE_WITH_PROBLEM: Duration = Duration::from_secs(15);
 
 const QUESTION: &str = "This is a check whether you can be reached. Use no tools. Answer with the one word: ready";
 
@@ -55,7 +55,7 @@ pub struct Checked {
 }
 
 struct Failure {
-    trouble: Trouble,
+    diagnosis: Diagnosis,
     said: String,
     remedy: String,
 }
@@ -69,8 +69,8 @@ enum Asks {
 }
 
 /// Checks every configured program, or the one of this id; different ones at the same time.
-pub fn check(loaded: &Loaded, surroundings: &Surroundings, only: Option<&str>) -> anyhow::Result<Vec<Checked>> {
-    let all: Vec<&Agent> = loaded.config.all_agents().collect();
+pub fn check(loaded: &LoadedConfig, surroundings: &Surroundings, only: Option<&str>) -> anyhow::Result<Vec<Checked>> {
+    let all: Vec<&AgentConfig> = loaded.config.all_agents().collect();
     if let Some(id) = only.filter(|id| !all.iter().any(|agent| agent.id == *id)) {
         let known: Vec<&str> = all.iter().map(|agent| agent.id.as_str()).collect();
         return Err(Problems(vec![format!("there is no agent {id:?} to check; there are {}", known.join(", "))]).into());
@@ -119,7 +119,7 @@ pub fn check(loaded: &Loaded, surroundings: &Surroundings, only: Option<&str>) -
 /// An agent to be checked, and its place in the configuration.
 struct Check {
     place: usize,
-    agent: Agent,
+    agent: AgentConfig,
     missing: Option<String>,
 }
 
@@ -132,8 +132,8 @@ pub fn show(checked: &[Checked], audience: Audience) -> String {
             let mut out = table(&["id", "kind", "asks", "seconds", "outcome"], checked.iter().map(Checked::row));
             for checked in checked {
                 if let Err(failure) = &checked.outcome {
-                    let Failure { trouble, said, remedy } = failure;
-                    out += &format!("\n{}: {}\n  remedy:  {remedy}\n", checked.id, trouble.words());
+                    let Failure { diagnosis, said, remedy } = failure;
+                    out += &format!("\n{}: {}\n  remedy:  {remedy}\n", checked.id, diagnosis.words());
                     if !said.is_empty() {
                         out += &format!("  it said: {said}\n");
                     }
@@ -160,7 +160,7 @@ impl Checked {
         };
         let outcome = match &self.outcome {
             Ok(answer) => format!("answers: {answer}"),
-            Err(failure) => failure.trouble.words().to_owned(),
+            Err(failure) => failure.diagnosis.words().to_owned(),
         };
         vec![self.id.clone(), self.kind.to_owned(), asks, format!("{:.1}", self.seconds), outcome]
     }
@@ -176,7 +176,7 @@ impl Checked {
             ("ok", json!(self.is_well())),
             ("seconds", json!((self.seconds * 10.0).round() / 10.0)),
             ("answer", json!(self.outcome.as_ref().ok())),
-            ("trouble", json!(failure.map(|failure| failure.trouble.words()))),
+            ("trouble", json!(failure.map(|failure| failure.diagnosis.words()))),
             ("said", json!(failure.map(|failure| &failure.said))),
             ("remedy", json!(failure.map(|failure| &failure.remedy))),
         ])
@@ -184,7 +184,7 @@ impl Checked {
 }
 
 async fn check_one(
-    agent: &Agent,
+    agent: &AgentConfig,
     kind: Kind,
     missing: Option<String>,
     config: &Config,
@@ -196,17 +196,17 @@ async fn check_one(
     let program = agent.program.command.first().map_or(own, String::as_str).to_owned();
     let start = Instant::now();
     let outcome = match missing {
-        Some(words) => Err((Trouble::NotInstalled, words)),
+        Some(words) => Err((Diagnosis::NotInstalled, words)),
         None => ask_for_a_word(agent, kind, config, surroundings).await?,
     };
-    let outcome = outcome.map_err(|(trouble, said)| {
-        let remedy = match trouble {
+    let outcome = outcome.map_err(|(diagnosis, said)| {
+        let remedy = match diagnosis {
             // It says what to do itself.
-            Trouble::NotInstalled => said.clone(),
-            _ => trouble.remedy(known, &program, agent.program.model.is_some()),
+            Diagnosis::NotInstalled => said.clone(),
+            _ => diagnosis.remedy(known, &program, agent.program.model.is_some()),
         };
-        let said = if trouble == Trouble::NotInstalled { String::new() } else { one_line(&said) };
-        Failure { trouble, said, remedy }
+        let said = if diagnosis == Diagnosis::NotInstalled { String::new() } else { one_line(&said) };
+        Failure { diagnosis, said, remedy }
     });
     let asks = match agent.program.approve {
         _ if way.is_none_or(|way| way.questions == Questions::Never) => Asks::Cannot,
@@ -225,28 +225,28 @@ async fn check_one(
     })
 }
 
-/// The answer, or what is wrong and what the program said.
-type Asked = Result<String, (Trouble, String)>;
+/// The answer of the program; or the diagnosis and what the program printed.
+type CheckOutcome = Result<String, (Diagnosis, String)>;
 
 async fn ask_for_a_word(
-    agent: &Agent,
+    agent: &AgentConfig,
     kind: Kind,
     config: &Config,
     surroundings: &Surroundings,
-) -> anyhow::Result<Asked> {
+) -> anyhow::Result<CheckOutcome> {
     let empty = EmptyFolder::new(&agent.id)?;
     let harmless = harmless(agent, kind, empty.path());
     let hosted = hosting::host_one(&harmless, config, surroundings)?;
     let engine = Builder::new(Arc::new(MemoryStore::new())).agent(hosted).start().await?;
-    let asked = listen(&engine).await;
+    let outcome = read_answer(&engine).await;
     // Whatever the program still does ends here.
     engine.stop_now().await;
     drop(empty);
-    asked
+    outcome
 }
 
 /// The same agent with no permissions, no time to waste, and nothing to break.
-fn harmless(agent: &Agent, kind: Kind, folder: &Path) -> Agent {
+fn harmless(agent: &AgentConfig, kind: Kind, folder: &Path) -> AgentConfig {
     let mut agent = agent.clone();
     agent.timeout = Some(PATIENCE);
     agent.idle_timeout = None;
@@ -267,39 +267,39 @@ fn harmless(agent: &Agent, kind: Kind, folder: &Path) -> Agent {
     agent
 }
 
-async fn listen(engine: &Engine) -> anyhow::Result<Asked> {
+async fn read_answer(engine: &Engine) -> anyhow::Result<CheckOutcome> {
     let id = MessageId::parse("check").map_err(|why| anyhow!("the id of the message {why}"))?;
     let message = Message::new(id, Role::User, vec![Part::text(QUESTION)]);
     let send = Send { delivery: Delivery::Stream, ..Send::new(message, Birth(10)) };
     let answer = engine.call(&Caller::anonymous(), Call::Send(Box::new(send))).await?;
     let Answer::Stream(mut stream) = answer else { return Err(anyhow!("a program answers with a task")) };
     let start = tokio::time::Instant::now();
-    let mut heard = Heard::default();
+    let mut output = TaskOutput::default();
     loop {
-        let patience = if heard.has_trouble() { PATIENCE_IN_TROUBLE } else { PATIENCE + STOPPING };
+        let patience = if output.has_known_problem() { PATIENCE_WITH_PROBLEM } else { PATIENCE + STOPPING };
         match tokio::time::timeout_at(start + patience, stream.next()).await {
             Ok(Some(batch)) => {
                 if let Batch::Events(entries) = batch? {
-                    entries.iter().for_each(|entry| heard.take(&entry.event));
+                    entries.iter().for_each(|entry| output.take(&entry.event));
                 }
             }
-            Ok(None) | Err(_) => return Ok(heard.judge()),
+            Ok(None) | Err(_) => return Ok(output.judge()),
         }
     }
 }
 
-/// What a task told.
+/// The output of a task, as its events show it.
 #[derive(Default)]
-struct Heard {
+struct TaskOutput {
     answer: String,
     progress: Vec<String>,
     last: String,
     state: Option<State>,
 }
 
-impl Heard {
-    fn has_trouble(&self) -> bool {
-        self.progress.iter().any(|words| Trouble::of(words) != Trouble::Unknown)
+impl TaskOutput {
+    fn has_known_problem(&self) -> bool {
+        self.progress.iter().any(|words| Diagnosis::of(words) != Diagnosis::Unknown)
     }
 
     fn take(&mut self, event: &Event) {
@@ -333,21 +333,21 @@ impl Heard {
         }
     }
 
-    fn judge(self) -> Asked {
+    fn judge(self) -> CheckOutcome {
         let is_answered = !self.answer.trim().is_empty();
         match self.state {
             Some(State::Completed) if is_answered => Ok(self.answer),
-            Some(State::Completed) => Err((Trouble::Silent, self.progress.join("\n"))),
+            Some(State::Completed) => Err((Diagnosis::Silent, self.progress.join("\n"))),
             _ => {
                 // A time limit says nothing about its cause; what the program told before may.
                 let is_slow = self.last.is_empty() || self.last.starts_with("timed out");
                 let said =
                     std::iter::once(self.last).chain(self.progress.into_iter().rev()).collect::<Vec<_>>().join("\n");
-                let trouble = match Trouble::of(&said) {
-                    Trouble::Unknown if is_slow => Trouble::TooSlow,
-                    trouble => trouble,
+                let diagnosis = match Diagnosis::of(&said) {
+                    Diagnosis::Unknown if is_slow => Diagnosis::TooSlow,
+                    diagnosis => diagnosis,
                 };
-                Err((trouble, said))
+                Err((diagnosis, said))
             }
         }
     }
@@ -394,9 +394,12 @@ impl Drop for EmptyFolder {
 mod tests {
     use super::*;
 
-    fn checked(id: &str, outcome: Result<&str, (Trouble, &str)>) -> Checked {
-        let failure =
-            |(trouble, said): (Trouble, &str)| Failure { trouble, said: said.to_owned(), remedy: "do this".to_owned() };
+    fn checked(id: &str, outcome: Result<&str, (Diagnosis, &str)>) -> Checked {
+        let failure = |(diagnosis, said): (Diagnosis, &str)| Failure {
+            diagnosis,
+            said: said.to_owned(),
+            remedy: "do this".to_owned(),
+        };
         Checked {
             id: id.to_owned(),
             kind: "codex",
@@ -410,7 +413,7 @@ mod tests {
 
     #[test]
     fn a_person_reads_a_table_and_the_remedies() {
-        let checked = [checked("a", Ok("ready")), checked("b", Err((Trouble::NotLoggedIn, "401")))];
+        let checked = [checked("a", Ok("ready")), checked("b", Err((Diagnosis::NotLoggedIn, "401")))];
         let expected = "  ID  KIND   ASKS  SECONDS  OUTCOME
   a   codex  yes   1.3      answers: ready
   b   codex  yes   1.3      not logged in
@@ -426,22 +429,25 @@ b: not logged in
 
     #[test]
     fn words_are_judged_together() {
-        let heard = |state, answer: &str, progress: &[&str], last: &str| Heard {
+        let output = |state, answer: &str, progress: &[&str], last: &str| TaskOutput {
             answer: answer.to_owned(),
             progress: progress.iter().map(|words| (*words).to_owned()).collect(),
             last: last.to_owned(),
             state: Some(state),
         };
-        for (heard, expected) in [
-            (heard(State::Completed, "ready", &[], ""), None),
-            (heard(State::Completed, " ", &[], ""), Some(Trouble::Silent)),
-            (heard(State::Failed, "half", &[], "exit code 3"), Some(Trouble::Unknown)),
-            (heard(State::Failed, "", &[], "timed out: the turn took longer"), Some(Trouble::TooSlow)),
-            (heard(State::Failed, "", &["Reconnecting... waiting for network"], "timed out"), Some(Trouble::NoNetwork)),
-            (heard(State::Working, "", &["Reconnecting... waiting for network"], ""), Some(Trouble::NoNetwork)),
-            (heard(State::Working, "", &[], ""), Some(Trouble::TooSlow)),
+        for (output, expected) in [
+            (output(State::Completed, "ready", &[], ""), None),
+            (output(State::Completed, " ", &[], ""), Some(Diagnosis::Silent)),
+            (output(State::Failed, "half", &[], "exit code 3"), Some(Diagnosis::Unknown)),
+            (output(State::Failed, "", &[], "timed out: the turn took longer"), Some(Diagnosis::TooSlow)),
+            (
+                output(State::Failed, "", &["Reconnecting... waiting for network"], "timed out"),
+                Some(Diagnosis::NoNetwork),
+            ),
+            (output(State::Working, "", &["Reconnecting... waiting for network"], ""), Some(Diagnosis::NoNetwork)),
+            (output(State::Working, "", &[], ""), Some(Diagnosis::TooSlow)),
         ] {
-            assert_eq!(heard.judge().err().map(|(trouble, _)| trouble), expected);
+            assert_eq!(output.judge().err().map(|(diagnosis, _)| diagnosis), expected);
         }
     }
 }

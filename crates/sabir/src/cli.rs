@@ -27,11 +27,11 @@ Exit codes: 0 all went well, 1 something failed, 2 the command line or the confi
 )]
 pub struct Cli {
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Run the server until it gets SIGTERM or Ctrl-C
     #[command(after_help = "Examples:
   sabir serve
@@ -42,7 +42,7 @@ pub enum Command {
 
 Without --config the file sabir.toml of the working directory is used, if there is one. Flags win over
 the environment (SABIR_LISTEN, SABIR_STORE, ...), and the environment wins over the file.")]
-    Serve(Options),
+    Serve(CliOptions),
     /// Print the settings that serve would use, and where each comes from
     #[command(after_help = "Examples:
   sabir config
@@ -107,7 +107,7 @@ On a terminal it prints a table, in a pipe one JSON object. The exit code is 0 o
 #[derive(Debug, Clone, Args)]
 pub struct ConfigOptions {
     #[command(flatten)]
-    pub options: Options,
+    pub options: CliOptions,
 
     /// Print the JSON Schema of the configuration file, for editors
     #[arg(long)]
@@ -118,7 +118,7 @@ pub struct ConfigOptions {
 #[derive(Debug, Clone, Args)]
 pub struct AgentsOptions {
     #[command(flatten)]
-    pub options: Options,
+    pub options: CliOptions,
 
     /// Start each configured program, or the one of this agent, and ask it for a word
     #[arg(long, value_name = "ID", num_args = 0..=1)]
@@ -177,7 +177,7 @@ fn positive(text: &str) -> Result<f64, String> {
 
 /// The flags of `serve`, `config` and `agents`.
 #[derive(Debug, Clone, Default, Args)]
-pub struct Options {
+pub struct CliOptions {
     /// Read this file instead of ./sabir.toml
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

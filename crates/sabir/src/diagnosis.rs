@@ -4,9 +4,9 @@
 
 use sabir_agents::kinds::{Known, Questions};
 
-/// Why a program does not answer. In the order of `TROUBLES`.
+/// Why a program does not answer. In the order of `DIAGNOSES`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum Diagnosis {
     CannotAsk,
     TooOld,
     CannotStart,
@@ -21,16 +21,16 @@ pub enum Trouble {
     Unknown,
 }
 
-impl Trouble {
+impl Diagnosis {
     /// What a program means by these words.
     pub fn of(words: &str) -> Self {
         let words = words.to_lowercase();
-        let fits = |row: &&Row| row.said.iter().any(|said| contains(&words, said));
-        TROUBLES.iter().find(fits).map_or(Trouble::Unknown, |row| row.trouble)
+        let fits = |row: &&DiagnosisRow| row.phrases.iter().any(|phrase| contains(&words, phrase));
+        DIAGNOSES.iter().find(fits).map_or(Diagnosis::Unknown, |row| row.diagnosis)
     }
 
     pub fn words(self) -> &'static str {
-        TROUBLES[self as usize].words
+        DIAGNOSES[self as usize].words
     }
 
     /// What to do. `program` is how it is called.
@@ -38,27 +38,27 @@ impl Trouble {
         let by_hand =
             format!("run {program} once in a terminal, as the user and with the environment of sabir, and see");
         match self {
-            Trouble::NotInstalled => format!("install it: {}", known.install),
-            Trouble::CannotStart => format!("see that {program} runs in a terminal; what it needs may be missing"),
-            Trouble::TooOld => format!("install the newest version: {}", known.install),
-            Trouble::CannotAsk => {
+            Diagnosis::NotInstalled => format!("install it: {}", known.install),
+            Diagnosis::CannotStart => format!("see that {program} runs in a terminal; what it needs may be missing"),
+            Diagnosis::TooOld => format!("install the newest version: {}", known.install),
+            Diagnosis::CannotAsk => {
                 let other = known.ways.iter().find(|way| way.questions == Questions::Never);
                 let other = other.map_or(String::new(), |way| {
                     format!("; or use mode = \"{}\" with approve = \"all\" or \"none\"", way.mode.name())
                 });
                 format!("install the newest version: {}{other}", known.install)
             }
-            Trouble::NotLoggedIn => format!("as the user who runs sabir: {}", log_in(known)),
-            Trouble::NotSetUp => format!("as the user who runs sabir: {}", log_in(known)),
-            Trouble::NoCredit => "look into the account of its provider, or wait".to_owned(),
-            Trouble::NoModel if has_model => {
+            Diagnosis::NotLoggedIn => format!("as the user who runs sabir: {}", log_in(known)),
+            Diagnosis::NotSetUp => format!("as the user who runs sabir: {}", log_in(known)),
+            Diagnosis::NoCredit => "look into the account of its provider, or wait".to_owned(),
+            Diagnosis::NoModel if has_model => {
                 format!("choose another with model in its [[agent]]; {program} knows which there are")
             }
-            Trouble::NoModel => format!("name one with model in its [[agent]], or in the settings of {program}"),
-            Trouble::NoNetwork => {
+            Diagnosis::NoModel => format!("name one with model in its [[agent]], or in the settings of {program}"),
+            Diagnosis::NoNetwork => {
                 "see that this machine reaches its provider; behind a proxy set HTTPS_PROXY for sabir".to_owned()
             }
-            Trouble::TooSlow | Trouble::Silent | Trouble::Unknown => by_hand,
+            Diagnosis::TooSlow | Diagnosis::Silent | Diagnosis::Unknown => by_hand,
         }
     }
 }
@@ -69,22 +69,22 @@ fn log_in(known: &Known) -> &'static str {
     known.install.split_once(", then ").map_or(usual, |(_, then)| then)
 }
 
-/// One kind of trouble.
-struct Row {
-    trouble: Trouble,
+/// One diagnosis.
+struct DiagnosisRow {
+    diagnosis: Diagnosis,
     /// What it is called.
     words: &'static str,
     /// By which words of the real programs it is recognised, in lower case. None: it is known otherwise.
-    said: &'static [&'static str],
+    phrases: &'static [&'static str],
 }
 
-/// Every trouble, in the order of the enum. The first row that fits counts: an outdated program may complain about its login as well, and a wrong key
+/// Every diagnosis, in the order of the enum. The first row that fits counts: an outdated program may complain about its login as well, and a wrong key
 /// about the model.
-const TROUBLES: [Row; Trouble::Unknown as usize + 1] = [
-    Row {
-        trouble: Trouble::CannotAsk,
+const DIAGNOSES: [DiagnosisRow; Diagnosis::Unknown as usize + 1] = [
+    DiagnosisRow {
+        diagnosis: Diagnosis::CannotAsk,
         words: "cannot ask: it does not know the protocol for that",
-        said: &[
+        phrases: &[
             "permission-prompt-tool",
             "argument: acp",
             "argument: --acp",
@@ -94,10 +94,10 @@ const TROUBLES: [Row; Trouble::Unknown as usize + 1] = [
             "argument '--stdio",
         ],
     },
-    Row {
-        trouble: Trouble::TooOld,
+    DiagnosisRow {
+        diagnosis: Diagnosis::TooOld,
         words: "too old, or not the program that the kind means",
-        said: &[
+        phrases: &[
             "unknown option",
             "unknown argument",
             "unknown command",
@@ -112,20 +112,20 @@ const TROUBLES: [Row; Trouble::Unknown as usize + 1] = [
             "speaks version",
         ],
     },
-    Row {
-        trouble: Trouble::CannotStart,
+    DiagnosisRow {
+        diagnosis: Diagnosis::CannotStart,
         words: "cannot be started",
-        said: &["cannot be started", "no such file or directory", "exit code 127", "exit code 126"],
+        phrases: &["cannot be started", "no such file or directory", "exit code 127", "exit code 126"],
     },
-    Row {
-        trouble: Trouble::NotSetUp,
+    DiagnosisRow {
+        diagnosis: Diagnosis::NotSetUp,
         words: "not set up: it has no provider of models",
-        said: &["no provider configured", "missing provider"],
+        phrases: &["no provider configured", "missing provider"],
     },
-    Row {
-        trouble: Trouble::NotLoggedIn,
+    DiagnosisRow {
+        diagnosis: Diagnosis::NotLoggedIn,
         words: "not logged in",
-        said: &[
+        phrases: &[
             "not logged in",
             "/login",
             "log in",
@@ -152,10 +152,10 @@ const TROUBLES: [Row; Trouble::Unknown as usize + 1] = [
             "403",
         ],
     },
-    Row {
-        trouble: Trouble::NoCredit,
+    DiagnosisRow {
+        diagnosis: Diagnosis::NoCredit,
         words: "no credit, or its limit is reached",
-        said: &[
+        phrases: &[
             "credit balance",
             "insufficient_quota",
             "quota",
@@ -167,10 +167,10 @@ const TROUBLES: [Row; Trouble::Unknown as usize + 1] = [
             "429",
         ],
     },
-    Row {
-        trouble: Trouble::NoModel,
+    DiagnosisRow {
+        diagnosis: Diagnosis::NoModel,
         words: "no such model",
-        said: &[
+        phrases: &[
             "model not found",
             "model_not_found",
             "no such model",
@@ -183,10 +183,10 @@ const TROUBLES: [Row; Trouble::Unknown as usize + 1] = [
             "cannot be used: the program does not have it",
         ],
     },
-    Row {
-        trouble: Trouble::NoNetwork,
+    DiagnosisRow {
+        diagnosis: Diagnosis::NoNetwork,
         words: "no network",
-        said: &[
+        phrases: &[
             "econnrefused",
             "enotfound",
             "econnreset",
@@ -207,16 +207,16 @@ const TROUBLES: [Row; Trouble::Unknown as usize + 1] = [
             "unknown, retry",
         ],
     },
-    Row { trouble: Trouble::NotInstalled, words: "not installed", said: &[] },
-    Row { trouble: Trouble::TooSlow, words: "does not answer in time", said: &[] },
-    Row { trouble: Trouble::Silent, words: "ends without an answer", said: &[] },
-    Row { trouble: Trouble::Unknown, words: "fails", said: &[] },
+    DiagnosisRow { diagnosis: Diagnosis::NotInstalled, words: "not installed", phrases: &[] },
+    DiagnosisRow { diagnosis: Diagnosis::TooSlow, words: "does not answer in time", phrases: &[] },
+    DiagnosisRow { diagnosis: Diagnosis::Silent, words: "ends without an answer", phrases: &[] },
+    DiagnosisRow { diagnosis: Diagnosis::Unknown, words: "fails", phrases: &[] },
 ];
 
 const _: () = {
     let mut at = 0;
-    while at < TROUBLES.len() {
-        assert!(TROUBLES[at].trouble as usize == at, "rows are in the order of the enum");
+    while at < DIAGNOSES.len() {
+        assert!(DIAGNOSES[at].diagnosis as usize == at, "rows are in the order of the enum");
         at += 1;
     }
 };
@@ -239,51 +239,51 @@ mod tests {
     #[test]
     fn words_of_real_programs() {
         for (words, expected) in [
-            ("Not logged in · Please run /login", Trouble::NotLoggedIn),
-            ("Invalid API key · Fix external API key", Trouble::NotLoggedIn),
-            ("the model gave an error (401 authentication_failed), retry 1 of 1", Trouble::NotLoggedIn),
+            ("Not logged in · Please run /login", Diagnosis::NotLoggedIn),
+            ("Invalid API key · Fix external API key", Diagnosis::NotLoggedIn),
+            ("the model gave an error (401 authentication_failed), retry 1 of 1", Diagnosis::NotLoggedIn),
             (
                 "the program is not logged in: log in with its own command first. It said: Gemini API key is missing",
-                Trouble::NotLoggedIn,
+                Diagnosis::NotLoggedIn,
             ),
             (
                 "exit code 41: Please set an Auth method in your settings.json or specify GEMINI_API_KEY",
-                Trouble::NotLoggedIn,
+                Diagnosis::NotLoggedIn,
             ),
-            ("Internal error: Missing provider", Trouble::NotSetUp),
-            ("error: No provider configured. Run 'goose configure' first.", Trouble::NotSetUp),
+            ("Internal error: Missing provider", Diagnosis::NotSetUp),
+            ("error: No provider configured. Run 'goose configure' first.", Diagnosis::NotSetUp),
             (
                 "unexpected status 401 Unauthorized: Missing bearer or basic authentication in header",
-                Trouble::NotLoggedIn,
+                Diagnosis::NotLoggedIn,
             ),
-            ("the program ended with exit code 2: error: unexpected argument '--json' found", Trouble::TooOld),
-            ("error: unknown option '--include-partial-messages'", Trouble::TooOld),
-            ("Unknown argument: acp", Trouble::CannotAsk),
-            ("error: unknown option '--permission-prompt-tool'", Trouble::CannotAsk),
-            ("error: unrecognized subcommand 'app-server'", Trouble::CannotAsk),
+            ("the program ended with exit code 2: error: unexpected argument '--json' found", Diagnosis::TooOld),
+            ("error: unknown option '--include-partial-messages'", Diagnosis::TooOld),
+            ("Unknown argument: acp", Diagnosis::CannotAsk),
+            ("error: unknown option '--permission-prompt-tool'", Diagnosis::CannotAsk),
+            ("error: unrecognized subcommand 'app-server'", Diagnosis::CannotAsk),
             (
                 "There's an issue with the selected model (x). It may not exist or you may not have access",
-                Trouble::NoModel,
+                Diagnosis::NoModel,
             ),
-            ("the program ended with exit code 1: ProviderModelNotFoundError", Trouble::NoModel),
-            ("the model huge cannot be used: the program does not have it; it has small, big", Trouble::NoModel),
-            ("Credit balance is too low", Trouble::NoCredit),
-            ("Reconnecting... waiting for network (Connection failed: error sending request)", Trouble::NoNetwork),
-            ("stream disconnected before completion: failed to lookup address information", Trouble::NoNetwork),
-            ("API Error: Unable to connect to API (ECONNREFUSED)", Trouble::NoNetwork),
-            ("the program claude cannot be started; the server's log says why", Trouble::CannotStart),
-            ("the program ended with exit code 127: env: 'node': No such file or directory", Trouble::CannotStart),
-            ("fake model refuses this request (HTTP 400) after 14012 ms", Trouble::Unknown),
+            ("the program ended with exit code 1: ProviderModelNotFoundError", Diagnosis::NoModel),
+            ("the model huge cannot be used: the program does not have it; it has small, big", Diagnosis::NoModel),
+            ("Credit balance is too low", Diagnosis::NoCredit),
+            ("Reconnecting... waiting for network (Connection failed: error sending request)", Diagnosis::NoNetwork),
+            ("stream disconnected before completion: failed to lookup address information", Diagnosis::NoNetwork),
+            ("API Error: Unable to connect to API (ECONNREFUSED)", Diagnosis::NoNetwork),
+            ("the program claude cannot be started; the server's log says why", Diagnosis::CannotStart),
+            ("the program ended with exit code 127: env: 'node': No such file or directory", Diagnosis::CannotStart),
+            ("fake model refuses this request (HTTP 400) after 14012 ms", Diagnosis::Unknown),
         ] {
-            assert_eq!(Trouble::of(words), expected, "{words}");
+            assert_eq!(Diagnosis::of(words), expected, "{words}");
         }
     }
 
     #[test]
     fn every_trouble_has_a_remedy_for_every_kind() {
-        for Row { trouble, .. } in &TROUBLES {
+        for DiagnosisRow { diagnosis, .. } in &DIAGNOSES {
             for known in &KNOWN {
-                assert!(trouble.remedy(known, "x", false).len() > 10, "{trouble:?} {}", known.name);
+                assert!(diagnosis.remedy(known, "x", false).len() > 10, "{diagnosis:?} {}", known.name);
             }
         }
     }

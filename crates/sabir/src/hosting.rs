@@ -27,18 +27,18 @@ pub struct Surroundings {
 }
 
 /// The agents of a server.
-pub struct Agents {
+pub struct HostedAgents {
     /// Those that have an address.
     pub hosted: Vec<Hosted>,
     /// Those that only routing reaches.
     pub routed: Vec<Hosted>,
 }
 
-pub fn host(config: &Config, surroundings: &Surroundings) -> anyhow::Result<Agents> {
-    let place_all = |agents: &[config::Agent]| -> anyhow::Result<Vec<Hosted>> {
-        agents.iter().map(|agent| place(agent, make(agent, config, surroundings)?)).collect()
+pub fn host(config: &Config, surroundings: &Surroundings) -> anyhow::Result<HostedAgents> {
+    let host_all = |agents: &[config::AgentConfig]| -> anyhow::Result<Vec<Hosted>> {
+        agents.iter().map(|agent| hosted_with_limits(agent, make(agent, config, surroundings)?)).collect()
     };
-    let mut agents = Agents { hosted: place_all(&config.agents)?, routed: place_all(&config.routed_agents)? };
+    let mut agents = HostedAgents { hosted: host_all(&config.agents)?, routed: host_all(&config.routed_agents)? };
     let default = default_of(config.agents.iter()).map(|agent| agent.id.as_str());
     let router = router(config)?;
     if let Some(default) = agents.hosted.iter_mut().find(|agent| Some(agent.id.as_str()) == default) {
@@ -51,7 +51,7 @@ pub fn host(config: &Config, surroundings: &Surroundings) -> anyhow::Result<Agen
 fn router(config: &Config) -> anyhow::Result<Option<Arc<dyn Router>>> {
     let mut routes = Vec::new();
     for profile in Profile::ALL {
-        if let Some(config::Route { agent, model }) = config.routing.of(profile) {
+        if let Some(config::RouteConfig { agent, model }) = config.routing.of(profile) {
             routes.push((profile, Route { agent: agent_id(agent)?, model: model.clone() }));
         }
     }
@@ -63,12 +63,12 @@ fn agent_id(id: &str) -> anyhow::Result<AgentId> {
 }
 
 /// One agent alone, whatever routing says.
-pub fn host_one(agent: &config::Agent, config: &Config, surroundings: &Surroundings) -> anyhow::Result<Hosted> {
-    place(agent, make(agent, config, surroundings)?)
+pub fn host_one(agent: &config::AgentConfig, config: &Config, surroundings: &Surroundings) -> anyhow::Result<Hosted> {
+    hosted_with_limits(agent, make(agent, config, surroundings)?)
 }
 
 /// The one place where an agent comes into being.
-fn make(agent: &config::Agent, config: &Config, surroundings: &Surroundings) -> anyhow::Result<Arc<dyn Agent>> {
+fn make(agent: &config::AgentConfig, config: &Config, surroundings: &Surroundings) -> anyhow::Result<Arc<dyn Agent>> {
     let takes = if config.compat.strict { Inputs::Listed } else { Inputs::Anything };
     Ok(match agent.kind {
         AgentKind::Demo => Arc::new(demo(agent, takes)),
@@ -84,12 +84,12 @@ fn make(agent: &config::Agent, config: &Config, surroundings: &Surroundings) -> 
     })
 }
 
-fn demo(agent: &config::Agent, takes: Inputs) -> DemoAgent {
+fn demo(agent: &config::AgentConfig, takes: Inputs) -> DemoAgent {
     let demo = DemoAgent::new(takes);
     if agent.stored_first { demo.stored_first() } else { demo }
 }
 
-fn place(agent: &config::Agent, program: Arc<dyn Agent>) -> anyhow::Result<Hosted> {
+fn hosted_with_limits(agent: &config::AgentConfig, program: Arc<dyn Agent>) -> anyhow::Result<Hosted> {
     let mut hosted = Hosted::new(agent_id(&agent.id)?, program);
     hosted.limits = Limits {
         concurrent: agent.max_concurrent,
@@ -109,7 +109,7 @@ const LONGEST_LINE: usize = 16 * 1024 * 1024;
 /// How long a program may take to tidy up before it is killed.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
-fn program_settings(program: &config::Program, kind: Kind, machine: &Machine) -> Settings {
+fn program_settings(program: &config::ProgramConfig, kind: Kind, machine: &Machine) -> Settings {
     let own = kind.known().pass.iter().map(|name| (*name).to_owned());
     let mut command = program.command.clone();
     // The program is started in its workspace, which is not where its path begins.
@@ -165,7 +165,8 @@ mod tests {
             (&["/opt/agent"], "/srv", (Some("/opt/agent"), "/srv")),
         ] {
             let command = command.iter().map(|word| (*word).to_owned()).collect();
-            let program = config::Program { command, workspace: workspace.into(), ..config::Program::default() };
+            let program =
+                config::ProgramConfig { command, workspace: workspace.into(), ..config::ProgramConfig::default() };
             let settings = program_settings(&program, Kind::ClaudeCode, &machine);
             let line = settings.command.map(|words| words.join(" "));
             assert_eq!((line.as_deref(), settings.workspace.as_path()), (expected.0, Path::new(expected.1)));
@@ -176,7 +177,7 @@ mod tests {
     #[test]
     fn the_demo_agent_can_start_like_agents_that_act() {
         for (stored_first, expected) in [(false, Effects::ThroughTurn), (true, Effects::Anywhere)] {
-            let agent = config::Agent { stored_first, ..config::Agent::new("demo", AgentKind::Demo) };
+            let agent = config::AgentConfig { stored_first, ..config::AgentConfig::new("demo", AgentKind::Demo) };
             assert_eq!(demo(&agent, Inputs::Anything).effects(), expected, "{stored_first}");
         }
     }

@@ -26,8 +26,8 @@ use clap::Parser;
 use sabir_agents::process;
 use sabir_agents::program::{GitLimits, Host, Warm, Workspaces, Worktrees};
 
-use cli::{AgentsOptions, Cli, Command, ConfigOptions, Options};
-use config::{Audience, Config, Loaded, Problems, StoreUrl};
+use cli::{AgentsOptions, Cli, CliCommand, CliOptions, ConfigOptions};
+use config::{Audience, Config, LoadedConfig, Problems, StoreUrl};
 use descriptors::Descriptors;
 use hosting::Surroundings;
 use machine::Machine;
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
-        Command::Serve(options) => {
+        CliCommand::Serve(options) => {
             let loaded = load(&options)?;
             loaded.check_exposure()?;
             let descriptors = descriptors::raise();
@@ -69,8 +69,8 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let style = LogStyle::choose(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref());
             serve::run(loaded.config, surroundings, style)?;
         }
-        Command::Config(ConfigOptions { schema: true, .. }) => print(&config::schema())?,
-        Command::Config(ConfigOptions { options, schema: false }) => {
+        CliCommand::Config(ConfigOptions { schema: true, .. }) => print(&config::schema())?,
+        CliCommand::Config(ConfigOptions { options, schema: false }) => {
             let loaded = load(&options)?;
             for refused in [loaded.check_exposure(), loaded.check_requirements(&machine()?)] {
                 for problem in refused.err().into_iter().flat_map(|Problems(problems)| problems) {
@@ -79,11 +79,11 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             }
             print(&config::show(&loaded, audience()))?;
         }
-        Command::Agents(AgentsOptions { options, check: None }) => {
+        CliCommand::Agents(AgentsOptions { options, check: None }) => {
             let loaded = load(&options)?;
             print(&agents::show(&loaded.config, &machine()?, audience()))?;
         }
-        Command::Agents(AgentsOptions { options, check: Some(only) }) => {
+        CliCommand::Agents(AgentsOptions { options, check: Some(only) }) => {
             let loaded = load(&options)?;
             let surroundings = surroundings(descriptors::raise(), &loaded.config)?;
             let checked = check::check(&loaded, &surroundings, only.as_deref())?;
@@ -92,12 +92,12 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
                 return Ok(ExitCode::from(1));
             }
         }
-        Command::Bench(options) => bench::run(&options)?,
+        CliCommand::Bench(options) => bench::run(&options)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn load(options: &Options) -> Result<Loaded, Problems> {
+fn load(options: &CliOptions) -> Result<LoadedConfig, Problems> {
     let loaded = config::load(options, std::env::vars_os())?;
     for warning in &loaded.warnings {
         eprintln!("sabir: warning: {warning}");

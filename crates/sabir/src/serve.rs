@@ -23,7 +23,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::config::{self, Config, LogFormat, StoreUrl};
 use crate::hosting::{Surroundings, host};
 use crate::machine;
-use crate::signals::{Request, Signals};
+use crate::signals::{Signals, StopRequest};
 
 /// What the answers of settled runs may take on their way out.
 const LINGER: Duration = Duration::from_millis(500);
@@ -116,7 +116,7 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Sto
         tokio::select! {
             ended = stopping.as_mut() => break ended,
             next = signals.next() => {
-                if (latest, next) == (Request::Interrupt, Request::Interrupt) {
+                if (latest, next) == (StopRequest::Interrupt, StopRequest::Interrupt) {
                     // The log is whole at any moment.
                     tracing::warn!("ended at once; the next start settles what was running");
                     return Ok(Stopped::AtOnce);
@@ -132,7 +132,7 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Sto
 }
 
 /// Returns when nothing runs any more and balancers have had their time to notice; requests are answered meanwhile.
-async fn stop(engine: &Engine, server: &config::Server, host: &Host, mut hurried: watch::Receiver<bool>) {
+async fn stop(engine: &Engine, server: &config::ServerSection, host: &Host, mut hurried: watch::Receiver<bool>) {
     // Answers need a moment to go out.
     let grace = server.grace.saturating_sub(LINGER);
     let deadline = Instant::now() + grace;
@@ -203,7 +203,7 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
 }
 
 /// The names that requests may come to: those that are allowed, the machine's own, and that of the public address.
-fn host_check(server: &config::Server) -> HostCheck {
+fn host_check(server: &config::ServerSection) -> HostCheck {
     if server.allowed_hosts.iter().any(|host| host == "*") {
         return HostCheck::Off;
     }

@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Request {
+pub enum StopRequest {
     Stop,
     /// By Ctrl-C.
     Interrupt,
@@ -39,14 +39,14 @@ impl Signals {
         })
     }
 
-    pub async fn next(&mut self) -> Request {
+    pub async fn next(&mut self) -> StopRequest {
         loop {
             tokio::select! {
-                _ = self.terminate.recv() => return Request::Stop,
-                _ = self.interrupt.recv() => return Request::Interrupt,
+                _ = self.terminate.recv() => return StopRequest::Stop,
+                _ = self.interrupt.recv() => return StopRequest::Interrupt,
                 () = received(&mut self.hangup) => {
                     if self.has_terminal {
-                        return Request::Stop;
+                        return StopRequest::Stop;
                     }
                     tracing::info!("SIGHUP: no setting can be changed while the server runs; nothing was reloaded");
                 }

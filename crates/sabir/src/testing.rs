@@ -56,10 +56,10 @@ impl TestServer {
 /// script is over, further turns fail.
 #[derive(Default)]
 pub struct Script {
-    steps: Mutex<VecDeque<Step>>,
+    steps: Mutex<VecDeque<ScriptStep>>,
 }
 
-enum Step {
+enum ScriptStep {
     Progress(String),
     Ask(String),
     Reply(String),
@@ -74,30 +74,30 @@ impl Script {
 
     /// Says how it goes.
     pub fn progress(self, text: impl Into<String>) -> Self {
-        self.step(Step::Progress(text.into()))
+        self.step(ScriptStep::Progress(text.into()))
     }
 
     /// Asks the caller in the middle of a turn, and goes on with the next step when the answer is there.
     pub fn ask(self, question: impl Into<String>) -> Self {
-        self.step(Step::Ask(question.into()))
+        self.step(ScriptStep::Ask(question.into()))
     }
 
     /// Answers, and ends the turn.
     pub fn reply(self, text: impl Into<String>) -> Self {
-        self.step(Step::Reply(text.into()))
+        self.step(ScriptStep::Reply(text.into()))
     }
 
     /// Fails with this reason, and ends the turn.
     pub fn fail(self, reason: impl Into<String>) -> Self {
-        self.step(Step::Fail(reason.into()))
+        self.step(ScriptStep::Fail(reason.into()))
     }
 
-    fn step(mut self, step: Step) -> Self {
+    fn step(mut self, step: ScriptStep) -> Self {
         self.steps.get_mut().expect("nobody panics with the script in hand").push_back(step);
         self
     }
 
-    fn next(&self) -> Option<Step> {
+    fn next(&self) -> Option<ScriptStep> {
         self.steps.lock().expect("nobody panics with the script in hand").pop_front()
     }
 }
@@ -111,10 +111,10 @@ impl Agent for Script {
         Box::pin(async move {
             while let Some(step) = self.next() {
                 match step {
-                    Step::Progress(text) => turn.progress(text).await,
-                    Step::Ask(question) => drop(turn.ask_text(question).await?),
-                    Step::Reply(text) => return turn.reply(text).await,
-                    Step::Fail(reason) => return Ok(Outcome::Failed(vec![Part::text(reason)])),
+                    ScriptStep::Progress(text) => turn.progress(text).await,
+                    ScriptStep::Ask(question) => drop(turn.ask_text(question).await?),
+                    ScriptStep::Reply(text) => return turn.reply(text).await,
+                    ScriptStep::Fail(reason) => return Ok(Outcome::Failed(vec![Part::text(reason)])),
                 }
             }
             Err(AgentError::told("the script is over"))

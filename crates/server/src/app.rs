@@ -10,23 +10,23 @@ use sabir_wire::{CardFormat, Compat, KnownAgents};
 use crate::budget::Budget;
 use crate::cards::Cards;
 use crate::connections::Timeouts;
+use crate::encoded_tasks::EncodedTasks;
 use crate::host::HostCheck;
 use crate::request_id::RequestIds;
-use crate::spellings::Spellings;
 
 /// Cheap to clone; all clones are the same server.
 #[derive(Clone)]
 pub struct App {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<AppState>,
 }
 
-pub(crate) struct Inner {
+pub(crate) struct AppState {
     pub(crate) engine: Engine,
-    pub(crate) agents: Agents,
+    pub(crate) agents: AgentIds,
     pub(crate) cards: Cards,
     pub(crate) settings: ServerSettings,
     pub(crate) budget: Arc<Budget>,
-    pub(crate) spellings: Arc<Spellings>,
+    pub(crate) encoded_tasks: Arc<EncodedTasks>,
     pub(crate) request_ids: RequestIds,
 }
 
@@ -73,12 +73,12 @@ pub struct CardSettings {
 
 impl App {
     pub fn new(engine: Engine, settings: ServerSettings) -> Self {
-        let agents = Agents(engine.agents().map(|agent| agent.id.clone()).collect());
+        let agents = AgentIds(engine.agents().map(|agent| agent.id.clone()).collect());
         let cards = Cards::new(&engine, settings.card.clone());
         let budget = Budget::new(settings.memory);
-        let spellings = Spellings::new(budget.clone());
+        let encoded_tasks = EncodedTasks::new(budget.clone());
         let request_ids = RequestIds::new();
-        Self { inner: Arc::new(Inner { engine, agents, cards, settings, budget, spellings, request_ids }) }
+        Self { inner: Arc::new(AppState { engine, agents, cards, settings, budget, encoded_tasks, request_ids }) }
     }
 
     /// What large requests and replies take now, in bytes.
@@ -86,16 +86,16 @@ impl App {
         self.inner.budget.reserved()
     }
 
-    /// How often something large was spelled; those who read the same task at the same time share one spelling.
-    pub fn large_spellings(&self) -> usize {
-        self.inner.spellings.count()
+    /// How often something large was encoded; those who read the same task at the same time share one encoding.
+    pub fn large_encodings(&self) -> usize {
+        self.inner.encoded_tasks.count()
     }
 }
 
 /// The ids of the agents, sorted.
-pub(crate) struct Agents(Vec<AgentId>);
+pub(crate) struct AgentIds(Vec<AgentId>);
 
-impl KnownAgents for Agents {
+impl KnownAgents for AgentIds {
     fn knows(&self, id: &str) -> bool {
         self.0.binary_search_by(|agent| agent.as_str().cmp(id)).is_ok()
     }

@@ -12,12 +12,12 @@ use crate::connections::{Answering, Exchange};
 use crate::pieces::Pieces;
 
 pub(crate) struct Body {
-    content: Content,
+    content: BodyContent,
     /// Ends when the body does.
     exchange: Option<Exchange>,
 }
 
-enum Content {
+enum BodyContent {
     Whole(Pieces),
     /// Events as they come.
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
@@ -29,14 +29,14 @@ impl Body {
     }
 
     pub(crate) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self { content: Content::Stream(Box::pin(stream)), exchange: None }
+        Self { content: BodyContent::Stream(Box::pin(stream)), exchange: None }
     }
 
     /// Of this exchange, which ends when the body has been written or given up.
     pub(crate) fn of(mut self, exchange: Exchange) -> Self {
         exchange.answer_with(match self.content {
-            Content::Whole(_) => Answering::Whole,
-            Content::Stream(_) => Answering::Stream,
+            BodyContent::Whole(_) => Answering::Whole,
+            BodyContent::Stream(_) => Answering::Stream,
         });
         self.exchange = Some(exchange);
         self
@@ -51,7 +51,7 @@ impl From<Vec<u8>> for Body {
 
 impl From<Pieces> for Body {
     fn from(pieces: Pieces) -> Self {
-        Self { content: Content::Whole(pieces), exchange: None }
+        Self { content: BodyContent::Whole(pieces), exchange: None }
     }
 }
 
@@ -62,26 +62,26 @@ impl hyper::body::Body for Body {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let this = &mut *self;
         match &mut this.content {
-            Content::Whole(pieces) => {
+            BodyContent::Whole(pieces) => {
                 if let Some(exchange) = &this.exchange {
                     exchange.progress();
                 }
                 Poll::Ready(pieces.next().transpose().map(|piece| piece.map(Frame::data)))
             }
-            Content::Stream(stream) => {
+            BodyContent::Stream(stream) => {
                 stream.as_mut().poll_next(cx).map(|next| next.map(|bytes| Ok(Frame::data(bytes))))
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.content, Content::Whole(pieces) if pieces.is_empty())
+        matches!(&self.content, BodyContent::Whole(pieces) if pieces.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
-            Content::Whole(pieces) => SizeHint::with_exact(pieces.len() as u64),
-            Content::Stream(_) => SizeHint::default(),
+            BodyContent::Whole(pieces) => SizeHint::with_exact(pieces.len() as u64),
+            BodyContent::Stream(_) => SizeHint::default(),
         }
     }
 }

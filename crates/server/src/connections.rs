@@ -58,32 +58,32 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) struct Connections {
     most: usize,
     pub(crate) timeouts: Timeouts,
-    table: Mutex<Table>,
+    table: Mutex<ConnectionTable>,
     /// A connection has ended.
     ended: Notify,
 }
 
 #[derive(Default)]
-struct Table {
+struct ConnectionTable {
     open: HashMap<u64, Arc<Connection>>,
     count: u64,
     is_closing: bool,
 }
 
 /// One connection, for as long as it is open.
-pub(crate) struct Place {
+pub(crate) struct ConnectionSlot {
     connections: Arc<Connections>,
     id: u64,
     pub(crate) connection: Arc<Connection>,
 }
 
 pub(crate) struct Connection {
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
     /// There is an order.
     ordered: Notify,
 }
 
-struct State {
+struct ConnectionState {
     protocol: Protocol,
     /// Requests that are not answered to their end.
     exchanges: usize,
@@ -136,8 +136,8 @@ impl Connections {
         Arc::new(Self { most: most.max(1), timeouts, table: Mutex::default(), ended: Notify::new() })
     }
 
-    /// A place for a new connection, as soon as there is one.
-    pub(crate) async fn admit(self: &Arc<Self>) -> Place {
+    /// A slot for a new connection, as soon as one is free.
+    pub(crate) async fn admit(self: &Arc<Self>) -> ConnectionSlot {
         loop {
             let mut ended = std::pin::pin!(self.ended.notified());
             ended.as_mut().enable();
@@ -149,7 +149,7 @@ impl Connections {
         }
     }
 
-    fn try_admit(self: &Arc<Self>) -> Option<Place> {
+    fn try_admit(self: &Arc<Self>) -> Option<ConnectionSlot> {
         let mut table = lock(&self.table);
         if table.open.len() >= self.most {
             return None;
@@ -161,7 +161,7 @@ impl Connections {
             connection.end(End::Gracefully);
         }
         table.open.insert(id, connection.clone());
-        Some(Place { connections: self.clone(), id, connection })
+        Some(ConnectionSlot { connections: self.clone(), id, connection })
     }
 
     /// Ends the connection that is missed least.
@@ -214,7 +214,7 @@ impl Connections {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         lock(&self.connections.table).open.remove(&self.id);
         self.connections.ended.notify_waiters();
@@ -223,7 +223,7 @@ impl Drop for Place {
 
 impl Connection {
     fn new(now: Instant) -> Self {
-        let state = State {
+        let state = ConnectionState {
             protocol: Protocol::Http1,
             exchanges: 0,
             receiving: 0,
@@ -290,7 +290,7 @@ impl Connection {
     }
 }
 
-impl State {
+impl ConnectionState {
     fn overdue(&self, timeouts: &Timeouts, now: Instant) -> Option<End> {
         let is_over = |since: Instant, limit: Duration| now.saturating_duration_since(since) >= limit;
         if let Some(since) = self.blocked_since {
@@ -379,7 +379,7 @@ mod tests {
     use super::*;
 
     /// A connection that has lived through these, one second apart, and when it was opened.
-    fn lived(moments: &[&str]) -> (State, Instant) {
+    fn lived(moments: &[&str]) -> (ConnectionState, Instant) {
         let start = Instant::now();
         let mut state = Connection::new(start).state.into_inner().unwrap();
         for (seconds, moment) in (1..).zip(moments) {

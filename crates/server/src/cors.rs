@@ -1,6 +1,6 @@
 //! Pages of other origins: refused, unless the settings name them.
 //!
-//! A browser sends `Origin` with every request that a script makes. A server on loopback would
+//! A browser sends `RequestOrigin` with every request that a script makes. A server on loopback would
 //! otherwise be open to every page that its user looks at. A page counts as our own when its origin is the
 //! host that the request came to, which `host` has checked before.
 
@@ -19,7 +19,7 @@ const EXPOSED: HeaderValue =
 const ONE_DAY: HeaderValue = HeaderValue::from_static("86400");
 
 /// What the origin of a request means.
-pub(crate) enum Origin {
+pub(crate) enum RequestOrigin {
     /// No page of another origin is involved.
     Own,
     Allowed(HeaderValue),
@@ -28,20 +28,20 @@ pub(crate) enum Origin {
 
 impl CorsSettings {
     /// `host` is where the request came to.
-    pub(crate) fn judge(&self, headers: &HeaderMap, host: Option<&Authority<'_>>) -> Origin {
+    pub(crate) fn judge(&self, headers: &HeaderMap, host: Option<&Authority<'_>>) -> RequestOrigin {
         let mut all = headers.get_all(header::ORIGIN).iter();
         let origin = match (all.next(), all.next()) {
-            (None, _) => return Origin::Own,
+            (None, _) => return RequestOrigin::Own,
             (Some(origin), None) => origin,
             // No browser sends two; one of them would go unjudged.
-            (Some(_), Some(_)) => return Origin::Refused,
+            (Some(_), Some(_)) => return RequestOrigin::Refused,
         };
         let listed = |wanted: &String| wanted == "*" || wanted.as_bytes().eq_ignore_ascii_case(origin.as_bytes());
         if self.origins.iter().any(listed) {
-            return Origin::Allowed(origin.clone());
+            return RequestOrigin::Allowed(origin.clone());
         }
         let own = origin.to_str().ok().zip(host).is_some_and(|(origin, host)| is_at(origin, host));
-        if own { Origin::Own } else { Origin::Refused }
+        if own { RequestOrigin::Own } else { RequestOrigin::Refused }
     }
 
     /// Marks a response as one that depends on the origin, so that no cache shows it to another.
@@ -95,9 +95,9 @@ mod tests {
         let settings = CorsSettings { origins: allowed.iter().map(ToString::to_string).collect() };
         let host = host.map(|host| Authority::parse(host).unwrap());
         match settings.judge(&headers, host.as_ref()) {
-            Origin::Own => "own",
-            Origin::Allowed(_) => "allowed",
-            Origin::Refused => "refused",
+            RequestOrigin::Own => "own",
+            RequestOrigin::Allowed(_) => "allowed",
+            RequestOrigin::Refused => "refused",
         }
     }
 

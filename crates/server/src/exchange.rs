@@ -13,13 +13,13 @@ use crate::app::App;
 use crate::body::Body;
 use crate::budget::SMALL;
 use crate::connections::Exchange;
-use crate::cors::{self, Origin};
+use crate::cors::{self, RequestOrigin};
 use crate::host::Authority;
-use crate::incoming::{BodySource, Limits, Received, RequestBody};
+use crate::incoming::{BodyLimits, BodySource, Received, RequestBody};
 use crate::pieces::{Large, Pieces};
 use crate::request_id::{self, X_REQUEST_ID};
 use crate::stream::Frames;
-use crate::{extensions, home, host, operations, spellings};
+use crate::{encoded_tasks, extensions, home, host, operations};
 
 /// How often an answer looks whether there is memory again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -65,7 +65,7 @@ impl App {
     fn host_of<'a>(&self, parts: &'a Parts) -> Result<Option<Authority<'a>>, Error> {
         let checked = self.inner.settings.hosts.check(parts);
         let is_health = || matches!(locate(&head_of(parts), &self.inner.agents), Surface::Health | Surface::Ready);
-        if checked.is_err() && parts.version == Version::HTTP_10 && host::asked(parts)?.is_none() && is_health() {
+        if checked.is_err() && parts.version == Version::HTTP_10 && host::requested(parts)?.is_none() && is_health() {
             return Ok(None);
         }
         checked
@@ -74,10 +74,10 @@ impl App {
     async fn for_origin(&self, parts: &Parts, asking: &mut Asking, host: Option<Authority<'_>>) -> Response<Body> {
         let origin = self.inner.settings.cors.judge(&parts.headers, host.as_ref());
         let mut response = match (&origin, cors::preflight(&parts.method, &parts.headers)) {
-            (Origin::Allowed(_), Some(response)) => response,
+            (RequestOrigin::Allowed(_), Some(response)) => response,
             _ => self.exchange(parts, asking, host, &origin).await,
         };
-        if let Origin::Allowed(origin) = origin {
+        if let RequestOrigin::Allowed(origin) = origin {
             cors::allow(origin, &mut response);
         }
         response
@@ -88,10 +88,10 @@ impl App {
         parts: &Parts,
         asking: &mut Asking,
         host: Option<Authority<'_>>,
-        origin: &Origin,
+        origin: &RequestOrigin,
     ) -> Response<Body> {
-        let asked = extensions::asked(&parts.headers);
-        let head = RequestHead { extensions: asked.as_deref(), ..head_of(parts) };
+        let requested = extensions::requested(&parts.headers);
+        let head = RequestHead { extensions: requested.as_deref(), ..head_of(parts) };
         let app = &*self.inner;
         if home::is_wanted(parts) {
             return home::page(&app.engine);
@@ -108,7 +108,7 @@ impl App {
             Surface::Refused(refusal) => return response_of(refusal.reply()),
         };
         let received = match origin {
-            Origin::Refused => {
+            RequestOrigin::Refused => {
                 let why = "pages of this origin may not call; allow it with server.cors_origins";
                 Err(Error::Forbidden(why.into()))
             }
@@ -129,7 +129,7 @@ impl App {
         let app = &*self.inner;
         let _receiving = asking.exchange.as_ref().map(Exchange::receive);
         let limits =
-            Limits { size: app.settings.body_limit, patience: app.settings.timeouts.body, budget: &app.budget };
+            BodyLimits { size: app.settings.body_limit, patience: app.settings.timeouts.body, budget: &app.budget };
         asking.body.read(&parts.headers, &limits).await
     }
 
@@ -154,7 +154,7 @@ impl App {
             Ok(Answer::Stream(subscription)) => {
                 responder = responder.for_birth(subscription.born());
                 let mut frames =
-                    Frames::new(subscription, responder.clone(), app.spellings.clone(), app.settings.keep_alive);
+                    Frames::new(subscription, responder.clone(), app.encoded_tasks.clone(), app.settings.keep_alive);
                 let begun = if patience.is_zero() { frames.begin() } else { Ok(()) };
                 begun.map(|()| event_stream(Body::stream(frames.into_stream())))
             }
@@ -192,18 +192,18 @@ impl App {
     fn try_whole(&self, responder: &Responder<'_>, answer: &Answer) -> Result<Response<Body>, Error> {
         let app = &*self.inner;
         if let Answer::Task(task) = answer
-            && spellings::is_large(task)
+            && encoded_tasks::is_large(task)
             && let Some(SplitTaskReply { content_type, wrapper, encoder }) = responder.split_task_reply(answer)
         {
-            let shared = app.spellings.share(task, &encoder)?;
+            let shared = app.encoded_tasks.share(task, &encoder)?;
             let body = Body::from(Pieces::wrapped(Large::Task(shared), wrapper));
             return Ok(with_type(content_type, body));
         }
         // First of all, since a refusal must not cost what the answer would have cost: it comes in crowds, and a send asks
         // again and again.
         let mut reserved = app.budget.nothing();
-        reserved.grow_to(spellings::length_of(answer))?;
-        let mut reply = app.spellings.counted(responder.reply(answer));
+        reserved.grow_to(encoded_tasks::length_of(answer))?;
+        let mut reply = app.encoded_tasks.counted(responder.reply(answer));
         reserved.grow_to(reply.body.len())?;
         let bytes = std::mem::take(&mut reply.body);
         let mut response = response_of(reply);

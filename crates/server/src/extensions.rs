@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 const NAMES: [&str; 2] = ["a2a-extensions", "x-a2a-extensions"];
 
 /// What is asked for, as one list. The header may come under both names and several times.
-pub(crate) fn asked(headers: &HeaderMap) -> Option<Cow<'_, str>> {
+pub(crate) fn requested(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     let mut lists = NAMES.iter().flat_map(|name| headers.get_all(*name)).filter_map(|value| value.to_str().ok());
     let first = lists.next()?;
     Some(lists.fold(Cow::Borrowed(first), |all, more| Cow::Owned(format!("{all},{more}"))))
@@ -16,9 +16,9 @@ pub(crate) fn asked(headers: &HeaderMap) -> Option<Cow<'_, str>> {
 
 /// What of that is active, since the one who is called declares it.
 pub(crate) fn active(headers: &HeaderMap, is_declared: impl Fn(&str) -> bool) -> Option<HeaderValue> {
-    let asked = asked(headers)?;
+    let requested = requested(headers)?;
     let mut active: Vec<&str> = Vec::new();
-    for uri in asked.split(',').map(str::trim) {
+    for uri in requested.split(',').map(str::trim) {
         if is_declared(uri) && !active.contains(&uri) {
             active.push(uri);
         }

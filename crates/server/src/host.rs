@@ -48,11 +48,11 @@ impl HostName {
 impl HostCheck {
     /// The host of a request, if it names one and this server answers to it.
     pub(crate) fn check<'a>(&self, parts: &'a Parts) -> Result<Option<Authority<'a>>, Error> {
-        let asked = asked(parts)?;
-        let HostCheck::Names(names) = self else { return Ok(asked) };
-        match &asked {
+        let requested = requested(parts)?;
+        let HostCheck::Names(names) = self else { return Ok(requested) };
+        match &requested {
             None => Err(Error::BrokenHead("the request has no Host header".into())),
-            Some(authority) if authority.host.is_ours(names) => Ok(asked),
+            Some(authority) if authority.host.is_ours(names) => Ok(requested),
             Some(authority) => {
                 Err(Error::Misdirected(format!("server.allowed_hosts does not list the host {}", authority.text)))
             }
@@ -61,7 +61,7 @@ impl HostCheck {
 }
 
 /// The host that a request names. `None`: it names none.
-pub(crate) fn asked(parts: &Parts) -> Result<Option<Authority<'_>>, Error> {
+pub(crate) fn requested(parts: &Parts) -> Result<Option<Authority<'_>>, Error> {
     let broken = |why: &str| Error::BrokenHead(why.into());
     let mut headers = parts.headers.get_all(header::HOST).iter();
     let header = match (headers.next(), headers.next()) {

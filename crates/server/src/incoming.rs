@@ -94,7 +94,7 @@ impl std::ops::Deref for Received {
     }
 }
 
-pub(crate) struct Limits<'a> {
+pub(crate) struct BodyLimits<'a> {
     pub(crate) size: usize,
     /// In this time a reasonable part must come.
     pub(crate) patience: Duration,
@@ -107,7 +107,7 @@ impl RequestBody {
     }
 
     /// Reads a body that must be JSON, or nothing.
-    pub(crate) async fn read(&mut self, headers: &HeaderMap, limits: &Limits<'_>) -> Result<Received, Error> {
+    pub(crate) async fn read(&mut self, headers: &HeaderMap, limits: &BodyLimits<'_>) -> Result<Received, Error> {
         if self.incoming.is_end_stream() {
             return Ok(Received::nothing());
         }
@@ -189,7 +189,7 @@ struct Pace {
 }
 
 impl Pace {
-    fn new(limits: &Limits<'_>) -> Self {
+    fn new(limits: &BodyLimits<'_>) -> Self {
         let now = Instant::now();
         let largest = Duration::from_secs_f64(limits.size as f64 / SLOWEST_PER_SECOND);
         Self { patience: limits.patience, deadline: now + limits.patience * 2 + largest, since: now, seen: 0 }

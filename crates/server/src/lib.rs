@@ -10,6 +10,7 @@ mod budget;
 mod cards;
 mod connections;
 mod cors;
+mod encoded_tasks;
 mod exchange;
 mod extensions;
 mod home;
@@ -22,7 +23,6 @@ mod progress;
 mod request_id;
 mod service;
 mod socket;
-mod spellings;
 mod stream;
 
 pub use agent_ids::{RESERVED_AGENT_IDS, is_path_segment};

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 
 use crate::App;
 use crate::body::Body;
-use crate::connections::{Connection, Connections, End, Place, Protocol};
+use crate::connections::{Connection, ConnectionSlot, Connections, End, Protocol};
 use crate::incoming::BodySource;
 use crate::pieces::PIECE;
 use crate::progress::Streams;
@@ -81,7 +81,7 @@ impl Listeners {
         let limit = settings.timeouts.reply;
         tokio::select! {
             () = serving => {}
-            () = connections.end_overdue(|| app.inner.spellings.take_back(limit)) => {}
+            () = connections.end_overdue(|| app.inner.encoded_tasks.take_back(limit)) => {}
         }
     }
 }
@@ -103,8 +103,8 @@ async fn accept(listener: TcpListener, app: App, connections: Arc<Connections>) 
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let place = connections.admit().await;
-                tokio::spawn(connect(stream, app.clone(), place));
+                let slot = connections.admit().await;
+                tokio::spawn(connect(stream, app.clone(), slot));
             }
             Err(error) => {
                 if complained.is_none_or(|at| at.elapsed() > COMPLAIN_EVERY) {
@@ -118,8 +118,8 @@ async fn accept(listener: TcpListener, app: App, connections: Arc<Connections>) 
     }
 }
 
-async fn connect(stream: TcpStream, app: App, place: Place) {
-    let connection = &place.connection;
+async fn connect(stream: TcpStream, app: App, slot: ConnectionSlot) {
+    let connection = &slot.connection;
     let mut socket = Socket::new(stream, connection.clone());
     let protocol = tokio::select! {
         protocol = socket.protocol() => protocol,
@@ -180,11 +180,11 @@ async fn serve_http2(socket: Socket, app: App, connection: &Arc<Connection>) -> 
     }
 }
 
-type Answered = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 /// In a box, which is gone when the response is there: a stream may be open for days, and the connection would keep
 /// room for the making of its response.
-fn answer(app: App, connection: Arc<Connection>, request: Request<Incoming>) -> Answered {
+fn answer(app: App, connection: Arc<Connection>, request: Request<Incoming>) -> ResponseFuture {
     Box::pin(async move {
         let exchange = connection.begin();
         Ok(app.answer(request.map(BodySource::Connection), Some(exchange)).await)

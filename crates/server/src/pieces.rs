@@ -10,7 +10,7 @@ use sabir_model::Error;
 use sabir_wire::Wrapper;
 
 use crate::budget::Reservation;
-use crate::spellings::{HeldEvent, Loan, Shared};
+use crate::encoded_tasks::{HeldEvent, ReleasableBytes, SharedBytes};
 
 /// The largest piece that is handed to the connection at once, but for a few bytes at the end.
 pub(crate) const PIECE: usize = 32 * 1024;
@@ -27,8 +27,8 @@ pub(crate) struct Pieces {
 pub(crate) enum Large {
     /// Nobody else's.
     Own(Bytes, #[allow(dead_code, reason = "it is there to be dropped")] Reservation),
-    Task(Shared),
-    Loan(Arc<Loan>),
+    Task(SharedBytes),
+    ReleasableBytes(Arc<ReleasableBytes>),
     Event(Bytes, #[allow(dead_code, reason = "it is there to be dropped")] Arc<HeldEvent>),
 }
 
@@ -37,7 +37,7 @@ impl Large {
         match self {
             Large::Own(bytes, _) | Large::Event(bytes, _) => bytes.len(),
             Large::Task(shared) => shared.bytes().len(),
-            Large::Loan(loan) => loan.length(),
+            Large::ReleasableBytes(loan) => loan.length(),
         }
     }
 
@@ -45,7 +45,7 @@ impl Large {
         match self {
             Large::Own(bytes, _) | Large::Event(bytes, _) => Ok(bytes.clone()),
             Large::Task(shared) => Ok(shared.bytes().clone()),
-            Large::Loan(loan) => loan.bytes(),
+            Large::ReleasableBytes(loan) => loan.bytes(),
         }
     }
 }

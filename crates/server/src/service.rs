@@ -15,7 +15,7 @@ use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 
 use crate::App;
-use crate::app::Inner;
+use crate::app::AppState;
 use crate::incoming::BodySource;
 
 /// What a response carries.
@@ -68,10 +68,10 @@ where
 }
 
 /// Ends with the server.
-async fn take_back(server: Weak<Inner>) {
+async fn take_back(server: Weak<AppState>) {
     loop {
         tokio::time::sleep(TAKE_BACK_EVERY).await;
         let Some(server) = server.upgrade() else { return };
-        server.spellings.take_back(server.settings.timeouts.reply);
+        server.encoded_tasks.take_back(server.settings.timeouts.reply);
     }
 }

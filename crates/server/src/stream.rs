@@ -1,7 +1,7 @@
 //! A stream of events as server-sent events, at the pace of its reader.
 //!
 //! Nothing is buffered here: the next piece is made when the connection has room for it. An event is
-//! spelled once for all readers of its dialect; only the frame around it is each reader's own.
+//! encoded once for all readers of its dialect; only the frame around it is each reader's own.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use sabir_wire::{KEEP_ALIVE, Responder};
 use tokio::time::{Instant, Sleep};
 
 use crate::budget::SMALL;
+use crate::encoded_tasks::{EncodedTasks, is_large};
 use crate::pieces::{Large, PIECE, Pieces};
-use crate::spellings::{Spellings, is_large};
 
 /// How often a stream looks whether there is memory again.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -25,7 +25,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 pub(crate) struct Frames {
     subscription: Subscription,
     responder: Responder<'static>,
-    spellings: Arc<Spellings>,
+    encoded_tasks: Arc<EncodedTasks>,
     keep_alive: Duration,
     quiet: Pin<Box<Sleep>>,
     wrote: Instant,
@@ -33,7 +33,7 @@ pub(crate) struct Frames {
     snapshot: Option<Arc<Task>>,
     /// A large frame on its way.
     large: Option<Pieces>,
-    /// Events that were read and are not spelled yet.
+    /// Events that were read and are not encoded yet.
     pending: std::vec::IntoIter<Arc<LogEntry>>,
     is_over: bool,
 }
@@ -42,13 +42,13 @@ impl Frames {
     pub(crate) fn new(
         subscription: Subscription,
         responder: Responder<'static>,
-        spellings: Arc<Spellings>,
+        encoded_tasks: Arc<EncodedTasks>,
         keep_alive: Duration,
     ) -> Self {
         Self {
             subscription,
             responder,
-            spellings,
+            encoded_tasks,
             keep_alive,
             quiet: Box::pin(tokio::time::sleep(keep_alive)),
             wrote: Instant::now(),
@@ -150,7 +150,7 @@ impl Frames {
             let Some(entry) = self.pending.next() else { break };
             let large = entry.encoded(
                 self.responder.slot(),
-                |event| self.spell(event),
+                |event| self.encode(event),
                 |payload| {
                     if payload.len() > SMALL {
                         return Some(payload.clone());
@@ -160,7 +160,7 @@ impl Frames {
                 },
             );
             let Some(payload) = large else { continue };
-            match self.spellings.hold(&entry, payload.len()) {
+            match self.encoded_tasks.hold(&entry, payload.len()) {
                 Ok(held) => {
                     let wrapper = self.responder.frame_wrapper(Some(entry.seq));
                     self.large = Some(Pieces::wrapped(Large::Event(payload, held), wrapper));
@@ -182,7 +182,7 @@ impl Frames {
         let Some(task) = &self.snapshot else { return Ok(()) };
         self.large = Some(if is_large(task) {
             let (wrapper, encoder) = self.responder.split_snapshot_frame(task);
-            Pieces::wrapped(Large::Loan(self.spellings.lend(task.clone(), encoder)?), wrapper)
+            Pieces::wrapped(Large::ReleasableBytes(self.encoded_tasks.lend(task.clone(), encoder)?), wrapper)
         } else {
             let mut frame = Vec::new();
             self.responder.write_snapshot_frame(task, &mut frame);
@@ -201,7 +201,7 @@ impl Frames {
     }
 
     /// A task does not change after its end, so what is shown with it is the same for all readers.
-    fn spell(&self, event: &Event) -> Vec<u8> {
+    fn encode(&self, event: &Event) -> Vec<u8> {
         let whole = if self.responder.needs_task(event) { self.subscription.whole() } else { None };
         match whole {
             Some(task) => self.responder.encode_final_event(&task, event),
@@ -248,8 +248,8 @@ mod tests {
         while !subscription.whole().unwrap().status.state.is_terminal() {
             tokio::task::yield_now().await;
         }
-        let spellings = Spellings::new(Budget::new(usize::MAX));
-        let frames = Frames::new(subscription, responder.into_owned(), spellings, Duration::from_secs(60));
+        let encoded_tasks = EncodedTasks::new(Budget::new(usize::MAX));
+        let frames = Frames::new(subscription, responder.into_owned(), encoded_tasks, Duration::from_secs(60));
         frames.into_stream().collect().await
     }
 

@@ -40,14 +40,14 @@ impl Read for Stream {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct HttpReply {
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl Reply {
+impl HttpReply {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -75,11 +75,17 @@ impl Http {
     }
 
     /// Sends a request and reads the whole answer.
-    pub fn exchange(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<Reply> {
+    pub fn exchange(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> io::Result<HttpReply> {
         self.send(method, path, headers, body)?;
         if method == "HEAD" {
             let (status, headers) = self.receive_head()?;
-            return Ok(Reply { status, headers, body: Vec::new() });
+            return Ok(HttpReply { status, headers, body: Vec::new() });
         }
         self.receive()
     }
@@ -109,9 +115,9 @@ impl Http {
         self.reader.get_mut().socket.write_all(bytes)
     }
 
-    pub fn receive(&mut self) -> io::Result<Reply> {
+    pub fn receive(&mut self) -> io::Result<HttpReply> {
         let (status, headers) = self.receive_head()?;
-        let mut reply = Reply { status, headers, body: Vec::new() };
+        let mut reply = HttpReply { status, headers, body: Vec::new() };
         let length = reply.header("content-length").and_then(|length| length.parse::<usize>().ok());
         if reply.header("transfer-encoding").is_some_and(|coding| coding.contains("chunked")) {
             while let Some(chunk) = self.receive_chunk()? {

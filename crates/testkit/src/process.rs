@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::http::{Http, Reply};
+use crate::http::{Http, HttpReply};
 
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-pub struct Sabir {
+pub struct SabirProcess {
     child: Child,
     pub address: SocketAddr,
     /// The line that it printed when it was ready.
     pub ready: Value,
 }
 
-pub struct Options {
+pub struct SabirOptions {
     pub binary: PathBuf,
     pub store: String,
     pub arguments: Vec<String>,
@@ -29,7 +29,7 @@ pub struct Options {
     pub folder: PathBuf,
 }
 
-impl Options {
+impl SabirOptions {
     /// `sabir serve` on a free port, with its database in this folder.
     pub fn new(binary: &str, folder: &Path) -> Self {
         Self {
@@ -64,12 +64,12 @@ impl Options {
     }
 
     /// Starts it and waits until it is ready.
-    pub fn start(&self) -> Sabir {
+    pub fn start(&self) -> SabirProcess {
         self.start_with(Stdio::inherit())
     }
 
     /// The same, with its log going elsewhere.
-    pub fn start_with(&self, log: Stdio) -> Sabir {
+    pub fn start_with(&self, log: Stdio) -> SabirProcess {
         let mut child = self.command().stderr(log).spawn().expect("the program starts");
         let stdout = child.stdout.take().expect("stdout is piped");
         let (sender, receiver) = mpsc::channel();
@@ -89,11 +89,11 @@ impl Options {
         });
         let url = ready["url"].as_str().expect("the line has a url");
         let address = url.trim_start_matches("http://").parse().expect("the url has an address");
-        Sabir { child, address, ready }
+        SabirProcess { child, address, ready }
     }
 }
 
-impl Sabir {
+impl SabirProcess {
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -132,7 +132,7 @@ impl Sabir {
         Http::connect(self.address).expect("it accepts connections")
     }
 
-    pub fn get(&self, path: &str) -> Reply {
+    pub fn get(&self, path: &str) -> HttpReply {
         self.http().exchange("GET", path, &[], b"").expect("it answers")
     }
 
@@ -163,7 +163,7 @@ impl Sabir {
     }
 }
 
-impl Drop for Sabir {
+impl Drop for SabirProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

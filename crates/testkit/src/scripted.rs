@@ -9,17 +9,17 @@ use sabir_engine::{
 };
 use sabir_model::{Message, Part};
 
-type Run = dyn Fn(Turn) -> BoxFuture<'static, Result<Outcome, AgentError>> + Send + Sync;
-type Resumes = dyn Fn(Option<&str>, &Message) -> bool + Send + Sync;
-type Tree = dyn Fn(&Turn) -> Option<PathBuf> + Send + Sync;
+type RunFn = dyn Fn(Turn) -> BoxFuture<'static, Result<Outcome, AgentError>> + Send + Sync;
+type ResumesFn = dyn Fn(Option<&str>, &Message) -> bool + Send + Sync;
+type TreeFn = dyn Fn(&Turn) -> Option<PathBuf> + Send + Sync;
 
 /// Runs a closure for each turn and keeps what it was asked.
 pub struct ScriptedAgent {
-    run: Box<Run>,
+    run: Box<RunFn>,
     seen: Arc<Mutex<Vec<String>>>,
-    resumes: Box<Resumes>,
+    resumes: Box<ResumesFn>,
     effects: Effects,
-    tree: Box<Tree>,
+    tree: Box<TreeFn>,
 }
 
 impl ScriptedAgent {

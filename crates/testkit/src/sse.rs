@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::http::{Http, Reply};
+use crate::http::{Http, HttpReply};
 
 pub struct Events {
     http: Http,
@@ -15,14 +15,14 @@ pub struct Events {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
+pub struct SseFrame {
     pub id: Option<u64>,
     pub event: Option<String>,
     /// The payload, byte for byte.
     pub data: String,
 }
 
-impl Frame {
+impl SseFrame {
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error} in {:?}", self.data))
     }
@@ -44,7 +44,7 @@ pub fn open(
     path: &str,
     headers: &[(&str, &str)],
     body: &[u8],
-) -> io::Result<Result<Events, Reply>> {
+) -> io::Result<Result<Events, HttpReply>> {
     let mut http = Http::connect(address)?;
     http.send(method, path, headers, body)?;
     let (status, headers) = http.receive_head()?;
@@ -54,7 +54,7 @@ pub fn open(
     }
     let length = headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
     let body = http.receive_exactly(length.unwrap_or(0))?;
-    Ok(Err(Reply { status, headers, body }))
+    Ok(Err(HttpReply { status, headers, body }))
 }
 
 impl Events {
@@ -64,7 +64,7 @@ impl Events {
     }
 
     /// The next frame; `None` at the proper end of the stream, an error when it breaks off.
-    pub fn next_frame(&mut self) -> io::Result<Option<Frame>> {
+    pub fn next_frame(&mut self) -> io::Result<Option<SseFrame>> {
         loop {
             if let Some(at) = self.pending.windows(2).position(|pair| pair == b"\n\n") {
                 let block: Vec<u8> = self.pending.drain(..at + 2).collect();
@@ -84,7 +84,7 @@ impl Events {
     }
 
     /// All frames up to the proper end.
-    pub fn rest(&mut self) -> io::Result<Vec<Frame>> {
+    pub fn rest(&mut self) -> io::Result<Vec<SseFrame>> {
         let mut frames = Vec::new();
         while let Some(frame) = self.next_frame()? {
             frames.push(frame);
@@ -94,13 +94,13 @@ impl Events {
 }
 
 /// The frames of a stream that was read as a whole.
-pub fn frames(body: &str) -> Vec<Frame> {
+pub fn frames(body: &str) -> Vec<SseFrame> {
     body.split("\n\n").filter_map(parse).collect()
 }
 
 /// Comments and empty blocks are no frames.
-fn parse(block: &str) -> Option<Frame> {
-    let mut frame = Frame { id: None, event: None, data: String::new() };
+fn parse(block: &str) -> Option<SseFrame> {
+    let mut frame = SseFrame { id: None, event: None, data: String::new() };
     for line in block.lines() {
         match line.split_once(": ") {
             Some(("id", id)) => frame.id = id.parse().ok(),

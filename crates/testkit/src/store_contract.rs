@@ -22,7 +22,7 @@ use std::pin::Pin;
 use sabir_model::Seq;
 use sabir_store::{Outbox, Store, TaskNo};
 
-type Running<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+type CaseFuture<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// Opens the store that lives in the case's folder.
 type Open<'a> = &'a dyn Fn() -> Box<dyn Store>;
@@ -39,11 +39,11 @@ pub enum Spoiled {
     Inbox,
 }
 
-type DamageCase = for<'a> fn((&'a dyn Store, Spoil<'a>)) -> Running<'a>;
+type DamageCase = for<'a> fn((&'a dyn Store, Spoil<'a>)) -> CaseFuture<'a>;
 
-type Case = fn(&dyn Store) -> Running<'_>;
-type WebhookCase = for<'a> fn(webhooks::Both<'a>) -> Running<'a>;
-type ReopeningCase = for<'a> fn(Open<'a>) -> Running<'a>;
+type Case = fn(&dyn Store) -> CaseFuture<'_>;
+type ReopeningCase = for<'a> fn(Open<'a>) -> CaseFuture<'a>;
+type WebhookCase = for<'a> fn(webhooks::Both<'a>) -> CaseFuture<'a>;
 
 macro_rules! cases {
     ($($module:ident: $($case:ident),+;)+) => {

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::bench::machine::{Core, Machine};
-use crate::bench::served::Served;
+use crate::bench::machine::{BenchMachine, Core};
+use crate::bench::measured_server::MeasuredServer;
 use crate::command;
 
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,7 @@ pub struct Figures {
 }
 
 /// Runs it with these words; a wrong reply is an error.
-pub fn once(machine: &Machine, binary: &Path, server: &Served, words: &str) -> Result<Figures> {
+pub fn once(machine: &BenchMachine, binary: &Path, server: &MeasuredServer, words: &str) -> Result<Figures> {
     let mut command = machine.command(Core::Generator, binary);
     command.args(["bench", &server.url, "--pid", &server.pid().to_string()]).args(words.split_whitespace());
     let text = command::output(&mut command)?;

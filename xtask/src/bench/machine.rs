@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::command;
 
-pub struct Machine {
+pub struct BenchMachine {
     processor: String,
     cores: usize,
     kernel: String,
@@ -24,13 +24,13 @@ pub enum Core {
     Generator,
 }
 
-impl Machine {
-    pub fn look() -> Machine {
+impl BenchMachine {
+    pub fn look() -> BenchMachine {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-        Machine {
+        BenchMachine {
             processor: model.map_or("unknown processor", |(_, name)| name).to_owned(),
             cores,
             kernel: read("/proc/sys/kernel/osrelease"),
@@ -50,9 +50,9 @@ impl Machine {
     }
 }
 
-impl fmt::Display for Machine {
+impl fmt::Display for BenchMachine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Machine { processor, cores, kernel, load, is_pinned } = self;
+        let BenchMachine { processor, cores, kernel, load, is_pinned } = self;
         let pinned = match (is_pinned, cores) {
             (true, _) => "server on core 0, generator on core 1",
             (false, 1) => "one core for server and generator",

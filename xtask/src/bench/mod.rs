@@ -6,11 +6,11 @@
 
 mod generator;
 mod machine;
+mod measured_server;
 mod page;
 mod reads;
 mod rows;
 mod sends;
-mod served;
 mod streams;
 mod table;
 
@@ -19,7 +19,7 @@ use anyhow::{Result, bail};
 use crate::command;
 use crate::workspace::Workspace;
 
-use machine::Machine;
+use machine::BenchMachine;
 use rows::Bench;
 
 pub const HELP: &str = "\
@@ -42,7 +42,7 @@ pub fn run(workspace: &Workspace, words: &[&str]) -> Result<()> {
     command::shown(workspace.cargo().args(["build", "--release", "--package", "sabir"]))?;
     command::shown(workspace.cargo().args(["build", "--release", "--package", "sabir-bench", "--example", "floor"]))?;
 
-    let machine = Machine::look();
+    let machine = BenchMachine::look();
     println!("{machine}");
     let mut bench = Bench::new(workspace, machine, is_quick)?;
     for group in rows::GROUPS.iter().filter(|group| names.is_empty() || names.contains(group)) {

@@ -4,14 +4,14 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
-use crate::bench::machine::Machine;
+use crate::bench::machine::BenchMachine;
 use crate::bench::table::{self, Row};
 use crate::workspace::Workspace;
 
 const BEGIN: &str = "<!-- results -->";
 const END: &str = "<!-- /results -->";
 
-pub fn write(workspace: &Workspace, machine: &Machine, rows: &[Row]) -> Result<()> {
+pub fn write(workspace: &Workspace, machine: &BenchMachine, rows: &[Row]) -> Result<()> {
     let path = workspace.root.join("docs/internals/performance.md");
     let page = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let results = format!("{machine}.\n\n{}", table::markdown(rows));

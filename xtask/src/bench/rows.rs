@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::bench::generator::{self, Figures};
-use crate::bench::machine::{Core, Machine};
-use crate::bench::served::{self, Durability, Folder, Served};
-use crate::bench::table::{Row, Verdict};
+use crate::bench::machine::{BenchMachine, Core};
+use crate::bench::measured_server::{self, Folder, MeasuredServer, StoreDurability};
+use crate::bench::table::{Row, TargetVerdict};
 use crate::workspace::Workspace;
 
 pub const GROUPS: [&str; 12] = [
@@ -27,7 +27,7 @@ pub const GROUPS: [&str; 12] = [
 ];
 
 pub struct Bench {
-    pub machine: Machine,
+    pub machine: BenchMachine,
     pub rows: Vec<Row>,
     pub sabir: PathBuf,
     floor: PathBuf,
@@ -41,7 +41,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    pub fn new(workspace: &Workspace, machine: Machine, is_quick: bool) -> Result<Bench> {
+    pub fn new(workspace: &Workspace, machine: BenchMachine, is_quick: bool) -> Result<Bench> {
         let release = workspace.target.join("release");
         Ok(Bench {
             machine,
@@ -75,17 +75,18 @@ impl Bench {
         };
         if let Err(error) = measured {
             let measured = format!("{error:#}");
-            self.put(name, "", measured, None, Verdict::Failed);
+            self.put(name, "", measured, None, TargetVerdict::Failed);
         }
     }
 
     fn start(&mut self) -> Result<()> {
         let store = self.folder.fresh("start");
-        let start = || -> Result<(Duration, Served)> {
+        let start = || -> Result<(Duration, MeasuredServer)> {
             // Not pinned: `taskset` would be a part of the time.
-            let command = served::serve(std::process::Command::new(&self.sabir), &store, Durability::Full);
+            let command =
+                measured_server::serve(std::process::Command::new(&self.sabir), &store, StoreDurability::Full);
             let began = Instant::now();
-            let server = Served::start(command, &self.log())?;
+            let server = MeasuredServer::start(command, &self.log())?;
             server.card()?;
             Ok((began.elapsed(), server))
         };
@@ -105,22 +106,22 @@ impl Bench {
         server.stop()?;
         let size = std::fs::metadata(&self.sabir)?.len() as f64 / 1e6;
 
-        let said = format!("{p50:.1} ms");
-        self.put("start: exec to a served card, p50", "<= 5 ms", said, None, at_most(p50, 5.0));
-        let said = format!("{:.1} ms", first.as_secs_f64() * 1e3);
-        self.put("first start, with a new store", "", said, None, Verdict::Told);
+        let printed = format!("{p50:.1} ms");
+        self.put("start: exec to a served card, p50", "<= 5 ms", printed, None, at_most(p50, 5.0));
+        let printed = format!("{:.1} ms", first.as_secs_f64() * 1e3);
+        self.put("first start, with a new store", "", printed, None, TargetVerdict::Told);
         self.put("idle RSS", "<= 8 MB", format!("{idle:.1} MB"), None, at_most(idle, 8.0));
-        self.put("binary", "as small as its parts allow", format!("{size:.1} MB"), None, Verdict::Told);
+        self.put("binary", "as small as its parts allow", format!("{size:.1} MB"), None, TargetVerdict::Told);
         Ok(())
     }
 
     /// Sends until so many tasks more are there.
-    pub fn fill(&self, server: &Served, count: u64) -> Result<()> {
+    pub fn fill(&self, server: &MeasuredServer, count: u64) -> Result<()> {
         generator::once(&self.machine, &self.sabir, server, &format!("--connections 64 --count {count}")).map(drop)
     }
 
     /// The best of each server, measured in turns.
-    pub fn in_turns(&self, servers: [&Served; 2], words: &str) -> Result<[Figures; 2]> {
+    pub fn in_turns(&self, servers: [&MeasuredServer; 2], words: &str) -> Result<[Figures; 2]> {
         let mut all = [vec![], vec![]];
         for _ in 0..self.rounds {
             for (server, figures) in servers.iter().zip(&mut all) {
@@ -131,24 +132,27 @@ impl Bench {
         Ok([one?, other?])
     }
 
-    pub fn best(&self, server: &Served, words: &str) -> Result<Figures> {
+    pub fn best(&self, server: &MeasuredServer, words: &str) -> Result<Figures> {
         let all: Result<Vec<Figures>> = (0..self.rounds).map(|_| self.once(server, words)).collect();
         generator::best(&all?).context("no round")
     }
 
-    pub fn once(&self, server: &Served, words: &str) -> Result<Figures> {
+    pub fn once(&self, server: &MeasuredServer, words: &str) -> Result<Figures> {
         let words = format!("{words} --seconds {}", self.seconds);
         let figures = generator::once(&self.machine, &self.sabir, server, &words)?;
         println!("    {words}: {:.2} us, {:.0}/s, p50 {:.0} us", figures.cpu, figures.per_second, figures.p50);
         Ok(figures)
     }
 
-    pub fn floor(&self) -> Result<Served> {
-        Served::start(self.machine.command(Core::Server, &self.floor), &self.log())
+    pub fn floor(&self) -> Result<MeasuredServer> {
+        MeasuredServer::start(self.machine.command(Core::Server, &self.floor), &self.log())
     }
 
-    pub fn server(&self, store: &Path, durability: Durability) -> Result<Served> {
-        Served::start(served::serve(self.machine.command(Core::Server, &self.sabir), store, durability), &self.log())
+    pub fn server(&self, store: &Path, durability: StoreDurability) -> Result<MeasuredServer> {
+        MeasuredServer::start(
+            measured_server::serve(self.machine.command(Core::Server, &self.sabir), store, durability),
+            &self.log(),
+        )
     }
 
     pub fn log(&self) -> PathBuf {
@@ -161,25 +165,25 @@ impl Bench {
 
     pub fn cpu(&mut self, workload: &str, figures: Figures, target: f64) {
         let ratio = self.ratio(figures.cpu);
-        let said = format!("{:.1} us", figures.cpu);
-        self.put(workload, &format!("<= {target:.0} us"), said, ratio, at_most(figures.cpu, target));
+        let printed = format!("{:.1} us", figures.cpu);
+        self.put(workload, &format!("<= {target:.0} us"), printed, ratio, at_most(figures.cpu, target));
     }
 
-    pub fn put(&mut self, workload: &str, target: &str, measured: String, ratio: Option<f64>, verdict: Verdict) {
+    pub fn put(&mut self, workload: &str, target: &str, measured: String, ratio: Option<f64>, verdict: TargetVerdict) {
         println!("  {workload}: {measured}");
         self.rows.push(Row { workload: workload.to_owned(), target: target.to_owned(), measured, ratio, verdict });
     }
 }
 
 /// A figure beside another of the same kind.
-pub fn beside(value: f64, other: f64, unit: &str) -> String {
+pub fn compare(value: f64, other: f64, unit: &str) -> String {
     format!("{value:.1} {unit}, {:+.0} % to {other:.1} {unit}", (value / other - 1.0) * 100.0)
 }
 
-pub fn at_most(value: f64, target: f64) -> Verdict {
-    if value <= target { Verdict::Met } else { Verdict::Missed }
+pub fn at_most(value: f64, target: f64) -> TargetVerdict {
+    if value <= target { TargetVerdict::Met } else { TargetVerdict::Missed }
 }
 
-pub fn at_least(value: f64, target: f64) -> Verdict {
-    if value >= target { Verdict::Met } else { Verdict::Missed }
+pub fn at_least(value: f64, target: f64) -> TargetVerdict {
+    if value >= target { TargetVerdict::Met } else { TargetVerdict::Missed }
 }

@@ -7,11 +7,11 @@ pub struct Row {
     pub measured: String,
     /// How many times the floor's processor time.
     pub ratio: Option<f64>,
-    pub verdict: Verdict,
+    pub verdict: TargetVerdict,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub enum Verdict {
+pub enum TargetVerdict {
     Met,
     Missed,
     /// There is no target.
@@ -22,16 +22,16 @@ pub enum Verdict {
 
 impl Row {
     pub fn is_failure(&self) -> bool {
-        self.verdict == Verdict::Failed
+        self.verdict == TargetVerdict::Failed
     }
 
     fn cells(&self) -> [String; 5] {
         let ratio = self.ratio.map_or(String::new(), |ratio| format!("{ratio:.1}"));
         let verdict = match self.verdict {
-            Verdict::Met => "met",
-            Verdict::Missed => "NOT MET",
-            Verdict::Told => "",
-            Verdict::Failed => "FAILED",
+            TargetVerdict::Met => "met",
+            TargetVerdict::Missed => "NOT MET",
+            TargetVerdict::Told => "",
+            TargetVerdict::Failed => "FAILED",
         };
         [self.workload.clone(), self.target.clone(), self.measured.clone(), ratio, verdict.to_owned()]
     }
@@ -69,8 +69,8 @@ mod tests {
     #[test]
     fn rows_in_both_forms() {
         let rows = [
-            row("send", "<= 45 us", "31.0 us", Some(3.44), Verdict::Met),
-            row("binary", "", "9.1 MB", None, Verdict::Told),
+            row("send", "<= 45 us", "31.0 us", Some(3.44), TargetVerdict::Met),
+            row("binary", "", "9.1 MB", None, TargetVerdict::Told),
         ];
         assert_eq!(
             text(&rows),
@@ -83,7 +83,7 @@ mod tests {
         );
     }
 
-    fn row(workload: &str, target: &str, measured: &str, ratio: Option<f64>, verdict: Verdict) -> Row {
+    fn row(workload: &str, target: &str, measured: &str, ratio: Option<f64>, verdict: TargetVerdict) -> Row {
         let [workload, target, measured] = [workload, target, measured].map(str::to_owned);
         Row { workload, target, measured, ratio, verdict }
     }

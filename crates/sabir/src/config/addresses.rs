@@ -9,12 +9,12 @@ use sabir_server::HostName;
 use serde_json::json;
 
 use super::raw::Raw;
-use super::values::{Kind, not_empty, set};
+use super::values::{ValueKind, not_empty, set};
 
 /// Addresses to listen on, at least one.
-pub fn listen_addresses() -> Kind<Vec<SocketAddr>> {
+pub fn listen_addresses() -> ValueKind<Vec<SocketAddr>> {
     let expected = "an address such as \"127.0.0.1:41242\", \"[::1]:41242\", \"localhost:41242\" or a port";
-    let address = Kind::expecting(expected, json!({"type": ["string", "integer"]}), |raw| {
+    let address = ValueKind::expecting(expected, json!({"type": ["string", "integer"]}), |raw| {
         let address = match raw {
             Raw::Integer(port) => parse_address(&port.to_string())?,
             other => parse_address(other.as_text()?)?,
@@ -26,9 +26,9 @@ pub fn listen_addresses() -> Kind<Vec<SocketAddr>> {
 }
 
 /// An absolute http or https address, without the slash at its end.
-pub fn web_url() -> Kind<String> {
+pub fn web_url() -> ValueKind<String> {
     let expected = "an absolute address without query and user, such as \"https://agents.example.com\"";
-    Kind::of_text(expected, |text| {
+    ValueKind::of_text(expected, |text| {
         let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"))?;
         let host = rest.split('/').next().unwrap_or_default();
         let is_plain = !text.contains(['?', '#', '\\']) && is_visible(text);
@@ -36,9 +36,9 @@ pub fn web_url() -> Kind<String> {
     })
 }
 
-/// `*`, or scheme, host and perhaps port, as browsers send it in `Origin`.
-pub fn origin() -> Kind<String> {
-    Kind::of_text("\"*\" or an origin such as \"https://app.example.com\"", |text| {
+/// `*`, or scheme, host and perhaps port, as browsers send it in `ValueOrigin`.
+pub fn origin() -> ValueKind<String> {
+    ValueKind::of_text("\"*\" or an origin such as \"https://app.example.com\"", |text| {
         if text == "*" {
             return Some(text.to_owned());
         }
@@ -50,8 +50,8 @@ pub fn origin() -> Kind<String> {
 }
 
 /// The name of something by an address that need not lead anywhere, and that can stand in a list with commas.
-pub fn uri() -> Kind<String> {
-    Kind::of_text("a URI without commas, such as \"https://example.com/ext/v1\"", |text| {
+pub fn uri() -> ValueKind<String> {
+    ValueKind::of_text("a URI without commas, such as \"https://example.com/ext/v1\"", |text| {
         let (scheme, rest) = text.split_once(':')?;
         let is_plain = !rest.is_empty() && !text.contains(',') && is_visible(text);
         (is_plain && is_scheme(scheme)).then(|| text.to_owned())
@@ -59,9 +59,9 @@ pub fn uri() -> Kind<String> {
 }
 
 /// Host names without ports, or `*`.
-pub fn host_names() -> Kind<Vec<String>> {
+pub fn host_names() -> ValueKind<Vec<String>> {
     let expected = "\"*\" or a host name without a port, such as \"agents.example.com\"";
-    let name = Kind::of_text(expected, |text| match text {
+    let name = ValueKind::of_text(expected, |text| match text {
         "*" => Some(text.to_owned()),
         name => HostName::parse(name).map(|name| name.as_str().to_owned()),
     });
@@ -129,11 +129,11 @@ mod tests {
     use super::*;
 
     /// How the text is shown, or what is wrong with it.
-    fn outcome<V: 'static>(kind: &Kind<V>, raw: &Raw) -> String {
+    fn outcome<V: 'static>(kind: &ValueKind<V>, raw: &Raw) -> String {
         kind.read(raw).map_or_else(|words| words, |(_, shown)| shown.to_string())
     }
 
-    fn read(kind: &Kind<String>, text: &str) -> Option<String> {
+    fn read(kind: &ValueKind<String>, text: &str) -> Option<String> {
         kind.read(&Raw::untyped(text)).ok().map(|(value, _)| value)
     }
 

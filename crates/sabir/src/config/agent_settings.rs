@@ -9,13 +9,13 @@ use sabir_model::{Extension, Skill};
 use super::addresses::uri;
 use super::agents::{agent_id, agent_kind};
 use super::paths::{arguments, command, folder};
-use super::sections::Agent;
+use super::sections::AgentConfig;
 use super::settings::{ForWhom, Setting};
 use super::table_values::{json_table, variable_name, variables};
 use super::values::*;
 
 /// The keys of an `[[agent]]` table.
-pub static AGENT_SETTINGS: LazyLock<Vec<Setting<Agent>>> = LazyLock::new(|| {
+pub static AGENT_SETTINGS: LazyLock<Vec<Setting<AgentConfig>>> = LazyLock::new(|| {
     let programs = program_settings().into_iter().map(|setting| setting.only_for(ForWhom::Programs));
     common_settings().into_iter().chain(programs).collect()
 });
@@ -58,7 +58,7 @@ pub static EXTENSION_SETTINGS: LazyLock<Vec<Setting<Extension>>> = LazyLock::new
     ]
 });
 
-type Row = Setting<Agent>;
+type Row = Setting<AgentConfig>;
 
 fn common_settings() -> Vec<Row> {
     vec![
@@ -231,6 +231,6 @@ fn program_settings() -> Vec<Row> {
 }
 
 /// A list of none would say that nothing is taken; who means the usual ones leaves the key out.
-fn media_types() -> Kind<Vec<String>> {
+fn media_types() -> ValueKind<Vec<String>> {
     not_empty(set(media_type(), String::eq))
 }

@@ -11,20 +11,20 @@ use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS};
 use super::alias_agents::{AliasAgents, KindFrom};
 use super::env_aliases::AliasValues;
 use super::file::{File, tables_of};
-use super::origin::{Configured, Origin, Problem, repeated};
+use super::origin::{Configured, Problem, ValueOrigin, repeated};
 use super::programs;
-use super::raw::{Raw, Table};
+use super::raw::{Raw, RawTable};
 use super::routes::{self, AliasRoute};
-use super::sections::{Agent, AgentKind};
+use super::sections::{AgentConfig, AgentKind};
 use super::settings::{Setting, row_of};
-use super::values::{Kind, Read, nearest};
+use super::values::{Read, ValueKind, nearest};
 
 /// What the server runs.
-pub struct Agents {
+pub struct AgentsConfig {
     pub source: Source,
-    pub agents: Vec<Configured<Agent>>,
+    pub agents: Vec<Configured<AgentConfig>>,
     /// Those that only routing reaches.
-    pub routed_agents: Vec<Configured<Agent>>,
+    pub routed_agents: Vec<Configured<AgentConfig>>,
     /// Routes that environment aliases ask for.
     pub routes: Vec<AliasRoute>,
 }
@@ -45,11 +45,11 @@ pub enum Source {
 /// `chosen` are the kinds that `--agent` and `SABIR_AGENT` name, strongest first.
 pub fn collect(
     file: &File,
-    chosen: Vec<(Origin, Raw)>,
+    chosen: Vec<(ValueOrigin, Raw)>,
     aliases: &AliasValues,
     problems: &mut Vec<Problem>,
     warnings: &mut Vec<String>,
-) -> Agents {
+) -> AgentsConfig {
     let list = file.root.entries.iter().find(|entry| entry.key == "agent");
     let tables = list.map_or(Vec::new(), |list| tables_of(&file.name, "agent", list, problems));
     let listed = read_tables(&file.name, &tables, problems);
@@ -64,14 +64,14 @@ pub fn collect(
         let ignored = aliases.agent_names();
         warnings.extend(ignored.map(|name| format!("{name} is ignored, since {} lists the agents", file.name)));
         let routes = routes::from_aliases(aliases, &listed, |_, _| None, problems, warnings);
-        return Agents { source: Source::File, agents: listed, routed_agents: Vec::new(), routes };
+        return AgentsConfig { source: Source::File, agents: listed, routed_agents: Vec::new(), routes };
     }
 
     let choice = match (single, &aliases.kind) {
         (Some(agent), _) => Ok((agent, KindFrom::Sabir)),
         (None, None) => Ok((default_agent(), KindFrom::Sabir)),
         (None, Some((name, raw))) => {
-            agent_of_kind(raw, Origin::EnvAlias((*name).to_owned())).map(|agent| (agent, KindFrom::Alias(name)))
+            agent_of_kind(raw, ValueOrigin::EnvAlias((*name).to_owned())).map(|agent| (agent, KindFrom::Alias(name)))
         }
     };
     let (agent, kind_from) = choice.unwrap_or_else(|problem| {
@@ -84,25 +84,25 @@ pub fn collect(
     let routes = routes::from_aliases(aliases, &agents, add, problems, warnings);
     problems.append(&mut described.problems);
     let source = if tables.is_empty() { Source::NoFile } else { Source::InsteadOfFile };
-    Agents { source, agents, routed_agents: described.routed, routes }
+    AgentsConfig { source, agents, routed_agents: described.routed, routes }
 }
 
 /// One agent of a kind, with the kind as its id.
-pub fn agent_of_kind(kind: &Raw, origin: Origin) -> Result<Configured<Agent>, Problem> {
-    let mut agent = Configured::new(Agent::default(), &AGENT_SETTINGS);
+pub fn agent_of_kind(kind: &Raw, origin: ValueOrigin) -> Result<Configured<AgentConfig>, Problem> {
+    let mut agent = Configured::new(AgentConfig::default(), &AGENT_SETTINGS);
     agent.set(row_of(&AGENT_SETTINGS, "kind"), kind, origin.clone())?;
     agent.set(row_of(&AGENT_SETTINGS, "id"), kind, origin)?;
     Ok(agent)
 }
 
 /// Who gets messages that name no agent.
-pub fn default_of<'a>(agents: impl Iterator<Item = &'a Agent>) -> Option<&'a Agent> {
+pub fn default_of<'a>(agents: impl Iterator<Item = &'a AgentConfig>) -> Option<&'a AgentConfig> {
     agents.min_by_key(|agent| (!agent.default, agent.id.as_str()))
 }
 
 /// An id that can be a path segment and is not one of the server's own.
-pub fn agent_id() -> Kind<String> {
-    Kind::new(json!({"type": "string"}), |raw| {
+pub fn agent_id() -> ValueKind<String> {
+    ValueKind::new(json!({"type": "string"}), |raw| {
         let id = raw.as_text().unwrap_or_default();
         if !is_path_segment(id) {
             return Err(raw.unexpected("1 to 64 letters, digits, dots, dashes and underscores"));
@@ -117,9 +117,9 @@ pub fn agent_id() -> Kind<String> {
     })
 }
 
-pub fn agent_kind() -> Kind<AgentKind> {
+pub fn agent_kind() -> ValueKind<AgentKind> {
     let names: Vec<&str> = kinds().map(AgentKind::name).collect();
-    Kind::new(json!({"enum": names}), parse_kind)
+    ValueKind::new(json!({"enum": names}), parse_kind)
 }
 
 pub fn parse_kind(raw: &Raw) -> Read<AgentKind> {
@@ -141,16 +141,16 @@ fn kinds() -> impl Iterator<Item = AgentKind> {
 }
 
 /// What nobody has described further.
-fn default_agent() -> Configured<Agent> {
-    agent_of_kind(&Raw::untyped("demo"), Origin::Default).expect("demo is a kind and an id")
+fn default_agent() -> Configured<AgentConfig> {
+    agent_of_kind(&Raw::untyped("demo"), ValueOrigin::Default).expect("demo is a kind and an id")
 }
 
-fn read_tables(file: &str, tables: &[&Table], problems: &mut Vec<Problem>) -> Vec<Configured<Agent>> {
-    let mut agents: Vec<Configured<Agent>> = Vec::new();
+fn read_tables(file: &str, tables: &[&RawTable], problems: &mut Vec<Problem>) -> Vec<Configured<AgentConfig>> {
+    let mut agents: Vec<Configured<AgentConfig>> = Vec::new();
     for table in tables {
         let new = read_table(file, table, problems);
         problems.extend(repeated(file, "agents", "id", &agents, &new));
-        let is_default = |old: &&Configured<Agent>| old.subject.default && new.subject.default;
+        let is_default = |old: &&Configured<AgentConfig>| old.subject.default && new.subject.default;
         if let (Some(line), Some(old)) = (new.line("default"), agents.iter().find(is_default)) {
             let words = format!("there are two default agents; \"{}\" is one", old.subject.id);
             problems.push(Problem::in_file(file, line, &words));
@@ -160,9 +160,10 @@ fn read_tables(file: &str, tables: &[&Table], problems: &mut Vec<Problem>) -> Ve
     agents
 }
 
-fn read_table(file: &str, table: &Table, problems: &mut Vec<Problem>) -> Configured<Agent> {
+fn read_table(file: &str, table: &RawTable, problems: &mut Vec<Problem>) -> Configured<AgentConfig> {
     let below = ["skill", "extension"];
-    let mut agent = Configured::read_table(Agent::default(), &AGENT_SETTINGS, "agent", &below, file, table, problems);
+    let mut agent =
+        Configured::read_table(AgentConfig::default(), &AGENT_SETTINGS, "agent", &below, file, table, problems);
     agent.subject.skills =
         read_parts(&mut agent, &SKILL_SETTINGS, ("skill", "id"), file, table, problems, Skill::default);
     let blank = || Extension { uri: String::new(), description: None, required: false, params: None };
@@ -177,11 +178,11 @@ fn read_table(file: &str, table: &Table, problems: &mut Vec<Problem>) -> Configu
 
 /// The tables of a list below an agent. `key` tells them apart.
 fn read_parts<P>(
-    agent: &mut Configured<Agent>,
+    agent: &mut Configured<AgentConfig>,
     settings: &[Setting<P>],
     (name, key): (&str, &str),
     file: &str,
-    table: &Table,
+    table: &RawTable,
     problems: &mut Vec<Problem>,
     blank: fn() -> P,
 ) -> Vec<P> {

@@ -5,10 +5,10 @@ use sabir_agents::program::settings::Kind;
 use super::agent_settings::AGENT_SETTINGS;
 use super::agents::agent_of_kind;
 use super::env_aliases::{AgentAlias, AliasValues, AppliesTo, Force};
-use super::origin::{Configured, Origin, Problem};
+use super::origin::{Configured, Problem, ValueOrigin};
 use super::programs;
 use super::raw::Raw;
-use super::sections::{Agent, AgentCard, AgentKind};
+use super::sections::{AgentCard, AgentConfig, AgentKind};
 use super::settings::row_of;
 
 /// Who chose the kind of the agent.
@@ -24,7 +24,7 @@ pub struct AliasAgents<'a> {
     aliases: &'a AliasValues,
     kind_from: KindFrom,
     /// Agents that only routing reaches.
-    pub routed: Vec<Configured<Agent>>,
+    pub routed: Vec<Configured<AgentConfig>>,
     pub problems: Vec<Problem>,
 }
 
@@ -34,7 +34,11 @@ impl<'a> AliasAgents<'a> {
     }
 
     /// The one agent that has an address. The warnings say which names are not used.
-    pub fn describe_main(&mut self, mut agent: Configured<Agent>, warnings: &mut Vec<String>) -> Configured<Agent> {
+    pub fn describe_main(
+        &mut self,
+        mut agent: Configured<AgentConfig>,
+        warnings: &mut Vec<String>,
+    ) -> Configured<AgentConfig> {
         warnings.extend(self.describe(&mut agent, |_| true));
         agent
     }
@@ -43,7 +47,7 @@ impl<'a> AliasAgents<'a> {
     pub fn add_routed(&mut self, kind: Kind, name: &str) -> String {
         let id = kind.known().name;
         if !self.routed.iter().any(|agent| agent.subject.id == id) {
-            let origin = Origin::EnvAlias(name.to_owned());
+            let origin = ValueOrigin::EnvAlias(name.to_owned());
             let mut agent = agent_of_kind(&Raw::untyped(id), origin).expect("kinds are kinds and ids");
             // A model belongs to the program that it was written for.
             self.describe(&mut agent, |alias| alias.key != "model");
@@ -53,7 +57,7 @@ impl<'a> AliasAgents<'a> {
     }
 
     /// Answers with warnings on names that are not used.
-    fn describe(&mut self, agent: &mut Configured<Agent>, is_meant: fn(&AgentAlias) -> bool) -> Vec<String> {
+    fn describe(&mut self, agent: &mut Configured<AgentConfig>, is_meant: fn(&AgentAlias) -> bool) -> Vec<String> {
         let mut ignored = Vec::new();
         for alias in self.aliases.agent_settings.iter().filter(|alias| is_meant(alias)) {
             if let Some(reason) = why_not(alias.applies_to, &agent.subject) {
@@ -66,7 +70,7 @@ impl<'a> AliasAgents<'a> {
                     Err(problem) => ignored.push(problem.as_warning()),
                 },
                 Err(words) => {
-                    self.problems.push(Problem::of(&Origin::EnvAlias(alias.name.to_owned()), alias.key, words));
+                    self.problems.push(Problem::of(&ValueOrigin::EnvAlias(alias.name.to_owned()), alias.key, words));
                 }
             }
         }
@@ -76,7 +80,7 @@ impl<'a> AliasAgents<'a> {
         ignored.extend(self.approve(agent));
         // Programs that such names choose work at the same time, as they did where the names come from.
         let origin = agent.value("kind").origin.clone();
-        if let (Origin::EnvAlias(name), true) = (origin, agent.subject.is_program()) {
+        if let (ValueOrigin::EnvAlias(name), true) = (origin, agent.subject.is_program()) {
             set_word(agent, "shared_workspace", "parallel", &name);
         }
         self.problems.extend(programs::complete(agent));
@@ -84,7 +88,7 @@ impl<'a> AliasAgents<'a> {
     }
 
     /// Lets the agent do all without asking, if that is what the names mean. Answers with a warning if it should be known.
-    fn approve(&self, agent: &mut Configured<Agent>) -> Option<String> {
+    fn approve(&self, agent: &mut Configured<AgentConfig>) -> Option<String> {
         let force = self.aliases.force;
         let (name, approve) = match (force, self.kind_from) {
             (Some((name, Force::All)), _) => (name, "all"),
@@ -108,7 +112,7 @@ impl<'a> AliasAgents<'a> {
 }
 
 /// The program that `VIBE_BINARY_PATH` names is the one for people; the Agent Client Protocol has one of its own.
-fn choose_mode_of_vibe(agent: &mut Configured<Agent>, alias: &AgentAlias) {
+fn choose_mode_of_vibe(agent: &mut Configured<AgentConfig>, alias: &AgentAlias) {
     let is_vibe = alias.key == "command" && agent.subject.kind == AgentKind::Program(Kind::Vibe);
     let speaks_acp = agent.subject.program.command.first().is_some_and(|program| program.ends_with("-acp"));
     if is_vibe && !speaks_acp {
@@ -116,16 +120,16 @@ fn choose_mode_of_vibe(agent: &mut Configured<Agent>, alias: &AgentAlias) {
     }
 }
 
-fn set(agent: &mut Configured<Agent>, key: &str, raw: &Raw, name: &str) -> Result<(), Problem> {
-    agent.set(row_of(&AGENT_SETTINGS, key), raw, Origin::EnvAlias(name.to_owned()))
+fn set(agent: &mut Configured<AgentConfig>, key: &str, raw: &Raw, name: &str) -> Result<(), Problem> {
+    agent.set(row_of(&AGENT_SETTINGS, key), raw, ValueOrigin::EnvAlias(name.to_owned()))
 }
 
-fn set_word(agent: &mut Configured<Agent>, key: &str, word: &str, name: &str) {
+fn set_word(agent: &mut Configured<AgentConfig>, key: &str, word: &str, name: &str) {
     set(agent, key, &Raw::untyped(word), name).expect("it is a word for this setting");
 }
 
 /// Why a name is not meant for this agent.
-fn why_not(applies_to: AppliesTo, agent: &Agent) -> Option<String> {
+fn why_not(applies_to: AppliesTo, agent: &AgentConfig) -> Option<String> {
     let own = agent.kind.name();
     match (applies_to, agent.kind) {
         (AppliesTo::All, _) | (AppliesTo::Programs, AgentKind::Program(_)) => None,

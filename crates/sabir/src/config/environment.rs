@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::cli::Options;
+use crate::cli::CliOptions;
 
 use super::raw::Raw;
 use super::sections::Config;
@@ -94,7 +94,7 @@ fn is_service_link(environment: &Environment, name: &str) -> bool {
 }
 
 /// Key, flag and value of the flags that set something. `--agent` is not among them: it replaces the list of agents.
-pub fn read_flags(options: &Options) -> Vec<(&'static str, &'static str, Raw)> {
+pub fn read_flags(options: &CliOptions) -> Vec<(&'static str, &'static str, Raw)> {
     let mut given = Vec::new();
     let listen = options.listen.iter().map(Raw::untyped);
     let port = options.port.map(|port| Raw::Integer(port.into()));
@@ -124,7 +124,7 @@ mod tests {
     use clap::{CommandFactory, Parser};
 
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::cli::{Cli, CliCommand};
     use crate::config::agent_settings::AGENT_SETTINGS;
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn every_flag_of_the_table_exists_and_sets_its_key() {
         let words = "sabir serve --listen :1 --public-url u --store s --allow-open --log-level l --log-format f";
-        let Command::Serve(options) = Cli::parse_from(words.split(' ')).command else {
+        let CliCommand::Serve(options) = Cli::parse_from(words.split(' ')).command else {
             panic!("serve was asked for");
         };
         let mut given: Vec<_> = read_flags(&options).into_iter().map(|(key, flag, _)| (key, flag)).collect();
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_port_is_an_address_on_loopback() {
-        let options = Options { listen: vec!["[::1]:1".to_owned()], port: Some(7870), ..Options::default() };
+        let options = CliOptions { listen: vec!["[::1]:1".to_owned()], port: Some(7870), ..CliOptions::default() };
         let list = Raw::List(vec![Raw::untyped("[::1]:1"), Raw::Integer(7870)]);
         assert_eq!(read_flags(&options), [("server.listen", "--listen, --port", list)]);
     }

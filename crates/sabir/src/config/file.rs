@@ -13,7 +13,7 @@ use super::agent_settings::AGENT_SETTINGS;
 use super::environment::{self, Environment};
 use super::origin::Problem;
 use super::paths::expand_home;
-use super::raw::{Entry, Raw, Table, shortened};
+use super::raw::{Raw, RawEntry, RawTable, shortened};
 use super::settings::{SETTINGS, Setting};
 use super::values::nearest;
 
@@ -26,7 +26,7 @@ pub struct File {
     pub name: String,
     pub path: PathBuf,
     /// Empty if the file is not TOML.
-    pub root: Table,
+    pub root: RawTable,
     pub problems: Vec<Problem>,
 }
 
@@ -82,14 +82,14 @@ pub fn parse(path: &Path, bytes: &[u8]) -> File {
         Ok(root) => File { name, path, root, problems: Vec::new() },
         Err(errors) => {
             let problems = errors.iter().map(|(line, words)| Problem::in_file(&name, *line, words)).collect();
-            File { name, path, root: Table::default(), problems }
+            File { name, path, root: RawTable::default(), problems }
         }
     }
 }
 
 /// The tables of the text, or what is wrong with it, by line.
-pub fn parse_toml(text: &str) -> Result<Table, Vec<(usize, String)>> {
-    let lines = Lines { text };
+pub fn parse_toml(text: &str) -> Result<RawTable, Vec<(usize, String)>> {
+    let lines = LineIndex { text };
     let (table, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
         return Ok(lines.table(0, 1, table.get_ref()));
@@ -106,21 +106,21 @@ pub fn parse_toml(text: &str) -> Result<Table, Vec<(usize, String)>> {
 }
 
 /// Turns values into ours, and places in the text into line numbers.
-struct Lines<'a> {
+struct LineIndex<'a> {
     text: &'a str,
 }
 
-impl Lines<'_> {
+impl LineIndex<'_> {
     fn at(&self, offset: usize) -> usize {
         1 + self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
     }
 
-    fn table(&self, level: usize, line: usize, table: &DeTable) -> Table {
+    fn table(&self, level: usize, line: usize, table: &DeTable) -> RawTable {
         let entries = table.iter().map(|(key, value)| {
             let line = self.at(key.span().start);
-            Entry { key: key.get_ref().to_string(), line, value: self.value(level + 1, value) }
+            RawEntry { key: key.get_ref().to_string(), line, value: self.value(level + 1, value) }
         });
-        Table { line, entries: entries.collect() }
+        RawTable { line, entries: entries.collect() }
     }
 
     fn value(&self, level: usize, value: &Spanned<DeValue>) -> Raw {
@@ -147,7 +147,7 @@ impl Lines<'_> {
 const DEEPEST: usize = 64;
 
 /// The tables of a list, whose path in the file is `path`: `[[agent]]`, `[[agent.skill]]`.
-pub fn tables_of<'a>(file: &str, path: &str, list: &'a Entry, problems: &mut Vec<Problem>) -> Vec<&'a Table> {
+pub fn tables_of<'a>(file: &str, path: &str, list: &'a RawEntry, problems: &mut Vec<Problem>) -> Vec<&'a RawTable> {
     let name = path.rsplit('.').next().unwrap_or_default();
     let mut problem = |words: String| problems.push(Problem::in_file(file, list.line, &words));
     let mut tables = Vec::new();
@@ -167,7 +167,7 @@ pub fn tables_of<'a>(file: &str, path: &str, list: &'a Entry, problems: &mut Vec
 }
 
 /// A level of the file, and what may stand there.
-pub struct Place {
+pub struct TableKeys {
     /// Such as `[server]`; empty at the top.
     pub header: String,
     keys: Vec<&'static str>,
@@ -175,23 +175,23 @@ pub struct Place {
     tables: Vec<String>,
 }
 
-impl Place {
+impl TableKeys {
     pub fn top() -> Self {
         let mut tables: Vec<String> = SETTINGS.iter().map(|setting| format!("[{}]", setting.section())).collect();
         tables.dedup();
         tables.push("[[agent]]".to_owned());
-        Place { header: String::new(), keys: Vec::new(), tables }
+        TableKeys { header: String::new(), keys: Vec::new(), tables }
     }
 
     pub fn section(name: &str) -> Self {
         let settings = SETTINGS.iter().filter(|setting| setting.section() == name);
-        Place { header: format!("[{name}]"), keys: settings.map(Setting::leaf).collect(), tables: Vec::new() }
+        TableKeys { header: format!("[{name}]"), keys: settings.map(Setting::leaf).collect(), tables: Vec::new() }
     }
 
     /// A table of the list with this path, and the lists below it.
     pub fn list<T>(path: &str, settings: &[Setting<T>], below: &[&str]) -> Self {
         let tables = below.iter().map(|name| format!("[[{path}.{name}]]")).collect();
-        Place { header: format!("[[{path}]]"), keys: settings.iter().map(Setting::leaf).collect(), tables }
+        TableKeys { header: format!("[[{path}]]"), keys: settings.iter().map(Setting::leaf).collect(), tables }
     }
 
     /// What to say of a key that does not exist here: the one that was most likely meant, or all that are known.

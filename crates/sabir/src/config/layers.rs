@@ -8,24 +8,24 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::cli::Options;
+use crate::cli::CliOptions;
 
 use super::agents::{self, Source};
 use super::default_database::default_database;
 use super::env_aliases::read_aliases;
 use super::environment::{self, Environment, read_flags, read_variables};
-use super::file::{self, File, Place};
-use super::origin::{Configured, Origin, Problem, Problems, SettingValue};
+use super::file::{self, File, TableKeys};
+use super::origin::{Configured, Problem, Problems, SettingValue, ValueOrigin};
 use super::paths::Folders;
-use super::raw::{Entry, Raw};
+use super::raw::{Raw, RawEntry};
 use super::routes::{self, AliasRoute};
-use super::sections::{Agent, Config, StoreUrl};
+use super::sections::{AgentConfig, Config, StoreUrl};
 use super::settings::{SETTINGS, row_of};
 use super::start_checks::{advice, exposed, is_private, only_loopback, refusal};
 
 /// The configuration in force.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedConfig {
     pub config: Config,
     /// Every setting with its value and where it came from, in the order of the documentation.
     pub values: Vec<SettingValue>,
@@ -35,9 +35,9 @@ pub struct Loaded {
 
 /// The configuration that these flags and this environment make, with the file that they name or find.
 pub fn load<N: Into<OsString>, V: Into<OsString>>(
-    options: &Options,
+    options: &CliOptions,
     environment: impl IntoIterator<Item = (N, V)>,
-) -> Result<Loaded, Problems> {
+) -> Result<LoadedConfig, Problems> {
     let environment = Environment::new(environment);
     let file = match file::find(options.config.as_deref(), &environment) {
         Ok(Some((path, bytes))) => file::parse(&path, &bytes),
@@ -47,7 +47,7 @@ pub fn load<N: Into<OsString>, V: Into<OsString>>(
     let (folder, file_name) = file.home_of_server();
     let database = default_database(&environment, &folder, file_name, Path::exists);
     let mut loaded = merge(options, &environment, file, &database.path)?;
-    if loaded.values.iter().any(|setting| setting.key == STORE && setting.origin == Origin::Default) {
+    if loaded.values.iter().any(|setting| setting.key == STORE && setting.origin == ValueOrigin::Default) {
         loaded.warnings.extend(database.notice);
     }
     Ok(loaded)
@@ -55,11 +55,11 @@ pub fn load<N: Into<OsString>, V: Into<OsString>>(
 
 /// Puts the layers on each other. `database` is used when nobody names one.
 pub fn merge(
-    options: &Options,
+    options: &CliOptions,
     environment: &Environment,
     mut file: File,
     database: &Path,
-) -> Result<Loaded, Problems> {
+) -> Result<LoadedConfig, Problems> {
     let mut problems = std::mem::take(&mut file.problems);
     let mut warnings = Vec::new();
     let mut config = Configured::new(Config::default(), &SETTINGS);
@@ -71,14 +71,14 @@ pub fn merge(
 
     let aliases = read_aliases(environment);
     for (key, names, raw) in &aliases.settings {
-        let set = config.set(row_of(&SETTINGS, key), raw, Origin::EnvAlias(names.clone()));
+        let set = config.set(row_of(&SETTINGS, key), raw, ValueOrigin::EnvAlias(names.clone()));
         warnings.extend(set.err().map(|problem| problem.as_warning()));
     }
     warnings.extend_from_slice(&aliases.warnings);
 
     let (variables, unused) = read_variables(environment);
     for variable in variables {
-        let origin = Origin::Variable(variable.variable);
+        let origin = ValueOrigin::Variable(variable.variable);
         let set = match variable.value {
             Ok(raw) => config.set(variable.setting, &raw, origin),
             Err(words) => Err(Problem::of(&origin, variable.setting.key, &words)),
@@ -88,7 +88,7 @@ pub fn merge(
     warnings.extend(unused);
 
     for (key, flag, raw) in read_flags(options) {
-        problems.extend(config.set(row_of(&SETTINGS, key), &raw, Origin::Flag(flag)).err());
+        problems.extend(config.set(row_of(&SETTINGS, key), &raw, ValueOrigin::Flag(flag)).err());
     }
 
     let chosen = chosen_kinds(options, environment, &mut problems);
@@ -103,7 +103,7 @@ pub fn merge(
     problems.extend(folders.complete_all(&mut config));
     for AliasRoute { key, names, raw } in agents.routes {
         if routes::yields_to_alias(&config.value(key).origin) {
-            config.set(row_of(&SETTINGS, key), &raw, Origin::EnvAlias(names)).expect("a route is a route");
+            config.set(row_of(&SETTINGS, key), &raw, ValueOrigin::EnvAlias(names)).expect("a route is a route");
         }
     }
     // What is wrong with the agents is told first; their names mean little until then.
@@ -115,34 +115,38 @@ pub fn merge(
     warnings.extend(advice(&config.subject.server));
     complete_tell_stderr(&mut config);
     Problems::check(problems)?;
-    Ok(Loaded { config: config.subject, values: config.values, warnings })
+    Ok(LoadedConfig { config: config.subject, values: config.values, warnings })
 }
 
 const LISTEN: &str = "server.listen";
 const STORE: &str = "store.url";
 
 /// What one key at the top of the file sets. `agent` is read elsewhere.
-fn read_section(config: &mut Configured<Config>, file: &str, entry: &Entry) -> Vec<Problem> {
+fn read_section(config: &mut Configured<Config>, file: &str, entry: &RawEntry) -> Vec<Problem> {
     let name = entry.key.as_str();
     let is_section = SETTINGS.iter().any(|setting| setting.section() == name);
     let words = match &entry.value {
         Raw::Table(table) if is_section => {
-            let (prefix, place) = (format!("{name}."), Place::section(name));
+            let (prefix, place) = (format!("{name}."), TableKeys::section(name));
             let set = table.entries.iter().map(|entry| config.set_entry(&SETTINGS, &prefix, &place, file, entry));
             return set.filter_map(Result::err).collect();
         }
         value if is_section => format!("{name} is {value}; expected a section [{name}]"),
         _ if name == "agent" => return Vec::new(),
-        value => Place::top().unknown(name, value),
+        value => TableKeys::top().unknown(name, value),
     };
     vec![Problem::in_file(file, entry.line, &words)]
 }
 
 /// The kinds that `--agent` and `SABIR_AGENT` name, strongest first.
-fn chosen_kinds(options: &Options, environment: &Environment, problems: &mut Vec<Problem>) -> Vec<(Origin, Raw)> {
+fn chosen_kinds(
+    options: &CliOptions,
+    environment: &Environment,
+    problems: &mut Vec<Problem>,
+) -> Vec<(ValueOrigin, Raw)> {
     let mut chosen = Vec::new();
-    chosen.extend(options.agent.as_ref().map(|kind| (Origin::Flag("--agent"), Raw::untyped(kind))));
-    let origin = Origin::Variable(environment::AGENT.to_owned());
+    chosen.extend(options.agent.as_ref().map(|kind| (ValueOrigin::Flag("--agent"), Raw::untyped(kind))));
+    let origin = ValueOrigin::Variable(environment::AGENT.to_owned());
     match environment.text(environment::AGENT) {
         Some(Ok(kind)) => chosen.push((origin, Raw::untyped(kind))),
         Some(Err(words)) => problems.push(Problem::of(&origin, "kind", &words)),
@@ -151,8 +155,8 @@ fn chosen_kinds(options: &Options, environment: &Environment, problems: &mut Vec
     chosen
 }
 
-fn absorb_agents(config: &mut Configured<Config>, agents: Vec<Configured<Agent>>) -> Vec<Agent> {
-    let absorb = |agent: Configured<Agent>| config.absorb(&format!("agent.{}", agent.subject.id), agent);
+fn absorb_agents(config: &mut Configured<Config>, agents: Vec<Configured<AgentConfig>>) -> Vec<AgentConfig> {
+    let absorb = |agent: Configured<AgentConfig>| config.absorb(&format!("agent.{}", agent.subject.id), agent);
     agents.into_iter().map(absorb).collect()
 }
 
@@ -183,7 +187,7 @@ fn complete_tell_stderr(config: &mut Configured<Config>) {
 fn keep_alias_address_on_loopback(config: &mut Configured<Config>) -> Option<String> {
     let address = exposed(&config.subject.server)?;
     let origin = config.value(LISTEN).origin.clone();
-    let Origin::EnvAlias(_) = origin else { return None };
+    let ValueOrigin::EnvAlias(_) = origin else { return None };
     let inside = only_loopback(&config.subject.server.listen);
     let refusal = refusal(address, &origin);
     let set = config.set(row_of(&SETTINGS, LISTEN), &Raw::untyped(inside.join(",")), origin);

@@ -39,7 +39,7 @@ mod tests;
 
 pub use addresses::host_of_url;
 pub use agents::default_of;
-pub use layers::{Loaded, load};
+pub use layers::{LoadedConfig, load};
 pub use origin::Problems;
 pub use schema::schema;
 pub use sections::*;

@@ -8,12 +8,12 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::file::Place;
-use super::raw::{Entry, Raw, Table};
+use super::file::TableKeys;
+use super::raw::{Raw, RawEntry, RawTable};
 use super::settings::Setting;
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Origin {
+pub enum ValueOrigin {
     Default,
     File {
         name: String,
@@ -26,13 +26,13 @@ pub enum Origin {
     Flag(&'static str),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Default => out.write_str("default"),
-            Origin::File { name, line } => write!(out, "{name}:{line}"),
-            Origin::Variable(name) | Origin::EnvAlias(name) => out.write_str(name),
-            Origin::Flag(name) => out.write_str(name),
+            ValueOrigin::Default => out.write_str("default"),
+            ValueOrigin::File { name, line } => write!(out, "{name}:{line}"),
+            ValueOrigin::Variable(name) | ValueOrigin::EnvAlias(name) => out.write_str(name),
+            ValueOrigin::Flag(name) => out.write_str(name),
         }
     }
 }
@@ -47,11 +47,11 @@ pub struct Problem {
 
 impl Problem {
     /// On a value that does not fit; `words` follow the name of the setting.
-    pub fn of(origin: &Origin, key: &str, words: &str) -> Self {
+    pub fn of(origin: &ValueOrigin, key: &str, words: &str) -> Self {
         match origin {
-            Origin::File { name, line } => Problem::in_file(name, *line, &format!("{key} {words}")),
-            Origin::Default => Problem::outside(format!("{key} {words}")),
-            Origin::Variable(_) | Origin::EnvAlias(_) | Origin::Flag(_) => {
+            ValueOrigin::File { name, line } => Problem::in_file(name, *line, &format!("{key} {words}")),
+            ValueOrigin::Default => Problem::outside(format!("{key} {words}")),
+            ValueOrigin::Variable(_) | ValueOrigin::EnvAlias(_) | ValueOrigin::Flag(_) => {
                 Problem::outside(format!("{origin} {words}"))
             }
         }
@@ -99,7 +99,7 @@ impl std::error::Error for Problems {}
 pub struct SettingValue {
     pub key: String,
     pub value: Value,
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
 pub struct Configured<T> {
@@ -119,12 +119,12 @@ impl<T> Configured<T> {
                     read.expect("the defaults in the table fit")
                 }
             };
-            configured.values.push(SettingValue { key: setting.key.to_owned(), value, origin: Origin::Default });
+            configured.values.push(SettingValue { key: setting.key.to_owned(), value, origin: ValueOrigin::Default });
         }
         configured
     }
 
-    pub fn set(&mut self, setting: &Setting<T>, raw: &Raw, origin: Origin) -> Result<(), Problem> {
+    pub fn set(&mut self, setting: &Setting<T>, raw: &Raw, origin: ValueOrigin) -> Result<(), Problem> {
         let read = setting.read(&mut self.subject, raw);
         let value = read.map_err(|words| Problem::of(&origin, setting.key, &words))?;
         let current = self.value_mut(setting.key);
@@ -137,13 +137,15 @@ impl<T> Configured<T> {
         &mut self,
         settings: &[Setting<T>],
         prefix: &str,
-        place: &Place,
+        place: &TableKeys,
         file: &str,
-        entry: &Entry,
+        entry: &RawEntry,
     ) -> Result<(), Problem> {
         let key = format!("{prefix}{}", entry.key);
         match settings.iter().find(|setting| setting.key == key) {
-            Some(setting) => self.set(setting, &entry.value, Origin::File { name: file.to_owned(), line: entry.line }),
+            Some(setting) => {
+                self.set(setting, &entry.value, ValueOrigin::File { name: file.to_owned(), line: entry.line })
+            }
             None => Err(Problem::in_file(file, entry.line, &place.unknown(&entry.key, &entry.value))),
         }
     }
@@ -155,10 +157,10 @@ impl<T> Configured<T> {
         path: &str,
         below: &[&str],
         file: &str,
-        table: &Table,
+        table: &RawTable,
         problems: &mut Vec<Problem>,
     ) -> Self {
-        let place = Place::list(path, settings, below);
+        let place = TableKeys::list(path, settings, below);
         let mut configured = Configured::new(subject, settings);
         for entry in table.entries.iter().filter(|entry| !below.contains(&entry.key.as_str())) {
             problems.extend(configured.set_entry(settings, "", &place, file, entry).err());
@@ -181,13 +183,13 @@ impl<T> Configured<T> {
     }
 
     pub fn is_default(&self, key: &str) -> bool {
-        self.value(key).origin == Origin::Default
+        self.value(key).origin == ValueOrigin::Default
     }
 
     /// The line of the file that a value came from, if it fits and came from there.
     pub fn line(&self, key: &str) -> Option<usize> {
         match self.value(key).origin {
-            Origin::File { line, .. } => Some(line),
+            ValueOrigin::File { line, .. } => Some(line),
             _ => None,
         }
     }

@@ -8,14 +8,14 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::origin::{Configured, Origin, Problem, SettingValue};
+use super::origin::{Configured, Problem, SettingValue, ValueOrigin};
 use super::raw::Raw;
-use super::sections::{Config, Program, StoreUrl};
-use super::values::Kind;
+use super::sections::{Config, ProgramConfig, StoreUrl};
+use super::values::ValueKind;
 
 /// Where tasks are kept: `sqlite:PATH` or `memory:`.
-pub fn store_url() -> Kind<StoreUrl> {
-    Kind::new(json!({"type": "string", "examples": ["sqlite:sabir.db", "memory:"]}), |raw| {
+pub fn store_url() -> ValueKind<StoreUrl> {
+    ValueKind::new(json!({"type": "string", "examples": ["sqlite:sabir.db", "memory:"]}), |raw| {
         let expected = "\"sqlite:PATH\" or \"memory:\"";
         let text = raw.as_text().ok_or_else(|| raw.unexpected(expected))?;
         if text.starts_with("postgres:") || text.starts_with("postgresql:") {
@@ -37,8 +37,8 @@ pub fn store_url() -> Kind<StoreUrl> {
     })
 }
 
-pub fn folder() -> Kind<PathBuf> {
-    Kind::new(json!({"type": "string"}), |raw| {
+pub fn folder() -> ValueKind<PathBuf> {
+    ValueKind::new(json!({"type": "string"}), |raw| {
         let path = raw.as_text().filter(|path| !path.is_empty()).ok_or_else(|| raw.unexpected("a folder"))?;
         Ok((PathBuf::from(path), json!(path)))
     })
@@ -46,18 +46,18 @@ pub fn folder() -> Kind<PathBuf> {
 }
 
 /// A program and its first arguments.
-pub fn command() -> Kind<Vec<String>> {
+pub fn command() -> ValueKind<Vec<String>> {
     let arguments = arguments();
-    Kind::new(arguments.schema.clone(), move |raw| match arguments.read(raw)? {
+    ValueKind::new(arguments.schema.clone(), move |raw| match arguments.read(raw)? {
         (words, shown) if words.first().is_some_and(|program| !program.is_empty()) => Ok((words, shown)),
         _ => Err("names no program; expected a list such as [\"my-agent\", \"--verbose\"]".to_owned()),
     })
 }
 
 /// Arguments to the letter, blanks and commas included; a text alone is one argument.
-pub fn arguments() -> Kind<Vec<String>> {
+pub fn arguments() -> ValueKind<Vec<String>> {
     let text = json!({"type": "string"});
-    Kind::new(json!({"anyOf": [{"type": "array", "items": text}, text]}), |raw| {
+    ValueKind::new(json!({"anyOf": [{"type": "array", "items": text}, text]}), |raw| {
         let list = match raw {
             Raw::List(list) => list.as_slice(),
             single => std::slice::from_ref(single),
@@ -91,7 +91,7 @@ impl Folders<'_> {
         }
         for agent in subject.agents.iter_mut().chain(&mut subject.routed_agents).filter(|agent| agent.is_program()) {
             let key = |leaf: &str| format!("agent.{}.{leaf}", agent.id);
-            let Program { workspace, workspace_roots, command, .. } = &mut agent.program;
+            let ProgramConfig { workspace, workspace_roots, command, .. } = &mut agent.program;
             values.complete(&key("workspace"), "workspace", &mut [workspace]);
             values.show(&key("workspace"), json!(workspace.display().to_string()));
             if !workspace_roots.is_empty() {
@@ -115,11 +115,13 @@ impl Folders<'_> {
     }
 
     /// The whole path, or what is wrong with it in words that follow the name of the setting.
-    fn complete(&self, path: &Path, origin: &Origin) -> Result<PathBuf, String> {
+    fn complete(&self, path: &Path, origin: &ValueOrigin) -> Result<PathBuf, String> {
         let path = expand_home(path, self.home)?;
         match origin {
-            Origin::File { .. } if path == Path::new(".") && self.file != Path::new("") => Ok(self.file.to_owned()),
-            Origin::File { .. } => Ok(self.file.join(path)),
+            ValueOrigin::File { .. } if path == Path::new(".") && self.file != Path::new("") => {
+                Ok(self.file.to_owned())
+            }
+            ValueOrigin::File { .. } => Ok(self.file.join(path)),
             _ => Ok(path),
         }
     }
@@ -170,7 +172,7 @@ pub fn expand_home(path: &Path, home: Option<&Path>) -> Result<PathBuf, String> 
 mod tests {
     use super::*;
 
-    fn outcome<V: 'static>(kind: &Kind<V>, raw: &Raw) -> String {
+    fn outcome<V: 'static>(kind: &ValueKind<V>, raw: &Raw) -> String {
         kind.read(raw).map_or_else(|words| words, |(_, shown)| shown.to_string())
     }
 
@@ -201,8 +203,8 @@ mod tests {
 
     #[test]
     fn paths_of_the_file_begin_at_its_folder_and_the_tilde_is_home() {
-        let file = |path| (path, Origin::File { name: "conf/sabir.toml".to_owned(), line: 1 });
-        let flag = |path| (path, Origin::Flag("--store"));
+        let file = |path| (path, ValueOrigin::File { name: "conf/sabir.toml".to_owned(), line: 1 });
+        let flag = |path| (path, ValueOrigin::Flag("--store"));
         let home = Some("/home/me");
         for ((path, origin), folder, home, expected) in [
             (file("repo"), "conf", home, "conf/repo"),

@@ -7,13 +7,13 @@ use sabir_agents::program::settings::Kind;
 use sabir_agents::protocol::Approve;
 
 use super::agent_settings::AGENT_SETTINGS;
-use super::origin::{Configured, Origin, Problem};
+use super::origin::{Configured, Problem, ValueOrigin};
 use super::raw::Raw;
-use super::sections::{Agent, AgentKind};
+use super::sections::{AgentConfig, AgentKind};
 use super::settings::{ForWhom, row_of};
 
 /// Fills in the defaults of the kind, and tells what is wrong.
-pub fn complete(agent: &mut Configured<Agent>) -> Vec<Problem> {
+pub fn complete(agent: &mut Configured<AgentConfig>) -> Vec<Problem> {
     match agent.subject.kind {
         AgentKind::Demo => refuse(agent, ForWhom::Programs, "is for programs"),
         AgentKind::Conformance => {
@@ -29,7 +29,7 @@ pub fn complete(agent: &mut Configured<Agent>) -> Vec<Problem> {
     }
 }
 
-fn complete_program(agent: &mut Configured<Agent>, known: &Known) -> Vec<Problem> {
+fn complete_program(agent: &mut Configured<AgentConfig>, known: &Known) -> Vec<Problem> {
     let mut problems = Vec::new();
     fill(agent, "max_concurrent", "4");
     fill(agent, "queue", "1000");
@@ -81,7 +81,7 @@ fn complete_program(agent: &mut Configured<Agent>, known: &Known) -> Vec<Problem
     };
     for key in ["approval_pattern", "approval_response", "prompt", "trust_prompts", "trust_workspace"] {
         let origin = &agent.value(key).origin;
-        if let Some(words) = has_no_use(key).filter(|_| *origin != Origin::Default) {
+        if let Some(words) = has_no_use(key).filter(|_| *origin != ValueOrigin::Default) {
             problems.push(Problem::of(origin, key, &words));
         }
     }
@@ -89,18 +89,18 @@ fn complete_program(agent: &mut Configured<Agent>, known: &Known) -> Vec<Problem
 }
 
 /// Sets what nobody has set.
-fn fill(agent: &mut Configured<Agent>, key: &str, text: &str) {
+fn fill(agent: &mut Configured<AgentConfig>, key: &str, text: &str) {
     if agent.is_default(key) {
-        let set = agent.set(row_of(&AGENT_SETTINGS, key), &Raw::untyped(text), Origin::Default);
+        let set = agent.set(row_of(&AGENT_SETTINGS, key), &Raw::untyped(text), ValueOrigin::Default);
         set.expect("the defaults of kinds fit");
     }
 }
 
-fn lacks_command(agent: &Configured<Agent>, known: &Known) -> Problem {
+fn lacks_command(agent: &Configured<AgentConfig>, known: &Known) -> Problem {
     let origin = &agent.value("kind").origin;
     let remedy = match origin {
-        Origin::EnvAlias(_) => "set AGENT_BINARY",
-        Origin::File { .. } => "add command = [\"program\", \"argument\"]",
+        ValueOrigin::EnvAlias(_) => "set AGENT_BINARY",
+        ValueOrigin::File { .. } => "add command = [\"program\", \"argument\"]",
         _ => "describe it in sabir.toml, with command = [\"program\", \"argument\"] in its [[agent]]",
     };
     Problem::of(origin, "kind", &format!("is \"{}\", which needs a command; {remedy}", known.name))
@@ -116,10 +116,10 @@ fn cannot_ask(known: &Known, mode: &str) -> String {
 }
 
 /// A setting that does nothing is worse than one that is refused. Those that nobody set are not shown either.
-fn refuse(agent: &mut Configured<Agent>, for_whom: ForWhom, words: &str) -> Vec<Problem> {
+fn refuse(agent: &mut Configured<AgentConfig>, for_whom: ForWhom, words: &str) -> Vec<Problem> {
     let words = format!("{words}; an agent of kind {} has no use for it", agent.subject.kind.name());
     let is_refused = |key: &str| AGENT_SETTINGS.iter().any(|row| row.key == key && row.for_whom == for_whom);
     let refused: Vec<_> = agent.values.extract_if(.., |value| is_refused(&value.key)).collect();
-    let set = refused.iter().filter(|value| value.origin != Origin::Default);
+    let set = refused.iter().filter(|value| value.origin != ValueOrigin::Default);
     set.map(|value| Problem::of(&value.origin, &value.key, &words)).collect()
 }

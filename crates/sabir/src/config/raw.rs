@@ -16,21 +16,21 @@ pub enum Raw {
     /// A date, a time or both, as TOML writes it.
     Date(String),
     List(Vec<Raw>),
-    Table(Table),
+    Table(RawTable),
     /// Something that no setting takes, such as a huge number; what it is called.
     Other(String),
 }
 
 /// A table of the file.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Table {
+pub struct RawTable {
     /// Where its header is.
     pub line: usize,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<RawEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct RawEntry {
     pub key: String,
     pub line: usize,
     pub value: Raw,

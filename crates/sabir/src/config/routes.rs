@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::agents::{default_of, parse_kind};
 use super::env_aliases::{AliasValues, RouteAlias};
-use super::origin::{Configured, Origin, Problem};
-use super::raw::{Entry, Raw, Table};
-use super::sections::{Agent, AgentKind, Config};
+use super::origin::{Configured, Problem, ValueOrigin};
+use super::raw::{Raw, RawEntry, RawTable};
+use super::sections::{AgentConfig, AgentKind, Config};
 use super::values::nearest;
 
 /// A route of environment aliases, as a setting.
@@ -22,7 +22,7 @@ pub struct AliasRoute {
 /// such agent.
 pub fn from_aliases(
     aliases: &AliasValues,
-    agents: &[Configured<Agent>],
+    agents: &[Configured<AgentConfig>],
     mut add: impl FnMut(Kind, &str) -> Option<String>,
     problems: &mut Vec<Problem>,
     warnings: &mut Vec<String>,
@@ -52,7 +52,7 @@ pub fn from_aliases(
         };
         let Some(agent) = agent else { continue };
         let built_in = agents.iter().map(|agent| &agent.subject).find(|known| known.id == agent && !known.is_program());
-        let entry = |key: &str, value: &str| Entry { key: key.to_owned(), line: 0, value: Raw::untyped(value) };
+        let entry = |key: &str, value: &str| RawEntry { key: key.to_owned(), line: 0, value: Raw::untyped(value) };
         let mut entries = vec![entry("agent", &agent)];
         match (model, built_in) {
             (Some((name, _)), Some(built_in)) => {
@@ -64,14 +64,14 @@ pub fn from_aliases(
             (Some((_, model)), None) => entries.push(entry("model", model)),
             (None, _) => {}
         }
-        let raw = Raw::Table(Table { line: 0, entries });
+        let raw = Raw::Table(RawTable { line: 0, entries });
         routes.push(AliasRoute { key, names: names.join(", "), raw });
     }
     routes
 }
 
 /// The agent of this id, or else the first of this kind.
-fn find(agents: &[Configured<Agent>], word: &str) -> Option<String> {
+fn find(agents: &[Configured<AgentConfig>], word: &str) -> Option<String> {
     let agents = || agents.iter().map(|agent| &agent.subject);
     let by_id = agents().find(|agent| agent.id == word);
     by_id.or_else(|| agents().find(|agent| agent.kind.name() == word)).map(|agent| agent.id.clone())
@@ -83,9 +83,9 @@ pub fn drop_those_of_the_file(config: &mut Configured<Config>) -> Vec<String> {
     for profile in Profile::ALL {
         let key = format!("routing.{}", profile.name());
         let current = config.value_mut(&key);
-        if let Origin::File { .. } = current.origin {
+        if let ValueOrigin::File { .. } = current.origin {
             warnings.push(format!("{}: {key} is ignored, since other agents run than the file lists", current.origin));
-            (current.value, current.origin) = (json!(null), Origin::Default);
+            (current.value, current.origin) = (json!(null), ValueOrigin::Default);
             *config.subject.routing.of_mut(profile) = None;
         }
     }
@@ -111,13 +111,13 @@ pub fn check(config: &Configured<Config>) -> Vec<Problem> {
     problems
 }
 
-fn unknown<'a>(id: &str, agents: impl Iterator<Item = &'a Agent>) -> String {
+fn unknown<'a>(id: &str, agents: impl Iterator<Item = &'a AgentConfig>) -> String {
     let ids: Vec<&str> = agents.map(|agent| agent.id.as_str()).collect();
     let hint = nearest(id, ids.iter().copied()).map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
     format!("names the agent {}, which does not exist; there are {}{hint}", Raw::Text(id.to_owned()), ids.join(", "))
 }
 
 /// Whether environment aliases may set this: they are stronger than the file and weaker than the rest.
-pub fn yields_to_alias(origin: &Origin) -> bool {
-    matches!(origin, Origin::Default | Origin::File { .. })
+pub fn yields_to_alias(origin: &ValueOrigin) -> bool {
+    matches!(origin, ValueOrigin::Default | ValueOrigin::File { .. })
 }

@@ -6,7 +6,7 @@ use sabir_model::{Extension, Skill};
 
 use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS};
 use super::origin::Configured;
-use super::sections::{Agent, Config};
+use super::sections::{AgentConfig, Config};
 use super::settings::{DATA_DIRECTORY, SETTINGS, Setting};
 
 /// The schema as text. Draft 7, since that is what editors of TOML know.
@@ -16,7 +16,7 @@ pub fn schema() -> String {
         let section = sections.entry(setting.section()).or_insert_with(|| object(Map::new(), Vec::new()));
         section["properties"][setting.leaf()] = property;
     }
-    let mut agent = table(&AGENT_SETTINGS, Agent::default());
+    let mut agent = table(&AGENT_SETTINGS, AgentConfig::default());
     agent["properties"]["skill"] = list(table(&SKILL_SETTINGS, Skill::default()));
     let blank = Extension { uri: String::new(), description: None, required: false, params: None };
     agent["properties"]["extension"] = list(table(&EXTENSION_SETTINGS, blank));

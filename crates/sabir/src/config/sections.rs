@@ -18,24 +18,24 @@ use sabir_wire::Compat;
 /// Everything `serve` needs to know.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config {
-    pub server: Server,
+    pub server: ServerSection,
     pub store: Store,
-    pub agents: Vec<Agent>,
+    pub agents: Vec<AgentConfig>,
     /// Agents that only `routing` reaches: they have neither address nor card.
-    pub routed_agents: Vec<Agent>,
+    pub routed_agents: Vec<AgentConfig>,
     pub routing: Routing,
-    pub card: Card,
+    pub card: CardSection,
     pub compat: Compat,
-    pub send: Send,
+    pub send: SendSection,
     pub push: Push,
     pub recovery: Recovery,
     pub retention: RetentionPolicy,
-    pub log: Log,
+    pub log: LogSection,
 }
 
 impl Config {
     /// Those that have an address, then those that only `routing` reaches.
-    pub fn all_agents(&self) -> impl Iterator<Item = &Agent> {
+    pub fn all_agents(&self) -> impl Iterator<Item = &AgentConfig> {
         self.agents.iter().chain(&self.routed_agents)
     }
 
@@ -47,7 +47,7 @@ impl Config {
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Server {
+pub struct ServerSection {
     pub listen: Vec<SocketAddr>,
     /// Absolute, without a slash at the end.
     pub public_url: Option<String>,
@@ -79,7 +79,7 @@ pub enum StoreUrl {
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Agent {
+pub struct AgentConfig {
     pub id: String,
     pub kind: AgentKind,
     pub name: Option<String>,
@@ -101,15 +101,16 @@ pub struct Agent {
     pub stored_first: bool,
     pub card: AgentCard,
     /// For programs; other kinds have no use for it.
-    pub program: Program,
+    pub program: ProgramConfig,
 }
 
-impl Agent {
+impl AgentConfig {
     /// An agent of this kind with the defaults of the table.
     #[cfg(test)]
     pub fn new(id: &str, kind: AgentKind) -> Self {
-        let agent = super::origin::Configured::new(Agent::default(), &super::agent_settings::AGENT_SETTINGS).subject;
-        Agent { id: id.to_owned(), kind, ..agent }
+        let agent =
+            super::origin::Configured::new(AgentConfig::default(), &super::agent_settings::AGENT_SETTINGS).subject;
+        AgentConfig { id: id.to_owned(), kind, ..agent }
     }
 
     pub fn is_program(&self) -> bool {
@@ -148,7 +149,7 @@ impl AgentKind {
 
 /// How an agent runs its program.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Program {
+pub struct ProgramConfig {
     pub mode: Mode,
     /// The program and its first arguments. Empty: the program of the kind.
     pub command: Vec<String>,
@@ -179,13 +180,13 @@ pub struct Program {
 /// Where messages to the default agent go.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Routing {
-    pub complex: Option<Route>,
-    pub mid: Option<Route>,
-    pub routine: Option<Route>,
+    pub complex: Option<RouteConfig>,
+    pub mid: Option<RouteConfig>,
+    pub routine: Option<RouteConfig>,
 }
 
 impl Routing {
-    pub fn of(&self, profile: Profile) -> Option<&Route> {
+    pub fn of(&self, profile: Profile) -> Option<&RouteConfig> {
         match profile {
             Profile::Complex => self.complex.as_ref(),
             Profile::Mid => self.mid.as_ref(),
@@ -193,7 +194,7 @@ impl Routing {
         }
     }
 
-    pub fn of_mut(&mut self, profile: Profile) -> &mut Option<Route> {
+    pub fn of_mut(&mut self, profile: Profile) -> &mut Option<RouteConfig> {
         match profile {
             Profile::Complex => &mut self.complex,
             Profile::Mid => &mut self.mid,
@@ -203,7 +204,7 @@ impl Routing {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Route {
+pub struct RouteConfig {
     /// The id of an agent.
     pub agent: String,
     /// Instead of the agent's own.
@@ -211,7 +212,7 @@ pub struct Route {
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Card {
+pub struct CardSection {
     pub name: Option<String>,
     pub description: Option<String>,
     pub organization: Option<String>,
@@ -234,7 +235,7 @@ pub enum CardProfile {
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Send {
+pub struct SendSection {
     pub max_wait: Option<Duration>,
 }
 
@@ -249,7 +250,7 @@ pub struct Recovery {
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Log {
+pub struct LogSection {
     /// `info`, or directives such as `info,sabir=debug`.
     pub level: String,
     pub format: LogFormat,

@@ -17,7 +17,7 @@ use super::sections::{CardProfile, Config, LogFormat};
 use super::table_values::route;
 use super::values::*;
 
-/// `T` is what it is a setting of: the whole `Config`, one `Agent`, or a part of one.
+/// `T` is what it is a setting of: the whole `Config`, one `AgentConfig`, or a part of one.
 pub struct Setting<T: 'static> {
     /// `section.key`, or the key alone in a table of a list.
     pub key: &'static str,
@@ -52,7 +52,7 @@ impl<T> Setting<T> {
     pub fn new<V: 'static>(
         key: &'static str,
         default: &'static str,
-        kind: Kind<V>,
+        kind: ValueKind<V>,
         field: fn(&mut T) -> &mut V,
     ) -> Self {
         let schema = kind.schema.clone();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::layers::Loaded;
+use super::layers::LoadedConfig;
 
 /// Who reads the output.
 #[derive(Debug, Clone, Copy)]
@@ -13,14 +13,14 @@ pub enum Audience {
     Program,
 }
 
-pub fn show(loaded: &Loaded, audience: Audience) -> String {
+pub fn show(loaded: &LoadedConfig, audience: Audience) -> String {
     match audience {
         Audience::Person => table(loaded),
         Audience::Program => array(loaded),
     }
 }
 
-fn table(loaded: &Loaded) -> String {
+fn table(loaded: &LoadedConfig) -> String {
     let rows =
         loaded.values.iter().map(|setting| (format!("{} = {}", setting.key, spell(&setting.value)), &setting.origin));
     let rows: Vec<_> = rows.collect();
@@ -33,7 +33,7 @@ fn table(loaded: &Loaded) -> String {
     out
 }
 
-fn array(loaded: &Loaded) -> String {
+fn array(loaded: &LoadedConfig) -> String {
     let objects = loaded.values.iter().map(|setting| {
         // Written out, since a map would sort its members by name.
         let (key, source) = (json!(setting.key), json!(setting.origin.to_string()));

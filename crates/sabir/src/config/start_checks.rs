@@ -13,11 +13,11 @@ use sabir_agents::program::settings::{Isolation, Kind};
 
 use crate::machine::Machine;
 
-use super::layers::Loaded;
-use super::origin::{Origin, Problem, Problems};
-use super::sections::{Agent, AgentKind, Config, Program, Server};
+use super::layers::LoadedConfig;
+use super::origin::{Problem, Problems, ValueOrigin};
+use super::sections::{AgentConfig, AgentKind, Config, ProgramConfig, ServerSection};
 
-impl Loaded {
+impl LoadedConfig {
     /// Refuses to serve other machines by accident.
     pub fn check_exposure(&self) -> Result<(), Problems> {
         match exposed(&self.config.server) {
@@ -32,11 +32,11 @@ impl Loaded {
     }
 
     /// The first thing that this agent needs and that is not here, with the remedy.
-    pub fn first_missing(&self, agent: &Agent, machine: &Machine) -> Option<String> {
+    pub fn first_missing(&self, agent: &AgentConfig, machine: &Machine) -> Option<String> {
         self.missing(agent, machine).into_iter().next().map(|problem| problem.text)
     }
 
-    fn missing(&self, agent: &Agent, machine: &Machine) -> Vec<Problem> {
+    fn missing(&self, agent: &AgentConfig, machine: &Machine) -> Vec<Problem> {
         let AgentKind::Program(kind) = agent.kind else { return Vec::new() };
         let problem = |Missing { key, words }: Missing| {
             Problem::of(self.origin(&format!("agent.{}.{key}", agent.id)), key, &words)
@@ -44,7 +44,7 @@ impl Loaded {
         missing(agent, kind, machine).into_iter().map(problem).collect()
     }
 
-    fn origin(&self, key: &str) -> &Origin {
+    fn origin(&self, key: &str) -> &ValueOrigin {
         let value = self.values.iter().find(|value| value.key == key);
         &value.expect("every setting has a value").origin
     }
@@ -52,7 +52,7 @@ impl Loaded {
 
 /// The first address that needs `allow_open` and does not have it: as long as nothing asks callers for credentials, a
 /// listener that other machines can reach lets everybody in.
-pub fn exposed(server: &Server) -> Option<SocketAddr> {
+pub fn exposed(server: &ServerSection) -> Option<SocketAddr> {
     if server.allow_open {
         return None;
     }
@@ -102,7 +102,7 @@ pub fn only_loopback(listen: &[SocketAddr]) -> Vec<String> {
 }
 
 /// What else the reader of the start-up lines should know about the addresses.
-pub fn advice(server: &Server) -> Option<String> {
+pub fn advice(server: &ServerSection) -> Option<String> {
     let first = server.listen.first()?;
     let unclear = first.ip().is_unspecified() && server.public_url.is_none();
     unclear.then(|| {
@@ -119,7 +119,7 @@ struct Missing {
     words: String,
 }
 
-fn missing(agent: &Agent, kind: Kind, machine: &Machine) -> Vec<Missing> {
+fn missing(agent: &AgentConfig, kind: Kind, machine: &Machine) -> Vec<Missing> {
     let program = &agent.program;
     let mut missing: Vec<Missing> = missing_program(program, kind, machine).into_iter().collect();
     let folders = std::iter::once(("workspace", &program.workspace));
@@ -137,7 +137,7 @@ fn missing(agent: &Agent, kind: Kind, machine: &Machine) -> Vec<Missing> {
 }
 
 /// Why its program cannot be run.
-fn missing_program(program: &Program, kind: Kind, machine: &Machine) -> Option<Missing> {
+fn missing_program(program: &ProgramConfig, kind: Kind, machine: &Machine) -> Option<Missing> {
     let known = kind.known();
     let own = known.way(program.mode)?.program;
     let name = program.command.first().map(String::as_str).or(own)?;
@@ -159,7 +159,7 @@ fn missing_program(program: &Program, kind: Kind, machine: &Machine) -> Option<M
 }
 
 /// The `PATH` that the program itself will see.
-fn path_of<'a>(program: &'a Program, machine: &'a Machine) -> &'a OsStr {
+fn path_of<'a>(program: &'a ProgramConfig, machine: &'a Machine) -> &'a OsStr {
     let own = program.environment.iter().find(|(name, _)| name == "PATH");
     own.map_or(machine.path.as_os_str(), |(_, path)| OsStr::new(path))
 }
@@ -189,9 +189,9 @@ mod tests {
             ("[::]:1", Some("[::]:1")),
             ("192.168.0.2:1", Some("192.168.0.2:1")),
         ] {
-            let server = Server { listen: vec![address.parse().unwrap()], ..Server::default() };
+            let server = ServerSection { listen: vec![address.parse().unwrap()], ..ServerSection::default() };
             assert_eq!(exposed(&server).map(|address| address.to_string()).as_deref(), expected);
-            let open = Server { allow_open: true, ..server };
+            let open = ServerSection { allow_open: true, ..server };
             assert_eq!(exposed(&open), None);
         }
     }

@@ -3,17 +3,17 @@
 use sabir_model::Json;
 use serde_json::{Number, Value, json};
 
-use super::raw::{Entry, Raw};
-use super::sections::Route;
-use super::values::{Kind, text};
+use super::raw::{Raw, RawEntry};
+use super::sections::RouteConfig;
+use super::values::{ValueKind, text};
 
 /// Variables and their values, which may be secrets and are not shown.
-pub fn variables() -> Kind<Vec<(String, String)>> {
+pub fn variables() -> ValueKind<Vec<(String, String)>> {
     let schema = json!({"type": "object", "additionalProperties": {"type": "string"}});
-    Kind::new(schema, |raw| {
+    ValueKind::new(schema, |raw| {
         let Raw::Table(table) = raw else { return Err(raw.unexpected("a table of texts")) };
         let mut variables = Vec::new();
-        for Entry { key: name, value, .. } in &table.entries {
+        for RawEntry { key: name, value, .. } in &table.entries {
             if !is_variable(name) {
                 return Err(format!("holds the name {}, which no variable can have", Raw::Text(name.clone())));
             }
@@ -31,28 +31,28 @@ pub fn variables() -> Kind<Vec<(String, String)>> {
 }
 
 /// The name of a variable, or the beginning of names with a star behind.
-pub fn variable_name() -> Kind<String> {
-    Kind::of_text("names such as \"HTTPS_PROXY\" or \"AWS_*\"", |name| {
+pub fn variable_name() -> ValueKind<String> {
+    ValueKind::of_text("names such as \"HTTPS_PROXY\" or \"AWS_*\"", |name| {
         is_variable(name.strip_suffix('*').unwrap_or(name)).then(|| name.to_owned())
     })
 }
 
 /// `{ agent = "id", model = "name" }`, or the id alone; in the environment `id` or `id model`.
-pub fn route() -> Kind<Option<Route>> {
+pub fn route() -> ValueKind<Option<RouteConfig>> {
     let table = json!({
         "type": "object",
         "properties": {"agent": {"type": "string"}, "model": {"type": "string"}},
         "required": ["agent"],
         "additionalProperties": false,
     });
-    Kind::new(json!({"anyOf": [table, {"type": "string"}]}), |raw| {
+    ValueKind::new(json!({"anyOf": [table, {"type": "string"}]}), |raw| {
         let route = match raw {
             Raw::Table(table) => route_of_table(&table.entries)?,
             raw => {
                 let words = raw.as_text().filter(|words| !words.is_empty()).ok_or_else(|| raw.unexpected(ROUTE))?;
                 let (agent, model) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
                 let model = Some(model.trim()).filter(|model| !model.is_empty());
-                Route { agent: agent.to_owned(), model: model.map(str::to_owned) }
+                RouteConfig { agent: agent.to_owned(), model: model.map(str::to_owned) }
             }
         };
         let mut shown = json!({"agent": route.agent});
@@ -64,8 +64,8 @@ pub fn route() -> Kind<Option<Route>> {
 }
 
 /// Any table, passed on as JSON. Dates become texts, since JSON has none. A number that JSON cannot hold is refused.
-pub fn json_table() -> Kind<Option<Json>> {
-    Kind::new(json!({"type": "object"}), |raw| {
+pub fn json_table() -> ValueKind<Option<Json>> {
+    ValueKind::new(json!({"type": "object"}), |raw| {
         if !matches!(raw, Raw::Table(_)) {
             return Err(raw.unexpected("a table"));
         }
@@ -80,9 +80,9 @@ fn is_variable(name: &str) -> bool {
 
 const ROUTE: &str = "{ agent = \"id\", model = \"name\" }, the model if you like";
 
-fn route_of_table(entries: &[Entry]) -> Result<Route, String> {
+fn route_of_table(entries: &[RawEntry]) -> Result<RouteConfig, String> {
     let (mut agent, mut model) = (None, None);
-    for Entry { key, value, .. } in entries {
+    for RawEntry { key, value, .. } in entries {
         let field = match key.as_str() {
             "agent" => &mut agent,
             "model" => &mut model,
@@ -92,7 +92,7 @@ fn route_of_table(entries: &[Entry]) -> Result<Route, String> {
         *field = Some(text);
     }
     let agent = agent.ok_or_else(|| format!("has no agent; expected {ROUTE}"))?;
-    Ok(Route { agent, model })
+    Ok(RouteConfig { agent, model })
 }
 
 fn json_of(raw: &Raw) -> Result<Value, String> {
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::config::file::parse_toml;
 
-    fn outcome<V: 'static>(kind: &Kind<V>, raw: &Raw) -> String {
+    fn outcome<V: 'static>(kind: &ValueKind<V>, raw: &Raw) -> String {
         kind.read(raw).map_or_else(|words| words, |(_, shown)| shown.to_string())
     }
 

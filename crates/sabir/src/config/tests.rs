@@ -9,18 +9,18 @@ use sabir_agents::protocol::Approve;
 use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS};
 use super::env_aliases::{ENV_ALIASES, EnvAlias, Meaning};
 use super::environment::Environment;
-use super::layers::{Loaded, merge};
-use super::origin::{Origin, Problems};
-use super::sections::{Agent, Route, Routing};
+use super::layers::{LoadedConfig, merge};
+use super::origin::{Problems, ValueOrigin};
+use super::sections::{AgentConfig, RouteConfig, Routing};
 use super::settings::{SETTINGS, Setting};
 use super::{Audience, file, show};
-use crate::cli::Options;
+use crate::cli::CliOptions;
 
 /// The default, which depends on the machine.
 const DATABASE: &str = "/data/sabir.db";
 
 /// What is in force for `key`, or all problems.
-fn outcome(options: &Options, variables: &[(&str, &str)], file: &str, key: &str) -> String {
+fn outcome(options: &CliOptions, variables: &[(&str, &str)], file: &str, key: &str) -> String {
     match load_text(options, variables, file) {
         Err(problems) => problems.to_string(),
         Ok(loaded) => {
@@ -30,19 +30,19 @@ fn outcome(options: &Options, variables: &[(&str, &str)], file: &str, key: &str)
     }
 }
 
-fn load_text(options: &Options, variables: &[(&str, &str)], file: &str) -> Result<Loaded, Problems> {
+fn load_text(options: &CliOptions, variables: &[(&str, &str)], file: &str) -> Result<LoadedConfig, Problems> {
     let environment = Environment::new(variables.iter().copied());
     merge(options, &environment, file::parse(Path::new("sabir.toml"), file.as_bytes()), DATABASE.as_ref())
 }
 
 fn warnings(variables: &[(&str, &str)], file: &str) -> String {
-    load_text(&Options::default(), variables, file).unwrap().warnings.join("\n")
+    load_text(&CliOptions::default(), variables, file).unwrap().warnings.join("\n")
 }
 
 #[test]
 fn each_layer_overrides_the_one_before() {
-    let flag = Options { listen: vec![":5".to_owned()], ..Options::default() };
-    let none = Options::default();
+    let flag = CliOptions { listen: vec![":5".to_owned()], ..CliOptions::default() };
+    let none = CliOptions::default();
     let file = "[server]\nlisten = \":2\"\n";
     let alias = ("PORT", "3");
     let variable = ("SABIR_LISTEN", ":4");
@@ -59,15 +59,16 @@ fn each_layer_overrides_the_one_before() {
 
 #[test]
 fn without_any_configuration_the_demo_agent_runs_and_nothing_is_warned_of() {
-    let loaded = load_text(&Options::default(), &[], "").unwrap();
+    let loaded = load_text(&CliOptions::default(), &[], "").unwrap();
     let ids: Vec<&str> = loaded.config.all_agents().map(|agent| agent.id.as_str()).collect();
     assert_eq!((ids.as_slice(), loaded.warnings.len()), (&["demo"][..], 0));
-    assert!(loaded.values.iter().all(|setting| setting.origin == Origin::Default));
+    assert!(loaded.values.iter().all(|setting| setting.origin == ValueOrigin::Default));
 }
 
 #[test]
 fn all_problems_are_reported_at_once_in_the_order_of_the_file() {
-    let options = Options { store: Some("mysql:x".to_owned()), agent: Some("a2a".to_owned()), ..Options::default() };
+    let options =
+        CliOptions { store: Some("mysql:x".to_owned()), agent: Some("a2a".to_owned()), ..CliOptions::default() };
     let variables = [("SABIR_SERVER_GRACE", "soon"), ("SABIR_COMPAT_STRICT", "maybe")];
     let file = "[[agent]]\nid = 'a2a'\nkind = 'demo'\n[server]\nlisen = 1\nbody_limit = 0\n[log]\nformat = 'xml'\n";
     let expected = "\
@@ -85,8 +86,8 @@ SABIR_COMPAT_STRICT is \"maybe\"; expected true or false
 #[test]
 fn agents_come_from_the_file_from_one_word_or_by_default() {
     let list = "[[agent]]\nid = 'b'\nkind = 'demo'\ntimeout = '20m'\n[[agent]]\nid = 'a'\nkind = 'conformance'\n";
-    let by_flag = Options { agent: Some("conformance".to_owned()), ..Options::default() };
-    let none = Options::default();
+    let by_flag = CliOptions { agent: Some("conformance".to_owned()), ..CliOptions::default() };
+    let none = CliOptions::default();
     for (options, variables, file, expected) in [
         (&none, &[][..], "", "demo Demo None"),
         (&none, &[], list, "b Demo Some(1200s), a Conformance None"),
@@ -132,7 +133,7 @@ fn wrong_agent_tables_are_refused() {
             "sabir.toml:5: stored_first is for the demo agent; an agent of kind command has no use for it",
         ),
     ] {
-        assert_eq!(outcome(&Options::default(), &[], file, ""), expected, "{file:?}");
+        assert_eq!(outcome(&CliOptions::default(), &[], file, ""), expected, "{file:?}");
     }
 }
 
@@ -142,7 +143,7 @@ fn skills_belong_to_the_agent_above() {
     let skill = "[[agent.skill]]\nid = 'x'\nname = 'X'\ndescription = 'does x'\n";
     let other = agent.replace("'a'", "'b'");
     let file = format!("{agent}{skill}tags = ['one', 'two']\n{other}{}", skill.replace("'x'", "'y z'"));
-    let agents = load_text(&Options::default(), &[], &file).unwrap().config.agents;
+    let agents = load_text(&CliOptions::default(), &[], &file).unwrap().config.agents;
     let result = agents.iter().map(|agent| {
         let skills = agent.skills.iter().map(|skill| format!("{} {} {:?}", skill.id, skill.name, skill.tags));
         format!("{}: {}", agent.id, skills.collect::<Vec<_>>().join(", "))
@@ -154,7 +155,7 @@ fn skills_belong_to_the_agent_above() {
         ("agent.b.skill.\"y z\".name", "\"X\" # sabir.toml:14"),
         ("agent.b.skill.\"y z\".examples", "null # default"),
     ] {
-        assert_eq!(outcome(&Options::default(), &[], &file, key), expected);
+        assert_eq!(outcome(&CliOptions::default(), &[], &file, key), expected);
     }
 }
 
@@ -185,7 +186,7 @@ fn wrong_skill_tables_are_refused() {
         ("[[agent.skil]]", "sabir.toml:4: unknown section [[agent.skil]]; did you mean [[agent.skill]]?"),
     ] {
         let file = format!("[[agent]]\nid = 'a'\nkind = 'demo'\n{rest}");
-        assert_eq!(outcome(&Options::default(), &[], &file, ""), expected, "{rest:?}");
+        assert_eq!(outcome(&CliOptions::default(), &[], &file, ""), expected, "{rest:?}");
     }
 }
 
@@ -193,7 +194,7 @@ fn wrong_skill_tables_are_refused() {
 fn extensions_pass_their_params_on_as_json() {
     let file = "[[agent]]\nid = 'a'\nkind = 'demo'\n[[agent.extension]]\nuri = 'urn:x:1'\nrequired = true\n\
                 params.limits = {size = 5, ratio = 0.5}\n[agent.extension.params.more]\nsince = 2024-05-01\n";
-    let extension = &load_text(&Options::default(), &[], file).unwrap().config.agents[0].extensions[0];
+    let extension = &load_text(&CliOptions::default(), &[], file).unwrap().config.agents[0].extensions[0];
     let params = r#"{"limits":{"ratio":0.5,"size":5},"more":{"since":"2024-05-01"}}"#;
     assert_eq!((extension.uri.as_str(), extension.required), ("urn:x:1", true));
     assert_eq!(extension.params.as_ref().unwrap().as_str(), params);
@@ -202,7 +203,7 @@ fn extensions_pass_their_params_on_as_json() {
         ("agent.a.extension.\"urn:x:1\".required", "true # sabir.toml:6".to_owned()),
         ("agent.a.extension.\"urn:x:1\".description", "null # default".to_owned()),
     ] {
-        assert_eq!(outcome(&Options::default(), &[], file, key), expected);
+        assert_eq!(outcome(&CliOptions::default(), &[], file, key), expected);
     }
 }
 
@@ -232,7 +233,7 @@ fn wrong_extension_tables_are_refused() {
         ("[agent.extension]", "sabir.toml:4: extensions are a list; write [[agent.extension]] for each"),
     ] {
         let file = format!("[[agent]]\nid = 'a'\nkind = 'demo'\n{rest}");
-        assert_eq!(outcome(&Options::default(), &[], &file, ""), expected, "{rest:?}");
+        assert_eq!(outcome(&CliOptions::default(), &[], &file, ""), expected, "{rest:?}");
     }
 }
 
@@ -241,7 +242,7 @@ fn names_of_other_servers_never_stop_the_start_unless_they_choose_what_runs() {
     let harmless = ENV_ALIASES.iter().filter(|row| !matches!(row.meaning, Meaning::Kind | Meaning::RouteAdapter(_)));
     for EnvAlias { name, .. } in harmless {
         for value in ["0.0.0.0", "999999999999999999999999", "banana", "-1", " "] {
-            let loaded = load_text(&Options::default(), &[(name, value)], "").unwrap();
+            let loaded = load_text(&CliOptions::default(), &[(name, value)], "").unwrap();
             assert!(loaded.check_exposure().is_ok(), "{name}={value}");
         }
     }
@@ -254,7 +255,7 @@ fn a_host_of_another_servers_name_stays_on_loopback_until_more_is_allowed() {
         (&[host][..], r#"["127.0.0.1:41242"] # A2A_HOST"#),
         (&[host, ("SABIR_ALLOW_OPEN", "1")], r#"["0.0.0.0:41242"] # A2A_HOST"#),
     ] {
-        assert_eq!(outcome(&Options::default(), variables, "", "server.listen"), expected);
+        assert_eq!(outcome(&CliOptions::default(), variables, "", "server.listen"), expected);
     }
     assert!(warnings(&[host], "").ends_with("; listening on 127.0.0.1:41242 instead"));
 }
@@ -270,7 +271,7 @@ fn serving_other_machines_needs_allow_open() {
              listen on 127.0.0.1, or allow it with --allow-open or server.allow_open",
         ),
     ] {
-        let loaded = load_text(&Options::default(), variables, "").unwrap();
+        let loaded = load_text(&CliOptions::default(), variables, "").unwrap();
         let result = loaded.check_exposure().map_or_else(|problems| problems.to_string(), |()| "ok".to_owned());
         assert_eq!(result, expected);
     }
@@ -326,9 +327,9 @@ fn callers_see_stderr_by_default_where_only_this_machine_can_call() {
         ("", "tell_stderr = false\n", "false # sabir.toml:4"),
     ] {
         let file = format!("{file}{program}{key_line}");
-        assert_eq!(outcome(&Options::default(), &[], &file, "agent.x.tell_stderr"), expected, "{file}");
+        assert_eq!(outcome(&CliOptions::default(), &[], &file, "agent.x.tell_stderr"), expected, "{file}");
     }
-    let tells = load_text(&Options::default(), &[], program).unwrap().config.agents[0].program.tell_stderr;
+    let tells = load_text(&CliOptions::default(), &[], program).unwrap().config.agents[0].program.tell_stderr;
     assert_eq!(tells, Some(true));
 }
 
@@ -363,14 +364,14 @@ fn a_generic_program_asks_only_where_it_is_told_to() {
         (&aliases, String::new(), r#""ask" # AGENT_FORCE"#),
     ] {
         let key = if file.is_empty() { "agent.generic.approve" } else { "agent.x.approve" };
-        assert_eq!(outcome(&Options::default(), variables, &file, key), expected, "{file}");
+        assert_eq!(outcome(&CliOptions::default(), variables, &file, key), expected, "{file}");
     }
 }
 
 #[test]
 fn config_prints_lines_for_people_and_json_for_programs() {
     let variables = [("SABIR_LOG_FORMAT", "json")];
-    let loaded = load_text(&Options::default(), &variables, "[server]\ngrace = 5\n").unwrap();
+    let loaded = load_text(&CliOptions::default(), &variables, "[server]\ngrace = 5\n").unwrap();
     let table = show(&loaded, Audience::Person);
     for (key, value, source) in [
         ("server.grace", "\"5s\"", "sabir.toml:2"),
@@ -389,7 +390,7 @@ fn config_prints_lines_for_people_and_json_for_programs() {
 }
 
 /// Every program setting that is set to something else than the table's default, with its origin.
-fn program_outcome(options: &Options, variables: &[(&str, &str)], file: &str) -> String {
+fn program_outcome(options: &CliOptions, variables: &[(&str, &str)], file: &str) -> String {
     match load_text(options, variables, file) {
         Err(problems) => problems.to_string(),
         Ok(loaded) => {
@@ -413,7 +414,7 @@ fn a_program_has_the_defaults_of_its_kind() {
         ("vibe", "acp", "ask"),
         ("cursor", "oneshot", "none"),
     ] {
-        let options = Options { agent: Some(kind.to_owned()), ..Options::default() };
+        let options = CliOptions { agent: Some(kind.to_owned()), ..CliOptions::default() };
         let expected = format!("{kind}.mode = \"{mode}\" # default\n{kind}.approve = \"{approve}\" # default");
         assert_eq!(program_outcome(&options, &[], ""), expected);
         let agent = &load_text(&options, &[], "").unwrap().config.agents[0];
@@ -421,7 +422,7 @@ fn a_program_has_the_defaults_of_its_kind() {
         assert_eq!((agent.timeout, agent.idle_timeout), (Some(Duration::from_secs(1200)), None));
     }
     let file = "[[agent]]\nid = 'x'\nkind = 'codex'\nmax_concurrent = 9\ntimeout = 'off'\nmode = 'oneshot'";
-    let agent = &load_text(&Options::default(), &[], file).unwrap().config.agents[0];
+    let agent = &load_text(&CliOptions::default(), &[], file).unwrap().config.agents[0];
     assert_eq!((agent.max_concurrent, agent.timeout, agent.program.approve), (9, None, Approve::None));
 }
 
@@ -442,10 +443,10 @@ fn programs_that_write_take_turns_in_a_folder_unless_names_of_other_servers_desc
         (&[("AGENT_ADAPTER", "codex")], String::new(), "\"parallel\" # AGENT_ADAPTER"),
     ] {
         let id = if variables.is_empty() { "x" } else { "codex" };
-        let words = outcome(&Options::default(), variables, &file, &format!("agent.{id}.shared_workspace"));
+        let words = outcome(&CliOptions::default(), variables, &file, &format!("agent.{id}.shared_workspace"));
         assert_eq!(words, expected, "{variables:?} {file}");
     }
-    let config = load_text(&Options::default(), &[("ROUTING__MID__ADAPTER", "codex")], "").unwrap().config;
+    let config = load_text(&CliOptions::default(), &[("ROUTING__MID__ADAPTER", "codex")], "").unwrap().config;
     assert_eq!(config.routed_agents[0].program.shared_workspace, SharedWorkspace::Parallel);
 }
 
@@ -499,9 +500,9 @@ fn contradicting_settings_of_an_agent_are_refused() {
         ("kind = 'codex'\nisolation = 'git'", "sabir.toml:4: isolation is \"git\"; expected none or worktree"),
     ] {
         let file = format!("[[agent]]\nid = 'x'\n{rest}");
-        assert_eq!(outcome(&Options::default(), &[], &file, ""), expected, "{rest:?}");
+        assert_eq!(outcome(&CliOptions::default(), &[], &file, ""), expected, "{rest:?}");
     }
-    let options = Options { agent: Some("acp".to_owned()), ..Options::default() };
+    let options = CliOptions { agent: Some("acp".to_owned()), ..CliOptions::default() };
     let expected = "--agent is \"acp\", which needs a command; \
                     describe it in sabir.toml, with command = [\"program\", \"argument\"] in its [[agent]]";
     assert_eq!(outcome(&options, &[], "", ""), expected);
@@ -512,13 +513,14 @@ fn paths_of_a_file_in_another_folder_begin_there() {
     let text = "[store]\nurl = 'sqlite:tasks.db'\n[[agent]]\nid = 'x'\nkind = 'command'\ncommand = ['./run', './as-is']\n\
                 workspace = '../repo'\nworkspace_roots = ['/srv', '~/work']\n[[agent]]\nid = 'y'\nkind = 'codex'\n";
     let environment = Environment::new([("HOME", "/h")]);
-    let loaded = |options: &Options| {
+    let loaded = |options: &CliOptions| {
         let file = file::parse(Path::new("/etc/sabir/sabir.toml"), text.as_bytes());
         merge(options, &environment, file, DATABASE.as_ref()).unwrap()
     };
-    let shown =
-        |loaded: &Loaded, key: &str| loaded.values.iter().find(|setting| setting.key == key).unwrap().value.to_string();
-    let from_file = loaded(&Options::default());
+    let shown = |loaded: &LoadedConfig, key: &str| {
+        loaded.values.iter().find(|setting| setting.key == key).unwrap().value.to_string()
+    };
+    let from_file = loaded(&CliOptions::default());
     for (key, expected) in [
         ("store.url", r#""sqlite:/etc/sabir/tasks.db""#),
         ("agent.x.command", r#"["/etc/sabir/./run","./as-is"]"#),
@@ -534,24 +536,24 @@ fn paths_of_a_file_in_another_folder_begin_there() {
         (program.command[0].as_str(), program.workspace.to_str()),
         ("/etc/sabir/./run", Some("/etc/sabir/../repo"))
     );
-    let by_flag = loaded(&Options { store: Some("sqlite:tasks.db".to_owned()), ..Options::default() });
+    let by_flag = loaded(&CliOptions { store: Some("sqlite:tasks.db".to_owned()), ..CliOptions::default() });
     assert_eq!(shown(&by_flag, "store.url"), r#""sqlite:tasks.db""#);
 
     let wrong = "[[agent]]\nid = 'x'\nkind = 'codex'\nworkspace = '~you/repo'\n[server]\nlisen = 1\n";
     let expected = "sabir.toml:4: workspace names ~you/repo; ~ is only understood as ~/, your own home; \
                     write the directory out\n\
                     sabir.toml:6: unknown key \"lisen\" in [server]; did you mean \"listen\"?";
-    assert_eq!(outcome(&Options::default(), &[], wrong, ""), expected);
+    assert_eq!(outcome(&CliOptions::default(), &[], wrong, ""), expected);
 }
 
 #[test]
 fn values_of_variables_stay_secret() {
     let file = "[[agent]]\nid = 'x'\nkind = 'codex'\n[agent.env]\nOPENAI_API_KEY = 'secret'\n";
-    let loaded = load_text(&Options::default(), &[], file).unwrap();
+    let loaded = load_text(&CliOptions::default(), &[], file).unwrap();
     let environment = &loaded.config.agents[0].program.environment;
     assert_eq!(environment, &[("OPENAI_API_KEY".to_owned(), "secret".to_owned())]);
     assert_eq!(
-        outcome(&Options::default(), &[], file, "agent.x.env"),
+        outcome(&CliOptions::default(), &[], file, "agent.x.env"),
         "{\"OPENAI_API_KEY\":\"(not shown)\"} # sabir.toml:4"
     );
 }
@@ -613,7 +615,7 @@ fn an_adapter_of_another_server_may_do_all_without_asking() {
                 .to_owned(),
         ),
     ] {
-        assert_eq!(program_outcome(&Options::default(), variables, ""), expected, "{variables:?}");
+        assert_eq!(program_outcome(&CliOptions::default(), variables, ""), expected, "{variables:?}");
     }
 }
 
@@ -652,7 +654,7 @@ fn routes_lead_to_agents_that_exist() {
         ("complx = 'demo'", &[], "sabir.toml:8: unknown key \"complx\" in [routing]; did you mean \"complex\"?"),
     ] {
         assert_eq!(
-            outcome(&Options::default(), variables, &format!("{agents}{rest}"), "routing.complex"),
+            outcome(&CliOptions::default(), variables, &format!("{agents}{rest}"), "routing.complex"),
             expected,
             "{rest}"
         );
@@ -662,7 +664,7 @@ fn routes_lead_to_agents_that_exist() {
 #[test]
 fn routes_of_a_file_whose_agents_do_not_run_are_ignored() {
     let file = "[[agent]]\nid = 'coder'\nkind = 'codex'\n[routing]\ncomplex = 'coder'\n";
-    let options = Options { agent: Some("demo".to_owned()), ..Options::default() };
+    let options = CliOptions { agent: Some("demo".to_owned()), ..CliOptions::default() };
     assert_eq!(outcome(&options, &[], file, "routing.complex"), "null # default");
     let loaded = load_text(&options, &[], file).unwrap();
     assert_eq!(loaded.config.routing, Routing::default());
@@ -680,8 +682,8 @@ fn adapters_of_routes_run_without_an_address() {
         ("ROUTING__MID__ADAPTER", "claude-code"),
         ("ROUTING__ROUTINE__ADAPTER", "codex"),
     ];
-    let config = load_text(&Options::default(), &variables, "").unwrap().config;
-    let ids = |agents: &[Agent]| agents.iter().map(|agent| agent.id.clone()).collect::<Vec<_>>();
+    let config = load_text(&CliOptions::default(), &variables, "").unwrap().config;
+    let ids = |agents: &[AgentConfig]| agents.iter().map(|agent| agent.id.clone()).collect::<Vec<_>>();
     assert_eq!(
         (ids(&config.agents), ids(&config.routed_agents)),
         (vec!["claude-code".to_owned()], vec!["codex".to_owned()])
@@ -691,20 +693,21 @@ fn adapters_of_routes_run_without_an_address() {
         (codex.approve, codex.model.as_deref(), codex.command.as_slice()),
         (Approve::All, None, &["/opt/codex".to_owned()][..])
     );
-    let route =
-        |agent: &str, model: Option<&str>| Some(Route { agent: agent.to_owned(), model: model.map(str::to_owned) });
+    let route = |agent: &str, model: Option<&str>| {
+        Some(RouteConfig { agent: agent.to_owned(), model: model.map(str::to_owned) })
+    };
     assert_eq!(config.routing.complex, route("claude-code", Some("opus")));
     assert_eq!(config.routing.mid, route("claude-code", None));
     assert_eq!(config.routing.routine, route("codex", None));
 
-    let words = outcome(&Options::default(), &[("ROUTING__MID__ADAPTER", "banana")], "", "");
+    let words = outcome(&CliOptions::default(), &[("ROUTING__MID__ADAPTER", "banana")], "", "");
     assert!(words.starts_with("ROUTING__MID__ADAPTER is \"banana\", which is no kind of agent; there are "), "{words}");
 }
 
 /// What is wrong with the file, by line.
 fn problems(text: &[u8]) -> String {
     let environment = Environment::new::<&str, &str>([]);
-    match merge(&Options::default(), &environment, file::parse(Path::new("sabir.toml"), text), DATABASE.as_ref()) {
+    match merge(&CliOptions::default(), &environment, file::parse(Path::new("sabir.toml"), text), DATABASE.as_ref()) {
         Ok(_) => String::new(),
         Err(Problems(problems)) => problems.join("\n").replace("sabir.toml:", ""),
     }
@@ -823,18 +826,18 @@ const DOCUMENT: &str = include_str!("../../../../docs/reference/settings.md");
 
 #[test]
 fn the_example_file_is_right_as_it_is_and_with_everything_switched_on() {
-    let loaded = load_text(&Options::default(), &[], EXAMPLE).unwrap();
+    let loaded = load_text(&CliOptions::default(), &[], EXAMPLE).unwrap();
     assert_eq!(loaded.config.agents.len(), 1);
 
     let everything = example_with_everything();
-    let loaded = load_text(&Options::default(), &[], &everything).unwrap();
+    let loaded = load_text(&CliOptions::default(), &[], &everything).unwrap();
     let [demo, _] = loaded.config.agents.as_slice() else { panic!("two agents") };
     assert_eq!((demo.skills.len(), demo.extensions.len()), (1, 1));
     // The same key in the table of another agent will do.
     let leaf =
         |key: &str| key.strip_prefix("agent.").and_then(|rest| rest.split_once('.')).map(|(_, leaf)| leaf.to_owned());
     let name = |key: &str| leaf(key).unwrap_or_else(|| key.to_owned());
-    let set = loaded.values.iter().filter(|shown| shown.origin != Origin::Default).map(|shown| name(&shown.key));
+    let set = loaded.values.iter().filter(|shown| shown.origin != ValueOrigin::Default).map(|shown| name(&shown.key));
     let set: Vec<String> = set.collect();
     for shown in &loaded.values {
         assert!(set.contains(&name(&shown.key)), "{} is not in the example", shown.key);
@@ -856,7 +859,7 @@ proptest::proptest! {
     #[test]
     fn no_file_panics(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..400)) {
         let file = file::parse(Path::new("sabir.toml"), &bytes);
-        let _ = merge(&Options::default(), &Environment::new::<&str, &str>([]), file, DATABASE.as_ref());
+        let _ = merge(&CliOptions::default(), &Environment::new::<&str, &str>([]), file, DATABASE.as_ref());
     }
 
     /// Random bytes seldom are TOML; these are near it.
@@ -865,7 +868,7 @@ proptest::proptest! {
         words in proptest::collection::vec(proptest::sample::select(PIECES), 0..40),
     ) {
         let file = file::parse(Path::new("sabir.toml"), words.concat().as_bytes());
-        let _ = merge(&Options::default(), &Environment::new::<&str, &str>([]), file, DATABASE.as_ref());
+        let _ = merge(&CliOptions::default(), &Environment::new::<&str, &str>([]), file, DATABASE.as_ref());
     }
 }
 

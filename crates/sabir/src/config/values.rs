@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::raw::Raw;
 
-pub struct Kind<V> {
+pub struct ValueKind<V> {
     pub schema: Value,
     /// What error messages ask for.
     expected: String,
@@ -23,10 +23,10 @@ type Reader<V> = dyn Fn(&Raw) -> Read<V> + Send + Sync;
 /// The value, and how it is shown.
 pub type Read<V> = Result<(V, Value), String>;
 
-impl<V: 'static> Kind<V> {
+impl<V: 'static> ValueKind<V> {
     /// A kind that finds its own words for what does not fit.
     pub fn new(schema: Value, read: impl Fn(&Raw) -> Read<V> + Send + Sync + 'static) -> Self {
-        Kind { schema, expected: String::new(), read: Box::new(read) }
+        ValueKind { schema, expected: String::new(), read: Box::new(read) }
     }
 
     /// A kind whose values either fit or do not.
@@ -37,7 +37,7 @@ impl<V: 'static> Kind<V> {
     ) -> Self {
         let words = expected.to_owned();
         let read = move |raw: &Raw| parse(raw).ok_or_else(|| raw.unexpected(&words));
-        Kind { schema, expected: expected.to_owned(), read: Box::new(read) }
+        ValueKind { schema, expected: expected.to_owned(), read: Box::new(read) }
     }
 
     /// A kind that is written as text.
@@ -45,7 +45,7 @@ impl<V: 'static> Kind<V> {
     where
         V: Clone + Into<Value>,
     {
-        Kind::expecting(expected, json!({"type": "string"}), move |raw| {
+        ValueKind::expecting(expected, json!({"type": "string"}), move |raw| {
             let value = parse(raw.as_text()?)?;
             Some((value.clone(), value.into()))
         })
@@ -53,27 +53,31 @@ impl<V: 'static> Kind<V> {
 
     /// What a list of these expects.
     pub fn called(self, expected: &str) -> Self {
-        Kind { expected: expected.to_owned(), ..self }
+        ValueKind { expected: expected.to_owned(), ..self }
     }
 
     pub fn read(&self, raw: &Raw) -> Read<V> {
         (self.read)(raw)
     }
 
-    pub fn map<W: 'static>(self, convert: fn(V) -> W) -> Kind<W> {
-        let Kind { schema, expected, read } = self;
-        Kind { schema, expected, read: Box::new(move |raw| read(raw).map(|(value, shown)| (convert(value), shown))) }
+    pub fn map<W: 'static>(self, convert: fn(V) -> W) -> ValueKind<W> {
+        let ValueKind { schema, expected, read } = self;
+        ValueKind {
+            schema,
+            expected,
+            read: Box::new(move |raw| read(raw).map(|(value, shown)| (convert(value), shown))),
+        }
     }
 }
 
 /// Something that may be left out.
-pub fn optional<V: 'static>(kind: Kind<V>) -> Kind<Option<V>> {
+pub fn optional<V: 'static>(kind: ValueKind<V>) -> ValueKind<Option<V>> {
     kind.map(Some)
 }
 
 /// Something that the word `off` switches off.
-pub fn or_off<V: 'static>(kind: Kind<V>) -> Kind<Option<V>> {
-    Kind::new(json!({"anyOf": [kind.schema, {"enum": ["off"]}]}), move |raw| match raw.as_text() {
+pub fn or_off<V: 'static>(kind: ValueKind<V>) -> ValueKind<Option<V>> {
+    ValueKind::new(json!({"anyOf": [kind.schema, {"enum": ["off"]}]}), move |raw| match raw.as_text() {
         Some(text) if text.eq_ignore_ascii_case("off") => Ok((None, json!("off"))),
         _ => match kind.read(raw) {
             Ok((value, shown)) => Ok((Some(value), shown)),
@@ -83,7 +87,7 @@ pub fn or_off<V: 'static>(kind: Kind<V>) -> Kind<Option<V>> {
 }
 
 /// A list, or a single member. A message names the member that does not fit.
-pub fn list<V: 'static>(member: Kind<V>) -> Kind<Vec<V>> {
+pub fn list<V: 'static>(member: ValueKind<V>) -> ValueKind<Vec<V>> {
     let schema = json!({"anyOf": [{"type": "array", "items": member.schema}, member.schema]});
     let expected = member.expected.clone();
     let read = move |raw: &Raw| {
@@ -98,12 +102,12 @@ pub fn list<V: 'static>(member: Kind<V>) -> Kind<Vec<V>> {
         }
         Ok((values, Value::Array(shown)))
     };
-    Kind { schema, expected, read: Box::new(read) }
+    ValueKind { schema, expected, read: Box::new(read) }
 }
 
 /// A list without repetitions. `is_same` says what a repetition is.
-pub fn set<V: 'static>(member: Kind<V>, is_same: fn(&V, &V) -> bool) -> Kind<Vec<V>> {
-    let Kind { schema, expected, read } = list(member);
+pub fn set<V: 'static>(member: ValueKind<V>, is_same: fn(&V, &V) -> bool) -> ValueKind<Vec<V>> {
+    let ValueKind { schema, expected, read } = list(member);
     let distinct = move |raw: &Raw| {
         let (all, shown) = read(raw)?;
         let Value::Array(all_shown) = shown else { unreachable!("a list is shown as a list") };
@@ -116,19 +120,19 @@ pub fn set<V: 'static>(member: Kind<V>, is_same: fn(&V, &V) -> bool) -> Kind<Vec
         }
         Ok((values, Value::Array(shown)))
     };
-    Kind { schema, expected, read: Box::new(distinct) }
+    ValueKind { schema, expected, read: Box::new(distinct) }
 }
 
 /// A list of at least one.
-pub fn not_empty<V: 'static>(list: Kind<Vec<V>>) -> Kind<Vec<V>> {
-    Kind::new(list.schema.clone(), move |raw| match list.read(raw)? {
+pub fn not_empty<V: 'static>(list: ValueKind<Vec<V>>) -> ValueKind<Vec<V>> {
+    ValueKind::new(list.schema.clone(), move |raw| match list.read(raw)? {
         (values, _) if values.is_empty() => Err(format!("is empty; expected {}", list.expected)),
         read => Ok(read),
     })
 }
 
-pub fn switch() -> Kind<bool> {
-    Kind::expecting("true or false", json!({"type": "boolean"}), |raw| {
+pub fn switch() -> ValueKind<bool> {
+    ValueKind::expecting("true or false", json!({"type": "boolean"}), |raw| {
         let value = match raw {
             Raw::Boolean(value) => *value,
             Raw::Untyped(word) => truth(word)?,
@@ -148,14 +152,14 @@ pub fn truth(word: &str) -> Option<bool> {
 }
 
 /// Any text but an empty one; who wants none leaves the key out.
-pub fn text() -> Kind<String> {
-    Kind::of_text("a text that is not empty", |text| (!text.is_empty()).then(|| text.to_owned()))
+pub fn text() -> ValueKind<String> {
+    ValueKind::of_text("a text that is not empty", |text| (!text.is_empty()).then(|| text.to_owned()))
 }
 
-pub fn choice<V: Copy + Send + Sync + 'static>(words: &[(&'static str, V)]) -> Kind<V> {
+pub fn choice<V: Copy + Send + Sync + 'static>(words: &[(&'static str, V)]) -> ValueKind<V> {
     let words = words.to_vec();
     let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-    Kind::new(json!({"enum": known}), move |raw| {
+    ValueKind::new(json!({"enum": known}), move |raw| {
         if let Some((word, value)) = words.iter().find(|(word, _)| raw.as_text() == Some(word)) {
             return Ok((*value, json!(word)));
         }
@@ -166,7 +170,7 @@ pub fn choice<V: Copy + Send + Sync + 'static>(words: &[(&'static str, V)]) -> K
 }
 
 /// A whole number of this range.
-pub fn count<V: TryFrom<u64> + 'static>(range: RangeInclusive<u64>) -> Kind<V> {
+pub fn count<V: TryFrom<u64> + 'static>(range: RangeInclusive<u64>) -> ValueKind<V> {
     let (least, most) = (*range.start(), *range.end());
     let (expected, schema) = match most {
         u64::MAX => (format!("a number from {least}"), json!({"type": "integer", "minimum": least})),
@@ -174,7 +178,7 @@ pub fn count<V: TryFrom<u64> + 'static>(range: RangeInclusive<u64>) -> Kind<V> {
             (format!("a number from {least} to {most}"), json!({"type": "integer", "minimum": least, "maximum": most}))
         }
     };
-    Kind::expecting(&expected, schema, move |raw| {
+    ValueKind::expecting(&expected, schema, move |raw| {
         let number = match raw {
             Raw::Integer(number) => u64::try_from(*number).ok()?,
             Raw::Untyped(text) => text.trim().parse().ok()?,
@@ -188,32 +192,32 @@ pub fn count<V: TryFrom<u64> + 'static>(range: RangeInclusive<u64>) -> Kind<V> {
 }
 
 /// A duration as people write it: `20m`, `500ms`, `1h30m`, `7 days`; a bare number is seconds.
-pub fn duration() -> Kind<Duration> {
+pub fn duration() -> ValueKind<Duration> {
     let expected = "a duration such as \"20m\", \"1h30m\", \"500ms\" or 30 (seconds), at most 36500d";
-    Kind::expecting(expected, text_or_number("20m"), |raw| {
+    ValueKind::expecting(expected, text_or_number("20m"), |raw| {
         let value = parse_duration(&text_of_number(raw)?)?;
         Some((value, json!(spell_duration(value))))
     })
 }
 
 /// A duration longer than zero: something is repeated after it, or ends with it.
-pub fn interval() -> Kind<Duration> {
+pub fn interval() -> ValueKind<Duration> {
     let duration = duration();
-    Kind::new(duration.schema.clone(), move |raw| match duration.read(raw)? {
+    ValueKind::new(duration.schema.clone(), move |raw| match duration.read(raw)? {
         (Duration::ZERO, _) => Err(raw.unexpected("a duration longer than 0")),
         read => Ok(read),
     })
 }
 
 /// A duration that may be switched off. Zero is refused, since some people mean "at once" and some "never".
-pub fn limit() -> Kind<Option<Duration>> {
+pub fn limit() -> ValueKind<Option<Duration>> {
     or_off(interval())
 }
 
 /// A number of bytes: `16MiB`, `500kB`, `1.5 GB`; a bare number is bytes.
-pub fn size() -> Kind<usize> {
+pub fn size() -> ValueKind<usize> {
     let expected = "a size from 1 byte, such as \"16MiB\", \"500kB\" or 65536 (bytes)";
-    Kind::expecting(expected, text_or_number("16MiB"), |raw| {
+    ValueKind::expecting(expected, text_or_number("16MiB"), |raw| {
         let value = parse_size(&text_of_number(raw)?).filter(|value| *value > 0)?;
         Some((value, json!(spell_size(value))))
     })
@@ -221,12 +225,12 @@ pub fn size() -> Kind<usize> {
 
 /// A media type as cards list them. A family (`image/*`) or everything (`*/*`) may be named too. Parameters are refused:
 /// a part is compared by its type alone, so `text/plain; charset=utf-8` would never be met.
-pub fn media_type() -> Kind<String> {
+pub fn media_type() -> ValueKind<String> {
     let is_name = |text: &str| {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte);
         !text.is_empty() && text.bytes().all(is_letter)
     };
-    Kind::of_text("a media type such as \"text/plain\", \"image/*\" or \"*/*\"", move |text| {
+    ValueKind::of_text("a media type such as \"text/plain\", \"image/*\" or \"*/*\"", move |text| {
         let (family, name) = text.split_once('/')?;
         let fits = is_name(family) && (name == "*" || is_name(name));
         (fits || text == "*/*").then(|| text.to_owned())
@@ -235,13 +239,13 @@ pub fn media_type() -> Kind<String> {
 
 /// A log level, or levels per module. The logging library takes any word for the name of a module, so `inof` would
 /// silence everything without a word. Here a word without `=` must be a level.
-pub fn log_filter() -> Kind<String> {
+pub fn log_filter() -> ValueKind<String> {
     let expected = "off, error, warn, info, debug or trace, also per module: \"info,sabir=debug\"";
     let is_module = |name: &str| {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b':';
         !name.is_empty() && name.bytes().all(is_letter)
     };
-    Kind::of_text(expected, move |text| {
+    ValueKind::of_text(expected, move |text| {
         let mut directives = Vec::new();
         for directive in text.split(',') {
             let (module, level) = directive.rsplit_once('=').map_or((None, directive), |(m, level)| (Some(m), level));
@@ -333,12 +337,12 @@ mod tests {
     }
 
     /// How the value is shown, or what is wrong with it.
-    fn outcome<V: 'static>(kind: &Kind<V>, raw: &Raw) -> String {
+    fn outcome<V: 'static>(kind: &ValueKind<V>, raw: &Raw) -> String {
         kind.read(raw).map_or_else(|words| words, |(_, shown)| shown.to_string())
     }
 
     /// The same of untyped text, without the words.
-    fn shown<V: 'static>(kind: &Kind<V>, text: &str) -> Option<String> {
+    fn shown<V: 'static>(kind: &ValueKind<V>, text: &str) -> Option<String> {
         let (_, shown) = kind.read(&Raw::untyped(text)).ok()?;
         Some(shown.as_str().unwrap().to_owned())
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use sabir_testkit::process::{Options, Sabir};
+use sabir_testkit::process::{SabirOptions, SabirProcess};
 use serde_json::{Value, json};
 
 use crate::SABIR;
@@ -10,10 +10,10 @@ use crate::SABIR;
 const V1: (&str, &str) = ("A2A-Version", "1.0");
 
 /// The program with this `sabir.toml`, as long as the folder lives.
-fn serve(file: &str) -> (Sabir, tempfile::TempDir) {
+fn serve(file: &str) -> (SabirProcess, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("sabir.toml"), file).unwrap();
-    (Options::new(SABIR, folder.path()).start(), folder)
+    (SabirOptions::new(SABIR, folder.path()).start(), folder)
 }
 
 fn message(part: &Value) -> Value {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sabir_testkit::http::Http;
-use sabir_testkit::process::{Options, Sabir};
+use sabir_testkit::process::{SabirOptions, SabirProcess};
 use sabir_testkit::sse;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ struct Told {
 #[test]
 fn nothing_acknowledged_is_lost_after_kill_9() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options::new(SABIR, folder.path());
+    let options = SabirOptions::new(SABIR, folder.path());
     let mut random = Random(0x5eed);
     let mut server = options.start();
     let (mut frames, mut tasks, mut resumed) = (0, 0, 0);
@@ -52,7 +52,7 @@ fn nothing_acknowledged_is_lost_after_kill_9() {
     assert!(resumed > 20, "too few streams broke in the middle: {resumed}");
 }
 
-fn load_and_kill(server: Sabir, after: u64, round: u64) -> Told {
+fn load_and_kill(server: SabirProcess, after: u64, round: u64) -> Told {
     let told = Arc::new(Mutex::new(Told::default()));
     let stop = Arc::new(AtomicBool::new(false));
     let count = Arc::new(AtomicU64::new(0));
@@ -113,7 +113,7 @@ fn one_exchange(address: SocketAddr, client: u64, number: u64, told: &Mutex<Told
 }
 
 /// The log holds what was seen, and what follows goes on from there. Says 1 if the stream had broken.
-fn check_stream(server: &Sabir, task: &str, seen: &BTreeMap<u64, String>, round: u64) -> usize {
+fn check_stream(server: &SabirProcess, task: &str, seen: &BTreeMap<u64, String>, round: u64) -> usize {
     let all = subscribe(server, task, 0);
     let numbers: Vec<u64> = all.iter().map(|(seq, _)| *seq).collect();
     assert_eq!(numbers, (1..=all.len() as u64).collect::<Vec<_>>(), "round {round}: {task} has no gaps");
@@ -133,7 +133,7 @@ fn check_stream(server: &Sabir, task: &str, seen: &BTreeMap<u64, String>, round:
 }
 
 /// All events of a task after a number; waits until its run is settled.
-fn subscribe(server: &Sabir, task: &str, after: u64) -> Vec<(u64, String)> {
+fn subscribe(server: &SabirProcess, task: &str, after: u64) -> Vec<(u64, String)> {
     let body = request("SubscribeToTask", json!({"id": task}));
     let after = after.to_string();
     let headers = [("A2A-Version", "1.0"), ("Last-Event-ID", after.as_str())];
@@ -143,7 +143,7 @@ fn subscribe(server: &Sabir, task: &str, after: u64) -> Vec<(u64, String)> {
     frames.into_iter().map(|frame| (frame.id.unwrap(), frame.data)).collect()
 }
 
-fn check_state(server: &Sabir, task: &str, told: &str, round: u64) {
+fn check_state(server: &SabirProcess, task: &str, told: &str, round: u64) {
     let expected: &[&str] = match told {
         "TASK_STATE_COMPLETED" => &["TASK_STATE_COMPLETED"],
         "TASK_STATE_INPUT_REQUIRED" => &["TASK_STATE_INPUT_REQUIRED"],
@@ -157,7 +157,7 @@ fn check_state(server: &Sabir, task: &str, told: &str, round: u64) {
     });
 }
 
-fn check_nobody_is_left(server: &Sabir, round: u64) {
+fn check_nobody_is_left(server: &SabirProcess, round: u64) {
     for state in ["TASK_STATE_WORKING", "TASK_STATE_SUBMITTED"] {
         server.until("nobody is left behind", |server| {
             let answer = server.rpc("ListTasks", json!({"status": state}));
@@ -168,7 +168,7 @@ fn check_nobody_is_left(server: &Sabir, round: u64) {
     }
 }
 
-fn state_of(server: &Sabir, task: &str) -> String {
+fn state_of(server: &SabirProcess, task: &str) -> String {
     let answer = server.rpc("GetTask", json!({"id": task}));
     answer["result"]["status"]["state"].as_str().unwrap_or_default().to_owned()
 }

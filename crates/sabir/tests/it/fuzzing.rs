@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use sabir_testkit::http::{Http, Reply};
-use sabir_testkit::process::{Options, Sabir};
+use sabir_testkit::http::{Http, HttpReply};
+use sabir_testkit::process::{SabirOptions, SabirProcess};
 use serde_json::{Value, json};
 
 use crate::SABIR;
 
 /// One server for all cases of a test; whatever a case does to it must not hurt the next.
 struct Target {
-    server: Sabir,
+    server: SabirProcess,
     _folder: tempfile::TempDir,
 }
 
@@ -20,13 +20,13 @@ impl Target {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         // Sends that are valid by accident must not take long.
-        let options = Options::new(SABIR, folder.path())
+        let options = SabirOptions::new(SABIR, folder.path())
             .variable("SABIR_SEND_MAX_WAIT", "1s")
             .variable("SABIR_SERVER_BODY_LIMIT", "1MiB");
         Self { server: options.start(), _folder: folder }
     }
 
-    fn ask(&self, verb: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+    fn ask(&self, verb: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> HttpReply {
         let start = Instant::now();
         let mut http = Http::connect(self.server.address).expect("the server is alive");
         let reply = http.exchange(verb, path, headers, body).expect("the server answers");
@@ -48,7 +48,7 @@ impl Target {
 }
 
 /// What every JSON-RPC answer must be.
-fn check_rpc(reply: &Reply) {
+fn check_rpc(reply: &HttpReply) {
     if reply.header("content-type") == Some("text/event-stream") {
         return;
     }

@@ -1,6 +1,6 @@
 //! The gateway, beyond what was promised of it: who may see what, what is refused and how, and the same tasks elsewhere.
 
-use sabir_testkit::http::Reply;
+use sabir_testkit::http::HttpReply;
 use serde_json::{Value, json};
 
 use crate::server_fixture::{ServerFixture, v1_message, v03_message};
@@ -11,7 +11,7 @@ const SEND: &str = "/v1/a2a/agents/alpha/message:send";
 /// Short words for the gateway.
 impl ServerFixture {
     /// What a submission is answered with.
-    pub fn submit(&self, agent: &str, body: Value) -> Reply {
+    pub fn submit(&self, agent: &str, body: Value) -> HttpReply {
         self.post(&format!("{AGENTS}/{agent}/message:send"), body)
     }
 
@@ -40,13 +40,13 @@ impl ServerFixture {
         self.run_when(agent, &self.submitted(agent, body), "done")
     }
 
-    pub fn cancel_run(&self, agent: &str, task: &str) -> Reply {
+    pub fn cancel_run(&self, agent: &str, task: &str) -> HttpReply {
         self.post(&format!("{AGENTS}/{agent}/tasks/{task}:cancel"), Value::Null)
     }
 }
 
 /// The text of an error, which is all that there is in it.
-pub fn error_text(reply: &Reply) -> String {
+pub fn error_text(reply: &HttpReply) -> String {
     assert_eq!(reply.header("content-type"), Some("application/json"));
     let body = reply.json();
     assert_eq!(body.as_object().map(|members| members.len()), Some(1), "{body}");

@@ -1,7 +1,7 @@
 //! The host that a request names: pages on foreign names that resolve to this machine get nothing (DNS rebinding).
 
-use sabir_testkit::http::Reply;
-use sabir_testkit::process::Options;
+use sabir_testkit::http::HttpReply;
+use sabir_testkit::process::SabirOptions;
 use serde_json::{Value, json};
 
 use crate::SABIR;
@@ -10,7 +10,7 @@ use crate::server_fixture::{ServerFixture, v1_message};
 const V1: (&str, &str) = ("A2A-Version", "1.0");
 const EVIL: (&str, &str) = ("Host", "evil.example:41242");
 
-fn detail(reply: &Reply) -> String {
+fn detail(reply: &HttpReply) -> String {
     assert!(reply.text().contains("server.allowed_hosts"), "{}", reply.text());
     reply.text()
 }
@@ -101,7 +101,8 @@ fn configured_host_names_are_accepted() {
 #[test]
 fn an_invalid_allowed_host_is_refused_at_startup() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_ALLOWED_HOSTS", "https://agents.internal");
+    let options =
+        SabirOptions::new(SABIR, folder.path()).variable("SABIR_SERVER_ALLOWED_HOSTS", "https://agents.internal");
     let output = options.command().output().unwrap();
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{complaint}");

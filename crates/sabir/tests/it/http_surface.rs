@@ -1,6 +1,6 @@
 //! The surfaces of the real program, over HTTP as it is.
 
-use sabir_testkit::process::Options;
+use sabir_testkit::process::SabirOptions;
 use serde_json::{Value, json};
 
 use crate::SABIR;
@@ -229,7 +229,7 @@ fn a_repeated_send_with_a_key_makes_one_task() {
 #[test]
 fn raw_json_comes_back_byte_for_byte_even_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options::new(SABIR, folder.path());
+    let options = SabirOptions::new(SABIR, folder.path());
     let server = options.start();
     let data = r#"{"b":12345678901234567,"a":1e3,"c":5,"d":5.0,"dup":1,"dup":2}"#;
     let body = format!(

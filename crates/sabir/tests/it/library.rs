@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sabir::testing::{Script, TestServer};
 use sabir::{Server, ServerError};
-use sabir_testkit::http::{Http, Reply};
+use sabir_testkit::http::{Http, HttpReply};
 use serde_json::{Value, json};
 
 use crate::SABIR;
@@ -37,7 +37,7 @@ impl Example {
         example
     }
 
-    fn ask(&self, method: &str, path: &str, body: &Value) -> Reply {
+    fn ask(&self, method: &str, path: &str, body: &Value) -> HttpReply {
         ask(self.address, method, path, body)
     }
 }
@@ -49,7 +49,7 @@ impl Drop for Example {
     }
 }
 
-fn ask(address: SocketAddr, method: &str, path: &str, body: &Value) -> Reply {
+fn ask(address: SocketAddr, method: &str, path: &str, body: &Value) -> HttpReply {
     let headers = [("Content-Type", "application/json"), ("A2A-Version", "1.0")];
     let body = if body.is_null() { String::new() } else { body.to_string() };
     Http::connect(address).unwrap().exchange(method, path, &headers, body.as_bytes()).unwrap()

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::time::Duration;
 
-use sabir_testkit::process::Options;
+use sabir_testkit::process::SabirOptions;
 use serde_json::{Value, json};
 
 use crate::SABIR;
@@ -25,7 +25,7 @@ fn uuid() -> String {
 fn the_log_has_events_and_no_message_texts() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
-    let options = Options::new(SABIR, folder.path()).variable("SABIR_LOG_FORMAT", "json");
+    let options = SabirOptions::new(SABIR, folder.path()).variable("SABIR_LOG_FORMAT", "json");
     let mut server = options.start_with(File::create(&log).unwrap().into());
     let secret = "sesame";
     let id = |answer: &Value| answer["result"]["task"]["id"].as_str().unwrap_or_default().to_owned();

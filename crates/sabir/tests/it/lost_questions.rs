@@ -8,7 +8,7 @@ use std::time::Duration;
 use sabir_agents::ProgramAgent;
 use sabir_agents::program::{Kind, Mode, Settings};
 use sabir_model::{Delivery, State};
-use sabir_testkit::process::Sabir;
+use sabir_testkit::process::SabirProcess;
 use serde_json::{Value, json};
 
 use crate::program_fixture::{ProgramFixture, message, reason, state, wait_for};
@@ -42,13 +42,13 @@ fn read(script: &ProgramFixture, name: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn send(server: &Sabir, text: &str, place: Value) -> Value {
+fn send(server: &SabirProcess, text: &str, place: Value) -> Value {
     let mut params = message(text);
     params["message"].as_object_mut().unwrap().extend(place.as_object().unwrap().clone());
     server.rpc("SendMessage", params)["result"]["task"].take()
 }
 
-fn get(server: &Sabir, task: &Value) -> Value {
+fn get(server: &SabirProcess, task: &Value) -> Value {
     server.rpc("GetTask", json!({"id": task["id"]}))["result"].take()
 }
 
@@ -60,7 +60,7 @@ enum End {
 }
 
 /// Ends the server, waits for its programs to be gone, and starts it again.
-fn restart(mut server: Sabir, script: &ProgramFixture, how: End) -> Sabir {
+fn restart(mut server: SabirProcess, script: &ProgramFixture, how: End) -> SabirProcess {
     match how {
         End::Killed => server.kill(),
         End::Stopped => {
@@ -70,7 +70,7 @@ fn restart(mut server: Sabir, script: &ProgramFixture, how: End) -> Sabir {
     }
     let pids = read(script, "pids");
     wait_for("the end of the programs", || !pids.iter().any(|pid| Path::new(&format!("/proc/{pid}")).exists()));
-    sabir_testkit::process::Options::new(SABIR, script.folder.path()).start()
+    sabir_testkit::process::SabirOptions::new(SABIR, script.folder.path()).start()
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn a_program_starts_after_those_of_a_killed_server_are_gone() {
     server.rpc("SendMessage", long);
     wait_for("the start of the program", || read(&script, "pids").len() == 1);
     server.kill();
-    let server = sabir_testkit::process::Options::new(SABIR, script.folder.path()).start();
+    let server = sabir_testkit::process::SabirOptions::new(SABIR, script.folder.path()).start();
     let done = send(&server, "short", json!({}));
     assert_eq!(state(&done), "COMPLETED", "{done}");
     assert_eq!(read(&script, "together"), [""; 0]);

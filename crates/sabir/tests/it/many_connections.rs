@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use sabir_testkit::process::{Options, Sabir};
+use sabir_testkit::process::{SabirOptions, SabirProcess};
 use sabir_testkit::sse;
 use serde_json::json;
 
@@ -15,15 +15,15 @@ use crate::SABIR;
 const V1: (&str, &str) = ("A2A-Version", "1.0");
 
 /// Sabir with this limit of open files, which it cannot raise.
-fn start(folder: &Path, open_files: u32) -> Sabir {
+fn start(folder: &Path, open_files: u32) -> SabirProcess {
     let starter = folder.join("limited");
     std::fs::write(&starter, format!("#!/bin/sh\nulimit -n {open_files}\nexec '{SABIR}' \"$@\"\n")).unwrap();
     std::fs::set_permissions(&starter, std::fs::Permissions::from_mode(0o755)).unwrap();
-    Options::new(starter.to_str().unwrap(), folder).start()
+    SabirOptions::new(starter.to_str().unwrap(), folder).start()
 }
 
 /// Whether it answers, long before silent connections are dropped for their silence.
-fn is_alive(server: &Sabir) -> bool {
+fn is_alive(server: &SabirProcess) -> bool {
     let mut stream = TcpStream::connect(server.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use sabir_testkit::process::{Options, Sabir};
+use sabir_testkit::process::{SabirOptions, SabirProcess};
 use serde_json::{Value, json};
 
 use crate::SABIR;
@@ -50,13 +50,13 @@ impl ProgramFixture {
         format!("[[agent]]\nid = {id:?}\nkind = {kind:?}\ncommand = [{program:?}]\nworkspace = {workspace:?}\n{more}\n")
     }
 
-    pub fn options(&self, toml: &str) -> Options {
+    pub fn options(&self, toml: &str) -> SabirOptions {
         fs::write(self.folder.path().join("sabir.toml"), toml).unwrap();
-        Options::new(SABIR, self.folder.path())
+        SabirOptions::new(SABIR, self.folder.path())
     }
 
     /// A server with one agent of this kind.
-    pub fn serve(&self, kind: &str, more: &str) -> Sabir {
+    pub fn serve(&self, kind: &str, more: &str) -> SabirProcess {
         self.options(&self.agent("prog", kind, more)).start()
     }
 
@@ -109,7 +109,7 @@ fn base64(bytes: &[u8]) -> String {
     sabir_model::Base64::encode(bytes).as_str().to_owned()
 }
 
-pub fn send(server: &Sabir, params: Value) -> Value {
+pub fn send(server: &SabirProcess, params: Value) -> Value {
     let answer = server.rpc("SendMessage", params);
     let task = answer["result"]["task"].clone();
     assert!(task.is_object(), "{answer}");

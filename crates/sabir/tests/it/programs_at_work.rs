@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use sabir_testkit::process::Sabir;
+use sabir_testkit::process::SabirProcess;
 use serde_json::{Value, json};
 
 use crate::program_fixture::{ProgramFixture, answer, artifact, message, reason, state};
@@ -57,7 +57,7 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
 }
 
 /// Starts a run whose caller does not wait.
-fn begin(server: &Sabir) {
+fn begin(server: &SabirProcess) {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage",
         "params": {"message": message("go")["message"], "configuration": {"returnImmediately": true}}});
     let reply = server.http().exchange("POST", RPC, &[], body.to_string().as_bytes()).unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use sabir_testkit::process::{Options, Sabir};
+use sabir_testkit::process::{SabirOptions, SabirProcess};
 use serde_json::{Value, json};
 
 use crate::SABIR;
@@ -56,7 +56,7 @@ impl Dialect {
     }
 
     /// Sends an answer to a task. `Err`: how it was refused, the code or the status.
-    fn answer(self, server: &Sabir, task: &str, said: &[Said]) -> Result<(), i64> {
+    fn answer(self, server: &SabirProcess, task: &str, said: &[Said]) -> Result<(), i64> {
         static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         let id = format!("answer-{}", COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
         let call = |path: &str, headers: &[(&str, &str)], body: Value| {
@@ -129,7 +129,7 @@ impl Dialect {
 }
 
 /// A task that waits for its answer, as 0.3 shows it.
-fn waiting_task(server: &Sabir) -> Value {
+fn waiting_task(server: &SabirProcess) -> Value {
     // The same message again would join the task before it, which is in flight for a moment after its end was told.
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let id = format!("go-{}", COUNT.fetch_add(1, Ordering::Relaxed));
@@ -142,12 +142,12 @@ fn waiting_task(server: &Sabir) -> Value {
     task
 }
 
-fn task(server: &Sabir, id: &str) -> Value {
+fn task(server: &SabirProcess, id: &str) -> Value {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": id}});
     server.http().exchange("POST", "/a2a/v0.3", &[], body.to_string().as_bytes()).unwrap().json()["result"].take()
 }
 
-fn until(what: &str, server: &Sabir, id: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+fn until(what: &str, server: &SabirProcess, id: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     let start = Instant::now();
     loop {
         let task = task(server, id);
@@ -173,7 +173,7 @@ fn question_id(task: &Value) -> String {
 }
 
 /// What the script was answered in the end.
-fn summary(server: &Sabir, id: &str) -> String {
+fn summary(server: &SabirProcess, id: &str) -> String {
     let done = until("the end", server, id, |task| state(task) == "completed");
     let artifacts = done["artifacts"].as_array().unwrap();
     let result = artifacts.iter().find(|artifact| artifact["name"] == "result").unwrap_or_else(|| panic!("{done}"));
@@ -446,7 +446,7 @@ fn an_answer_to_an_earlier_question_is_refused_after_a_crash_too() {
     let program = ProgramFixture::new(&format!("{SHELL}{CLAUDE}"));
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("sabir.toml"), program.agent("prog", "claude-code", ASK)).unwrap();
-    let server = Options::new(SABIR, folder.path()).start();
+    let server = SabirOptions::new(SABIR, folder.path()).start();
     let waiting = waiting_task(&server);
     let (id, first) = (waiting["id"].as_str().unwrap(), question_id(&waiting));
     touch(&program, "go");
@@ -456,7 +456,7 @@ fn an_answer_to_an_earlier_question_is_refused_after_a_crash_too() {
     let second = question_id(&asked);
     server.kill();
 
-    let server = Options::new(SABIR, folder.path()).start();
+    let server = SabirOptions::new(SABIR, folder.path()).start();
     for dialect in DIALECTS {
         assert_eq!(dialect.answer(&server, id, &dialect.yes_to(&first)), Err(dialect.closed()), "{dialect:?}");
         let still = task(&server, id);

@@ -1,14 +1,14 @@
 //! The real program with an empty store, and short ways to send it requests.
 
-use sabir_testkit::http::Reply;
-use sabir_testkit::process::{Options, Sabir};
+use sabir_testkit::http::HttpReply;
+use sabir_testkit::process::{SabirOptions, SabirProcess};
 use sabir_testkit::sse;
 use serde_json::{Value, json};
 
 use crate::SABIR;
 
 pub struct ServerFixture {
-    pub server: Sabir,
+    pub server: SabirProcess,
     _folder: tempfile::TempDir,
 }
 
@@ -18,9 +18,9 @@ impl ServerFixture {
         Self::with(|options| options)
     }
 
-    pub fn with(change: impl FnOnce(Options) -> Options) -> Self {
+    pub fn with(change: impl FnOnce(SabirOptions) -> SabirOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let server = change(Options::new(SABIR, folder.path())).start();
+        let server = change(SabirOptions::new(SABIR, folder.path())).start();
         Self { server, _folder: folder }
     }
 
@@ -38,16 +38,16 @@ impl ServerFixture {
         Self::configured(&agents.collect::<String>())
     }
 
-    pub fn ask(&self, verb: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
+    pub fn ask(&self, verb: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> HttpReply {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         self.server.http().exchange(verb, path, headers, body.as_bytes()).expect("it answers")
     }
 
-    pub fn get(&self, path: &str) -> Reply {
+    pub fn get(&self, path: &str) -> HttpReply {
         self.ask("GET", path, &[], &Value::Null)
     }
 
-    pub fn post(&self, path: &str, body: Value) -> Reply {
+    pub fn post(&self, path: &str, body: Value) -> HttpReply {
         self.ask("POST", path, &[], &body)
     }
 
@@ -58,7 +58,7 @@ impl ServerFixture {
     }
 
     /// The frames of a stream to its end.
-    pub fn stream(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Vec<sse::Frame> {
+    pub fn stream(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Vec<sse::SseFrame> {
         self.open(path, headers, body).rest().unwrap()
     }
 
@@ -71,11 +71,11 @@ impl ServerFixture {
     /// What the frames of a JSON-RPC stream hold, to its end.
     pub fn stream_rpc(&self, path: &str, method: &str, params: Value) -> Vec<Value> {
         let body = json!({"jsonrpc": "2.0", "id": "r", "method": method, "params": params});
-        self.stream(path, &[], &body).iter().map(sse::Frame::payload).collect()
+        self.stream(path, &[], &body).iter().map(sse::SseFrame::payload).collect()
     }
 
     /// A body as it is, JSON or not.
-    pub fn post_text(&self, path: &str, body: &str) -> Reply {
+    pub fn post_text(&self, path: &str, body: &str) -> HttpReply {
         self.server.http().exchange("POST", path, &[], body.as_bytes()).expect("it answers")
     }
 

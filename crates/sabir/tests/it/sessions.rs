@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use sabir_testkit::process::{Options, Sabir};
+use sabir_testkit::process::{SabirOptions, SabirProcess};
 use serde_json::{Value, json};
 
 use crate::SABIR;
@@ -109,8 +109,8 @@ impl AcpFixture {
         fs::write(self.path("sabir.toml"), file).unwrap();
     }
 
-    fn start(&self) -> Sabir {
-        Options::new(SABIR, self.folder.path()).start()
+    fn start(&self) -> SabirProcess {
+        SabirOptions::new(SABIR, self.folder.path()).start()
     }
 
     /// The processes of an agent's program so far.
@@ -126,12 +126,12 @@ impl AcpFixture {
     }
 }
 
-fn call(server: &Sabir, method: &str, params: Value) -> Value {
+fn call(server: &SabirProcess, method: &str, params: Value) -> Value {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
     server.http().exchange("POST", "/a2a/v1", &[], body.as_bytes()).unwrap().json()["result"].take()
 }
 
-fn send(server: &Sabir, text: &str, place: Value) -> Value {
+fn send(server: &SabirProcess, text: &str, place: Value) -> Value {
     let mut message = json!({"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}]});
     message.as_object_mut().unwrap().extend(place.as_object().unwrap().clone());
     call(server, "SendMessage", json!({"message": message}))["task"].take()
@@ -145,7 +145,7 @@ fn reason(task: &Value) -> &str {
     task["status"]["message"]["parts"][0]["text"].as_str().unwrap_or_default()
 }
 
-fn wait_for_state(server: &Sabir, task: &Value, expected: &str) -> Value {
+fn wait_for_state(server: &SabirProcess, task: &Value, expected: &str) -> Value {
     let start = Instant::now();
     loop {
         let now = call(server, "GetTask", json!({"id": task["id"]}));
@@ -238,14 +238,14 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// A bench with one agent, and its server.
-fn serve(more: &str) -> (AcpFixture, Sabir) {
+fn serve(more: &str) -> (AcpFixture, SabirProcess) {
     let program = AcpFixture::new();
     program.configure(&program.agent("prog", &format!("env = {{ NAME = 's' }}\n{more}")));
     let server = program.start();
     (program, server)
 }
 
-fn completed(server: &Sabir, text: &str, place: Value) -> Value {
+fn completed(server: &SabirProcess, text: &str, place: Value) -> Value {
     let task = send(server, text, place);
     assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{text}: {task}");
     task

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use sabir_testkit::process::{Options, Sabir};
+use sabir_testkit::process::{SabirOptions, SabirProcess};
 use sabir_testkit::sse;
 use serde_json::json;
 
@@ -18,7 +18,7 @@ const V1: (&str, &str) = ("A2A-Version", "1.0");
 #[test]
 fn a_run_that_finishes_in_time_is_completed_and_its_caller_answered() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Options::new(SABIR, folder.path()).start();
+    let mut server = SabirOptions::new(SABIR, folder.path()).start();
     let mut blocking = server.http();
     blocking.send("POST", "/", &[V1], send("slow 1 hello", "SendMessage").as_bytes()).unwrap();
     let stream = send("stream 20 50", "SendStreamingMessage");
@@ -37,7 +37,7 @@ fn a_run_that_finishes_in_time_is_completed_and_its_caller_answered() {
 #[test]
 fn runs_that_do_not_finish_are_settled_and_waiting_tasks_do_not_delay_the_shutdown() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", "1s");
+    let options = SabirOptions::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", "1s");
     let mut server = options.start();
     let waiting = server.rpc(
         "SendMessage",
@@ -70,7 +70,7 @@ fn runs_that_do_not_finish_are_settled_and_waiting_tasks_do_not_delay_the_shutdo
 #[test]
 fn an_idle_server_stops_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Options::new(SABIR, folder.path()).start();
+    let mut server = SabirOptions::new(SABIR, folder.path()).start();
     let idle = server.http();
     let start = Instant::now();
     server.terminate();
@@ -82,7 +82,7 @@ fn an_idle_server_stops_at_once() {
 #[test]
 fn a_second_signal_ends_the_server_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options::new(SABIR, folder.path());
+    let options = SabirOptions::new(SABIR, folder.path());
     let mut server = options.start();
     let mut blocking = server.http();
     blocking.send("POST", "/", &[V1], send("slow 60 hello", "SendMessage").as_bytes()).unwrap();
@@ -97,7 +97,7 @@ fn a_second_signal_ends_the_server_at_once() {
 }
 
 /// Starts a run and returns its task and its stream.
-fn start_run(server: &Sabir, words: &str) -> (String, sse::Events) {
+fn start_run(server: &SabirProcess, words: &str) -> (String, sse::Events) {
     let opened = sse::open(server.address, "POST", "/", &[V1], send(words, "SendStreamingMessage").as_bytes()).unwrap();
     let mut events = opened.unwrap_or_else(|reply| panic!("{}", reply.text()));
     let task = events.next_frame().unwrap().unwrap().payload()["task"]["id"].as_str().unwrap().to_owned();
@@ -107,10 +107,10 @@ fn start_run(server: &Sabir, words: &str) -> (String, sse::Events) {
 #[test]
 fn during_shutdown_reads_are_answered_and_new_runs_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", "60s").start();
+    let mut server = SabirOptions::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", "60s").start();
     let (task, mut events) = start_run(&server, "slow 120 x");
     server.terminate();
-    let is_stopping = |server: &Sabir| (server.get("/readyz").status == 503).then_some(());
+    let is_stopping = |server: &SabirProcess| (server.get("/readyz").status == 503).then_some(());
     server.until("/readyz says that it stops", is_stopping);
     assert_eq!(server.get("/healthz").status, 200);
     assert_eq!(server.get("/.well-known/agent-card.json").status, 200);
@@ -129,7 +129,7 @@ fn during_shutdown_reads_are_answered_and_new_runs_refused() {
 #[test]
 fn a_drain_keeps_an_idle_server_answering() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_DRAIN", "2s").start();
+    let mut server = SabirOptions::new(SABIR, folder.path()).variable("SABIR_SERVER_DRAIN", "2s").start();
     let start = Instant::now();
     server.terminate();
     server.until("/readyz says that it stops", |server| (server.get("/readyz").status == 503).then_some(()));
@@ -142,7 +142,7 @@ fn a_drain_keeps_an_idle_server_answering() {
 fn the_grace_period_is_kept_when_runs_are_requeued() {
     for recovery in ["fail", "requeue"] {
         let folder = tempfile::tempdir().unwrap();
-        let options = Options::new(SABIR, folder.path())
+        let options = SabirOptions::new(SABIR, folder.path())
             .variable("SABIR_SERVER_GRACE", "3s")
             .variable("SABIR_RECOVERY_RUNNING", recovery);
         let mut server = options.start();
@@ -169,7 +169,7 @@ fn the_grace_period_is_kept_while_a_program_floods() {
             );
             std::fs::write(folder.path().join("sabir.toml"), config).unwrap();
             let log = folder.path().join("log");
-            let options = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", "5s");
+            let options = SabirOptions::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", "5s");
             let mut server = options.start_with(std::fs::File::create(&log).unwrap().into());
             // More than there are threads.
             let _floods = [1, 2, 3, 4].map(|number| start_run(&server, &format!("go {number}")));
@@ -190,7 +190,7 @@ fn the_grace_period_is_kept_while_a_program_floods() {
 #[test]
 fn a_second_ctrl_c_ends_the_server_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", "1h").start();
+    let mut server = SabirOptions::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", "1h").start();
     let (_, _events) = start_run(&server, "slow 120 x");
     server.signal("INT");
     server.until("/readyz says that it stops", |server| (server.get("/readyz").status == 503).then_some(()));
@@ -205,7 +205,7 @@ fn sighup_without_a_terminal_stops_nothing() {
     std::fs::write(&starter, format!("#!/bin/sh\nexec setsid '{SABIR}' \"$@\"\n")).unwrap();
     std::fs::set_permissions(&starter, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let log = folder.path().join("log");
-    let options = Options::new(starter.to_str().unwrap(), folder.path());
+    let options = SabirOptions::new(starter.to_str().unwrap(), folder.path());
     let mut server = options.start_with(std::fs::File::create(&log).unwrap().into());
     server.signal("HUP");
     server.until("it says that nothing is reloaded", |_| {

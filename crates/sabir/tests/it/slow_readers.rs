@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use sabir_testkit::process::Options;
+use sabir_testkit::process::SabirOptions;
 use sabir_testkit::sse::{self, Events};
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ const V1: (&str, &str) = ("A2A-Version", "1.0");
 /// What the server may grow by while a reader sleeps: far less than the events that pass.
 const BOUND: u64 = 64 * 1024 * 1024;
 
-fn stream(server: &sabir_testkit::process::Sabir, words: &str) -> Events {
+fn stream(server: &sabir_testkit::process::SabirProcess, words: &str) -> Events {
     let message = json!({"messageId": words, "role": "ROLE_USER", "parts": [{"text": words}]});
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}});
     let opened = sse::open(server.address, "POST", "/", &[V1], request.to_string().as_bytes()).unwrap();
@@ -29,7 +29,7 @@ fn task_of(payload: &Value) -> String {
 fn a_slow_reader_loses_none_of_a_hundred_thousand_events() {
     const EVENTS: u64 = 100_000;
     let folder = tempfile::tempdir().unwrap();
-    let server = Options::new(SABIR, folder.path()).start();
+    let server = SabirOptions::new(SABIR, folder.path()).start();
     let before = server.resident();
     let mut events = stream(&server, &format!("stream {EVENTS} 0"));
     let first = events.next_frame().unwrap().expect("the task comes first");
@@ -75,7 +75,7 @@ fn a_slow_reader_loses_none_of_a_hundred_thousand_events() {
 #[test]
 fn two_hundred_subscribers_get_the_same_events_in_the_same_order() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Options::new(SABIR, folder.path()).start();
+    let server = SabirOptions::new(SABIR, folder.path()).start();
     let mut first = stream(&server, "stream 2000 1");
     let frame = first.next_frame().unwrap().unwrap();
     let task = task_of(&frame.payload());
@@ -106,7 +106,7 @@ fn two_hundred_subscribers_get_the_same_events_in_the_same_order() {
 #[test]
 fn a_client_that_disconnects_at_any_point_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Options::new(SABIR, folder.path()).start();
+    let server = SabirOptions::new(SABIR, folder.path()).start();
     for frames in 0..12 {
         let mut events = stream(&server, &format!("stream 10 {frames}"));
         let task = task_of(&events.next_frame().unwrap().unwrap().payload());

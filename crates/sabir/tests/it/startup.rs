@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output, Stdio};
 
-use sabir_testkit::process::Options;
+use sabir_testkit::process::SabirOptions;
 use serde_json::Value;
 
 use crate::SABIR;
@@ -22,7 +22,7 @@ fn serve(folder: &std::path::Path, arguments: &[&str]) -> Output {
 #[test]
 fn in_a_pipe_it_prints_one_line_of_json() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Options::new(SABIR, folder.path()).start();
+    let server = SabirOptions::new(SABIR, folder.path()).start();
     let card = server.ready["card"].as_str().expect("it says where the card is");
     assert_eq!(card, format!("http://{}/.well-known/agent-card.json", server.address));
     let card: Value = server.get("/.well-known/agent-card.json").json();
@@ -37,7 +37,8 @@ fn an_unusable_store_is_named_with_the_remedy() {
     let at = |name: &str| folder.path().join(name).display().to_string();
     std::fs::write(at("text.db"), "this is not a database, however long one looks at it").unwrap();
     std::fs::create_dir(at("folder.db")).unwrap();
-    let held = Options { store: format!("sqlite:{}", at("held.db")), ..Options::new(SABIR, folder.path()) }.start();
+    let held =
+        SabirOptions { store: format!("sqlite:{}", at("held.db")), ..SabirOptions::new(SABIR, folder.path()) }.start();
     for (file, expected) in [
         ("text.db", "is not a Sabir database or is damaged"),
         ("folder.db", "folder.db"),
@@ -56,7 +57,7 @@ fn an_unusable_store_is_named_with_the_remedy() {
 #[test]
 fn a_taken_or_unsafe_listen_address_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Options::new(SABIR, folder.path()).start();
+    let server = SabirOptions::new(SABIR, folder.path()).start();
     let taken = server.address.to_string();
     for (arguments, code, expected) in [
         (vec!["--listen", taken.as_str(), "--store", "memory:"], 1, "cannot listen on"),

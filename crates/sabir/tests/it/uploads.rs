@@ -182,12 +182,12 @@ fn tasks_of_one_id_do_not_share_their_files() {
 }
 
 /// Sends without waiting; the id of the task.
-fn started(server: &sabir_testkit::process::Sabir, mut params: Value) -> String {
+fn started(server: &sabir_testkit::process::SabirProcess, mut params: Value) -> String {
     params["configuration"] = json!({"returnImmediately": true});
     send(server, params)["id"].as_str().unwrap().to_owned()
 }
 
-fn until_over(server: &sabir_testkit::process::Sabir, id: &str) -> Value {
+fn until_over(server: &sabir_testkit::process::SabirProcess, id: &str) -> Value {
     server.until("the end of the task", |server| {
         let task = server.rpc("GetTask", json!({"id": id}))["result"].take();
         (state(&task) == "COMPLETED").then_some(task)

@@ -3,15 +3,15 @@
 use std::fs;
 use std::thread;
 
-use sabir_testkit::http::Reply;
-use sabir_testkit::process::{Options, Sabir};
-use sabir_testkit::sse::{self, Events, Frame};
+use sabir_testkit::http::HttpReply;
+use sabir_testkit::process::{SabirOptions, SabirProcess};
+use sabir_testkit::sse::{self, Events, SseFrame};
 use serde_json::{Value, json};
 
 use crate::SABIR;
 
 struct V01Fixture {
-    server: Sabir,
+    server: SabirProcess,
     _folder: Option<tempfile::TempDir>,
 }
 
@@ -23,11 +23,11 @@ impl V01Fixture {
     fn with(config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("sabir.toml"), config).unwrap();
-        let server = Options::new(SABIR, folder.path()).start();
+        let server = SabirOptions::new(SABIR, folder.path()).start();
         Self { server, _folder: Some(folder) }
     }
 
-    fn ask(&self, verb: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    fn ask(&self, verb: &str, path: &str, headers: &[(&str, &str)], body: &str) -> HttpReply {
         self.server.http().exchange(verb, path, headers, body.as_bytes()).expect("it answers")
     }
 
@@ -52,7 +52,7 @@ impl V01Fixture {
         opened.unwrap_or_else(|reply| panic!("{}", reply.text()))
     }
 
-    fn stream(&self, headers: &[(&str, &str)], method: &str, params: Value) -> Vec<Frame> {
+    fn stream(&self, headers: &[(&str, &str)], method: &str, params: Value) -> Vec<SseFrame> {
         self.open(headers, method, params).rest().unwrap()
     }
 }
@@ -66,7 +66,7 @@ fn message(id: &str, text: &str) -> Value {
 }
 
 /// What a frame says, in a few words.
-fn say(frame: &Frame) -> String {
+fn say(frame: &SseFrame) -> String {
     let payload = frame.payload();
     let end = if payload["final"] == true { " final" } else { "" };
     let made = payload["artifacts"].as_array().map_or(String::new(), |made| format!(" with {}", made.len()));
@@ -82,7 +82,7 @@ fn say(frame: &Frame) -> String {
     }
 }
 
-fn all(frames: &[Frame]) -> Vec<String> {
+fn all(frames: &[SseFrame]) -> Vec<String> {
     frames.iter().map(say).collect()
 }
 
@@ -276,7 +276,7 @@ fn a_stream_ends_with_what_was_made() {
 #[test]
 fn a_stream_is_resumed_byte_for_byte_even_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options::new(SABIR, folder.path());
+    let options = SabirOptions::new(SABIR, folder.path());
     let fixture = V01Fixture { server: options.start(), _folder: None };
     let live = fixture.stream(&[], "tasks/sendSubscribe", message("t", "stream 4 1"));
     let check = |fixture: &V01Fixture| {
@@ -304,7 +304,7 @@ fn a_stream_is_resumed_byte_for_byte_even_after_a_restart() {
 fn readers_of_a_running_task_see_one_end() {
     let fixture = V01Fixture::new();
     let mut sender = fixture.open(&[], "tasks/sendSubscribe", message("t", "slow 1 stream 2 1"));
-    let first: Vec<Frame> = (0..2).map(|_| sender.next_frame().unwrap().unwrap()).collect();
+    let first: Vec<SseFrame> = (0..2).map(|_| sender.next_frame().unwrap().unwrap()).collect();
     assert_eq!(all(&first), ["submitted", "working"]);
     let mut by_birth = fixture.open(&[], "tasks/resubscribe", json!({"id": "t"}));
     let mut by_version = fixture.open(&[("A2A-Version", "0.1")], "tasks/resubscribe", json!({"id": "t"}));

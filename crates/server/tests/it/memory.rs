@@ -76,7 +76,7 @@ fn subscribe(id: &str) -> String {
 async fn readers_of_one_task_share_its_bytes() {
     let served = serve_with(roomy).await;
     let id = large_task(&served, "slow 60").await;
-    let before = served.app.large_spellings();
+    let before = served.app.large_encodings();
     let stream = TcpStream::connect(served.address).await.unwrap();
     stream.set_nodelay(true).unwrap();
     let (mut sender, connection) = client::Builder::new(TokioExecutor::new())
@@ -92,7 +92,7 @@ async fn readers_of_one_task_share_its_bytes() {
         assert_eq!(response.status(), 200);
         unread.push(response);
     }
-    assert_eq!(served.app.large_spellings() - before, 1, "300 replies are one spelling");
+    assert_eq!(served.app.large_encodings() - before, 1, "300 replies are one spelling");
     let reserved = served.app.reserved_memory();
     assert!((SIZE..SIZE + 10_000).contains(&reserved), "{reserved} bytes are reserved");
     let whole = unread.pop().unwrap().into_body().collect().await.unwrap().to_bytes();
@@ -115,14 +115,14 @@ async fn beyond_the_memory_limit_requests_get_retry_after() {
         unread.push(open(served.address, &get(id)).await);
         until(|| served.app.reserved_memory() >= reserved).await;
     }
-    let spellings = served.app.large_spellings();
+    let encoded_tasks = served.app.large_encodings();
     let list = format!("GET /tasks HTTP/1.1\r\n{HEAD}\r\n");
     for request in [get(&ids[2]), subscribe(&ids[2]), list] {
         let refused = exchange(served.address, &request).await;
         assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("retry-after: "), "{refused}");
         assert!(refused.contains("RESOURCE_EXHAUSTED"), "{refused}");
     }
-    assert_eq!(served.app.large_spellings(), spellings, "a refusal does not do the work first");
+    assert_eq!(served.app.large_encodings(), encoded_tasks, "a refusal does not do the work first");
     assert!(exchange(served.address, &format!("GET /healthz HTTP/1.1\r\n{HEAD}\r\n")).await.contains("200 OK"));
     drop(unread);
     until(|| served.app.reserved_memory() == 0).await;
@@ -148,15 +148,15 @@ async fn subscribers_share_the_snapshot_and_release_it_while_idle() {
     let timeouts = Timeouts { reply: Duration::from_millis(300), ..Timeouts::default() };
     let served = serve_with(|settings| ServerSettings { timeouts, ..roomy(settings) }).await;
     let id = large_task(&served, "slow 60").await;
-    let before = served.app.large_spellings();
+    let before = served.app.large_encodings();
     let mut asleep = Vec::new();
     for _ in 0..50 {
         asleep.push(open(served.address, &subscribe(&id)).await);
     }
     until(|| served.app.reserved_memory() > 0).await;
     until(|| served.app.reserved_memory() == 0).await;
-    let spellings = served.app.large_spellings() - before;
-    assert!(spellings <= 2, "{spellings} spellings for 50 subscribers");
+    let encoded_tasks = served.app.large_encodings() - before;
+    assert!(encoded_tasks <= 2, "{encoded_tasks} spellings for 50 subscribers");
     // Those who wake up find everything in its place.
     for mut awake in asleep.into_iter().take(2) {
         let mut seen = Vec::new();

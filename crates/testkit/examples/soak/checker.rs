@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sabir_testkit::sse::Frame;
+use sabir_testkit::sse::SseFrame;
 
 use crate::agents::{DEFAULT, PROGRAM, Records};
 use crate::checker_connection::CheckerConnection;
@@ -183,7 +183,7 @@ impl Checker<'_> {
         dialect: &DialectClient,
         id: &str,
         after: u64,
-    ) -> Option<Vec<Frame>> {
+    ) -> Option<Vec<SseFrame>> {
         let frames = connection.replay(dialect, id, after);
         let is_read = frames.is_ok();
         promise::ORDER.check(is_read, || format!("no replay of {id} after {after} in {}: {frames:?}", dialect.name));
@@ -197,7 +197,7 @@ impl Checker<'_> {
     }
 
     /// Every frame that was seen, in the dialect that it was seen in.
-    fn check_frames(&self, connection: &mut CheckerConnection, id: &str, record: &TaskRecord, reference: &[Frame]) {
+    fn check_frames(&self, connection: &mut CheckerConnection, id: &str, record: &TaskRecord, reference: &[SseFrame]) {
         let mut by_dialect: BTreeMap<usize, Vec<_>> = BTreeMap::new();
         for ((place, number), seen) in &record.frames {
             by_dialect.entry(*place).or_default().push((*number, seen));

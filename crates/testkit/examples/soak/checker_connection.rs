@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use sabir_testkit::http::Http;
-use sabir_testkit::sse::{self, Frame};
+use sabir_testkit::sse::{self, SseFrame};
 use serde_json::Value;
 
 use crate::agents::Agent;
@@ -33,7 +33,7 @@ impl CheckerConnection {
         dialect: &DialectClient,
         operation: &Operation<'_>,
         headers: &[(&str, &str)],
-    ) -> io::Result<sabir_testkit::http::Reply> {
+    ) -> io::Result<sabir_testkit::http::HttpReply> {
         let request = dialect.request(operation, self.mount);
         let mut http = self.http.take().map_or_else(|| Http::connect(self.address), Ok)?;
         let headers = dialect.headers(headers);
@@ -90,7 +90,7 @@ impl CheckerConnection {
         ids
     }
 
-    pub fn replay(&mut self, dialect: &DialectClient, id: &str, after: u64) -> Result<Vec<Frame>, String> {
+    pub fn replay(&mut self, dialect: &DialectClient, id: &str, after: u64) -> Result<Vec<SseFrame>, String> {
         let after = after.to_string();
         let headers = [("Last-Event-ID", after.as_str())];
         let reply = self.exchange(dialect, &Operation::Subscribe(id), &headers).map_err(|error| error.to_string())?;

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use sabir_testkit::http::Http;
-use sabir_testkit::sse::{self, Frame};
+use sabir_testkit::sse::{self, SseFrame};
 use serde_json::Value;
 
 use crate::agents::DEFAULT;
@@ -330,7 +330,7 @@ impl Client<'_> {
         dialect: &DialectClient,
         seen: &mut StreamProgress,
         first: FirstFrame,
-        frame: &Frame,
+        frame: &SseFrame,
         event: Event,
     ) {
         let Some(number) = frame.id else {

@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use sabir_testkit::http::Reply;
-use sabir_testkit::sse::Frame;
+use sabir_testkit::http::HttpReply;
+use sabir_testkit::sse::SseFrame;
 
 use crate::agents::{Agent, DEFAULT};
 
@@ -351,7 +351,7 @@ impl DialectClient {
     }
 
     /// The result of a response, or its error: a JSON-RPC code or an HTTP status.
-    pub fn read(&self, reply: &Reply) -> Result<Value, i64> {
+    pub fn read(&self, reply: &HttpReply) -> Result<Value, i64> {
         let json: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         match self.binding {
             Binding::JsonRpc if json["result"].is_object() => Ok(json["result"].clone()),
@@ -376,7 +376,7 @@ impl DialectClient {
     }
 
     /// The event in a frame; none where the frame is an error.
-    pub fn read_frame(&self, frame: &Frame) -> Option<Event> {
+    pub fn read_frame(&self, frame: &SseFrame) -> Option<Event> {
         let json: Value = serde_json::from_str(&frame.data).ok()?;
         let json = if self.binding == Binding::JsonRpc { json.get("result")?.clone() } else { json };
         let is = |member: &str, kind: &str| json[member].is_object() || json["kind"] == kind;

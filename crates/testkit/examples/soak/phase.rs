@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sabir_testkit::process::Sabir;
+use sabir_testkit::process::SabirProcess;
 
 use crate::agents::Records;
 use crate::checker::Checker;
@@ -47,7 +47,7 @@ impl<'a> Traffic<'a> {
 
 /// The server process in which the traffic ends.
 pub struct LastProcess {
-    pub server: Sabir,
+    pub server: SabirProcess,
     /// Its memory and files at its start.
     pub at_start: Option<Sample>,
 }

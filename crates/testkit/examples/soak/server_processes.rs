@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use sabir_testkit::process::{Options, Sabir};
+use sabir_testkit::process::{SabirOptions, SabirProcess};
 
 use crate::promise;
 
@@ -104,7 +104,7 @@ impl ServerProcesses {
         }
     }
 
-    pub fn start(&self, settings: Settings) -> Sabir {
+    pub fn start(&self, settings: Settings) -> SabirProcess {
         let log = File::options().create(true).append(true).open(&self.log).expect("the log can be written");
         let instant = Instant::now();
         let process = ServerProcess { settings, began: now(), ready: i64::MAX, end: None };
@@ -122,8 +122,8 @@ impl ServerProcesses {
         server
     }
 
-    fn options(&self, settings: Settings) -> Options {
-        let mut options = Options::new(&self.binary.to_string_lossy(), &self.folder);
+    fn options(&self, settings: Settings) -> SabirOptions {
+        let mut options = SabirOptions::new(&self.binary.to_string_lossy(), &self.folder);
         options.store = format!("sqlite:{}", self.store.display());
         options = options.variable("SABIR_SERVER_GRACE", &format!("{}ms", GRACE.as_millis()));
         if settings.recovery == Recovery::Requeue {
@@ -135,7 +135,7 @@ impl ServerProcesses {
         options
     }
 
-    pub fn end(&self, mut server: Sabir, how: How) {
+    pub fn end(&self, mut server: SabirProcess, how: How) {
         *self.now.write().expect("nobody panics over it") = None;
         self.pid.store(0, Ordering::SeqCst);
         self.epoch.fetch_add(1, Ordering::SeqCst);

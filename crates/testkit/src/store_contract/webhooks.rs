@@ -6,7 +6,7 @@ use sabir_store::{
     TaskNo, Webhook, WebhookEvents, WebhookSet,
 };
 
-use super::desk::*;
+use super::fixture::*;
 
 /// A store with both of its faces.
 pub type Both<'a> = (&'a dyn Store, &'a dyn Outbox);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sabir_testkit::http::Reply;
+use sabir_testkit::http::HttpReply;
 use sabir_testkit::sse::{self, Events};
 
 use super::exact_json::{ExactJson, object, quoted};
@@ -138,7 +138,7 @@ impl DialectClient {
         }
     }
 
-    fn ask(&self, fixture: &ServerFixture, operation: Operation, id: Option<&str>, params: &str) -> Reply {
+    fn ask(&self, fixture: &ServerFixture, operation: Operation, id: Option<&str>, params: &str) -> HttpReply {
         let (verb, path, body) = self.request(operation, id, params);
         let version = [("A2A-Version", self.version)];
         fixture.server.http().exchange(verb, &path, &version, body.as_bytes()).expect("it answers")
@@ -197,7 +197,7 @@ impl DialectClient {
     }
 
     /// What is in an answer, or the error: a code of JSON-RPC, or a status of HTTP.
-    fn read<'a>(&self, reply: &'a Reply) -> Result<ExactJson<'a>, i64> {
+    fn read<'a>(&self, reply: &'a HttpReply) -> Result<ExactJson<'a>, i64> {
         let answer = ExactJson::of(std::str::from_utf8(&reply.body).expect("answers are text"));
         match self.binding {
             Binding::JsonRpc => answer.get("result").ok_or_else(|| {
@@ -209,7 +209,7 @@ impl DialectClient {
         }
     }
 
-    fn fail(&self, code: i64, reply: &Reply) -> ! {
+    fn fail(&self, code: i64, reply: &HttpReply) -> ! {
         panic!("{code} in {}: {}", self.name, reply.text())
     }
 }

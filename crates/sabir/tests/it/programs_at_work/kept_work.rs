@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sabir_testkit::process::Options;
+use sabir_testkit::process::SabirOptions;
 use serde_json::json;
 
 use super::{ProgramFixture, artifact, begin, git, message, pid_in, send, state, wait_for};
@@ -98,7 +98,7 @@ fn work_that_a_stopping_server_cannot_keep_is_kept_by_the_next_one() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("sabir.toml"), program.agent("prog", "command", "isolation = \"worktree\"\n"))
         .unwrap();
-    let options = Options::new(SABIR, folder.path())
+    let options = SabirOptions::new(SABIR, folder.path())
         .variable("HOME", program.path("home").to_str().unwrap())
         .variable("SABIR_SERVER_GRACE", "3s");
     let work = program.workspace();
@@ -144,7 +144,7 @@ fn a_run_resumed_after_a_kill_continues_in_its_worktree() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("sabir.toml"), program.agent("prog", "claude-code", "isolation = \"worktree\"\n"))
         .unwrap();
-    let options = Options::new(SABIR, folder.path()).variable("HOME", program.path("home").to_str().unwrap());
+    let options = SabirOptions::new(SABIR, folder.path()).variable("HOME", program.path("home").to_str().unwrap());
     let server = options.start();
     let parked = server.rpc("SendMessage", message("go"))["result"]["task"].take();
     assert_eq!(state(&parked), "INPUT_REQUIRED", "{parked}");

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use sabir_testkit::process::{Options, Sabir};
+use sabir_testkit::process::{SabirOptions, SabirProcess};
 use serde_json::json;
 
 use super::{ProgramFixture, RPC, begin, is_alive, message, pid_in, reason, send, state, wait_for};
@@ -37,7 +37,7 @@ fn no_process_outlives_the_server() {
         let program = ProgramFixture::new(FAMILY);
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("sabir.toml"), program.agent("prog", "generic", "")).unwrap();
-        let server: Sabir = Options::new(SABIR, folder.path()).start();
+        let server: SabirProcess = SabirOptions::new(SABIR, folder.path()).start();
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage",
             "params": {"message": message("go")["message"], "configuration": {"returnImmediately": true}}});
         let reply = server.http().exchange("POST", RPC, &[], body.to_string().as_bytes()).unwrap();
@@ -84,13 +84,13 @@ fn the_next_server_ends_processes_that_outlived_server_and_guard() {
     ));
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("sabir.toml"), program.agent("prog", "command", "")).unwrap();
-    let mut killed = Options::new(SABIR, folder.path()).start();
+    let mut killed = SabirOptions::new(SABIR, folder.path()).start();
     begin(&killed);
     killed.wait(Duration::from_secs(30));
     let left: Vec<String> =
         ["self", "child", "marked"].iter().map(|name| pid_in(&program.workspace().join(name))).collect();
     // A server of another test may be quicker.
-    let _next = Options::new(SABIR, folder.path()).start();
+    let _next = SabirOptions::new(SABIR, folder.path()).start();
     for pid in left {
         wait_for("its end", Duration::from_secs(30), || !is_alive(&pid));
     }
@@ -148,7 +148,7 @@ fn a_program_that_stops_its_guard_does_not_outlive_the_server() {
         let program = ProgramFixture::new(&format!("{DAEMONS}{STOPPER}"));
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("sabir.toml"), program.agent("prog", "command", "")).unwrap();
-        let mut server = Options::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", grace).start();
+        let mut server = SabirOptions::new(SABIR, folder.path()).variable("SABIR_SERVER_GRACE", grace).start();
         begin(&server);
         let left = stoppers(&program);
         server.terminate();
@@ -163,12 +163,12 @@ fn the_next_server_ends_a_program_that_stopped_its_guard() {
     let program = ProgramFixture::new(&format!("{DAEMONS}{STOPPER}"));
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("sabir.toml"), program.agent("prog", "command", "")).unwrap();
-    let server = Options::new(SABIR, folder.path()).start();
+    let server = SabirOptions::new(SABIR, folder.path()).start();
     begin(&server);
     let left = stoppers(&program);
     server.kill();
     // A server of another test may be quicker.
-    let _next = Options::new(SABIR, folder.path()).start();
+    let _next = SabirOptions::new(SABIR, folder.path()).start();
     wait_for("their end", Duration::from_secs(30), || alive(&left).is_empty());
 }
 

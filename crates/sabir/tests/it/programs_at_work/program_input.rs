@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use sabir_testkit::process::Options;
+use sabir_testkit::process::SabirOptions;
 use serde_json::json;
 
 use super::{ProgramFixture, answer, is_alive, message, reason, send, state, wait_for};
@@ -101,7 +101,7 @@ fn programs_do_not_have_the_terminal_of_the_server() {
     let line = format!("#!/bin/sh\nexec 3>&1\nexec script -qec \"exec '{SABIR}' $* >&3\" /dev/null > /dev/null\n");
     fs::write(&starter, line).unwrap();
     fs::set_permissions(&starter, fs::Permissions::from_mode(0o755)).unwrap();
-    let server = Options::new(starter.to_str().unwrap(), folder.path()).start();
+    let server = SabirOptions::new(starter.to_str().unwrap(), folder.path()).start();
     let pid = server.ready["pid"].as_u64().unwrap();
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let terminal = stat[stat.rfind(')').unwrap()..].split(' ').nth(5).unwrap();

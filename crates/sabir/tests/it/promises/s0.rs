@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use sabir_testkit::sse::Frame;
+use sabir_testkit::sse::SseFrame;
 use serde_json::{Value, json};
 
 use crate::server_fixture::{ServerFixture, v03_message};
@@ -327,6 +327,6 @@ fn s0_38_frames_come_while_the_agent_runs() {
     let id = id_of(&first[0]);
     assert_eq!(fixture.task(id)["status"]["state"], "working", "the agent still runs");
     fixture.rpc(RPC, "tasks/cancel", json!({"taskId": id}));
-    let rest: Vec<Value> = events.rest().unwrap().iter().map(Frame::payload).collect();
+    let rest: Vec<Value> = events.rest().unwrap().iter().map(SseFrame::payload).collect();
     assert_eq!(rest.last().unwrap()["status"]["state"], "canceled");
 }

@@ -318,7 +318,7 @@ fn s0_27_a_question_keeps_the_stream_open() {
     assert!(said(&asked).contains("Run rm -rf build?"), "{asked}");
     let answer = json!({"message": {"kind": "message", "messageId": "a", "role": "user", "taskId": asked["taskId"], "parts": [{"kind": "text", "text": "y"}]}});
     assert_eq!(state(&fixture.rpc(RPC, "message/send", answer)["result"]), "completed");
-    let rest: Vec<Value> = events.rest().unwrap().iter().map(sabir_testkit::sse::Frame::payload).collect();
+    let rest: Vec<Value> = events.rest().unwrap().iter().map(sabir_testkit::sse::SseFrame::payload).collect();
     assert_eq!(state(rest.last().unwrap()), "completed", "{rest:#?}");
 }
 

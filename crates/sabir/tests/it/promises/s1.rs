@@ -1,6 +1,6 @@
 //! The promises of tirea, a gateway.
 
-use sabir_testkit::http::Reply;
+use sabir_testkit::http::HttpReply;
 use serde_json::{Value, json};
 
 use crate::gateway::error_text;
@@ -11,7 +11,7 @@ const AGENTS: &str = "/v1/a2a/agents";
 const CACHING: &str = "public, max-age=30, must-revalidate";
 
 /// The root card of demo agents in this order, at an address that does not change from start to start.
-fn card_of(ids: &[&str], description: &str) -> Reply {
+fn card_of(ids: &[&str], description: &str) -> HttpReply {
     let head = format!("[server]\npublic_url = \"http://gateway.example\"\n[card]\ndescription = \"{description}\"\n");
     let agents = ids.iter().map(|id| format!("[[agent]]\nid = \"{id}\"\nkind = \"demo\"\n"));
     ServerFixture::configured(&(head + &agents.collect::<String>())).get(CARD)
@@ -25,11 +25,11 @@ fn gateway(ids: &[&str]) -> (ServerFixture, Value) {
     (fixture, card)
 }
 
-fn etag(reply: &Reply) -> String {
+fn etag(reply: &HttpReply) -> String {
     reply.header("etag").expect("a card has a tag").to_owned()
 }
 
-fn if_none_match(fixture: &ServerFixture, tags: &str) -> Reply {
+fn if_none_match(fixture: &ServerFixture, tags: &str) -> HttpReply {
     fixture.ask("GET", CARD, &[("If-None-Match", tags)], &Value::Null)
 }
 

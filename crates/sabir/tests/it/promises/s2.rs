@@ -1,6 +1,6 @@
 //! The promises of CodeTether.
 
-use sabir_testkit::sse::Frame;
+use sabir_testkit::sse::SseFrame;
 use serde_json::{Value, json};
 
 use crate::server_fixture::{ServerFixture, v1_message, v03_message};
@@ -118,7 +118,7 @@ fn s2_07_a_short_message_can_be_streamed() {
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("text/event-stream")));
     let frames = fixture.stream(RPC, &[], &body);
     assert!(frames.iter().all(|frame| frame.json()["id"] == "1" && frame.json()["jsonrpc"] == "2.0"));
-    let events: Vec<Value> = frames.iter().map(Frame::payload).collect();
+    let events: Vec<Value> = frames.iter().map(SseFrame::payload).collect();
     let told: Vec<(&Value, &Value)> = events.iter().map(|event| (&event["kind"], &event["final"])).collect();
     let (task, status, artifact) = (json!("task"), json!("status-update"), json!("artifact-update"));
     assert_eq!(
@@ -194,7 +194,7 @@ fn s2_12_a_message_can_be_streamed_over_rest() {
     let reply = fixture.post(&path, page_with_role("stream 2 1"));
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("text/event-stream")));
     let events: Vec<Value> =
-        fixture.stream(&path, &[], &page_with_role("stream 2 1")).iter().map(Frame::json).collect();
+        fixture.stream(&path, &[], &page_with_role("stream 2 1")).iter().map(SseFrame::json).collect();
     let keys: Vec<Vec<&String>> = events.iter().map(|event| event.as_object().unwrap().keys().collect()).collect();
     assert_eq!(keys, [["task"], ["statusUpdate"], ["artifactUpdate"], ["artifactUpdate"], ["statusUpdate"]]);
     assert_eq!(events[4]["statusUpdate"]["status"]["state"], "TASK_STATE_COMPLETED");
@@ -516,7 +516,7 @@ fn s2_30_a_subscriber_that_does_not_read_hurts_nobody() {
     for (late, quick) in late.iter().zip(&quick) {
         assert_eq!((late.id, late.payload()), (quick.id, quick.payload()));
     }
-    let text_of = |frame: &Frame| frame.payload()["artifact"]["parts"][0]["text"].as_str().map(String::from);
+    let text_of = |frame: &SseFrame| frame.payload()["artifact"]["parts"][0]["text"].as_str().map(String::from);
     let text: String = late.iter().filter_map(text_of).collect();
     assert_eq!(text.lines().count(), CHUNKS);
     assert_eq!(task["artifacts"][0]["parts"][0]["text"], text, "the pieces are the whole answer");

@@ -4,8 +4,8 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
-use sabir_testkit::process::{Options, Sabir};
-use sabir_testkit::sse::{Events, Frame};
+use sabir_testkit::process::{SabirOptions, SabirProcess};
+use sabir_testkit::sse::{Events, SseFrame};
 use serde_json::{Value, json};
 
 use crate::SABIR;
@@ -48,8 +48,8 @@ fn subscribe(fixture: &ServerFixture, id: &str, text: &str) -> Events {
     fixture.open(RPC, &[], &request("tasks/sendSubscribe", &params(id, text)))
 }
 
-fn payloads(frames: &[Frame]) -> Vec<Value> {
-    frames.iter().map(Frame::payload).collect()
+fn payloads(frames: &[SseFrame]) -> Vec<Value> {
+    frames.iter().map(SseFrame::payload).collect()
 }
 
 /// All that the task has told so far, from its first event on.
@@ -310,7 +310,7 @@ fn s3_14_an_agent_that_fails_fails_the_task() {
 fn s3_15_a_working_task_can_be_canceled() {
     let fixture = ServerFixture::new();
     let mut events = subscribe(&fixture, "t", "slow 60");
-    let first: Vec<Frame> = (0..2).map(|_| events.next_frame().unwrap().unwrap()).collect();
+    let first: Vec<SseFrame> = (0..2).map(|_| events.next_frame().unwrap().unwrap()).collect();
     assert_eq!(states(&payloads(&first)), ["submitted", "working"]);
     let canceled = result(fixture.rpc(RPC, "tasks/cancel", json!({"id": "t"})));
     assert_eq!((&canceled["id"], &canceled["status"]["state"]), (&json!("t"), &json!("canceled")), "{canceled}");
@@ -395,9 +395,9 @@ fn s3_18_an_artifact_is_told_whole() {
 #[test]
 fn s3_19_artifacts_stay_also_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options::new(SABIR, folder.path());
+    let options = SabirOptions::new(SABIR, folder.path());
     let server = options.start();
-    let ask = |server: &Sabir, body: &Value| {
+    let ask = |server: &SabirProcess, body: &Value| {
         server.http().exchange("POST", RPC, &[], body.to_string().as_bytes()).unwrap().json()
     };
     let parts = json!([
@@ -421,7 +421,7 @@ fn s3_19_artifacts_stay_also_after_a_restart() {
             json!([{"type": "text", "text": (1..=30).map(|i| format!("chunk {i}\n")).collect::<String>()}]),
         ),
     ];
-    let check = |server: &Sabir, when: &str| {
+    let check = |server: &SabirProcess, when: &str| {
         for (id, _, made) in &cases {
             let task = ask(server, &request("tasks/get", &json!({"id": id})));
             assert_eq!(task["result"]["status"]["state"], "completed", "{id} {when}: {task}");
@@ -580,9 +580,9 @@ fn s3_29_an_unknown_task_is_named_in_the_error() {
 #[test]
 fn s3_30_errors_have_the_codes_of_json_rpc() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options::new(SABIR, folder.path());
+    let options = SabirOptions::new(SABIR, folder.path());
     let mut server = options.start();
-    let post = |server: &Sabir, body: &str| {
+    let post = |server: &SabirProcess, body: &str| {
         let reply = server.http().exchange("POST", RPC, &[], body.as_bytes()).unwrap();
         assert_eq!(reply.status, 200, "{}", reply.text());
         reply.json()

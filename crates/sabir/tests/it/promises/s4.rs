@@ -3,7 +3,7 @@
 use std::net::{TcpListener, TcpStream};
 
 use sabir_testkit::http::Http;
-use sabir_testkit::sse::{Events, Frame};
+use sabir_testkit::sse::{Events, SseFrame};
 use serde_json::{Value, json};
 
 use crate::server_fixture::ServerFixture;
@@ -46,12 +46,12 @@ fn resubscribe(fixture: &ServerFixture, id: &Value, headers: &[(&str, &str)]) ->
 }
 
 /// All that ever happened in a task.
-fn replay(fixture: &ServerFixture, id: &Value) -> Vec<Frame> {
+fn replay(fixture: &ServerFixture, id: &Value) -> Vec<SseFrame> {
     resubscribe(fixture, id, &[("Last-Event-ID", "0")]).rest().unwrap()
 }
 
 /// The next frame; the stream is not over yet.
-fn next(events: &mut Events) -> Frame {
+fn next(events: &mut Events) -> SseFrame {
     events.next_frame().unwrap().expect("the stream goes on")
 }
 
@@ -230,7 +230,7 @@ fn s4_10_a_lost_stream_is_picked_up_without_a_gap() {
     for is_exact in [true, false] {
         let mut events = open(&fixture, &format!("stream {COUNT} 25"));
         let id = until_working(&mut events);
-        let seen: Vec<Frame> = (0..5).map(|_| next(&mut events)).collect();
+        let seen: Vec<SseFrame> = (0..5).map(|_| next(&mut events)).collect();
         drop(events);
         let mut text: String = seen.iter().map(|frame| text_of(&frame.payload())).collect();
         assert_eq!(text, chunks(5));
@@ -238,7 +238,7 @@ fn s4_10_a_lost_stream_is_picked_up_without_a_gap() {
         let last = seen[4].id.expect("frames have numbers").to_string();
         let headers = [("Last-Event-ID", last.as_str())];
         let rest = resubscribe(&fixture, &id, if is_exact { &headers } else { &[] }).rest().unwrap();
-        let mut payloads: Vec<Value> = rest.iter().map(Frame::payload).collect();
+        let mut payloads: Vec<Value> = rest.iter().map(SseFrame::payload).collect();
         if !is_exact {
             let snapshot = payloads.remove(0);
             assert_eq!((&snapshot["kind"], &snapshot["id"]), (&json!("task"), &id), "{snapshot}");

@@ -14,30 +14,30 @@ use crate::command;
 
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 
-pub struct Served {
+pub struct MeasuredServer {
     pub url: String,
     child: Child,
 }
 
 /// What an acknowledged write survives.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Durability {
+pub enum StoreDurability {
     /// A power cut: `synchronous=FULL`.
     Full,
     /// A killed process: `synchronous=NORMAL`.
     Normal,
 }
 
-impl Served {
+impl MeasuredServer {
     /// Starts the program and waits for the line with its address.
-    pub fn start(mut command: Command, log: &Path) -> Result<Served> {
+    pub fn start(mut command: Command, log: &Path) -> Result<MeasuredServer> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(log)?);
         let mut child = command.spawn().context("the server cannot be started")?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("stdout is piped")).read_line(&mut line)?;
         let ready: Option<Value> = serde_json::from_str(&line).ok();
         match ready.as_ref().and_then(|ready| ready["url"].as_str()) {
-            Some(url) => Ok(Served { url: url.to_owned(), child }),
+            Some(url) => Ok(MeasuredServer { url: url.to_owned(), child }),
             None => {
                 let _ = command::kill(&mut child);
                 bail!("the server did not say where it is; the end of its log:{}", command::last_lines(log))
@@ -79,7 +79,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for MeasuredServer {
     fn drop(&mut self) {
         // It may be gone already, and that is as good.
         let _ = command::kill(&mut self.child);
@@ -87,13 +87,13 @@ impl Drop for Served {
 }
 
 /// `sabir serve` on this store, with nothing of our environment that could configure it.
-pub fn serve(mut command: Command, store: &Path, durability: Durability) -> Command {
+pub fn serve(mut command: Command, store: &Path, durability: StoreDurability) -> Command {
     command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--store"]);
     command.arg(format!("sqlite:{}", store.display()));
     command
         .env_clear()
         .envs(["PATH", "HOME", "TMPDIR"].iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    command.env("SABIR_STORE_DURABILITY", if durability == Durability::Full { "full" } else { "process" });
+    command.env("SABIR_STORE_DURABILITY", if durability == StoreDurability::Full { "full" } else { "process" });
     command
 }
 

@@ -1,9 +1,9 @@
-//! Large tasks as callers read them: spelled once for all who read the same at the same time, and counted.
+//! Large tasks in their wire format: encoded once for all clients that read the same task at the same time, and counted.
 //!
-//! A caller can ask for a task of many megabytes with a few bytes, any number of times, and then not read. So the bytes of
-//! a large task exist once for each way to spell it, for as long as somebody reads them, and count against the budget of
-//! the server. A stream is never dropped for being slow; one that does not read gives the bytes back after a while,
-//! and they are spelled again when it goes on.
+//! A client can request a task of many megabytes with a few bytes, any number of times, and then not read. So the bytes
+//! of a large task exist once for each encoding, for as long as a client reads them, and count against the budget of the
+//! server. A stream is never dropped for being slow; a stream that does not read releases the bytes after a while, and
+//! they are encoded again when it continues.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,17 +17,17 @@ use sabir_wire::{Reply, TaskEncoder, TaskShape};
 
 use crate::budget::{Budget, Reservation, SMALL};
 
-pub(crate) struct Spellings {
+pub(crate) struct EncodedTasks {
     budget: Arc<Budget>,
-    known: Mutex<HashMap<Key, Weak<Spelled>>>,
-    loans: Mutex<Vec<Weak<Loan>>>,
+    known: Mutex<HashMap<EncodedTaskKey, Weak<EncodedTask>>>,
+    releasable: Mutex<Vec<Weak<ReleasableBytes>>>,
     events: Mutex<HashMap<usize, Weak<HeldEvent>>>,
     count: AtomicUsize,
 }
 
-/// A task at one moment, as far as it is shown, and how it is spelled.
+/// A task at one moment, as far as it is shown, and its encoding.
 #[derive(PartialEq, Eq, Hash)]
-struct Key {
+struct EncodedTaskKey {
     owner: Owner,
     agent: AgentId,
     task: TaskId,
@@ -39,50 +39,50 @@ struct Key {
     encoding: (usize, TaskShape),
 }
 
-struct Spelled {
+struct EncodedTask {
     made: Mutex<Option<(Bytes, Reservation)>>,
 }
 
-/// The bytes of a task, which others may read too.
+/// The bytes of a task, which other clients may read too.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct SharedBytes {
     bytes: Bytes,
-    _counted: Arc<Spelled>,
+    _counted: Arc<EncodedTask>,
 }
 
-/// The bytes of a task for a reader that may take any time.
-pub(crate) struct Loan {
-    spellings: Arc<Spellings>,
+/// The bytes of a task for a slow reader: released while it does not read, encoded again when it does.
+pub(crate) struct ReleasableBytes {
+    encoded_tasks: Arc<EncodedTasks>,
     task: Arc<Task>,
     encoder: TaskEncoder,
     length: usize,
-    state: Mutex<LoanState>,
+    state: Mutex<ReleasableState>,
 }
 
-struct LoanState {
-    shared: Option<Shared>,
+struct ReleasableState {
+    shared: Option<SharedBytes>,
     used: Instant,
 }
 
-/// A large event that somebody reads, counted once for all of them.
+/// A large event that clients read, counted once for all of them.
 pub(crate) struct HeldEvent {
     /// Keeps its address from being used again.
     _entry: Arc<LogEntry>,
     _reserved: Reservation,
 }
 
-impl Spellings {
+impl EncodedTasks {
     pub(crate) fn new(budget: Arc<Budget>) -> Arc<Self> {
         Arc::new(Self {
             budget,
             known: Mutex::default(),
-            loans: Mutex::default(),
+            releasable: Mutex::default(),
             events: Mutex::default(),
             count: AtomicUsize::new(0),
         })
     }
 
-    /// Counts an answer that was spelled for one reader, if it is large.
+    /// Counts an answer that was encoded for one reader, if it is large.
     pub(crate) fn counted(&self, reply: Reply) -> Reply {
         if reply.body.len() > SMALL {
             self.count.fetch_add(1, Ordering::Relaxed);
@@ -90,15 +90,15 @@ impl Spellings {
         reply
     }
 
-    /// How often something large was spelled.
+    /// How often something large was encoded.
     pub(crate) fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
     /// The bytes of a large task, unless there is no memory for them.
-    pub(crate) fn share(&self, task: &Task, encoder: &TaskEncoder) -> Result<Shared, Error> {
-        let spelled = self.find(Key::of(task, encoder));
-        let mut made = lock(&spelled.made);
+    pub(crate) fn share(&self, task: &Task, encoder: &TaskEncoder) -> Result<SharedBytes, Error> {
+        let encoded = self.find(EncodedTaskKey::of(task, encoder));
+        let mut made = lock(&encoded.made);
         let bytes = match &*made {
             Some((bytes, _)) => bytes.clone(),
             None => {
@@ -112,35 +112,35 @@ impl Spellings {
             }
         };
         drop(made);
-        Ok(Shared { bytes, _counted: spelled })
+        Ok(SharedBytes { bytes, _counted: encoded })
     }
 
-    fn find(&self, key: Key) -> Arc<Spelled> {
+    fn find(&self, key: EncodedTaskKey) -> Arc<EncodedTask> {
         let mut known = lock(&self.known);
-        if let Some(spelled) = known.get(&key).and_then(Weak::upgrade) {
-            return spelled;
+        if let Some(encoded) = known.get(&key).and_then(Weak::upgrade) {
+            return encoded;
         }
-        known.retain(|_, spelled| spelled.strong_count() > 0);
-        let spelled = Arc::new(Spelled { made: Mutex::default() });
-        known.insert(key, Arc::downgrade(&spelled));
-        spelled
+        known.retain(|_, encoded| encoded.strong_count() > 0);
+        let encoded = Arc::new(EncodedTask { made: Mutex::default() });
+        known.insert(key, Arc::downgrade(&encoded));
+        encoded
     }
 
     /// The same for a stream, which may stop reading for as long as it likes.
-    pub(crate) fn lend(self: &Arc<Self>, task: Arc<Task>, encoder: TaskEncoder) -> Result<Arc<Loan>, Error> {
+    pub(crate) fn lend(self: &Arc<Self>, task: Arc<Task>, encoder: TaskEncoder) -> Result<Arc<ReleasableBytes>, Error> {
         let shared = self.share(&task, &encoder)?;
         let length = shared.bytes.len();
-        let state = Mutex::new(LoanState { shared: Some(shared), used: Instant::now() });
-        let loan = Arc::new(Loan { spellings: self.clone(), task, encoder, length, state });
-        let mut loans = lock(&self.loans);
-        loans.retain(|loan| loan.strong_count() > 0);
-        loans.push(Arc::downgrade(&loan));
+        let state = Mutex::new(ReleasableState { shared: Some(shared), used: Instant::now() });
+        let loan = Arc::new(ReleasableBytes { encoded_tasks: self.clone(), task, encoder, length, state });
+        let mut releasable = lock(&self.releasable);
+        releasable.retain(|loan| loan.strong_count() > 0);
+        releasable.push(Arc::downgrade(&loan));
         Ok(loan)
     }
 
     /// Takes the bytes back from streams that have not read for so long.
     pub(crate) fn take_back(&self, unused_for: Duration) {
-        for loan in lock(&self.loans).iter().filter_map(Weak::upgrade) {
+        for loan in lock(&self.releasable).iter().filter_map(Weak::upgrade) {
             let mut state = lock(&loan.state);
             if state.used.elapsed() >= unused_for {
                 state.shared = None;
@@ -148,7 +148,7 @@ impl Spellings {
         }
     }
 
-    /// Counts a large event, whose spelling has this length, while somebody reads it.
+    /// Counts a large event, whose encoding has this length, while somebody reads it.
     pub(crate) fn hold(&self, entry: &Arc<LogEntry>, length: usize) -> Result<Arc<HeldEvent>, Error> {
         let mut events = lock(&self.events);
         let address = Arc::as_ptr(entry) as usize;
@@ -156,7 +156,7 @@ impl Spellings {
             return Ok(held);
         }
         let mut reserved = self.budget.nothing();
-        // The event itself is about as large as its spelling.
+        // The event itself is about as large as its encoding.
         reserved.grow_to(length.saturating_mul(2))?;
         events.retain(|_, held| held.strong_count() > 0);
         let held = Arc::new(HeldEvent { _entry: entry.clone(), _reserved: reserved });
@@ -165,7 +165,7 @@ impl Spellings {
     }
 }
 
-impl Key {
+impl EncodedTaskKey {
     fn of(task: &Task, encoder: &TaskEncoder) -> Self {
         Self {
             owner: task.owner.clone(),
@@ -180,24 +180,24 @@ impl Key {
     }
 }
 
-impl Shared {
+impl SharedBytes {
     pub(crate) fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 }
 
-impl Loan {
+impl ReleasableBytes {
     pub(crate) fn length(&self) -> usize {
         self.length
     }
 
-    /// The bytes, spelled again if they were taken back.
+    /// The bytes, encoded again if they were taken back.
     pub(crate) fn bytes(&self) -> Result<Bytes, Error> {
         let mut state = lock(&self.state);
         state.used = Instant::now();
         let shared = match &state.shared {
             Some(shared) => shared.clone(),
-            None => self.spellings.share(&self.task, &self.encoder)?,
+            None => self.encoded_tasks.share(&self.task, &self.encoder)?,
         };
         let bytes = shared.bytes.clone();
         state.shared = Some(shared);
@@ -205,12 +205,12 @@ impl Loan {
     }
 }
 
-/// Whether the spelling of a task is worth sharing and counting.
+/// Whether the encoding of a task is worth sharing and counting.
 pub(crate) fn is_large(task: &Task) -> bool {
     weight(task) > SMALL
 }
 
-/// About how long the spelling of an answer is that is made for one reader; rather less than more, since what is small
+/// About how long the encoding of an answer is that is made for one reader; rather less than more, since what is small
 /// is never refused.
 pub(crate) fn length_of(answer: &Answer) -> usize {
     match answer {
@@ -230,7 +230,7 @@ fn of_text(parts: &[Part]) -> usize {
     parts.iter().map(text).sum()
 }
 
-/// About how long the spelling of a task is.
+/// About how long the encoding of a task is.
 fn weight(task: &Task) -> usize {
     let messages = task.history.iter().map(|message| of_message(message)).sum::<usize>();
     let artifacts = task.artifacts.iter().map(|artifact| of_parts(&artifact.parts) + of_json(&artifact.metadata));

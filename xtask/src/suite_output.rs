@@ -1,4 +1,4 @@
-//! What a suite in another language says: a line per case, and its own count at the end.
+//! The output of a suite in another language: a line per case, and its own count at the end.
 
 use std::process::Command;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use crate::tally::Tally;
 
 /// Runs the suite to its end or its limit, shows what failed, and counts.
 pub fn tally(suite: &mut Command, limit: Duration) -> Result<Tally> {
-    let mut heard = Heard::default();
-    let ended = command::follow(suite, limit, |line| heard.line(line))?;
-    Ok(heard.tally(&ended))
+    let mut suite_output = SuiteOutput::default();
+    let ended = command::follow(suite, limit, |line| suite_output.line(line))?;
+    Ok(suite_output.tally(&ended))
 }
 
-/// What the suite has said so far.
+/// The output of the suite so far.
 #[derive(Default)]
-struct Heard {
+struct SuiteOutput {
     cases: Tally,
     total: Option<Tally>,
 }
 
-impl Heard {
+impl SuiteOutput {
     fn line(&mut self, line: &str) {
         if line.starts_with("not ok - ") {
             println!("    {line}");
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_suite_says_is_counted() {
+    fn the_output_of_a_suite_is_counted() {
         for (script, expected) in [
             ("echo 'ok - a'; echo '1 passed, 0 failed'", "1 passed, 0 failed"),
             ("echo 'ok - a'; echo 'not ok - b: why'; echo '1 passed, 1 failed'; exit 1", "1 passed, 1 failed"),
