@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn editors_accept_the_example_file_with_everything_switched_on() {
-        let file = crate::config::tests::example_with_everything();
+        let file = crate::config::tests::documents::example_with_everything();
         assert_eq!(check(&file), Ok(()));
     }
 
