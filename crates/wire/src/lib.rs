@@ -14,6 +14,7 @@ pub mod json;
 mod work;
 
 mod peer_response;
+mod received_message;
 mod task_request;
 mod wire_types;
 

@@ -9,7 +9,7 @@ use sabir_model::{
 };
 
 use crate::v1::{self, StateName};
-use crate::wire_types::{RawJson, Rfc3339, Text, Violations};
+use crate::wire_types::{RawJson, Rfc3339, Text, Violations, WireList};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PeerResponse {
@@ -123,6 +123,16 @@ impl<P: TryInto<Part, Error = Violations>> ReceivedArtifact<'_, P> {
             event(task, context, Event::Artifact(chunk))
         }))
     }
+}
+
+/// The answer to a request for all webhooks of a task; `member` is the name of the list.
+pub(crate) fn push_configs<W, M>(configs: WireList<'_, W, M>, member: &str) -> Result<PeerResponse, Violations>
+where
+    W: TryInto<PushConfig, Error = Violations>,
+{
+    let mut violations = Violations::default();
+    let configs = configs.read_each(member, &mut violations, TryInto::try_into);
+    violations.finish(Some(PeerResponse::PushConfigs(configs)))
 }
 
 pub(crate) fn event(task: TaskId, named: Option<ContextId>, event: Event) -> PeerResponse {

@@ -1,18 +1,17 @@
 //! The dialect of 0.3 over JSON-RPC: JSON objects with a `kind`.
 
-use sabir_model as model;
 use sabir_model::{Birth, Call, Error, OnFinishedSubscribe};
 
 use super::frame::{read_frame, write_event};
 use super::message::Message;
 use super::push::{PushParams, TaskPushConfig};
-use super::send::{MissingBlocking, SendParams};
+use super::send::{MissingBlocking, read_send};
 use super::task::Task;
 use crate::card::{CardFormat, read_card, write_card};
 use crate::lenient::{self, DataEncoding};
-use crate::peer_response::PeerResponse;
+use crate::peer_response::{PeerResponse, push_configs};
 use crate::task_request::TaskRequest;
-use crate::wire_types::{Violations, WireList};
+use crate::wire_types::WireList;
 use crate::{Dialect, Operation, Payload, Strictness, json, v1};
 
 pub struct V03;
@@ -30,7 +29,10 @@ impl Dialect for V03 {
 
     fn decode(&self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
         Ok(match operation {
-            Operation::Send | Operation::Stream => read_send(operation, params, strictness)?,
+            Operation::Send | Operation::Stream => {
+                let missing_blocking = MissingBlocking::ServerDecides;
+                Call::Send(read_send::<Message>(operation, params, strictness, missing_blocking, DataEncoding::Object)?)
+            }
             Operation::Get => read_task_request(params, strictness)?.get(),
             Operation::List => return Err(no_list()),
             Operation::Cancel => read_task_request(params, strictness)?.cancel(),
@@ -70,33 +72,11 @@ impl V03 {
                 let config = json::read::<Option<TaskPushConfig>>(result)?.map(TryInto::try_into).transpose()?;
                 PeerResponse::PushConfig(config.map(Box::new))
             }
-            Operation::PushList => {
-                let mut violations = Violations::default();
-                let configs = json::read::<WireList<TaskPushConfig, ()>>(result)?;
-                let configs = configs.read_each("", &mut violations, TryInto::try_into);
-                PeerResponse::PushConfigs(violations.finish(Some(configs))?)
-            }
+            Operation::PushList => push_configs(json::read::<WireList<TaskPushConfig, ()>>(result)?, "")?,
             Operation::PushDelete => PeerResponse::Empty,
             Operation::ExtendedCard => PeerResponse::Card(Box::new(read_card(result)?)),
         })
     }
-}
-
-fn read_send(operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
-    let send =
-        match strictness {
-            Strictness::Strict => json::read::<SendParams<Message>>(params)?.into_send(
-                operation,
-                MissingBlocking::ServerDecides,
-                strictness,
-                |message| model::Message::try_from(message).map(Into::into),
-            ),
-            Strictness::Complete | Strictness::Lenient => json::read::<SendParams<lenient::Message>>(params)?
-                .into_send(operation, MissingBlocking::ServerDecides, strictness, |message| {
-                    message.read(DataEncoding::Object, strictness)
-                }),
-        };
-    Ok(Call::Send(send?))
 }
 
 /// 0.3 has no tenants, so a member of that name is ignored.

@@ -1,12 +1,13 @@
 //! The params of a send in 0.3. `M` is the message as strict or as lenient reading has it.
 
 use sabir_model as model;
-use sabir_model::{ContextAlone, Delivery, IncomingMessage};
+use sabir_model::{ContextAlone, Delivery, Error, IncomingMessage};
 use serde::Deserialize;
 
 use super::push::PushConfig;
+use crate::lenient::{self, DataEncoding};
 use crate::wire_types::{Int32, RawJson, Text, Violations, WireList, object};
-use crate::{Operation, Strictness};
+use crate::{Operation, Strictness, json};
 
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
@@ -90,4 +91,27 @@ impl<M> SendParams<'_, M> {
             })
         }))
     }
+}
+
+/// Reads the params of a send; `M` is the message as strict reading has it.
+pub(super) fn read_send<'a, M>(
+    operation: Operation,
+    params: &'a str,
+    strictness: Strictness,
+    missing_blocking: MissingBlocking,
+    data: DataEncoding,
+) -> Result<Box<model::Send>, Error>
+where
+    M: Deserialize<'a> + TryInto<model::Message, Error = Violations>,
+{
+    let send =
+        match strictness {
+            Strictness::Strict => {
+                json::read::<SendParams<M>>(params)?
+                    .into_send(operation, missing_blocking, strictness, |message| message.try_into().map(Into::into))
+            }
+            Strictness::Complete | Strictness::Lenient => json::read::<SendParams<lenient::Message>>(params)?
+                .into_send(operation, missing_blocking, strictness, |message| message.read(data, strictness)),
+        };
+    Ok(send?)
 }

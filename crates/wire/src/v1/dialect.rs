@@ -14,9 +14,9 @@ use super::task;
 use super::task_id::{ExtendedCardParams, TaskParams};
 use crate::card::{CardFormat, read_card, write_card};
 use crate::lenient::{self, DataEncoding};
-use crate::peer_response::PeerResponse;
+use crate::peer_response::{PeerResponse, push_configs};
 use crate::task_request::TaskRequest;
-use crate::wire_types::{Violations, WireList};
+use crate::wire_types::WireList;
 use crate::{Dialect, Operation, Payload, Strictness, json};
 
 pub struct V1;
@@ -83,12 +83,7 @@ impl V1 {
             Operation::PushSet | Operation::PushGet => {
                 PeerResponse::PushConfig(Some(Box::new(json::read::<PushConfig>(result)?.try_into()?)))
             }
-            Operation::PushList => {
-                let mut violations = Violations::default();
-                let configs = json::read::<PushConfigs>(result)?.configs;
-                let configs = configs.read_each("configs", &mut violations, TryInto::try_into);
-                PeerResponse::PushConfigs(violations.finish(Some(configs))?)
-            }
+            Operation::PushList => push_configs(json::read::<PushConfigs>(result)?.configs, "configs")?,
             Operation::PushDelete => PeerResponse::Empty,
             Operation::ExtendedCard => PeerResponse::Card(Box::new(read_card(result)?)),
         })

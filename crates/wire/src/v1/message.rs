@@ -1,11 +1,12 @@
 //! Messages as 1.0 spells them.
 
 use sabir_model as model;
-use sabir_model::{ContextId, MessageId, TaskId};
+use sabir_model::TaskId;
 use serde::{Deserialize, Serialize};
 
 use super::part::Part;
 use super::{read_role, role_name};
+use crate::received_message::ReceivedMessage;
 use crate::wire_types::{EnumValue, PartList, RawJson, Text, Violations, WireList, object};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -50,27 +51,16 @@ impl TryFrom<Message<'_>> for model::Message {
     type Error = Violations;
 
     fn try_from(message: Message<'_>) -> Result<Self, Violations> {
-        let mut violations = Violations::default();
-        let id = violations.required_id("messageId", message.message_id, MessageId::parse);
-        let context = violations.id("contextId", message.context_id, ContextId::parse);
-        let task = violations.id("taskId", message.task_id, TaskId::parse);
-        let role = violations.check_required("role", read_role(message.role));
-        let parts = message.parts.read_required("parts", &mut violations);
-        let references = violations.task_ids("referenceTaskIds", message.reference_task_ids);
-        let metadata = violations.object("metadata", message.metadata);
-        let extensions = message.extensions.into_wire().into_iter().map(Text::into_string).collect();
-        let message = id.zip(role).map(|(id, role)| model::Message {
-            id,
-            role,
-            parts,
-            task,
-            context,
-            references,
-            extensions,
-            metadata,
-            request_metadata: None,
-            answers: None,
-        });
-        violations.finish(message)
+        let received = ReceivedMessage {
+            id: message.message_id,
+            context: message.context_id,
+            task: message.task_id,
+            role: read_role(message.role),
+            parts: message.parts,
+            references: message.reference_task_ids,
+            metadata: message.metadata,
+            extensions: message.extensions,
+        };
+        received.read(Violations::default(), "parts")
     }
 }

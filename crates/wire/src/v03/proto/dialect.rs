@@ -3,8 +3,8 @@
 use sabir_model as model;
 use sabir_model::{Birth, Call, Error, OnFinishedSubscribe};
 
-use super::super::dialect::no_list;
-use super::super::send::{MissingBlocking, SendParams};
+use super::super::dialect::{BIRTH, no_list};
+use super::super::send::{MissingBlocking, read_send};
 use super::message::Message;
 use super::part::Part;
 use super::push::{CreateParams, PushConfigs, PushParams, TaskPushConfig};
@@ -12,18 +12,16 @@ use super::state::ProtoState;
 use super::task_id::TaskParams;
 use crate::card::{CardFormat, read_card, write_card};
 use crate::lenient::{self, DataEncoding};
-use crate::peer_response::PeerResponse;
+use crate::peer_response::{PeerResponse, push_configs};
 use crate::task_request::TaskRequest;
 use crate::v1::{self, FinalFlag};
-use crate::wire_types::{Violations, WireList};
+use crate::wire_types::WireList;
 use crate::{Dialect, Operation, Payload, Strictness, json};
 
 pub struct V03Proto;
 
 type Task<'a> = v1::Task<'a, ProtoState<'a>, Message<'a>, Part<'a>>;
 type Frame<'a> = v1::Frame<'a, ProtoState<'a>, Message<'a>, Part<'a>>;
-
-use super::super::dialect::BIRTH;
 
 impl Dialect for V03Proto {
     fn birth(&self) -> Birth {
@@ -36,7 +34,11 @@ impl Dialect for V03Proto {
 
     fn decode(&self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
         Ok(match operation {
-            Operation::Send | Operation::Stream => read_send(operation, params, strictness)?,
+            Operation::Send | Operation::Stream => {
+                let missing_blocking = MissingBlocking::MeansFalse;
+                let send = read_send::<Message>(operation, params, strictness, missing_blocking, DataEncoding::Nested)?;
+                Call::Send(Box::new(model::Send { history: limit(send.history), ..*send }))
+            }
             Operation::Get => read_task_request(params, strictness)?.get(),
             Operation::List => return Err(no_list()),
             Operation::Cancel => read_task_request(params, strictness)?.cancel(),
@@ -83,35 +85,11 @@ impl V03Proto {
             Operation::PushSet | Operation::PushGet => {
                 PeerResponse::PushConfig(Some(Box::new(json::read::<TaskPushConfig>(result)?.try_into()?)))
             }
-            Operation::PushList => {
-                let mut violations = Violations::default();
-                let configs = json::read::<PushConfigs>(result)?.configs;
-                let configs = configs.read_each("configs", &mut violations, TryInto::try_into);
-                PeerResponse::PushConfigs(violations.finish(Some(configs))?)
-            }
+            Operation::PushList => push_configs(json::read::<PushConfigs>(result)?.configs, "configs")?,
             Operation::PushDelete => PeerResponse::Empty,
             Operation::ExtendedCard => PeerResponse::Card(Box::new(read_card(result)?)),
         })
     }
-}
-
-fn read_send(operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
-    let send =
-        match strictness {
-            Strictness::Strict => json::read::<SendParams<Message>>(params)?.into_send(
-                operation,
-                MissingBlocking::MeansFalse,
-                strictness,
-                |message| model::Message::try_from(message).map(Into::into),
-            ),
-            Strictness::Complete | Strictness::Lenient => json::read::<SendParams<lenient::Message>>(params)?
-                .into_send(operation, MissingBlocking::MeansFalse, strictness, |message| {
-                    message.read(DataEncoding::Nested, strictness)
-                }),
-        };
-    let mut send = send?;
-    send.history = limit(send.history);
-    Ok(Call::Send(send))
 }
 
 fn read_task_request(params: &str, strictness: Strictness) -> Result<TaskRequest, Error> {

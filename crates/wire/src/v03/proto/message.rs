@@ -1,10 +1,11 @@
 //! Messages in 0.3's ProtoJSON: the parts are called `content`. There is no member for references to other tasks.
 
 use sabir_model as model;
-use sabir_model::{ContextId, MessageId, TaskId};
+
 use serde::{Deserialize, Serialize};
 
 use super::part::Part;
+use crate::received_message::ReceivedMessage;
 use crate::v1::{read_role, role_name};
 use crate::wire_types::{EnumValue, PartList, RawJson, Text, Violations, WireList, object};
 
@@ -47,26 +48,16 @@ impl TryFrom<Message<'_>> for model::Message {
     type Error = Violations;
 
     fn try_from(message: Message<'_>) -> Result<Self, Violations> {
-        let mut violations = Violations::default();
-        let id = violations.required_id("messageId", message.message_id, MessageId::parse);
-        let context = violations.id("contextId", message.context_id, ContextId::parse);
-        let task = violations.id("taskId", message.task_id, TaskId::parse);
-        let role = violations.check_required("role", read_role(message.role));
-        let parts = message.content.read_required("content", &mut violations);
-        let metadata = violations.object("metadata", message.metadata);
-        let extensions = message.extensions.into_wire().into_iter().map(Text::into_string).collect();
-        let message = id.zip(role).map(|(id, role)| model::Message {
-            id,
-            role,
-            parts,
-            task,
-            context,
-            references: Vec::new(),
-            extensions,
-            metadata,
-            request_metadata: None,
-            answers: None,
-        });
-        violations.finish(message)
+        let received = ReceivedMessage {
+            id: message.message_id,
+            context: message.context_id,
+            task: message.task_id,
+            role: read_role(message.role),
+            parts: message.content,
+            references: WireList::default(),
+            metadata: message.metadata,
+            extensions: message.extensions,
+        };
+        received.read(Violations::default(), "content")
     }
 }
