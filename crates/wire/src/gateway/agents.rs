@@ -8,7 +8,7 @@ use crate::json;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry<'a> {
+struct AgentEntry<'a> {
     agent_id: &'a str,
     agent_card_url: String,
     message_send_url: String,
@@ -16,8 +16,8 @@ struct Entry<'a> {
 
 /// Appends the list of the agents, in the order they are given.
 pub fn write_agent_list<'a>(agents: impl Iterator<Item = &'a AgentId>, out: &mut Vec<u8>) {
-    let entries: Vec<Entry<'_>> = agents
-        .map(|agent| Entry {
+    let entries: Vec<AgentEntry<'_>> = agents
+        .map(|agent| AgentEntry {
             agent_id: agent.as_str(),
             agent_card_url: format!("{BASE}/{agent}/agent-card"),
             message_send_url: message_send_path(agent),

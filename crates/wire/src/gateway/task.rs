@@ -10,7 +10,7 @@ use crate::json;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Run<'a> {
+struct GatewayRun<'a> {
     task_id: &'a str,
     context_id: &'a str,
     status: &'static str,
@@ -24,20 +24,20 @@ struct Run<'a> {
     history: Vec<ChatMessage<'a>>,
     /// The open question; only where the task waits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pending: Option<Vec<Pending>>,
+    pending: Option<Vec<PendingQuestion>>,
 }
 
 /// A question that decisions can be made about.
 #[derive(Serialize)]
-struct Pending {
+struct PendingQuestion {
     target_id: String,
     question: String,
 }
 
-impl Pending {
+impl PendingQuestion {
     fn of(task: &Task) -> Option<Self> {
         let (id, message) = (task.open_question()?, task.status.message.as_deref()?);
-        Some(Pending { target_id: id.to_string(), question: message.question_text() })
+        Some(PendingQuestion { target_id: id.to_string(), question: message.question_text() })
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn write_task(task: &Task, earlier: &[Task], out: &mut Vec<u8>) {
             (None, None)
         }
     };
-    let run = Run {
+    let run = GatewayRun {
         task_id: task.id.as_str(),
         context_id: task.context.as_str(),
         status: status(task.status.state),
@@ -88,7 +88,7 @@ pub(super) fn write_task(task: &Task, earlier: &[Task], out: &mut Vec<u8>) {
         message: answers.newest().map(ChatMessage::of_agent),
         artifacts: answers.newest().map(|content| ArtifactContent { content }).into_iter().collect(),
         history,
-        pending: task.status.state.is_waiting().then(|| Pending::of(task).into_iter().collect()),
+        pending: task.status.state.is_waiting().then(|| PendingQuestion::of(task).into_iter().collect()),
     };
     json::write(&run, out);
 }

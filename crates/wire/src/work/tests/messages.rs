@@ -182,9 +182,9 @@ impl Samples {
     }
 }
 
-type Answered = (&'static str, for<'a> fn(&'a Samples) -> Payload<'a>, Operation);
+type HttpAnswer = (&'static str, for<'a> fn(&'a Samples) -> Payload<'a>, Operation);
 
-const ANSWERS: [Answered; 9] = [
+const ANSWERS: [HttpAnswer; 9] = [
     ("task", |samples| Payload::Task(&samples.task), Operation::Get),
     ("sent", |samples| Payload::SendResult(&samples.task), Operation::Send),
     ("snapshot", |samples| Payload::Snapshot(&samples.task), Operation::Stream),
