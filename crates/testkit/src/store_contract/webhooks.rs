@@ -286,7 +286,8 @@ pub async fn a_task_can_be_loaded_as_of_any_event((store, _): Both<'_>) {
     let long = "x".repeat(3000);
     let mut after = 1;
     for round in 0..30 {
-        let events = [status(State::Working, round + 2), chunk(&long), telling(State::Working, round + 2, "words")];
+        let events =
+            [status(State::Working, round + 2), chunk(&long), status_with_message(State::Working, round + 2, "words")];
         let whole = load(store, no).await;
         // Some with a snapshot of the task, so that a later moment begins behind an earlier one.
         let appended = push(store, no, after, &events[..1 + (round as usize % 3)]).await.unwrap();
