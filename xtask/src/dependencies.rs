@@ -16,8 +16,17 @@ use crate::command;
 use crate::workspace::Workspace;
 
 /// Licences that a user of Sabir can live with. `deny.toml` has the same.
-const LICENCES: [&str; 7] =
-    ["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-3-Clause", "Unicode-3.0", "Unlicense", "Zlib"];
+const LICENCES: [&str; 9] = [
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-3-Clause",
+    "CDLA-Permissive-2.0", // Mozilla's root certificates, which are data
+    "ISC",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
 
 /// Crates that are there twice, and why nothing can be done about it.
 const DOUBLED: [(&str, &str); 1] = [("syn", "derive macros move to version 3 one by one; it is not in the binary")];
@@ -27,8 +36,10 @@ const UNNAMED: [(&str, &str); 0] = [];
 
 /// Everything that is wrong, one sentence each.
 pub fn faults(workspace: &Workspace) -> Result<Vec<String>> {
-    let metadata = metadata(workspace)?;
-    let mut faults = foreign(&metadata);
+    let host = host(workspace)?;
+    let metadata = metadata(workspace, &host)?;
+    let tree = command::output(workspace.cargo().args(TREE).args(["--target", &host]))?;
+    let mut faults = foreign(&metadata, &tree);
     faults.extend(unused(&metadata)?);
     if command::works(workspace.cargo().args(["deny", "--version"])) {
         let deny = command::shown(workspace.cargo().args(["deny", "check"]));
@@ -39,21 +50,33 @@ pub fn faults(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(faults)
 }
 
-/// For this machine's platform: crates of others need not even be downloaded.
-fn metadata(workspace: &Workspace) -> Result<Value> {
+/// This machine's platform: crates of others need not even be downloaded.
+fn host(workspace: &Workspace) -> Result<String> {
     let version = command::output(Command::new("rustc").arg("-vV").current_dir(&workspace.root))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("`rustc -vV` names no host")?;
+    Ok(host.to_owned())
+}
+
+fn metadata(workspace: &Workspace, host: &str) -> Result<Value> {
     let text =
         command::output(workspace.cargo().args(["metadata", "--format-version", "1", "--filter-platform", host]))?;
     serde_json::from_str(&text).context("`cargo metadata` did not print JSON")
 }
 
-fn foreign(metadata: &Value) -> Vec<String> {
+/// What is built: one `name vVERSION` per line. The metadata also has optional crates that a feature mentions
+/// (`ring?/std`) and nobody switches on.
+const TREE: [&str; 8] = ["tree", "--workspace", "--edges", "normal,build,dev", "--prefix", "none", "--format", "{p}"];
+
+fn foreign(metadata: &Value, tree: &str) -> Vec<String> {
     let mut faults = vec![];
     let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let built: BTreeSet<(&str, &str)> = tree.lines().filter_map(built_package).collect();
     for package in packages(metadata) {
         let (name, version) = (text(package, "name"), text(package, "version"));
         let Some(source) = package["source"].as_str() else { continue };
+        if !built.contains(&(name, version)) {
+            continue;
+        }
         versions.entry(name).or_default().insert(version);
         if !source.starts_with("registry+") {
             faults.push(format!("{name} {version} comes from {source}; take it from the registry"));
@@ -72,6 +95,11 @@ fn foreign(metadata: &Value) -> Vec<String> {
     let excused = DOUBLED.iter().map(|(name, _)| *name).filter(once);
     faults.extend(excused.map(|name| format!("{name} is there only once: take it out of the list of excuses")));
     faults
+}
+
+fn built_package(line: &str) -> Option<(&str, &str)> {
+    let mut words = line.split(' ');
+    Some((words.next()?, words.next()?.strip_prefix('v')?))
 }
 
 /// Whether an SPDX expression can be met. A slash is the old spelling of OR.
@@ -212,8 +240,11 @@ mod tests {
             package("twice", "2.0.0", "MIT", registry),
             package("copyleft", "1.0.0", "AGPL-3.0", registry),
             package("elsewhere", "1.0.0", "MIT", git),
+            package("off", "1.0.0", "AGPL-3.0", registry),
         ]});
-        let faults = foreign(&metadata);
+        let tree = "ours v0.1.0 (/x)\nsyn v2.0.0\nsyn v3.0.0\ntwice v1.0.0\ntwice v2.0.0 (proc-macro)\n\
+                    copyleft v1.0.0\nelsewhere v1.0.0 (https://x#1) (*)\n";
+        let faults = foreign(&metadata, tree);
         assert_eq!(faults.len(), 3, "{faults:?}");
         for (fault, words) in
             faults.iter().zip(["copyleft 1.0.0 has the licence", "elsewhere 1.0.0 comes", "twice is there"])
