@@ -1,0 +1,127 @@
+//! The client: one request and its response, within every limit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Incoming};
+use hyper_util::client::legacy;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::time::{Instant, timeout_at};
+
+use super::connector::Connector;
+use super::error::DialError;
+use super::limits::Limits;
+use super::redirect;
+use super::request::{Request, Response, without_connection_headers};
+use super::tls::{Roots, Tls};
+use crate::guard::{Guard, Target};
+
+/// A HTTP client for URLs that others chose. Cheap to clone; clones share the pool of connections.
+#[derive(Clone)]
+pub struct Client {
+    inner: legacy::Client<Connector, Full<Bytes>>,
+    guard: Arc<Guard>,
+    body_limit: usize,
+}
+
+impl Client {
+    pub fn new(guard: Arc<Guard>, limits: Limits, roots: Roots) -> Self {
+        let connector = Connector::new(Arc::clone(&guard), Tls::new(roots), limits.connect_timeout);
+        let inner = legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .pool_idle_timeout(limits.idle)
+            .pool_max_idle_per_host(limits.idle_per_host)
+            .http1_max_buf_size(limits.head.max(SMALLEST_BUFFER))
+            .http1_max_headers(limits.headers)
+            .http2_max_header_list_size(u32::try_from(limits.head).unwrap_or(u32::MAX))
+            .http2_initial_stream_window_size(WINDOW)
+            .http2_initial_connection_window_size(WINDOW)
+            .build(connector);
+        Client { inner, guard, body_limit: limits.body }
+    }
+
+    pub fn guard(&self) -> &Arc<Guard> {
+        &self.guard
+    }
+
+    /// POSTs a body; redirects are not followed.
+    pub async fn post(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+        timeout: Duration,
+    ) -> Result<Response, DialError> {
+        self.send(Request::post(url, headers, body, timeout)).await
+    }
+
+    pub async fn send(&self, mut request: Request) -> Result<Response, DialError> {
+        let deadline = Instant::now() + request.timeout;
+        request.headers = without_connection_headers(request.headers);
+        let mut target = Target::parse(&request.url)?;
+        for _ in 0..=request.redirects {
+            let response = self.exchange(&target, &request, deadline).await?;
+            match redirect::location(&target, &response) {
+                Some(next) if request.redirects > 0 => {
+                    let next = next?;
+                    request = redirect::follow(request, response.status, &target, &next);
+                    target = next;
+                }
+                _ => return Ok(response),
+            }
+        }
+        Err(DialError::TooManyRedirects(request.redirects))
+    }
+
+    async fn exchange(&self, target: &Target, request: &Request, deadline: Instant) -> Result<Response, DialError> {
+        // The connector checks as well, but a pooled connection would not come by there.
+        self.guard.check_target(target)?;
+        let mut outgoing = http::Request::new(Full::new(request.body.clone()));
+        *outgoing.method_mut() = request.method.clone();
+        *outgoing.uri_mut() = target.to_uri();
+        *outgoing.headers_mut() = request.headers.clone();
+        let answer = timeout_at(deadline, self.inner.request(outgoing)).await.map_err(|_| DialError::Timeout)?;
+        let (head, body) = answer.map_err(|error| DialError::from_hyper(&error))?.into_parts();
+        let status = head.status;
+        let body = match timeout_at(deadline, read(body, self.body_limit)).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(Excess::TooLarge)) => return Err(DialError::BodyTooLarge { status, limit: self.body_limit }),
+            Ok(Err(Excess::Broken(detail))) => return Err(DialError::BodyBroken { status, detail }),
+            Err(_) => return Err(DialError::BodyTimeout { status }),
+        };
+        Ok(Response { status, headers: head.headers, body })
+    }
+}
+
+/// How much a HTTP/2 host may send ahead of our reading; the smallest that the protocol begins with.
+const WINDOW: u32 = 65_535;
+
+/// hyper does not work with less.
+const SMALLEST_BUFFER: usize = 8192;
+
+/// Why a body was not read to its end.
+enum Excess {
+    TooLarge,
+    Broken(String),
+}
+
+/// Reads a body up to a limit. Dropping it unread closes a HTTP/1.1 connection and resets a HTTP/2 stream.
+async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Excess> {
+    if body.size_hint().lower() > limit as u64 {
+        return Err(Excess::TooLarge);
+    }
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Excess::Broken(error.to_string()))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if bytes.len() + data.len() > limit {
+            return Err(Excess::TooLarge);
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(bytes.freeze())
+}

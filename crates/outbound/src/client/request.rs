@@ -1,0 +1,68 @@
+//! What is asked and what comes back.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, header};
+
+/// A request to a URL that somebody else chose. It has no `Debug`: its headers hold secrets.
+#[derive(Clone)]
+pub struct Request {
+    pub method: Method,
+    pub url: String,
+    /// Headers about the connection or the body's length are the client's own and are taken out.
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    /// For all of it: redirects, look-ups, connecting, sending, and reading the response.
+    pub timeout: Duration,
+    /// How many redirects are followed; 0 hands the first one back as a response.
+    pub redirects: u8,
+}
+
+/// A response that was read to its end.
+#[derive(Debug, Clone)]
+pub struct Response {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Request {
+    pub fn get(url: impl Into<String>, timeout: Duration) -> Self {
+        Request {
+            method: Method::GET,
+            url: url.into(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            timeout,
+            redirects: 0,
+        }
+    }
+
+    pub fn post(url: impl Into<String>, headers: HeaderMap, body: Bytes, timeout: Duration) -> Self {
+        Request { method: Method::POST, headers, body, ..Self::get(url, timeout) }
+    }
+
+    /// Follows up to `redirects` redirects, each checked like a URL of its own.
+    pub fn following(self, redirects: u8) -> Self {
+        Request { redirects, ..self }
+    }
+}
+
+/// Takes out what would change how the message is framed or routed.
+pub(super) fn without_connection_headers(mut headers: HeaderMap) -> HeaderMap {
+    for name in [
+        header::HOST,
+        header::CONTENT_LENGTH,
+        header::TRANSFER_ENCODING,
+        header::CONNECTION,
+        header::UPGRADE,
+        header::TE,
+        header::TRAILER,
+        header::EXPECT,
+        header::PROXY_AUTHORIZATION,
+    ] {
+        headers.remove(name);
+    }
+    headers
+}

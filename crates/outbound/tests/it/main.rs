@@ -1,0 +1,9 @@
+//! The guarded client against real sockets. Nothing leaves the loopback interface.
+
+mod hosts;
+mod rebinding;
+mod redirects;
+mod ssrf;
+mod support;
+mod system_resolver;
+mod tls;
