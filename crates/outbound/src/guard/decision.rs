@@ -44,11 +44,6 @@ impl Guard {
         Ok(target)
     }
 
-    /// What can be said of a target without a look-up.
-    pub fn check_target(&self, target: &Target) -> Result<Approval, Refusal> {
-        self.policy.check(target)
-    }
-
     /// The addresses that a connection to this target may be opened to; never empty. One look-up, and one forbidden
     /// address among the answers refuses the name: an honest name does not have both kinds.
     pub async fn addresses(&self, target: &Target) -> Result<Vec<IpAddr>, GuardError> {
