@@ -1,7 +1,7 @@
-//! Tasks whose rows cannot be read.
+//! Damaged tasks: tasks whose rows cannot be read.
 //!
-//! A damaged task must not cost the answers about its neighbours, so lists and lookups show it as failed, with what
-//! its row still says. The operator finds each of them in the log once, not with every list.
+//! A damaged task must not make a list or a lookup of other tasks fail, so it is shown as failed, with what its row
+//! still says. The operator's log names each damaged task once, not with every list.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -10,11 +10,11 @@ use sabir_model::{Message, MessageId, Part, Role, State, Status, Task};
 
 use crate::{TaskNo, TaskRow};
 
-/// Why a task cannot be read as it was stored.
+/// Why a task cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Damage(pub String);
 
-/// Which damaged tasks have been logged.
+/// The damaged tasks that have been logged.
 #[derive(Debug, Default)]
 pub(crate) struct DamageLog {
     logged: Mutex<HashSet<TaskNo>>,
@@ -36,7 +36,7 @@ pub(crate) fn unreadable_message(damage: Damage) -> Damage {
     Damage(format!("a message in its inbox cannot be read: {}", damage.0))
 }
 
-/// The task as it is shown: failed, without content, as of the last event that its row knows.
+/// A damaged task as it is shown: failed, without content, as of the last event that its row knows.
 pub(crate) fn damaged_task(row: TaskRow, damage: &Damage) -> Task {
     let text = format!("the log of this task is damaged: {}", damage.0);
     let id = MessageId::parse("damaged-log").expect("a short text is an id");

@@ -1,14 +1,14 @@
-//! An append as the bytes that are stored.
+//! Encodes an append into the bytes that are stored.
 //!
-//! Made on the caller's thread, so that the one thread which writes only binds and inserts. The JSON
-//! of `model`'s own serde is the format of the log.
+//! This happens on the caller's thread, so that the only writer thread just binds and inserts. The format of the log is
+//! the JSON of `model`'s own serde.
 
 use sabir_model::{AgentId, Birth, ContextId, Event, IdempotencyKey, Owner, Seq, State, Task, TaskId, Timestamp};
 
 use crate::head::HeadChange;
 use crate::{Append, AppendTarget, MAX_EVENTS_WITHOUT_SNAPSHOT, SideRow, StoreError, TaskNo, Webhook};
 
-/// How much goes into one pack, unless a single event is larger.
+/// The size of a pack, unless a single event is larger.
 const PACK_EVENTS: usize = 64;
 const PACK_BYTES: usize = 64 << 10;
 
@@ -25,7 +25,7 @@ pub(crate) struct Encoded {
     pub has_later_events: bool,
 }
 
-/// A task in two parts, so that who does not want its artifacts does not read them.
+/// A snapshot in two parts, so that a reader that does not want artifacts does not load them.
 pub(crate) struct EncodedSnapshot {
     pub rest: Vec<u8>,
     pub artifacts: Vec<u8>,
@@ -48,7 +48,7 @@ pub(crate) struct EncodedNewTask {
     pub latest: LatestStatus,
 }
 
-/// What the last of several status events says.
+/// The status after the last status event of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LatestStatus {
     pub state: State,
@@ -70,7 +70,7 @@ pub(crate) enum EncodedSideRow {
 impl Encoded {
     pub fn new(append: &Append<'_>) -> Result<Self, StoreError> {
         let last = append.after.saturating_add(append.events.len() as Seq);
-        // A snapshot of another moment than the last event would swallow events or repeat them.
+        // A snapshot that does not end with the last event would skip events or repeat them.
         let snapshot = append.snapshot.filter(|task| task.seq == last);
         let mut events = EncodedEvents::default();
         for event in append.events {
@@ -93,7 +93,7 @@ impl Encoded {
         })
     }
 
-    /// The task is settled with this append.
+    /// Whether the task settles with this append.
     pub fn settles(&self) -> bool {
         let latest = match &self.target {
             EncodedTarget::New(new) => Some(new.latest),
@@ -169,7 +169,7 @@ fn encode_side_row(row: &SideRow) -> Result<EncodedSideRow, StoreError> {
     })
 }
 
-/// Encoded events, one behind the other in one buffer.
+/// Encoded events, concatenated in one buffer.
 #[derive(Default)]
 pub(crate) struct EncodedEvents {
     bytes: Vec<u8>,
@@ -183,7 +183,7 @@ impl EncodedEvents {
         Ok(())
     }
 
-    /// All of them, one behind the other.
+    /// All events, concatenated.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -192,8 +192,8 @@ impl EncodedEvents {
         self.ends.len()
     }
 
-    /// The same in packs of many, each with how many events it ends with: what one row can hold. A pack is bounded, since
-    /// who wants its last event reads all of it.
+    /// The events in packs, each of which is one row; with the number of events up to the end of the pack. A pack is
+    /// bounded, since a reader of its last event has to read all of it.
     pub fn packs(&self) -> impl Iterator<Item = (usize, &[u8])> {
         let mut packed = 0_usize;
         std::iter::from_fn(move || {

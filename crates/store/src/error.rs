@@ -1,4 +1,4 @@
-//! What can go wrong in a store, told so that the reader knows what to do next.
+//! The errors of a store, with texts that say what to do next.
 
 use std::path::PathBuf;
 
@@ -6,27 +6,27 @@ use sabir_model::{BoxError, Error, TaskId};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Somebody else has appended to the task, or it is gone.
+    /// Another append has changed the task, or the task is deleted.
     #[error("the task has changed meanwhile")]
     Conflict,
-    /// The id or the idempotency key is taken by this task.
+    /// This task has the id or the idempotency key already.
     #[error("task {0} exists already")]
     Exists(TaskId),
-    /// Its rows cannot be read. Other tasks are not concerned.
+    /// The rows of this task cannot be read. Other tasks are not affected.
     #[error("task {task} is damaged in the store: {reason}")]
     Damaged { task: TaskId, reason: String },
     #[error("the disk or the quota is full")]
     Full,
     #[error("the store is closed")]
     Closed,
-    /// What was stored is not where it was any more. The text says what happened and what to do.
+    /// The database file is gone or replaced. The text says what happened and what to do.
     #[error("{0}")]
     Lost(String),
     #[error(transparent)]
     Failed(BoxError),
 }
 
-/// What a caller is told of a store that failed.
+/// The error that a caller gets when the store fails.
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {

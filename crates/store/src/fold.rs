@@ -1,4 +1,4 @@
-//! From stored bytes back to tasks, events and messages.
+//! Decodes stored bytes: folds packs of events into tasks, and decodes single events and messages.
 
 use std::ops::RangeInclusive;
 
@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 
 use crate::damage::Damage;
 
-/// A task that grows event by event, from its creation or from a stored snapshot.
+/// A task that is built event by event, from its creation or from a snapshot.
 pub(crate) enum Fold {
     Unborn(TaskId, TaskBirth),
     Born(Box<Task>),
@@ -19,7 +19,7 @@ impl Fold {
         Fold::Unborn(id, birth)
     }
 
-    /// Goes on from a snapshot. One of an older format has its artifacts in the rest.
+    /// Starts from a snapshot. A snapshot of an older format has its artifacts in `rest`.
     pub fn resume(rest: &[u8], artifacts: Option<&[u8]>) -> Result<Self, Damage> {
         let mut task: Box<Task> = decode(rest)?;
         if let Some(artifacts) = artifacts {
@@ -28,7 +28,7 @@ impl Fold {
         Ok(Fold::Born(task))
     }
 
-    /// The number of the last event in it.
+    /// The number of its last event.
     pub fn seq(&self) -> Seq {
         match self {
             Fold::Unborn(..) => 0,
@@ -36,7 +36,7 @@ impl Fold {
         }
     }
 
-    /// Takes the events of the next pack, of which the last has this number.
+    /// Applies the events of the next pack, which ends with event `last`.
     pub fn take_pack(&mut self, last: Seq, pack: &[u8]) -> Result<(), Damage> {
         for event in events_of(pack) {
             let event = event.map_err(|error| unreadable(self.seq() + 1, &error))?;
@@ -48,7 +48,7 @@ impl Fold {
         }
     }
 
-    /// The same without the artifacts, which are not even parsed.
+    /// The same without artifacts, which are not even parsed.
     pub fn take_pack_without_artifacts(&mut self, last: Seq, pack: &[u8]) -> Result<(), Damage> {
         let events = serde_json::Deserializer::from_slice(pack).into_iter::<WithoutArtifact>();
         for event in events {
@@ -116,7 +116,7 @@ impl Fold {
     }
 }
 
-/// An event of which the content of an artifact is not wanted.
+/// An event without the content of an artifact.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum WithoutArtifact {
@@ -125,18 +125,18 @@ enum WithoutArtifact {
     Artifact(IgnoredAny),
 }
 
-/// A snapshot or a message.
+/// Decodes a snapshot or a message.
 pub(crate) fn decode<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Damage> {
     serde_json::from_slice(body).map_err(|error| Damage(error.to_string()))
 }
 
-/// An event of a row of its own.
+/// Decodes an event that has its own row.
 pub(crate) fn decode_event(seq: Seq, body: &[u8]) -> Result<Recorded, Damage> {
     let event = serde_json::from_slice(body).map_err(|error| unreadable(seq, &error))?;
     Ok(Recorded { seq, event })
 }
 
-/// The events of a pack, of which the last has this number.
+/// The events of a pack that ends with event `last`.
 pub(crate) fn unpack(last: Seq, pack: &[u8]) -> Result<Vec<Recorded>, Damage> {
     let mut events = Vec::new();
     for event in events_of(pack) {
@@ -151,13 +151,13 @@ pub(crate) fn unpack(last: Seq, pack: &[u8]) -> Result<Vec<Recorded>, Damage> {
     Ok(events)
 }
 
-/// What can be read of a damaged pack with events of these numbers.
+/// The readable events at the beginning of a damaged pack; `numbers` are those of all its events.
 pub(crate) fn unpack_readable(numbers: RangeInclusive<Seq>, pack: &[u8]) -> Vec<Recorded> {
     let events = numbers.zip(events_of(pack));
     events.map_while(|(seq, event)| Some(Recorded { seq, event: event.ok()? })).collect()
 }
 
-/// The numbers up to this one do not add up.
+/// The number of events does not match the number of the last one.
 pub(crate) fn incomplete(last: Seq) -> Damage {
     Damage(format!("events up to {last} are missing or doubled"))
 }

@@ -1,9 +1,9 @@
-//! The head of a task: what its row holds of its log.
+//! The head of a task: the part of its log that is in its row.
 //!
-//! While a log is short all of it is in the row, so most tasks are one row and nothing else. The log of a longer one
-//! is elsewhere, and the head has what a list shows when nobody asks for artifacts: the `created` and `status` events,
-//! and before them, once the head has been shortened, a `summary` of all earlier ones. So a page of a list reads one row
-//! for each task, however long the logs and however large the artifacts are.
+//! A short log is completely in the row, so most tasks are one row and nothing else. A longer log is in the table
+//! `events`. Then the head has what a list shows without artifacts: the `created` and `status` events, and once it has
+//! been shortened, a `summary` of the earlier ones. So a page of a list reads one row per task, independent of the
+//! length of the logs and the size of the artifacts.
 //!
 //! The size of a head is bounded. Messages of the history that do not fit are left out, oldest first; a list that wants
 //! them reads the log.
@@ -18,32 +18,32 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// A head that would become longer is shortened.
+/// A head that would become longer than this is shortened.
 const MAX_BYTES: usize = 4 << 10;
 
-/// A summary leaves so much room for what comes after it.
+/// A summary is at most this long, so that there is room for later events.
 const MAX_SUMMARY: usize = MAX_BYTES / 2;
 
-/// A log is in the row as long as it is not longer than this.
+/// A log up to these limits is in the row.
 const MAX_LOG_BYTES: usize = 2 << 10;
 const MAX_LOG_EVENTS: Seq = 16;
 
-/// What the row of a task holds of its log.
+/// The head of a task, and whether it is the whole log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RowLog {
     pub head: Option<Vec<u8>>,
-    /// So many events the log has, if the head is all of it.
+    /// The number of events, if the head is the whole log.
     pub all: Option<Seq>,
 }
 
-/// Where the events of an append go.
+/// Where the events of an append are stored.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Placement {
-    /// All of the log is in the row.
+    /// In the row, with all of the log.
     Row(RowLog),
-    /// They go behind the others of a log that is elsewhere.
+    /// In the table `events`, after the others.
     Log {
-        /// What the row held until now and comes before them.
+        /// The events that the row held until now; they move to the table first.
         moved: Option<(Seq, Vec<u8>)>,
         /// The new head, if it changes.
         row: Option<RowLog>,
@@ -51,12 +51,12 @@ pub(crate) enum Placement {
 }
 
 impl RowLog {
-    /// Of a task before its first event.
+    /// The head of a task before its first event.
     pub fn empty() -> Self {
         Self { head: Some(Vec::new()), all: Some(0) }
     }
 
-    /// Places more events: encoded, so many of them, with what they do to the head.
+    /// Decides where `count` more events (`more`, encoded) are stored. `change` is their effect on the head.
     pub fn place(self, more: &[u8], count: Seq, change: &HeadChange) -> Placement {
         let (log, after) = match self {
             RowLog { head: Some(log), all: Some(after) } => (log, after),
@@ -77,15 +77,15 @@ impl RowLog {
     }
 }
 
-/// What an append does to the head of a log that is elsewhere.
+/// The effect of an append on the head of a log that is in the table `events`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum HeadChange {
-    /// Nothing: there is no status event in it.
+    /// None: the append has no status event.
     Keep,
-    /// These come behind what is there.
+    /// These events are added.
     Extend(Vec<u8>),
     Replace(Vec<u8>),
-    /// What is to be shown is too long for a head. The next summary brings one again.
+    /// The result is too long for a head. The next summary makes a new one.
     Drop,
 }
 
@@ -93,11 +93,11 @@ pub(crate) enum HeadChange {
 #[derive(Clone)]
 pub(crate) struct Head {
     pub task: Task,
-    /// The history lacks its oldest messages.
+    /// The oldest messages of the history are missing.
     pub is_cut: bool,
 }
 
-/// What a head is read as.
+/// An item of a head, for reading.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum HeadItem {
@@ -109,7 +109,7 @@ enum HeadItem {
     Artifact(IgnoredAny),
 }
 
-/// What is written only into heads; the other items are events as they are in the log.
+/// Items that exist only in heads. The other items are events, encoded as in the log.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 enum HeadOnlyItem {
@@ -117,7 +117,7 @@ enum HeadOnlyItem {
     Cut(StatusChange),
 }
 
-/// `M` is a message that is read, or one that is encoded already.
+/// `M` is a decoded message for reading, and an encoded one for writing.
 #[derive(Serialize, Deserialize)]
 struct Summary<M> {
     created: Timestamp,
@@ -140,7 +140,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl HeadChange {
-    /// Of a new task, from its first events and their encoded bodies.
+    /// For a new task, from its first events and their encoded bodies.
     pub fn of_new<'a>(events: &[&Event], bodies: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut head = Vec::new();
         for (event, body) in events.iter().zip(bodies) {
@@ -178,12 +178,12 @@ impl HeadChange {
         if head.is_empty() { HeadChange::Keep } else { HeadChange::Extend(head) }
     }
 
-    /// The whole head is made anew, from the task as it is after the append.
+    /// Replaces the whole head, from the task as it is after the append.
     pub fn of_task(task: &Task) -> Self {
         summary(task, false).map_or(HeadChange::Drop, HeadChange::Replace)
     }
 
-    /// The new head, made of the one before; `None` if there is none.
+    /// Computes the new head from the old one; `None`: there is no head.
     fn apply(&self, head: Option<Vec<u8>>) -> Option<Vec<u8>> {
         match self {
             HeadChange::Keep => head,
@@ -204,9 +204,9 @@ impl HeadChange {
 }
 
 impl Head {
-    /// `None` if it cannot be read; the log can.
+    /// `None`: the head cannot be read, but the log can.
     pub fn read(id: TaskId, birth: TaskBirth, head: &[u8]) -> Option<Self> {
-        // Checked once, not string by string.
+        // UTF-8 is checked once here, not for each string.
         let head = str::from_utf8(head).ok()?;
         let mut items = serde_json::Deserializer::from_str(head).into_iter::<HeadItem>();
         let mut head = match items.next()?.ok()? {
@@ -222,7 +222,7 @@ impl Head {
                 HeadItem::Status(change) => apply_owned(&mut head.task, Event::Status(change)),
                 HeadItem::Cut(change) => {
                     apply_owned(&mut head.task, Event::Status(change));
-                    // What was left out comes last, so nothing before it can be shown.
+                    // The missing input comes after all earlier messages, so those cannot be shown either.
                     (head.task.history, head.is_cut) = (Vec::new(), true);
                 }
                 HeadItem::Artifact(IgnoredAny) => {}
@@ -232,7 +232,7 @@ impl Head {
         Some(head)
     }
 
-    /// The task with at most so many messages, if the head has them.
+    /// The task with at most this many messages; `None`: the head does not have enough.
     pub fn with_history(mut self, history: Option<u32>) -> Option<Task> {
         let has_enough = history.is_some_and(|wanted| self.task.history.len() >= wanted as usize);
         if self.is_cut && !has_enough {
@@ -264,9 +264,9 @@ impl Summary<Arc<Message>> {
     }
 }
 
-/// `None` if it is too long even without a history.
+/// `None`: it is too long even without a history.
 fn summary(task: &Task, is_cut: bool) -> Option<Vec<u8>> {
-    // Every field is named, so that a new one is not forgotten here.
+    // All fields are named, so that a new field is not forgotten here.
     let Task {
         id: _,
         context: _,
@@ -307,7 +307,7 @@ fn summary(task: &Task, is_cut: bool) -> Option<Vec<u8>> {
     encode(summary)
 }
 
-/// The other events of a log, as they are encoded.
+/// The events of a log without artifacts, still encoded.
 fn without_artifacts(log: &[u8]) -> Option<Vec<u8>> {
     let mut others = Vec::new();
     for event in serde_json::Deserializer::from_slice(log).into_iter::<&RawValue>() {
@@ -326,7 +326,7 @@ fn is_shown(event: &Event) -> bool {
     }
 }
 
-/// A name for a task that is only folded and never shown.
+/// Ids for a task that is folded and never shown.
 fn placeholder() -> (TaskId, TaskBirth) {
     let context = ContextId::parse("-").expect("a short text is an id");
     let agent = AgentId::parse("-").expect("a short text is an id");
@@ -340,8 +340,9 @@ mod tests {
 
     use super::*;
 
-    /// `c` creates the task, `a` is a chunk, `w`, `q` and `d` are working, a question and the end. The number behind it
-    /// is the length of what it brings: the message of a creation, a chunk's text, the input of a `w`, the text of the others.
+    /// `c` creates the task, `a` is a chunk; `w`, `q` and `d` are the states working, input required and completed. The
+    /// number is the length of the text: of the message that creates the task, of a chunk, of the input of a `w`, of
+    /// the status message of the others.
     fn event(short: &str) -> Event {
         let length: usize = short[1..].parse().unwrap_or(0);
         let text = "x".repeat(length);
@@ -380,7 +381,7 @@ mod tests {
         }
     }
 
-    /// Lives through these appends; says how many packs went into the log, and what the row shows.
+    /// Applies these appends. Returns the number of packs in the log, the head and the task.
     fn live(appends: &[&str]) -> (usize, RowLog, Task) {
         let (mut row, mut packs) = (RowLog::empty(), 0);
         let (id, birth) = placeholder();
@@ -415,7 +416,7 @@ mod tests {
         (packs, row, task.unwrap())
     }
 
-    /// How the task is kept, and what a list can show of it: all messages, the newest so many, or nothing.
+    /// Where the log is stored, and how much of the history a list can show: all messages, the newest ones, or nothing.
     fn shown(appends: &[&str]) -> String {
         let (packs, row, mut whole) = live(appends);
         let place = row.all.map_or_else(|| format!("{packs} packs"), |all| format!("{all} in the row"));
@@ -441,13 +442,13 @@ mod tests {
             (vec!["c9 w a9 d"], "4 in the row, all"),
             (vec!["c9", "w a9 d9"], "4 in the row, all"),
             (vec!["c9", "w", "q9", "w9", "d"], "5 in the row, all"),
-            // A long log goes elsewhere, with what was in the row before.
+            // A long log moves out of the row, with the earlier events.
             (vec!["c9 w", "a3000", "d"], "3 packs, all"),
             (vec!["c9 w a3000 d"], "1 packs, all"),
             (many("c9", "a", 15), "16 in the row, all"),
             (many("c9", "a", 16), "2 packs, all"),
             (many("c9", "a", 30), "16 packs, all"),
-            // A history that does not fit is left out, the oldest first.
+            // A history that does not fit is left out, oldest messages first.
             (vec!["c1000 w", "q600", "w900", "d"], "3 packs, all"),
             (vec!["c3000 w", "d"], "2 packs, all"),
             (vec!["c5000 w", "d"], "2 packs, newest 0"),
@@ -455,10 +456,10 @@ mod tests {
             (vec!["c9 w", "q9", "w5000", "d"], "3 packs, newest 0"),
             (vec!["c9 w", "q9", "w5000", "q9", "w9"], "4 packs, newest 2"),
             (many("c9", "w600", 9), "8 packs, newest 3"),
-            // Progress can go on for ever.
+            // Progress has no limit.
             (many("c9", "q150", 99), "94 packs, all"),
             (many("c9", "w", 99), "85 packs, all"),
-            // What is to be shown does not fit.
+            // The status does not fit.
             (vec!["c9 w", "d5000"], "2 packs, no head"),
             (vec!["c9 w", "d5000", "d"], "3 packs, no head"),
             (vec!["c9 w d5000"], "1 packs, no head"),

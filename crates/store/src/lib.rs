@@ -1,7 +1,7 @@
 //! The event log and its lookups.
 //!
-//! `Store` is the door; `sqlite` is what a laptop and a single server use, `memory` is its twin for
-//! tests and trials. One contract suite in `sabir-testkit` runs against every implementation.
+//! `Store` is the interface. `sqlite` is for a laptop or a single server; `memory` gives the same answers without a
+//! disk, for tests and trials. One contract suite in `sabir-testkit` runs against every implementation.
 
 mod error;
 mod outbox;

@@ -1,7 +1,7 @@
-//! The twin of the SQLite store, for tests and trials: the same answers, nothing on disk.
+//! A store in memory, for tests and trials. It gives the same answers as the SQLite store.
 //!
-//! It keeps the same encoded bytes, so that what a test stores has been through the log's format too.
-//! Lists look at every task; that is the plain meaning which the other stores are compared with.
+//! It keeps the encoded bytes, so that tests exercise the format of the log too. A list looks at every task: it is the
+//! simple reference for the other stores.
 
 mod webhooks;
 
@@ -26,7 +26,7 @@ use crate::{
     UnfinishedTask, Webhook, WebhookSet,
 };
 
-/// A sweep takes at most so many tasks at a time.
+/// A sweep deletes at most this many tasks.
 const SWEEP_TASKS: usize = 256;
 
 #[derive(Default)]
@@ -40,7 +40,7 @@ pub struct MemoryStore {
 struct MemoryState {
     last_no: u64,
     tasks: BTreeMap<TaskNo, MemoryTask>,
-    /// Tasks of one owner and id, one per agent, in order of creation.
+    /// The tasks with the same owner and id, one per agent, in order of creation.
     ids: HashMap<(Owner, TaskId), Vec<TaskNo>>,
     keys: HashMap<(Owner, AgentId, IdempotencyKey), TaskNo>,
     agent_state: HashMap<(Owner, AgentId, ContextId), String>,
@@ -64,7 +64,7 @@ impl MemoryStore {
         self.state.lock().expect("nobody panics while it holds the lock")
     }
 
-    /// Spoils a stored event, for tests of what a damaged log does.
+    /// Corrupts a stored event, for tests of damaged logs.
     pub fn corrupt_event(&self, task: TaskNo, seq: Seq) {
         let mut state = self.lock();
         let entry = state.tasks.get_mut(&task);
@@ -73,7 +73,7 @@ impl MemoryStore {
         }
     }
 
-    /// Spoils every message in the inbox of a task, for the same tests.
+    /// Corrupts every message in the inbox of a task, for the same tests.
     pub fn corrupt_inbox(&self, task: TaskNo) {
         if let Some(entry) = self.lock().tasks.get_mut(&task) {
             entry.inbox.iter_mut().for_each(Vec::clear);

@@ -1,20 +1,20 @@
-//! Where a page ends: of events by their bytes, of a list by its places and by what its tasks hold.
+//! The end of a page: pages of events end by bytes, pages of lists by number of tasks and by bytes.
 
 use sabir_model::{Artifact, Content, Json, Message, Part, Task, Wanted};
 
 use crate::Query;
 
-/// A page of events stops when its bodies are about this large.
+/// A page of events ends when it has about this many bytes.
 pub(crate) const EVENT_BYTES: usize = 1 << 20;
 
-/// Shortens a list to its first `limit` entries; says whether more follow.
+/// Cuts a list to `limit` entries. Returns whether there were more.
 pub(crate) fn cut<T>(list: &mut Vec<T>, limit: usize) -> bool {
     let more = list.len() > limit;
     list.truncate(limit);
     more
 }
 
-/// Leaves what the query wants of a whole task.
+/// Removes the parts of a task that the query does not want.
 pub(crate) fn trim(task: &mut Task, query: &Query) {
     task.trim_history(query.history);
     if query.artifacts == Wanted::No {
@@ -24,7 +24,7 @@ pub(crate) fn trim(task: &mut Task, query: &Query) {
     }
 }
 
-/// How many more bytes of tasks a page takes.
+/// The bytes that a page has left for tasks.
 pub(crate) struct PageBudget {
     left: usize,
     is_empty: bool,
@@ -35,7 +35,7 @@ impl PageBudget {
         Self { left: max_bytes, is_empty: true }
     }
 
-    /// Whether the page takes this one too. It always takes the first.
+    /// Whether this task fits into the page. The first task always does.
     pub fn takes(&mut self, task: &Task) -> bool {
         let left = self.left.checked_sub(weight(task));
         let takes = left.is_some() || self.is_empty;
@@ -44,7 +44,8 @@ impl PageBudget {
     }
 }
 
-/// About how many bytes a task holds, spelled out. Every store counts alike, so every store ends a page alike.
+/// Approximate bytes of a task when it is encoded. All stores count the same way, so that their pages end at the same
+/// task.
 fn weight(task: &Task) -> usize {
     let status = task.status.message.as_deref().map_or(0, of_message);
     let history: usize = task.history.iter().map(|message| of_message(message)).sum();
@@ -52,7 +53,7 @@ fn weight(task: &Task) -> usize {
     FRAME + status + history + artifacts + of_json(&task.metadata)
 }
 
-/// Names, ids and punctuation of a task, a message or an artifact, and of a part.
+/// Names, ids and punctuation: of a task, a message or an artifact, and of a part.
 const FRAME: usize = 200;
 const PART_FRAME: usize = 30;
 

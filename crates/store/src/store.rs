@@ -1,8 +1,8 @@
-//! The door to the log, and what passes through it.
+//! The interface of a store, and the values that pass through it.
 //!
-//! Everything that must be true together is one `Append`, and is stored together or not at all. The
-//! future of an append resolves after the commit, so whoever shows an event awaits it first. Many
-//! appends may share one commit; one that fails does not take its neighbours with it.
+//! Everything that must become true together is one `Append`, which is stored completely or not at all. The future of
+//! an append resolves after the commit, so an event is shown only after this future. Many appends may share one commit;
+//! an append that fails does not affect the others.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,23 +18,23 @@ use crate::{StoreError, Webhook, WebhookSet};
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 pub trait Store: Send + Sync + 'static {
-    /// Stores all of it or nothing. What is borrowed is encoded before this returns, so the future
-    /// holds nothing of the caller's.
+    /// Stores the whole append or nothing. Borrowed values are encoded before this returns, so the future borrows
+    /// nothing.
     fn append(&self, append: Append<'_>) -> StoreFuture<'static, AppendResult>;
 
-    /// Finds a task of this owner. Without an agent, any agent's; where two agents have a task of the
-    /// same id (callers of v0.1 choose ids), the one that was made last.
+    /// Finds a task of this owner. Without an agent: a task of any agent; if several agents have a task with this id
+    /// (callers of v0.1 choose ids), the newest.
     fn find(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<TaskRow>>;
 
-    /// The task as of its last event. One whose log is damaged is shown as failed as of that event, with a message
+    /// The task as of its last event. A task with a damaged log is shown as failed as of that event, with a message
     /// that says so, here and in lists and conversations; its row may still have another state.
     fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>>;
 
-    /// The same, found as `find` does.
+    /// The same by id, with the rules of `find`.
     fn get(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<Task>>;
 
-    /// Events after `after`, in order, at most `limit` of them and about a megabyte; empty at the end.
-    /// Of a damaged log it gives what comes before the damage; who asks for more gets `StoreError::Damaged`.
+    /// Events after `after`, in order: at most `limit` of them and about a megabyte; empty at the end. For a damaged
+    /// log, returns the events before the damage, and `StoreError::Damaged` after those.
     fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>>;
 
     /// The task as of one of its events. `None` also where the log ends before it.
@@ -45,11 +45,11 @@ pub trait Store: Send + Sync + 'static {
     /// The tasks of a context that wait for their caller, oldest first.
     fn waiting(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Vec<TaskRow>>;
 
-    /// The tasks of all callers that have waited for an answer since before this moment, longest first.
+    /// The tasks of all callers that have waited for an answer since before this time, the longest wait first.
     fn waiting_since(&self, before: Timestamp, limit: usize) -> StoreFuture<'_, Vec<TaskRow>>;
 
-    /// The newest `limit` tasks of a context, whole, oldest first. Those that would make it more than about
-    /// `max_bytes` are left out, oldest first too; the newest is always there.
+    /// The newest `limit` tasks of a context, whole, oldest first. If they have more than about `max_bytes`, the oldest
+    /// are left out; the newest is always included.
     fn conversation(
         &self,
         owner: &Owner,
@@ -59,21 +59,21 @@ pub trait Store: Send + Sync + 'static {
         max_bytes: usize,
     ) -> StoreFuture<'_, Vec<Task>>;
 
-    /// The task that this key made.
+    /// The task that was created or continued with this idempotency key.
     fn find_by_key(&self, owner: &Owner, agent: &AgentId, key: &IdempotencyKey) -> StoreFuture<'_, Option<TaskRow>>;
 
-    /// What an agent wanted to remember of a context.
+    /// What an agent has remembered of a context.
     fn agent_state(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Option<String>>;
 
     /// Messages that wait for a turn of this task, in order of arrival.
     fn inbox(&self, task: TaskNo) -> StoreFuture<'_, Vec<Message>>;
 
-    /// Every task that is not settled, in order of creation: what a start must look at. Events are not read, and a
-    /// task whose own row cannot be read is logged and left out.
+    /// Every task that is not settled, in order of creation, for recovery. Events are not read. A task whose row cannot
+    /// be read is logged and left out.
     fn unfinished(&self) -> StoreFuture<'_, Vec<UnfinishedTask>>;
 
-    /// Deletes settled tasks that retention does not keep, the longest settled first, and ends early so that appends
-    /// can come in between. Who wants all of them gone asks again while there is more.
+    /// Deletes settled tasks that retention does not keep, the longest settled first. It ends early, so that appends
+    /// can run in between; call it again while `more` is set.
     fn sweep(&self, retention: Retention) -> StoreFuture<'_, SweepResult>;
 
     /// Adds a webhook to a task, or replaces the one with its id. It gets the events that are stored later; of a settled
@@ -86,30 +86,32 @@ pub trait Store: Send + Sync + 'static {
     /// Removes one webhook of a task, or all, with everything that is still to be sent to it.
     fn remove_webhooks(&self, task: TaskNo, id: Option<&PushConfigId>) -> StoreFuture<'static, ()>;
 
-    /// The highest number that a task has had, as far as this is known: at the start that of the newest task that is there.
+    /// The highest number that any task has had, as far as is known: after a start, that of the newest task in the
+    /// store.
     fn highest_no(&self) -> TaskNo;
 
-    /// Whether it can be read and written now.
+    /// Checks that the store can be read and written now.
     fn check(&self) -> StoreFuture<'_, ()>;
 }
 
-/// The store's own name for a task. Opaque to everybody else.
+/// The store's number of a task. It has no meaning elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskNo(pub u64);
 
-/// A log of at most so many events is read quickly without a snapshot, so a store keeps none, and whoever appends need not make one.
+/// A log with at most this many events is read quickly without a snapshot. Stores keep none, and callers need not make
+/// one.
 pub const MAX_EVENTS_WITHOUT_SNAPSHOT: Seq = 16;
 
-/// Changes of one task that belong together.
+/// Changes of one task that are stored together.
 #[derive(Debug)]
 pub struct Append<'a> {
     pub target: AppendTarget<'a>,
-    /// The first of them gets the number after the task's last, which is `after`.
+    /// The first of them gets the number `after + 1`.
     pub events: &'a [&'a Event],
-    /// The last event before these (0 for a new task). Somebody else's append in between is a conflict.
+    /// The task's last event before these (0 for a new task). If another append came in between, that is a conflict.
     pub after: Seq,
-    /// The task as of the last of these events, given when it settles or waits. A store may keep it to
-    /// spare readers the fold, and may leave it when the fold is short.
+    /// The task as of the last of these events, if the caller has made a snapshot. A store may keep it to make reads
+    /// faster, or ignore it if the log is short.
     pub snapshot: Option<&'a Task>,
     /// More rows for the same transaction.
     pub side_rows: &'a [SideRow],
@@ -136,18 +138,18 @@ pub struct NewTask<'a> {
 pub enum SideRow {
     /// A message that waits for the task's next turn.
     InboxAdd(Arc<Message>),
-    /// The oldest so many messages have been taken up.
+    /// The driver has taken this many of the oldest messages.
     InboxTake(usize),
-    /// The message at this place, counted from the oldest, has been taken up before its time.
+    /// The driver has taken the message at this index, counted from the oldest.
     InboxTakeAt(usize),
-    /// What the agent wants to remember of the task's context; `None` forgets.
+    /// What the agent remembers of the task's context; `None` removes it.
     AgentState(Option<String>),
-    /// A later message of the task had this key: who repeats it finds the task. A key that is known
-    /// already keeps its task.
+    /// The idempotency key of a later message of the task: a repetition finds the task. A key that is already known
+    /// keeps its task.
     Key(IdempotencyKey),
     /// A caller asked to cancel the task. Kept until the task settles.
     CancelRequested,
-    /// How often recovery has started the present turn; 0 removes the row. Kept until the task settles.
+    /// How often recovery has started the current turn; 0 removes the row. Kept until the task settles.
     Attempts(u32),
     /// A webhook of the task. It gets the events of this append too.
     Webhook(Box<Webhook>),
@@ -159,7 +161,7 @@ pub struct AppendResult {
     pub last: Seq,
 }
 
-/// What lookups need of a task, without its events.
+/// A task without its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskRow {
     pub no: TaskNo,
@@ -169,7 +171,7 @@ pub struct TaskRow {
     pub context: ContextId,
     pub born: Birth,
     pub state: State,
-    /// Of the last status.
+    /// The time of the last status.
     pub time: Timestamp,
     /// The last status ended its turn.
     pub turn_over: bool,
@@ -184,57 +186,58 @@ pub struct UnfinishedTask {
     pub inbox: Vec<Message>,
     /// A caller asked to cancel the task (`SideRow::CancelRequested`).
     pub cancel_requested: bool,
-    /// How often recovery has started the present turn (`SideRow::Attempts`).
+    /// How often recovery has started the current turn (`SideRow::Attempts`).
     pub attempts: u32,
-    /// What of its rows cannot be read, if anything; that part is left out. Nothing is said about its events.
+    /// Which of its rows cannot be read, if any; these are left out. Events are not checked.
     pub damage: Option<String>,
 }
 
-/// Tasks by status time, newest first; equal times by id, descending.
+/// A query for tasks by status time, newest first; for equal times by id, descending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     pub owner: Owner,
     pub agent: Option<AgentId>,
     pub context: Option<ContextId>,
     pub state: Option<State>,
-    /// Status time at or after this.
+    /// Only tasks with a status time at or after this.
     pub since: Option<Timestamp>,
-    /// Only what comes after this place.
+    /// Only tasks after this place of the order.
     pub from: Option<Cursor>,
     pub limit: usize,
-    /// The page ends before the task with which it would hold more than about so many bytes. It has at least one task.
+    /// The page ends before the task with which it would have more than about this many bytes. It has at least one
+    /// task.
     pub max_bytes: usize,
-    /// Without their artifacts tasks are cheaper to read, and their `seq` is 0: they are not whole.
+    /// Tasks without artifacts are cheaper to read. Their `seq` is 0, since they are not complete.
     pub artifacts: Wanted,
-    /// At most so many messages of each history, the newest; all without a number.
+    /// At most this many messages of each history, the newest; `None`: all.
     pub history: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
-    /// With what the query wants of them, at most `limit`.
+    /// At most `limit` tasks, with the parts that the query wants.
     pub tasks: Vec<Task>,
-    /// Whether more follow, in number or because of their bytes.
+    /// Whether more tasks follow.
     pub more: bool,
-    /// Matches of the filters, whatever `from` and `limit` say.
+    /// How many tasks match the filters, independent of `from` and `limit`.
     pub total: u64,
 }
 
-/// What a sweep has done.
+/// The result of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SweepResult {
-    /// So many tasks are gone.
+    /// How many tasks were deleted.
     pub tasks: u64,
-    /// There is more to delete: tasks, or what is left of those that are gone.
+    /// There is more to delete: tasks, or the remaining rows of deleted tasks.
     pub more: bool,
 }
 
-/// Which settled tasks may go.
+/// Which settled tasks a sweep deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// Those settled before this.
+    /// Tasks that settled before this time.
     pub settled_before: Option<Timestamp>,
-    /// All but the newest so many settled ones.
+    /// All but this many of the newest settled tasks.
     pub keep: Option<u64>,
     /// Tasks that were settled after this stay while something is to be sent to one of their webhooks.
     pub undelivered_after: Option<Timestamp>,

@@ -1,7 +1,7 @@
-//! One append, as rows of the transaction that is open.
+//! Writes one append as rows of the open transaction.
 //!
-//! Whatever may refuse it is asked before its first row is written, so that a refused append leaves
-//! nothing behind in a transaction that it shares with others.
+//! All conditions are checked before the first row is written, so that a refused append leaves nothing behind in a
+//! transaction that it shares with others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,12 +31,12 @@ pub(super) struct Appender<'c> {
     set_log: Statement<'c>,
 }
 
-/// Events of so many bytes are worth a new snapshot, however few they are.
+/// Events with more bytes than this get a new snapshot, however few they are.
 const LARGE_APPEND: usize = 64 << 10;
 
-/// A task's row before it is changed.
+/// The row of a task before the append.
 struct RowBefore {
-    /// Whose it is and its state, where these are needed.
+    /// The owner, the agent and the state, if they are needed.
     status: Option<(Owner, AgentId, State)>,
     log: RowLog,
 }
@@ -47,9 +47,9 @@ fn place(log: RowLog, append: &Encoded) -> Placement {
 
 /// Why an append is not stored.
 pub(super) enum AppendError {
-    /// Nothing of it was written; its neighbours can be committed.
+    /// Nothing of it was written; the others of its group can be committed.
     Refused(StoreError),
-    /// Something of it may be written already.
+    /// Some of it may be written already.
     Partial(Error),
 }
 
@@ -107,7 +107,7 @@ impl<'c> Appender<'c> {
             self.write_side_row(no, append.after, row)?;
         }
         self.watched.note_append(self.conn, no, append)?;
-        // A task that settles at birth has none, unless they come with it.
+        // A new task that settles at once has no controls, unless they come with it.
         if append.settles() && (append.after > 0 || !append.side_rows.is_empty()) {
             self.conn.prepare_cached("DELETE FROM controls WHERE no = ?1")?.execute((no,))?;
         }
@@ -151,7 +151,7 @@ impl<'c> Appender<'c> {
         Ok(no)
     }
 
-    /// The task that the same key has made before.
+    /// The task that was created with the same key before.
     fn task_of_key(&self, new: &EncodedNewTask) -> Result<Option<TaskId>, AppendError> {
         let Some(key) = &new.key else { return Ok(None) };
         let mut find = self.conn.prepare_cached(
@@ -189,8 +189,8 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    /// The task as it stands, if the append begins where its log ends and there is room behind. A log that is damaged
-    /// takes appends too, so that its task can be settled.
+    /// Reads the row, and checks that the append begins where the log ends and that there are numbers left. A damaged
+    /// log accepts appends too, so that its task can be settled.
     fn row_before(&mut self, no: TaskNo, append: &Encoded, with_status: bool) -> Result<RowBefore, AppendError> {
         let mut rows = self.select_row.query((no,))?;
         let row = rows.next()?.ok_or(AppendError::Refused(StoreError::Conflict))?;
@@ -204,7 +204,7 @@ impl<'c> Appender<'c> {
                 format!("a task has at most {MAX_SEQ} events").into(),
             )));
         }
-        // Most appends to a long log need nothing of the head, and one that cannot be read is done without.
+        // Most appends to a long log do not need the head. A head that cannot be read is replaced.
         let is_needed = all.is_some() || append.head != HeadChange::Keep;
         let head = if is_needed { row.get_ref(2)?.as_blob_or_null().unwrap_or(None) } else { None };
         let status = match with_status {
@@ -225,7 +225,7 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    /// One that would spare readers little more than the one before is not written.
+    /// Writes a snapshot, unless the last one is nearly as good for readers.
     fn write_snapshot(&self, no: TaskNo, append: &Encoded, snapshot: &EncodedSnapshot) -> Result<()> {
         let mut put = self.conn.prepare_cached(
             "INSERT INTO snapshots (no, seq, body, artifacts) VALUES (?1, ?2, ?3, ?4)

@@ -1,9 +1,8 @@
-//! Moves the write-ahead log into the file, off the path of a commit.
+//! Checkpoints: move the write-ahead log into the database file, on a thread of their own.
 //!
-//! SQLite itself says after every commit how long the log is, whatever was committed. A checkpoint beside a busy writer
-//! never quite catches up, and SQLite begins the log anew only when nothing in it is left to move. So when the log has
-//! grown long, the writer is asked to move the little that came in meanwhile itself, between two commits. Sweeps, which
-//! nobody waits for, pause while much is left to move.
+//! SQLite reports the length of the log after every commit. A checkpoint next to a busy writer never quite catches up,
+//! and SQLite restarts the log only when nothing in it is left to move. So when the log is long, the writer itself
+//! moves the small rest between two commits. Sweeps are not urgent, so they pause while much is left to move.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -13,40 +12,40 @@ use rusqlite::{Connection, Error, Result};
 
 use super::failure::is_unsynced;
 
-/// Pages in the log that are worth moving: 8 MiB.
+/// Pages in the log that are worth a checkpoint: 8 MiB.
 const CHECKPOINT_PAGES: u32 = 1024;
 
 /// Pages that are left to move when a sweep pauses: 16 MiB.
 const BACKLOG_PAGES: u32 = 2048;
 
-/// Pages after which the log should begin anew: 32 MiB.
+/// Pages after which the log should restart: 32 MiB.
 const RESTART_PAGES: u32 = 4096;
 
-/// The writer's end.
+/// The writer's side.
 pub(super) struct WalMonitor {
     wal: Arc<WalState>,
-    /// The length of the log after the last commit, and when the checkpointer was told.
+    /// The length of the log after the last commit, and when the checkpointer was last woken.
     last: u32,
     pages_at_wake: u32,
     wake: SyncSender<()>,
 }
 
-/// The checkpointer's end.
+/// The checkpointer's side.
 pub(super) struct Checkpointer {
     conn: Connection,
     wal: Arc<WalState>,
     woken: Receiver<()>,
 }
 
-/// What both know of the log.
+/// What both sides know of the log.
 #[derive(Default)]
 struct WalState {
-    /// Its pages, as of the last commit.
+    /// Its pages as of the last commit.
     pages: AtomicU32,
-    /// Those of them that were moved by the last checkpoint.
+    /// How many of them the last checkpoint has moved.
     moved: AtomicU32,
     is_long: AtomicBool,
-    /// A sync has failed, here or there: see `failure::WriteError`.
+    /// A sync has failed, on either side: see `failure::WriteError`.
     is_unsynced: AtomicBool,
 }
 
@@ -63,11 +62,11 @@ pub(super) fn pair(writer: &mut Connection, conn: Connection) -> Result<(WalMoni
 }
 
 impl WalMonitor {
-    /// After every commit.
+    /// Called after every commit.
     pub fn after_commit(&mut self, conn: &Connection) {
         let pages = self.wal.pages.load(Ordering::Relaxed);
         if pages < self.last {
-            // The log has begun anew.
+            // The log has restarted.
             self.pages_at_wake = 0;
             self.wal.moved.store(0, Ordering::Relaxed);
         }
@@ -81,7 +80,7 @@ impl WalMonitor {
         }
     }
 
-    /// So much is left to move that more should not be added without need.
+    /// Whether so much is left to move that sweeps should pause.
     pub fn has_backlog(&self) -> bool {
         self.wal.pages.load(Ordering::Relaxed).saturating_sub(self.wal.moved.load(Ordering::Relaxed)) >= BACKLOG_PAGES
     }
@@ -96,11 +95,11 @@ impl WalMonitor {
     }
 
     pub fn wake(&self) {
-        // One that is told already will see the rest too.
+        // A wake-up that is pending already covers this one.
         let _ = self.wake.try_send(());
     }
 
-    /// Moves what the checkpointer has not moved yet, so that the next commit begins the log anew.
+    /// Moves what the checkpointer has not moved yet, so that the next commit restarts the log.
     pub fn checkpoint_rest(&self, conn: &Connection) {
         if let Err(error) = checkpoint(conn, "PASSIVE") {
             self.wal.record_error(&error);
@@ -110,7 +109,7 @@ impl WalMonitor {
 }
 
 impl Checkpointer {
-    /// Works until the writer is gone, then empties the log. Says so after each time that it has looked at the log.
+    /// Runs until the writer is gone, then empties the log. Calls `done` after each run.
     pub fn run(self, done: impl Fn()) {
         while self.woken.recv().is_ok() {
             if let Err(error) = self.advance() {
@@ -131,7 +130,7 @@ impl Checkpointer {
         }
         let after = checkpoint(&self.conn, "PASSIVE")?;
         if after.pages == 0 {
-            // The writer is at it itself.
+            // The writer is running a checkpoint itself.
             return Ok(());
         }
         self.wal.moved.store(after.moved, Ordering::Relaxed);

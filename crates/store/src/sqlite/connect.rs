@@ -1,4 +1,4 @@
-//! Connections to the file, and how each of them is set up.
+//! Connections to the file and their settings: for the writer, the checkpointer and the readers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,41 +8,41 @@ use rusqlite::{Connection, OpenFlags, Result};
 
 const PAGE_BYTES: i64 = 8192;
 
-/// How long a write waits for another program that holds the file, such as a backup.
+/// How long a write waits for another program that has locked the file, such as a backup.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What an acknowledged append survives.
+/// What a committed append survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// A power cut: every commit is synced to the disk.
     #[default]
     PowerCut,
-    /// A killed process. The operating system writes to the disk when it likes.
+    /// A killed process. The operating system decides when to write to the disk.
     Process,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SqliteSettings {
     pub durability: Durability,
-    /// The file does not grow beyond this; appends that would need more fail with `StoreError::Full`
-    /// until retention has made room. The write-ahead log beside it is not counted.
+    /// The maximum size of the file. Appends beyond it fail with `StoreError::Full` until retention has freed space.
+    /// The write-ahead log is not counted.
     pub max_bytes: Option<u64>,
 }
 
-/// Opens the file, which must be there, and changes nothing in it.
+/// Opens an existing file and changes nothing in it.
 pub(super) fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(BUSY_TIMEOUT)?;
-    // Partial indexes make SQLite plan a statement anew for every value that is bound to it, in case the value fits one
-    // of them. Ours never depend on that, and the planning costs more than most of the queries.
+    // Because of partial indexes, SQLite would plan a statement again for every bound value, in case the value matches
+    // an index. Our statements never depend on that, and planning costs more than most of the queries.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(conn)
 }
 
-/// Makes the file one that can be read while it is written. Says whether that worked.
+/// Switches the file to WAL mode, so that it can be read while it is written. Returns whether that worked.
 pub(super) fn enter_wal(conn: &Connection) -> Result<bool> {
-    // Only a file without any page yet takes this to heart.
+    // This has an effect only on a file without pages.
     conn.pragma_update(None, "page_size", PAGE_BYTES)?;
     let mode: String = conn.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     Ok(mode == "wal")
@@ -51,7 +51,7 @@ pub(super) fn enter_wal(conn: &Connection) -> Result<bool> {
 pub(super) fn set_up_writer(conn: &Connection, settings: &SqliteSettings) -> Result<()> {
     set_durability(conn, settings.durability)?;
     conn.pragma_update(None, "wal_autocheckpoint", 0)?;
-    // A log that had to grow beyond this is cut back when it begins anew.
+    // A longer write-ahead log is truncated when it restarts.
     conn.pragma_update_and_check(None, "journal_size_limit", 64 << 20, |_| Ok(()))?;
     conn.pragma_update(None, "cache_size", -16 * 1024)?;
     conn.pragma_update(None, "temp_store", "memory")?;
@@ -65,7 +65,7 @@ pub(super) fn set_up_writer(conn: &Connection, settings: &SqliteSettings) -> Res
 
 pub(super) fn checkpointer(path: &Path, durability: Durability) -> Result<Connection> {
     let conn = open(path)?;
-    // It may wait for a reader at the very end only, and a leftover log is no harm.
+    // It waits for a reader only in its last checkpoint; a log that is left over does no harm.
     conn.busy_timeout(Duration::from_secs(1))?;
     set_durability(&conn, durability)?;
     Ok(conn)
@@ -74,8 +74,8 @@ pub(super) fn checkpointer(path: &Path, durability: Durability) -> Result<Connec
 pub(super) fn reader(path: &Path) -> Result<Connection> {
     let conn = open(path)?;
     conn.pragma_update(None, "query_only", true)?;
-    // With this and the first read it has every descriptor that it will ever need. The tables are looked at when they
-    // are first asked for: a laptop hardly ever needs more than one reader, and what each knows of them takes 300 KB.
+    // With this and the first read, the connection has all the descriptors that it will ever need. The schema is read
+    // with the first query: a laptop rarely uses more than one reader, and the schema takes 300 KB per connection.
     conn.pragma_update(None, "temp_store", "memory")?;
     conn.set_prepared_statement_cache_capacity(32);
     conn.query_row("PRAGMA schema_version", (), |_| Ok(()))?;

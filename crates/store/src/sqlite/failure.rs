@@ -1,11 +1,11 @@
-//! What SQLite says, in our words.
+//! Errors of SQLite, as errors of the store: of reads, and of transactions of the writer.
 
 use rusqlite::{Error, ErrorCode, ffi};
 
 use crate::StoreError;
 use crate::damage::Damage;
 
-/// What keeps a task from being read: error of the whole store, or damage of its own rows.
+/// Why a task cannot be read: the store fails, or the rows of the task are damaged.
 #[derive(Debug)]
 pub(super) enum ReadError {
     Store(StoreError),
@@ -43,13 +43,13 @@ impl From<Error> for StoreError {
     }
 }
 
-/// Why a transaction of the writer is not stored.
+/// Why a transaction of the writer has failed.
 #[derive(Debug)]
 pub(super) enum WriteError {
     Sqlite(Error),
-    /// The files are not those that were opened.
+    /// The paths no longer lead to the files that were opened.
     Lost(String),
-    /// A sync has failed before.
+    /// An earlier sync has failed.
     Unsynced,
 }
 
@@ -59,13 +59,13 @@ impl From<Error> for WriteError {
     }
 }
 
-/// A failed sync. The system may have dropped what it could not write and call the next sync a success, so nothing that
-/// is stored from then on can be promised to anybody.
+/// After a failed sync, the system may have dropped what it could not write, and report the next sync as a success. So
+/// nothing that is stored from then on is certain.
 const UNSYNCED: &str = "the disk failed to write what was stored (fsync); nothing is stored any more: \
      check the disk and the system's log, then restart the server";
 
 impl WriteError {
-    /// The same, for each of several who have it.
+    /// The error for each of several callers.
     pub fn to_store_error(&self) -> StoreError {
         match self {
             WriteError::Sqlite(error) if is_unsynced(error) => StoreError::Failed(UNSYNCED.into()),
@@ -76,7 +76,8 @@ impl WriteError {
         }
     }
 
-    /// The error is the disk's or the file's, not the one append's: trying each alone would not help.
+    /// Whether the cause is the disk or the file and not a single append, so that a retry of each append would not
+    /// help.
     pub fn concerns_all(&self) -> bool {
         match self {
             WriteError::Sqlite(error) => !matches!(
@@ -88,17 +89,17 @@ impl WriteError {
     }
 }
 
-/// The system could not say that what was written is on the disk.
+/// Whether a sync to the disk has failed.
 pub(super) fn is_unsynced(error: &Error) -> bool {
     matches!(extended_code(error), Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
 }
 
-/// An equal row is there already.
+/// Whether an equal row exists already.
 pub(super) fn is_duplicate(error: &Error) -> bool {
     matches!(extended_code(error), Some(ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY))
 }
 
-/// What SQLite tells of a write that found no room depends on which of its files it was for.
+/// The code of SQLite for a full disk depends on which of its files could not grow.
 fn is_full(error: &Error) -> bool {
     matches!(
         extended_code(error),

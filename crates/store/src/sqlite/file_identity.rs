@@ -1,12 +1,12 @@
-//! Whether the files are still the ones that were opened.
+//! Checks that the paths still lead to the files that were opened.
 //!
-//! A file that is deleted, moved or replaced lives on for those who have it open, and everything that is stored in it
-//! is gone with the last of them. So after every commit, and before anybody is told of it, the names are looked up: they
-//! must lead to the same files as before. That takes two or three microseconds and no descriptor.
+//! A file that is deleted, moved or replaced lives on for the process that has it open, and is lost with that process.
+//! So after every commit, and before it is acknowledged, the paths are looked up: they must lead to the same files as
+//! before. That takes two or three microseconds and no descriptor.
 //!
-//! The look-up must not ask for times. Once somebody asked for a file's times, Linux gives the next write to it a time of
-//! its own, which makes every `fdatasync` write the inode as well: a second request to the disk per commit, a sixth of
-//! the time of a send. Without it the time moves on once per tick of the kernel's clock.
+//! The lookup must not ask for timestamps. After a program has asked for the timestamps of a file, Linux gives the next
+//! write a timestamp of its own, so that every `fdatasync` writes the inode too: a second disk request per commit, a
+//! sixth of the time of a send. Otherwise the timestamp changes only once per tick of the kernel's clock.
 
 use std::fs::Metadata;
 use std::io;
@@ -16,10 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::lock::Lock;
 
-/// The database, its log and the index of the log, by what the file system knows them by.
+/// The database, its write-ahead log and the index of the log, by device and inode.
 pub(super) struct FileIdentity {
     files: [(PathBuf, Inode); 3],
-    /// The database never becomes shorter by itself: one that did was cut off or overwritten in its place.
+    /// The largest size of the database so far. It never shrinks by itself: a shorter file was truncated or
+    /// overwritten.
     longest: AtomicU64,
 }
 
@@ -29,7 +30,7 @@ struct Inode {
     number: u64,
 }
 
-/// What the check needs to know of a file, and nothing else (see the top of this file).
+/// The data of a file that the check needs, without timestamps.
 struct FileStat {
     inode: Inode,
     length: u64,
@@ -45,7 +46,7 @@ impl FileStat {
                 let device = makedev(found.stx_dev_major, found.stx_dev_minor);
                 Ok(Self { inode: Inode { device, number: found.stx_ino }, length: found.stx_size })
             }
-            // Kernels before 4.11, and sandboxes that do not know the call.
+            // Kernels before 4.11, and sandboxes without this system call.
             Err(rustix::io::Errno::NOSYS) => Self::from_metadata(path),
             Err(error) => Err(error.into()),
         }
@@ -68,7 +69,7 @@ impl From<&Metadata> for FileStat {
 }
 
 impl FileIdentity {
-    /// Of the file that is locked, and of what SQLite has beside it by now.
+    /// The identity of the locked file and of SQLite's files next to it.
     pub fn new(path: &Path, lock: &Lock) -> io::Result<Self> {
         let sidecar = |suffix: &str| {
             let mut name = path.as_os_str().to_owned();
@@ -82,7 +83,7 @@ impl FileIdentity {
         Ok(Self { files: [file, sidecar("-wal")?, sidecar("-shm")?], longest })
     }
 
-    /// Says what is wrong, in words for the operator.
+    /// The error is a text for the operator.
     pub fn check(&self) -> Result<(), String> {
         let database = self.files[0].0.display();
         for (place, (path, inode)) in self.files.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! Keys of rows that belong to a task: its number and a running number in one integer.
+//! Keys of rows that belong to a task: the task's number and a sequence number, packed into one integer.
 //!
-//! The rows of a task are neighbours in the file this way, and a key costs a few bytes. Measured against
-//! a table without rowids under `(task, seq)`, the file is a quarter of the size.
+//! So the rows of a task are neighbours in the file, and a key needs few bytes. Compared with a table without rowids
+//! and the key `(task, seq)`, the file was measured to have a quarter of the size.
 
 use std::ops::RangeInclusive;
 
@@ -13,17 +13,17 @@ use crate::TaskNo;
 
 const BITS: u32 = 28;
 
-/// The highest running number in one task.
+/// The highest sequence number in a task.
 pub(super) const MAX_SEQ: Seq = (1 << BITS) - 1;
 
-/// Never handed out, so a number from outside that is too large finds nothing.
+/// Never assigned, so a larger number from outside finds nothing.
 pub(super) const MAX_NO: u64 = (1 << (63 - BITS)) - 1;
 
 pub(super) fn key(no: TaskNo, seq: Seq) -> i64 {
     ((no.0.min(MAX_NO) << BITS) | seq.min(MAX_SEQ)) as i64
 }
 
-/// All keys of a task.
+/// The range of all keys of a task.
 pub(super) fn keys(no: TaskNo) -> RangeInclusive<i64> {
     key(no, 0)..=key(no, MAX_SEQ)
 }

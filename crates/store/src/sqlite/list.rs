@@ -1,8 +1,8 @@
-//! Lists: one page, and how many match in all.
+//! Lists: one page of tasks, and the total.
 //!
-//! Every list scans an index that is in the list's order, so a page costs the same among ten tasks and
-//! a million. There is one scan for each agent that the owner has tasks with, and the pages are merged.
-//! Totals come from the tallies unless a filter asks for more than these know.
+//! Every list scans an index that has the order of the list, so a page costs the same among ten tasks and among a
+//! million. There is one scan for each agent of the owner, and the results are merged. Totals come from the counters,
+//! unless a filter needs more than these have.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
@@ -24,7 +24,7 @@ pub(super) fn list(
     heads: &RecentHeads,
     query: &Query,
 ) -> Result<Listing, StoreError> {
-    // Total, page and folds are of one tx.
+    // One transaction, so that the total and the page are of the same moment.
     let tx = conn.transaction()?;
     let mut page = PageBuilder::new(page_rows(&tx, damages, heads, query)?, heads, query);
     while let Some(found) = page.next_unread() {
@@ -35,7 +35,7 @@ pub(super) fn list(
     Ok(page.listing)
 }
 
-/// The same, if it is a matter of a few short tasks and no counting.
+/// The same for a page of a few short tasks without counting; `None`: it is more than that.
 pub(super) fn quick_list(
     conn: &mut Connection,
     damages: &DamageLog,
@@ -79,7 +79,7 @@ impl<'q> PageBuilder<'q> {
         Self { rest: tasks.into_iter(), heads, query, budget: PageBudget::new(query.max_bytes), listing }
     }
 
-    /// Takes all that their rows show; the next one must be read from its log.
+    /// Adds all tasks that their heads show completely. Returns the next one that must be read from its log.
     fn next_unread(&mut self) -> Option<TaskRecord> {
         loop {
             match self.rest.next()? {
@@ -106,14 +106,14 @@ impl<'q> PageBuilder<'q> {
     }
 }
 
-/// A task of a page.
+/// A task on a page.
 enum Listed {
-    /// Its row shows all that is wanted.
+    /// Its head shows all that is wanted.
     Shown(Task),
     Unread(TaskRecord),
 }
 
-/// Reads a row that is on the page, where it lies: most rows show all that is wanted.
+/// Reads a row of a page in place: mostly the head shows all that is wanted.
 fn listed(row: &Row<'_>, heads: &RecentHeads, query: &Query, agent: Option<&AgentId>) -> Result<Listed, ReadError> {
     let head = rows::head(row)?.filter(|_| query.artifacts == Wanted::No);
     if let Some(head) = head
@@ -130,12 +130,12 @@ fn listed(row: &Row<'_>, heads: &RecentHeads, query: &Query, agent: Option<&Agen
     Ok(Listed::Unread(found))
 }
 
-/// Reads a row that may be on the page. Of several agents most are not, so its head is for later.
+/// Reads a row that may be on the page. With several agents most rows are not, so the head is parsed later.
 fn found_on_page(row: &Row<'_>, query: &Query, agent: Option<&AgentId>) -> Result<TaskRecord, ReadError> {
     Ok(TaskRecord { log: rows::row_log(row)?, ..rows::task_without_log(row, Some(&query.owner), agent)? })
 }
 
-/// The task as its head shows it, if that has all that is wanted.
+/// The task as its head shows it, if the head has all that is wanted.
 fn shown(found: &TaskRecord, bytes: Option<&[u8]>, heads: &RecentHeads, query: &Query) -> Option<Task> {
     let bytes = bytes?;
     let mut head = Head::read(found.id.clone(), found.birth.clone(), bytes)?;
@@ -144,7 +144,7 @@ fn shown(found: &TaskRecord, bytes: Option<&[u8]>, heads: &RecentHeads, query: &
     head.with_history(query.history)
 }
 
-/// Which tasks are on a page.
+/// The rows of a page.
 struct PageRows {
     tasks: Vec<Listed>,
     more: bool,
@@ -194,7 +194,7 @@ fn agents(conn: &Connection, query: &Query) -> Result<Vec<AgentId>, StoreError> 
         match rows::agent(row, 0) {
             Ok(agent) => agents.push(agent),
             Err(ReadError::Store(error)) => return Err(error),
-            // Its tasks are damaged too, and none of them can be shown.
+            // The tasks of this agent are damaged too, and none of them can be shown.
             Err(ReadError::Damaged(_)) => {}
         }
     }
@@ -214,7 +214,7 @@ fn total(conn: &Connection, query: &Query, agents: &[AgentId]) -> Result<u64, St
     let mut total = 0;
     for agent in agents {
         match query.state {
-            // No index has the completed ones alone, but all of the others.
+            // No index has only completed tasks, but one has all others.
             Some(State::Completed) => {
                 total += count(agent, None)?;
                 for state in State::ALL.into_iter().filter(|state| *state != State::Completed) {
@@ -235,20 +235,20 @@ fn sum_counts(conn: &Connection, query: &Query) -> Result<u64, StoreError> {
     Ok(u64::try_from(sum).unwrap_or(0))
 }
 
-/// A few rows for each agent of the owner.
+/// Reads a few rows for each agent of the owner.
 pub(super) const SUM_COUNTS: &str = "SELECT coalesce(sum(n), 0) FROM tallies
     WHERE owner = ?1 AND (?2 IS NULL OR agent = ?2) AND (?3 IS NULL OR state = ?3)";
 
-/// One way through one index, with what filters it.
+/// A scan of one index, with filters.
 struct IndexScan {
-    /// Whose tasks are met on it; `None`: anybody's.
+    /// The agent of all rows; `None`: of several agents.
     agent: Option<AgentId>,
     sql: String,
     params: Vec<Value>,
 }
 
 impl IndexScan {
-    /// Contexts are small; other filters look at their rows.
+    /// Contexts are small, so the other filters may look at each row.
     fn through_context(query: &Query) -> Self {
         let mut scan = IndexScan::new("INDEXED BY tasks_context WHERE owner = ?", query.owner.as_key());
         if let Some(context) = &query.context {
@@ -266,7 +266,7 @@ impl IndexScan {
     fn through_agent(query: &Query, agent: &AgentId, state: Option<State>) -> Self {
         let index = match state {
             None | Some(State::Completed) => "INDEXED BY tasks_time WHERE owner = ?",
-            // The index has this condition too, and is used only where a query repeats it.
+            // The index has this condition too, and SQLite uses it only if the query repeats the condition.
             Some(_) => "INDEXED BY tasks_state WHERE state <> 4 AND owner = ?",
         };
         let mut scan = IndexScan::new(index, query.owner.as_key());
@@ -295,7 +295,7 @@ impl IndexScan {
         self
     }
 
-    /// Reads the rows of a page, with the agent whose they all are, if it is one.
+    /// Reads the rows of a page. `read` gets the agent if all rows have the same.
     fn page<T>(
         self,
         conn: &Connection,
@@ -318,7 +318,7 @@ impl IndexScan {
 
     fn select_page(mut self, query: &Query) -> Self {
         if let Some(from) = &query.from {
-            // Where the agent is the same for all, it decides only about the very place of the cursor.
+            // If all rows have the same agent, the agent only decides about the row at the cursor itself.
             self.sql.push_str(match &self.agent {
                 None => " AND (time, id, agent) < (?, ?, ?)",
                 Some(agent) if *agent < from.agent => " AND (time, id) <= (?, ?)",
@@ -330,7 +330,7 @@ impl IndexScan {
                 self.params.push(from.agent.as_str().to_owned().into());
             }
         }
-        // One more than asked for tells whether more follow.
+        // One row more than wanted shows whether more follow.
         self.params.push(i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1).into());
         let (columns, scan) = (task_record_columns!(), &self.sql);
         let sql = format!("SELECT {columns} FROM tasks {scan} ORDER BY time DESC, id DESC, agent DESC LIMIT ?");
@@ -342,7 +342,7 @@ impl IndexScan {
     }
 }
 
-/// Every statement that a list may run on the tasks, for a look at how it is done.
+/// All statements of a list, for the test of their query plans.
 #[cfg(test)]
 pub(super) fn sql(query: &Query, agent: &AgentId) -> [String; 2] {
     let scan = || match query.context {

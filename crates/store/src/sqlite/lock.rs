@@ -1,9 +1,8 @@
-//! One process per file.
+//! The lock that allows one process per file.
 //!
-//! The lock is the operating system's, on the database file itself, so it ends with the process however
-//! that ends, whatever name leads to the file, and there is no lock file that somebody could tidy away.
-//! SQLite's own locks are of another kind and do not meet it; but closing any descriptor of the file would
-//! drop those, so this one is closed after the last connection.
+//! It is a lock of the operating system on the database file itself. So it ends with the process, applies to all names
+//! of the file, and needs no lock file that somebody could delete. It does not interfere with SQLite's own locks; but
+//! closing any descriptor of the file would drop those, so this descriptor is closed after the last connection.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -14,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use crate::OpenError;
 
-/// A process that was killed while it started another one leaves a copy of its lock with that one, until that one executes its
-/// own program.
+/// A process that is killed while it starts a child leaves a copy of its lock in the child, until the child executes
+/// its own program. The new process waits this long for that.
 const COPY_LIMIT: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -24,9 +23,9 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock or says why not.
+    /// Takes the lock, or returns why it cannot.
     pub fn take(path: &Path) -> Result<Self, OpenError> {
-        // It will hold what callers said to each other: nobody else's business.
+        // The file will contain conversations, so only its owner may read it.
         let opened = OpenOptions::new().create(true).read(true).write(true).truncate(false).mode(0o600).open(path);
         let file = opened.map_err(|error| match error.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => OpenError::ReadOnly(path.into()),
@@ -47,7 +46,7 @@ impl Lock {
         }
     }
 
-    /// Of the file that is locked, whatever its name leads to by now.
+    /// The metadata of the locked file, even if its name leads to another file by now.
     pub fn metadata(&self) -> io::Result<Metadata> {
         self.file.metadata()
     }
@@ -55,7 +54,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing does it too, but not while a child process that was just started still holds a copy.
+        // Closing unlocks too, but not while a child process still has a copy of the descriptor.
         let _ = self.file.unlock();
     }
 }

@@ -1,8 +1,8 @@
-//! The log in one SQLite file.
+//! The store in one SQLite file.
 //!
-//! One thread writes: it commits everything that is queued in one transaction, so that many callers
-//! share one sync of the disk. Readers have connections of their own and never wait for it. A third
-//! thread moves the write-ahead log into the file, off the path of a commit.
+//! One thread writes. It commits everything that is queued in one transaction, so that many callers share one sync of
+//! the disk. Readers have their own connections and never wait for the writer. A third thread runs checkpoints of the
+//! write-ahead log, so that commits do not have to.
 
 mod failure;
 mod key;

@@ -1,6 +1,6 @@
-//! Opening a file: whose it is, whether it is whole, and bringing it to the newest format.
+//! Opens a file: checks that it is a Sabir database and undamaged, and migrates it to the newest format.
 //!
-//! Nothing is changed in a file before it is known to be ours, or empty.
+//! A file is not changed before it is known to be a Sabir database, or empty.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use super::connect::{self, SqliteSettings};
 use super::lock::Lock;
 use super::{key, schema};
 
-/// Files up to this size are checked throughout; larger ones where it costs nothing.
+/// Files up to this size are checked completely; of larger ones, only what is cheap.
 const MAX_FULL_CHECK: i64 = 16 << 20;
 
 pub(super) struct Opened {
-    /// The real place of the file, whatever links lead there.
+    /// The path without symbolic links.
     pub path: PathBuf,
     pub lock: Lock,
     pub conn: Connection,
@@ -52,7 +52,7 @@ fn canonical_path(path: &Path) -> Result<PathBuf, OpenError> {
     }
 }
 
-/// A file or folder without any write bit is meant to stay as it is, even where root could write.
+/// A file or folder without any write permission is meant to stay unchanged, even if root could write it.
 fn check_writable(path: &Path) -> Result<(), OpenError> {
     let folder = path.parent().unwrap_or(path);
     let is_read_only = |path: &Path| fs::metadata(path).is_ok_and(|meta| meta.permissions().readonly());
@@ -82,7 +82,7 @@ fn prepare(path: &Path, settings: &SqliteSettings) -> Result<(Connection, TaskNo
     Ok((conn, last_no))
 }
 
-/// The format of the file, 0 for an empty one.
+/// The format of the file; 0 for an empty one.
 fn format_of(conn: &Connection, path: &Path) -> Result<i64, OpenError> {
     let number =
         |sql: &str| conn.query_row(sql, (), |row| row.get::<_, i64>(0)).map_err(|error| open_error(path, error));
@@ -101,7 +101,7 @@ fn format_of(conn: &Connection, path: &Path) -> Result<i64, OpenError> {
     Ok(format)
 }
 
-/// What is wrong with our own tables, as far as it is cheap to see.
+/// What is wrong with the tables, as far as a cheap check can tell.
 fn find_damage(conn: &Connection) -> rusqlite::Result<Option<String>> {
     if let Some(name) = schema::missing(conn)? {
         return Ok(Some(format!("{name} is missing or changed")));
@@ -111,7 +111,7 @@ fn find_damage(conn: &Connection) -> rusqlite::Result<Option<String>> {
         let verdict: String = conn.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
         return Ok((verdict != "ok").then_some(verdict));
     }
-    // Walks down both edges of the trees that every append and lookup goes through.
+    // Reads both ends of the B-trees that every append and lookup uses.
     conn.execute_batch(
         "SELECT min(key) FROM events; SELECT max(key) FROM events;
          SELECT * FROM tasks ORDER BY no LIMIT 1; SELECT * FROM tasks ORDER BY no DESC LIMIT 1;

@@ -1,10 +1,12 @@
-//! Connections for readers, and the threads they read on.
+//! The connections of the readers, and the threads that they read on.
 //!
-//! All of them are opened at the start, so that a read needs no descriptor: a server that has run out of them can still
-//! answer. Two are there at once, and the others follow while the server starts. The name of the file may lead to another
-//! one by then, of another server; such a connection is not used. Reads that may block have threads of their own; beyond
-//! their number they wait their turn, since more threads would only fight over the same processors. A look at a few rows is taken where it is asked for, and never waits for
-//! long reads: there is a connection for every thread that may ask.
+//! All connections are opened at the start, so that a read needs no new descriptor: a server that has run out of
+//! descriptors can still answer. Two are opened before the store is used, the others while the server starts. By then
+//! the path may lead to another file; such a connection is not used.
+//!
+//! Reads that may block run on blocking threads. Their number is bounded, since more would only compete for the same
+//! processors. A quick read of a few rows runs where it is called and never waits for long reads: there is a connection
+//! for every thread that may call.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -19,7 +21,7 @@ use crate::{StoreError, StoreFuture};
 use super::connect;
 
 pub(super) struct Pool {
-    /// For reads that may block, and for quick_reads: together as many as there are connections.
+    /// Permits for reads that may block, and for quick reads. Together they are as many as the connections.
     blocking_reads: Arc<Semaphore>,
     quick_reads: Semaphore,
     idle: Mutex<Vec<Connection>>,
@@ -27,7 +29,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// With two connections.
+    /// Opens the first two connections.
     pub fn open(path: &Path) -> rusqlite::Result<Arc<Self>> {
         let idle = vec![connect::reader(path)?, connect::reader(path)?];
         let blocking_reads = Arc::new(Semaphore::new(1));
@@ -36,7 +38,8 @@ impl Pool {
         Ok(Arc::new(pool))
     }
 
-    /// Opens the others beside. `check` says whether the path still leads to the file of the first two.
+    /// Opens the other connections on a thread of their own. `check` tells whether the path still leads to the same
+    /// file.
     pub fn open_others(self: &Arc<Self>, path: &Path, check: impl Fn() -> Result<(), String> + Send + 'static) {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let reads = processors.clamp(MIN_READS, MAX_READS);
@@ -47,7 +50,8 @@ impl Pool {
                     if opening.blocking_reads.is_closed() {
                         return;
                     }
-                    // Before, since opening makes a log where there is none; and behind, for what has happened meanwhile.
+                    // Checked before, since opening would create a log for another file, and after, in case the file
+                    // was replaced in between.
                     let conn = check().and_then(|()| connect::reader(&path).map_err(|error| error.to_string()));
                     match conn.and_then(|conn| check().map(|()| conn)) {
                         Ok(conn) => {
@@ -63,7 +67,7 @@ impl Pool {
         };
         match std::thread::Builder::new().name("store-readers".into()).spawn(open_others) {
             Ok(opener) => *self.opener.lock().expect("nobody panics with the thread in hand") = Some(opener),
-            // Without a thread the two have to do.
+            // Without a thread, two connections have to suffice.
             Err(error) => tracing::warn!(%error, "cannot open more connections to the database"),
         }
     }
@@ -76,8 +80,8 @@ impl Pool {
         }
     }
 
-    /// Looks up a few rows, here and now: that is over sooner than another thread could be woken for it. `None` from
-    /// `look` means that there is more to read than that, and then it is done where it may block.
+    /// Reads a few rows on the current thread, which takes less time than waking another one. If `quick` returns
+    /// `None`, there is more to read, and `read` runs on a blocking thread.
     pub fn quick_read<T: Send + 'static>(
         self: &Arc<Self>,
         quick: impl FnOnce(&mut Connection) -> Result<Option<T>, StoreError> + Send + 'static,
@@ -87,7 +91,7 @@ impl Pool {
         Box::pin(async move {
             let seen = match pool.quick_reads.try_acquire() {
                 Ok(_permit) => pool.with_connection(quick)?,
-                // More threads than processors ask: then this one waits like any other.
+                // More threads than processors are reading: this read waits like a long one.
                 Err(_) => None,
             };
             match seen {
@@ -97,7 +101,7 @@ impl Pool {
         })
     }
 
-    /// Runs a read where it may block.
+    /// Runs a read on a blocking thread.
     pub fn read<T: Send + 'static>(
         self: &Arc<Self>,
         read: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
@@ -113,22 +117,22 @@ impl Pool {
         })
     }
 
-    /// Reads that have begun are finished; later ones are refused.
+    /// Finishes the reads that have begun and refuses later ones.
     pub fn close(&self) {
         self.blocking_reads.close();
         self.idle().clear();
-        // Whoever closes the file wants no connection to be left.
+        // No connection may be left when the file is closed.
         self.until_open();
     }
 
     /// Blocks until no more connections are being opened.
     pub fn until_open(&self) {
         let opener = self.opener.lock().expect("nobody panics with the thread in hand").take();
-        // One that panicked has told so.
+        // A thread that panicked has logged it.
         opener.map(JoinHandle::join);
     }
 
-    /// Whoever has a place gets a connection.
+    /// Lends a connection. There is one for each permit.
     fn with_connection<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let conn = self.idle().pop().ok_or(StoreError::Closed)?;
         let mut borrowed = BorrowedConnection { pool: self, conn: Some(conn) };
@@ -141,11 +145,11 @@ impl Pool {
     }
 }
 
-/// So many reads that may block are done at once, at least and at most: one for each processor.
+/// The minimum and maximum number of concurrent reads that may block; otherwise one for each processor.
 const MIN_READS: usize = 2;
 const MAX_READS: usize = 16;
 
-/// A connection that comes back whatever happens to its reader.
+/// Returns its connection to the pool when it is dropped, even by a panic of the reader.
 struct BorrowedConnection<'p> {
     pool: &'p Pool,
     conn: Option<Connection>,
@@ -175,7 +179,7 @@ mod tests {
         pool.open_others(&path, || Ok(()));
         let (release, held) = mpsc::channel::<()>();
         let held = Arc::new(Mutex::new(held));
-        // As many as there are blocking_reads, and some that wait for one.
+        // As many as there are permits, and some more that wait.
         let long: Vec<_> = (0..MAX_READS + 3)
             .map(|_| {
                 let held = held.clone();

@@ -1,4 +1,4 @@
-//! Lookups and lists must use their indexes: what is quick among ten tasks is quick among a million.
+//! Tests that lookups and lists use their indexes, so that their cost does not grow with the number of tasks.
 
 use rusqlite::Connection;
 use sabir_model::{AgentId, ContextId, Cursor, Owner, State, TaskId, Timestamp, Wanted};
@@ -13,7 +13,7 @@ const EVENTS_OF_A_TASK: &str = "SEARCH events USING INTEGER PRIMARY KEY (rowid>?
 fn lookups_go_straight_to_their_rows() {
     for (sql, expected) in [
         (reader::FIND, "SEARCH tasks USING INDEX tasks_id (owner=? AND id=? AND agent=?)"),
-        // The sort is of the few agents that have a task of this id.
+        // The sort is of the few agents that have a task with this id.
         (reader::FIND_ANYWHERE, "SEARCH tasks USING INDEX tasks_id (owner=? AND id=?); USE TEMP B-TREE FOR ORDER BY"),
         (
             reader::FIND_BY_KEY,
@@ -22,12 +22,12 @@ fn lookups_go_straight_to_their_rows() {
         (reader::WAITING, "SEARCH tasks USING INDEX tasks_open (owner=? AND context=?)"),
         (reader::WAITING_SINCE, "SEARCH tasks USING INDEX tasks_waiting (time<?)"),
         (reader::CONVERSATION, "SEARCH tasks USING INDEX tasks_context (owner=? AND context=?)"),
-        // All of an index that holds unfinished tasks only.
+        // Scans an index that has only unfinished tasks.
         (reader::UNFINISHED, "SCAN tasks USING INDEX tasks_open; USE TEMP B-TREE FOR ORDER BY"),
         (reader::EVENTS, EVENTS_OF_A_TASK),
         (list::AGENTS, "SEARCH tallies USING PRIMARY KEY (owner=?)"),
         (list::SUM_COUNTS, "SEARCH tallies USING PRIMARY KEY (owner=?)"),
-        // All of it, but in the order that is wanted and only as far as the limit.
+        // A scan in the order that is wanted, which ends at the limit.
         (sweep::OLDEST, "SCAN tasks USING INDEX tasks_settled; SEARCH webhooks USING INDEX webhooks_id (no=?)"),
         (outbox::WEBHOOKS, "SEARCH webhooks USING INDEX webhooks_id (no=?); USE TEMP B-TREE FOR ORDER BY"),
         (outbox::NEXT_RECEIVER, "SEARCH webhooks USING COVERING INDEX webhooks_due (receiver>?)"),
@@ -40,7 +40,7 @@ fn lookups_go_straight_to_their_rows() {
     ] {
         let mut plan = plan(sql);
         plan.retain(|step| !step.contains("SCALAR SUBQUERY"));
-        // What finds the number of a task's last event.
+        // The subquery for the number of the last event.
         if sql != reader::EVENTS {
             plan.retain(|step| step != EVENTS_OF_A_TASK);
         }
@@ -79,7 +79,7 @@ fn lists_walk_an_index_in_its_order() {
     }
 }
 
-/// One search of one index, and at most a sort among equal times.
+/// One search of one index, and at most a sort of rows with equal times.
 fn check(sql: &str) {
     let plan = plan(sql);
     assert!(plan[0].starts_with("SEARCH tasks USING "), "{plan:?} for {sql}");

@@ -1,4 +1,4 @@
-//! What waits for the writer.
+//! The queue of the writer, which collects callers into groups that share a commit.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -10,7 +10,7 @@ pub(super) struct Queue<T> {
 
 struct QueueState<T> {
     waiting: Vec<T>,
-    /// The writer wants to be woken when so many wait.
+    /// The writer wants to be woken when this many items wait.
     wanted: usize,
     is_open: bool,
 }
@@ -20,7 +20,7 @@ impl<T> Queue<T> {
         Self { state: Mutex::new(QueueState { waiting: Vec::new(), wanted: 1, is_open: true }), filled: Condvar::new() }
     }
 
-    /// Gives the item back when the queue is closed.
+    /// Returns the item if the queue is closed.
     pub fn push(&self, item: T) -> Result<(), T> {
         let mut state = self.lock();
         if !state.is_open {
@@ -33,11 +33,11 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Waits until there is something and takes all of it; empty when the queue is closed and done.
+    /// Waits for items and takes all of them. The result is empty when the queue is closed and empty.
     ///
-    /// Those of the `last` group have just been answered, and callers who wait for their answers come back together.
-    /// Taken one by one they would fall into groups that take turns, each with a sync of its own; so the writer waits
-    /// for them, as long as they really come and never longer than `max_gap` for the next.
+    /// The callers of the `last` group have just been answered and tend to come back together. If the writer took the
+    /// first of them at once, they would split into alternating groups, each with its own sync. So it waits for as many
+    /// as before, while they keep coming, and at most `max_gap` for the next one.
     pub fn drain(&self, last: usize, max_gap: Duration) -> Vec<T> {
         let mut state = self.lock();
         let wanted = state.waiting.len() + last;
@@ -54,7 +54,7 @@ impl<T> Queue<T> {
         std::mem::take(&mut state.waiting)
     }
 
-    /// Takes nothing more. What is in it can still be drained.
+    /// Accepts no more items. Those in the queue can still be drained.
     pub fn close(&self) {
         self.lock().is_open = false;
         self.filled.notify_one();

@@ -1,4 +1,4 @@
-//! Lookups: one task, its events, and what belongs to it.
+//! Lookups: one task, its events, and the rows that belong to it.
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, Rows};
 use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, Owner, Recorded, Seq, Task, TaskId, Timestamp, Wanted};
@@ -103,12 +103,12 @@ pub(super) fn waiting_since(
     many(conn, damages, WAITING_SINCE, (before.as_millis(), i64::try_from(limit).unwrap_or(i64::MAX)))
 }
 
-/// A task by its number.
+/// Finds a task by its number.
 pub(super) fn by_number(conn: &Connection, no: TaskNo) -> Result<Option<TaskRecord>, StoreError> {
     one(conn, BY_NUMBER, (no,), task_record)
 }
 
-/// A task by its name, about to be folded.
+/// Finds a task by its id.
 pub(super) fn by_id(
     conn: &Connection,
     owner: &Owner,
@@ -121,15 +121,15 @@ pub(super) fn by_id(
     }
 }
 
-/// What was read of a task that may be too long to be read here and now.
+/// The result of a read that stops at a limit.
 pub(super) enum QuickRead {
-    /// All of it, and how many bytes of events it was.
+    /// The whole task, and the bytes of its events.
     Whole(Task, usize),
-    /// It is too long, or damaged.
+    /// Its log is too long, or damaged.
     TooLong(TaskRecord),
 }
 
-/// Folds a task that is read as fast as its row: a few packs of events, and not more bytes than `limit`.
+/// Reads a task if that costs little more than reading its row: a few packs of events, and at most `limit` bytes.
 pub(super) fn quick_read(
     conn: &Connection,
     task: TaskRecord,
@@ -143,7 +143,7 @@ pub(super) fn quick_read(
     }
 }
 
-/// `None` if it is not short.
+/// `None`: the log is not short.
 fn fold_if_short(
     conn: &Connection,
     task: &TaskRecord,
@@ -169,7 +169,7 @@ fn fold_if_short(
     Ok(Some((fold.finish()?, bytes)))
 }
 
-/// Folds a log that is all in the row; says how many bytes it has.
+/// Folds a log that is completely in the row. Returns the bytes of the log too.
 fn fold_from_row(task: &TaskRecord, artifacts: Wanted) -> Result<Option<(Task, usize)>, Damage> {
     let Some(last) = task.log.all else { return Ok(None) };
     let log = task.log.head.as_deref().unwrap_or_default();
@@ -181,7 +181,7 @@ fn fold_from_row(task: &TaskRecord, artifacts: Wanted) -> Result<Option<(Task, u
 const SMALL_ROWS: i64 = 8;
 pub(super) const SMALL_BYTES: usize = 32 << 10;
 
-/// Folds what is stored of a task. One that is damaged is shown as failed; `None` if not even its row is left.
+/// Reads a task. A damaged task is shown as failed; `None`: not even its row is left.
 pub(super) fn fold(
     conn: &Connection,
     damages: &DamageLog,
@@ -193,7 +193,7 @@ pub(super) fn fold(
         QuickRead::TooLong(task) => task,
     };
     let whole = match fold_from_log(conn, &task, SnapshotUse::Use, artifacts) {
-        // The snapshot may be what is damaged.
+        // The damage may be in the snapshot.
         Err(ReadError::Damaged(_)) => fold_from_log(conn, &task, SnapshotUse::Ignore, artifacts),
         read => read,
     };
@@ -264,7 +264,7 @@ fn fold_from_log(
         (None, _) => Fold::new(task.id.clone(), task.birth.clone()),
         (Some(_), _) if snapshot_use == SnapshotUse::Ignore => Fold::new(task.id.clone(), task.birth.clone()),
         (Some(row), Wanted::Yes) => Fold::resume(blob(row, 0)?, blob_or_null(row, 1)?)?,
-        // What is not asked for is not even read from the disk.
+        // A column that is not fetched is not read from the disk.
         (Some(row), Wanted::No) => Fold::resume(blob(row, 0)?, None)?,
     };
     let mut select = conn.prepare_cached(EVENTS)?;
@@ -290,7 +290,7 @@ pub(super) fn events(
     after: Seq,
     limit: usize,
 ) -> Result<Vec<Recorded>, StoreError> {
-    // Between two looks the log may move out of the row.
+    // One transaction, since the log may move out of the row between two queries.
     let tx = conn.transaction()?;
     let mut page = EventPage { events: Vec::new(), after, limit };
     match page.read(&tx, no) {
@@ -300,7 +300,7 @@ pub(super) fn events(
             let row = one(&tx, ROW, (no,), task_row)?;
             let Some(TaskRow { task, .. }) = row else { return Ok(Vec::new()) };
             damages.report(no, task.as_str(), &damage);
-            // What comes before the damage is given first; who asks on is told.
+            // The events before the damage are returned first; the next call gets the error.
             if page.events.is_empty() {
                 return Err(StoreError::Damaged { task, reason: damage.0 });
             }
@@ -317,11 +317,11 @@ struct EventPage {
 }
 
 impl EventPage {
-    /// Fills the page as far as it can be read.
+    /// Fills the page as far as the log can be read.
     fn read(&mut self, conn: &Connection, no: TaskNo) -> Result<(), ReadError> {
         let mut select = conn.prepare_cached("SELECT in_row, head FROM tasks WHERE no = ?1")?;
         let mut rows = select.query((no,))?;
-        // Events of a task that is gone may still be there.
+        // Without the row, the task is deleted, even if some of its events are left.
         let Some(row) = rows.next()? else { return Ok(()) };
         if let Some(last) = row.get::<_, Option<i64>>(0)? {
             let last = last as Seq;
@@ -343,14 +343,14 @@ impl EventPage {
         Ok(())
     }
 
-    /// Takes the events of a pack, or those of them that come before its damage.
+    /// Adds the events of a pack, or those before its damage.
     fn take_pack(&mut self, conn: &Connection, no: TaskNo, last: Seq, pack: &[u8]) -> Result<(), ReadError> {
         let (events, damage) = match unpack(last, pack) {
             Ok(events) => (events, None),
             Err(damage) => (unpack_readable(first_of_pack(conn, no, last)?..=last, pack), Some(damage)),
         };
         let expected = self.events.last().map_or(self.after, |event| event.seq) + 1;
-        // A reader may have stopped in the middle of a pack.
+        // The cursor may be in the middle of a pack.
         let mut events = events.into_iter().filter(|event| event.seq > self.after).peekable();
         if events.peek().is_some_and(|event| event.seq != expected) {
             return Err(incomplete(last).into());
@@ -360,7 +360,7 @@ impl EventPage {
     }
 }
 
-/// The number of the first event in the pack that ends with `last`, as told by the pack before.
+/// The number of the first event in the pack that ends with `last`, computed from the previous pack.
 fn first_of_pack(conn: &Connection, no: TaskNo, last: Seq) -> Result<Seq, ReadError> {
     let mut select =
         conn.prepare_cached("SELECT key FROM events WHERE key >= ?1 AND key < ?2 ORDER BY key DESC LIMIT 1")?;
@@ -368,7 +368,7 @@ fn first_of_pack(conn: &Connection, no: TaskNo, last: Seq) -> Result<Seq, ReadEr
     Ok(before.map_or(0, seq) + 1)
 }
 
-/// A row of `EVENTS`: the number of its last event, and the events.
+/// A row of `EVENTS`: the number of its last event, and the pack.
 fn pack<'r>(row: &'r Row<'_>) -> Result<(Seq, &'r [u8]), ReadError> {
     Ok((seq(row.get(0)?), blob(row, 1)?))
 }
@@ -385,7 +385,7 @@ fn no_bytes() -> ReadError {
     Damage("one of its rows has no valid body".into()).into()
 }
 
-/// The tasks that were active last, told in order of creation.
+/// The tasks of a context with the latest activity, in order of creation.
 pub(super) fn conversation(
     conn: &mut Connection,
     damages: &DamageLog,
@@ -445,7 +445,7 @@ pub(super) fn unfinished(conn: &mut Connection, damages: &DamageLog) -> Result<V
     let rows = many(&tx, damages, UNFINISHED, ())?;
     let pending = |row| UnfinishedTask { row, inbox: Vec::new(), cancel_requested: false, attempts: 0, damage: None };
     let mut pending: Vec<UnfinishedTask> = rows.into_iter().map(pending).collect();
-    // Few tasks have any of these, so each table is read once, not once for each task.
+    // Few tasks have any of these, so each table is read once, and not once for each task.
     let mut select = tx.prepare_cached(ALL_INBOXES)?;
     let mut rows = select.query(())?;
     while let Some(row) = rows.next()? {
@@ -464,7 +464,7 @@ pub(super) fn unfinished(conn: &mut Connection, damages: &DamageLog) -> Result<V
     Ok(pending)
 }
 
-/// What was read for a task. Damage is noted with the task and costs nobody else anything.
+/// Notes damage with its task, so that other tasks are not affected.
 fn note_damage<T>(
     task: &mut UnfinishedTask,
     damages: &DamageLog,
@@ -481,13 +481,13 @@ fn note_damage<T>(
     }
 }
 
-/// Finds a task in a list that is ordered by number.
+/// Finds a task in a list that is sorted by number.
 fn find_by_number(pending: &mut [UnfinishedTask], no: TaskNo) -> Option<&mut UnfinishedTask> {
     let place = pending.binary_search_by_key(&no, |pending| pending.row.no).ok()?;
     pending.get_mut(place)
 }
 
-/// The row that was asked for, if there is one.
+/// Reads at most one row.
 fn one<T>(
     conn: &Connection,
     sql: &str,
@@ -511,7 +511,7 @@ fn many(conn: &Connection, damages: &DamageLog, sql: &str, params: impl Params) 
     readable(&mut select.query(params)?, damages, task_row)
 }
 
-/// The rows that can be read; the others are reported and left out.
+/// Reads the rows; those that are damaged are logged and left out.
 pub(super) fn readable<T>(
     rows: &mut Rows<'_>,
     damages: &DamageLog,

@@ -1,12 +1,12 @@
-//! Heads that lists have read lately, parsed.
+//! A cache of parsed heads, for lists.
 //!
-//! Whoever watches a server asks for the same page again and again, and parsing its heads is a third of what that costs.
-//! A cached head counts only for a row that has the very same bytes, so it can never be out of date.
+//! Dashboards ask for the same page again and again, and parsing its heads is a third of the cost. A cached head is
+//! used only for a row with exactly the same bytes, so it can never be out of date.
 //!
-//! A head is cached when it is read for the second time in a while: somebody who walks once through a million tasks would
-//! only drive out what others need. There are two generations. What is used goes into the young one; when that is full
-//! it becomes the old one, and what the old one still held is forgotten. That bounds the memory without a list in order
-//! of use.
+//! A head is cached when it is read for the second time in a while: a client that pages once through a million tasks
+//! would only evict what others need. There are two generations. Heads that are used go into the young one. When it is
+//! full, it becomes the old one, and the previous old one is dropped. That bounds the memory without a list in order of
+//! use.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,18 +17,19 @@ use sabir_model::{Birth, Task};
 use crate::TaskNo;
 use crate::head::Head;
 
-/// The heads of one generation are not longer than this together: some 700 short tasks.
+/// The maximum size of a generation: about 700 short tasks.
 const GENERATION_BYTES: usize = 256 << 10;
 
-/// So many tasks are remembered as read. The newest tasks have successive numbers, so they do not displace each other.
+/// How many tasks are remembered as read. The newest tasks have consecutive numbers, so they do not displace each
+/// other.
 const READ_PLACES: usize = 1024;
 
-/// Numbers of tasks are those of SQLite's rows, which are signed.
+/// No task has this number: task numbers are SQLite's signed row ids.
 const NO_TASK: u64 = u64::MAX;
 
 pub(super) struct RecentHeads {
-    /// Tasks that were read, each in the place of its number. What is not here is not cached either, and that is seen here
-    /// at once.
+    /// The tasks that were read, each at the index of its number modulo the length. A task that is not here is not
+    /// cached, which saves taking the lock.
     read: Box<[AtomicU64]>,
     generations: Mutex<Generations>,
 }
@@ -45,7 +46,7 @@ struct CachedHead {
     head: Head,
 }
 
-/// What of a row says whether a cached head is its own.
+/// The values of a row that tell whether a cached head belongs to it.
 pub(super) struct HeadRow<'r> {
     pub no: TaskNo,
     pub id: &'r str,
@@ -61,12 +62,13 @@ impl Default for RecentHeads {
 }
 
 impl RecentHeads {
-    /// Whether the head of this task may be cached.
+    /// Whether the head of this task may be in the cache.
     pub fn was_read(&self, no: TaskNo) -> bool {
         self.place(no).load(Ordering::Relaxed) == no.0
     }
 
-    /// The task as the head of this row shows it, with at most so many messages, if it is cached and has them.
+    /// The task as the head of this row shows it, with at most this many messages; `None`: not cached, or not enough
+    /// messages.
     pub fn task(&self, row: &HeadRow<'_>, history: Option<u32>) -> Option<Task> {
         let mut generations = self.generations();
         if !generations.young.contains_key(&row.no) {
@@ -77,7 +79,7 @@ impl RecentHeads {
         cached.head.clone().with_history(history)
     }
 
-    /// Keeps what was just read, if it was read before.
+    /// Caches a head that was just read, if it was read before.
     pub fn offer(&self, no: TaskNo, bytes: &[u8], head: &Head) {
         if self.place(no).swap(no.0, Ordering::Relaxed) == no.0 {
             self.generations().insert(no, CachedHead { bytes: bytes.into(), head: head.clone() });
@@ -141,10 +143,10 @@ mod tests {
         for (no, id, born, bytes, expected) in [
             (1, "t", 7, WORKING, true),
             (2, "t", 7, WORKING, false),
-            // The number was given to another task.
+            // Another task has this number.
             (1, "u", 7, WORKING, false),
             (1, "t", 8, WORKING, false),
-            // The task went on.
+            // The task has changed.
             (1, "t", 7, DONE, false),
         ] {
             let row = HeadRow { no: TaskNo(no), id, born: Birth(born), head: bytes.as_bytes() };

@@ -1,4 +1,4 @@
-//! Rows of the `tasks` table as values.
+//! Decodes rows of the table `tasks`.
 
 use rusqlite::Row;
 use sabir_model::{AgentId, Birth, ContextId, InvalidId, Owner, Seq, State, TaskBirth, TaskId, Timestamp};
@@ -11,7 +11,7 @@ use super::failure::ReadError;
 use super::key;
 use super::recent_heads::HeadRow;
 
-/// How a state is stored. The numbers are part of the file's format, and its indexes lean on their order.
+/// The code of a state. The codes are part of the file's format, and its indexes depend on their order.
 pub(super) fn state_code(state: State) -> i64 {
     match state {
         State::Submitted => 0,
@@ -29,7 +29,7 @@ pub(super) fn state(stored: i64) -> Result<State, ReadError> {
     State::ALL.into_iter().find(|state| state_code(*state) == stored).ok_or_else(|| damaged("state"))
 }
 
-/// The key of the last event, of a log that is not in the row: the highest of the task's range.
+/// The key of the last event if the log is not in the row: the highest of the task's range.
 macro_rules! last_key {
     () => {
         "CASE WHEN in_row IS NULL THEN
@@ -39,7 +39,7 @@ macro_rules! last_key {
 }
 pub(super) use last_key;
 
-/// What `task_row` reads.
+/// The columns that `task_row` reads.
 macro_rules! task_columns {
     () => {
         concat!(
@@ -63,7 +63,7 @@ pub(super) fn task_row(row: &Row<'_>) -> Result<TaskRow, ReadError> {
         time: time(row, 7)?,
         turn_over: row.get(8)?,
         created: time(row, 9)?,
-        // Without any event its log is damaged, but the row is good.
+        // A task without events has a damaged log, but its row is valid.
         seq: in_row.map_or(last.map_or(0, key::seq), |all| all as Seq),
     })
 }
@@ -83,7 +83,7 @@ impl TaskRecord {
     }
 }
 
-/// What `task_record` reads.
+/// The columns that `task_record` reads.
 macro_rules! task_record_columns {
     () => {
         "no, owner, agent, id, context, born, time, in_row, head"
@@ -95,7 +95,8 @@ pub(super) fn task_record(row: &Row<'_>) -> Result<TaskRecord, ReadError> {
     Ok(TaskRecord { log: row_log(row)?, ..task_without_log(row, None, None)? })
 }
 
-/// The same without the log. Where it is known whose the tasks mostly are, their ids are shared and not made again.
+/// The same without the log. If the owner and the agent are mostly known, their ids are shared instead of allocated
+/// again.
 pub(super) fn task_without_log(
     row: &Row<'_>,
     known_owner: Option<&Owner>,
@@ -126,23 +127,23 @@ pub(super) fn row_log(row: &Row<'_>) -> Result<RowLog, ReadError> {
     Ok(RowLog { head: head(row)?.map(<[u8]>::to_vec), all: all.map(|all| all as Seq) })
 }
 
-/// One that is no blob is done without.
+/// A head that is not a blob is ignored.
 pub(super) fn head<'r>(row: &'r Row<'_>) -> Result<Option<&'r [u8]>, ReadError> {
     Ok(row.get_ref(8)?.as_blob_or_null().unwrap_or(None))
 }
 
-/// What says whether a head that was read before is this row's.
+/// The values that tell whether a cached head belongs to this row.
 pub(super) fn head_row<'r>(row: &'r Row<'_>, head: &'r [u8]) -> Result<HeadRow<'r>, ReadError> {
     Ok(HeadRow { no: task_no(row)?, id: text(row, 3)?, born: Birth(row.get(5)?), head })
 }
 
-/// The number, which is the first of every list of columns.
+/// The task number, which is the first column of every list.
 pub(super) fn task_no(row: &Row<'_>) -> Result<TaskNo, ReadError> {
     let no: i64 = row.get(0)?;
     Ok(TaskNo(u64::try_from(no).map_err(|_| damaged("number"))?))
 }
 
-/// The id, which is the fourth of every list of columns.
+/// The task id, which is the fourth column of every list.
 pub(super) fn task_id(row: &Row<'_>) -> Result<TaskId, ReadError> {
     id(row, 3, |text| TaskId::parse(text))
 }

@@ -1,27 +1,27 @@
-//! The tables, and how older files come to have them.
+//! The tables and indexes, and the migrations of older files.
 //!
-//! The format of a file is its `user_version`: how many of the migrations it has been through. Each is
-//! done in one transaction, so a file is always at one format or the next. States are stored as in
-//! `rows`: 0 to 3 are open, 4 is completed, 5 to 7 are the other ends.
+//! The format of a file is its `user_version`: the number of migrations that it has been through. Each migration is one
+//! transaction, so a file always has a complete format. The codes of states are in `rows`: 0 to 3 are open, 4 is
+//! completed, 5 to 7 are the other terminal states.
 //!
-//! A row of `events` holds what one append brought, one event behind the other, under the number of the last: most
-//! tasks are one row, and a reader finds the end of a task in the highest key.
+//! A row of `events` holds a pack: the events of one append, concatenated, under the number of the last. The highest
+//! key of a task is the end of its log.
 
 use rusqlite::Connection;
 
-/// "SABR": tells our files from everybody else's.
+/// "SABR": identifies the files of this program.
 pub(super) const APPLICATION_ID: i64 = 0x5341_4252;
 
-/// The newest format that we know.
+/// The newest format that this version knows.
 pub(super) const FORMAT: i64 = MIGRATIONS.len() as i64;
 
 const MIGRATIONS: [&str; 4] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4];
 
-/// An index must earn its cost on every append:
+/// The first format. Each index costs something on every append, so each has a reason:
 /// - `tasks_time` and `tasks_context` give lists in their order;
-/// - `tasks_state` has no completed tasks, which are nearly all of them and are found by time;
-/// - `tasks_open` finds what waits in a context, and what a start must look at;
-/// - `tasks_settled` gives retention the oldest first.
+/// - `tasks_state` leaves out completed tasks, which are nearly all tasks and are found by time;
+/// - `tasks_open` finds the waiting tasks of a context, and all unfinished tasks for recovery;
+/// - `tasks_settled` gives retention the oldest tasks first.
 const FORMAT_1: &str = "
 CREATE TABLE tasks (
     no        INTEGER PRIMARY KEY,
@@ -78,15 +78,15 @@ INSERT INTO swept VALUES (0);
 CREATE TABLE probe (body BLOB NOT NULL);
 ";
 
-/// Rows of `events` had one event each; as packs of one they are read as before. Who knows only these must not read on.
+/// Before, each row of `events` had one event, which reads as a pack of one. The number changes so that older versions
+/// refuse files with larger packs.
 const FORMAT_2: &str = "";
 
-/// - `head` is what a task's row holds of its log, see `crate::head`: all of it, while there are `in_row` events. Tasks
-///   of older formats have none until they change;
-/// - `artifacts` of a snapshot are apart from the rest, which had them in it before;
-/// - `tasks_waiting` gives the tasks that wait for an answer, the longest first;
-/// - `leftovers` has the numbers of tasks that are gone, but for events, messages and snapshots that a sweep has still
-///   to delete;
+/// - `head` is the part of the log that is in the task's row (`crate::head`): the whole log, while `in_row` has the
+///   number of its events. Tasks of older formats have no head until they change;
+/// - `artifacts` of a snapshot have their own column; before, they were in `body`;
+/// - `tasks_waiting` gives the tasks that wait for an answer, the longest wait first;
+/// - `leftovers` has the numbers of deleted tasks whose events, messages and snapshots a sweep has still to delete;
 /// - `controls` has a row for a task that a caller asked to cancel, or whose turn recovery has started again.
 const FORMAT_3: &str = "
 ALTER TABLE tasks ADD COLUMN in_row INTEGER;
@@ -141,7 +141,7 @@ CREATE INDEX undelivered_id ON undelivered (no, id);
 CREATE INDEX undelivered_due ON undelivered (receiver, due) WHERE due IS NOT NULL;
 ";
 
-/// Brings a file of format `from` to the newest one.
+/// Migrates a file from format `from` to the newest one.
 pub(super) fn migrate(conn: &mut Connection, from: i64) -> rusqlite::Result<()> {
     for (format, sql) in (1..).zip(MIGRATIONS) {
         if format <= from {
@@ -156,7 +156,7 @@ pub(super) fn migrate(conn: &mut Connection, from: i64) -> rusqlite::Result<()> 
     Ok(())
 }
 
-/// The first table or index that the file should have and has not, or has in another shape.
+/// The first table or index that is missing in the file, or differs.
 pub(super) fn missing(conn: &Connection) -> rusqlite::Result<Option<String>> {
     let mut model = Connection::open_in_memory()?;
     migrate(&mut model, 0)?;

@@ -1,4 +1,4 @@
-//! The door of the SQLite store: what goes to the writer and what to a reader.
+//! The SQLite store: sends appends and sweeps to the writer, and lookups to the readers.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,12 +38,12 @@ pub struct SqliteStore {
     heads: Arc<RecentHeads>,
     commits: Arc<AtomicU64>,
     due: Arc<Notify>,
-    /// Of the newest task.
+    /// The number of the newest task.
     last_no: Arc<AtomicU64>,
     open_file: Mutex<Option<OpenFile>>,
 }
 
-/// What holds the file while the store is open.
+/// The threads and the lock of an open file.
 struct OpenFile {
     writer: JoinHandle<()>,
     checkpointer: JoinHandle<()>,
@@ -51,7 +51,7 @@ struct OpenFile {
 }
 
 impl SqliteStore {
-    /// Opens the file or creates it. Nobody else can open it until this store is closed.
+    /// Opens the file or creates it. No other process can open it until this store is closed.
     pub fn open(path: &Path, durability: Durability) -> Result<Self, OpenError> {
         Self::open_with(path, SqliteSettings { durability, ..SqliteSettings::default() })
     }
@@ -64,7 +64,7 @@ impl SqliteStore {
         let pool = Pool::open(&path).map_err(open_error)?;
         let other = |reason: String| OpenError::Other { path: path.clone(), reason };
         let identity = Arc::new(FileIdentity::new(&path, &lock).map_err(|error| other(error.to_string()))?);
-        // It may have been replaced between the lock and the connections.
+        // The file may have been replaced between the lock and the connections.
         identity.check().map_err(other)?;
         let same_files = identity.clone();
         pool.open_others(&path, move || same_files.check());
@@ -81,7 +81,7 @@ impl SqliteStore {
             let spawned = thread::Builder::new().name(name.into()).spawn(work);
             spawned.map_err(|error| other(error.to_string()))
         };
-        // In this order: the checkpointer ends when no writer comes.
+        // In this order, since the checkpointer ends when there is no writer.
         let checkpointer =
             spawn("store-checkpoint", Box::new(move || checkpointer.run(|| drop(moved.push(Job::CheckpointDone)))))?;
         let writer =
@@ -99,31 +99,31 @@ impl SqliteStore {
         })
     }
 
-    /// Stores what is queued, refuses what comes later, and frees the file. Blocks until that is done.
+    /// Stores what is queued, refuses later calls, and releases the file. Blocks until that is done.
     pub fn close(&self) {
         self.queue.close();
         let open_file = self.open_file.lock().expect("nobody panics while closing").take();
         let Some(OpenFile { writer, checkpointer, lock }) = open_file else { return };
-        // A thread that panicked has told so; there is nothing left to wait for.
+        // A thread that panicked has logged it; there is nothing to wait for.
         let _ = writer.join();
         self.pool.close();
         let _ = checkpointer.join();
         drop(lock);
     }
 
-    /// Blocks until all connections are open, which go on being opened while the store is used already. For tests that
-    /// change files meanwhile.
+    /// Blocks until all connections are open; they are opened while the store is already in use. For tests that replace
+    /// files.
     #[doc(hidden)]
     pub fn until_open(&self) {
         self.pool.until_open();
     }
 
-    /// How many transactions have been committed since the store was opened.
+    /// The number of committed transactions since the store was opened.
     pub fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
     }
 
-    /// A row, or the few of a context.
+    /// Looks up a row, or the few rows of a context.
     fn row<T: Send + 'static>(
         &self,
         find: impl Fn(&Connection) -> Result<T, StoreError> + Clone + Send + 'static,
@@ -132,7 +132,7 @@ impl SqliteStore {
         self.pool.quick_read(move |conn| find(conn).map(Some), move |conn| again(conn))
     }
 
-    /// A whole task: read here and now if it is small.
+    /// Reads a whole task: without another thread if it is small.
     fn whole_task(
         &self,
         find: impl Fn(&Connection) -> Result<Option<TaskRecord>, StoreError> + Clone + Send + 'static,
@@ -159,7 +159,7 @@ impl SqliteStore {
 
     fn ask_writer<T: Send + 'static>(&self, job: impl FnOnce(ReplySender<T>) -> Job) -> StoreFuture<'static, T> {
         let (reply, answer) = oneshot::channel();
-        // Queued here and not when first polled, so that appends are stored in the order of the calls.
+        // Queued at once and not when first polled, so that appends are stored in the order of the calls.
         let queued = self.queue.push(job(reply)).is_ok();
         Box::pin(async move {
             if !queued {

@@ -1,8 +1,8 @@
-//! Deletes whole settled tasks, the longest settled first, a slice at a time.
+//! Deletes settled tasks, the longest settled first, in slices.
 //!
-//! Appends wait for the writer, so a slice is bounded by what it costs. A task with more rows than fit into a slice goes
-//! as a whole for everybody who looks: its own row, its keys and its tally go first, and its number stays in `leftovers`
-//! until the last of its other rows is gone, whatever happens in between.
+//! Appends wait for the writer, so the cost of a slice is bounded. A task with more rows than fit into a slice
+//! disappears at once for all readers: its own row, its keys and its count are deleted first. Its number stays in
+//! `leftovers` until the last of its other rows is deleted, even across restarts.
 
 use rusqlite::{Connection, Result};
 use sabir_model::Timestamp;
@@ -11,10 +11,10 @@ use crate::{Retention, SweepResult, TaskNo};
 
 use super::key::keys;
 
-/// What a slice may cost: two or three milliseconds.
+/// The cost of a slice: two or three milliseconds.
 const SLICE_COST: usize = 512 << 10;
 
-/// What rows cost beside their bytes: one of many, and one that is in the indexes.
+/// The cost of a row besides its bytes: of a plain row, and of a task with its index entries.
 const ROW_COST: usize = 512;
 const TASK_COST: usize = 4 << 10;
 
@@ -26,7 +26,7 @@ pub(super) const OLDEST: &str = "SELECT no, owner, agent, context, state, time F
         (SELECT 1 FROM webhooks WHERE webhooks.no = tasks.no AND webhooks.due IS NOT NULL))
     ORDER BY time, no LIMIT ?1";
 
-/// A row as it is stored, so that a damaged one goes like any other.
+/// A row of a settled task. Nothing is decoded, so that damaged rows are deleted like others.
 struct SettledTask {
     no: i64,
     owner: String,
@@ -36,7 +36,7 @@ struct SettledTask {
     time: Timestamp,
 }
 
-/// What is left of the slice.
+/// The cost that is left in a slice.
 struct SliceBudget(usize);
 
 impl SliceBudget {
@@ -49,7 +49,7 @@ impl SliceBudget {
     }
 }
 
-/// Deletes one slice of what retention lets go, after what earlier slices have left.
+/// Deletes one slice: first what earlier slices have left, then tasks that retention does not keep.
 pub(super) fn sweep(conn: &Connection, retention: Retention) -> Result<SweepResult> {
     let mut budget = SliceBudget(SLICE_COST);
     let mut swept = SweepResult { tasks: 0, more: !remove_leftovers_within(conn, &mut budget)? };
@@ -88,7 +88,7 @@ pub(super) fn sweep(conn: &Connection, retention: Retention) -> Result<SweepResu
     Ok(swept)
 }
 
-/// Deletes one slice of what earlier ones have left. Says whether nothing more is left.
+/// Deletes one slice of what earlier slices have left. Returns whether nothing is left.
 pub(super) fn remove_leftovers(conn: &Connection) -> Result<bool> {
     remove_leftovers_within(conn, &mut SliceBudget(SLICE_COST))
 }
@@ -127,14 +127,14 @@ fn oldest(conn: &Connection, spared_after: Option<Timestamp>) -> Result<Vec<Sett
             agent: text(2)?,
             context: text(3)?,
             state: row.get(4)?,
-            // What has no age is not old.
+            // A task without a readable time is not old.
             time: Timestamp::from_millis(row.get(5).unwrap_or(i64::MAX)),
         })
     })?;
     tasks.collect()
 }
 
-/// Deletes all by which a task can be found.
+/// Deletes everything by which a task can be found.
 fn remove_task(conn: &Connection, task: &SettledTask) -> Result<()> {
     for sql in [
         "DELETE FROM controls WHERE no = ?1",
@@ -148,7 +148,7 @@ fn remove_task(conn: &Connection, task: &SettledTask) -> Result<()> {
     let mut tally =
         conn.prepare_cached("UPDATE tallies SET n = n - 1 WHERE owner = ?1 AND agent = ?2 AND state = ?3")?;
     tally.execute((&task.owner, &task.agent, task.state))?;
-    // What an agent remembers of a context goes with the context's last task.
+    // What an agent remembers of a context is deleted with the last task of the context.
     let mut forget = conn.prepare_cached(
         "DELETE FROM agent_state WHERE owner = ?1 AND agent = ?2 AND context = ?3
          AND NOT EXISTS (SELECT 1 FROM tasks WHERE owner = ?1 AND agent = ?2 AND context = ?3)",
@@ -157,7 +157,7 @@ fn remove_task(conn: &Connection, task: &SettledTask) -> Result<()> {
     Ok(())
 }
 
-/// Deletes the other rows of a task as far as the budget goes, but at least one. Says whether all are gone.
+/// Deletes the other rows of a task within the budget, at least one. Returns whether all are deleted.
 fn remove_rows(conn: &Connection, no: i64, budget: &mut SliceBudget) -> Result<bool> {
     let (first, last) = keys(TaskNo(no as u64)).into_inner();
     for (select, delete) in [
@@ -184,7 +184,7 @@ fn remove_rows(conn: &Connection, no: i64, budget: &mut SliceBudget) -> Result<b
         drop(rows);
         let Some(reached) = reached else { continue };
         conn.prepare_cached(delete)?.execute((first, reached))?;
-        // What is in the next table is for the next slice.
+        // The next table is left for the next slice.
         if !is_whole || budget.is_spent() {
             return Ok(false);
         }

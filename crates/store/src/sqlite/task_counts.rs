@@ -1,7 +1,7 @@
-//! How many tasks there are of each owner, agent and state.
+//! Counters of tasks by owner, agent and state, for the totals of lists. They are in the table `tallies`.
 //!
-//! Counting a million rows for the total of a list would take a while; these are kept up with every
-//! commit. The changes of a group are summed up first, so that each tally is written once.
+//! Counting a million rows for each list would take long, so the counters are updated with every commit. The changes of
+//! a transaction are summed first, so that each counter is written once.
 
 use std::collections::HashMap;
 

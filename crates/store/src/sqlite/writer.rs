@@ -1,7 +1,7 @@
-//! The one thread that writes.
+//! The writer thread, the only one that writes.
 //!
-//! It takes everything that is queued and commits it in one transaction, so that callers who come
-//! together pay for one sync. While it syncs, the next group gathers.
+//! It takes everything that is queued and commits it in one transaction (group commit), so that concurrent callers
+//! share one sync. During the sync, the next group collects in the queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,15 +27,15 @@ pub(super) enum Job {
     Append(Box<Encoded>, ReplySender<AppendResult>),
     Webhook(Box<WebhookChange>, ReplySender<Changed>),
     Sweep(Retention, ReplySender<SweepResult>),
-    /// What earlier sweeps have left.
+    /// Deletes rows that earlier sweeps have left.
     RemoveLeftovers,
-    /// The checkpointer has looked at the log.
+    /// The checkpointer has run.
     CheckpointDone,
-    /// Whether a row can be written and committed.
+    /// Checks that a row can be written and committed.
     Check(ReplySender<()>),
 }
 
-/// How long the writer waits for the next of those who were here a moment ago, at least and at most.
+/// The minimum and maximum time that the writer waits for the next caller of the last group.
 const MIN_GAP: Duration = Duration::from_micros(100);
 const MAX_GAP: Duration = Duration::from_millis(1);
 
@@ -65,7 +65,7 @@ struct Answers {
     changes: Vec<Changed>,
 }
 
-/// Works until the queue is closed and empty.
+/// Runs until the queue is closed and empty.
 pub(super) fn run(
     conn: &Connection,
     last_no: Arc<AtomicU64>,
@@ -89,12 +89,12 @@ pub(super) fn run(
         last = jobs.len();
         let began = Instant::now();
         writer.run_jobs(jobs, queue);
-        // Waiting is worth what it saves: a commit.
+        // Waiting may cost as much as it saves: one commit.
         max_gap = began.elapsed().clamp(MIN_GAP, MAX_GAP);
     }
 }
 
-/// However the writer ends, nobody must wait for it in vain.
+/// Closes the queue when the writer ends, even by a panic, so that no caller waits for ever.
 struct CloseOnDrop<'a>(&'a Queue<Job>);
 
 impl Drop for CloseOnDrop<'_> {
@@ -111,14 +111,14 @@ struct Writer<'c> {
     appender: Appender<'c>,
     wal: WalMonitor,
     identity: Arc<FileIdentity>,
-    /// The files were not the right ones when they were looked at last.
+    /// The last check of the files has failed.
     is_lost: bool,
     commits: Arc<AtomicU64>,
     /// Notified when something is to be sent to a webhook.
     due: Arc<Notify>,
-    /// Sweeps that pause until the log is moved.
+    /// Sweeps that wait for a checkpoint.
     paused: Vec<Job>,
-    /// The last group could not be stored, and that has been said.
+    /// The last group could not be stored, and that is logged.
     is_failing: bool,
 }
 
@@ -179,7 +179,7 @@ impl<'c> Writer<'c> {
             }
             slice @ (Job::Sweep(..) | Job::RemoveLeftovers) => self.delete_slice(slice, queue),
             Job::CheckpointDone => {
-                // Whatever is left to move: a reader may keep the log from being moved for long.
+                // Continues even if the log is still long: a reader may delay checkpoints for a long time.
                 for slice in std::mem::take(&mut self.paused) {
                     self.delete_slice(slice, queue);
                 }
@@ -200,7 +200,7 @@ impl<'c> Writer<'c> {
             }
             Job::RemoveLeftovers => match self.transact(|_| remove_leftovers(conn)) {
                 Ok(true) => {}
-                // The rest comes behind what is queued meanwhile. A closed queue leaves it to the next start.
+                // The rest is queued behind newer jobs. If the queue is closed, the next start does it.
                 Ok(false) => drop(queue.push(Job::RemoveLeftovers)),
                 Err(error) => {
                     tracing::warn!(error = %error.to_store_error(), "cannot delete what is left of old tasks");
@@ -225,7 +225,7 @@ impl<'c> Writer<'c> {
                 }
                 self.wal.after_commit(self.conn);
             }
-            // One of them spoiled the transaction. Which one shows when each has its own.
+            // One append made the transaction fail. Separate transactions show which one.
             Err(error) if group.len() > 1 && !error.concerns_all() => {
                 for one in group.split() {
                     self.store_group(one);
@@ -262,7 +262,7 @@ impl<'c> Writer<'c> {
         })
     }
 
-    /// Commits what `work` does. Nobody may be told of it where this fails, whatever is in the file.
+    /// Commits what `work` does. If this fails, nothing of it may be acknowledged, whatever is in the file.
     fn transact<T>(&mut self, work: impl FnOnce(&mut Appender<'c>) -> rusqlite::Result<T>) -> Result<T, WriteError> {
         if self.wal.is_unsynced() {
             return Err(WriteError::Unsynced);
@@ -304,27 +304,27 @@ impl<'c> Writer<'c> {
     fn roll_back(&mut self) {
         self.appender.task_counts.discard();
         self.appender.watched.rolled_back();
-        // A full disk makes SQLite roll back by itself.
+        // On a full disk, SQLite rolls back by itself.
         if !self.conn.is_autocommit()
             && let Err(error) = self.conn.execute_batch("ROLLBACK")
         {
             tracing::error!(%error, "a transaction cannot be rolled back");
         }
-        // On a full disk the log may have room of its own, once it can begin anew.
+        // On a full disk, the log may have space again when it restarts.
         if !self.wal.is_unsynced() {
             self.wal.checkpoint_rest(self.conn);
         }
     }
 }
 
-/// Takes pages and gives them back, so that a file at its limit fails too.
+/// Allocates pages and frees them, so that the check fails for a file at its size limit.
 fn probe(conn: &Connection) -> rusqlite::Result<()> {
     conn.prepare_cached("INSERT INTO probe (body) VALUES (zeroblob(16384))")?.execute(())?;
     conn.prepare_cached("DELETE FROM probe")?.execute(())?;
     Ok(())
 }
 
-/// A caller who went away does not need the answer.
+/// The caller may be gone; then the result is not needed.
 fn answer<T>(reply: ReplySender<T>, result: Result<T, StoreError>) {
     let _ = reply.send(result);
 }
@@ -337,7 +337,7 @@ mod tests {
     use super::*;
     use crate::SqliteSettings;
 
-    /// What the system cannot write it may forget, and then it calls the next sync a success.
+    /// The system may drop what it could not write, and report the next sync as a success.
     #[test]
     fn after_a_failed_sync_nothing_is_stored_any_more() {
         let folder = tempfile::tempdir().unwrap();
