@@ -201,7 +201,7 @@ mod tests {
     fn started(scheduled: &mut ScheduledFolder) -> bool {
         match scheduled {
             ScheduledFolder::Now(_) => true,
-            ScheduledFolder::Later(line) => match line.granted.try_recv() {
+            ScheduledFolder::Later(queued) => match queued.granted.try_recv() {
                 Ok(lock) => {
                     *scheduled = ScheduledFolder::Now(lock);
                     true
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_contain_each_other_are_one_tree() {
+    fn folders_that_contain_each_other_conflict() {
         for (first, second, waits) in [
             ("/a", "/a", true),
             ("/a", "/a/b", true),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_get_their_tree_in_order_of_arrival_and_nobody_is_overtaken_for_ever() {
+    fn runs_get_their_folder_in_order_of_arrival_and_none_starves() {
         let folders = Arc::new(WorkingFolders::default());
         let inner = folders.enter(user("1", "/a/b"), None);
         let mut outer = folders.enter(user("2", "/a"), None);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_the_line_lets_those_behind_it_in() {
+    fn a_run_that_leaves_the_queue_admits_those_behind_it() {
         let folders = Arc::new(WorkingFolders::default());
         let _inner = folders.enter(user("1", "/a/b"), None);
         let outer = folders.enter(user("2", "/a"), None);
@@ -250,9 +250,9 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_comes_back_goes_before_those_who_came_after_it() {
+    fn a_run_that_returns_goes_before_later_runs() {
         let folders = Arc::new(WorkingFolders::default());
-        let order = |room: &ScheduledFolder| match room {
+        let order = |scheduled: &ScheduledFolder| match scheduled {
             ScheduledFolder::Now(lock) => Some(lock.order),
             ScheduledFolder::Later(_) => panic!("it is free"),
         };
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_told_for_whom_if_it_may_know() {
+    fn the_wait_reason_names_only_tasks_of_the_same_caller() {
         let folders = Arc::new(WorkingFolders::default());
         let first = folders.enter(user("1", "/a"), None);
         let stranger = FolderUser { owner: Owner::new("org", "someone"), ..user("x", "/a") };

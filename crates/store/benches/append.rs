@@ -1,4 +1,4 @@
-//! What storing costs by itself: `cargo bench -p sabir-store`.
+//! The cost of appends: `cargo bench -p sabir-store`.
 //!
 //! Each append is a whole small task, four events and its row, as a blocking send stores it.
 
@@ -15,7 +15,7 @@ fn main() {
     divan::main();
 }
 
-/// So many appends are under way at the same time; the writer makes groups of them.
+/// This many appends run at the same time; the writer groups them.
 const AT_ONCE: [usize; 3] = [1, 16, 64];
 
 #[divan::bench(args = AT_ONCE)]
@@ -28,7 +28,7 @@ fn appends_for_a_killed_process(bencher: Bencher<'_, '_>, at_once: usize) {
     sqlite(bencher, at_once, Durability::Process);
 }
 
-/// As a send to an agent that must be stored first: the creation, then what the agent said.
+/// As for an agent that starts after the commit: first the creation, then what the agent reported.
 #[divan::bench(args = AT_ONCE)]
 fn appends_in_two_steps(bencher: Bencher<'_, '_>, at_once: usize) {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! What reading costs by itself: `cargo bench -p sabir-store --bench read`.
+//! The cost of reads: `cargo bench -p sabir-store --bench read`.
 //!
 //! Pages of 50 short tasks among many, of tasks with large artifacts, and of tasks that still run and have a long log.
 
@@ -107,7 +107,7 @@ impl Files {
         Self { store, runtime, _folder: folder }
     }
 
-    /// Stores a task as the engine does: its creation first, what the agent said after.
+    /// Stores a task as the engine does: first its creation, then what the agent reported.
     fn create(&self, number: usize, later: &[Event]) {
         let creation = created();
         let (owner, agent, id, context) = (Owner::anonymous(), agent(), task(number), context(number));
@@ -121,7 +121,7 @@ impl Files {
         drop(self.store.append(append));
     }
 
-    /// A task that has said so much and goes on; a snapshot is offered when the log has outgrown the last one.
+    /// A task with this much output that still runs; a snapshot is given when the log has outgrown the last one.
     fn stream(&self, number: usize, chunks: usize) {
         self.create(number, &[working()]);
         let found = self.store.find(&Owner::anonymous(), Some(&agent()), &task(number));

@@ -1,4 +1,4 @@
-//! What retention costs those who send meanwhile: `cargo bench -p sabir-store --bench sweep`.
+//! The cost of retention for concurrent appends: `cargo bench -p sabir-store --bench sweep`.
 //!
 //! Fills a file with settled tasks, sweeps all of them, and stores small tasks at the same time. Prints how long these
 //! waited and how long the write-ahead log became.

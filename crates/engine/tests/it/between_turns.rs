@@ -1,4 +1,4 @@
-//! What callers want at the very end of a turn, and between two turns.
+//! Messages and cancels that arrive at the very end of a turn, or between two turns.
 
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -62,7 +62,7 @@ impl Between {
     }
 }
 
-/// Lets the others work until this is so.
+/// Yields to the other tasks until the condition holds.
 async fn until(is_so: impl Fn() -> bool) {
     while !is_so() {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -82,7 +82,7 @@ async fn a_message_that_comes_as_the_last_append_completes_is_worked_on_or_refus
         let fixture = Arc::new(Fixture::on(store.clone(), agent, Limits::default(), EngineSettings::default()).await);
         let task = fixture.task(at_once(first)).await;
         until(|| !seen.lock().unwrap().is_empty()).await;
-        // The driver has its answer from the store in hand when the message is put into its hands too.
+        // The driver gets the result of its append and the message at the same time.
         let (sender, send) = (fixture.clone(), to(&task.id, text("friday")));
         let mut sending = Box::pin(async move { sender.send(send).await });
         let (under_way, sent) = tokio::sync::oneshot::channel();

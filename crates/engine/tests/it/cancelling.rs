@@ -1,3 +1,5 @@
+//! Cancels: in the queue, while the agent works, while it asks, and after the end.
+
 use std::sync::Arc;
 use std::time::Duration;
 

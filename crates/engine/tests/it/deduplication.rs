@@ -1,3 +1,5 @@
+//! Message deduplication: repeated sends, by idempotency key and by message id, have one effect.
+
 use std::sync::Arc;
 
 use sabir_model::{IdempotencyKey, LastEventId, Message, MessageId, Send, State};
@@ -59,7 +61,7 @@ async fn many_sends_with_one_key_at_once_make_one_task() {
 }
 
 #[tokio::test]
-async fn the_same_message_joins_while_the_first_is_under_way() {
+async fn the_same_message_is_a_duplicate_while_the_first_is_in_flight() {
     let fixture = Fixture::with(endless()).await;
     let first = fixture.task(named("m", at_once("go"))).await;
     let joined = fixture.task(named("m", at_once("go"))).await;
@@ -74,7 +76,7 @@ async fn the_same_message_joins_while_the_first_is_under_way() {
 }
 
 #[tokio::test]
-async fn messages_without_a_name_never_join() {
+async fn messages_without_an_id_are_never_duplicates() {
     let fixture = Fixture::with(endless()).await;
     let unnamed = || {
         let send = at_once("go");
@@ -94,7 +96,7 @@ async fn a_repeated_answer_is_taken_once() {
     let answer = |words: &str| named("answer", to(&waiting.id, text(words)));
     let (a, b) = tokio::join!(fixture.send(answer("friday")), fixture.send(answer("friday")));
     let (a, b) = (a.map(task_of), b.map(task_of));
-    // The second may come when the first is through; then the task is finished.
+    // The second may arrive when the first is done; then the task is finished.
     assert_eq!(a.unwrap().status.state, State::Completed);
     if let Ok(b) = b {
         assert_eq!(b.status.state, State::Completed);

@@ -1,4 +1,4 @@
-//! Defects and damage: whatever goes wrong inside, a task gets an end, and nobody waits in vain.
+//! Defects and damage: whatever goes wrong inside, a task gets an end, and no caller waits for ever.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -51,7 +51,7 @@ async fn a_task_is_run_three_times_in_all() {
     let mut task = None;
     for life in 1..=5 {
         let (store, counter, known) = (store.clone(), count.clone(), task.clone());
-        // Each life ends with everything in it but the store.
+        // Each process ends with everything in it but the store.
         let id = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let id = runtime.block_on(async {
@@ -83,7 +83,7 @@ async fn a_task_is_run_three_times_in_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_fails_for_good_gives_the_place_back_and_tells_the_cause() {
+async fn a_store_that_fails_for_good_frees_the_slot_and_callers_get_the_cause() {
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
     let limits = Limits { concurrent: 1, ..Limits::default() };
     let agent = ScriptedAgent::new(|turn: Turn| async move {
@@ -129,7 +129,7 @@ async fn what_an_agent_has_finished_survives_a_stop_a_limit_and_a_cancel() {
             let artifact = Artifact::new(turn.new_artifact_id(), vec![Part::text("work")]);
             turn.artifact(artifact).await;
             turn.last_word(Outcome::Completed(vec![Part::text("finished")])).await;
-            // It tidies up and listens to nobody.
+            // It cleans up and ignores the order to stop.
             std::future::pending::<()>().await;
             Ok::<_, AgentError>(Outcome::Failed(Vec::new()))
         })
@@ -167,14 +167,14 @@ async fn usage_is_that_of_the_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_join_by_key_does_not_wait_for_a_task_that_was_swept() {
+async fn a_duplicate_by_key_does_not_wait_for_a_deleted_task() {
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
     let mut settings = EngineSettings::default();
     settings.retention.max_tasks = Some(0);
     let fixture = Arc::new(Fixture::on(store.clone(), echo(), Limits::default(), settings).await);
     let keyed = |words: &str| Send { idempotency: Some(IdempotencyKey::parse("k").unwrap()), ..text(words) };
     let first = fixture.task(keyed("one")).await;
-    // The sweep comes between the look at the key and the look at its task.
+    // The sweep runs between the lookup of the key and the lookup of its task.
     let sweeper = fixture.clone();
     store.after_next_key(move || {
         let swept = futures_util::FutureExt::now_or_never(sweeper.engine.sweep());
@@ -212,7 +212,7 @@ async fn what_waits_for_a_full_disk_is_bounded_by_bytes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_message_joins_its_own_flight_beside_another_of_that_id() {
+async fn a_duplicate_is_found_beside_another_message_with_the_same_id() {
     let fixture = Fixture::with(endless()).await;
     let named = |words: &str| {
         let mut send = at_once(words);
@@ -276,7 +276,7 @@ async fn a_turn_costs_the_store_the_same_after_hundreds_of_others() {
         costs.push((store.reads() - reads, store.snapshot_messages() - snapshots));
     }
     assert!(costs.iter().all(|(reads, _)| *reads <= costs[0].0), "no turn reads the task again: {costs:?}");
-    // A snapshot is written when the log has outgrown the last one, so they cost no more than the log itself.
+    // A snapshot is written when the log has outgrown the last one, so snapshots cost no more than the log itself.
     let written: usize = costs.iter().map(|(_, messages)| messages).sum();
     assert!(written <= 4 * 2 * 800, "{written} messages in snapshots of 800 turns: {costs:?}");
 }

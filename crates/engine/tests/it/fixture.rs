@@ -72,7 +72,7 @@ impl Fixture {
     }
 }
 
-/// A message that makes a task and waits for its end.
+/// A message that creates a task and waits for its end.
 pub fn text(text: &str) -> Send {
     static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -108,12 +108,12 @@ pub fn stream_of(answer: Answer) -> Subscription {
     }
 }
 
-/// Completes every turn with the text it got.
+/// Completes every turn with the text of its message.
 pub fn echo() -> ScriptedAgent {
     ScriptedAgent::new(|turn: Turn| async move { Ok(Outcome::Completed(vec![Part::text(turn.message().text())])) })
 }
 
-/// Works until it is told to stop.
+/// Works until it must stop.
 pub fn endless() -> ScriptedAgent {
     ScriptedAgent::new(|turn: Turn| async move {
         turn.cancelled().await;
@@ -121,7 +121,7 @@ pub fn endless() -> ScriptedAgent {
     })
 }
 
-/// Asks, and completes with the answer: `question` ends the turn by asking.
+/// Completes with the text of the message; `ask ...` ends the turn with a question.
 pub fn asking() -> ScriptedAgent {
     ScriptedAgent::new(|turn: Turn| async move {
         let text = turn.message().text();
@@ -132,7 +132,7 @@ pub fn asking() -> ScriptedAgent {
     })
 }
 
-/// All that a stream brings until its end: `(number, words)`; a snapshot is `snapshot ...`.
+/// All events of a stream until its end, as `(number, text)`; a snapshot is `snapshot ...`.
 pub async fn drain(stream: &mut Subscription) -> Vec<(Seq, String)> {
     let mut all = Vec::new();
     while let Some(batch) = stream.next().await {

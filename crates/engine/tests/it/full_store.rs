@@ -1,17 +1,17 @@
-//! A store that is full, or slow, while a task runs: nothing acknowledged is lost, and nobody hangs.
+//! A store that is full, or slow, while a task runs: nothing acknowledged is lost, and no caller hangs.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Answer, EngineSettings, Limits, Outcome, Turn};
-use sabir_model::{Error, Message, MessageId, Part, Required, Send, State, Task, TaskId};
+use sabir_engine::{AgentError, Answer, ArtifactUpdate, EngineSettings, Health, Limits, Outcome, Turn};
+use sabir_model::{Artifact, Error, Message, MessageId, Part, Required, Send, State, Task, TaskId};
 use sabir_store::MemoryStore;
 use sabir_testkit::faulty::FaultyStore;
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use crate::fixture::{Fixture, asking, at_once, drain, endless, task_of, text, to};
+use crate::fixture::{Fixture, asking, at_once, drain, echo, endless, task_of, text, to};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -27,7 +27,7 @@ async fn settled(fixture: &Fixture, task: &TaskId) -> Task {
     fixture.get(task).await
 }
 
-/// Sends while the store is full, and expects to hear of it soon.
+/// Sends while the store is full, and expects the refusal soon.
 async fn refused(fixture: &Fixture, send: Send) {
     match timeout(Duration::from_secs(1), fixture.send(send)).await {
         Ok(Err(Error::StoreFull)) => {}
@@ -141,7 +141,7 @@ async fn a_message_that_is_refused_answers_no_question() {
     sleep(Duration::from_millis(1)).await;
     store.slow_down(Duration::from_millis(100));
     store.fill();
-    // The question comes while the message is on its way to the disk that will not take it.
+    // The question is asked while the message is being stored, which will fail.
     tokio::join!(refused(&fixture, to(&task.id, at_once("yes to all"))), async {
         sleep(Duration::from_millis(30)).await;
         go.notify_one();
@@ -176,7 +176,7 @@ async fn an_agent_is_not_called_silent_because_of_the_disk() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_joined_a_send_that_failed_make_one_task() {
+async fn duplicates_of_a_failed_send_make_one_task() {
     let (fixture, store) = fixture(endless(), Limits::default()).await;
     let fixture = Arc::new(fixture);
     store.slow_down(Duration::from_millis(50));
@@ -238,4 +238,81 @@ async fn a_cancel_of_a_waiting_task_is_refused_soon_and_the_task_waits_on() {
     assert_eq!(fixture.get(&waiting.id).await.status.state, State::InputRequired);
     store.make_room();
     assert_eq!(fixture.cancel(&waiting.id).await.unwrap().status.state, State::Canceled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_send_that_cannot_be_stored_is_refused_and_makes_no_task() {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let fixture = Fixture::on(store.clone(), echo(), Limits::default(), EngineSettings::default()).await;
+    store.fill();
+    assert!(matches!(fixture.send(text("x")).await, Err(Error::StoreFull)));
+    assert!(matches!(fixture.send(at_once("x")).await, Err(Error::StoreFull)));
+    assert!(matches!(fixture.engine.health().await, Health::StoreDown(_)));
+    store.make_room();
+    assert_eq!(fixture.task(text("x")).await.status.state, State::Completed);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(fixture.engine.health().await, Health::Ready);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_waits_for_room_and_loses_nothing() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        let id = turn.new_artifact_id();
+        for i in 0..3000u32 {
+            let artifact = Artifact::new(id.clone(), vec![Part::text(format!("{i} "))]);
+            turn.artifact_update(ArtifactUpdate { artifact, append: i > 0, last: i == 2999, metadata: None }).await;
+            if i % 500 == 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
+    });
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let fixture = Fixture::on(store.clone(), agent, Limits::default(), EngineSettings::default()).await;
+    let mut stream = fixture.stream(text("go")).await;
+    tokio::time::sleep(Duration::from_millis(25)).await;
+    store.fill();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(fixture.get(stream.task()).await.status.state, State::Working);
+    store.make_room();
+    let frames = drain(&mut stream).await;
+    assert_eq!(frames.len(), 3003);
+    assert_eq!(frames.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), (1..=3003).collect::<Vec<u64>>());
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_stored_is_not_acknowledged() {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let fixture = Fixture::on(store.clone(), endless(), Limits::default(), EngineSettings::default()).await;
+    let task = fixture.task(at_once("go")).await;
+    store.fill();
+    assert!(matches!(fixture.send(to(&task.id, at_once("more"))).await, Err(Error::StoreFull)));
+    store.make_room();
+    fixture.task(to(&task.id, at_once("once more"))).await;
+    let canceled = fixture.cancel(&task.id).await.unwrap();
+    let history: Vec<String> = canceled.history.iter().map(|message| message.text()).collect();
+    assert_eq!(history, ["go", "once more"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_is_not_stored_is_not_shown() {
+    let agent = || {
+        ScriptedAgent::new(|_: Turn| async {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
+        })
+    };
+    for caller in ["cancels", "sends"] {
+        let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+        let fixture = Fixture::on(store.clone(), agent(), Limits::default(), EngineSettings::default()).await;
+        let task = fixture.task(at_once("go")).await;
+        store.slow_down(Duration::from_secs(1));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(fixture.get(&task.id).await.status.state, State::Working, "its end is on the way to the store");
+        match caller {
+            "cancels" => assert!(matches!(fixture.cancel(&task.id).await, Err(Error::NotCancelable(_)))),
+            _ => assert!(matches!(fixture.send(to(&task.id, at_once("more"))).await, Err(Error::TaskFinished(_)))),
+        }
+        assert_eq!(fixture.get(&task.id).await.status.state, State::Completed, "whoever {caller} is told of the end");
+    }
 }

@@ -1,4 +1,4 @@
-//! Asking for the health of the engine, which anybody may do.
+//! The health of the engine: concurrent callers share one check of the store.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! Lists of tasks: the order of pages, and that owners and agents are kept apart.
+
 use std::sync::Arc;
 use std::time::Duration;
 

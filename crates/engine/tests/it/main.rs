@@ -1,4 +1,4 @@
-//! The engine against the memory store, with agents that do what a test tells them.
+//! The engine with the memory store and scripted agents.
 
 mod fixture;
 
@@ -13,12 +13,12 @@ mod parking;
 mod questions;
 mod races;
 mod recovering;
+mod retention;
 mod routing;
 mod scheduling;
 mod sending;
 mod stopping;
 mod stored_first;
-mod storing;
 mod streaming;
 mod stress;
 mod task_ids;

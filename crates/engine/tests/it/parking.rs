@@ -1,4 +1,4 @@
-//! Runs that wait for their callers' answers: they give their places back and take them again.
+//! Parked runs: they release their slots while they wait for an answer, and get them back before they continue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::fixture::{Fixture, at_once, drain, text, to, within};
 
-/// Counts how many work at once. `ask` asks first; `slow` works for ten seconds.
+/// Counts how many runs work at once. `ask` asks first; `slow` works for ten seconds.
 fn working(now: &Arc<AtomicUsize>, most: &Arc<AtomicUsize>) -> ScriptedAgent {
     let (now, most) = (now.clone(), most.clone());
     ScriptedAgent::new(move |turn: Turn| {
@@ -59,7 +59,7 @@ async fn forgotten_questions_do_not_close_an_agent() {
         parked.push(fixture.task(text(&format!("ask {i}"))).await);
     }
     assert_eq!(fixture.task(text("other work")).await.status.state, State::Completed);
-    // All of them are answered at once, and wait for their places longer than a turn may take.
+    // All of them are answered at once, and wait for their slots longer than a turn may take.
     for task in &parked {
         fixture.send(to(&task.id, at_once("yes"))).await.unwrap();
     }
@@ -70,7 +70,7 @@ async fn forgotten_questions_do_not_close_an_agent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answered_run_waits_for_its_place_and_goes_before_newcomers() {
+async fn an_answered_run_waits_for_its_slot_and_goes_before_new_tasks() {
     let (now, most) = (Arc::default(), Arc::default());
     let agent = working(&now, &most);
     let seen = agent.seen();
@@ -121,13 +121,13 @@ async fn a_queued_task_says_what_it_waits_for_as_that_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_than_so_many_parked_runs_keep_their_places_and_their_questions() {
+async fn beyond_max_parked_runs_keep_their_slots_and_their_questions() {
     let (now, most) = (Arc::default(), Arc::default());
     let fixture = Fixture::limited(working(&now, &most), limits(2, 1)).await;
     let first = fixture.task(text("ask 1")).await;
     let second = fixture.task(text("ask 2")).await;
     assert_eq!((first.status.state, second.status.state), (State::InputRequired, State::InputRequired));
-    // The first is parked, the second sits in its place: one is left.
+    // The first is parked, the second keeps its slot: one is left.
     assert_eq!(fixture.task(text("work")).await.status.state, State::Completed);
     assert_eq!(fixture.task(to(&second.id, text("yes"))).await.status.state, State::Completed);
     assert_eq!(fixture.task(to(&first.id, text("yes"))).await.status.state, State::Completed);
@@ -153,7 +153,7 @@ async fn a_question_expires_but_not_after_it_was_answered() {
     sleep(Duration::from_secs(61)).await;
     assert_eq!(note(&fixture.get(&task.id).await), "nobody answered");
 
-    // Answered in time, and let in long after.
+    // Answered in time, and admitted long after.
     let task = fixture.task(text("ask")).await;
     fixture.task(at_once("slow")).await;
     fixture.send(to(&task.id, at_once("yes"))).await.unwrap();
@@ -163,7 +163,7 @@ async fn a_question_expires_but_not_after_it_was_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_parked_run_that_waits_for_its_place_can_be_cancelled() {
+async fn a_parked_run_that_waits_for_its_slot_can_be_cancelled() {
     let (now, most) = (Arc::default(), Arc::default());
     let fixture = Fixture::limited(working(&now, &most), Limits { timeout: None, ..limits(1, 100) }).await;
     let parked = fixture.task(text("ask")).await;

@@ -1,4 +1,4 @@
-//! Questions in the middle of a turn: what answers them, and what does not.
+//! Questions during a turn: which messages answer them, and which do not.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -57,7 +57,7 @@ async fn progress_while_a_question_is_open_does_not_close_it() {
     );
 }
 
-/// Gives up its question after a second, without a word, and works on until it gets another message.
+/// Withdraws its question after a second, without a message, and works until it gets another message.
 fn impatient(seen: &Arc<Mutex<Vec<String>>>) -> ScriptedAgent {
     let seen = seen.clone();
     ScriptedAgent::new(move |turn: Turn| {
@@ -144,7 +144,7 @@ async fn an_approval_that_waits_for_its_commit_is_not_turned_into_a_turn() {
     let task = fixture.task(at_once("go")).await;
     until_waiting(&fixture, &task.id).await;
     sleep(Duration::from_millis(900)).await;
-    // The agent gives up while the answer is being stored.
+    // The agent withdraws the question while the answer is being stored.
     store.slow_down(Duration::from_millis(300));
     fixture.send(to(&task.id, at_once("yes"))).await.unwrap();
     drain(&mut fixture.subscribe(&task.id, Some(0)).await.unwrap()).await;
@@ -197,7 +197,7 @@ fn naming(question: QuestionId, send: Send) -> Send {
     Send { message, ..send }
 }
 
-/// Asks one question after the other, and gives each up after a second but for the last.
+/// Asks one question after the other, and withdraws each after a second except the last.
 fn asks_on(count: usize) -> ScriptedAgent {
     ScriptedAgent::new(move |turn: Turn| async move {
         if turn.message().text() != "go" {
@@ -226,7 +226,7 @@ async fn an_answer_is_for_the_question_that_it_names() {
     sleep(Duration::from_secs(5)).await;
     let second = fixture.get(&task.id).await.open_question().unwrap();
     assert!(first < second);
-    // Late: a yes, any other words, or both questions at once.
+    // Late answers: a yes, any other text, or an answer to both questions at once.
     for words in ["yes", "use the other folder"] {
         let late = fixture.send(to(&task.id, naming(first, text(words)))).await;
         assert!(matches!(late, Err(Error::QuestionClosed(_))), "{words}");
@@ -251,7 +251,7 @@ async fn an_answer_in_the_inbox_does_not_wait_for_the_next_question() {
             until_waiting(&fixture, &task.id).await;
             let first = fixture.get(&task.id).await.open_question().unwrap();
             sleep(Duration::from_millis(900)).await;
-            // The agent gives its question up while the answer is being stored, and asks the next one.
+            // The agent withdraws its question while the answer is being stored, and asks the next one.
             store.slow_down(Duration::from_millis(300));
             let answer = to(&task.id, at_once(late));
             fixture.send(if is_named { naming(first, answer) } else { answer }).await.unwrap();
@@ -260,7 +260,7 @@ async fn an_answer_in_the_inbox_does_not_wait_for_the_next_question() {
             let asked = fixture.get(&task.id).await;
             assert_eq!((asked.status.state, words(&asked).as_str()), (State::InputRequired, "the last?"), "{late}");
             let done = fixture.task(to(&task.id, text("no"))).await;
-            // What names its question begins no turn either; other words do, when their time comes.
+            // A message that names its question begins no turn either; other text does, after the current turn.
             let (end, turns): (&str, &[&str]) = match (late, is_named) {
                 ("yes", _) | (_, true) => ("last: no", &["go"]),
                 _ => ("next turn", &["go", "use the other folder"]),
@@ -312,7 +312,7 @@ async fn an_agent_that_asks_without_end_is_refused() {
     });
     let fixture = Fixture::with(agent).await;
     let mut task = fixture.task(text("go")).await;
-    // Until all have been asked.
+    // Until all questions have been asked.
     sleep(Duration::from_secs(1)).await;
     let mut answered = 0;
     while task.status.state == State::InputRequired {

@@ -1,4 +1,4 @@
-//! Two things at once, at the worst moment: what a hostile reader of the driver tried.
+//! Races: two things that happen at the same time, at the worst moment for the driver.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -135,7 +135,7 @@ async fn a_repeated_message_is_not_acknowledged_before_the_first_is_stored() {
     store.slow_down(SLOW);
     go.notify_one();
     sleep(millis(10)).await;
-    // The progress is under way; the message waits for the next append, which the store will not take.
+    // The progress is being stored; the message waits for the next append, which will fail.
     let again = || named("same", to(&task, at_once("two")));
     let (sender, send) = (fixture.clone(), again());
     let first = tokio::spawn(async move { sender.send(send).await });
@@ -148,7 +148,7 @@ async fn a_repeated_message_is_not_acknowledged_before_the_first_is_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeated_message_that_comes_as_the_driver_lets_go_is_taken_once() {
+async fn a_repeated_message_that_comes_as_the_driver_releases_the_task_is_taken_once() {
     let go = Arc::new(Notify::new());
     let gate = go.clone();
     let agent = ScriptedAgent::new(move |_: Turn| {
@@ -219,14 +219,14 @@ async fn a_turn_after_one_that_ended_by_asking_begins_again_with_its_own_message
 }
 
 #[tokio::test]
-async fn a_task_that_waited_for_its_place_has_not_been_tried() {
+async fn a_task_that_waited_for_its_slot_has_not_been_tried() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let tasks = life(store.clone(), endless(), 2, async |fixture: Fixture| {
         let tasks = [fixture.task(at_once("a")).await.id, fixture.task(at_once("b")).await.id];
         sleep(millis(10)).await;
         tasks
     });
-    // The first takes the only place each time, until it has been run three times.
+    // The first task takes the only slot each time, until it has been run three times.
     for _ in 0..2 {
         life(store.clone(), endless(), 1, async |_: Fixture| sleep(millis(10)).await);
     }
@@ -251,7 +251,7 @@ async fn an_answer_that_is_sent_twice_does_not_answer_a_question_that_nobody_has
     let task = fixture.task(text("go")).await;
     store.slow_down(SLOW);
     fixture.task(to(&task.id, at_once("yes"))).await;
-    // The answer is stored; the next question is on its way to the store.
+    // The answer is stored; the next question is being stored.
     assert_eq!(fixture.get(&task.id).await.status.message.unwrap().text(), "may I read?");
     let again = fixture.send(to(&task.id, at_once("yes"))).await;
     assert!(matches!(again, Err(Error::Invalid(_))), "it was meant for the first question");
@@ -379,7 +379,7 @@ async fn a_question_that_is_being_answered_does_not_expire() {
     assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "friday".into()));
 }
 
-/// Asks, and makes something while it waits, when it is told to.
+/// Asks, and on a signal makes an artifact while it waits.
 fn busy_asker(go: &Arc<Notify>) -> ScriptedAgent {
     let gate = go.clone();
     ScriptedAgent::new(move |turn: Turn| {
@@ -431,7 +431,7 @@ async fn an_approval_that_was_refused_does_not_enter_the_history() {
     sleep(millis(950)).await;
     store.slow_down(SLOW);
     store.fill();
-    // The agent gives up its question while the approval is on its way to the disk that will not take it.
+    // The agent withdraws its question while the approval is being stored, which will fail.
     let sent = fixture.send(to(&task, at_once("yes"))).await;
     assert!(matches!(sent, Err(Error::StoreFull)));
     store.make_room();
@@ -525,14 +525,14 @@ async fn a_reader_does_not_get_a_deleted_task_for_a_new_one_of_its_name() {
         let answer = fixture.call(sabir_model::Call::Get(get())).await.unwrap();
         let sabir_engine::Answer::Task(task) = answer else { panic!("expected a task") };
         assert!(task.history[0].text() == long, "it is the task of {words}");
-        // A slow reader holds it while retention deletes it.
+        // A slow reader holds the task while retention deletes it.
         held.push(task);
         fixture.engine.sweep().await;
         clock.advance(Duration::from_secs(1));
     }
 }
 
-/// Works for so many seconds on what begins with `work`, and asks otherwise.
+/// Works for this many seconds on messages that begin with `work`, and asks on all others.
 fn working(seconds: u64) -> ScriptedAgent {
     ScriptedAgent::new(move |turn: Turn| async move {
         if !turn.message().text().starts_with("work") {
@@ -546,7 +546,7 @@ fn working(seconds: u64) -> ScriptedAgent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_waits_for_a_place_begins_no_turn_while_the_server_stops() {
+async fn a_message_that_waits_for_a_slot_begins_no_turn_while_the_server_stops() {
     let store = Arc::new(MemoryStore::new());
     let limits = Limits { concurrent: 1, ..Limits::default() };
     let agent = working(5);
@@ -564,14 +564,14 @@ async fn a_message_that_waits_for_a_place_begins_no_turn_while_the_server_stops(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_has_just_got_its_place_may_finish_when_the_server_stops() {
+async fn a_run_that_has_just_got_its_slot_may_finish_when_the_server_stops() {
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
     let limits = Limits { concurrent: 1, ..Limits::default() };
     let fixture = Fixture::on(store.clone(), working(1), limits, EngineSettings::default()).await;
     fixture.task(at_once("work")).await;
     let next = fixture.task(at_once("work too")).await.id;
     store.slow_down(SLOW);
-    // The first has ended and its end is stored; the beginning of the next is on its way to the store.
+    // The first has ended and its end is stored; the beginning of the next is being stored.
     sleep(millis(1_150)).await;
     assert_eq!(fixture.get(&next).await.status.state, State::Submitted);
     fixture.engine.stop(Duration::from_secs(12)).await;

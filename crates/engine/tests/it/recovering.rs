@@ -1,3 +1,5 @@
+//! Recovery: what becomes of tasks when the process dies or the server restarts.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::fixture::{Fixture, asking, at_once, drain, echo, endless, text, to};
 
-/// Lives through a crash: `before` runs in a process that dies with everything in it but the store.
+/// Simulates a crash: `before` runs in a process that dies with everything in it but the store.
 fn crash<T: Send + 'static>(
     store: Arc<dyn Store>,
     agent: ScriptedAgent,
@@ -95,7 +97,7 @@ async fn a_run_parked_in_mid_turn_waits_on_if_its_agent_can_resume() {
     }
 }
 
-/// Remembers what it is told and asks; tells of an answer whether its run was lost.
+/// Remembers the text of its message and asks; its reply to an answer says whether the run that asked was lost.
 fn remembering() -> ScriptedAgent {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
         let words = turn.message().text();
@@ -139,7 +141,7 @@ async fn whether_a_parked_run_can_resume_is_asked_for_each_context() {
     }
 }
 
-/// After a crash the inbox may hold what was written before the question, its answer, and an answer to another one.
+/// After a crash, the inbox may hold a message from before the question, the answer, and an answer to another question.
 #[tokio::test]
 async fn after_a_crash_only_the_answer_to_the_open_question_answers() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -155,7 +157,7 @@ async fn after_a_crash_only_the_answer_to_the_open_question_answers() {
         SideRow::InboxAdd(Arc::new(message.or_with_id(|| unreachable!("the message has an id"))))
     };
     let side_rows = [unread("earlier", None), unread("no", Some(open - 1)), unread("yes", Some(open))];
-    // The answered run waited for its folder, and said so.
+    // The answered run waited for its folder, and its status said so.
     let mut noted = sabir_model::Message::clone(task.status.message.as_ref().unwrap());
     noted.parts.insert(0, Part::text("waiting for another task"));
     let queue = Command::Queue { note: Arc::new(noted) };
@@ -201,7 +203,7 @@ async fn an_interrupted_turn_begins_again_and_not_with_an_answer() {
     }
 }
 
-/// What was written before the question does not answer it, and waits until somebody has.
+/// A message from before the question does not answer it, and waits until the question is answered.
 #[tokio::test]
 async fn after_a_crash_an_earlier_message_leaves_the_question_open() {
     let asking = || {
@@ -258,7 +260,7 @@ async fn after_a_crash_an_earlier_message_leaves_the_question_open() {
     }
 }
 
-/// The answer to a question whose run was lost begins a run, but not the turn.
+/// The answer to a question whose run was lost begins a run, but not a turn.
 #[tokio::test]
 async fn a_turn_that_was_resumed_with_an_answer_begins_again_without_it() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -306,7 +308,7 @@ async fn all_are_taken_up_by_a_queue_that_is_shorter_now() {
 }
 
 #[tokio::test]
-async fn a_task_that_waits_again_for_its_place_can_be_canceled() {
+async fn a_task_that_waits_again_for_its_slot_can_be_canceled() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let tasks = crash(store.clone(), endless(), async |fixture: Fixture| {
         [fixture.task(at_once("a")).await.id, fixture.task(at_once("b")).await.id]

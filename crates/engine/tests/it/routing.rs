@@ -1,4 +1,4 @@
-//! Routing: the agent is chosen before the schedule is asked, so the limits of the one that does the work hold.
+//! Routing: the executing agent is chosen before the schedule is asked, so its limits apply.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use sabir_testkit::scripted::ScriptedAgent;
 
 use crate::fixture::{Fixture, at_once, echo, hosted, text, to, within};
 
-/// Sends what begins with `hard` to another agent, and names a model.
+/// Routes messages that begin with `hard` to another agent, with a model.
 struct ByFirstWord(&'static str);
 
 impl Router for ByFirstWord {
@@ -91,7 +91,7 @@ async fn follow_ups_and_contexts_stay_with_the_addressed_agent() {
     let answered = fixture.task(to(&asked.id, text("slowly"))).await;
     assert_eq!(answered.status.message.unwrap().text(), "other slowly", "whoever asked gets the answer");
     assert_eq!(*seen.lock().unwrap(), [r#"usual other Some("large")"#; 2]);
-    // One run per context, whoever executes it.
+    // One run per context, whichever agent executes it.
     let first = fixture.task(within("c", at_once("hard"))).await;
     let second = fixture.task(within("c", at_once("easy"))).await;
     let second = fixture.get(&second.id).await;
@@ -105,7 +105,7 @@ async fn follow_ups_and_contexts_stay_with_the_addressed_agent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_restart_the_same_agent_goes_on() {
+async fn after_a_restart_the_same_agent_continues() {
     let store = Arc::new(MemoryStore::new());
     let asks = || {
         ScriptedAgent::new(|turn: Turn| async move {
@@ -119,7 +119,7 @@ async fn after_a_restart_the_same_agent_goes_on() {
     let parked = fixture.task(text("hard")).await;
     assert_eq!(parked.status.state, State::InputRequired);
     fixture.engine.stop_now().await;
-    // The usual agent cannot resume, but it is not the one that was parked.
+    // The usual agent cannot resume, but it is not the agent that asked.
     let fixture = routed(asks().resuming(), Limits::default(), store.clone()).await;
     assert_eq!(fixture.get(&parked.id).await.status.state, State::InputRequired);
     let done = fixture.task(to(&parked.id, text("yes, do"))).await;
@@ -128,7 +128,7 @@ async fn after_a_restart_the_same_agent_goes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_routed_agent_says_of_its_effects_counts() {
-    // An agent that acts elsewhere starts after the commit, although the addressed one would not have to wait.
+    // An agent with effects elsewhere starts after the commit, even if the addressed agent would not have to wait.
     let store = Arc::new(sabir_testkit::faulty::FaultyStore::new(MemoryStore::new()));
     let acts = ScriptedAgent::new(|_: Turn| async move { Ok::<_, AgentError>(Outcome::Completed(Vec::new())) });
     let seen = acts.seen();

@@ -1,3 +1,5 @@
+//! Scheduling: limits of concurrent runs, one run per context, and bounded queues.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,7 +10,7 @@ use sabir_testkit::scripted::ScriptedAgent;
 
 use crate::fixture::{Fixture, at_once, text, within};
 
-/// Counts how many run at once.
+/// Counts how many runs work at once.
 fn counting(most: Arc<AtomicUsize>) -> ScriptedAgent {
     let now = Arc::new(AtomicUsize::new(0));
     ScriptedAgent::new(move |_: Turn| {
@@ -23,7 +25,7 @@ fn counting(most: Arc<AtomicUsize>) -> ScriptedAgent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_run_at_once_and_the_rest_waits() {
+async fn concurrent_runs_are_limited_and_the_rest_waits() {
     let most = Arc::new(AtomicUsize::new(0));
     let fixture =
         Fixture::limited(counting(most.clone()), Limits { concurrent: 3, queue: 5, ..Limits::default() }).await;

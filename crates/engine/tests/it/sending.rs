@@ -1,3 +1,5 @@
+//! Sends: which task a message goes to, and which sends are refused.
+
 use sabir_engine::Answer;
 use sabir_model::{Content, ContextAlone, Direct, Error, Json, OnFinished, Part, PushConfig, Send, State, TaskId};
 

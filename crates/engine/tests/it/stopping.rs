@@ -1,3 +1,5 @@
+//! Stopping the engine: what runs, queued tasks and readers get during the grace time and after it.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +34,7 @@ async fn runs_may_finish_and_the_rest_is_settled() {
     }
 }
 
-/// Makes an artifact of so many pieces and works until it is told to stop.
+/// Makes an artifact with this many chunks and works until it must stop.
 fn talkative(pieces: usize, bytes: usize) -> ScriptedAgent {
     ScriptedAgent::new(move |turn: Turn| async move {
         let id = turn.new_artifact_id();
@@ -164,7 +166,7 @@ async fn an_answer_may_come_while_others_still_work() {
 async fn the_grace_is_kept_to_whatever_agents_do() {
     for recovery in [Recovery::Fail, Recovery::Requeue] {
         for grace in [3, 10, 60].map(Duration::from_secs) {
-            // It does not hear that it should stop.
+            // It ignores the order to stop.
             let deaf = ScriptedAgent::new(|_: Turn| async move {
                 tokio::time::sleep(Duration::from_secs(3600)).await;
                 Ok::<_, AgentError>(Outcome::Completed(Vec::new()))

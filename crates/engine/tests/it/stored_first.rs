@@ -1,4 +1,4 @@
-//! Nothing is done before it is stored: agents start, and answers arrive, after the commit. Stopping needs no commit.
+//! Nothing happens before it is stored: agents start, and get answers, after the commit. Stopping needs no commit.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -77,7 +77,7 @@ async fn an_agent_starts_after_the_commit_of_its_message() {
     assert_eq!(*seen.lock().unwrap(), expected);
 }
 
-/// Asks in mid-turn, and keeps the answer that it got.
+/// Asks during the turn, and keeps the answer.
 fn approving(answers: &Arc<Mutex<Vec<String>>>) -> ScriptedAgent {
     let answers = answers.clone();
     ScriptedAgent::new(move |turn: Turn| {

@@ -1,3 +1,5 @@
+//! Streams: every reader gets every event once and in order, also late and slow readers.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +10,7 @@ use sabir_testkit::scripted::ScriptedAgent;
 
 use crate::fixture::{Fixture, asking, drain, echo, stream_of, text, to};
 
-/// `stream N`: so many chunks, without a pause.
+/// `stream N`: N chunks without a pause.
 fn streaming() -> ScriptedAgent {
     ScriptedAgent::new(|turn: Turn| async move {
         let count: u64 = turn.message().text().parse()?;
@@ -39,12 +41,12 @@ async fn a_burst_from_an_agent_that_never_yields_arrives_whole() {
     let fixture = Fixture::with(streaming()).await;
     let frames = drain(&mut fixture.stream(text("10000")).await).await;
     assert_eq!(numbers(&frames), (1..=10_003).collect::<Vec<u64>>());
-    let task = fixture.get(&desk_task(&fixture).await).await;
+    let task = fixture.get(&fixture_task(&fixture).await).await;
     let expected: String = (1..=10_000).map(|i| format!("{i} ")).collect();
     assert_eq!(task.artifacts[0].parts, [Part::text(expected)]);
 }
 
-async fn desk_task(fixture: &Fixture) -> TaskId {
+async fn fixture_task(fixture: &Fixture) -> TaskId {
     let query = sabir_store::Query {
         owner: sabir_model::Owner::anonymous(),
         agent: None,
@@ -76,7 +78,7 @@ async fn readers_who_are_behind_at_the_same_place_share_what_they_read() {
         assert_eq!(read.len(), same.len());
         assert!(read.iter().zip(&same).all(|(a, b)| Arc::ptr_eq(a, b)), "event {} was read twice", read[0].seq);
     }
-    // One who comes later begins in the middle of a page that another holds, and misses nothing.
+    // A later reader begins in the middle of a page that another one holds, and misses nothing.
     let mut holder = fixture.subscribe(&id, Some(100)).await.unwrap();
     holder.next().await;
     for after in [99, 100, 101, 130, 163, 164, 165] {
@@ -163,7 +165,7 @@ async fn a_finished_task_is_refused_or_shown_once_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_hangs_up_changes_nothing() {
+async fn a_reader_that_disconnects_changes_nothing() {
     let fixture = Fixture::with(streaming()).await;
     for reads in 0..4 {
         let mut stream = fixture.stream(text("500")).await;
@@ -176,20 +178,20 @@ async fn who_hangs_up_changes_nothing() {
         assert_eq!(drain(&mut again).await.len(), 503);
     }
     let task = {
-        // A blocking sender that goes away before the answer.
+        // A blocking sender that disconnects before the answer.
         tokio::select! {
             biased;
             _ = fixture.send(text("500")) => panic!("nothing is stored that fast"),
             () = std::future::ready(()) => {}
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
-        desk_task(&fixture).await
+        fixture_task(&fixture).await
     };
     assert_eq!(fixture.get(&task).await.status.state, State::Completed);
 }
 
 #[tokio::test]
-async fn a_reader_whose_task_is_swept_is_told() {
+async fn a_reader_of_a_deleted_task_gets_an_error() {
     let retention = RetentionPolicy { max_tasks: Some(0), ..RetentionPolicy::default() };
     let settings = EngineSettings { retention, ..EngineSettings::default() };
     let fixture = Fixture::on(Arc::new(MemoryStore::new()), streaming(), Limits::default(), settings).await;

@@ -1,5 +1,5 @@
-//! Everybody at once: many tasks that are sent to, watched, canceled and left by their senders, on several threads.
-//! Whatever the order, at the end every task rests, no number is missing and nothing is left over.
+//! Stress: many tasks that get messages, are watched, are canceled and are left by their senders, on several threads.
+//! Whatever the order, at the end every task is at rest, no event number is missing and nothing is left over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,14 +17,14 @@ use tokio::time::{sleep, timeout};
 
 use crate::fixture::{Fixture, at_once, stream_of, task_of, text, to, within};
 
-/// Nothing takes so long but what hangs.
+/// Only a task that hangs takes this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 const STEPS: usize = 8;
 
 struct Dice(u64);
 
 impl Dice {
-    /// No two are alike, and each does the same in every run.
+    /// Each has its own sequence, which is the same in every run.
     fn new() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         Self(COUNT.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -38,7 +38,7 @@ impl Dice {
     }
 }
 
-/// Talks, remembers, pauses and asks as the dice fall.
+/// Reports progress, remembers, pauses and asks at random.
 fn fickle() -> ScriptedAgent {
     ScriptedAgent::new(|turn: Turn| async move {
         let mut dice = Dice::new();
@@ -69,7 +69,7 @@ fn fickle() -> ScriptedAgent {
     })
 }
 
-/// Reads so many batches and sees that no number is missing or comes twice.
+/// Reads this many batches and checks that no event number is missing or repeated.
 async fn watch(mut stream: Subscription, mut last: Option<Seq>, batches: u64) {
     for batch in 0..batches {
         match timeout(PATIENCE, stream.next()).await.expect("a stream ends") {
@@ -89,7 +89,7 @@ async fn watch(mut stream: Subscription, mut last: Option<Seq>, batches: u64) {
     }
 }
 
-/// A caller with one task, and what may go wrong for him.
+/// A caller with one task.
 struct StressCaller {
     fixture: Arc<Fixture>,
     number: usize,
@@ -99,7 +99,7 @@ struct StressCaller {
 }
 
 impl StressCaller {
-    /// Sends; `None` where the task is finished or the store is full.
+    /// Sends a message; `None`: the task is finished or the store is full.
     async fn send(&self, send: Send) -> Option<Answer> {
         match timeout(PATIENCE, self.fixture.send(send)).await.expect("a sender is answered") {
             Ok(answer) => Some(answer),
@@ -157,7 +157,7 @@ impl StressCaller {
         }
     }
 
-    /// Answers for a while, and then wants no more.
+    /// Answers questions for a while, then cancels.
     async fn end(&mut self, task: &TaskId) {
         loop {
             for _ in 0..3 {
@@ -165,7 +165,7 @@ impl StressCaller {
             }
             match timeout(PATIENCE, self.fixture.cancel(task)).await.expect("a cancel is answered") {
                 Ok(_) | Err(Error::NotCancelable(_)) => return,
-                // It could not be stored; the next one will be.
+                // The cancel could not be stored; the next one will be.
                 Err(Error::StoreFull) => sleep(Duration::from_millis(1)).await,
                 Err(error) => panic!("{error}"),
             }

@@ -1,4 +1,4 @@
-//! Tasks that their callers name, and messages that need a certain standing.
+//! Task ids that callers choose, and messages that a task accepts only in certain states.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn named(id: &str, send: Send) -> Send {
 }
 
 #[tokio::test]
-async fn a_caller_names_its_task_and_goes_on_with_it() {
+async fn a_caller_chooses_the_id_of_its_task_and_continues_it() {
     let fixture = Fixture::with(asking()).await;
     let task = fixture.task(named("mine", text("ask Which?"))).await;
     assert_eq!((task.id.as_str(), task.status.state), ("mine", State::InputRequired));
@@ -71,7 +71,7 @@ async fn two_agents_may_have_a_task_of_the_same_name() {
         let task = task_of(engine.call(&caller, at(agent, words)).await.unwrap());
         assert_eq!((task.agent.as_str(), task.history[0].text().as_str()), (agent, words));
     }
-    // At the root the default agent's comes first, and another agent's is known there too.
+    // Without an agent, the default agent's task is preferred, and other agents' tasks are found too.
     let refused = engine.call(&caller, Call::Send(Box::new(named("mine", text("again"))))).await;
     assert!(matches!(refused, Err(Error::TaskFinished(_))));
     let get = Get { agent: None, task: TaskId::parse("mine").unwrap(), history: None, earlier: Wanted::No };
@@ -102,7 +102,7 @@ async fn an_answer_needs_a_question() {
 }
 
 #[tokio::test]
-async fn a_task_that_goes_on_from_a_finished_one_says_so() {
+async fn a_task_that_continues_a_finished_one_refers_to_it() {
     let fixture = Fixture::with(echo()).await;
     let first = fixture.task(text("one")).await;
     let send = Send { on_finished: OnFinished::StartTask, ..to(&first.id, text("two")) };
@@ -122,7 +122,7 @@ async fn a_get_may_bring_what_came_before() {
     assert_eq!(before(&fixture, &last.id).await, ["one", "two", "three"]);
 }
 
-/// The texts of the tasks that a get brings with this one.
+/// The texts of the earlier tasks that a get returns with this one.
 async fn before(fixture: &Fixture, task: &TaskId) -> Vec<String> {
     let get = Get { agent: None, task: task.clone(), history: None, earlier: Wanted::Yes };
     let sabir_engine::Answer::Conversation(found, earlier) = fixture.call(Call::Get(get)).await.unwrap() else {
@@ -191,7 +191,7 @@ async fn what_the_card_does_not_offer_is_refused() {
 }
 
 #[tokio::test]
-async fn what_a_failure_has_cost_is_told_with_its_reason() {
+async fn the_cost_of_a_failed_turn_is_shown_with_the_reason() {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
         turn.usage(Usage { input_tokens: 3, output_tokens: 4 }).await;
         Ok(Outcome::Failed(vec![Part::text("boom")]))

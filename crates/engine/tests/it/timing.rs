@@ -1,3 +1,5 @@
+//! Time limits of turns and of blocking sends.
+
 use std::time::Duration;
 
 use sabir_engine::{AgentError, EngineSettings, Limits, Outcome, Turn};
@@ -7,7 +9,7 @@ use sabir_testkit::scripted::ScriptedAgent;
 
 use crate::fixture::{Fixture, endless, text, to};
 
-/// Says something every 3 seconds, ten times.
+/// Reports progress every 3 seconds, ten times.
 fn chatty() -> ScriptedAgent {
     ScriptedAgent::new(|turn: Turn| async move {
         for i in 0..10 {
@@ -40,7 +42,7 @@ async fn limits_fail_the_task_and_say_which_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_in_which_the_caller_thinks_is_not_the_agents() {
+async fn the_time_that_the_caller_needs_for_an_answer_does_not_count() {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
         let answer = turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
         Ok(Outcome::Completed(vec![Part::text(answer.text())]))
@@ -63,7 +65,7 @@ async fn the_time_that_an_agent_has_to_wait_is_not_silence() {
     for (silent, expected) in [
         (1, None),
         (3, Some("timed out: nothing was heard of the agent for 2s")),
-        // Also what comes afterwards has only its own time.
+        // After the wait, silence counts again.
         (9, Some("timed out: nothing was heard of the agent for 2s")),
     ] {
         let agent = ScriptedAgent::new(move |turn: Turn| async move {
@@ -95,7 +97,7 @@ async fn an_agent_that_waits_can_be_canceled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_limit_fails_an_agent_that_has_said_all() {
+async fn no_limit_fails_an_agent_that_has_announced_its_outcome() {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
         turn.progress("nearly").await;
         turn.last_word(Outcome::Completed(Vec::new())).await;
@@ -112,7 +114,7 @@ async fn no_limit_fails_an_agent_that_has_said_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_callers_patience_does_not_change_the_task() {
+async fn the_timeout_of_a_blocking_send_does_not_change_the_task() {
     let settings = EngineSettings { max_wait: Some(Duration::from_secs(1)), ..EngineSettings::default() };
     let fixture = Fixture::on(std::sync::Arc::new(MemoryStore::new()), endless(), Limits::default(), settings).await;
     let task = fixture.task(text("go")).await;
@@ -122,7 +124,7 @@ async fn a_callers_patience_does_not_change_the_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_waited_long_enough_goes_on_and_is_timed_again() {
+async fn an_agent_that_waited_long_enough_continues_and_is_timed_again() {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
         let asking = turn.ask(Required::Input, vec![Part::text("may I?")]);
         assert!(tokio::time::timeout(Duration::from_secs(60), asking).await.is_err(), "nobody answers");

@@ -1,3 +1,5 @@
+//! Several turns of one task: messages during a turn, questions and answers.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,7 +60,7 @@ async fn a_message_to_a_working_task_is_its_next_turn_and_nothing_settles_before
     assert!(frames.iter().filter(|(_, words)| words.ends_with('.')).count() <= 1, "{frames:?}");
 }
 
-/// Asks in mid-turn and completes with the answer.
+/// Asks during the turn and completes with the answer.
 fn approving() -> ScriptedAgent {
     ScriptedAgent::new(|turn: Turn| async move {
         let answer = turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
@@ -117,7 +119,7 @@ async fn what_was_said_before_a_question_does_not_answer_it() {
 }
 
 #[tokio::test]
-async fn who_comes_behind_a_parked_run_is_told_what_it_waits_for() {
+async fn a_task_behind_a_parked_run_shows_what_it_waits_for() {
     let fixture = Fixture::with(approving()).await;
     let parked = fixture.task(within("c1", text("go"))).await;
     let behind = fixture.task(within("c1", at_once("me too"))).await;

@@ -1,4 +1,4 @@
-//! Runs that work in the same folder take turns, over all agents.
+//! Working folders: runs in the same folder run one after the other, across all agents.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ impl Folders {
     }
 }
 
-/// The first word of a message is the folder; `ask` asks in the middle of the work.
+/// The first word of a message is the folder; `ask` asks during the work.
 fn working(folders: &Folders) -> ScriptedAgent {
     let folders = folders.clone();
     let agent = ScriptedAgent::new(move |turn: Turn| {
@@ -92,7 +92,7 @@ async fn runs_in_one_folder_take_turns_and_say_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_folder_holds_no_place() {
+async fn a_run_that_waits_for_a_folder_holds_no_slot() {
     let folders = Folders::default();
     let fixture = fixture(&folders, Limits { concurrent: 2, ..Limits::default() }).await;
     for i in 0..5 {
@@ -109,7 +109,7 @@ async fn a_parked_run_gives_its_folder_back_and_takes_it_again() {
     let parked = fixture.task(of("one", text("/a ask"))).await;
     assert_eq!(parked.status.state, State::InputRequired);
     assert_eq!(fixture.task(of("two", text("/a 2"))).await.status.state, State::Completed);
-    // The folder is taken when the answer comes, and the other agent's run finishes first.
+    // The folder is in use when the answer comes, and the other agent's run finishes first.
     let other = fixture.task(of("two", at_once("/a 3"))).await;
     let answered = fixture.task(to(&parked.id, text("yes"))).await;
     assert_eq!(answered.status.state, State::Completed);
@@ -117,7 +117,7 @@ async fn a_parked_run_gives_its_folder_back_and_takes_it_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn contexts_places_folders_and_questions_never_lock_each_other_out() {
+async fn contexts_slots_folders_and_questions_never_deadlock() {
     let folders = Folders::default();
     let fixture = fixture(&folders, Limits { concurrent: 2, max_parked: 3, ..Limits::default() }).await;
     let mut tasks = Vec::new();
@@ -133,7 +133,7 @@ async fn contexts_places_folders_and_questions_never_lock_each_other_out() {
             for task in &tasks {
                 let found = fixture.get(task).await;
                 if found.status.state == State::InputRequired {
-                    // It may have been answered already, and wait for its folder.
+                    // It may be answered already, and wait for its folder.
                     let _ = fixture.send(to(task, at_once("yes"))).await;
                 }
                 left += usize::from(!found.status.state.is_terminal());
@@ -151,7 +151,7 @@ async fn contexts_places_folders_and_questions_never_lock_each_other_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_folder_is_queued_after_a_restart_too() {
+async fn a_run_that_waits_for_a_folder_is_queued_after_a_restart_too() {
     let folders = Folders::default();
     let store = Arc::new(MemoryStore::new());
     let settings = || EngineSettings { recovery: Recovery::Fail, ..EngineSettings::default() };
@@ -159,7 +159,7 @@ async fn who_waits_for_a_folder_is_queued_after_a_restart_too() {
     let running = first_desk.task(of("one", at_once("/a 1"))).await;
     sleep(Duration::from_millis(10)).await;
     let queued = first_desk.task(of("one", at_once("/a 2"))).await;
-    // A turn that finds its folder taken is stored, although its message had found a place.
+    // A turn whose folder is in use is stored, even if its message had got a slot.
     let asking = first_desk.task(of("one", at_once("/b x"))).await;
     first_desk.engine.stop_now().await;
     let fixture = desk_on(store, &Folders::default(), Limits::default(), settings()).await;
@@ -170,7 +170,7 @@ async fn who_waits_for_a_folder_is_queued_after_a_restart_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queued_run_leaves_the_line_of_its_folder_when_it_is_cancelled() {
+async fn a_queued_run_leaves_the_queue_of_its_folder_when_it_is_cancelled() {
     let folders = Folders::default();
     let fixture = fixture(&folders, Limits::default()).await;
     let first = fixture.task(of("one", at_once("/a 1"))).await;
@@ -213,7 +213,8 @@ async fn an_answered_run_says_that_it_waits_for_its_folder_and_goes_before_those
     assert_eq!(fixture.get(&later.id).await.status.state, State::Completed);
 }
 
-/// Works in its first word. `stuck` does not stop when it is told to, and leaves something behind that lives for a minute.
+/// Works in the folder that is its first word. `stuck` ignores the order to stop, and leaves a process behind for a
+/// minute.
 fn leaving_something() -> ScriptedAgent {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
         if turn.message().text().ends_with("stuck") {

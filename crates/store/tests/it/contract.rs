@@ -1,4 +1,4 @@
-//! The contract suite, one line for each store.
+//! Runs the contract suite of `sabir-testkit` on each store.
 
 use std::path::Path;
 

@@ -40,7 +40,7 @@ async fn packed(store: &SqliteStore) -> TaskNo {
 }
 
 #[tokio::test]
-async fn every_damage_of_a_log_is_told() {
+async fn every_damage_of_a_log_is_reported() {
     for (sql, load, from_start, from_four) in [
         (
             "DELETE FROM events WHERE key = 1 << 28 | 6",
@@ -176,7 +176,7 @@ async fn a_row_that_cannot_be_read_is_left_out() {
         assert_eq!(ids(&list(&store, all_of("ann")).await.tasks), "t3 t1", "{harm}");
         assert_eq!(ids(&store.conversation(&ann, &echo, &c1, 9, usize::MAX).await.unwrap()), "t1 t3", "{harm}");
 
-        // When it counts as settled, retention takes it like any other.
+        // When it counts as settled, retention deletes it like any other.
         execute(&path, "UPDATE tasks SET state = 5; UPDATE tallies SET state = 5");
         assert_eq!(
             sweep_all(&store, Retention { settled_before: None, keep: Some(0), undelivered_after: None }).await,

@@ -1,6 +1,6 @@
 //! A server that has run out of file descriptors still answers.
 //!
-//! The limit is the process's, so the test runs once more in a process of its own, under a shell that lowers it.
+//! The limit is that of the process, so the test runs once more in a process of its own, under a shell that lowers it.
 
 use std::fs::File;
 use std::process::Command;
@@ -39,7 +39,7 @@ async fn work() {
     }
     assert!(hoard.len() > 10, "{} descriptors were left", hoard.len());
 
-    // More readers at once than there are connections, and a list that is sorted.
+    // More concurrent readers than connections, and a list that needs a sort.
     let reads: Vec<_> = (0..40)
         .map(|_| {
             let query = sabir_store::Query { context: Some(context("c1")), ..all_of("ann") };

@@ -1,4 +1,4 @@
-//! Group commit: many appends share one transaction, and none of them pays for another.
+//! Group commit: many appends share one transaction, and a failed append does not affect the others.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use sabir_model::State;
 use sabir_store::{AppendResult, Durability, SqliteStore, StoreFuture};
 use sabir_testkit::store_contract::fixture::*;
 
-/// Holds the file as a backup would, so that everything which is asked for meanwhile gathers.
+/// Locks the file as a backup would, so that appends collect in the queue.
 fn gather<T>(path: &Path, ask: impl FnOnce() -> T) -> T {
     let other = Connection::open(path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -34,7 +34,7 @@ async fn what_is_queued_is_committed_together() {
         (0..200).map(start).collect()
     });
     assert!(answers(starts).await.iter().all(|answer| answer == "up to 1"));
-    // The writer may have taken up some of them before the others came.
+    // The writer may have taken some of them before the others came.
     assert!(store.commits() <= 2, "{} commits", store.commits());
     assert_eq!(list(&store, all_of("ann")).await.total, 200);
 }
@@ -66,6 +66,6 @@ async fn one_that_fails_midway_does_not_take_its_neighbours_along() {
     let listing = list(&store, all_of("ann")).await;
     assert_eq!((listing.total, listing.tasks.len()), (21, 21));
     assert_eq!(find(&store, "ann", None, "known").await.unwrap().seq, 1);
-    // The keys of those that failed are free.
+    // The keys of failed appends are free.
     assert_eq!(say(start(&store, ["ann", "echo", "bad3", "c1"], Some("bad3"), 0, &[]).await), "up to 1");
 }

@@ -1,4 +1,4 @@
-//! The ends of number ranges, which no test would reach by writing.
+//! The ends of the number ranges, which no test could reach by appending.
 
 use rusqlite::Connection;
 use sabir_model::State;

@@ -1,4 +1,4 @@
-//! The stores from outside: the contract they share, and what a file adds to it.
+//! Tests of the stores through their public interface: the contract that they share, and what is special to a file.
 
 mod contract;
 mod damage;

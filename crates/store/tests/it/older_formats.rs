@@ -1,8 +1,8 @@
-//! Files that older versions of the server wrote: opened, brought up, and all that they hold.
+//! Files that older versions of the server wrote: opening migrates them, and nothing is lost.
 //!
-//! Each was made by the real program of its time, which was sent tasks of every kind and then killed. SideRow it is what
-//! that program told of its tasks over HTTP. The files are kept without their zeros: the size of all, then pieces of
-//! offset, length and bytes.
+//! Each file was made by the real program of its time, which got tasks of every kind and was then killed. Next to it is
+//! what that program answered about its tasks over HTTP. The files are kept without their zeros: the total size, then
+//! pieces of offset, length and bytes.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ const FORMATS: [(&str, &[u8], &str); 3] = [
     ("format 3", include_bytes!("older_formats/format3.sparse"), include_str!("older_formats/format3.txt")),
 ];
 
-/// Writes the file as it was.
+/// Writes the file with its zeros.
 fn unfold(sparse: &[u8], path: &Path) {
     let number = |at: usize| u32::from_be_bytes(sparse[at..at + 4].try_into().unwrap()) as usize;
     let mut file = vec![0; number(0)];
@@ -68,7 +68,7 @@ async fn files_of_older_formats_are_read_and_brought_up() {
         let expected: Vec<&str> = told.trim_end().split_inclusive('\n').collect();
         let tasks = expected.iter().filter(|line| !line.starts_with(' ')).count();
 
-        // The first time it is brought up, the second time it is as any other.
+        // The first time it is migrated, the second time it is opened like any other.
         for round in 0..2 {
             let store = SqliteStore::open(&path, Durability::Process).unwrap();
             let page = list(&store, everything()).await;

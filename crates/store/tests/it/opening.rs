@@ -1,4 +1,4 @@
-//! Files that can be opened, and files that cannot.
+//! Opening files: which files can be opened, and the errors for those that cannot.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{Seek, SeekFrom, Write};
@@ -15,7 +15,7 @@ fn open(path: &Path) -> Result<SqliteStore, OpenError> {
     SqliteStore::open(path, Durability::Process)
 }
 
-/// Which error it is, and what it says behind the path.
+/// The kind of the error, and its text after the path.
 fn refusal(path: &Path) -> String {
     let Err(error) = open(path) else { return "opened".into() };
     let kind = match &error {
@@ -85,7 +85,7 @@ async fn a_closed_store_says_so() {
     let queued: Vec<_> = (1..50).map(|after| push(&store, no, after, &[chunk("a")])).collect();
     store.close();
     store.close();
-    // What was queued before is stored.
+    // What was queued before the close is stored.
     for append in queued {
         append.await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! Files that are deleted, moved or replaced while they are open: nothing more is acknowledged, and that is said.
+//! Files that are deleted, moved or replaced while they are open: nothing more is acknowledged, and the error says why.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ async fn a_file_that_is_not_there_any_more_takes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sabir.db");
         let store = open(&path);
-        // A connection that is being opened makes a log where there is none, which looks like a replaced one.
+        // A connection that is being opened creates a missing log, which looks like a replaced one.
         store.until_open();
         assert_eq!(try_to_start(&store, "t1").await, "up to 1");
         assert_eq!(health(&store).await, "good");
@@ -62,7 +62,7 @@ async fn a_file_that_is_not_there_any_more_takes_nothing() {
         assert_eq!(try_to_start(&store, "t3").await, "lost", "{reason}");
         let health = health(&store).await;
         assert!(health.contains(reason) && health.contains("stop the server, put "), "{health}");
-        // What was stored can still be read, and reading brings nothing back.
+        // Stored tasks can still be read, and reading does not recreate the file.
         let exists = path.exists();
         let reads: Vec<_> = (0..40).map(|_| list(&store, all_of("ann"))).collect();
         for read in reads {
@@ -93,7 +93,7 @@ async fn a_file_that_is_put_back_is_used_again() {
     let no = create(&store, ["ann", "echo", "t1", "c1"], 0).await;
     fs::rename(&path, &elsewhere).unwrap();
     assert!(health(&store).await.contains("sabir.db was deleted or moved away"));
-    // From now on nothing is written at all.
+    // From now on nothing is written.
     assert_eq!(say(push(&store, no, 1, &[status(State::Completed, 1)]).await), "lost");
     fs::rename(&elsewhere, &path).unwrap();
     assert_eq!(say(push(&store, no, 1, &[status(State::Completed, 1)]).await), "up to 2");
@@ -119,7 +119,7 @@ async fn two_servers_at_one_path_share_nothing() {
     assert_eq!(ids(&list(&second, all_of("ann")).await.tasks), "t2");
     assert!(ids(&list(&first, all_of("ann")).await.tasks).contains("t1"));
 
-    // The first leaves, and takes nothing of the second's with it.
+    // Closing the first server does not affect the files of the second.
     drop(first);
     assert_eq!(try_to_start(&second, "t4").await, "up to 1");
     assert_eq!(health(&second).await, "good");

@@ -1,4 +1,4 @@
-//! A file that may not grow: what does not fit is refused, and the store goes on when there is room.
+//! A file at its size limit: appends that do not fit are refused, and the store continues when there is space.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn open(path: &Path, max_bytes: Option<u64>) -> SqliteStore {
     SqliteStore::open_with(path, SqliteSettings { durability: Durability::Process, max_bytes }).unwrap()
 }
 
-/// Makes settled tasks until no more fit; says how many.
+/// Makes settled tasks until no more fit. Returns how many.
 async fn fill(store: &SqliteStore) -> u64 {
     let text = "x".repeat(2_000);
     for number in 0..10_000 {
@@ -32,7 +32,7 @@ async fn a_full_store_refuses_and_recovers() {
     let fitted = fill(&store).await;
     assert!(fitted > 100, "{fitted}");
 
-    // Nothing of what was refused is there, and what is there can be read.
+    // Nothing of a refused append is stored, and everything stored can be read.
     let big = "x".repeat(100_000);
     let refused: Vec<_> = (0..20)
         .map(|number| start(&store, ["ann", "echo", &format!("big{number}"), "c1"], None, 0, &[chunk(&big)]))
@@ -45,7 +45,7 @@ async fn a_full_store_refuses_and_recovers() {
     assert_eq!((listing.total, listing.tasks.len()), (fitted, 10));
     assert_eq!(find(&store, "ann", None, "big0").await, None);
 
-    // Retention makes room without anybody's help.
+    // Retention frees space by itself.
     let gone =
         sweep_all(&store, Retention { settled_before: None, keep: Some(fitted - 100), undelivered_after: None }).await;
     assert_eq!(gone, 100);
@@ -62,7 +62,7 @@ async fn a_full_file_can_be_opened_with_more_room() {
     let store = open(&path, Some(1 << 20));
     let fitted = fill(&store).await;
     drop(store);
-    // The limit may be below what the file has already: it is then as full as it can be.
+    // The limit may be below the size of the file: then the file just cannot grow.
     let store = open(&path, Some(1 << 16));
     let big = "x".repeat(100_000);
     assert_eq!(say(start(&store, ["ann", "echo", "big", "c1"], None, 0, &[chunk(&big)]).await), "full");

@@ -1,4 +1,4 @@
-//! Which snapshots are kept, and that reading uses them.
+//! Snapshots: which are written, and that reads use them.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ async fn a_snapshot_is_kept_when_it_spares_its_readers_something() {
     let store = SqliteStore::open(&path, Durability::Process).unwrap();
     let no = create(&store, ["ann", "echo", "t1", "c1"], 0).await;
     let mut task = load(&store, no).await;
-    // So many chunks of so many bytes, each append with a snapshot, also while the task works.
+    // Chunks of this many bytes, each append with a snapshot, also while the task works.
     for (chunks, bytes, kept) in [
         (15, 10, None),
         (1, 10, Some(17)),
@@ -58,14 +58,14 @@ async fn a_running_task_is_read_from_its_snapshot() {
         }
         push_with(&store, no, after, &events, (batch == 48).then_some(&task), &[]).await.unwrap();
     }
-    // What the snapshot covers is not looked at: it could not even be read.
+    // The events that the snapshot covers are not read: they could not even be decoded.
     let covered = snapshot(&path).unwrap();
     let spoil = "UPDATE events SET body = x'7b' WHERE key & 0xfffffff <= ?1";
     assert!(Connection::open(&path).unwrap().execute(spoil, (covered,)).unwrap() > 20);
     assert_eq!(load(&store, no).await, task);
     let page = list(&store, all_of("ann")).await;
     assert_eq!(page.tasks, [task.clone()]);
-    // Without artifacts the row alone is enough.
+    // Without artifacts, the row alone is enough.
     let everything = "UPDATE events SET body = x'7b'; UPDATE snapshots SET body = x'7b', artifacts = x'7b'";
     Connection::open(&path).unwrap().execute_batch(everything).unwrap();
     let page = list(&store, Query { artifacts: Wanted::No, ..all_of("ann") }).await;

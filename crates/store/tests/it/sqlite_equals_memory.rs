@@ -47,7 +47,7 @@ enum StoreStep {
 #[derive(Debug, Clone)]
 enum EventPlan {
     Status(usize, i64),
-    /// A status with a message, and with messages that it takes into the history; all by their lengths.
+    /// A status with a message, and with input messages for the history; all given by their lengths.
     Messages {
         state: usize,
         time: i64,
@@ -58,7 +58,7 @@ enum EventPlan {
 }
 
 fn plan() -> impl Strategy<Value = EventPlan> {
-    // Some are too long for what is kept in a row.
+    // Some are too long for the row.
     let length = || prop_oneof![6 => 0..40usize, 2 => 400..1_500usize, 1 => 3_000..6_000usize];
     let messages = (0..8usize, 0..40i64, proptest::option::of(length()), proptest::collection::vec(length(), 0..3));
     prop_oneof![
@@ -167,7 +167,7 @@ impl<'a> BothStores<'a> {
         }
     }
 
-    /// Asks both for everything there is.
+    /// Compares everything that both stores answer.
     async fn compare(&self) {
         let ours = StoreView::of(&self.memory).await;
         assert_eq!(ours, StoreView::of(&self.sqlite).await);
@@ -190,7 +190,7 @@ async fn append(
     push_with(store, no, after, events, snapshot.then_some(&task), side_rows).await
 }
 
-/// All that a store answers, without its own numbers.
+/// Everything that a store answers, without its own numbers.
 #[derive(Debug, Default, PartialEq)]
 struct StoreView {
     rows: HashMap<String, (TaskRow, Task, Vec<Event>, usize)>,

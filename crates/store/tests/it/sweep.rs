@@ -1,4 +1,4 @@
-//! Retention in a file: large tasks go in slices, and the write-ahead log stays short.
+//! Retention in a file: large tasks are deleted in slices, and the write-ahead log stays short.
 
 use std::fs;
 use std::path::Path;
@@ -14,14 +14,14 @@ fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path, Durability::Process).unwrap()
 }
 
-/// Rows of tables that hold what a task brings beside its own row.
+/// Counts the rows of a task outside the table `tasks`.
 fn rows(path: &Path) -> i64 {
     let sql = "SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM snapshots) + (SELECT count(*) FROM inbox)
                + (SELECT count(*) FROM leftovers)";
     Connection::open(path).unwrap().query_row(sql, (), |row| row.get(0)).unwrap()
 }
 
-/// A settled task of 6 MB with all that a task can have.
+/// A settled task of 6 MB with rows in all tables.
 async fn large(store: &SqliteStore) -> TaskNo {
     let no = start(store, ["ann", "echo", "t1", "c1"], Some("k"), 0, &[]).await.unwrap().task;
     let mut task = load(store, no).await;
@@ -58,7 +58,7 @@ async fn a_task_that_goes_in_slices_is_gone_at_once() {
     while swept.more {
         let left = rows(&path);
         assert!(1 < left && left < before, "{left} rows");
-        // Nobody sees anything of it any more.
+        // No reader finds anything of it any more.
         let (ann, echo, c1) = (owner("ann"), agent("echo"), context("c1"));
         assert_eq!(find(&store, "ann", None, "t1").await, None);
         assert_eq!(store.load(no).await.unwrap(), None);
@@ -75,7 +75,7 @@ async fn a_task_that_goes_in_slices_is_gone_at_once() {
     assert!(slices > 5, "{slices} slices");
     assert_eq!(rows(&path), 1, "those of the neighbour");
     assert_eq!(events(&store, neighbour).await.len(), 2);
-    // Its names are free again.
+    // Its id and its key are free again.
     let again = start(&store, ["ann", "echo", "t1", "c1"], Some("k"), 0, &[]).await.unwrap().task;
     assert!(again > no);
     assert_eq!(events(&store, again).await.len(), 1);
@@ -92,7 +92,7 @@ async fn what_a_sweep_has_left_goes_after_a_restart() {
     let left = rows(&path);
     assert!(left > 1, "{left} rows");
 
-    // Each check queues behind one more slice.
+    // Each check is queued behind one more slice.
     let store = open(&path);
     assert_eq!(store.load(no).await.unwrap(), None);
     for _ in 0..left {
@@ -116,7 +116,7 @@ async fn the_log_stays_short_while_much_is_swept() {
             stored.await.unwrap();
         }
     }
-    // What the appends have left in the log is not what this is about.
+    // The log of the appends does not count here.
     drop(store);
     let store = open(&path);
     let log = || fs::metadata(folder.path().join("sabir.db-wal")).unwrap().len() >> 20;
@@ -127,6 +127,6 @@ async fn the_log_stays_short_while_much_is_swept() {
         longest = longest.max(log());
     }
     assert_eq!(list(&store, all_of("ann")).await.total, 0);
-    // It begins anew behind 32 MB, and a sweep waits when 16 MB are left to move.
+    // The log restarts after 32 MB, and a sweep waits when 16 MB are left to move.
     assert!(longest <= 64, "{longest} MB");
 }

@@ -1,11 +1,11 @@
-//! Whatever happens to runs in whatever order: no limit is exceeded, and nobody is forgotten.
+//! Property test: in any order of steps, no limit is exceeded and no run is forgotten.
 
 use proptest::prelude::*;
 
 use super::super::slots::Holding;
 use super::*;
 
-/// Something that happens to a run. The numbers choose an agent and a context, or one of those who are there.
+/// A step of a run. The numbers choose an agent and a context, or one of the existing runs.
 #[derive(Debug, Clone)]
 enum ScheduleStep {
     Enter { executor: usize, context: usize },
@@ -29,15 +29,15 @@ fn step() -> impl Strategy<Value = ScheduleStep> {
     ]
 }
 
-/// All who are there.
-struct Crowd {
+/// All runs of a test.
+struct AllRuns {
     schedule: Arc<Schedule>,
     waiting: Vec<Queued<Permit>>,
-    /// Permits, and the line in which they wait to get on.
+    /// Permits, and the queue entry of those that want a slot again.
     running: Vec<(Permit, Option<Queued<()>>)>,
 }
 
-impl Crowd {
+impl AllRuns {
     fn take(&mut self, step: ScheduleStep) {
         let (runs, queued) = (self.running.len().max(1), self.waiting.len().max(1));
         match step {
@@ -54,10 +54,10 @@ impl Crowd {
                 }
             }
             ScheduleStep::ComeBack(at) => {
-                if let Some((permit, line @ None)) = self.running.get_mut(at % runs)
+                if let Some((permit, queued_slot @ None)) = self.running.get_mut(at % runs)
                     && let Reacquired::Later(queued) = permit.reacquire_slot()
                 {
-                    *line = Some(queued);
+                    *queued_slot = Some(queued);
                 }
             }
             ScheduleStep::WaitForFolder(at) => {
@@ -66,8 +66,8 @@ impl Crowd {
                 }
             }
             ScheduleStep::Withdraw(at) => {
-                if let Some((permit, line)) = self.running.get_mut(at % runs) {
-                    *line = None;
+                if let Some((permit, queued_slot)) = self.running.get_mut(at % runs) {
+                    *queued_slot = None;
                     permit.reacquire_slot_at_once();
                 }
             }
@@ -78,15 +78,15 @@ impl Crowd {
                 drop((at % queued < self.waiting.len()).then(|| self.waiting.swap_remove(at % queued)));
             }
         }
-        self.hear();
+        self.take_granted();
     }
 
-    /// Takes up what was granted.
-    fn hear(&mut self) {
-        for (permit, line) in &mut self.running {
-            if line.as_mut().is_some_and(|line| line.granted.try_recv().is_ok()) {
+    /// Takes the permits and slots that were granted.
+    fn take_granted(&mut self) {
+        for (permit, queued_slot) in &mut self.running {
+            if queued_slot.as_mut().is_some_and(|queued_slot| queued_slot.granted.try_recv().is_ok()) {
                 assert!(permit.has_slot());
-                *line = None;
+                *queued_slot = None;
             }
         }
         for mut queued in std::mem::take(&mut self.waiting) {
@@ -113,10 +113,11 @@ impl Crowd {
                 slots.parked == slots.max_parked || with(Holding::SlotWhileAsking) == 0,
                 "who can be parked is parked"
             );
-            let in_line = || self.waiting.iter().filter(|queued| queued.executor == agent);
-            assert_eq!(slots.waiting, in_line().count());
+            let in_queue = || self.waiting.iter().filter(|queued| queued.executor == agent);
+            assert_eq!(slots.waiting, in_queue().count());
             let is_ready = |queued: &&Queued<Permit>| queued.wait.is_in(QueueStage::WaitsForSlot);
-            let is_due = in_line().any(|queued| is_ready(&queued)) || of_agent().any(|(_, line)| line.is_some());
+            let is_due =
+                in_queue().any(|queued| is_ready(&queued)) || of_agent().any(|(_, queued_slot)| queued_slot.is_some());
             assert!(slots.running >= slots.limit || !is_due, "nobody waits while there is a slot");
         }
         for key in state.contexts.keys() {
@@ -139,9 +140,9 @@ proptest! {
         limits in (1..4_usize, 0..5_usize, 0..3_usize),
     ) {
         let schedule = schedule(&[limits, (1, 3, 1)]);
-        let mut crowd = Crowd { schedule: schedule.clone(), waiting: Vec::new(), running: Vec::new() };
+        let mut all = AllRuns { schedule: schedule.clone(), waiting: Vec::new(), running: Vec::new() };
         for step in steps {
-            // Whoever could not be held back may be above the limit until it ends.
+            // A run that cannot be made to wait may exceed the limit until it ends.
             let before = || {
                 let state = lock(&schedule.state);
                 [0, 1].map(|agent| state.agents[agent].running)
@@ -150,16 +151,16 @@ proptest! {
             if let ScheduleStep::Withdraw(_) = step {
                 most = most.map(|running| running + 1);
             }
-            crowd.take(step);
-            crowd.check(&most);
+            all.take(step);
+            all.check(&most);
         }
-        // Everybody who waits gets in when the others end.
-        while !crowd.running.is_empty() {
-            let left = crowd.running.len() + crowd.waiting.len();
-            crowd.take(ScheduleStep::End(0));
-            prop_assert!(crowd.running.len() + crowd.waiting.len() < left);
+        // All waiting runs are admitted when the others end.
+        while !all.running.is_empty() {
+            let left = all.running.len() + all.waiting.len();
+            all.take(ScheduleStep::End(0));
+            prop_assert!(all.running.len() + all.waiting.len() < left);
         }
-        prop_assert!(crowd.waiting.is_empty());
+        prop_assert!(all.waiting.is_empty());
         let state = lock(&schedule.state);
         prop_assert!(state.contexts.is_empty() && state.queued == 0);
         let left = state.agents.iter().map(|slots| {

@@ -1,4 +1,4 @@
-//! The schedule step by step, and under any order of steps.
+//! Tests of the schedule: single steps, and any order of steps.
 
 mod any_order;
 mod parking;
@@ -16,12 +16,12 @@ fn schedule(limits: &[(usize, usize, usize)]) -> Arc<Schedule> {
     Schedule::new(&limits.collect::<Vec<_>>())
 }
 
-/// One agent.
+/// A schedule for one agent.
 fn alone(concurrent: usize, queue: usize) -> Arc<Schedule> {
     schedule(&[(concurrent, queue, 100)])
 }
 
-/// A task of this context of the first agent, named after the context.
+/// A task of this context at the first agent, named after the context.
 fn task(context: &str) -> SlotRequest {
     executed_by(0, context)
 }

@@ -1,4 +1,4 @@
-//! Runs that give their slots back for a while: parked ones, and those that wait for their working folders.
+//! Runs that release their slots for a while: parked runs, and runs that wait for their working folders.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn only_so_many_are_parked_and_the_others_keep_their_slots() {
     first.park();
     second.park();
     assert_eq!((counts(&schedule), second.has_slot()), ((1, 1, 0), true));
-    // When the first goes on, the second can be parked instead.
+    // When the first continues, the second can be parked instead.
     assert!(matches!(first.reacquire_slot(), Reacquired::Now));
     assert_eq!((counts(&schedule), second.has_slot()), ((1, 1, 0), false));
     drop(second);

@@ -1,4 +1,4 @@
-//! Who waits, in which order, and what for.
+//! The order of waiting tasks, the bounds of queues, and the wait reasons.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn a_context_runs_one_at_a_time_in_order() {
 }
 
 #[test]
-fn who_left_the_queue_is_passed_over() {
+fn an_abandoned_entry_is_skipped() {
     let schedule = alone(1, 10);
     let first = schedule.enter(task("a"));
     let second = schedule.enter(task("b"));
@@ -37,7 +37,7 @@ fn who_left_the_queue_is_passed_over() {
 }
 
 #[test]
-fn who_left_makes_room_in_the_queue() {
+fn an_abandoned_entry_makes_room_in_the_queue() {
     let schedule = alone(1, 3);
     let _running = schedule.enter(task("a"));
     let gone: Vec<Scheduled> = ["a", "b", "c"].into_iter().map(|c| schedule.enter(task(c))).collect();
@@ -49,7 +49,7 @@ fn who_left_makes_room_in_the_queue() {
 }
 
 #[test]
-fn thousands_who_left_are_passed_over_in_one_go() {
+fn thousands_of_abandoned_entries_are_skipped_at_once() {
     let schedule = alone(1, 100_000);
     let running = schedule.enter(task("a"));
     let gone: Vec<Scheduled> = (0..100_000).map(|i| schedule.enter(task(&format!("c{i}")))).collect();
@@ -60,12 +60,12 @@ fn thousands_who_left_are_passed_over_in_one_go() {
 }
 
 #[test]
-fn a_newcomer_is_refused_without_a_look_at_those_in_line() {
+fn a_new_task_is_refused_without_a_scan_of_the_queue() {
     let schedule = alone(1, 10_000);
     let _running = schedule.enter(task("a"));
     let mut scheduled: Vec<Scheduled> = (0..10_000).map(|i| schedule.enter(task(&format!("c{i}")))).collect();
     assert_eq!(say(&schedule.enter(task("late"))), "full");
-    // Who leaves makes scheduled at once, although it stays in its line for a while.
+    // A task that leaves makes room at once, although its entry stays in the queue for a while.
     scheduled.truncate(9_999);
     let state = || {
         let state = lock(&schedule.state);
@@ -74,12 +74,12 @@ fn a_newcomer_is_refused_without_a_look_at_those_in_line() {
     assert_eq!(state(), (9_999, 1, 10_000));
     assert_eq!(say(&schedule.enter(task("late"))), "later");
     scheduled.clear();
-    let (waiting, gone, in_line) = state();
-    assert!(waiting == 0 && gone <= MANY_ABANDONED && in_line == gone, "{waiting} {gone} {in_line}");
+    let (waiting, gone, in_queue) = state();
+    assert!(waiting == 0 && gone <= MANY_ABANDONED && in_queue == gone, "{waiting} {gone} {in_queue}");
 }
 
 #[test]
-fn who_waits_is_told_for_what() {
+fn a_waiting_task_knows_its_wait_reason() {
     let schedule = alone(2, 10);
     let first = now(schedule.enter(task("a")));
     let other = now(schedule.enter(task("b")));
