@@ -117,8 +117,7 @@ impl ConformanceAgent {
                 for (text, is_last) in [("chunk-1 ", false), ("chunk-2", true)] {
                     let mut artifact = Artifact::new(id.clone(), vec![Part::text(text)]);
                     artifact.name = Some("result".into());
-                    turn.artifact_update(ArtifactUpdate { artifact, append: is_last, last: is_last, metadata: None })
-                        .await;
+                    turn.artifact_update(ArtifactUpdate::new(artifact).append(is_last).last(is_last)).await;
                 }
             }
             Script::Linger => {

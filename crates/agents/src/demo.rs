@@ -98,8 +98,7 @@ pub(crate) async fn respond(turn: &Turn) -> Result<Outcome, AgentError> {
                 }
                 let mut artifact = Artifact::new(id.clone(), vec![Part::text(format!("chunk {i}\n"))]);
                 artifact.name = Some("result".into());
-                turn.artifact_update(ArtifactUpdate { artifact, append: i > 1, last: i == chunks, metadata: None })
-                    .await;
+                turn.artifact_update(ArtifactUpdate::new(artifact).append(i > 1).last(i == chunks)).await;
             }
         }
         Word::Fail(reason) => return Ok(Outcome::Failed(vec![Part::text(or(reason, "failed"))])),

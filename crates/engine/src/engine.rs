@@ -54,7 +54,7 @@ pub(crate) struct RegisteredAgent {
 
 impl RegisteredAgent {
     pub(crate) fn check_streaming(&self) -> Result<(), Error> {
-        match self.hosted.about.streaming {
+        match self.hosted.about().streaming {
             Streaming::Offered => Ok(()),
             Streaming::Refused => {
                 let id = &self.hosted.id;
@@ -163,6 +163,7 @@ impl Builder {
         };
         let engine = Engine { core: Arc::new(core) };
         engine.recover().await?;
+        engine.follow_cards();
         engine.keep_sweeping();
         Ok(engine)
     }

@@ -6,6 +6,7 @@
 
 mod agent;
 mod answers;
+mod cards;
 mod clock;
 mod turn;
 mod watch_cell;
@@ -34,6 +35,7 @@ mod task_lookup;
 mod deduplicate;
 mod deliver;
 mod media;
+mod request;
 mod send;
 mod send_result;
 
@@ -46,8 +48,8 @@ mod retain;
 mod stop;
 
 pub use agent::{
-    About, Admission, Agent, AgentError, AgentFuture, Effects, Hosted, Inputs, Limits, Route, Router, Streaming,
-    WorkingTreeFuture,
+    About, AboutFuture, Admission, Agent, AgentError, AgentFuture, Effects, Hosted, Inputs, InterruptedRun, Limits,
+    Route, Router, Streaming, Survives, WorkingTreeFuture,
 };
 pub use clock::{Clock, SystemClock};
 pub use engine::{Builder, Engine, EngineSettings, Recovery, RetentionPolicy};
@@ -56,7 +58,7 @@ pub use log_entry::LogEntry;
 pub use reply::ReplyStream;
 pub use subscribe::{Batch, Subscription};
 pub use task_lookup::TaskLookup;
-pub use turn::{ArtifactUpdate, Outcome, Turn};
+pub use turn::{ArtifactUpdate, Outcome, StopCause, Turn};
 pub use turn_signals::TurnHold;
 
 /// The answer to a call.

@@ -67,7 +67,8 @@ pub(crate) fn artifact_weight(artifact: &Artifact) -> usize {
 pub(crate) fn message_weight(message: &Message) -> usize {
     let metadata = [&message.metadata, &message.request_metadata];
     let metadata = metadata.into_iter().flatten().map(|metadata| metadata.as_str().len());
-    parts_weight(&message.parts) + metadata.sum::<usize>()
+    let request = message.request.as_ref().map_or(0, |request| request.weight());
+    parts_weight(&message.parts) + metadata.sum::<usize>() + request
 }
 
 pub(crate) fn parts_weight(parts: &[Part]) -> usize {

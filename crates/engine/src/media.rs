@@ -2,11 +2,9 @@
 
 use sabir_model::{Content, Error, Message};
 
-use crate::Inputs;
-use crate::engine::RegisteredAgent;
+use crate::{About, Inputs};
 
-pub(crate) fn check_media_types(registered: &RegisteredAgent, message: &Message) -> Result<(), Error> {
-    let about = &registered.hosted.about;
+pub(crate) fn check_media_types(about: &About, message: &Message) -> Result<(), Error> {
     if about.takes == Inputs::Anything {
         return Ok(());
     }
@@ -25,8 +23,8 @@ pub(crate) fn check_media_types(registered: &RegisteredAgent, message: &Message)
     Ok(())
 }
 
-/// Whether a mode of a card covers a media type. v0.1 uses the modes `text`, `data` and `file`.
-fn matches(mode: &str, media_type: &str) -> bool {
+/// Whether a mode of a card or of a request covers a media type; v0.1's words `text`, `data` and `file` do too.
+pub(crate) fn matches(mode: &str, media_type: &str) -> bool {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     match mode {
         "*/*" | "file" => true,

@@ -15,6 +15,7 @@ use crate::executor::RunRequest;
 use crate::feed::Lease;
 use crate::topic::TopicKey;
 use crate::turn::Outcome;
+use crate::{InterruptedRun, Survives};
 
 /// How many events are read at once.
 const PAGE: usize = 256;
@@ -100,13 +101,13 @@ impl Engine {
         Ok(match RunState::of(row.state, row.turn_over) {
             RunState::Queued => Plan::Run { attempts: *attempts },
             RunState::Active => match self.core.settings.recovery {
-                Recovery::Fail => {
+                Recovery::Fail if self.survives(row, None).await? < Survives::Runs => {
                     Plan::Settle(failure("interrupted: the server was restarted while the task was running"))
                 }
-                Recovery::Requeue if (*attempts).max(1) >= MAX_RUNS => Plan::Settle(failure(format!(
+                Recovery::Fail | Recovery::Requeue if (*attempts).max(1) >= MAX_RUNS => Plan::Settle(failure(format!(
                     "interrupted: the task was run {MAX_RUNS} times, and the server stopped each time"
                 ))),
-                Recovery::Requeue => Plan::Run { attempts: (*attempts).max(1) + 1 },
+                Recovery::Fail | Recovery::Requeue => Plan::Run { attempts: (*attempts).max(1) + 1 },
             },
             RunState::Parked => match self.resumable_question(row).await? {
                 None => Plan::Settle(failure(QUESTION_LOST)),
@@ -122,13 +123,20 @@ impl Engine {
     /// The event that asked the open question, if the executing agent can resume from it, judged by what it remembers
     /// of the context. `Some(None)`: the question has no id, so any message may be its answer.
     async fn resumable_question(&self, row: &TaskRow) -> Result<Option<Option<Seq>>, StoreError> {
-        let Ok(registered) = self.registered_agent(Some(&row.agent)) else { return Ok(None) };
-        let executor = self.executor_of_row(registered, row).await?;
-        let memory = self.core.store.agent_state(&row.owner, &row.agent, &row.context).await?;
         let Some(task) = self.core.store.load(row.no).await? else { return Ok(None) };
         let open = task.open_question().map(|question| question.event);
-        let resumes = |question: &Message| executor.agent.hosted.agent.resumes(memory.as_deref(), question);
-        Ok(task.status.message.as_deref().is_some_and(resumes).then_some(open))
+        let Some(question) = task.status.message.as_deref() else { return Ok(None) };
+        Ok((self.survives(row, Some(question)).await? >= Survives::Questions).then_some(open))
+    }
+
+    /// What the agent that executes the task can use of a run that has ended with its server.
+    async fn survives(&self, row: &TaskRow, question: Option<&Message>) -> Result<Survives, StoreError> {
+        let Ok(registered) = self.registered_agent(Some(&row.agent)) else { return Ok(Survives::Nothing) };
+        let executor = self.executor_of_row(registered, row).await?;
+        let memory = self.core.store.agent_state(&row.owner, &row.agent, &row.context).await?;
+        let task_memory = self.core.store.task_state(row.no).await?;
+        let run = InterruptedRun { memory: memory.as_deref(), task_memory: task_memory.as_deref(), question };
+        Ok(executor.agent.hosted.agent.survives_restart(&run))
     }
 
     /// The stored inbox of a task whose run was lost while its question was open. Whoever claims such a task must read

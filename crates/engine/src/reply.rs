@@ -65,6 +65,6 @@ impl ReplyStream<'_> {
     async fn update(&mut self, text: String, last: bool) {
         let artifact = Artifact::new(self.id.clone(), vec![Part::text(text)]);
         let append = std::mem::replace(&mut self.has_begun, true);
-        self.turn.artifact_update(ArtifactUpdate { artifact, append, last, metadata: None }).await;
+        self.turn.artifact_update(ArtifactUpdate::new(artifact).append(append).last(last)).await;
     }
 }

@@ -14,10 +14,11 @@ use crate::executor::{Executor, RunRequest};
 use crate::in_flight::InFlightGuard;
 use crate::media::check_media_types;
 use crate::read::Located;
+use crate::request::context_of;
 use crate::schedule::Scheduled;
 use crate::send_result::{SendEffect, SendResult};
 use crate::topic::TopicKey;
-use crate::{Admission, Answer};
+use crate::{About, Admission, Answer};
 
 /// The agent that a message is addressed to, and the task that it names.
 struct Addressed {
@@ -103,8 +104,13 @@ impl Engine {
                 [] => None,
                 [..] => Some(self.sort_answers(caller, &send, &mut message).await?),
             };
-            check_offer(&registered, &send, &message)?;
-            check_media_types(&registered, &message)?;
+            let about = registered.hosted.about();
+            check_offer(&registered, &about, &send, &message)?;
+            check_media_types(&about, &message)?;
+            let request = context_of(caller, &about, &send, &message);
+            if message.request != request {
+                Arc::make_mut(&mut message).request = request;
+            }
             let plan = match self.destination(caller, &send, &message, addressed).await? {
                 Destination::Task(key) => {
                     let sent = self.deliver(&registered, key, &send, message, send_guards).await?;
@@ -295,9 +301,13 @@ impl Engine {
     }
 }
 
-/// Refuses what the card does not offer.
-fn check_offer(registered: &RegisteredAgent, send: &sabir_model::Send, message: &Message) -> Result<(), Error> {
-    let about = &registered.hosted.about;
+/// What the card says is what the server does.
+fn check_offer(
+    registered: &RegisteredAgent,
+    about: &About,
+    send: &sabir_model::Send,
+    message: &Message,
+) -> Result<(), Error> {
     if send.delivery == Delivery::Stream {
         registered.check_streaming()?;
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_model::{
-    AgentId, Artifact, ArtifactId, ContextId, Cost, Json, Message, Owner, Part, Required, State, Task, TaskId,
-    ToolCall, Usage,
+    AgentId, Artifact, ArtifactId, Caller, ContextId, Cost, Json, Message, Owner, Part, RequestContext, Required,
+    State, Task, TaskId, ToolCall, TraceContext, Usage,
 };
 use sabir_store::{Store, TaskNo};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -23,6 +23,8 @@ use crate::{AgentError, TaskLookup};
 /// How an agent ends its turn. The parts become the status message.
 pub type Outcome = sabir_model::Outcome<Vec<Part>>;
 
+/// One turn of a task, as the agent has it: the message and what is known of it, and the ways to report, to ask and to
+/// remember.
 pub struct Turn {
     pub(crate) message: Arc<Message>,
     pub(crate) opening: Arc<Message>,
@@ -31,6 +33,8 @@ pub struct Turn {
     pub(crate) no: Option<TaskNo>,
     pub(crate) context: ContextId,
     pub(crate) owner: Owner,
+    pub(crate) caller: Caller,
+    pub(crate) is_resumed: bool,
     pub(crate) agent: AgentId,
     pub(crate) executor: AgentId,
     pub(crate) model: Option<String>,
@@ -42,9 +46,26 @@ pub struct Turn {
     pub(crate) store: Arc<dyn Store>,
 }
 
+/// Why an agent must stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StopCause {
+    /// The caller cancels the task.
+    Canceled,
+    /// The turn has taken too long, or nothing was heard of the agent for too long.
+    TimedOut,
+    /// The server ends. What survives that ([`Survives`](crate::Survives)) should be left as it is.
+    ServerStops,
+    /// What the agent says can no longer be stored.
+    StoreFailed,
+    /// The turn is over, and something that the agent has started still listens.
+    TurnOver,
+}
+
 /// That an agent must stop, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stop {
+    pub(crate) cause: StopCause,
     pub(crate) deadline: Instant,
     /// The server ends while a question of the run is open.
     pub(crate) leaves_question: bool,
@@ -65,6 +86,8 @@ pub(crate) enum AgentUpdate {
     LastWord(Box<Outcome>),
     /// What the agent wants to remember of the context.
     Remember(Option<String>),
+    /// What the agent wants to remember of the task.
+    RememberInTask(Option<String>),
     /// The agent has to wait for so long before it can go on.
     Wait(Duration),
     /// Who wants to know when nobody works on the task any more, and whether it is over then.
@@ -92,13 +115,41 @@ pub(crate) const MAX_QUEUED_QUESTIONS: usize = 100;
 
 /// A piece of an artifact. The id is the agent's own name for it, the same for every piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ArtifactUpdate {
+    /// The piece.
     pub artifact: Artifact,
     /// Goes behind what is there; the first piece of an artifact never does.
     pub append: bool,
+    /// No more pieces follow.
     pub last: bool,
     /// About this piece, beside the metadata of the artifact.
     pub metadata: Option<Json>,
+}
+
+impl ArtifactUpdate {
+    /// The first of several pieces.
+    pub fn new(artifact: Artifact) -> Self {
+        Self { artifact, append: false, last: false, metadata: None }
+    }
+
+    /// Whether it goes behind what is there.
+    pub fn append(mut self, append: bool) -> Self {
+        self.append = append;
+        self
+    }
+
+    /// Whether no more pieces follow.
+    pub fn last(mut self, last: bool) -> Self {
+        self.last = last;
+        self
+    }
+
+    /// Says something about this piece, beside the metadata of the artifact.
+    pub fn metadata(mut self, metadata: Json) -> Self {
+        self.metadata = Some(metadata);
+        self
+    }
 }
 
 /// Updates that may wait for the driver: so many, and so many kilobytes.
@@ -155,7 +206,9 @@ impl AgentUpdate {
             AgentUpdate::Ask(ask) => parts_weight(&ask.parts),
             AgentUpdate::Usage(_) => 0,
             AgentUpdate::LastWord(_) | AgentUpdate::Wait(_) | AgentUpdate::WatchEnd(_) => 0,
-            AgentUpdate::Remember(memory) => memory.as_ref().map_or(0, String::len),
+            AgentUpdate::Remember(memory) | AgentUpdate::RememberInTask(memory) => {
+                memory.as_ref().map_or(0, String::len)
+            }
         }
     }
 }
@@ -166,6 +219,7 @@ impl Turn {
         &self.message
     }
 
+    /// The id of the task, as the caller knows it.
     pub fn task(&self) -> &TaskId {
         &self.task
     }
@@ -199,6 +253,45 @@ impl Turn {
         &self.owner
     }
 
+    /// Who sent the message of this turn. Somebody without a credential is anonymous, and scopes are there only if the
+    /// credential names some. Those who answer questions later are in their messages: `message.request`.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// The extensions that are active: the request or the message names them, and the agent's card declares them.
+    pub fn extensions(&self) -> &[String] {
+        self.request().map_or(&[], |request| &request.extensions)
+    }
+
+    /// The media types that the caller can use in the answer, in its order of preference. Empty: it did not say.
+    pub fn accepted_output(&self) -> &[String] {
+        self.request().map_or(&[], |request| &request.accepted_output)
+    }
+
+    /// Whether the caller can use this media type in the answer. A caller who did not say takes anything.
+    pub fn accepts(&self, media_type: &str) -> bool {
+        let accepted = self.accepted_output();
+        accepted.is_empty() || accepted.iter().any(|mode| crate::media::matches(mode, media_type))
+    }
+
+    /// The trace that the request belongs to, for spans and for the headers of requests that the agent makes. `None`: the
+    /// request had no valid `traceparent`.
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.request()?.trace.as_ref()
+    }
+
+    fn request(&self) -> Option<&RequestContext> {
+        self.message.request.as_deref()
+    }
+
+    /// Whether an earlier run of this turn has ended with its server, so that some of the work may be done. Such a run is
+    /// there because the agent says that runs survive ([`Survives::Runs`](crate::Survives)), or because the server requeues
+    /// what was running.
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
     /// The agent that executes the turn: the same, unless a route has chosen another one.
     pub fn executor(&self) -> &AgentId {
         &self.executor
@@ -209,6 +302,7 @@ impl Turn {
         self.model.as_deref()
     }
 
+    /// The id of the conversation that the task belongs to.
     pub fn context(&self) -> &ContextId {
         &self.context
     }
@@ -255,7 +349,7 @@ impl Turn {
 
     /// Hands over a whole artifact.
     pub async fn artifact(&self, artifact: Artifact) {
-        self.artifact_update(ArtifactUpdate { artifact, append: false, last: true, metadata: None }).await;
+        self.artifact_update(ArtifactUpdate::new(artifact).last(true)).await;
     }
 
     /// Hands over a piece of an artifact.
@@ -283,7 +377,7 @@ impl Turn {
     pub async fn ask(&self, required: Required, parts: Vec<Part>) -> Result<Arc<Message>, AgentError> {
         match self.ask_within(None, required, parts).await? {
             Some(answer) => Ok(answer),
-            None => Err(AgentError::told("nobody answered")),
+            None => Err(AgentError::for_caller("nobody answered")),
         }
     }
 
@@ -297,9 +391,12 @@ impl Turn {
     ) -> Result<Option<Arc<Message>>, AgentError> {
         let (answer, answered) = oneshot::channel();
         self.updates.send(AgentUpdate::Ask(Box::new(Ask { required, parts, limit, answer }))).await;
-        let answer = answered.await.map_err(|_| AgentError::told("the turn was stopped before it was answered"))?;
+        let answer =
+            answered.await.map_err(|_| AgentError::for_caller("the turn was stopped before it was answered"))?;
         answer.map_err(|TooManyQuestions| {
-            AgentError::told(format!("the agent asks too much: {MAX_QUEUED_QUESTIONS} of its questions wait already"))
+            AgentError::for_caller(format!(
+                "the agent asks too much: {MAX_QUEUED_QUESTIONS} of its questions wait already"
+            ))
         })
     }
 
@@ -313,6 +410,7 @@ impl Turn {
         self.signals.until(|signals| signals.stop.is_some()).await;
     }
 
+    /// Whether the agent must stop.
     pub fn is_cancelled(&self) -> bool {
         self.signals.get().stop.is_some()
     }
@@ -322,8 +420,14 @@ impl Turn {
         self.signals.get().stop.map(|stop| stop.deadline)
     }
 
+    /// Why the agent must stop. `None`: it need not. An agent that passes its work on cancels it there only if its own
+    /// caller cancels.
+    pub fn stop_cause(&self) -> Option<StopCause> {
+        self.signals.get().stop.map(|stop| stop.cause)
+    }
+
     /// Whether the agent must stop because the server ends, while its question is open. A later run may get the answer
-    /// (`Agent::resumes`), so the agent leaves whatever asked as it is.
+    /// ([`Agent::survives_restart`](crate::Agent::survives_restart)), so the agent leaves whatever asked as it is.
     pub fn leaves_question(&self) -> bool {
         self.signals.get().stop.is_some_and(|stop| stop.leaves_question)
     }
@@ -373,6 +477,25 @@ impl Turn {
     /// what the agent says next.
     pub async fn remember(&self, memory: Option<String>) {
         self.updates.send(AgentUpdate::Remember(memory)).await;
+    }
+
+    /// What this agent remembered of the task, in this turn or an earlier one.
+    pub async fn task_memory(&self) -> Result<Option<String>, AgentError> {
+        let no = match self.no {
+            Some(no) => Some(no),
+            // The turn began before its message was stored.
+            None => self.store.find(&self.owner, Some(&self.agent), &self.task).await?.map(|row| row.no),
+        };
+        match no {
+            Some(no) => Ok(self.store.task_state(no).await?),
+            None => Ok(None),
+        }
+    }
+
+    /// Keeps a little text for later runs and turns of this task, such as the id of what it has started elsewhere. It is
+    /// stored with what the agent says next, and goes with the task.
+    pub async fn remember_in_task(&self, memory: Option<String>) {
+        self.updates.send(AgentUpdate::RememberInTask(memory)).await;
     }
 
     /// An id for a new artifact.

@@ -75,6 +75,7 @@ fn submitted() -> Task {
         extensions: vec![],
         metadata: None,
         request_metadata: None,
+        request: None,
         answers: None,
     };
     let birth = TaskBirth {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::{
     AgentId, Birth, ContextId, Cursor, Error, IdempotencyKey, IncomingMessage, Json, Message, Part, PushConfig,
-    PushConfigId, Seq, State, Task, TaskId, Timestamp,
+    PushConfigId, Seq, State, Task, TaskId, Timestamp, TraceContext,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +54,8 @@ pub struct Send {
     pub accepted_output: Vec<String>,
     /// The extensions that the caller wants to be active.
     pub extensions: Vec<String>,
+    /// The trace that the request belongs to.
+    pub trace: Option<TraceContext>,
     pub push: Option<PushConfig>,
     pub idempotency: Option<IdempotencyKey>,
     /// `Last-Event-ID`: honoured when the send joins a task that exists.
@@ -80,6 +82,7 @@ impl Send {
             history: None,
             accepted_output: Vec::new(),
             extensions: Vec::new(),
+            trace: None,
             push: None,
             idempotency: None,
             last_event_id: None,

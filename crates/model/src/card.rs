@@ -67,6 +67,25 @@ pub struct Extension {
     pub params: Option<Json>,
 }
 
+impl Extension {
+    /// One that callers may activate and need not.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self { uri: uri.into(), description: None, required: false, params: None }
+    }
+
+    /// What it is for, on the card.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Refuses calls that do not activate it.
+    pub fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecurityScheme {
     pub description: Option<String>,
@@ -124,6 +143,25 @@ pub struct Skill {
     pub input_modes: Vec<String>,
     pub output_modes: Vec<String>,
     pub security: Vec<Requirement>,
+}
+
+impl Skill {
+    /// A skill without tags and examples, with the media types of its card.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, description: impl Into<String>) -> Self {
+        Self { id: id.into(), name: name.into(), description: description.into(), ..Self::default() }
+    }
+
+    /// Words by which it is found.
+    pub fn tags<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
+        self.tags = tags.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// What one could ask of it.
+    pub fn examples<T: Into<String>>(mut self, examples: impl IntoIterator<Item = T>) -> Self {
+        self.examples = examples.into_iter().map(Into::into).collect();
+        self
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

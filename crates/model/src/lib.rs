@@ -13,6 +13,7 @@ mod artifact;
 mod message;
 mod owner;
 mod push;
+mod request;
 mod task;
 
 mod event;
@@ -53,5 +54,6 @@ pub use owner::{Caller, Owner};
 pub use push::{PushAuthentication, PushConfig};
 pub use question::{QUESTION, QUESTION_ID, QuestionForm, QuestionId, QuestionType};
 pub use question_answer::{Choice, ChoiceKind, QuestionAnswer, Verdict, choice_of};
+pub use request::{RequestContext, TraceContext};
 pub use task::{Birth, State, Status, Task};
 pub use time::Timestamp;

@@ -1,8 +1,10 @@
 //! What is said: messages and their parts.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{Base64, ContextId, Json, MessageId, Seq, TaskId};
+use crate::{Base64, ContextId, Json, MessageId, RequestContext, Seq, TaskId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -31,6 +33,9 @@ pub struct Message<Id = MessageId> {
     /// spells it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_metadata: Option<Json>,
+    /// What else is known of the request that carried the message. The agent gets it; no dialect spells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Arc<RequestContext>>,
     /// The event that asked the question which this message answers. The engine notes it; no dialect spells it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Seq>,
@@ -52,16 +57,28 @@ impl<Id> Message<Id> {
             extensions: Vec::new(),
             metadata: None,
             request_metadata: None,
+            request: None,
             answers: None,
         }
     }
 
     /// The same message with another id.
     fn map_id<Other>(self, map: impl FnOnce(Id) -> Other) -> Message<Other> {
-        let Message { id, role, parts, task, context, references, extensions, metadata, request_metadata, answers } =
-            self;
+        let Message {
+            id,
+            role,
+            parts,
+            task,
+            context,
+            references,
+            extensions,
+            metadata,
+            request_metadata,
+            request,
+            answers,
+        } = self;
         let id = map(id);
-        Message { id, role, parts, task, context, references, extensions, metadata, request_metadata, answers }
+        Message { id, role, parts, task, context, references, extensions, metadata, request_metadata, request, answers }
     }
 }
 

@@ -13,10 +13,12 @@ use serde::{Deserialize, Serialize};
 pub struct Owner(Arc<str>);
 
 impl Owner {
+    /// Of everybody without a credential.
     pub fn anonymous() -> Self {
         Self(Arc::from(""))
     }
 
+    /// Somebody in an organisation.
     pub fn new(organisation: &str, subject: &str) -> Self {
         // The separator cannot occur in the parts, so two owners never share a key.
         let clean = |text: &str| text.replace('\u{1f}', "\u{fffd}");
@@ -28,14 +30,20 @@ impl Owner {
         &self.0
     }
 
+    /// The owner that a store has kept under this key.
     pub fn from_key(key: &str) -> Self {
         Self(Arc::from(key))
+    }
+
+    /// Organisation and subject; `None`: anonymous.
+    fn parts(&self) -> Option<(&str, &str)> {
+        self.0.split_once('\u{1f}')
     }
 }
 
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.split_once('\u{1f}') {
+        match self.parts() {
             Some((organisation, subject)) => write!(f, "{subject}@{organisation}"),
             None => f.write_str("anonymous"),
         }
@@ -55,13 +63,76 @@ impl<'de> Deserialize<'de> for Owner {
 }
 
 /// Everything that is known about who makes a call.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Caller {
+    /// Whose tasks the caller sees and makes.
     pub owner: Owner,
+    /// What the caller may do, as its credential says. Empty where credentials name no scopes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
 }
 
 impl Caller {
+    /// Somebody without a credential.
     pub fn anonymous() -> Self {
-        Self { owner: Owner::anonymous() }
+        Self::from(Owner::anonymous())
+    }
+
+    /// Somebody in an organisation. Each sees only its own tasks.
+    pub fn new(tenant: &str, subject: &str) -> Self {
+        Self::from(Owner::new(tenant, subject))
+    }
+
+    /// The same with these scopes.
+    pub fn with_scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Who it is, as the issuer of its credential names it. `None`: anonymous.
+    pub fn subject(&self) -> Option<&str> {
+        self.owner.parts().map(|(_, subject)| subject)
+    }
+
+    /// The organisation that the subject belongs to. `None`: anonymous.
+    pub fn tenant(&self) -> Option<&str> {
+        self.owner.parts().map(|(tenant, _)| tenant)
+    }
+
+    /// Whether nothing is known of the caller.
+    pub fn is_anonymous(&self) -> bool {
+        self.owner == Owner::anonymous()
+    }
+
+    /// Whether the caller has this scope.
+    pub fn has_scope(&self, scope: &str) -> bool {
+        self.scopes.iter().any(|own| own == scope)
+    }
+}
+
+impl From<Owner> for Caller {
+    fn from(owner: Owner) -> Self {
+        Self { owner, scopes: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_tells_its_subject_and_its_tenant() {
+        for (caller, expected) in [
+            (Caller::anonymous(), (None, None)),
+            (Caller::new("acme", "alice"), (Some("acme"), Some("alice"))),
+            (Caller::new("", "alice"), (Some(""), Some("alice"))),
+            (Caller::new("a\u{1f}b", "c"), (Some("a\u{fffd}b"), Some("c"))),
+        ] {
+            assert_eq!((caller.tenant(), caller.subject()), expected);
+            assert_eq!(caller.is_anonymous(), expected == (None, None));
+        }
+        let caller = Caller::new("acme", "alice").with_scopes(["run", "read"]);
+        assert!(caller.has_scope("read") && !caller.has_scope("admin"));
     }
 }

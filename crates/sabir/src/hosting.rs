@@ -91,16 +91,15 @@ fn demo(agent: &config::AgentConfig, takes: Inputs) -> DemoAgent {
 
 fn hosted_with_limits(agent: &config::AgentConfig, program: Arc<dyn Agent>) -> anyhow::Result<Hosted> {
     let mut hosted = Hosted::new(agent_id(&agent.id)?, program);
-    hosted.limits = Limits {
-        concurrent: agent.max_concurrent,
-        queue: agent.queue,
-        max_parked: agent.max_parked,
-        timeout: agent.timeout,
-        idle_timeout: agent.idle_timeout,
-    };
+    hosted.limits = Limits::default()
+        .concurrent(agent.max_concurrent)
+        .queue(agent.queue)
+        .max_parked(agent.max_parked)
+        .timeout(agent.timeout)
+        .idle_timeout(agent.idle_timeout);
     hosted.is_default = agent.default;
-    hosted.about = describe(hosted.about, agent);
-    Ok(hosted)
+    let agent = agent.clone();
+    Ok(hosted.described_by(move |own| describe(own, &agent)))
 }
 
 /// A line that is longer than this is no message of a program, but something that it dumps.

@@ -30,8 +30,11 @@ pub use function_agent::{FunctionAgent, agent};
 pub use library_server::{Server, ServerError, StartedServer};
 
 pub use sabir_engine::{
-    About, Admission, Agent, AgentError, AgentFuture, ArtifactUpdate, Effects, Engine, Inputs, Limits, Outcome,
-    ReplyStream, Streaming, Turn,
+    About, AboutFuture, Admission, Agent, AgentError, AgentFuture, ArtifactUpdate, Effects, Engine, Inputs,
+    InterruptedRun, Limits, Outcome, ReplyStream, StopCause, Streaming, Survives, Turn, TurnHold, WorkingTreeFuture,
 };
-pub use sabir_model::{Artifact, ArtifactId, Base64, Content, Json, Message, Part, Required, Skill};
+pub use sabir_model::{
+    AgentId, Artifact, ArtifactId, Base64, Caller, Content, ContextId, Extension, Json, Message, Part, QuestionForm,
+    RequestContext, Required, Role, Skill, Task, TaskId, ToolCall, ToolPhase, TraceContext, Usage,
+};
 pub use sabir_server::Service;

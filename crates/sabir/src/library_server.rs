@@ -323,10 +323,12 @@ fn hosted(agents: Vec<(String, Arc<dyn Agent>, Limits)>) -> Result<Vec<Hosted>, 
         if all.iter().any(|other| other.id == id) {
             return Err(ServerError::SameAgent(text));
         }
-        let mut hosted = Hosted::new(id, agent);
-        if hosted.about.name.is_empty() {
-            hosted.about.name = text;
-        }
+        let mut hosted = Hosted::new(id, agent).described_by(move |mut about| {
+            if about.name.is_empty() {
+                about.name.clone_from(&text);
+            }
+            about
+        });
         hosted.limits = limits;
         hosted.is_default = all.is_empty();
         all.push(hosted);

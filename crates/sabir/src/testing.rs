@@ -117,7 +117,7 @@ impl Agent for Script {
                     ScriptStep::Fail(reason) => return Ok(Outcome::Failed(vec![Part::text(reason)])),
                 }
             }
-            Err(AgentError::told("the script is over"))
+            Err(AgentError::for_caller("the script is over"))
         })
     }
 }

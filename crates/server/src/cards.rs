@@ -1,5 +1,7 @@
 //! Cards: what the server says of itself, from what it really does.
 
+use std::sync::Arc;
+
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sabir_engine::{About, Engine, Streaming};
@@ -13,16 +15,19 @@ use crate::host::Authority;
 
 pub(crate) struct Cards {
     settings: CardSettings,
-    /// Sorted by id.
-    agents: Vec<(AgentId, About)>,
+    engine: Engine,
     /// Where messages go that name no agent.
     default: Option<AgentId>,
 }
 
 impl Cards {
     pub(crate) fn new(engine: &Engine, settings: CardSettings) -> Self {
-        let agents = engine.agents().map(|agent| (agent.id.clone(), agent.about.clone())).collect();
-        Self { settings, agents, default: engine.default_agent().cloned() }
+        Self { settings, engine: engine.clone(), default: engine.default_agent().cloned() }
+    }
+
+    /// What the agents say of themselves now, sorted by id.
+    fn agents(&self) -> impl Iterator<Item = (&AgentId, Arc<About>)> {
+        self.engine.agents().map(|agent| (&agent.id, agent.about()))
     }
 
     /// The card of the server, or of one of its agents; `format` is what the client asks for.
@@ -47,14 +52,14 @@ impl Cards {
             None if matches!(call, Call::Send(_)) => self.default.as_ref(),
             None => None,
         };
-        let called = self.agents.iter().filter(|(id, _)| agent.is_none_or(|agent| agent == id));
-        called.flat_map(|(_, about)| &about.extensions).any(|extension| extension.uri == uri)
+        let mut called = self.agents().filter(|(id, _)| agent.is_none_or(|agent| agent == *id));
+        called.any(|(_, about)| about.extensions.iter().any(|extension| extension.uri == uri))
     }
 
     /// The agents behind the gateway.
     pub(crate) fn agent_list(&self, parts: &Parts) -> Response<Body> {
         let mut body = Vec::with_capacity(512);
-        write_agent_list(self.agents.iter().map(|(id, _)| id), &mut body);
+        write_agent_list(self.agents().map(|(id, _)| id), &mut body);
         self.cached(parts, body)
     }
 
@@ -91,8 +96,8 @@ impl Cards {
 
     fn card(&self, base: &str, agent: Option<&AgentId>) -> Card {
         let settings = &self.settings;
-        let shown: Vec<&(AgentId, About)> =
-            self.agents.iter().filter(|(id, _)| agent.is_none_or(|agent| agent == id)).collect();
+        let shown: Vec<(&AgentId, Arc<About>)> =
+            self.agents().filter(|(id, _)| agent.is_none_or(|agent| agent == *id)).collect();
         let place = agent.map_or_else(|| base.to_owned(), |agent| format!("{base}/agents/{agent}"));
         // One agent speaks for itself; several are introduced by the server.
         let only = match shown.as_slice() {
@@ -102,7 +107,7 @@ impl Cards {
         // Whom messages reach that are sent to the card's address. What the card offers is what that one does; a list of
         // what others do would promise what is then refused.
         let reached = agent.or(self.default.as_ref());
-        let reached = shown.iter().find(|(id, _)| Some(id) == reached).or(shown.first()).map(|(_, about)| about);
+        let reached = shown.iter().find(|(id, _)| Some(*id) == reached).or(shown.first()).map(|(_, about)| &**about);
         let of_server = |configured: &Option<String>| configured.clone().filter(|_| agent.is_none());
         Card {
             name: of_server(&settings.name).or(only.map(|about| about.name.clone())).unwrap_or_else(|| "Sabir".into()),
@@ -164,7 +169,7 @@ fn interfaces(place: &str) -> Vec<Interface> {
 }
 
 /// Each once. Required is what the one who is reached requires.
-fn extensions(shown: &[&(AgentId, About)], reached: Option<&About>) -> Vec<Extension> {
+fn extensions(shown: &[(&AgentId, Arc<About>)], reached: Option<&About>) -> Vec<Extension> {
     let is_required = |uri: &str| {
         let mut own = reached.into_iter().flat_map(|about| &about.extensions);
         own.any(|extension| extension.required && extension.uri == uri)

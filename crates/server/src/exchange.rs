@@ -14,6 +14,7 @@ use crate::body::Body;
 use crate::budget::SMALL;
 use crate::connections::Exchange;
 use crate::cors::{self, RequestOrigin};
+use crate::extensions::listed;
 use crate::host::Authority;
 use crate::incoming::{BodyLimits, BodySource, Received, RequestBody};
 use crate::pieces::{Large, Pieces};
@@ -91,7 +92,9 @@ impl App {
         origin: &RequestOrigin,
     ) -> Response<Body> {
         let requested = extensions::requested(&parts.headers);
-        let head = RequestHead { extensions: requested.as_deref(), ..head_of(parts) };
+        let trace_state = listed(&parts.headers, &["tracestate"]);
+        let head =
+            RequestHead { extensions: requested.as_deref(), trace_state: trace_state.as_deref(), ..head_of(parts) };
         let app = &*self.inner;
         if home::is_wanted(parts) {
             return home::page(&app.engine);
@@ -150,7 +153,9 @@ impl App {
             Call::Send(_) | Call::Cancel(_) => app.settings.timeouts.reply * 2,
             _ => Duration::ZERO,
         };
-        let answered = match app.engine.call(&Caller::anonymous(), call).await {
+        // Whoever mounts this server in another may have found out who calls.
+        let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(Caller::anonymous);
+        let answered = match app.engine.call(&caller, call).await {
             Ok(Answer::Stream(subscription)) => {
                 responder = responder.for_birth(subscription.born());
                 let mut frames =
@@ -242,7 +247,15 @@ fn head_of(parts: &Parts) -> RequestHead<'_> {
         last_event_id: text("last-event-id"),
         idempotency_key: text("idempotency-key"),
         extensions: None,
+        trace_parent: trace_parent(&parts.headers),
+        trace_state: None,
     }
+}
+
+/// `None` as well where there are two: then nobody can say which trace it is.
+fn trace_parent(headers: &HeaderMap) -> Option<&str> {
+    let mut all = headers.get_all("traceparent").iter();
+    all.next().filter(|_| all.next().is_none()).and_then(|value| value.to_str().ok())
 }
 
 /// A header that is no text is not absent, but a value that nobody can use.

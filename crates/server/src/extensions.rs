@@ -9,7 +9,12 @@ const NAMES: [&str; 2] = ["a2a-extensions", "x-a2a-extensions"];
 
 /// What is asked for, as one list. The header may come under both names and several times.
 pub(crate) fn requested(headers: &HeaderMap) -> Option<Cow<'_, str>> {
-    let mut lists = NAMES.iter().flat_map(|name| headers.get_all(*name)).filter_map(|value| value.to_str().ok());
+    listed(headers, &NAMES)
+}
+
+/// The values of a header that is a list, as one list.
+pub(crate) fn listed<'a>(headers: &'a HeaderMap, names: &[&str]) -> Option<Cow<'a, str>> {
+    let mut lists = names.iter().flat_map(|name| headers.get_all(*name)).filter_map(|value| value.to_str().ok());
     let first = lists.next()?;
     Some(lists.fold(Cow::Borrowed(first), |all, more| Cow::Owned(format!("{all},{more}"))))
 }

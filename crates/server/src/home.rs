@@ -18,7 +18,7 @@ pub(crate) fn page(engine: &Engine) -> Response<Body> {
     let default = engine.default_agent();
     let mut agents = String::new();
     for agent in engine.agents() {
-        let (id, about) = (escaped(agent.id.as_str()), &agent.about);
+        let (id, about) = (escaped(agent.id.as_str()), agent.about());
         let is_default = if Some(&agent.id) == default { " (messages that name no agent go here)" } else { "" };
         agents += &format!(
             "<li><a href=\"agents/{id}/.well-known/agent-card.json\">{}</a>{is_default}<br>{}</li>\n",

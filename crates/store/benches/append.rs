@@ -108,6 +108,7 @@ fn events() -> Vec<Event> {
         extensions: vec![],
         metadata: None,
         request_metadata: None,
+        request: None,
         answers: None,
     };
     let time = Timestamp::from_millis(1_770_000_000_000);

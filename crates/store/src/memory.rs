@@ -53,6 +53,7 @@ struct MemoryTask {
     inbox: VecDeque<Vec<u8>>,
     cancel_requested: bool,
     attempts: u32,
+    state: Option<String>,
 }
 
 impl MemoryStore {
@@ -169,6 +170,10 @@ impl Store for MemoryStore {
         answer(Ok(self.lock().agent_state.get(&(owner.clone(), agent.clone(), context.clone())).cloned()))
     }
 
+    fn task_state(&self, task: TaskNo) -> StoreFuture<'_, Option<String>> {
+        answer(Ok(self.lock().tasks.get(&task).and_then(|entry| entry.state.clone())))
+    }
+
     fn inbox(&self, task: TaskNo) -> StoreFuture<'_, Vec<Message>> {
         let state = self.lock();
         let messages = state.tasks.get(&task).map_or(Ok(Vec::new()), MemoryTask::messages);
@@ -239,6 +244,7 @@ impl MemoryState {
                     let place = (entry.row.owner.clone(), entry.row.agent.clone(), key);
                     self.keys.entry(place).or_insert(no);
                 }
+                EncodedSideRow::TaskState(state) => entry.state = state,
                 EncodedSideRow::AgentState(state) => {
                     let place = (entry.row.owner.clone(), entry.row.agent.clone(), entry.row.context.clone());
                     match state {
@@ -280,7 +286,7 @@ impl MemoryState {
             seq: 0,
         };
         let (events, inbox) = (Vec::new(), VecDeque::new());
-        self.tasks.insert(no, MemoryTask { row, events, inbox, cancel_requested: false, attempts: 0 });
+        self.tasks.insert(no, MemoryTask { row, events, inbox, cancel_requested: false, attempts: 0, state: None });
         self.ids.entry((new.owner.clone(), new.task.clone())).or_default().push(no);
         self.keys.extend(key.map(|key| (key, no)));
         Ok(no)

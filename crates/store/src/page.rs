@@ -58,7 +58,11 @@ const FRAME: usize = 200;
 const PART_FRAME: usize = 30;
 
 fn of_message(message: &Message) -> usize {
-    FRAME + of_parts(&message.parts) + of_json(&message.metadata) + of_json(&message.request_metadata)
+    FRAME
+        + of_parts(&message.parts)
+        + of_json(&message.metadata)
+        + of_json(&message.request_metadata)
+        + message.request.as_ref().map_or(0, |request| request.weight())
 }
 
 fn of_artifact(artifact: &Artifact) -> usize {

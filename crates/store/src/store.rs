@@ -65,6 +65,9 @@ pub trait Store: Send + Sync + 'static {
     /// What an agent has remembered of a context.
     fn agent_state(&self, owner: &Owner, agent: &AgentId, context: &ContextId) -> StoreFuture<'_, Option<String>>;
 
+    /// What an agent wanted to remember of a task.
+    fn task_state(&self, task: TaskNo) -> StoreFuture<'_, Option<String>>;
+
     /// Messages that wait for a turn of this task, in order of arrival.
     fn inbox(&self, task: TaskNo) -> StoreFuture<'_, Vec<Message>>;
 
@@ -144,6 +147,8 @@ pub enum SideRow {
     InboxTakeAt(usize),
     /// What the agent remembers of the task's context; `None` removes it.
     AgentState(Option<String>),
+    /// What the agent remembers of the task itself; `None` removes it. Kept as long as the task.
+    TaskState(Option<String>),
     /// The idempotency key of a later message of the task: a repetition finds the task. A key that is already known
     /// keeps its task.
     Key(IdempotencyKey),

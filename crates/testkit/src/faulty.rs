@@ -234,6 +234,10 @@ impl<S: Store> Store for FaultyStore<S> {
         self.store.agent_state(owner, agent, context)
     }
 
+    fn task_state(&self, task: TaskNo) -> StoreFuture<'_, Option<String>> {
+        self.store.task_state(task)
+    }
+
     fn inbox(&self, task: TaskNo) -> StoreFuture<'_, Vec<Message>> {
         self.store.inbox(task)
     }

@@ -5,19 +5,20 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use sabir_engine::{
-    About, Admission, Agent, AgentError, AgentFuture, Effects, Inputs, Outcome, Turn, WorkingTreeFuture,
+    About, Admission, Agent, AgentError, AgentFuture, Effects, InterruptedRun, Outcome, Survives, Turn,
+    WorkingTreeFuture,
 };
 use sabir_model::{Message, Part};
 
 type RunFn = dyn Fn(Turn) -> BoxFuture<'static, Result<Outcome, AgentError>> + Send + Sync;
-type ResumesFn = dyn Fn(Option<&str>, &Message) -> bool + Send + Sync;
+type SurvivesFn = dyn Fn(&InterruptedRun<'_>) -> Survives + Send + Sync;
 type TreeFn = dyn Fn(&Turn) -> Option<PathBuf> + Send + Sync;
 
 /// Runs a closure for each turn and keeps what it was asked.
 pub struct ScriptedAgent {
     run: Box<RunFn>,
     seen: Arc<Mutex<Vec<String>>>,
-    resumes: Box<ResumesFn>,
+    survives: Box<SurvivesFn>,
     effects: Effects,
     tree: Box<TreeFn>,
 }
@@ -31,7 +32,7 @@ impl ScriptedAgent {
         Self {
             run: Box::new(move |turn| Box::pin(run(turn))),
             seen: Arc::default(),
-            resumes: Box::new(|_, _| false),
+            survives: Box::new(|_| Survives::Nothing),
             effects: Effects::Anywhere,
             tree: Box::new(|_| None),
         }
@@ -42,8 +43,16 @@ impl ScriptedAgent {
     }
 
     /// Decides by what it remembers of a context, and by its question, whether it can resume there.
-    pub fn resuming_if(mut self, resumes: impl Fn(Option<&str>, &Message) -> bool + Send + Sync + 'static) -> Self {
-        self.resumes = Box::new(resumes);
+    pub fn resuming_if(self, resumes: impl Fn(Option<&str>, &Message) -> bool + Send + Sync + 'static) -> Self {
+        self.surviving(move |run| match run.question {
+            Some(question) if resumes(run.memory, question) => Survives::Questions,
+            _ => Survives::Nothing,
+        })
+    }
+
+    /// Says what of an interrupted run it can use.
+    pub fn surviving(mut self, survives: impl Fn(&InterruptedRun<'_>) -> Survives + Send + Sync + 'static) -> Self {
+        self.survives = Box::new(survives);
         self
     }
 
@@ -67,9 +76,7 @@ impl ScriptedAgent {
 
 impl Agent for ScriptedAgent {
     fn about(&self) -> About {
-        let mut about = About::new("scripted", "does what a test tells it").version("1");
-        about.takes = Inputs::Listed;
-        about
+        About::new("scripted", "does what a test tells it").version("1").listed_inputs_only()
     }
 
     fn run(&self, turn: Turn) -> AgentFuture<'_> {
@@ -93,7 +100,7 @@ impl Agent for ScriptedAgent {
         Box::pin(async move { tree })
     }
 
-    fn resumes(&self, memory: Option<&str>, question: &Message) -> bool {
-        (self.resumes)(memory, question)
+    fn survives_restart(&self, run: &InterruptedRun<'_>) -> Survives {
+        (self.survives)(run)
     }
 }

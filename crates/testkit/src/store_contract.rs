@@ -94,6 +94,7 @@ const CASES: &[(&str, Case)] = cases! {
     side_rows:
         messages_wait_in_order_until_taken,
         an_agent_remembers_and_forgets,
+        an_agent_remembers_a_task,
         a_key_of_a_later_message_leads_to_its_task,
         a_request_to_cancel_and_attempts_last_until_the_task_settles,
         side_rows_of_a_refused_append_are_refused_too;

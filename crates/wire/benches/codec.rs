@@ -114,6 +114,7 @@ fn task() -> Task {
         extensions: vec![],
         metadata: None,
         request_metadata: None,
+        request: None,
         answers: None,
     };
     Task {

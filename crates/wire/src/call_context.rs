@@ -1,6 +1,8 @@
 //! What a call gets from outside its JSON: the agent of the path, the headers, and how its mount behaves.
 
-use sabir_model::{AgentId, Call, Error, IdempotencyKey, LastEventId, OnFinished, OnFinishedCancel, PushCall, Seq};
+use sabir_model::{
+    AgentId, Call, Error, IdempotencyKey, LastEventId, OnFinished, OnFinishedCancel, PushCall, Seq, TraceContext,
+};
 
 use crate::{KnownAgents, RequestHead, TerminalMessage};
 
@@ -40,6 +42,7 @@ pub(crate) fn apply(
             send.idempotency = idempotency_key(head)?;
             let uris = head.extensions.into_iter().flat_map(|list| list.split(',')).map(str::trim);
             send.extensions = uris.filter(|uri| !uri.is_empty()).map(str::to_owned).collect();
+            send.trace = head.trace_parent.and_then(|parent| TraceContext::parse(parent, head.trace_state));
             if context.on_finished_send == TerminalMessage::NewTask {
                 send.on_finished = OnFinished::StartTask;
             }

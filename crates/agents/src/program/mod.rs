@@ -36,8 +36,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sabir_engine::{About, Agent, AgentFuture, Turn, WorkingTreeFuture};
-use sabir_model::Message;
+use sabir_engine::{About, Agent, AgentFuture, InterruptedRun, Survives, Turn, WorkingTreeFuture};
 
 use memory::{Holder, Memories};
 
@@ -101,7 +100,10 @@ impl Agent for ProgramAgent {
         Box::pin(turn::working_tree(self.holder(), &self.settings, turn))
     }
 
-    fn resumes(&self, memory: Option<&str>, question: &Message) -> bool {
-        lost_question::can_be_answered(&self.settings, Memories::parse(memory).of(self.holder()), question)
+    fn survives_restart(&self, run: &InterruptedRun<'_>) -> Survives {
+        let memories = Memories::parse(run.memory);
+        let can_be_answered =
+            |question| lost_question::can_be_answered(&self.settings, memories.of(self.holder()), question);
+        if run.question.is_some_and(can_be_answered) { Survives::Questions } else { Survives::Nothing }
     }
 }

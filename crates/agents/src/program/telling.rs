@@ -126,7 +126,7 @@ impl<'t> Teller<'t> {
         let text = if breaks { format!("\n\n{text}") } else { text };
         let mut artifact = Artifact::new(id, vec![Part::text(text)]);
         artifact.name = Some(ANSWER.into());
-        self.turn.artifact_update(ArtifactUpdate { artifact, append: !is_new, last: false, metadata: None }).await;
+        self.turn.artifact_update(ArtifactUpdate::new(artifact).append(!is_new)).await;
     }
 
     async fn give_sign(&mut self) {

@@ -65,7 +65,7 @@ pub(super) async fn work(
             Some(opened.map_err(|error| {
                 tracing::error!(%error, task = %turn.task(), "no worktree can be made for a task");
                 let why = error.for_caller().unwrap_or_else(|| "the server's log says why".into());
-                AgentError::told(format!("no worktree can be made for the task; {why}"))
+                AgentError::for_caller(format!("no worktree can be made for the task; {why}"))
             })?)
         }
     };
@@ -140,7 +140,7 @@ async fn base(
 /// The workspace may lie on a mount that is gone.
 fn no_answer(turn: &Turn, error: NoAnswer) -> AgentError {
     tracing::error!(%error, task = %turn.task(), "the workspace of a task does not answer");
-    AgentError::told("the agent's workspace does not answer; the server's log says more")
+    AgentError::for_caller("the agent's workspace does not answer; the server's log says more")
 }
 
 /// How long a caller who cancels a task is kept waiting for the diff after the program has ended.
@@ -365,8 +365,10 @@ impl Starter<'_> {
             tracing::error!(%error, task = %self.turn.task(), "a program cannot be started");
             let name = Path::new(program).file_name().unwrap_or_default().display();
             match error.is_too_long() {
-                true => AgentError::told(format!("the message is longer than the program {name} can be told")),
-                false => AgentError::told(format!("the program {name} cannot be started; the server's log says why")),
+                true => AgentError::for_caller(format!("the message is longer than the program {name} can be told")),
+                false => {
+                    AgentError::for_caller(format!("the program {name} cannot be started; the server's log says why"))
+                }
             }
         })?;
         Ok(Some((child, protocol)))
@@ -386,7 +388,7 @@ const MOST_FILES: usize = 1_000;
 async fn take_in_files(settings: &Settings, host: &Host, turn: &Turn, folder: &Path) -> Result<Taken, AgentError> {
     let is_file = |part: &&Part| matches!(part.content, Content::Bytes(_));
     if turn.message().parts.iter().filter(is_file).count() > MOST_FILES {
-        return Err(AgentError::told(format!("a message may have at most {MOST_FILES} files")));
+        return Err(AgentError::for_caller(format!("a message may have at most {MOST_FILES} files")));
     }
     let database = host.database.as_deref();
     uploads::sweep(folder, database, turn.number(), &turn.task_lookup()).await;
@@ -409,7 +411,7 @@ async fn take_in_files(settings: &Settings, host: &Host, turn: &Turn, folder: &P
     });
     taken.map_err(|error| {
         tracing::error!(%error, task = %turn.task(), "a file of a message cannot be put into the workspace");
-        AgentError::told("a file of the message cannot be put into the workspace; the server's log says why")
+        AgentError::for_caller("a file of the message cannot be put into the workspace; the server's log says why")
     })
 }
 

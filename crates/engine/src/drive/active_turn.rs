@@ -9,18 +9,19 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use sabir_model::{Command, Part, Purpose, Seq, Timestamp, ToolCall, ToolPhase};
+use sabir_model::{Caller, Command, Message, Part, Purpose, Seq, Timestamp, ToolCall, ToolPhase};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
 
 use super::start::TurnMessage;
 use super::{Driver, InboxRow, ReleaseReason};
 use crate::turn::{
-    AgentUpdate, Ask, CallersAnswer, MAX_QUEUED_QUESTIONS, Outcome, Stop, TooManyQuestions, UpdateSender, WeighedUpdate,
+    AgentUpdate, Ask, CallersAnswer, MAX_QUEUED_QUESTIONS, Outcome, Stop, StopCause, TooManyQuestions, UpdateSender,
+    WeighedUpdate,
 };
 use crate::turn_signals::TurnSignals;
 use crate::watch_cell::WatchCell;
-use crate::{AgentError, Turn};
+use crate::{AgentError, InterruptedRun, Survives, Turn};
 
 /// How long an agent may take to stop before it is dropped.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -50,6 +51,8 @@ pub(super) struct ActiveTurn {
     parked_since: Option<Instant>,
     /// What the agent has remembered in this turn, stored or not.
     memory: Option<Option<String>>,
+    /// The same of the task.
+    task_memory: Option<Option<String>>,
 }
 
 /// A question that the agent has asked and waits for.
@@ -78,6 +81,8 @@ impl Driver {
     pub(super) fn new_turn(&self, TurnMessage { message, lost_question }: TurnMessage) -> PreparedTurn {
         let (sender, updates) = UpdateSender::new();
         let opening = self.lease.with_task(|task| task.history.first().cloned()).flatten();
+        let caller = message.request.as_ref().and_then(|request| request.caller.clone());
+        let caller = caller.unwrap_or_else(|| Caller::from(self.lease.key.owner.clone()));
         let turn = Turn {
             opening: opening.unwrap_or_else(|| message.clone()),
             metadata: message.request_metadata.clone().or_else(|| self.metadata.clone()),
@@ -88,6 +93,9 @@ impl Driver {
             no: self.no,
             context: self.context.clone(),
             owner: self.lease.key.owner.clone(),
+            caller,
+            // The first run that recovery starts is the second of its turn.
+            is_resumed: self.attempts > 1,
             agent: self.lease.key.agent.clone(),
             executor: self.executor.agent.hosted.id.clone(),
             model: self.executor.model.clone(),
@@ -121,6 +129,7 @@ impl Driver {
             waits_until: None,
             parked_since: None,
             memory: None,
+            task_memory: None,
         };
         active.set_timer(limits.idle_timeout);
         self.has_run = true;
@@ -136,7 +145,11 @@ impl Driver {
         };
         // Tells everything that the agent has left running to stop.
         signals.modify(|signals| {
-            signals.stop.get_or_insert_with(|| Stop { deadline: Instant::now(), leaves_question: false });
+            signals.stop.get_or_insert_with(|| Stop {
+                cause: StopCause::TurnOver,
+                deadline: Instant::now(),
+                leaves_question: false,
+            });
         });
         self.turn_holds = Some(signals).filter(|signals| signals.get().is_held());
         self.acquiring = None;
@@ -147,28 +160,60 @@ impl Driver {
             self.turn = None;
             return;
         }
-        if self.stays_parked().await {
+        if let Some(release_reason) = self.survives_stop().await {
             self.turn = None;
-            self.release_reason = Some(ReleaseReason::StaysParked);
+            self.release_reason = Some(release_reason);
             return;
         }
         self.end_turn(worked);
     }
 
-    /// Whether the server stops while the run waits for an answer, and a later run can use this answer.
-    async fn stays_parked(&mut self) -> bool {
-        let Some(turn) = &mut self.turn else { return false };
-        let is_left = turn.leaves_question() && turn.last_word.is_none();
-        let Some(question) = self.standing.question().filter(|_| is_left) else { return false };
-        let memory = match turn.memory.take() {
-            Some(memory) => Ok(memory),
-            None => {
-                let key = &self.lease.key;
-                self.core.store.agent_state(&key.owner, &key.agent, &self.context).await
-            }
+    /// How the driver leaves its task, if the server stops and a later run can take up what this one leaves.
+    async fn survives_stop(&mut self) -> Option<ReleaseReason> {
+        let turn = self.turn.as_ref()?;
+        let is_interrupted = matches!(turn.stop_reason, Some(StopReason::ServerStops)) && turn.last_word.is_none();
+        if !is_interrupted {
+            return None;
+        }
+        if turn.leaves_question() {
+            let question = self.standing.question().cloned()?;
+            return (self.survives(Some(&question)).await >= Survives::Questions).then_some(ReleaseReason::StaysParked);
+        }
+        self.is_resumable().await.then_some(ReleaseReason::ForNextStart)
+    }
+
+    /// Whether the next start resumes a run that is not parked. If so, it does not count as a crash.
+    pub(super) async fn is_resumable(&mut self) -> bool {
+        if self.survives(None).await < Survives::Runs {
+            return false;
+        }
+        self.reset_attempts();
+        self.flush().await;
+        true
+    }
+
+    /// What the agent can use of this run after the server has ended.
+    async fn survives(&mut self, question: Option<&Message>) -> Survives {
+        let (memory, task_memory) = match &mut self.turn {
+            Some(turn) => (turn.memory.take(), turn.task_memory.take()),
+            None => (None, None),
         };
-        // If the store cannot be read, the next start decides.
-        memory.map_or(true, |memory| self.executor.agent.hosted.agent.resumes(memory.as_deref(), question))
+        let (key, store) = (&self.lease.key, &self.core.store);
+        let memory = match memory {
+            Some(memory) => Ok(memory),
+            None => store.agent_state(&key.owner, &key.agent, &self.context).await,
+        };
+        let task_memory = match (task_memory, self.no) {
+            (Some(memory), _) => Ok(memory),
+            (None, Some(no)) => store.task_state(no).await,
+            (None, None) => Ok(None),
+        };
+        let (Ok(memory), Ok(task_memory)) = (memory, task_memory) else {
+            // Where the store cannot say, the next start decides.
+            return Survives::Runs;
+        };
+        let run = InterruptedRun { memory: memory.as_deref(), task_memory: task_memory.as_deref(), question };
+        self.executor.agent.hosted.agent.survives_restart(&run)
     }
 
     /// `Ready(None)`: the agent did not stop in time, or the driver releases the task.
@@ -255,6 +300,10 @@ impl Driver {
             AgentUpdate::Remember(memory) => {
                 turn.memory = Some(memory.clone());
                 self.pending.remember(memory);
+            }
+            AgentUpdate::RememberInTask(memory) => {
+                turn.task_memory = Some(memory.clone());
+                self.pending.remember_in_task(memory);
             }
             AgentUpdate::Wait(time) => {
                 turn.waits_until = Some(turn.last_update + time);
@@ -420,10 +469,16 @@ impl ActiveTurn {
             return false;
         }
         let leaves_question = matches!(reason, StopReason::ServerStops) && self.is_parked() && self.last_word.is_none();
+        let cause = match &reason {
+            StopReason::Canceled => StopCause::Canceled,
+            StopReason::TimedOut(_) => StopCause::TimedOut,
+            StopReason::ServerStops => StopCause::ServerStops,
+            StopReason::StoreFailed => StopCause::StoreFailed,
+        };
         self.stop_reason = Some(reason);
         self.question = None;
         self.queued_questions.clear();
-        self.signals.modify(|signals| signals.stop = Some(Stop { deadline, leaves_question }));
+        self.signals.modify(|signals| signals.stop = Some(Stop { cause, deadline, leaves_question }));
         self.timer = Some(Box::pin(tokio::time::sleep_until(deadline)));
         true
     }

@@ -119,6 +119,12 @@ impl PendingAppend {
         self.side_rows.push(SideRow::AgentState(memory));
     }
 
+    /// The same of the task.
+    pub(super) fn remember_in_task(&mut self, memory: Option<String>) {
+        self.weight += memory.as_ref().map_or(0, String::len);
+        self.side_rows.push(SideRow::TaskState(memory));
+    }
+
     fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.side_rows.is_empty() && self.acks.is_empty() && self.answers.is_empty()
     }
@@ -339,6 +345,7 @@ impl Driver {
             SideRow::InboxTake(_)
             | SideRow::InboxTakeAt(_)
             | SideRow::AgentState(_)
+            | SideRow::TaskState(_)
             | SideRow::CancelRequested
             | SideRow::Attempts(_)
             | SideRow::Webhook(_) => true,

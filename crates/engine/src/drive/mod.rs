@@ -271,7 +271,10 @@ impl Driver {
             return;
         }
         if self.is_settling {
-            return self.interrupt();
+            return match self.is_resumable().await {
+                true => self.release_reason = Some(ReleaseReason::ForNextStart),
+                false => self.interrupt(),
+            };
         }
         self.run_turn(turn.prepared).await;
         if self.has_given_up {

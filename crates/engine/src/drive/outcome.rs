@@ -36,7 +36,7 @@ impl Driver {
             (Some(StopReason::StoreFailed), None, _) => failure("the server could not store the task"),
             (Some(StopReason::ServerStops), None, _) if leaves_question => failure(QUESTION_LOST),
             (Some(StopReason::ServerStops), None, _) => return self.interrupt(),
-            (None, None, Some(Ok(Err(AgentError::Told(reason))))) => failure(reason),
+            (None, None, Some(Ok(Err(AgentError::ForCaller(reason))))) => failure(reason),
             (None, None, Some(Ok(Err(AgentError::Internal(error))))) => {
                 let (task, agent) = (&self.lease.key.task, &self.lease.key.agent);
                 tracing::error!(%task, %agent, error = chain(&*error), "the agent failed");
@@ -131,8 +131,8 @@ impl Driver {
         self.decide(Command::Finish { outcome, usage, unread });
     }
 
-    /// The turn that recovery started has ended.
-    fn reset_attempts(&mut self) {
+    /// The turn that recovery had started is through.
+    pub(super) fn reset_attempts(&mut self) {
         if std::mem::take(&mut self.attempts) > 0 {
             self.pending.side_rows.push(SideRow::Attempts(0));
         }

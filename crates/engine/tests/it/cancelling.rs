@@ -26,7 +26,7 @@ async fn a_running_task_is_stopped() {
 async fn a_queued_task_never_runs() {
     let agent = endless();
     let seen = agent.seen();
-    let fixture = Fixture::limited(agent, Limits { concurrent: 1, ..Limits::default() }).await;
+    let fixture = Fixture::limited(agent, Limits::default().concurrent(1)).await;
     let first = fixture.task(at_once("first")).await;
     let queued = fixture.task(at_once("queued")).await;
     assert_eq!(fixture.cancel(&queued.id).await.unwrap().status.state, State::Canceled);
@@ -58,7 +58,7 @@ async fn an_agent_that_does_not_listen_is_dropped() {
         std::future::pending::<()>().await;
         Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
     });
-    let fixture = Fixture::limited(deaf, Limits { concurrent: 1, ..Limits::default() }).await;
+    let fixture = Fixture::limited(deaf, Limits::default().concurrent(1)).await;
     let task = fixture.task(at_once("go")).await;
     assert_eq!(fixture.cancel(&task.id).await.unwrap().status.state, State::Canceled);
     let next = fixture.task(within("c", at_once("next"))).await;
@@ -109,7 +109,7 @@ async fn a_waiting_task_can_be_canceled_when_its_agent_is_gone() {
 
 #[tokio::test]
 async fn canceled_tasks_leave_the_queue() {
-    let fixture = Fixture::limited(endless(), Limits { concurrent: 1, queue: 10, ..Limits::default() }).await;
+    let fixture = Fixture::limited(endless(), Limits::default().concurrent(1).queue(10)).await;
     fixture.task(at_once("runs")).await;
     for i in 0..25 {
         let context = if i % 2 == 0 { "even" } else { "odd" };

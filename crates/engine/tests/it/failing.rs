@@ -85,7 +85,7 @@ async fn a_task_is_run_three_times_in_all() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_fails_for_good_frees_the_slot_and_callers_get_the_cause() {
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
-    let limits = Limits { concurrent: 1, ..Limits::default() };
+    let limits = Limits::default().concurrent(1);
     let agent = ScriptedAgent::new(|turn: Turn| async move {
         match turn.message().text().as_str() {
             "quick" => Ok::<_, AgentError>(Outcome::Completed(Vec::new())),
@@ -197,7 +197,7 @@ async fn what_waits_for_a_full_disk_is_bounded_by_bytes() {
             let id = turn.new_artifact_id();
             for _ in 0..1000 {
                 let artifact = Artifact::new(id.clone(), vec![Part::text("x".repeat(PIECE))]);
-                turn.artifact_update(ArtifactUpdate { artifact, append: true, last: false, metadata: None }).await;
+                turn.artifact_update(ArtifactUpdate::new(artifact).append(true)).await;
                 counter.fetch_add(PIECE, Ordering::SeqCst);
             }
             Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
@@ -233,10 +233,10 @@ async fn metadata_of_requests_reaches_the_agent_and_that_of_events_their_readers
     let agent = ScriptedAgent::new(move |turn: Turn| {
         sight.lock().unwrap().push(turn.metadata().map(|json| json.as_str().to_owned()));
         async move {
-            let metadata = sabir_model::Json::parse(r#"{"step":1e0}"#).ok();
-            turn.progress_with(vec![Part::text("p")], metadata.clone()).await;
+            let metadata = sabir_model::Json::parse(r#"{"step":1e0}"#).unwrap();
+            turn.progress_with(vec![Part::text("p")], Some(metadata.clone())).await;
             let artifact = Artifact::new(turn.new_artifact_id(), vec![Part::text("a")]);
-            turn.artifact_update(ArtifactUpdate { artifact, append: false, last: true, metadata }).await;
+            turn.artifact_update(ArtifactUpdate::new(artifact).last(true).metadata(metadata)).await;
             Ok::<_, AgentError>(Outcome::InputRequired(vec![Part::text("more?")]))
         }
     });

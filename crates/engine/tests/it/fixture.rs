@@ -20,7 +20,9 @@ pub struct Fixture {
 }
 
 pub fn hosted(id: &str, agent: impl Agent, limits: Limits) -> Hosted {
-    Hosted { limits, ..Hosted::new(AgentId::parse(id).unwrap(), Arc::new(agent)) }
+    let mut hosted = Hosted::new(AgentId::parse(id).unwrap(), Arc::new(agent));
+    hosted.limits = limits;
+    hosted
 }
 
 impl Fixture {

@@ -164,7 +164,7 @@ async fn an_agent_is_not_called_silent_because_of_the_disk() {
         }
         Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
     });
-    let limits = Limits { idle_timeout: Some(Duration::from_secs(30)), ..Limits::default() };
+    let limits = Limits::default().idle_timeout(Duration::from_secs(30));
     let (fixture, store) = fixture(agent, limits).await;
     let task = fixture.task(at_once("go")).await;
     sleep(Duration::from_millis(50)).await;
@@ -260,7 +260,7 @@ async fn a_run_waits_for_room_and_loses_nothing() {
         let id = turn.new_artifact_id();
         for i in 0..3000u32 {
             let artifact = Artifact::new(id.clone(), vec![Part::text(format!("{i} "))]);
-            turn.artifact_update(ArtifactUpdate { artifact, append: i > 0, last: i == 2999, metadata: None }).await;
+            turn.artifact_update(ArtifactUpdate::new(artifact).append(i > 0).last(i == 2999)).await;
             if i % 500 == 0 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }

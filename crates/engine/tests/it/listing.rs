@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_engine::{Answer, Builder, Limits};
-use sabir_model::{AgentId, Call, Caller, ContextId, Get, List, Owner, Page, Send, State, Wanted};
+use sabir_model::{AgentId, Call, Caller, ContextId, Get, List, Page, Send, State, Wanted};
 use sabir_store::MemoryStore;
 use sabir_testkit::clock::ManualClock;
 
@@ -74,7 +74,7 @@ async fn owners_and_agents_are_kept_apart() {
         Limits::default(),
     ));
     let engine = builder.start().await.unwrap();
-    let (alice, bob) = (Caller { owner: Owner::new("org", "alice") }, Caller { owner: Owner::new("org", "bob") });
+    let (alice, bob) = (Caller::new("org", "alice"), Caller::new("org", "bob"));
     let at = |agent: &str| Some(AgentId::parse(agent).unwrap());
     let send = Send { agent: at("b"), ..text("secret") };
     let Answer::Task(task) = engine.call(&alice, Call::Send(Box::new(send))).await.unwrap() else { panic!() };

@@ -21,6 +21,7 @@ mod stopping;
 mod stored_first;
 mod streaming;
 mod stress;
+mod surviving;
 mod task_ids;
 mod timing;
 mod turns;

@@ -33,7 +33,7 @@ fn working(now: &Arc<AtomicUsize>, most: &Arc<AtomicUsize>) -> ScriptedAgent {
 }
 
 fn limits(concurrent: usize, max_parked: usize) -> Limits {
-    Limits { concurrent, max_parked, timeout: Some(Duration::from_secs(5)), ..Limits::default() }
+    Limits::default().concurrent(concurrent).max_parked(max_parked).timeout(Duration::from_secs(5))
 }
 
 fn note(task: &Task) -> String {
@@ -74,11 +74,7 @@ async fn an_answered_run_waits_for_its_slot_and_goes_before_new_tasks() {
     let (now, most) = (Arc::default(), Arc::default());
     let agent = working(&now, &most);
     let seen = agent.seen();
-    let limits = Limits {
-        timeout: Some(Duration::from_secs(20)),
-        idle_timeout: Some(Duration::from_secs(15)),
-        ..limits(1, 100)
-    };
+    let limits = limits(1, 100).timeout(Duration::from_secs(20)).idle_timeout(Duration::from_secs(15));
     let fixture = Fixture::limited(agent, limits).await;
     let parked = fixture.task(text("ask")).await;
     let slow = fixture.task(at_once("slow")).await;
@@ -147,7 +143,7 @@ async fn a_question_expires_but_not_after_it_was_answered() {
             Ok::<_, AgentError>(Outcome::Completed(vec![Part::text(said)]))
         })
     };
-    let limits = Limits { concurrent: 1, ..Limits::default() };
+    let limits = Limits::default().concurrent(1);
     let fixture = Fixture::limited(agent(60), limits).await;
     let task = fixture.task(text("ask")).await;
     sleep(Duration::from_secs(61)).await;
@@ -165,7 +161,7 @@ async fn a_question_expires_but_not_after_it_was_answered() {
 #[tokio::test(start_paused = true)]
 async fn a_parked_run_that_waits_for_its_slot_can_be_cancelled() {
     let (now, most) = (Arc::default(), Arc::default());
-    let fixture = Fixture::limited(working(&now, &most), Limits { timeout: None, ..limits(1, 100) }).await;
+    let fixture = Fixture::limited(working(&now, &most), limits(1, 100).timeout(None)).await;
     let parked = fixture.task(text("ask")).await;
     fixture.task(at_once("slow")).await;
     fixture.send(to(&parked.id, at_once("yes"))).await.unwrap();

@@ -41,7 +41,7 @@ fn life<T: std::marker::Send + 'static>(
 ) -> T {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-        let limits = Limits { concurrent, ..Limits::default() };
+        let limits = Limits::default().concurrent(concurrent);
         let result = runtime.block_on(async { work(Fixture::on(store, agent, limits, requeue()).await).await });
         runtime.shutdown_background();
         result
@@ -267,7 +267,7 @@ async fn an_answer_that_is_sent_twice_does_not_answer_a_question_that_nobody_has
 #[tokio::test(start_paused = true)]
 async fn streams_and_senders_of_unfinished_tasks_end_when_the_server_has_stopped() {
     for settings in [EngineSettings::default(), requeue()] {
-        let limits = Limits { concurrent: 1, ..Limits::default() };
+        let limits = Limits::default().concurrent(1);
         let fixture = Arc::new(Fixture::on(Arc::new(MemoryStore::new()), endless(), limits, settings.clone()).await);
         let running = fixture.task(at_once("running")).await.id;
         let queued = fixture.task(at_once("queued")).await.id;
@@ -447,7 +447,7 @@ async fn an_agent_that_never_ends_after_its_last_word_is_ended_by_the_time_limit
         std::future::pending::<()>().await;
         Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
     });
-    let limits = Limits { timeout: Some(Duration::from_secs(60)), ..Limits::default() };
+    let limits = Limits::default().timeout(Duration::from_secs(60));
     let fixture = Fixture::limited(agent, limits).await;
     let done = timeout(HOUR, fixture.task(text("go"))).await.expect("the limit holds");
     assert_eq!((done.status.state, done.status.message.unwrap().text()), (State::Completed, "done".into()));
@@ -548,7 +548,7 @@ fn working(seconds: u64) -> ScriptedAgent {
 #[tokio::test(start_paused = true)]
 async fn a_message_that_waits_for_a_slot_begins_no_turn_while_the_server_stops() {
     let store = Arc::new(MemoryStore::new());
-    let limits = Limits { concurrent: 1, ..Limits::default() };
+    let limits = Limits::default().concurrent(1);
     let agent = working(5);
     let seen = agent.seen();
     let fixture = Fixture::on(store.clone(), agent, limits, EngineSettings::default()).await;
@@ -566,7 +566,7 @@ async fn a_message_that_waits_for_a_slot_begins_no_turn_while_the_server_stops()
 #[tokio::test(start_paused = true)]
 async fn a_run_that_has_just_got_its_slot_may_finish_when_the_server_stops() {
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
-    let limits = Limits { concurrent: 1, ..Limits::default() };
+    let limits = Limits::default().concurrent(1);
     let fixture = Fixture::on(store.clone(), working(1), limits, EngineSettings::default()).await;
     fixture.task(at_once("work")).await;
     let next = fixture.task(at_once("work too")).await.id;

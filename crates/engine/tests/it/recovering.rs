@@ -12,14 +12,14 @@ use tokio::time::timeout;
 use crate::fixture::{Fixture, asking, at_once, drain, echo, endless, text, to};
 
 /// Simulates a crash: `before` runs in a process that dies with everything in it but the store.
-fn crash<T: Send + 'static>(
+pub fn crash<T: Send + 'static>(
     store: Arc<dyn Store>,
     agent: ScriptedAgent,
     before: impl AsyncFnOnce(Fixture) -> T + Send + 'static,
 ) -> T {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let limits = Limits { concurrent: 2, ..Limits::default() };
+        let limits = Limits::default().concurrent(2);
         let result = runtime
             .block_on(async { before(Fixture::on(store, agent, limits, EngineSettings::default()).await).await });
         runtime.shutdown_background();
@@ -297,7 +297,7 @@ async fn all_are_taken_up_by_a_queue_that_is_shorter_now() {
     });
     let agent = echo();
     let seen = agent.seen();
-    let limits = Limits { concurrent: 1, queue: 2, ..Limits::default() };
+    let limits = Limits::default().concurrent(1).queue(2);
     let settings = EngineSettings { recovery: Recovery::Requeue, ..EngineSettings::default() };
     let fixture = Fixture::on(store, agent, limits, settings).await;
     for task in &tasks {
@@ -316,7 +316,7 @@ async fn a_task_that_waits_again_for_its_slot_can_be_canceled() {
     let agent = endless();
     let seen = agent.seen();
     let settings = EngineSettings { recovery: Recovery::Requeue, ..EngineSettings::default() };
-    let fixture = Fixture::on(store, agent, Limits { concurrent: 1, ..Limits::default() }, settings).await;
+    let fixture = Fixture::on(store, agent, Limits::default().concurrent(1), settings).await;
     for task in tasks.iter().rev() {
         let canceled = timeout(Duration::from_secs(4), fixture.cancel(task)).await.expect("it is canceled at once");
         assert_eq!(canceled.unwrap().status.state, State::Canceled);

@@ -46,7 +46,7 @@ async fn the_limits_of_the_agent_that_does_the_work_hold() {
             Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
         }
     });
-    let limits = Limits { concurrent: 1, queue: 3, timeout: Some(Duration::from_secs(60)), ..Limits::default() };
+    let limits = Limits::default().concurrent(1).queue(3).timeout(Duration::from_secs(60));
     let fixture = routed(slow, limits, Arc::new(MemoryStore::new())).await;
     let mut tasks = Vec::new();
     for i in 0..4 {

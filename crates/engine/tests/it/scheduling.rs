@@ -27,8 +27,7 @@ fn counting(most: Arc<AtomicUsize>) -> ScriptedAgent {
 #[tokio::test(start_paused = true)]
 async fn concurrent_runs_are_limited_and_the_rest_waits() {
     let most = Arc::new(AtomicUsize::new(0));
-    let fixture =
-        Fixture::limited(counting(most.clone()), Limits { concurrent: 3, queue: 5, ..Limits::default() }).await;
+    let fixture = Fixture::limited(counting(most.clone()), Limits::default().concurrent(3).queue(5)).await;
     let mut tasks = Vec::new();
     for i in 0..8 {
         tasks.push(fixture.task(at_once(&format!("{i}"))).await);

@@ -40,7 +40,7 @@ fn talkative(pieces: usize, bytes: usize) -> ScriptedAgent {
         let id = turn.new_artifact_id();
         for number in 0..pieces {
             let artifact = Artifact::new(id.clone(), vec![Part::text("x".repeat(bytes))]);
-            turn.artifact_update(ArtifactUpdate { artifact, append: number > 0, last: false, metadata: None }).await;
+            turn.artifact_update(ArtifactUpdate::new(artifact).append(number > 0)).await;
         }
         turn.progress("all is said").await;
         turn.cancelled().await;
@@ -91,7 +91,7 @@ async fn an_agent_knows_until_when_it_must_have_stopped() {
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_waiting_tasks_or_queued_ones() {
     let store = Arc::new(MemoryStore::new());
-    let limits = Limits { concurrent: 1, ..Limits::default() };
+    let limits = Limits::default().concurrent(1);
     let fixture = Fixture::on(store.clone(), endless(), limits, EngineSettings::default()).await;
     fixture.task(at_once("running")).await;
     let queued = fixture.task(at_once("queued")).await;

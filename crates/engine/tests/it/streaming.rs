@@ -17,7 +17,7 @@ fn streaming() -> ScriptedAgent {
         let id = turn.new_artifact_id();
         for i in 1..=count {
             let artifact = Artifact::new(id.clone(), vec![Part::text(format!("{i} "))]);
-            turn.artifact_update(ArtifactUpdate { artifact, append: i > 1, last: i == count, metadata: None }).await;
+            turn.artifact_update(ArtifactUpdate::new(artifact).append(i > 1).last(i == count)).await;
         }
         Ok::<_, AgentError>(Outcome::Completed(Vec::new()))
     })

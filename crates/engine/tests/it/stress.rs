@@ -51,7 +51,7 @@ fn fickle() -> ScriptedAgent {
                 3 => turn.remember(Some("m".into())).await,
                 _ => {
                     let artifact = Artifact::new(id.clone(), vec![Part::text("word ")]);
-                    turn.artifact_update(ArtifactUpdate { artifact, append: true, last: false, metadata: None }).await;
+                    turn.artifact_update(ArtifactUpdate::new(artifact).append(true)).await;
                 }
             }
             if turn.is_cancelled() {
@@ -190,7 +190,7 @@ fn key(key: String) -> IdempotencyKey {
 }
 
 async fn check(store: Arc<dyn Store>, callers: usize) {
-    let limits = Limits { concurrent: 50, ..Limits::default() };
+    let limits = Limits::default().concurrent(50);
     let fixture = Arc::new(Fixture::on(store, fickle(), limits, EngineSettings::default()).await);
     let mut work = JoinSet::new();
     for number in 0..callers {

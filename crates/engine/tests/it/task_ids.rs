@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sabir_engine::{Builder, Hosted, Limits, Outcome, Streaming, Turn};
+use sabir_engine::{Builder, Hosted, Limits, Outcome, Turn};
 use sabir_model::{
     Addressee, AgentId, Birth, COST, Call, Caller, Cancel, Delivery, Error, Extension, Get, OnFinished,
     OnFinishedCancel, OnUnknown, Part, Send, State, TaskId, Usage, Wanted,
@@ -170,10 +170,10 @@ async fn a_finished_task_is_left_alone_unless_it_was_born_elsewhere() {
 
 #[tokio::test]
 async fn what_the_card_does_not_offer_is_refused() {
-    let mut agent: Hosted = hosted("demo", echo(), Limits::default());
-    agent.about.streaming = Streaming::Refused;
     let required = |uri: &str, required: bool| Extension { uri: uri.into(), description: None, required, params: None };
-    agent.about.extensions = vec![required("urn:free", false), required("urn:needed", true)];
+    let agent: Hosted = hosted("demo", echo(), Limits::default()).described_by(move |about| {
+        about.without_streaming().extension(required("urn:free", false)).extension(required("urn:needed", true))
+    });
     let store = Arc::new(MemoryStore::new());
     let engine = Builder::new(store.clone()).agent(agent).start().await.unwrap();
     let fixture = Fixture { engine, store };

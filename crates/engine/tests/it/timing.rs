@@ -32,7 +32,7 @@ async fn limits_fail_the_task_and_say_which_one() {
         (None, seconds(4), None),
         (seconds(40), seconds(4), None),
     ] {
-        let fixture = Fixture::limited(chatty(), Limits { timeout, idle_timeout, ..Limits::default() }).await;
+        let fixture = Fixture::limited(chatty(), Limits::default().timeout(timeout).idle_timeout(idle_timeout)).await;
         let task = fixture.task(text("go")).await;
         let reason = task.status.message.map(|message| message.text());
         assert_eq!(reason.as_deref(), expected, "{timeout:?} {idle_timeout:?}");
@@ -47,11 +47,7 @@ async fn the_time_that_the_caller_needs_for_an_answer_does_not_count() {
         let answer = turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
         Ok(Outcome::Completed(vec![Part::text(answer.text())]))
     });
-    let limits = Limits {
-        timeout: Some(Duration::from_secs(5)),
-        idle_timeout: Some(Duration::from_secs(2)),
-        ..Limits::default()
-    };
+    let limits = Limits::default().timeout(Duration::from_secs(5)).idle_timeout(Duration::from_secs(2));
     let fixture = Fixture::limited(agent, limits).await;
     let parked = fixture.task(text("go")).await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
@@ -75,7 +71,7 @@ async fn the_time_that_an_agent_has_to_wait_is_not_silence() {
                 () = turn.cancelled() => Ok(Outcome::Canceled(Vec::new())),
             }
         });
-        let limits = Limits { timeout: seconds(5), idle_timeout: seconds(2), ..Limits::default() };
+        let limits = Limits::default().timeout(seconds(5)).idle_timeout(seconds(2));
         let task = Fixture::limited(agent, limits).await.task(text("go")).await;
         assert_eq!(task.status.message.map(|message| message.text()).as_deref(), expected, "silent for {silent} s");
     }
@@ -88,7 +84,7 @@ async fn an_agent_that_waits_can_be_canceled() {
         assert!(turn.is_cancelled());
         Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
     });
-    let limits = Limits { timeout: Some(Duration::from_secs(5)), ..Limits::default() };
+    let limits = Limits::default().timeout(Duration::from_secs(5));
     let settings = EngineSettings { max_wait: Some(Duration::from_secs(1)), ..EngineSettings::default() };
     let fixture = Fixture::on(std::sync::Arc::new(MemoryStore::new()), agent, limits, settings).await;
     let task = fixture.task(text("go")).await;
@@ -104,11 +100,7 @@ async fn no_limit_fails_an_agent_that_has_announced_its_outcome() {
         tokio::time::sleep(Duration::from_secs(7)).await;
         Ok(Outcome::Completed(Vec::new()))
     });
-    let limits = Limits {
-        timeout: Some(Duration::from_secs(5)),
-        idle_timeout: Some(Duration::from_secs(2)),
-        ..Limits::default()
-    };
+    let limits = Limits::default().timeout(Duration::from_secs(5)).idle_timeout(Duration::from_secs(2));
     let task = Fixture::limited(agent, limits).await.task(text("go")).await;
     assert_eq!(task.status.state, State::Completed, "{:?}", task.status);
 }
@@ -132,7 +124,7 @@ async fn an_agent_that_waited_long_enough_continues_and_is_timed_again() {
         turn.cancelled().await;
         Ok::<_, AgentError>(Outcome::Canceled(Vec::new()))
     });
-    let limits = Limits { idle_timeout: Some(Duration::from_secs(2)), ..Limits::default() };
+    let limits = Limits::default().idle_timeout(Duration::from_secs(2));
     let fixture = Fixture::limited(agent, limits).await;
     let parked = fixture.task(text("go")).await;
     tokio::time::sleep(Duration::from_secs(61)).await;

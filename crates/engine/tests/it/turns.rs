@@ -135,7 +135,7 @@ async fn an_agent_that_fails_or_panics_fails_its_task() {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
         match turn.message().text().as_str() {
             "panic" => panic!("as told"),
-            "told" => Err(AgentError::told("no network")),
+            "told" => Err(AgentError::for_caller("no network")),
             "error" => Err(std::io::Error::other("/home/me/.key: permission denied"))?,
             "text" => Err("the key is sk-1234")?,
             _ => Ok(Outcome::Completed(Vec::new())),

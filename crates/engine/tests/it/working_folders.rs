@@ -94,7 +94,7 @@ async fn runs_in_one_folder_take_turns_and_say_so() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_waits_for_a_folder_holds_no_slot() {
     let folders = Folders::default();
-    let fixture = fixture(&folders, Limits { concurrent: 2, ..Limits::default() }).await;
+    let fixture = fixture(&folders, Limits::default().concurrent(2)).await;
     for i in 0..5 {
         fixture.task(of("one", at_once(&format!("/a {i}")))).await;
     }
@@ -105,7 +105,7 @@ async fn a_run_that_waits_for_a_folder_holds_no_slot() {
 #[tokio::test(start_paused = true)]
 async fn a_parked_run_gives_its_folder_back_and_takes_it_again() {
     let folders = Folders::default();
-    let fixture = fixture(&folders, Limits { concurrent: 1, ..Limits::default() }).await;
+    let fixture = fixture(&folders, Limits::default().concurrent(1)).await;
     let parked = fixture.task(of("one", text("/a ask"))).await;
     assert_eq!(parked.status.state, State::InputRequired);
     assert_eq!(fixture.task(of("two", text("/a 2"))).await.status.state, State::Completed);
@@ -119,7 +119,7 @@ async fn a_parked_run_gives_its_folder_back_and_takes_it_again() {
 #[tokio::test(start_paused = true)]
 async fn contexts_slots_folders_and_questions_never_deadlock() {
     let folders = Folders::default();
-    let fixture = fixture(&folders, Limits { concurrent: 2, max_parked: 3, ..Limits::default() }).await;
+    let fixture = fixture(&folders, Limits::default().concurrent(2).max_parked(3)).await;
     let mut tasks = Vec::new();
     for i in 0..60 {
         let (agent, folder) = (["one", "two"][i % 2], ["/a", "/b", "/a/c"][i % 3]);

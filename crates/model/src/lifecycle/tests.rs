@@ -14,6 +14,7 @@ fn message(text: &str) -> Arc<Message> {
         extensions: Vec::new(),
         metadata: None,
         request_metadata: None,
+        request: None,
         answers: None,
     })
 }

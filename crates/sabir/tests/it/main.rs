@@ -16,6 +16,7 @@ mod host_check;
 mod http_surface;
 mod in_process;
 mod library;
+mod library_turns;
 mod logging;
 mod lost_questions;
 mod many_connections;

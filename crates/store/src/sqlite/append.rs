@@ -265,6 +265,15 @@ impl<'c> Appender<'c> {
                 )?;
                 forget.execute((no,)).map(drop)
             }
+            EncodedSideRow::TaskState(Some(state)) => {
+                let mut put = self.conn.prepare_cached(
+                    "INSERT INTO task_state (no, state) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET state = excluded.state",
+                )?;
+                put.execute((no, state)).map(drop)
+            }
+            EncodedSideRow::TaskState(None) => {
+                self.conn.prepare_cached("DELETE FROM task_state WHERE no = ?1")?.execute((no,)).map(drop)
+            }
             EncodedSideRow::CancelRequested => {
                 let mut put = self.conn.prepare_cached(
                     "INSERT INTO controls (no, cancel_requested) VALUES (?1, 1)

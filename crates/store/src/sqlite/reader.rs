@@ -424,6 +424,11 @@ pub(super) fn agent_state(
     Ok(select.query_row(place, |row| row.get(0)).optional()?)
 }
 
+pub(super) fn task_state(conn: &Connection, no: TaskNo) -> Result<Option<String>, StoreError> {
+    let mut select = conn.prepare_cached("SELECT state FROM task_state WHERE no = ?1")?;
+    Ok(select.query_row((no,), |row| row.get(0)).optional()?)
+}
+
 pub(super) fn inbox(conn: &Connection, no: TaskNo) -> Result<Vec<Message>, StoreError> {
     let (first, last) = keys(no).into_inner();
     let mut select = conn.prepare_cached(

@@ -103,11 +103,13 @@ CREATE TABLE controls (
 CREATE TABLE leftovers (no INTEGER PRIMARY KEY);
 ";
 
-/// Webhooks, see `crate::outbox`:
+/// `task_state` is what an agent remembers of one task. Webhooks, see `crate::outbox`:
 /// - the `number` of a webhook is never used again, so what is told of a deleted or replaced one finds nothing;
 /// - `webhooks_due` gives what is due at one receiver, and the receivers one by one;
 /// - `undelivered` has the events that were given up. One that is tried once more has a time in `due`.
 const FORMAT_4: &str = "
+CREATE TABLE task_state (no INTEGER PRIMARY KEY, state TEXT NOT NULL);
+
 CREATE TABLE webhooks (
     number        INTEGER PRIMARY KEY AUTOINCREMENT,
     no            INTEGER NOT NULL,

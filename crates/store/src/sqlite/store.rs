@@ -311,6 +311,10 @@ impl Store for SqliteStore {
         self.row(move |conn| reader::agent_state(conn, &owner, &agent, &context))
     }
 
+    fn task_state(&self, task: TaskNo) -> StoreFuture<'_, Option<String>> {
+        self.row(move |conn| reader::task_state(conn, task))
+    }
+
     fn inbox(&self, task: TaskNo) -> StoreFuture<'_, Vec<Message>> {
         self.pool.read(move |conn| reader::inbox(conn, task))
     }

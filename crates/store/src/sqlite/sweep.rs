@@ -138,6 +138,7 @@ fn oldest(conn: &Connection, spared_after: Option<Timestamp>) -> Result<Vec<Sett
 fn remove_task(conn: &Connection, task: &SettledTask) -> Result<()> {
     for sql in [
         "DELETE FROM controls WHERE no = ?1",
+        "DELETE FROM task_state WHERE no = ?1",
         "DELETE FROM keys WHERE no = ?1",
         "DELETE FROM webhooks WHERE no = ?1",
         "DELETE FROM undelivered WHERE no = ?1",

@@ -47,6 +47,7 @@ pub fn message(text: &str) -> Message {
         extensions: Vec::new(),
         metadata: None,
         request_metadata: None,
+        request: None,
         answers: None,
     }
 }

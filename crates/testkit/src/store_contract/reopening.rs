@@ -17,6 +17,7 @@ pub async fn everything_is_there_again(open: Open<'_>) {
     let side_rows = [
         SideRow::InboxAdd(message("unread").into()),
         SideRow::AgentState(Some("session".into())),
+        SideRow::TaskState(Some("run".into())),
         SideRow::CancelRequested,
         SideRow::Attempts(2),
     ];
@@ -40,6 +41,7 @@ pub async fn everything_is_there_again(open: Open<'_>) {
     assert_eq!(store.find_by_key(&ann, &echo, &key("k")).await.unwrap(), row);
     assert_eq!(store.waiting(&ann, &echo, &c1).await.unwrap().len(), 1);
     assert_eq!(store.agent_state(&ann, &echo, &c1).await.unwrap().as_deref(), Some("session"));
+    assert_eq!(store.task_state(no).await.unwrap().as_deref(), Some("run"));
     assert_eq!(say(start(store.as_ref(), ["ann", "echo", "t9", "c1"], Some("k"), 0, &[]).await), "exists: t1");
 }
 

@@ -82,6 +82,7 @@ pub async fn a_task_that_is_gone_leaves_nothing(store: &dyn Store) {
     let side_rows = [
         SideRow::InboxAdd(message("unread").into()),
         SideRow::AgentState(Some("session".into())),
+        SideRow::TaskState(Some("run".into())),
         SideRow::CancelRequested,
         SideRow::Attempts(2),
     ];
@@ -99,6 +100,7 @@ pub async fn a_task_that_is_gone_leaves_nothing(store: &dyn Store) {
     let (ann, echo, c1) = (owner("ann"), agent("echo"), context("c1"));
     assert_eq!(store.find_by_key(&ann, &echo, &key("k")).await.unwrap(), None);
     assert_eq!(store.agent_state(&ann, &echo, &c1).await.unwrap(), None);
+    assert_eq!(store.task_state(no).await.unwrap(), None);
     assert_eq!(store.conversation(&ann, &echo, &c1, 9, usize::MAX).await.unwrap(), []);
     assert_eq!(list(store, Query { state: Some(State::Completed), ..all_of("ann") }).await.total, 0);
     assert_eq!(say(push(store, no, 22, &[chunk("late")]).await), "conflict");

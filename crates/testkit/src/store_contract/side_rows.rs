@@ -60,6 +60,23 @@ pub async fn an_agent_remembers_and_forgets(store: &dyn Store) {
     }
 }
 
+pub async fn an_agent_remembers_a_task(store: &dyn Store) {
+    let first = create(store, ["ann", "echo", "t1", "c1"], 0).await;
+    let second = create(store, ["ann", "echo", "t2", "c1"], 0).await;
+    for (no, state, expected) in [
+        (first, Some("run 1"), (Some("run 1"), None)),
+        // A task's memory is its own, also in a context that others share.
+        (second, Some("run 2"), (Some("run 1"), Some("run 2"))),
+        (first, Some(""), (Some(""), Some("run 2"))),
+        (first, None, (None, Some("run 2"))),
+        (first, None, (None, Some("run 2"))),
+    ] {
+        push_with(store, no, 1, &[], None, &[SideRow::TaskState(state.map(str::to_owned))]).await.unwrap();
+        let states = (store.task_state(first).await.unwrap(), store.task_state(second).await.unwrap());
+        assert_eq!((states.0.as_deref(), states.1.as_deref()), expected);
+    }
+}
+
 pub async fn a_key_of_a_later_message_leads_to_its_task(store: &dyn Store) {
     let first = create(store, ["ann", "echo", "t1", "c1"], 0).await;
     let second = create(store, ["ann", "echo", "t2", "c1"], 0).await;

@@ -204,6 +204,8 @@ proptest! {
             last_event_id: last,
             idempotency_key: key,
             extensions: Some(&query),
+            trace_parent: None,
+            trace_state: None,
         };
         let compat = Compat { strict, ..Compat::default() };
         let surface = locate(&head, &ThreeAgents);

@@ -120,6 +120,7 @@ fn message(role: Role, text: &str, note: Option<&str>) -> Arc<Message> {
         extensions: Vec::new(),
         metadata: None,
         request_metadata: None,
+        request: None,
         answers: None,
     })
 }

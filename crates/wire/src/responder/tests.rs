@@ -54,6 +54,7 @@ fn message(metadata: Option<&str>) -> Box<Message> {
         extensions: vec![],
         metadata: metadata.map(|text| Json::parse(text).unwrap()),
         request_metadata: None,
+        request: None,
         answers: None,
     })
 }

@@ -7,11 +7,8 @@ mod queueing;
 use super::*;
 
 fn schedule(limits: &[(usize, usize, usize)]) -> Arc<Schedule> {
-    let limits = limits.iter().map(|(concurrent, queue, max_parked)| Limits {
-        concurrent: *concurrent,
-        queue: *queue,
-        max_parked: *max_parked,
-        ..Limits::default()
+    let limits = limits.iter().map(|(concurrent, queue, max_parked)| {
+        Limits::default().concurrent(*concurrent).queue(*queue).max_parked(*max_parked)
     });
     Schedule::new(&limits.collect::<Vec<_>>())
 }

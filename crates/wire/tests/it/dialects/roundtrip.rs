@@ -306,6 +306,7 @@ fn message() -> impl Strategy<Value = Message> {
         extensions,
         metadata,
         request_metadata: None,
+        request: None,
         answers: None,
     })
 }

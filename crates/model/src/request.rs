@@ -1,0 +1,148 @@
+//! What is known of the request that carried a message, beside the message itself.
+//!
+//! It is stored with the message, so that a turn that waits for its slot, or runs after a restart, gets it too. No dialect
+//! spells it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Caller;
+
+/// What an agent can ask of the request that brought a message.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RequestContext {
+    /// Who sent it. `None`: the owner of the task, of whom no more is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<Caller>,
+    /// The extensions that the request activates: it names them, and the agent's card declares them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<String>,
+    /// The media types that the caller can use in the answer. Empty: it did not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted_output: Vec<String>,
+    /// The trace that the request belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
+}
+
+impl RequestContext {
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// About how many bytes of text it holds.
+    pub fn weight(&self) -> usize {
+        let caller = self.caller.as_ref().map_or(0, |caller| caller.owner.as_key().len() + texts(&caller.scopes));
+        let trace =
+            self.trace.as_ref().map_or(0, |trace| trace.parent.len() + trace.state.as_deref().map_or(0, str::len));
+        caller + texts(&self.extensions) + texts(&self.accepted_output) + trace
+    }
+}
+
+fn texts(all: &[String]) -> usize {
+    all.iter().map(|text| text.len() + size_of::<String>()).sum()
+}
+
+/// Where a request stands in a distributed trace, as [W3C Trace Context](https://www.w3.org/TR/trace-context/) has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceContext {
+    parent: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+}
+
+/// Longer lists of other systems' state are dropped, as the standard allows.
+const MAX_STATE: usize = 512;
+
+impl TraceContext {
+    /// Reads the two headers. `None` where `traceparent` is not valid; then the standard says to go on without a trace.
+    pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
+        let parent = traceparent.trim();
+        let mut fields = parent.split('-');
+        let (version, trace, span, flags) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+        // Later versions may have more fields; version 00 has these four.
+        let has_more = fields.next().is_some();
+        let is_valid = is_hex(version, 2)
+            && version != "ff"
+            && is_id(trace, 32)
+            && is_id(span, 16)
+            && is_hex(flags, 2)
+            && (version != "00" || !has_more)
+            && parent.len() <= MAX_STATE
+            && parent.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_usable = |state: &&str| {
+            !state.is_empty() && state.len() <= MAX_STATE && state.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        };
+        let state = tracestate.map(str::trim).filter(is_usable).map(str::to_owned);
+        is_valid.then(|| Self { parent: parent.to_owned(), state })
+    }
+
+    /// The value of `traceparent`, for requests that the agent makes.
+    pub fn traceparent(&self) -> &str {
+        &self.parent
+    }
+
+    /// The value of `tracestate`, if there is one.
+    pub fn tracestate(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+
+    /// The id of the whole trace: 32 hexadecimal digits.
+    pub fn trace_id(&self) -> &str {
+        self.parent.split('-').nth(1).unwrap_or_default()
+    }
+}
+
+fn is_hex(text: &str, length: usize) -> bool {
+    text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn is_id(text: &str, length: usize) -> bool {
+    is_hex(text, length) && text.bytes().any(|byte| byte != b'0')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_valid_traceparent_is_a_trace() {
+        const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+        let long = format!("00-{TRACE}-b7ad6b7169203331-01-{}", "x".repeat(600));
+        for (parent, expected) in [
+            ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", true),
+            (" 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00 ", true),
+            ("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-later", true),
+            ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-later", false),
+            ("ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", false),
+            ("00-00000000000000000000000000000000-b7ad6b7169203331-01", false),
+            ("00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", false),
+            ("00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", false),
+            ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331", false),
+            ("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-\0", false),
+            (long.as_str(), false),
+            ("", false),
+        ] {
+            let trace = TraceContext::parse(parent, None);
+            assert_eq!(trace.as_ref().map(TraceContext::traceparent), expected.then_some(parent.trim()), "{parent}");
+            assert!(trace.is_none_or(|trace| trace.trace_id() == TRACE));
+        }
+    }
+
+    #[test]
+    fn a_tracestate_that_cannot_be_used_is_dropped() {
+        let long = "a".repeat(513);
+        for (state, expected) in [
+            (None, None),
+            (Some("rojo=00f067aa0ba902b7,congo=t61"), Some("rojo=00f067aa0ba902b7,congo=t61")),
+            (Some(" a=b "), Some("a=b")),
+            (Some(""), None),
+            (Some("a=\n"), None),
+            (Some(long.as_str()), None),
+        ] {
+            let trace = TraceContext::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", state).unwrap();
+            assert_eq!(trace.tracestate(), expected, "{state:?}");
+        }
+    }
+}
