@@ -9,6 +9,7 @@ pub enum TestJob {
     Lints,
     Arrows,
     Dependencies,
+    Publishing,
     Compatibility,
     Workspace,
     /// The tests of the crates that start no process.
@@ -30,6 +31,7 @@ impl TestJob {
             TestJob::Lints => "lints".to_owned(),
             TestJob::Arrows => "arrows".to_owned(),
             TestJob::Dependencies => "dependencies".to_owned(),
+            TestJob::Publishing => "publishing".to_owned(),
             TestJob::Compatibility => "compatibility".to_owned(),
             TestJob::Workspace => "workspace".to_owned(),
             TestJob::QuickTests => "quick-tests".to_owned(),
@@ -42,7 +44,14 @@ impl TestJob {
 }
 
 pub fn check() -> Vec<TestJob> {
-    vec![TestJob::Format, TestJob::Lints, TestJob::Arrows, TestJob::Dependencies, TestJob::Compatibility]
+    vec![
+        TestJob::Format,
+        TestJob::Lints,
+        TestJob::Arrows,
+        TestJob::Dependencies,
+        TestJob::Publishing,
+        TestJob::Compatibility,
+    ]
 }
 
 pub fn test() -> Vec<TestJob> {
@@ -59,6 +68,7 @@ pub fn quick() -> Vec<TestJob> {
         TestJob::Format,
         TestJob::Arrows,
         TestJob::Dependencies,
+        TestJob::Publishing,
         TestJob::Compatibility,
         TestJob::QuickTests,
         TestJob::Leftovers,

@@ -4,6 +4,7 @@
 //! and 2 when the command line makes no sense.
 
 mod jobs;
+mod publishing;
 mod run;
 mod tally;
 
@@ -43,7 +44,7 @@ use crate::jobs::TestJob;
 const HELP: &str = "\
 The checks and suites of Sabir.
 
-  cargo xtask check           format, lints, who may know whom, foreign crates, and the promises
+  cargo xtask check           format, lints, who may know whom, foreign crates, publishing, and the promises
   cargo xtask compatibility   write docs/internals/promises.md from the tests
   cargo xtask test            every suite against real parts; sets up what is missing; then looks for what is left behind
   cargo xtask test NAME...    only the suites whose name contains one of the words, such as `clients` or `agents`

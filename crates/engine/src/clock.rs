@@ -4,10 +4,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sabir_model::Timestamp;
 
+/// Tells the time.
 pub trait Clock: Send + Sync + 'static {
+    /// The time that events get.
     fn now(&self) -> Timestamp;
 }
 
+/// The clock of the machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

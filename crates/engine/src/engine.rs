@@ -64,19 +64,24 @@ impl RegisteredAgent {
     }
 }
 
+/// How an engine behaves; the default suits most.
 #[derive(Debug, Clone, Default)]
 pub struct EngineSettings {
     /// The longest time that a blocking send waits. After that it answers with the task as it is.
     pub max_wait: Option<Duration>,
+    /// What becomes of tasks that were running.
     pub recovery: Recovery,
+    /// How long tasks are kept.
     pub retention: RetentionPolicy,
 }
 
 /// What recovery does with a task that was running when the server died or stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Recovery {
+    /// It fails, unless its agent says that its runs survive.
     #[default]
     Fail,
+    /// Its turn begins again, three times in all at most.
     Requeue,
 }
 
@@ -91,6 +96,7 @@ pub struct RetentionPolicy {
     pub waiting: Option<Duration>,
 }
 
+/// An engine that is being put together.
 pub struct Builder {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -100,6 +106,7 @@ pub struct Builder {
 }
 
 impl Builder {
+    /// Without agents, on this store.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
@@ -110,16 +117,19 @@ impl Builder {
         }
     }
 
+    /// Instead of the clock of the machine.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
+    /// Instead of the default settings.
     pub fn settings(mut self, settings: EngineSettings) -> Self {
         self.settings = settings;
         self
     }
 
+    /// Adds an agent.
     pub fn agent(mut self, agent: Hosted) -> Self {
         self.agents.push(agent);
         self
@@ -171,6 +181,9 @@ impl Builder {
 
 impl Engine {
     /// Executes a call.
+    ///
+    /// # Errors
+    /// What the caller can be told; [`Error::Internal`] is the server's own fault, all others are the caller's or pass.
     pub async fn call(&self, caller: &Caller, call: Call) -> Result<Answer, Error> {
         match call {
             Call::Send(send) => {
@@ -202,6 +215,7 @@ impl Engine {
         self.core.agents.get(self.core.default).map(|registered| &registered.hosted.id)
     }
 
+    /// Whether there is an agent of this id.
     pub fn knows_agent(&self, id: &str) -> bool {
         self.core.agents.binary_search_by(|registered| registered.hosted.id.as_str().cmp(id)).is_ok()
     }

@@ -20,8 +20,11 @@ const CACHE_TIME: Duration = Duration::from_secs(1);
 /// Whether the engine can accept work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
+    /// It can.
     Ready,
+    /// It stops, and takes no more.
     Stopping,
+    /// The store cannot be read or written, for this reason.
     StoreDown(String),
 }
 
@@ -36,6 +39,7 @@ struct CheckResult {
 }
 
 impl Engine {
+    /// Whether calls can be taken now. Cheap to ask often.
     pub async fn health(&self) -> Health {
         if *self.core.stopping.borrow() {
             return Health::Stopping;

@@ -3,6 +3,7 @@
 //! A `Call` comes in, `sabir-model` decides what it means, and the store commits that before anybody sees it. Each
 //! active task has exactly one driver, and only the driver writes to the task's log. Everybody else reads the log
 //! through a cursor and is woken when the log grows.
+#![warn(missing_docs)]
 
 mod agent;
 mod answers;

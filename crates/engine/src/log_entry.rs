@@ -8,8 +8,11 @@ use sabir_model::{Artifact, Content, Event, Json, Message, Part, Seq, Task};
 
 use crate::sharded::lock;
 
+/// An event that is stored.
 pub struct LogEntry {
+    /// Its number in the task's log.
     pub seq: Seq,
+    /// What happened.
     pub event: Event,
     weight: usize,
     /// Encoded forms, by the slot of the dialect. The engine never reads them.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use sabir_model::{Artifact, ArtifactId, Base64, Content, Message, Part, Required};
+use sabir_model::{Artifact, ArtifactId, Message, Part, Required};
 
 use crate::{AgentError, ArtifactUpdate, Outcome, Turn};
 
@@ -29,10 +29,8 @@ impl Turn {
     /// Hands over a file.
     pub async fn file(&self, name: impl Into<String>, media_type: impl Into<String>, bytes: &[u8]) {
         let name = name.into();
-        let mut part = Part::from(Content::Bytes(Base64::encode(bytes)));
-        part.filename = Some(name.clone());
-        part.media_type = Some(media_type.into());
-        let mut artifact = Artifact::new(self.new_artifact_id(), vec![part]);
+        let file = Part::file(name.as_str(), media_type, bytes);
+        let mut artifact = Artifact::new(self.new_artifact_id(), vec![file]);
         artifact.name = Some(name);
         self.artifact(artifact).await;
     }

@@ -17,6 +17,7 @@ use crate::log_pages::LogPage;
 use crate::topic::{TailRead, TaskActivity};
 use crate::{Answer, LogEntry};
 
+/// A stream of a task's events, at the pace of its reader.
 pub struct Subscription {
     lease: Lease,
     /// Keeps the engine alive as long as it has readers.
@@ -38,6 +39,7 @@ pub struct Subscription {
 pub enum Batch {
     /// The task as it is now; its `seq` is the number of its last event.
     Snapshot(Arc<Task>),
+    /// What happened next, in order.
     Events(Vec<Arc<LogEntry>>),
 }
 
@@ -116,10 +118,12 @@ impl Subscription {
         }
     }
 
+    /// The task that is watched.
     pub fn task(&self) -> &TaskId {
         &self.lease.key.task
     }
 
+    /// The context of that task.
     pub fn context(&self) -> &ContextId {
         &self.context
     }

@@ -42,6 +42,7 @@ pub(crate) struct EndSignals {
 }
 
 impl Engine {
+    /// Says what became of tasks, by their numbers.
     pub fn task_lookup(&self) -> TaskLookup {
         TaskLookup { store: self.core.store.clone() }
     }

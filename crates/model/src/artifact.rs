@@ -6,21 +6,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ArtifactId, Content, Json, Part};
 
+/// Something that an agent has made: an answer, or a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
+    /// The same for all pieces of it.
     pub id: ArtifactId,
+    /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// What it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// What it consists of.
     pub parts: Vec<Part>,
+    /// Extensions that say something in its metadata.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<String>,
+    /// What else is known of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
 }
 
 impl Artifact {
+    /// An artifact without a name.
     pub fn new(id: ArtifactId, parts: Vec<Part>) -> Self {
         Self { id, name: None, description: None, parts, extensions: Vec::new(), metadata: None }
     }

@@ -13,6 +13,7 @@ const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 pub struct Base64(String);
 
 impl Base64 {
+    /// The text of these bytes.
     pub fn encode(bytes: &[u8]) -> Self {
         let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
         for chunk in bytes.chunks(3) {
@@ -56,10 +57,12 @@ impl Base64 {
         Some(Self(text))
     }
 
+    /// As it is written in JSON.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
+    /// The bytes.
     pub fn decode(&self) -> Vec<u8> {
         let digits = self.0.trim_end_matches('=').as_bytes();
         let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 2);

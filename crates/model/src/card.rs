@@ -59,11 +59,16 @@ pub struct Capabilities {
     pub extensions: Vec<Extension>,
 }
 
+/// A protocol extension that an agent knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extension {
+    /// Its name.
     pub uri: String,
+    /// What it is for.
     pub description: Option<String>,
+    /// Calls that do not activate it are refused.
     pub required: bool,
+    /// What a client must know to use it.
     pub params: Option<Json>,
 }
 
@@ -132,16 +137,24 @@ pub struct Requirement {
     pub schemes: Vec<(String, Vec<String>)>,
 }
 
+/// Something that an agent can do, as its card lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Skill {
+    /// Its name for programs.
     pub id: String,
+    /// Its name for people.
     pub name: String,
+    /// What it does.
     pub description: String,
+    /// Words by which it is found.
     pub tags: Vec<String>,
+    /// What one could ask of it.
     pub examples: Vec<String>,
-    /// Empty: the card's.
+    /// Media types that it takes. Empty: the card's.
     pub input_modes: Vec<String>,
+    /// Media types that it makes. Empty: the card's.
     pub output_modes: Vec<String>,
+    /// What its callers need. Empty: as the card says.
     pub security: Vec<Requirement>,
 }
 

@@ -29,8 +29,11 @@ fn declared(uri: &str, description: &str) -> Extension {
 /// What a turn has cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
+    /// Tokens.
     pub usage: Usage,
+    /// How long it took.
     pub duration_ms: u64,
+    /// Whether the turn did what it was asked.
     pub is_success: bool,
 }
 
@@ -38,23 +41,33 @@ pub struct Cost {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
+    /// The same when the call begins and when it ends.
     #[serde(rename = "toolCallId")]
     pub id: String,
+    /// Of the tool.
     pub name: String,
+    /// How far it is.
     pub phase: ToolPhase,
+    /// What the tool was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<Json>,
+    /// What it gave back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
+    /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
+/// How far a tool call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolPhase {
+    /// The tool works.
     Started,
+    /// It has a result.
     Completed,
+    /// It has an error.
     Failed,
 }
 

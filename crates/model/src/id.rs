@@ -14,10 +14,13 @@ const MAX_LENGTH: usize = 1024;
 /// Why a text is no id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidId {
+    /// There is nothing.
     #[error("must not be empty")]
     Empty,
+    /// It is longer than 1,024 bytes.
     #[error("must not be longer than 1024 bytes")]
     TooLong,
+    /// There is a control character in it.
     #[error("must not contain control characters")]
     ControlCharacter,
 }
@@ -48,11 +51,13 @@ macro_rules! text_id {
         pub struct $name(Arc<str>);
 
         impl $name {
+            /// Checks a text and makes an id of it.
             pub fn parse(text: impl AsRef<str> + Into<Arc<str>>) -> Result<Self, InvalidId> {
                 check(text.as_ref())?;
                 Ok(Self(text.into()))
             }
 
+            /// As it was given.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 /// Deeper nesting is refused at the door, carried JSON included.
 pub const MAX_DEPTH: usize = 128;
 
+/// JSON that is carried as it is, byte for byte.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Json(Box<RawValue>);
@@ -24,6 +25,7 @@ impl Json {
         RawValue::from_string(text.into()).map(Self)
     }
 
+    /// The JSON of a value.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(Self)
     }
@@ -59,14 +61,17 @@ impl Json {
         serde_json::from_str(members.get(member)?.get()).ok()
     }
 
+    /// As it was written.
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
 
+    /// For serde.
     pub fn as_raw(&self) -> &RawValue {
         &self.0
     }
 
+    /// Whether it is an object.
     pub fn is_object(&self) -> bool {
         self.0.get().starts_with('{')
     }

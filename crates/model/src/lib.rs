@@ -4,20 +4,29 @@
 //! Serde on these types means one thing, the event log; how a noun is spelled on the wire is the
 //! business of `sabir-wire`.
 
+#[warn(missing_docs)]
 mod base64;
+#[warn(missing_docs)]
 mod id;
+#[warn(missing_docs)]
 mod json;
 mod time;
 
+#[warn(missing_docs)]
 mod artifact;
+#[warn(missing_docs)]
 mod message;
+#[warn(missing_docs)]
 mod owner;
 mod push;
+#[warn(missing_docs)]
 mod request;
+#[warn(missing_docs)]
 mod task;
 
 mod event;
 mod lifecycle;
+#[warn(missing_docs)]
 mod outcome;
 mod question;
 mod question_answer;
@@ -26,6 +35,7 @@ mod call;
 mod card;
 mod cursor;
 mod error;
+#[warn(missing_docs)]
 mod extension;
 
 pub use artifact::Artifact;

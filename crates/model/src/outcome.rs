@@ -5,18 +5,24 @@ use crate::State;
 /// `M` is what is said with it: parts where an agent says it, a message where it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome<M> {
+    /// The task is done.
     Completed(M),
+    /// It could not be done.
     Failed(M),
+    /// The agent does not do it.
     Rejected(M),
+    /// It was stopped.
     Canceled(M),
     /// The turn ends by asking; the next message starts another one.
     InputRequired(M),
+    /// The same, for credentials.
     AuthRequired(M),
 }
 
 /// What a task needs from its caller before it can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Required {
+    /// Words, a choice or a file.
     Input,
     /// Credentials, or another proof of permission.
     Auth,
@@ -47,6 +53,7 @@ impl Required {
 }
 
 impl<M> Outcome<M> {
+    /// The state of the task then.
     pub fn state(&self) -> State {
         match self {
             Outcome::Completed(_) => State::Completed,
@@ -70,6 +77,7 @@ impl<M> Outcome<M> {
         }
     }
 
+    /// What is said with it.
     pub fn into_inner(self) -> M {
         match self {
             Outcome::Completed(said)

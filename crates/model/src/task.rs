@@ -7,20 +7,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AgentId, Artifact, ContextId, Json, Message, Owner, QuestionId, Seq, TaskId, Timestamp, Usage};
 
+/// How a task stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
+    /// It waits for its turn.
     Submitted,
+    /// The agent works on it.
     Working,
+    /// It waits for an answer.
     InputRequired,
+    /// It waits for credentials.
     AuthRequired,
+    /// It is done.
     Completed,
+    /// It could not be done.
     Failed,
+    /// It was stopped.
     Canceled,
+    /// The agent does not do it.
     Rejected,
 }
 
 impl State {
+    /// Each of them.
     pub const ALL: [State; 8] = [
         State::Submitted,
         State::Working,
@@ -32,6 +42,7 @@ impl State {
         State::Rejected,
     ];
 
+    /// Whether nothing more happens to it.
     pub fn is_terminal(self) -> bool {
         matches!(self, State::Completed | State::Failed | State::Canceled | State::Rejected)
     }
@@ -42,11 +53,15 @@ impl State {
     }
 }
 
+/// How a task stands, since when, and what is said of that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
+    /// How it stands.
     pub state: State,
+    /// What the agent says of it: a question, progress, or a reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Arc<Message>>,
+    /// Since when.
     pub time: Timestamp,
 }
 
@@ -61,26 +76,38 @@ impl fmt::Display for Birth {
     }
 }
 
+/// A task as of its last event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
+    /// As its caller knows it.
     pub id: TaskId,
+    /// The conversation that it belongs to.
     pub context: ContextId,
+    /// The agent that it is addressed to.
     pub agent: AgentId,
+    /// Whose it is.
     pub owner: Owner,
+    /// The dialect of the request that made it.
     pub born: Birth,
+    /// When it was made.
     pub created: Timestamp,
+    /// How it stands.
     pub status: Status,
     /// The turn is over: the task is finished, or its last turn ended by asking.
     pub turn_over: bool,
+    /// What was made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Arc<Artifact>>,
     /// Those of them, by their places, whose last chunk is still to come.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<u32>,
+    /// What was said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Arc<Message>>,
+    /// Of the request that made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
+    /// What it has cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// The number of the last event in this fold.

@@ -16,7 +16,7 @@ use sabir_agents::process;
 use sabir_agents::program::settings::{Isolation, Kind};
 use sabir_agents::protocol::Approve;
 use sabir_engine::{Answer, Batch, Builder, Engine};
-use sabir_model::{Birth, Call, Caller, Delivery, Event, Message, MessageId, Part, Role, Send, State};
+use sabir_model::{Call, Caller, Delivery, Event, Message, MessageId, Part, Role, Send, State};
 use sabir_store::MemoryStore;
 use serde_json::json;
 
@@ -270,7 +270,7 @@ fn harmless(agent: &AgentConfig, kind: Kind, folder: &Path) -> AgentConfig {
 async fn read_answer(engine: &Engine) -> anyhow::Result<CheckOutcome> {
     let id = MessageId::parse("check").map_err(|why| anyhow!("the id of the message {why}"))?;
     let message = Message::new(id, Role::User, vec![Part::text(QUESTION)]);
-    let send = Send { delivery: Delivery::Stream, ..Send::new(message, Birth(10)) };
+    let send = Send { delivery: Delivery::Stream, ..Send::new(message, sabir_wire::NEWEST_BIRTH) };
     let answer = engine.call(&Caller::anonymous(), Call::Send(Box::new(send))).await?;
     let Answer::Stream(mut stream) = answer else { return Err(anyhow!("a program answers with a task")) };
     let start = tokio::time::Instant::now();

@@ -14,14 +14,62 @@
 //! # }
 //! ```
 //!
-//! - [`Turn`] is what an agent is given: the message, and how to answer, stream, ask, and hand over files.
-//! - [`Server::service`] mounts the same server in axum or any other `tower` stack.
-//! - [`testing`] starts a server on a free port and plays agents by a script.
+//! # Where to start
+//!
+//! | You want to | Look at |
+//! |---|---|
+//! | answer, stream, ask, hand over files | [`Turn`], which an agent gets for each message |
+//! | say what the card shows | [`About`], and [`FunctionAgent::about`] for closures |
+//! | keep state, choose who is admitted, survive a restart | [`Agent`], the trait behind the closure |
+//! | set limits, a store, hosts, CORS | [`Server`] and [`Limits`] |
+//! | mount the server in axum or any other `tower` stack | [`Server::service`] |
+//! | call agents of this process without HTTP | [`calls`] |
+//! | test an agent, or a program that calls agents | [`testing`] |
+//!
+//! # An agent with a type of its own
+//!
+//! ```
+//! use sabir::{About, Agent, AgentError, AgentFuture, Skill, Turn};
+//!
+//! struct Librarian;
+//!
+//! impl Agent for Librarian {
+//!     fn about(&self) -> About {
+//!         About::new("Librarian", "Finds books").skill(Skill::new("find", "Find", "Finds a book by its title"))
+//!     }
+//!
+//!     fn run(&self, turn: Turn) -> AgentFuture<'_> {
+//!         Box::pin(async move {
+//!             let title = turn.message().text();
+//!             if title.is_empty() {
+//!                 // The caller reads this. Any other error goes to the log, and the caller reads only that it failed.
+//!                 return Err(AgentError::for_caller("name a title"));
+//!             }
+//!             turn.progress("looking").await;
+//!             turn.reply(format!("{title} is on the second shelf")).await
+//!         })
+//!     }
+//! }
+//! ```
+//!
+//! # What is known of a request
+//!
+//! [`Turn::caller`], [`Turn::extensions`], [`Turn::accepted_output`] and [`Turn::trace`] tell of the request that brought the
+//! message. They are stored with it, so a turn that waits in the queue or runs after a restart has them too. The server
+//! itself knows no credentials yet: every caller is anonymous, unless the program that mounts the server says who calls, by
+//! putting a [`Caller`] into the extensions of the HTTP request.
+//!
+//! # Compatibility
+//!
+//! Types that may grow are `#[non_exhaustive]` and are made by functions. [`Message`], [`Part`], [`Artifact`], [`Task`],
+//! [`Skill`] and [`Extension`] follow the protocol, which may add fields: make them by `new`, `text`, `file`, `url` and
+//! `data`, and change their fields, rather than by naming all fields.
 //!
 //! The program `sabir` is built from the same parts. It is behind the feature `cli`, which is on by default:
 //! `sabir = { version = "0.1", default-features = false }` leaves it out.
 #![warn(missing_docs)]
 
+pub mod calls;
 mod function_agent;
 mod library_server;
 pub mod testing;

@@ -54,3 +54,6 @@ pub use v01::V01;
 pub use v1::V1;
 pub use v03::{V03, V03Proto};
 pub use version::ProtocolVersion;
+
+/// The dialect of tasks that are made without a wire, by a program that calls the engine itself: the newest.
+pub const NEWEST_BIRTH: sabir_model::Birth = v1::BIRTH;

@@ -24,7 +24,7 @@ pub struct V1;
 pub(super) type Task<'a> = task::Task<'a, State1_0<'a>, Message<'a>, Part<'a>>;
 type Frame<'a> = frame::Frame<'a, State1_0<'a>, Message<'a>, Part<'a>>;
 
-pub(super) const BIRTH: Birth = Birth(10);
+pub(crate) const BIRTH: Birth = Birth(10);
 
 impl Dialect for V1 {
     fn birth(&self) -> Birth {

@@ -16,6 +16,8 @@ mod task_id;
 
 pub use dialect::V1;
 
+pub(crate) use dialect::BIRTH;
+
 pub(crate) use frame::{FinalFlag, Frame};
 pub(crate) use names::{StateName, read_role, read_state, role_name, state_name};
 pub(crate) use part::read_base64;
