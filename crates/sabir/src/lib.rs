@@ -57,7 +57,17 @@
 //! [`Turn::caller`], [`Turn::extensions`], [`Turn::accepted_output`] and [`Turn::trace`] tell of the request that brought the
 //! message. They are stored with it, so a turn that waits in the queue or runs after a restart has them too. The server
 //! itself knows no credentials yet: every caller is anonymous, unless the program that mounts the server says who calls, by
-//! putting a [`Caller`] into the extensions of the HTTP request.
+//! putting a [`Caller`] into the extensions of the HTTP request:
+//!
+//! ```
+//! use axum::{extract::Request, middleware::Next, response::Response};
+//! use sabir::Caller;
+//!
+//! async fn authenticate(mut request: Request, next: Next) -> Response {
+//!     request.extensions_mut().insert(Caller::new("acme", "alice").with_scopes(["run"]));
+//!     next.run(request).await
+//! }
+//! ```
 //!
 //! # Compatibility
 //!
