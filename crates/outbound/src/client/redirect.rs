@@ -51,3 +51,35 @@ fn without_secrets(headers: HeaderMap) -> HeaderMap {
     }
     kept
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn locations_of_responses() {
+        let refused = |refusal| Some(Err(DialError::Refused(refusal)));
+        let to = |url| Some(Ok(Target::parse(url).unwrap()));
+        for (from, status, value, expected) in [
+            ("https://a.example/", 302, Some("https://b.example/"), to("https://b.example/")),
+            ("https://a.example/", 302, Some("http://a.example/"), refused(Refusal::Downgrade)),
+            ("http://a.example/", 302, Some("https://a.example/"), to("https://a.example/")),
+            ("http://a.example/", 307, Some("//b.example"), to("http://b.example/")),
+            ("http://a.example/", 302, Some("file:///x"), refused(Refusal::Scheme)),
+            ("http://a.example/", 302, Some("http://bücher.example/"), refused(Refusal::Malformed)),
+            ("http://a.example/", 302, None, None),
+            ("http://a.example/", 304, Some("/x"), None),
+            ("http://a.example/", 200, Some("/x"), None),
+            ("http://a.example/", 201, Some("/x"), None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.extend(value.map(|value| (header::LOCATION, HeaderValue::from_str(value).unwrap())));
+            let status = StatusCode::from_u16(status).unwrap();
+            let response = Response { status, headers, body: Bytes::new() };
+            assert_eq!(location(&Target::parse(from).unwrap(), &response), expected, "{from} {status} {value:?}");
+        }
+    }
+}

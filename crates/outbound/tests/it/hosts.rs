@@ -91,6 +91,25 @@ async fn a_body_of_exactly_the_limit_is_read() {
     assert_eq!(post(&client, &format!("http://{}/", receiver.address)).await.unwrap().body.len(), 65_536);
 }
 
+#[tokio::test]
+async fn limits_are_settings() {
+    let headers: String = (0..20).map(|n| format!("x-{n}: {}\r\n", "y".repeat(1000))).collect();
+    let answer = format!("HTTP/1.1 200 OK\r\n{headers}content-length: 9\r\n\r\n123456789");
+    for (limits, expected) in [
+        (Limits::default(), None),
+        (Limits { headers: 21, head: 32_000, body: 9, ..Limits::default() }, None),
+        (Limits { headers: 20, ..Limits::default() }, Some("head too large")),
+        (Limits { head: 16_000, ..Limits::default() }, Some("head too large")),
+        (Limits { body: 8, ..Limits::default() }, Some("body too large")),
+    ] {
+        let receiver = Receiver::answering("127.0.0.1:0", answer.clone()).await;
+        let guard = Arc::new(Guard::new(loopback_allowed(), Names::new()));
+        let client = Client::new(guard, limits.clone(), Roots::default());
+        let outcome = post(&client, &format!("http://{}/", receiver.address)).await;
+        assert_eq!(outcome.as_ref().err().map(kind), expected, "{limits:?}: {outcome:?}");
+    }
+}
+
 /// Hosts that never come to an end, and what they repeat: the client hangs up on each.
 #[tokio::test]
 async fn endless_answers_are_cut_off() {

@@ -92,11 +92,15 @@ async fn answer(name: String, request: hyper::Request<Incoming>) -> Result<hyper
 }
 
 fn client(roots: Roots) -> Client {
+    client_within(Limits::default(), roots)
+}
+
+fn client_within(limits: Limits, roots: Roots) -> Client {
     let names = Names::new();
     for name in ["hook.example", "other.example", "a.hooks.example"] {
         names.set(name, &["127.0.0.1"]);
     }
-    Client::new(Arc::new(Guard::new(loopback_allowed(), names)), Limits::default(), roots)
+    Client::new(Arc::new(Guard::new(loopback_allowed(), names)), limits, roots)
 }
 
 #[tokio::test]
@@ -158,4 +162,10 @@ async fn limits_hold_for_http2() {
     let error = post(&client, &url("/flood")).await.unwrap_err();
     assert!(matches!(error, DialError::Broken { .. } | DialError::HeadTooLarge), "{error:?}");
     post(&client, &url("/")).await.expect("the connection survives");
+    assert_eq!(receiver.accepts(), 1);
+    let limits = Limits { head: 1 << 18, body: 1 << 20, ..Limits::default() };
+    let generous = client_within(limits, authority.roots());
+    for path in ["/huge", "/flood"] {
+        post(&generous, &url(path)).await.expect(path);
+    }
 }
