@@ -47,16 +47,16 @@ fn one(workspace: &Workspace, shared: &mut SharedSetup, job: &TestJob) -> Result
     match job {
         TestJob::Format => lints::format(workspace).map(|()| Tally::PASSED),
         TestJob::Lints => lints::clippy(workspace).map(|()| Tally::PASSED),
-        TestJob::Arrows => Ok(told(&arrows::broken(workspace)?)),
-        TestJob::Dependencies => Ok(told(&dependencies::faults(workspace)?)),
-        TestJob::Publishing => Ok(told(&publishing::faults(&workspace.metadata))),
-        TestJob::Compatibility => Ok(told(&compatibility::faults(workspace)?)),
+        TestJob::Arrows => Ok(report_faults(&arrows::broken(workspace)?)),
+        TestJob::Dependencies => Ok(report_faults(&dependencies::faults(workspace)?)),
+        TestJob::Publishing => Ok(report_faults(&publishing::faults(&workspace.metadata))),
+        TestJob::Compatibility => Ok(report_faults(&compatibility::faults(workspace)?)),
         TestJob::Workspace => workspace_tests::all(workspace),
         TestJob::QuickTests => workspace_tests::quick(workspace),
-        TestJob::Documents => documents::run(workspace, &kept.server(workspace)?),
+        TestJob::Documents => documents::run(workspace, &shared.server(workspace)?),
         TestJob::Client(client, binding) => {
-            let binary = kept.server(workspace)?;
-            kept.set_up(workspace, client)?;
+            let binary = shared.server(workspace)?;
+            shared.set_up(workspace, client)?;
             let log = workspace.clients().join(format!("{}.log", job.name()));
             client::run(setup::command(workspace, client), binding, &binary, &log, &workspace.temp)
         }
