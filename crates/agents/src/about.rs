@@ -20,7 +20,7 @@ pub fn about(kind: Kind, command: &[String]) -> About {
 
 /// The card of a coding program.
 pub fn coding_program(kind: Kind) -> About {
-    let name = kind.known().name;
+    let name = kind.info().name;
     let does = format!("Delegates coding tasks to the {name} agent and streams its results back over the A2A protocol");
     let mut about = About::new(format!("Sabir ({name})"), does)
         .version(env!("CARGO_PKG_VERSION"))
@@ -113,11 +113,11 @@ fn words(words: &[&str]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::KNOWN;
+    use crate::kinds::PROGRAMS;
 
     #[test]
     fn the_card_of_a_coding_program_names_its_kind_and_has_one_skill() {
-        for known in KNOWN.iter().filter(|known| !matches!(known.kind, Kind::Generic | Kind::Command)) {
+        for known in PROGRAMS.iter().filter(|known| !matches!(known.kind, Kind::Generic | Kind::Command)) {
             let about = about(known.kind, &[]);
             assert_eq!(about.name, format!("Sabir ({})", known.name));
             assert!(about.description.contains(known.name), "{}", about.description);

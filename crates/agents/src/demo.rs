@@ -6,7 +6,7 @@ use sabir_model::{
     cost_extension, tool_call_extension,
 };
 
-use crate::words::Word;
+use crate::demo_command::DemoCommand;
 
 #[derive(Debug, Clone)]
 pub struct DemoAgent {
@@ -63,8 +63,8 @@ impl Agent for DemoAgent {
     }
 
     fn admit(&self, message: &Message) -> Admission {
-        match Word::of(message.text().trim()) {
-            Word::Message(text) => Admission::Reply(vec![Part::text(or(text, "hello"))]),
+        match DemoCommand::parse(message.text().trim()) {
+            DemoCommand::Message(text) => Admission::Reply(vec![Part::text(or(text, "hello"))]),
             _ => Admission::Task,
         }
     }
@@ -75,16 +75,16 @@ pub(crate) async fn respond(turn: &Turn) -> Result<Outcome, AgentError> {
     let text = turn.message().text();
     let text = text.trim();
     let mut words = text;
-    while let Word::Slow { pause, rest } = Word::of(words) {
+    while let DemoCommand::Slow { pause, rest } = DemoCommand::parse(words) {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
         }
         words = rest;
     }
-    match Word::of(words) {
-        Word::Plain | Word::Slow { .. } => echo(turn, text, None).await,
-        Word::Stream { chunks, pause } => {
+    match DemoCommand::parse(words) {
+        DemoCommand::Plain | DemoCommand::Slow { .. } => echo(turn, text, None).await,
+        DemoCommand::Stream { chunks, pause } => {
             let id = turn.new_artifact_id();
             for i in 1..=chunks {
                 if i > 1 && !pause.is_zero() {
@@ -101,16 +101,18 @@ pub(crate) async fn respond(turn: &Turn) -> Result<Outcome, AgentError> {
                 turn.artifact_update(ArtifactUpdate::new(artifact).append(i > 1).last(i == chunks)).await;
             }
         }
-        Word::Fail(reason) => return Ok(Outcome::Failed(vec![Part::text(or(reason, "failed"))])),
-        Word::Reject(reason) => return Ok(Outcome::Rejected(vec![Part::text(or(reason, "rejected"))])),
-        Word::Ask(question) => return Ok(Outcome::InputRequired(vec![Part::text(or(question, "input required"))])),
-        Word::Auth(wish) => return Ok(Outcome::AuthRequired(vec![Part::text(or(wish, "auth required"))])),
+        DemoCommand::Fail(reason) => return Ok(Outcome::Failed(vec![Part::text(or(reason, "failed"))])),
+        DemoCommand::Reject(reason) => return Ok(Outcome::Rejected(vec![Part::text(or(reason, "rejected"))])),
+        DemoCommand::Ask(question) => {
+            return Ok(Outcome::InputRequired(vec![Part::text(or(question, "input required"))]));
+        }
+        DemoCommand::Auth(wish) => return Ok(Outcome::AuthRequired(vec![Part::text(or(wish, "auth required"))])),
         // On a message that continues a task, the direct answer completes it.
-        Word::Message(reply) => return Ok(Outcome::Completed(vec![Part::text(or(reply, "hello"))])),
-        Word::File => result(turn, vec![file_part()]).await,
-        Word::Url => result(turn, vec![url_part()]).await,
-        Word::Data => result(turn, vec![data_part()?]).await,
-        Word::Tool(name) => {
+        DemoCommand::Message(reply) => return Ok(Outcome::Completed(vec![Part::text(or(reply, "hello"))])),
+        DemoCommand::File => result(turn, vec![file_part()]).await,
+        DemoCommand::Url => result(turn, vec![url_part()]).await,
+        DemoCommand::Data => result(turn, vec![data_part()?]).await,
+        DemoCommand::Tool(name) => {
             let id = turn.new_artifact_id().to_string();
             let call = ToolCall {
                 id,
@@ -125,11 +127,11 @@ pub(crate) async fn respond(turn: &Turn) -> Result<Outcome, AgentError> {
             turn.tool(ToolCall { phase: ToolPhase::Completed, result, ..call }).await;
             echo(turn, text, None).await;
         }
-        Word::Usage(usage) => {
+        DemoCommand::Usage(usage) => {
             turn.usage(usage).await;
             echo(turn, text, Some(usage)).await;
         }
-        Word::History => {
+        DemoCommand::History => {
             let lines: Vec<String> = turn.conversation().await?.iter().flat_map(exchange).collect();
             if !lines.is_empty() {
                 result(turn, vec![Part::text(lines.join("\n"))]).await;

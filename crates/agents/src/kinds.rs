@@ -7,12 +7,12 @@ use crate::program::settings::{Kind, Mode, Settings};
 
 /// What is known of a kind.
 #[derive(Debug)]
-pub struct Known {
+pub struct ProgramInfo {
     pub kind: Kind,
     /// Its name in the configuration and on cards.
     pub name: &'static str,
     /// How it can be talked to; the first is the one that is used when nobody says.
-    pub ways: &'static [Way],
+    pub modes: &'static [ModeInfo],
     /// Environment names that it is given, beside those that every program gets.
     pub pass: &'static [&'static str],
     /// What makes it print its version and nothing else.
@@ -25,46 +25,46 @@ pub struct Known {
 
 /// One way to talk to a program.
 #[derive(Debug)]
-pub struct Way {
+pub struct ModeInfo {
     pub mode: Mode,
     /// What is started. `None`: the operator has to say.
     pub program: Option<&'static str>,
     /// What makes it speak the Agent Client Protocol. The other modes have arguments that depend on the turn.
     pub arguments: &'static [&'static str],
     pub questions: Questions,
-    pub cut_off: CutOff,
+    pub killed_question: KilledQuestion,
     /// What it does when its input is closed after its turn.
-    pub at_end: AtEnd,
-    pub new_session: NewSession,
+    pub after_turn: AfterTurn,
+    pub resume_delay: ResumeDelay,
     pub prompts: PromptSyntax,
 }
 
 /// What becomes of a question for permission when its program is killed while the question is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CutOff {
+pub enum KilledQuestion {
     /// The program has not stored that it asked. When its session is resumed in the middle of the turn
     /// (`Prompt::resumes_turn`), it asks the model for the next step again, and its caller for permission. This was shown
     /// with the real program.
-    AsksAgain,
+    AskedAgain,
     /// Nobody can answer it any more.
-    IsLost,
+    Lost,
 }
 
 /// What a program does when its turn is over and its input is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AtEnd {
-    Ends,
+pub enum AfterTurn {
+    Exits,
     /// It waits for more, and is ended.
     Stays,
 }
 
 /// When a session that has just begun can be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NewSession {
-    AtOnce,
+pub enum ResumeDelay {
+    None,
     /// Gemini names the file of a session after its id and the minute, and opens a new one before it loads the old: within
     /// the minute in which a session began, loading it overwrites it (seen with 0.61.0).
-    AfterItsMinute,
+    UntilNextMinute,
 }
 
 /// Settings of a workspace, whose author is whoever may change its files.
@@ -125,40 +125,40 @@ pub enum Questions {
     Never,
 }
 
-impl Known {
+impl ProgramInfo {
     pub fn default_mode(&self) -> Mode {
-        self.ways[0].mode
+        self.modes[0].mode
     }
 
-    pub fn way(&self, mode: Mode) -> Option<&'static Way> {
-        self.ways.iter().find(|way| way.mode == mode)
+    pub fn mode_info(&self, mode: Mode) -> Option<&'static ModeInfo> {
+        self.modes.iter().find(|way| way.mode == mode)
     }
 
     /// Whether the configuration has to name the program.
     pub fn needs_command(&self) -> bool {
-        self.ways.iter().any(|way| way.program.is_none())
+        self.modes.iter().any(|way| way.program.is_none())
     }
 }
 
 impl Kind {
-    pub fn known(self) -> &'static Known {
-        KNOWN.iter().find(|known| known.kind == self).expect("every kind has a row")
+    pub fn info(self) -> &'static ProgramInfo {
+        PROGRAMS.iter().find(|known| known.kind == self).expect("every kind has a row")
     }
 
     pub fn named(name: &str) -> Option<Kind> {
-        KNOWN.iter().find(|known| known.name == name).map(|known| known.kind)
+        PROGRAMS.iter().find(|known| known.name == name).map(|known| known.kind)
     }
 }
 
 impl Settings {
     /// What is known of the program. All that depends on the kind is asked here.
-    pub fn known(&self) -> &'static Known {
-        self.kind.known()
+    pub fn info(&self) -> &'static ProgramInfo {
+        self.kind.info()
     }
 
     /// How it is talked to. `None`: the kind does not have this mode.
-    pub fn way(&self) -> Option<&'static Way> {
-        self.known().way(self.mode)
+    pub fn mode_info(&self) -> Option<&'static ModeInfo> {
+        self.info().mode_info(self.mode)
     }
 }
 
@@ -178,7 +178,7 @@ impl Mode {
 ///
 /// Empty only where the configuration should have named a program and has not.
 pub fn launch(settings: &Settings) -> Vec<String> {
-    let way = settings.way();
+    let way = settings.mode_info();
     let own = || way.and_then(|way| way.program).map(|program| vec![program.to_owned()]);
     let mut line = settings.command.clone().or_else(own).unwrap_or_default();
     let arguments: Vec<String> =
@@ -189,12 +189,12 @@ pub fn launch(settings: &Settings) -> Vec<String> {
     line
 }
 
-pub static KNOWN: [Known; 12] = [
-    Known {
+pub static PROGRAMS: [ProgramInfo; 12] = [
+    ProgramInfo {
         kind: Kind::ClaudeCode,
         name: "claude-code",
-        ways: &[
-            Way { cut_off: CutOff::AsksAgain, ..duplex("claude", CLAUDE_SYNTAX) },
+        modes: &[
+            ModeInfo { killed_question: KilledQuestion::AskedAgain, ..duplex("claude", CLAUDE_SYNTAX) },
             one_shot("claude", CLAUDE_SYNTAX),
         ],
         pass: &["ANTHROPIC_*", "CLAUDE_*"],
@@ -202,20 +202,20 @@ pub static KNOWN: [Known; 12] = [
         install: "npm install -g @anthropic-ai/claude-code, then run claude once to log in",
         project: ProjectSettings::ClaudeCode,
     },
-    Known {
+    ProgramInfo {
         kind: Kind::Codex,
         name: "codex",
-        ways: &[duplex("codex", PLAIN_SYNTAX), one_shot("codex", PLAIN_SYNTAX)],
+        modes: &[duplex("codex", PLAIN_SYNTAX), one_shot("codex", PLAIN_SYNTAX)],
         pass: &["CODEX_*", "OPENAI_*"],
         version: "--version",
         install: "npm install -g @openai/codex, then codex login",
         project: ProjectSettings::Codex,
     },
-    Known {
+    ProgramInfo {
         kind: Kind::Gemini,
         name: "gemini",
-        ways: &[
-            Way { new_session: NewSession::AfterItsMinute, ..acp("gemini", &["--acp"], GEMINI_ACP_SYNTAX) },
+        modes: &[
+            ModeInfo { resume_delay: ResumeDelay::UntilNextMinute, ..acp("gemini", &["--acp"], GEMINI_ACP_SYNTAX) },
             one_shot("gemini", GEMINI_SYNTAX),
         ],
         pass: &["GEMINI_*", "GOOGLE_*"],
@@ -223,86 +223,86 @@ pub static KNOWN: [Known; 12] = [
         install: "npm install -g @google/gemini-cli, then run gemini once to log in or set GEMINI_API_KEY",
         project: ProjectSettings::AsTheyAre,
     },
-    Known {
+    ProgramInfo {
         kind: Kind::Opencode,
         name: "opencode",
-        ways: &[acp("opencode", &["acp"], SLASH_SYNTAX), one_shot("opencode", SLASH_SYNTAX)],
+        modes: &[acp("opencode", &["acp"], SLASH_SYNTAX), one_shot("opencode", SLASH_SYNTAX)],
         pass: &["OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "GOOGLE_*", "OPENROUTER_*", "GROQ_*", "MISTRAL_*"],
         version: "--version",
         install: "npm install -g opencode-ai, then opencode auth login",
         project: ProjectSettings::AsTheyAre,
     },
-    Known {
+    ProgramInfo {
         kind: Kind::Goose,
         name: "goose",
-        ways: &[
-            Way { at_end: AtEnd::Stays, ..acp("goose", &["acp"], SLASH_SYNTAX) },
-            Way { at_end: AtEnd::Stays, ..one_shot("goose", SLASH_SYNTAX) },
+        modes: &[
+            ModeInfo { after_turn: AfterTurn::Stays, ..acp("goose", &["acp"], SLASH_SYNTAX) },
+            ModeInfo { after_turn: AfterTurn::Stays, ..one_shot("goose", SLASH_SYNTAX) },
         ],
         pass: &["GOOSE_*", "OPENAI_*", "ANTHROPIC_*", "GOOGLE_*", "GEMINI_*", "OPENROUTER_*", "GROQ_*", "DATABRICKS_*"],
         version: "--version",
         install: "npm install -g @aaif/goose, then goose configure",
         project: ProjectSettings::AsTheyAre,
     },
-    Known {
+    ProgramInfo {
         kind: Kind::Copilot,
         name: "copilot",
-        ways: &[acp("copilot", &["--acp"], UNKNOWN_SYNTAX), one_shot("copilot", UNKNOWN_SYNTAX)],
+        modes: &[acp("copilot", &["--acp"], UNKNOWN_SYNTAX), one_shot("copilot", UNKNOWN_SYNTAX)],
         pass: &["COPILOT_*", "GITHUB_TOKEN", "GH_TOKEN"],
         version: "--version",
         install: "npm install -g @github/copilot, then run copilot once and /login, or set GITHUB_TOKEN",
         project: ProjectSettings::AsTheyAre,
     },
-    Known {
+    ProgramInfo {
         kind: Kind::Qwen,
         name: "qwen",
-        ways: &[acp("qwen", &["--acp"], UNKNOWN_SYNTAX), one_shot("qwen", UNKNOWN_SYNTAX)],
+        modes: &[acp("qwen", &["--acp"], UNKNOWN_SYNTAX), one_shot("qwen", UNKNOWN_SYNTAX)],
         pass: &["QWEN_*", "OPENAI_*", "DASHSCOPE_*"],
         version: "--version",
         install: "npm install -g @qwen-code/qwen-code (needs Node 22), then run qwen once to log in",
         project: ProjectSettings::AsTheyAre,
     },
-    Known {
+    ProgramInfo {
         kind: Kind::Vibe,
         name: "vibe",
-        ways: &[acp("vibe-acp", &[], UNKNOWN_SYNTAX), one_shot("vibe", UNKNOWN_SYNTAX)],
+        modes: &[acp("vibe-acp", &[], UNKNOWN_SYNTAX), one_shot("vibe", UNKNOWN_SYNTAX)],
         pass: &["VIBE_*", "MISTRAL_*"],
         version: "--version",
         install: "pip install mistral-vibe (needs Python 3.12), then vibe --setup or set MISTRAL_API_KEY",
         project: ProjectSettings::AsTheyAre,
     },
-    Known {
+    ProgramInfo {
         kind: Kind::Cursor,
         name: "cursor",
-        ways: &[one_shot("cursor-agent", UNKNOWN_SYNTAX)],
+        modes: &[one_shot("cursor-agent", UNKNOWN_SYNTAX)],
         pass: &["CURSOR_*"],
         version: "--version",
         install: "get the command line program of Cursor, then cursor-agent login or set CURSOR_API_KEY",
         project: ProjectSettings::AsTheyAre,
     },
-    Known {
+    ProgramInfo {
         kind: Kind::Acp,
         name: "acp",
-        ways: &[Way { program: None, ..acp("", &[], UNKNOWN_SYNTAX) }],
+        modes: &[ModeInfo { program: None, ..acp("", &[], UNKNOWN_SYNTAX) }],
         pass: &[],
         version: "--version",
         install: "install the program that command names",
         project: ProjectSettings::AsTheyAre,
     },
-    Known {
+    ProgramInfo {
         kind: Kind::Generic,
         name: "generic",
         // It asks in plain lines, which approval_pattern tells from the rest.
-        ways: &[Way { program: None, questions: Questions::Asked, ..one_shot("", PLAIN_SYNTAX) }],
+        modes: &[ModeInfo { program: None, questions: Questions::Asked, ..one_shot("", PLAIN_SYNTAX) }],
         pass: &[],
         version: "--version",
         install: "install the program that command names",
         project: ProjectSettings::AsTheyAre,
     },
-    Known {
+    ProgramInfo {
         kind: Kind::Command,
         name: "command",
-        ways: &[Way { program: None, ..one_shot("", PLAIN_SYNTAX) }],
+        modes: &[ModeInfo { program: None, ..one_shot("", PLAIN_SYNTAX) }],
         pass: &[],
         version: "--version",
         install: "install the program that command names",
@@ -310,23 +310,23 @@ pub static KNOWN: [Known; 12] = [
     },
 ];
 
-const fn acp(program: &'static str, arguments: &'static [&'static str], prompts: PromptSyntax) -> Way {
-    Way { mode: Mode::Acp, arguments, questions: Questions::Asked, ..one_shot(program, prompts) }
+const fn acp(program: &'static str, arguments: &'static [&'static str], prompts: PromptSyntax) -> ModeInfo {
+    ModeInfo { mode: Mode::Acp, arguments, questions: Questions::Asked, ..one_shot(program, prompts) }
 }
 
-const fn duplex(program: &'static str, prompts: PromptSyntax) -> Way {
-    Way { mode: Mode::Duplex, questions: Questions::Asked, ..one_shot(program, prompts) }
+const fn duplex(program: &'static str, prompts: PromptSyntax) -> ModeInfo {
+    ModeInfo { mode: Mode::Duplex, questions: Questions::Asked, ..one_shot(program, prompts) }
 }
 
-const fn one_shot(program: &'static str, prompts: PromptSyntax) -> Way {
-    Way {
+const fn one_shot(program: &'static str, prompts: PromptSyntax) -> ModeInfo {
+    ModeInfo {
         mode: Mode::OneShot,
         program: Some(program),
         arguments: &[],
         questions: Questions::Never,
-        cut_off: CutOff::IsLost,
-        at_end: AtEnd::Ends,
-        new_session: NewSession::AtOnce,
+        killed_question: KilledQuestion::Lost,
+        after_turn: AfterTurn::Exits,
+        resume_delay: ResumeDelay::None,
         prompts,
     }
 }
@@ -338,7 +338,7 @@ mod tests {
 
     use super::*;
     use crate::program::settings::{Isolation, PromptBy, SharedWorkspace};
-    use crate::protocol::Approve;
+    use crate::prompt::Approve;
 
     fn settings(name: &str, mode: Mode, command: &[&str]) -> Settings {
         let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
@@ -375,22 +375,22 @@ mod tests {
 
     #[test]
     fn a_kind_is_found_by_its_name_and_by_itself() {
-        for known in &KNOWN {
+        for known in &PROGRAMS {
             assert_eq!(Kind::named(known.name), Some(known.kind));
-            assert_eq!(known.kind.known().name, known.name);
+            assert_eq!(known.kind.info().name, known.name);
         }
         assert_eq!(Kind::named("claude"), None);
     }
 
     #[test]
     fn modes_of_every_kind_and_whether_they_can_ask() {
-        let say = |known: &Known| {
-            let ways = known.ways.iter().map(|way| {
+        let say = |known: &ProgramInfo| {
+            let ways = known.modes.iter().map(|way| {
                 let program = way.program.unwrap_or("?");
-                let asks = match (way.questions, way.cut_off) {
+                let asks = match (way.questions, way.killed_question) {
                     (Questions::Never, _) => "",
-                    (Questions::Asked, CutOff::IsLost) => " asks",
-                    (Questions::Asked, CutOff::AsksAgain) => " asks again",
+                    (Questions::Asked, KilledQuestion::Lost) => " asks",
+                    (Questions::Asked, KilledQuestion::AskedAgain) => " asks again",
                 };
                 format!("{}:{program}{asks}", way.mode.name())
             });
@@ -409,7 +409,7 @@ cursor oneshot:cursor-agent
 acp acp:? asks
 generic oneshot:? asks
 command oneshot:?";
-        assert_eq!(KNOWN.iter().map(say).collect::<Vec<_>>().join("\n"), expected);
+        assert_eq!(PROGRAMS.iter().map(say).collect::<Vec<_>>().join("\n"), expected);
     }
 
     #[test]

@@ -50,13 +50,13 @@ impl<'line> Object<'line> {
     }
 
     /// A text, unless it is empty.
-    pub(crate) fn words(&self, name: &str) -> Option<String> {
+    pub(crate) fn non_empty_text(&self, name: &str) -> Option<String> {
         self.text(name).filter(|text| !text.is_empty())
     }
 
     /// Names of sessions and calls, which some programs count instead of spelling.
     pub(crate) fn id(&self, name: &str) -> Option<String> {
-        self.words(name).or_else(|| self.number(name).map(|number| number.to_string()))
+        self.non_empty_text(name).or_else(|| self.number(name).map(|number| number.to_string()))
     }
 
     pub(crate) fn number(&self, name: &str) -> Option<f64> {

@@ -1,26 +1,33 @@
-//! What does the work.
+//! The agents: what executes tasks.
 //!
-//! `demo` is the agent that a new user meets first and that tests drive; `conformance` is the demo plus
-//! what the A2A project's own test kits expect of a system under test. The rest runs programs: a
-//! `protocol` is how one is talked to, an `update` what it says. `vocabulary` has the protocols of programs that are run
-//! once per turn, `duplex` those of programs that are told and asked while they work, and both read with `lenient_json`;
-//! `process` keeps a program within bounds, `program` puts all of it together, `kinds` says which ones are known. `routing`
-//! chooses among agents.
+//! `demo` is the agent that a new user meets first and that tests drive; `conformance` is the demo plus what the A2A
+//! project's own test kits expect of a system under test. The other modules run programs:
+//!
+//! - `kinds`: the table of known programs and how each is started.
+//! - `adapter`: the interface between Sabir and one kind of program, with `prompt` going in and `update` coming out.
+//! - `output_formats`: adapters for programs that are started once per turn and print what they do.
+//! - `protocols`: adapters for programs that take prompts and answers while they run.
+//! - `lenient_json`: how both read JSON that a program wrote.
+//! - `process`: starts, watches and ends child processes.
+//! - `program`: the agent that puts these together: one turn from its message to its result.
+//!
+//! `routing` chooses among agents.
 
 mod about;
 mod conformance;
 mod demo;
+mod demo_command;
 mod lenient_json;
-mod words;
 
-pub mod duplex;
+pub mod adapter;
 pub mod kinds;
+pub mod output_formats;
 pub mod process;
 pub mod program;
-pub mod protocol;
+pub mod prompt;
+pub mod protocols;
 pub mod routing;
 pub mod update;
-pub mod vocabulary;
 
 pub use about::{about, coding_program};
 pub use conformance::ConformanceAgent;

@@ -30,7 +30,7 @@ pub enum Update {
     /// How it goes, in words for people: a retry, a denied tool.
     Progress(String),
     /// What this turn has used so far. The last word counts.
-    Spent(Spent),
+    Usage(TurnUsage),
     /// It touched a file that its caller may want to have.
     File(String),
     /// A line that means nothing in the words which the program should use.
@@ -49,14 +49,14 @@ pub enum Update {
 
 /// Tokens and money of one turn.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Spent {
+pub struct TurnUsage {
     pub input_tokens: u64,
     pub output_tokens: u64,
     /// US dollars, where the program knows.
     pub cost: Option<f64>,
 }
 
-impl Eq for Spent {}
+impl Eq for TurnUsage {}
 
 /// What a program wants to know before it goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,9 +84,9 @@ impl Question {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// One of the question's choices, by its id, and what was said with it.
-    Chosen { choice: String, said: Option<String> },
+    Chosen { choice: String, comment: Option<String> },
     /// Free words, to a question that takes any.
-    Said(String),
+    Text(String),
     /// Nobody will answer: the task was canceled or the time is up.
-    Nobody,
+    Unanswered,
 }

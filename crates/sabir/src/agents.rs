@@ -6,8 +6,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sabir_agents::kinds::{KNOWN, Known};
-use sabir_agents::protocol::Approve;
+use sabir_agents::kinds::{PROGRAMS, ProgramInfo};
+use sabir_agents::prompt::Approve;
 use serde_json::{Value, json};
 
 use crate::config::{AgentConfig, AgentKind, Audience, Config};
@@ -50,7 +50,7 @@ impl ConfiguredAgent {
         let program = match agent.kind {
             AgentKind::Demo | AgentKind::Conformance => None,
             AgentKind::Program(kind) => {
-                let own = kind.known().way(agent.program.mode).and_then(|way| way.program);
+                let own = kind.info().mode_info(agent.program.mode).and_then(|way| way.program);
                 Some(ConfiguredProgram {
                     mode: agent.program.mode.name(),
                     name: agent.program.command.first().map(String::as_str).or(own).unwrap_or_default().to_owned(),
@@ -126,16 +126,16 @@ impl Installed {
 /// Looks for every known program, at the same time: some take seconds to say their version.
 fn look(machine: &Machine) -> Vec<Installed> {
     thread::scope(|scope| {
-        let looking: Vec<_> = KNOWN
+        let looking: Vec<_> = PROGRAMS
             .iter()
-            .filter_map(|known| Some((known, known.ways[0].program?)))
+            .filter_map(|known| Some((known, known.modes[0].program?)))
             .map(|(known, program)| scope.spawn(move || look_for(known, program, machine)))
             .collect();
         looking.into_iter().map(|thread| thread.join().expect("looking does not panic")).collect()
     })
 }
 
-fn look_for(known: &'static Known, program: &'static str, machine: &Machine) -> Installed {
+fn look_for(known: &'static ProgramInfo, program: &'static str, machine: &Machine) -> Installed {
     let (path, version) = match machine.find(program) {
         Err(absent) => (None, Err(format!("{absent}; to install it: {}", known.install))),
         Ok(path) => {

@@ -14,7 +14,7 @@ use anyhow::{Context, anyhow};
 use sabir_agents::kinds::Questions;
 use sabir_agents::process;
 use sabir_agents::program::settings::{Isolation, Kind};
-use sabir_agents::protocol::Approve;
+use sabir_agents::prompt::Approve;
 use sabir_engine::{Answer, Batch, Builder, Engine};
 use sabir_model::{Call, Caller, Delivery, Event, Message, MessageId, Part, Role, Send, State};
 use sabir_store::MemoryStore;
@@ -190,8 +190,8 @@ async fn check_one(
     config: &Config,
     surroundings: &Surroundings,
 ) -> anyhow::Result<Checked> {
-    let known = kind.known();
-    let way = known.way(agent.program.mode);
+    let known = kind.info();
+    let way = known.mode_info(agent.program.mode);
     let own = way.and_then(|way| way.program).unwrap_or_default();
     let program = agent.program.command.first().map_or(own, String::as_str).to_owned();
     let start = Instant::now();

@@ -2,7 +2,7 @@
 //!
 //! The words are those that the real programs use. What is not recognised is shown as it was said.
 
-use sabir_agents::kinds::{Known, Questions};
+use sabir_agents::kinds::{ProgramInfo, Questions};
 
 /// Why a program does not answer. In the order of `DIAGNOSES`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Diagnosis {
     }
 
     /// What to do. `program` is how it is called.
-    pub fn remedy(self, known: &Known, program: &str, has_model: bool) -> String {
+    pub fn remedy(self, known: &ProgramInfo, program: &str, has_model: bool) -> String {
         let by_hand =
             format!("run {program} once in a terminal, as the user and with the environment of sabir, and see");
         match self {
@@ -42,7 +42,7 @@ impl Diagnosis {
             Diagnosis::CannotStart => format!("see that {program} runs in a terminal; what it needs may be missing"),
             Diagnosis::TooOld => format!("install the newest version: {}", known.install),
             Diagnosis::CannotAsk => {
-                let other = known.ways.iter().find(|way| way.questions == Questions::Never);
+                let other = known.modes.iter().find(|way| way.questions == Questions::Never);
                 let other = other.map_or(String::new(), |way| {
                     format!("; or use mode = \"{}\" with approve = \"all\" or \"none\"", way.mode.name())
                 });
@@ -64,7 +64,7 @@ impl Diagnosis {
 }
 
 /// The part of the installation that comes after the program is there.
-fn log_in(known: &Known) -> &'static str {
+fn log_in(known: &ProgramInfo) -> &'static str {
     let usual = "log in with the program's own command, or give it its key with env or pass_env";
     known.install.split_once(", then ").map_or(usual, |(_, then)| then)
 }
@@ -231,7 +231,7 @@ fn contains(words: &str, needle: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use sabir_agents::kinds::KNOWN;
+    use sabir_agents::kinds::PROGRAMS;
 
     use super::*;
 
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn every_trouble_has_a_remedy_for_every_kind() {
         for DiagnosisRow { diagnosis, .. } in &DIAGNOSES {
-            for known in &KNOWN {
+            for known in &PROGRAMS {
                 assert!(diagnosis.remedy(known, "x", false).len() > 10, "{diagnosis:?} {}", known.name);
             }
         }

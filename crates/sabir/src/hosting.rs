@@ -109,7 +109,7 @@ const LONGEST_LINE: usize = 16 * 1024 * 1024;
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
 fn program_settings(program: &config::ProgramConfig, kind: Kind, machine: &Machine) -> Settings {
-    let own = kind.known().pass.iter().map(|name| (*name).to_owned());
+    let own = kind.info().pass.iter().map(|name| (*name).to_owned());
     let mut command = program.command.clone();
     // The program is started in its workspace, which is not where its path begins.
     if let Some(first) = command.first_mut().filter(|first| first.contains('/')) {

@@ -24,7 +24,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Parser;
 use sabir_agents::process;
-use sabir_agents::program::{GitLimits, Host, Warm, Workspaces, Worktrees};
+use sabir_agents::program::{GitLimits, Host, WarmPrograms, Workspaces, Worktrees};
 
 use cli::{AgentsOptions, Cli, CliCommand, CliOptions, ConfigOptions};
 use config::{Audience, Config, LoadedConfig, Problems, StoreUrl};
@@ -126,7 +126,7 @@ fn host(open_files: Option<u64>, store: &StoreUrl) -> anyhow::Result<Host> {
     };
     let worktrees = Worktrees::new(worktrees_folder(database.as_deref()));
     let variables = std::env::vars_os().collect();
-    let (warm, git_limits) = (Warm::default(), GitLimits::default());
+    let (warm, git_limits) = (WarmPrograms::default(), GitLimits::default());
     let workspaces = Workspaces::default();
     Ok(Host { guard, variables, open_files, database, warm, worktrees, git_limits, workspaces })
 }

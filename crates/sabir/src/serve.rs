@@ -92,7 +92,7 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Sto
         builder = builder.routed_agent(agent);
     }
     // Tasks that are taken up wait for that with their programs.
-    process::end_leftovers_of_the_dead();
+    process::end_leftovers_of_dead_servers();
     let engine = builder.start().await.context("cannot take up the tasks of the store")?;
     let max_connections = surroundings.descriptors.connections(config.program_runs());
     let app = App::new(engine.clone(), server_settings(&config, max_connections, &addresses));

@@ -11,11 +11,11 @@ use tokio::process::ChildStdout;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::complaint::Complaint;
 use super::frames::{Ending, Order, PIECE};
+use super::guard_link::{Input, LINGER};
 use super::lines::Lines;
-use super::steer::{Input, LINGER};
-use crate::protocol::Exit;
+use super::stderr_tail::StderrTail;
+use crate::adapter::Exit;
 
 /// What a program has not read waits in memory up to this. No honest prompt is as long.
 const MAX_WAITING: usize = 64 * 1024 * 1024;
@@ -25,7 +25,7 @@ pub struct Child {
     pub(super) pid: u32,
     pub(super) stdout: ChildStdout,
     pub(super) lines: Lines,
-    pub(super) complaint: Complaint,
+    pub(super) stderr_tail: StderrTail,
     pub(super) orders: mpsc::UnboundedSender<Order>,
     pub(super) input: Arc<Input>,
     pub(super) exit: watch::Receiver<Option<Exit>>,
@@ -44,9 +44,9 @@ pub enum Output {
     /// Without its end; bytes that are no text are replaced.
     Line(String),
     /// A line of so many bytes, which was longer than allowed.
-    Dropped(usize),
+    LineTooLong(usize),
     /// More came than is allowed in all. Nothing more is read: the program is to be stopped.
-    TooMuch,
+    LimitReached,
     /// Nothing more will come, though the program may still run.
     Closed,
 }
@@ -85,8 +85,8 @@ impl Child {
     }
 
     /// Another turn begins: the program may print as much as in the first.
-    pub fn renew_output(&mut self) {
-        self.lines.renew();
+    pub fn reset_output_limit(&mut self) {
+        self.lines.reset_limit();
     }
 
     /// What the program says next. May be canceled: nothing is lost.
@@ -100,12 +100,12 @@ impl Child {
     }
 
     /// What the program has said already, and the rest of a line that has begun. `None`: nothing.
-    pub async fn arrived(&mut self) -> Option<Output> {
+    pub async fn next_available(&mut self) -> Option<Output> {
         loop {
             if let Some(output) = self.lines.next() {
                 return Some(output);
             }
-            if self.is_quiet() {
+            if self.has_no_output() {
                 return None;
             }
             self.read().await;
@@ -113,20 +113,20 @@ impl Child {
     }
 
     /// Whether all that the program has said was handed over.
-    pub fn is_quiet(&self) -> bool {
+    pub fn has_no_output(&self) -> bool {
         let waiting = rustix::io::ioctl_fionread(&self.stdout).unwrap_or_default();
         waiting == 0 && self.lines.is_empty()
     }
 
     /// A line that has come already, if the next thing that the program said is one.
-    pub fn whole_line(&mut self) -> Option<String> {
-        self.lines.whole_line()
+    pub fn take_whole_line(&mut self) -> Option<String> {
+        self.lines.take_whole_line()
     }
 
     /// A line that has begun and whose end has not come, if it is like this: people are asked so. What comes behind is a line
     /// of its own.
-    pub fn begun(&mut self, is_wanted: impl FnOnce(&str) -> bool) -> Option<String> {
-        self.lines.begun(is_wanted)
+    pub fn take_partial_line(&mut self, is_wanted: impl FnOnce(&str) -> bool) -> Option<String> {
+        self.lines.take_partial_line(is_wanted)
     }
 
     /// All that the program prints, as it is, and whether there is more than so many bytes. Then the rest is not read.
@@ -179,7 +179,7 @@ impl Child {
     /// The same, with less time between the signals.
     pub async fn stop_within(&mut self, grace: Duration) -> Exit {
         self.order(Order::Terminate);
-        if let Ok(exit) = timeout(grace.min(self.stop_grace), self.let_end()).await {
+        if let Ok(exit) = timeout(grace.min(self.stop_grace), self.drain_until_exit()).await {
             return exit;
         }
         self.kill().await
@@ -189,7 +189,7 @@ impl Child {
     pub async fn kill(&mut self) -> Exit {
         // Where the guard does not do this, it is done without the guard.
         self.order(Order::Kill);
-        self.let_end().await
+        self.drain_until_exit().await
     }
 
     /// Keeps something until the program and all that it started are gone, also when this `Child` is dropped before.
@@ -200,13 +200,13 @@ impl Child {
     }
 
     /// How the program is to be ended from now on if Sabir is gone.
-    pub fn end_if_alone(&mut self, how: Ending) {
-        self.order(Order::IfAlone(how));
+    pub fn end_on_sabir_exit(&mut self, how: Ending) {
+        self.order(Order::OnSabirExit(how));
     }
 
     /// The last lines of the program's standard error. After its end: all that came.
-    pub fn complaint(&self) -> String {
-        self.complaint.text()
+    pub fn stderr_tail(&self) -> String {
+        self.stderr_tail.text()
     }
 
     fn write(&self, piece: Vec<u8>) -> io::Result<()> {
@@ -229,9 +229,9 @@ impl Child {
         };
         tokio::select! {
             biased;
-            count = self.stdout.read(self.lines.room()) => match count {
+            count = self.stdout.read(self.lines.read_buffer()) => match count {
                 Ok(count @ 1..) => {
-                    self.lines.came(count);
+                    self.lines.received(count);
                     // A program that prints without end is always ready. Without a pause its reader would keep a thread for
                     // megabytes at a time, and neither signals nor timers of the server would be heard.
                     tokio::task::yield_now().await;
@@ -243,7 +243,7 @@ impl Child {
     }
 
     /// Waits for the end and reads meanwhile, so that a program which wants to say something first is not held up.
-    async fn let_end(&mut self) -> Exit {
+    async fn drain_until_exit(&mut self) -> Exit {
         let mut exit = self.exit.clone();
         let reading = async {
             while self.next().await != Output::Closed {}

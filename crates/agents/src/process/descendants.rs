@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::child::Child;
-use super::kin;
+use super::process_table;
 
 /// Whether this system shows what a program has started.
 pub const SHOWS_DESCENDANTS: bool = cfg!(target_os = "linux");
@@ -20,8 +20,9 @@ impl Child {
     pub async fn descendants(&self) -> Descendants {
         let guard = i32::try_from(self.pid()).unwrap_or_default();
         let look = move || {
-            let everybody = kin::everybody();
-            let living = kin::below(guard, &everybody).into_iter().filter(|process| !process.is_dead);
+            let processes = process_table::all_processes();
+            let living =
+                process_table::descendants_of(guard, &processes).into_iter().filter(|process| !process.is_dead);
             Descendants(living.map(|process| (process.id, process.start)).collect())
         };
         tokio::task::spawn_blocking(look).await.unwrap_or_default()

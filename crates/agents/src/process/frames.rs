@@ -5,7 +5,7 @@
 
 use std::io::{self, Read};
 
-use crate::protocol::Exit;
+use crate::adapter::Exit;
 
 /// The longest piece of input in one order.
 pub(super) const PIECE: usize = 64 * 1024;
@@ -21,16 +21,16 @@ pub(super) enum Order {
     /// SIGKILL to everything.
     Kill,
     /// How the program is to be ended from now on if Sabir is gone.
-    IfAlone(Ending),
+    OnSabirExit(Ending),
 }
 
 /// How a guard ends its program when Sabir is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// SIGTERM, and SIGKILL to whoever is left after a while: the program can tidy up.
-    Asked,
+    Graceful,
     /// SIGKILL at once, before the program notices anything: what it has stored of its turn stays as it is.
-    AtOnce,
+    Kill,
 }
 
 impl Order {
@@ -40,8 +40,8 @@ impl Order {
             Order::CloseInput => (b'c', &[]),
             Order::Terminate => (b't', &[]),
             Order::Kill => (b'k', &[]),
-            Order::IfAlone(Ending::Asked) => (b'a', &[]),
-            Order::IfAlone(Ending::AtOnce) => (b'o', &[]),
+            Order::OnSabirExit(Ending::Graceful) => (b'a', &[]),
+            Order::OnSabirExit(Ending::Kill) => (b'o', &[]),
         };
         let length = u32::try_from(bytes.len()).expect("input is cut into pieces");
         out.push(letter);
@@ -63,8 +63,8 @@ impl Order {
             (b'c', 0) => Ok(Order::CloseInput),
             (b't', 0) => Ok(Order::Terminate),
             (b'k', 0) => Ok(Order::Kill),
-            (b'a', 0) => Ok(Order::IfAlone(Ending::Asked)),
-            (b'o', 0) => Ok(Order::IfAlone(Ending::AtOnce)),
+            (b'a', 0) => Ok(Order::OnSabirExit(Ending::Graceful)),
+            (b'o', 0) => Ok(Order::OnSabirExit(Ending::Kill)),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
@@ -72,7 +72,7 @@ impl Order {
 
 /// From the guard to Sabir.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum GuardEvent {
     /// The program runs under this process id, which is also the one of its group.
     Started(i32),
     /// It could not be started, for this reason of the operating system.
@@ -85,17 +85,17 @@ pub(super) enum News {
     Ended(Exit),
 }
 
-impl News {
+impl GuardEvent {
     pub(super) const LENGTH: usize = 5;
 
     pub(super) fn bytes(self) -> [u8; Self::LENGTH] {
         let (letter, number) = match self {
-            News::Started(process) => (b's', process.to_le_bytes()),
-            News::NotStarted(reason) => (b'n', reason.to_le_bytes()),
-            News::Fed(count) => (b'f', count.to_le_bytes()),
-            News::InputClosed => (b'c', [0; 4]),
-            News::Ended(Exit::Code(code)) => (b'e', code.to_le_bytes()),
-            News::Ended(Exit::Signal(signal)) => (b'k', signal.to_le_bytes()),
+            GuardEvent::Started(process) => (b's', process.to_le_bytes()),
+            GuardEvent::NotStarted(reason) => (b'n', reason.to_le_bytes()),
+            GuardEvent::Fed(count) => (b'f', count.to_le_bytes()),
+            GuardEvent::InputClosed => (b'c', [0; 4]),
+            GuardEvent::Ended(Exit::Code(code)) => (b'e', code.to_le_bytes()),
+            GuardEvent::Ended(Exit::Signal(signal)) => (b'k', signal.to_le_bytes()),
         };
         [letter, number[0], number[1], number[2], number[3]]
     }
@@ -104,12 +104,12 @@ impl News {
         let [letter, number @ ..] = bytes;
         let signed = i32::from_le_bytes(number);
         Some(match letter {
-            b's' => News::Started(signed),
-            b'n' => News::NotStarted(signed),
-            b'f' => News::Fed(u32::from_le_bytes(number)),
-            b'c' => News::InputClosed,
-            b'e' => News::Ended(Exit::Code(signed)),
-            b'k' => News::Ended(Exit::Signal(signed)),
+            b's' => GuardEvent::Started(signed),
+            b'n' => GuardEvent::NotStarted(signed),
+            b'f' => GuardEvent::Fed(u32::from_le_bytes(number)),
+            b'c' => GuardEvent::InputClosed,
+            b'e' => GuardEvent::Ended(Exit::Code(signed)),
+            b'k' => GuardEvent::Ended(Exit::Signal(signed)),
             _ => return None,
         })
     }
@@ -117,8 +117,8 @@ impl News {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ending, News, Order};
-    use crate::protocol::Exit;
+    use super::{Ending, GuardEvent, Order};
+    use crate::adapter::Exit;
 
     #[test]
     fn orders_and_news_come_back_as_they_were() {
@@ -127,8 +127,8 @@ mod tests {
             Order::CloseInput,
             Order::Terminate,
             Order::Kill,
-            Order::IfAlone(Ending::Asked),
-            Order::IfAlone(Ending::AtOnce),
+            Order::OnSabirExit(Ending::Graceful),
+            Order::OnSabirExit(Ending::Kill),
         ] {
             let mut bytes = Vec::new();
             order.write(&mut bytes);
@@ -137,14 +137,14 @@ mod tests {
             assert!(Order::read(&mut bytes.as_slice()).is_err(), "{order:?} cut short");
         }
         for news in [
-            News::Started(4_000_000),
-            News::NotStarted(2),
-            News::Fed(65_536),
-            News::InputClosed,
-            News::Ended(Exit::Code(3)),
-            News::Ended(Exit::Signal(9)),
+            GuardEvent::Started(4_000_000),
+            GuardEvent::NotStarted(2),
+            GuardEvent::Fed(65_536),
+            GuardEvent::InputClosed,
+            GuardEvent::Ended(Exit::Code(3)),
+            GuardEvent::Ended(Exit::Signal(9)),
         ] {
-            assert_eq!(News::parse(news.bytes()), Some(news));
+            assert_eq!(GuardEvent::parse(news.bytes()), Some(news));
         }
     }
 
@@ -153,6 +153,6 @@ mod tests {
         for bytes in [&b"x\0\0\0\0"[..], b"t\x01\0\0\0a", b"i\xff\xff\xff\xff"] {
             assert!(Order::read(&mut &*bytes).is_err(), "{bytes:?}");
         }
-        assert_eq!(News::parse(*b"x\0\0\0\0"), None);
+        assert_eq!(GuardEvent::parse(*b"x\0\0\0\0"), None);
     }
 }

@@ -22,9 +22,9 @@ use rustix::process::{
     test_kill_process_group,
 };
 
-use super::frames::{Ending, News, Order};
-use super::kin;
-use crate::protocol::Exit;
+use super::frames::{Ending, GuardEvent, Order};
+use super::process_table;
+use crate::adapter::Exit;
 
 /// What is left has so long after SIGTERM, when Sabir is gone or the program has ended.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
@@ -78,57 +78,57 @@ fn limit_open_files(limit: Option<u64>) {
 
 fn run(program: &mut Command) -> io::Result<Exit> {
     let socket = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let sabir = Sabir(Arc::new(Mutex::new(socket.try_clone()?)));
+    let sabir = SabirSocket(Arc::new(Mutex::new(socket.try_clone()?)));
     // A session of its own has no terminal. So a program cannot ask the operator for a password there and wait for ever, and
     // Ctrl-C is for Sabir, which then decides what becomes of its programs.
     let _ = rustix::process::setsid();
-    kin::adopt_orphans();
-    go_by_another_name();
+    process_table::adopt_orphans();
+    rename_process();
     let started = start(program, socket, &sabir).inspect_err(|error| {
-        sabir.tell(News::NotStarted(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())));
+        sabir.send(GuardEvent::NotStarted(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())));
     });
-    let (family, happenings) = started?;
-    let_go_of_the_output()?;
-    let exit = family.watch_over(&happenings);
-    sabir.tell(News::Ended(exit));
+    let (tree, events) = started?;
+    close_own_output()?;
+    let exit = tree.wait_until_gone(&events);
+    sabir.send(GuardEvent::Ended(exit));
     Ok(exit)
 }
 
 /// Starts the program and those who serve it.
-fn start(program: &mut Command, socket: File, sabir: &Sabir) -> io::Result<(Family, Happenings)> {
+fn start(program: &mut Command, socket: File, sabir: &SabirSocket) -> io::Result<(ProcessTree, Events)> {
     let mut child = program.stdin(Stdio::piped()).process_group(0).spawn()?;
     let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process id is a positive number");
     let stdin = child.stdin.take().expect("it is piped");
     let (sender, receiver) = mpsc::channel();
     let (input, pieces) = mpsc::channel();
-    let reaping = sender.clone();
-    let obeying = sender.clone();
-    let feeding = sabir.clone();
-    let served = serve("reap", move || reap(process, &reaping))
-        .and_then(|()| serve("feed", move || feed(stdin, &pieces, &feeding)))
-        .and_then(|()| serve("obey", move || obey(socket, input, &obeying)));
+    let reap_events = sender.clone();
+    let order_events = sender.clone();
+    let input_socket = sabir.clone();
+    let served = spawn_thread("reap", move || reap(process, &reap_events))
+        .and_then(|()| spawn_thread("input", move || write_input(stdin, &pieces, &input_socket)))
+        .and_then(|()| spawn_thread("orders", move || read_orders(socket, input, &order_events)));
     if let Err(error) = served {
         let _ = kill_process_group(process, Signal::KILL);
         let _ = child.wait();
         return Err(error);
     }
-    sabir.tell(News::Started(process.as_raw_pid()));
-    let family = Family { program: process, exit: None, has_children: true, warned: HashSet::new() };
-    Ok((family, Happenings { receiver, _sender: sender }))
+    sabir.send(GuardEvent::Started(process.as_raw_pid()));
+    let tree = ProcessTree { program: process, exit: None, has_children: true, terminated: HashSet::new() };
+    Ok((tree, Events { receiver, _sender: sender }))
 }
 
-fn serve(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(name.to_owned()).stack_size(STACK).spawn(work).map(drop)
 }
 
 /// Whoever ends all of Sabir by its name, with `pkill -9 sabir`, should not end the guards with it: they have work to do then.
-fn go_by_another_name() {
+fn rename_process() {
     #[cfg(target_os = "linux")]
     let _ = std::fs::write("/proc/self/comm", "agent-guard");
 }
 
 /// The program has its output now. Were it open here too, Sabir could not see that the program closes it.
-fn let_go_of_the_output() -> io::Result<()> {
+fn close_own_output() -> io::Result<()> {
     let nowhere = File::options().write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&nowhere)?;
     rustix::stdio::dup2_stderr(&nowhere)?;
@@ -137,15 +137,15 @@ fn let_go_of_the_output() -> io::Result<()> {
 
 /// The way back to Sabir. Nobody may listen there: then there is nobody to be told.
 #[derive(Clone)]
-struct Sabir(Arc<Mutex<File>>);
+struct SabirSocket(Arc<Mutex<File>>);
 
-impl Sabir {
-    fn tell(&self, news: News) {
-        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(&news.bytes());
+impl SabirSocket {
+    fn send(&self, event: GuardEvent) {
+        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(&event.bytes());
     }
 }
 
-enum Happening {
+enum Event {
     Terminate,
     Kill,
     /// Sabir has closed the socket, or is no more.
@@ -155,15 +155,15 @@ enum Happening {
     Childless,
 }
 
-struct Happenings {
-    receiver: Receiver<Happening>,
+struct Events {
+    receiver: Receiver<Event>,
     /// So that waiting is waiting, also when all threads are through.
-    _sender: Sender<Happening>,
+    _sender: Sender<Event>,
 }
 
-impl Happenings {
+impl Events {
     /// The next one; at the latest, once something is about to end, after a round.
-    fn next(&self, deadline: Option<Instant>) -> Option<Happening> {
+    fn next(&self, deadline: Option<Instant>) -> Option<Event> {
         match deadline {
             None => self.receiver.recv().ok(),
             Some(_) => self.receiver.recv_timeout(ROUND).ok(),
@@ -173,11 +173,11 @@ impl Happenings {
 
 /// A thread: hears what Sabir wants. Input is handed on, so that a program which does not read cannot hold up a signal. How
 /// much is under way is Sabir's to limit.
-fn obey(mut socket: File, input: Sender<Vec<u8>>, happenings: &Sender<Happening>) {
+fn read_orders(mut socket: File, input: Sender<Vec<u8>>, events: &Sender<Event>) {
     let mut input = Some(input);
-    let mut ending = Ending::Asked;
+    let mut ending = Ending::Graceful;
     loop {
-        let happening = match Order::read(&mut socket) {
+        let event = match Order::read(&mut socket) {
             Ok(Order::Input(bytes)) => {
                 let _ = input.as_ref().map(|input| input.send(bytes));
                 continue;
@@ -186,48 +186,48 @@ fn obey(mut socket: File, input: Sender<Vec<u8>>, happenings: &Sender<Happening>
                 input = None;
                 continue;
             }
-            Ok(Order::Terminate) => Happening::Terminate,
-            Ok(Order::Kill) => Happening::Kill,
-            Ok(Order::IfAlone(how)) => {
+            Ok(Order::Terminate) => Event::Terminate,
+            Ok(Order::Kill) => Event::Kill,
+            Ok(Order::OnSabirExit(how)) => {
                 ending = how;
                 continue;
             }
-            Err(_) if ending == Ending::AtOnce => {
-                let _ = happenings.send(Happening::Kill);
+            Err(_) if ending == Ending::Kill => {
+                let _ = events.send(Event::Kill);
                 // Its input stays open: whoever sees the end of it may act before the signal comes.
                 std::mem::forget(input);
                 return;
             }
             Err(_) => {
-                let _ = happenings.send(Happening::SabirGone);
+                let _ = events.send(Event::SabirGone);
                 return;
             }
         };
-        let _ = happenings.send(happening);
+        let _ = events.send(event);
     }
 }
 
 /// A thread: writes the program's input until it is closed.
-fn feed(mut stdin: ChildStdin, pieces: &Receiver<Vec<u8>>, sabir: &Sabir) {
+fn write_input(mut stdin: ChildStdin, pieces: &Receiver<Vec<u8>>, sabir: &SabirSocket) {
     for piece in pieces {
         if stdin.write_all(&piece).is_err() {
-            sabir.tell(News::InputClosed);
+            sabir.send(GuardEvent::InputClosed);
             return;
         }
-        sabir.tell(News::Fed(u32::try_from(piece.len()).expect("a piece is short")));
+        sabir.send(GuardEvent::Fed(u32::try_from(piece.len()).expect("a piece is short")));
     }
 }
 
 /// A thread: reaps whoever dies, orphans too, until nobody is left.
-fn reap(program: Pid, happenings: &Sender<Happening>) {
+fn reap(program: Pid, events: &Sender<Event>) {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((process, status))) if process == program => {
-                let _ = happenings.send(Happening::ProgramEnded(exit(status)));
+                let _ = events.send(Event::ProgramEnded(exit(status)));
             }
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => {
-                let _ = happenings.send(Happening::Childless);
+                let _ = events.send(Event::Childless);
                 return;
             }
         }
@@ -242,36 +242,36 @@ fn exit(status: WaitStatus) -> Exit {
 }
 
 /// The program and all that it has started.
-struct Family {
+struct ProcessTree {
     program: Pid,
     exit: Option<Exit>,
     has_children: bool,
     /// Who has had SIGTERM. Many programs take a second one for impatience.
-    warned: HashSet<Pid>,
+    terminated: HashSet<Pid>,
 }
 
-impl Family {
+impl ProcessTree {
     /// Until all of them are gone.
-    fn watch_over(mut self, happenings: &Happenings) -> Exit {
+    fn wait_until_gone(mut self, events: &Events) -> Exit {
         let mut kill_at: Option<Instant> = None;
         while !self.is_gone() {
-            let happening = happenings.next(kill_at);
+            let event = events.next(kill_at);
             let now = Instant::now();
             let sooner = |at: Instant| Some(kill_at.map_or(at, |earlier| earlier.min(at)));
-            match happening {
-                Some(Happening::Terminate) => self.terminate(),
-                Some(Happening::Kill) => kill_at = sooner(now),
-                Some(Happening::SabirGone) => {
+            match event {
+                Some(Event::Terminate) => self.terminate(),
+                Some(Event::Kill) => kill_at = sooner(now),
+                Some(Event::SabirGone) => {
                     kill_at = sooner(now + GRACE);
                     self.terminate();
                 }
                 // Mostly nothing is left then, and we hear of that before the round is over.
-                Some(Happening::ProgramEnded(exit)) => {
+                Some(Event::ProgramEnded(exit)) => {
                     kill_at = sooner(now + GRACE);
                     self.exit = Some(exit);
                     continue;
                 }
-                Some(Happening::Childless) => self.has_children = false,
+                Some(Event::Childless) => self.has_children = false,
                 None if self.exit.is_some() => self.terminate(),
                 None => {}
             }
@@ -294,17 +294,17 @@ impl Family {
 
     /// Asks the group to end, or, when the program is no more, all who are left. What is stopped has to go on to hear it.
     fn terminate(&mut self) {
-        if self.group_is_ours() && self.warned.insert(self.program) {
-            let group = kin::descendants().into_iter().filter(|kin| kin.group == self.program.as_raw_pid());
-            self.warned.extend(group.map(|kin| kin.process));
+        if self.group_is_ours() && self.terminated.insert(self.program) {
+            let group = process_table::descendants().into_iter().filter(|kin| kin.group == self.program.as_raw_pid());
+            self.terminated.extend(group.map(|kin| kin.process));
             let _ = kill_process_group(self.program, Signal::TERM);
             let _ = kill_process_group(self.program, Signal::CONT);
         }
         if self.exit.is_none() {
             return;
         }
-        for kin in kin::descendants() {
-            if self.warned.insert(kin.process) {
+        for kin in process_table::descendants() {
+            if self.terminated.insert(kin.process) {
                 let _ = kill_process(kin.process, Signal::TERM);
                 let _ = kill_process(kin.process, Signal::CONT);
             }
@@ -315,7 +315,7 @@ impl Family {
         if self.group_is_ours() {
             let _ = kill_process_group(self.program, Signal::KILL);
         }
-        for kin in kin::descendants() {
+        for kin in process_table::descendants() {
             let _ = kill_process(kin.process, Signal::KILL);
         }
     }

@@ -18,12 +18,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use super::child::{Child, Held};
-use super::complaint::Complaint;
-use super::frames::News;
+use super::frames::GuardEvent;
+use super::guard_link::{GuardLink, Input};
 use super::leftovers::{self, KnownGuard};
 use super::lines::Lines;
 use super::mark::Mark;
-use super::steer::{Input, Steer};
+use super::stderr_tail::StderrTail;
 use super::{GUARD, MARKED, OPEN_FILES, resolve};
 
 /// A guard says at once whether its program runs. One that does not is no guard.
@@ -105,13 +105,13 @@ impl Launch {
         })?;
         let answer = tokio::select! {
             biased;
-            answer = timeout(START_LIMIT, first_news(&mut socket)) => answer,
+            answer = timeout(START_LIMIT, first_event(&mut socket)) => answer,
             () = unwanted => Ok(Err(io::ErrorKind::Interrupted.into())),
             () = leftovers::until_stopped(guard.id()) => Ok(Err(io::Error::other("its program has stopped it"))),
         };
         let process = match answer {
-            Ok(Ok(Some(News::Started(process)))) => process,
-            Ok(Ok(Some(News::NotStarted(reason)))) => {
+            Ok(Ok(Some(GuardEvent::Started(process)))) => process,
+            Ok(Ok(Some(GuardEvent::NotStarted(reason)))) => {
                 let _ = guard.wait().await;
                 return Err(LaunchError::Refused { program, source: io::Error::from_raw_os_error(reason) });
             }
@@ -134,25 +134,25 @@ impl Launch {
         let pid = guard.id().unwrap_or_default();
         let stdout = guard.stdout.take().expect("it is piped");
         let stderr = guard.stderr.take().expect("it is piped");
-        let complaint = Complaint::default();
-        let complaining = tokio::spawn(complaint.clone().listen(stderr));
+        let stderr_tail = StderrTail::default();
+        let stderr_reader = tokio::spawn(stderr_tail.clone().read_from(stderr));
         let input = Arc::new(Input::default());
         let (orders, ordered) = mpsc::unbounded_channel();
         let (exit_sender, exit) = watch::channel(None);
-        let steer = Steer::new(socket, guard, process, mark, Arc::clone(&input));
+        let steer = GuardLink::new(socket, guard, process, mark, Arc::clone(&input));
         let until_gone = Arc::clone(&held);
         tokio::spawn(async move {
             let gone = move || {
                 drop(known);
                 until_gone.lock().unwrap_or_else(PoisonError::into_inner).take();
             };
-            steer.run(ordered, complaining, gone, exit_sender).await;
+            steer.run(ordered, stderr_reader, gone, exit_sender).await;
         });
         Ok(Child {
             pid,
             stdout,
             lines: Lines::new(self.max_line, self.max_output),
-            complaint,
+            stderr_tail,
             orders,
             input,
             exit,
@@ -163,10 +163,10 @@ impl Launch {
     }
 }
 
-async fn first_news(socket: &mut UnixStream) -> io::Result<Option<News>> {
-    let mut bytes = [0; News::LENGTH];
+async fn first_event(socket: &mut UnixStream) -> io::Result<Option<GuardEvent>> {
+    let mut bytes = [0; GuardEvent::LENGTH];
     socket.read_exact(&mut bytes).await?;
-    Ok(News::parse(bytes))
+    Ok(GuardEvent::parse(bytes))
 }
 
 /// Why a program does not run, in words for the operator.

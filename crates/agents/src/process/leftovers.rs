@@ -25,8 +25,8 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
 use super::guard::{GIVE_UP, GRACE, ROUND};
-use super::kin::{self, Process};
 use super::mark::Mark;
+use super::process_table::{self, Process};
 
 /// A guard whose Sabir is gone may take so long for its work beyond the time that it gives its program.
 const MARGIN: Duration = Duration::from_millis(500);
@@ -52,8 +52,8 @@ fn guards() -> MutexGuard<'static, HashMap<i32, usize>> {
 /// background, could not tell whose they are and relies on the marks.
 pub fn adopt_orphans() {
     let own = getpid().as_raw_pid();
-    if kin::everybody().iter().all(|process| process.parent != own) {
-        kin::adopt_orphans();
+    if process_table::all_processes().iter().all(|process| process.parent != own) {
+        process_table::adopt_orphans();
         ADOPTS.store(true, Ordering::Relaxed);
     }
 }
@@ -70,7 +70,7 @@ pub async fn reap_orphans() {
 
 fn reap_dead_orphans() {
     let own = getpid().as_raw_pid();
-    let mut dead = kin::everybody();
+    let mut dead = process_table::all_processes();
     dead.retain(|process| process.parent == own && process.is_dead);
     forget_guards(&mut dead);
     for process in dead.iter().filter_map(|process| Pid::from_raw(process.id)) {
@@ -117,7 +117,7 @@ impl Drop for KnownGuard {
 /// is not enough: whoever pauses Sabir with all its processes lets them go on one after the other.
 pub(super) async fn until_stopped(guard: Option<u32>) {
     let guard = guard.and_then(|guard| i32::try_from(guard).ok());
-    let is_stopped = || guard.and_then(kin::look).is_some_and(|guard| guard.is_stopped);
+    let is_stopped = || guard.and_then(process_table::find).is_some_and(|guard| guard.is_stopped);
     let mut was_stopped = false;
     while !(was_stopped && is_stopped()) {
         was_stopped = is_stopped();
@@ -129,7 +129,7 @@ pub(super) async fn until_stopped(guard: Option<u32>) {
 pub(super) fn end(mark: &Mark) {
     let deadline = Instant::now() + GIVE_UP;
     loop {
-        let mut left = Run::all(|found| found == mark).remove(mark).unwrap_or_default();
+        let mut left = MarkedProcesses::all(|found| found == mark).remove(mark).unwrap_or_default();
         left.processes.extend(orphans());
         if left.is_empty() || Instant::now() >= deadline {
             return;
@@ -151,18 +151,18 @@ pub async fn until_no_program_runs() {
 pub fn end_programs(limit: Duration) {
     let deadline = Instant::now() + limit;
     while Mark::is_used() {
-        let left = Run::all(Mark::is_ours);
+        let left = MarkedProcesses::all(Mark::is_ours);
         if left.is_empty() || Instant::now() >= deadline {
             return;
         }
-        left.values().for_each(Run::kill);
+        left.values().for_each(MarkedProcesses::kill);
         thread::sleep(ROUND);
     }
 }
 
 /// Ends what was left by programs of a Sabir that is gone, and returns at once. From now on
 /// `until_leftovers_are_gone` waits.
-pub fn end_leftovers_of_the_dead() {
+pub fn end_leftovers_of_dead_servers() {
     IS_CLEARING.send_replace(true);
     tokio::spawn(async {
         clear().await;
@@ -182,7 +182,7 @@ async fn clear() {
     let mut count = 0;
     let deadline = Instant::now() + GRACE + MARGIN + GIVE_UP;
     while Instant::now() < deadline {
-        let Ok(left) = spawn_blocking(|| Run::all(Mark::is_of_the_dead)).await else { break };
+        let Ok(left) = spawn_blocking(|| MarkedProcesses::all(Mark::is_of_dead_server)).await else { break };
         if left.is_empty() {
             break;
         }
@@ -196,7 +196,7 @@ async fn clear() {
         if !due.is_empty() {
             count += due.iter().map(|run| run.processes.len()).sum::<usize>();
             pause = ROUND;
-            let _ = spawn_blocking(move || due.iter().for_each(Run::kill)).await;
+            let _ = spawn_blocking(move || due.iter().for_each(MarkedProcesses::kill)).await;
         }
         tokio::time::sleep(pause).await;
     }
@@ -207,24 +207,26 @@ async fn clear() {
 
 /// What lives of one run of a program.
 #[derive(Debug, Default)]
-struct Run {
+struct MarkedProcesses {
     guard: Option<Process>,
     /// The program and what it has started.
     processes: Vec<Process>,
 }
 
-impl Run {
+impl MarkedProcesses {
     /// All runs whose mark is like this.
     fn all(is_wanted: impl Fn(&Mark) -> bool) -> HashMap<Mark, Self> {
         let own = getpid().as_raw_pid();
-        let mut everybody = kin::everybody();
-        everybody.retain(|process| process.id != own);
+        let mut processes = process_table::all_processes();
+        processes.retain(|process| process.id != own);
         let mut runs: HashMap<Mark, Self> = HashMap::new();
-        for process in everybody.iter().filter(|process| !process.is_dead) {
+        for process in processes.iter().filter(|process| !process.is_dead) {
             if let Some(mark) = Mark::of_guard(process.id).filter(&is_wanted) {
                 let run = runs.entry(mark).or_default();
                 run.guard = Some(*process);
-                run.processes.extend(kin::below(process.id, &everybody).into_iter().filter(|kin| !kin.is_dead));
+                run.processes.extend(
+                    process_table::descendants_of(process.id, &processes).into_iter().filter(|kin| !kin.is_dead),
+                );
             } else if let Some(mark) = Mark::of_program(process.id).filter(&is_wanted) {
                 runs.entry(mark).or_default().processes.push(*process);
             }
@@ -257,7 +259,7 @@ fn kill(process: &Process) {
     let Some(id) = Pid::from_raw(process.id) else { return };
     // The handle stays with the process that had the id when it was opened.
     let Ok(handle) = pidfd_open(id, PidfdFlags::empty()) else { return };
-    if kin::look(process.id).is_some_and(|found| found.start == process.start) {
+    if process_table::find(process.id).is_some_and(|found| found.start == process.start) {
         let _ = pidfd_send_signal(&handle, Signal::KILL);
     }
     if ADOPTS.load(Ordering::Relaxed) && !guards().contains_key(&process.id) {
@@ -275,11 +277,15 @@ fn orphans() -> Vec<Process> {
         return Vec::new();
     }
     let own = getpid().as_raw_pid();
-    let everybody = kin::everybody();
-    let mut children = everybody.clone();
+    let processes = process_table::all_processes();
+    let mut children = processes.clone();
     children.retain(|process| process.parent == own);
     forget_guards(&mut children);
-    let below = children.iter().flat_map(|child| kin::below(child.id, &everybody)).copied().collect::<Vec<_>>();
+    let below = children
+        .iter()
+        .flat_map(|child| process_table::descendants_of(child.id, &processes))
+        .copied()
+        .collect::<Vec<_>>();
     children.into_iter().chain(below).collect()
 }
 
@@ -290,7 +296,7 @@ mod tests {
     #[test]
     fn a_guard_that_works_is_left_its_time() {
         let guard = |is_stopped| {
-            let guard = kin::look(getpid().as_raw_pid()).unwrap();
+            let guard = process_table::find(getpid().as_raw_pid()).unwrap();
             Some(Process { is_stopped, ..guard })
         };
         for (what, guard, age, expected) in [
@@ -300,7 +306,7 @@ mod tests {
             ("a guard that was stopped", guard(true), Duration::ZERO, true),
             ("no guard", None, Duration::ZERO, true),
         ] {
-            assert_eq!(Run { guard, processes: Vec::new() }.is_due(age), expected, "{what}");
+            assert_eq!(MarkedProcesses { guard, processes: Vec::new() }.is_due(age), expected, "{what}");
         }
     }
 }

@@ -50,13 +50,13 @@ impl Lines {
     }
 
     /// Where to read to, when `next` had nothing.
-    pub(super) fn room(&mut self) -> &mut [u8] {
+    pub(super) fn read_buffer(&mut self) -> &mut [u8] {
         debug_assert!(self.from == self.to, "what came before is cut first");
         &mut self.chunk
     }
 
     /// So many bytes were read to `room`.
-    pub(super) fn came(&mut self, count: usize) {
+    pub(super) fn received(&mut self, count: usize) {
         let allowed = usize::try_from(self.left).unwrap_or(usize::MAX);
         if count > allowed {
             self.state = State::TooMuch;
@@ -67,7 +67,7 @@ impl Lines {
     }
 
     /// As much may come as at first.
-    pub(super) fn renew(&mut self) {
+    pub(super) fn reset_limit(&mut self) {
         self.left = self.max_output;
     }
 
@@ -95,7 +95,7 @@ impl Lines {
             State::Open => None,
             State::TooMuch => {
                 self.state = State::Closed;
-                Some(Output::TooMuch)
+                Some(Output::LimitReached)
             }
             State::Ended => {
                 self.state = State::Closed;
@@ -112,7 +112,7 @@ impl Lines {
     }
 
     /// A line of what has come already, if the next thing is one.
-    pub(super) fn whole_line(&mut self) -> Option<String> {
+    pub(super) fn take_whole_line(&mut self) -> Option<String> {
         let length = self.chunk[self.from..self.to].iter().position(|byte| *byte == b'\n')?;
         let is_short = self.skipped == 0 && self.begun.len() + length <= self.max_line;
         match is_short.then(|| self.next())? {
@@ -122,7 +122,7 @@ impl Lines {
     }
 
     /// A line that has begun and does not go on, if it is like this. What comes behind is a line of its own.
-    pub(super) fn begun(&mut self, is_wanted: impl FnOnce(&str) -> bool) -> Option<String> {
+    pub(super) fn take_partial_line(&mut self, is_wanted: impl FnOnce(&str) -> bool) -> Option<String> {
         let is_begun = self.from == self.to && self.skipped == 0 && self.state == State::Open;
         let text = String::from_utf8_lossy(if is_begun { &self.begun } else { &[] }).into_owned();
         let is_taken = !text.is_empty() && is_wanted(&text);
@@ -148,14 +148,14 @@ impl Lines {
     fn line(&mut self) -> Output {
         let skipped = std::mem::take(&mut self.skipped);
         if skipped > 0 {
-            return Output::Dropped(skipped);
+            return Output::LineTooLong(skipped);
         }
         let mut line = std::mem::take(&mut self.begun);
         if line.last() == Some(&b'\r') {
             line.pop();
         }
         if line.len() > self.max_line {
-            return Output::Dropped(line.len());
+            return Output::LineTooLong(line.len());
         }
         Output::Line(String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into()))
     }
@@ -176,8 +176,8 @@ mod tests {
                 Some(other) => said.push(format!("{other:?}")),
                 None => match coming.next() {
                     Some(piece) => {
-                        lines.room()[..piece.len()].copy_from_slice(piece);
-                        lines.came(piece.len());
+                        lines.read_buffer()[..piece.len()].copy_from_slice(piece);
+                        lines.received(piece.len());
                     }
                     None => lines.end(),
                 },
@@ -189,14 +189,14 @@ mod tests {
     #[test]
     fn lines_that_have_come_are_there_without_waiting() {
         let mut lines = Lines::new(3, 1000);
-        lines.room()[..16].copy_from_slice(b"a\nbcd\ntoo long\ne");
-        lines.came(16);
-        assert_eq!((lines.whole_line(), lines.whole_line()), (Some("a".into()), Some("bcd".into())));
-        assert_eq!(lines.whole_line(), None);
-        assert_eq!(lines.next(), Some(Output::Dropped(8)));
-        assert_eq!((lines.whole_line(), lines.next()), (None, None));
+        lines.read_buffer()[..16].copy_from_slice(b"a\nbcd\ntoo long\ne");
+        lines.received(16);
+        assert_eq!((lines.take_whole_line(), lines.take_whole_line()), (Some("a".into()), Some("bcd".into())));
+        assert_eq!(lines.take_whole_line(), None);
+        assert_eq!(lines.next(), Some(Output::LineTooLong(8)));
+        assert_eq!((lines.take_whole_line(), lines.next()), (None, None));
         lines.end();
-        assert_eq!((lines.whole_line(), lines.next()), (None, Some(Output::Line("e".into()))));
+        assert_eq!((lines.take_whole_line(), lines.next()), (None, Some(Output::Line("e".into()))));
     }
 
     #[test]
@@ -210,12 +210,12 @@ mod tests {
             (wide, &[b"a\rb\r\r\n"], "a\rb\r"),
             (wide, &[b"\xff\xfeok\n"], "\u{fffd}\u{fffd}ok"),
             (wide, &[b"\xe2\x82", b"\xac\n"], "€"),
-            ((3, 1000), &[b"abc\r\nabcd\nab\n"], "abc|Dropped(4)|ab"),
-            ((3, 1000), &[b"abcdef", b"ghi", b"j\nk\n"], "Dropped(10)|k"),
-            ((3, 1000), &[b"ok\nabcdef", b"ghi"], "ok|Dropped(9)"),
-            ((0, 1000), &[b"\n\r\na\n"], "||Dropped(1)"),
-            ((100, 4), &[b"ab\ncd\nef\n"], "ab|TooMuch"),
-            ((100, 6), &[b"ab\ncd\n", b"ef\n", b"gh\n"], "ab|cd|TooMuch"),
+            ((3, 1000), &[b"abc\r\nabcd\nab\n"], "abc|LineTooLong(4)|ab"),
+            ((3, 1000), &[b"abcdef", b"ghi", b"j\nk\n"], "LineTooLong(10)|k"),
+            ((3, 1000), &[b"ok\nabcdef", b"ghi"], "ok|LineTooLong(9)"),
+            ((0, 1000), &[b"\n\r\na\n"], "||LineTooLong(1)"),
+            ((100, 4), &[b"ab\ncd\nef\n"], "ab|LimitReached"),
+            ((100, 6), &[b"ab\ncd\n", b"ef\n", b"gh\n"], "ab|cd|LimitReached"),
             ((100, 6), &[b"ab\ncd\n"], "ab|cd"),
         ] {
             check(limits, pieces, expected);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::getpid;
 
-use super::kin;
+use super::process_table;
 use super::{GUARD, MARKED};
 
 /// The name of the mark in the environment of programs.
@@ -57,33 +57,33 @@ impl Mark {
     }
 
     pub(super) fn is_ours(&self) -> bool {
-        Starter::parse(&self.0).is_some_and(|starter| starter == *SELF)
+        ServerProcess::parse(&self.0).is_some_and(|server| server == *SELF)
     }
 
     /// Whether the Sabir that started the run is known to be gone.
-    pub(super) fn is_of_the_dead(&self) -> bool {
-        Starter::parse(&self.0).is_some_and(|starter| starter.is_gone())
+    pub(super) fn is_of_dead_server(&self) -> bool {
+        ServerProcess::parse(&self.0).is_some_and(|server| server.is_gone())
     }
 }
 
 /// A process that runs programs: this one, or one that a mark names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Starter {
+struct ServerProcess {
     /// Process ids of different containers have nothing to do with each other.
     namespace: String,
     process: i32,
     start: u64,
 }
 
-static SELF: LazyLock<Starter> = LazyLock::new(|| {
+static SELF: LazyLock<ServerProcess> = LazyLock::new(|| {
     let process = getpid().as_raw_pid();
-    let start = kin::look(process).map_or(0, |process| process.start);
+    let start = process_table::find(process).map_or(0, |process| process.start);
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     let digits = namespace.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
-    Starter { namespace: digits, process, start }
+    ServerProcess { namespace: digits, process, start }
 });
 
-impl Starter {
+impl ServerProcess {
     fn text(&self) -> String {
         format!("{}.{}.{}", self.namespace, self.process, self.start)
     }
@@ -96,7 +96,8 @@ impl Starter {
 
     /// Whether it is known to be gone. What happens in other namespaces is not known here.
     fn is_gone(&self) -> bool {
-        let is_running = || kin::look(self.process).is_some_and(|found| found.start == self.start && !found.is_dead);
+        let is_running =
+            || process_table::find(self.process).is_some_and(|found| found.start == self.start && !found.is_dead);
         self.namespace == SELF.namespace && !is_running()
     }
 }
@@ -117,7 +118,7 @@ mod tests {
             (String::new(), None),
             ("a.b.c.d".into(), None),
         ] {
-            assert_eq!(Starter::parse(&mark).map(|starter| starter.is_gone()), expected, "{mark}");
+            assert_eq!(ServerProcess::parse(&mark).map(|server| server.is_gone()), expected, "{mark}");
         }
         assert_ne!(Mark::new(), Mark::new());
         assert!(Mark::new().is_ours());

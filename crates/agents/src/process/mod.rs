@@ -11,16 +11,16 @@ mod resolve;
 
 mod frames;
 mod guard;
-mod kin;
 mod leftovers;
 mod mark;
+mod process_table;
 
 mod child;
-mod complaint;
 mod descendants;
+mod guard_link;
 mod launch;
 mod lines;
-mod steer;
+mod stderr_tail;
 
 pub use child::{Child, Output};
 pub use descendants::{Descendants, SHOWS_DESCENDANTS};
@@ -29,7 +29,7 @@ pub use frames::Ending;
 pub use guard::guard;
 pub use launch::{Launch, LaunchError};
 pub use leftovers::{
-    adopt_orphans, end_leftovers_of_the_dead, end_programs, reap_orphans, until_leftovers_are_gone,
+    adopt_orphans, end_leftovers_of_dead_servers, end_programs, reap_orphans, until_leftovers_are_gone,
     until_no_program_runs,
 };
 pub use mark::MARK;

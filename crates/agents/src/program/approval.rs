@@ -106,11 +106,11 @@ fn word(kind: ChoiceKind) -> &'static str {
 /// The same answer to the same question when it is asked again. What "always" would allow is another list by then, which
 /// the caller has not seen.
 pub(super) fn once(question: &Question, reply: Reply) -> Reply {
-    let Reply::Chosen { choice, said } = &reply else { return reply };
+    let Reply::Chosen { choice, comment: said } = &reply else { return reply };
     let is_always = |known: &&Choice| known.id == *choice && known.kind == ChoiceKind::AllowAlways;
     let once = |known: &&Choice| known.kind == ChoiceKind::AllowOnce;
     match question.choices.iter().find(is_always).and_then(|_| question.choices.iter().find(once)) {
-        Some(allowed) => Reply::Chosen { choice: allowed.id.clone(), said: said.clone() },
+        Some(allowed) => Reply::Chosen { choice: allowed.id.clone(), comment: said.clone() },
         None => reply,
     }
 }
@@ -127,18 +127,18 @@ pub(super) fn understand(question: &Question, message: &Message) -> Reply {
     match choice.and_then(|place| question.choices.get(place)) {
         Some(choice) => {
             let said = words.filter(|_| choice.kind != ChoiceKind::Other);
-            Reply::Chosen { choice: choice.id.clone(), said }
+            Reply::Chosen { choice: choice.id.clone(), comment: said }
         }
-        None if is_permission(question) => Reply::Said(words.unwrap_or_else(|| "no".to_owned())),
-        None => Reply::Said(words.unwrap_or_default()),
+        None if is_permission(question) => Reply::Text(words.unwrap_or_else(|| "no".to_owned())),
+        None => Reply::Text(words.unwrap_or_default()),
     }
 }
 
 /// The refusal that stands for an answer which did not come.
 pub(super) fn refusal(question: &Question, words: &str) -> Reply {
     match choice_of(&question.choices, Verdict::No) {
-        Some(place) => Reply::Chosen { choice: question.choices[place].id.clone(), said: Some(words.to_owned()) },
-        None => Reply::Nobody,
+        Some(place) => Reply::Chosen { choice: question.choices[place].id.clone(), comment: Some(words.to_owned()) },
+        None => Reply::Unanswered,
     }
 }
 
@@ -178,10 +178,10 @@ mod tests {
 
     fn say(reply: Reply) -> String {
         match reply {
-            Reply::Chosen { choice, said: None } => choice,
-            Reply::Chosen { choice, said: Some(said) } => format!("{choice}: {said}"),
-            Reply::Said(text) => format!("said {text}"),
-            Reply::Nobody => "nobody".into(),
+            Reply::Chosen { choice, comment: None } => choice,
+            Reply::Chosen { choice, comment: Some(said) } => format!("{choice}: {said}"),
+            Reply::Text(text) => format!("said {text}"),
+            Reply::Unanswered => "nobody".into(),
         }
     }
 
@@ -217,10 +217,10 @@ mod tests {
         for (choice, expected) in
             [("proceed_once", "proceed_once"), ("proceed_always", "proceed_once"), ("cancel", "cancel")]
         {
-            let reply = Reply::Chosen { choice: choice.into(), said: None };
+            let reply = Reply::Chosen { choice: choice.into(), comment: None };
             assert_eq!(say(once(&permission(), reply)), expected);
         }
-        assert_eq!(say(once(&permission(), Reply::Said("why?".into()))), "said why?");
+        assert_eq!(say(once(&permission(), Reply::Text("why?".into()))), "said why?");
     }
 
     #[test]

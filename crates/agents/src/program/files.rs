@@ -7,7 +7,7 @@ use std::path::Path;
 use sabir_model::{Content, Message};
 
 use super::uploads::Uploads;
-use crate::duplex::Attachment;
+use crate::protocols::Attachment;
 
 /// A message, as a program can take it.
 pub(super) struct Taken {

@@ -23,8 +23,8 @@ use tokio::time::{sleep, timeout};
 use super::Host;
 use super::blocking::{self, NoAnswer, blocking};
 use super::remove_folder::remove_folder;
+use crate::adapter::Exit;
 use crate::process::{Child, Launch, environment};
-use crate::protocol::Exit;
 
 /// How long git commands may take. A run that is stopped ends the ones that it waits for sooner.
 #[derive(Debug, Clone, Copy)]
@@ -211,7 +211,7 @@ impl Git {
         };
         match ran {
             Ran::Ended(printed, exit) if exit == Exit::Code(0) || printed.is_cut => Ok(printed),
-            Ran::Ended(_, exit) => Err(GitError::Failed { command, exit, complaint: child.complaint() }),
+            Ran::Ended(_, exit) => Err(GitError::Failed { command, exit, complaint: child.stderr_tail() }),
             ran => {
                 // What git holds, such as locks, is free when it is gone.
                 let _ = timeout(STOP_LIMIT, child.stop()).await;

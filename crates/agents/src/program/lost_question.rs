@@ -3,7 +3,7 @@
 //!
 //! The caller's answer means something only as the answer to that question. It is kept until the program, resumed in the
 //! middle of its turn, asks for the same tool with the same input again, and is used once then. It is never sent to the
-//! program as a prompt: a "yes" is no request. Where a program was not shown to ask again (`CutOff`), the task fails, with
+//! program as a prompt: a "yes" is no request. Where a program was not shown to ask again (`KilledQuestion`), the task fails, with
 //! the advice to send the request again. That holds for questions that want to know something, too: they are not asked
 //! again in the same words, and "blue" is no request either.
 
@@ -12,20 +12,20 @@ use sabir_model::Message;
 use super::approval;
 use super::memory::Memory;
 use super::settings::Settings;
-use crate::kinds::CutOff;
-use crate::protocol::Approve;
+use crate::kinds::KilledQuestion;
+use crate::prompt::Approve;
 use crate::update::{Question, Reply};
 
-pub(super) const LOST: &str =
+pub(super) const QUESTION_LOST: &str =
     "the question was lost with the program that asked it, so the answer was not used; send the request again";
 
 /// The answer to a question whose program is gone.
-pub(super) struct KeptAnswer {
+pub(super) struct SavedAnswer {
     pub question: Question,
     pub reply: Reply,
 }
 
-impl KeptAnswer {
+impl SavedAnswer {
     /// What this message answers to the stored question. `None`: nobody will ask for it again.
     pub fn of(settings: &Settings, memory: Option<&Memory>, question: &Message, answer: &Message) -> Option<Self> {
         let question = lost(settings, memory, question)?;
@@ -42,7 +42,7 @@ impl KeptAnswer {
 
 /// Whether the program asks this question again when it was killed and its turn is resumed.
 pub(super) fn is_asked_again(settings: &Settings, question: &Question) -> bool {
-    let asks_again = settings.way().is_some_and(|way| way.cut_off == CutOff::AsksAgain);
+    let asks_again = settings.mode_info().is_some_and(|way| way.killed_question == KilledQuestion::AskedAgain);
     asks_again && question.tool.is_some() && approval::is_permission(question)
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sabir_model::TaskId;
 use serde::{Deserialize, Serialize};
 
-use crate::kinds::NewSession;
+use crate::kinds::ResumeDelay;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Memory {
@@ -37,7 +37,7 @@ fn unknown() -> bool {
 
 /// Whose session it is: each agent of a context has its own.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Holder<'a> {
+pub(super) struct MemoryKey<'a> {
     pub agent: &'a str,
     /// The name of its kind.
     pub program: &'a str,
@@ -45,11 +45,11 @@ pub(super) struct Holder<'a> {
 
 impl Memory {
     /// A session that was just heard of.
-    pub fn of(holder: Holder<'_>, session: &str, folder: &Path) -> Self {
+    pub fn of(memory_key: MemoryKey<'_>, session: &str, folder: &Path) -> Self {
         let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         Self {
-            agent: Some(holder.agent.into()),
-            program: holder.program.into(),
+            agent: Some(memory_key.agent.into()),
+            program: memory_key.program.into(),
             session: session.into(),
             folder: folder.into(),
             began,
@@ -58,8 +58,8 @@ impl Memory {
         }
     }
 
-    fn is_of(&self, holder: Holder<'_>) -> bool {
-        self.program == holder.program && self.agent.as_deref().is_none_or(|agent| agent == holder.agent)
+    fn is_of(&self, memory_key: MemoryKey<'_>) -> bool {
+        self.program == memory_key.program && self.agent.as_deref().is_none_or(|agent| agent == memory_key.agent)
     }
 }
 
@@ -73,18 +73,18 @@ impl Memories {
         Self(text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default())
     }
 
-    pub fn of(&self, holder: Holder<'_>) -> Option<&Memory> {
-        self.0.iter().find(|memory| memory.is_of(holder))
+    pub fn of(&self, memory_key: MemoryKey<'_>) -> Option<&Memory> {
+        self.0.iter().find(|memory| memory.is_of(memory_key))
     }
 
-    /// Keeps the session of this holder instead of the one before.
-    pub fn put(&mut self, holder: Holder<'_>, memory: Memory) {
-        self.0.retain(|memory| !memory.is_of(holder) && memory.agent.as_deref() != Some(holder.agent));
+    /// Keeps the session of this key instead of the one before.
+    pub fn put(&mut self, memory_key: MemoryKey<'_>, memory: Memory) {
+        self.0.retain(|memory| !memory.is_of(memory_key) && memory.agent.as_deref() != Some(memory_key.agent));
         self.0.push(memory);
     }
 
-    pub fn forget(&mut self, holder: Holder<'_>) {
-        self.0.retain(|memory| !memory.is_of(holder));
+    pub fn forget(&mut self, memory_key: MemoryKey<'_>) {
+        self.0.retain(|memory| !memory.is_of(memory_key));
     }
 
     /// `None`: there is nothing to remember.
@@ -94,10 +94,10 @@ impl Memories {
 }
 
 /// How long a session must rest before it can be resumed.
-pub(super) fn rest(new_session: NewSession, memory: &Memory, now: SystemTime) -> Option<Duration> {
+pub(super) fn rest(resume_delay: ResumeDelay, memory: &Memory, now: SystemTime) -> Option<Duration> {
     let since = now.duration_since(UNIX_EPOCH).ok()?;
     let is_same_minute = since.as_secs() / 60 == memory.began / 60;
-    let must_rest = new_session == NewSession::AfterItsMinute && is_same_minute;
+    let must_rest = resume_delay == ResumeDelay::UntilNextMinute && is_same_minute;
     must_rest.then(|| Duration::from_secs((memory.began / 60 + 1) * 60 + 1).saturating_sub(since))
 }
 
@@ -105,12 +105,12 @@ pub(super) fn rest(new_session: NewSession, memory: &Memory, now: SystemTime) ->
 mod tests {
     use super::*;
 
-    fn holder<'a>(agent: &'a str, program: &'a str) -> Holder<'a> {
-        Holder { agent, program }
+    fn memory_key<'a>(agent: &'a str, program: &'a str) -> MemoryKey<'a> {
+        MemoryKey { agent, program }
     }
 
     fn session<'a>(memories: &'a Memories, agent: &str, program: &str) -> Option<&'a str> {
-        memories.of(holder(agent, program)).map(|memory| memory.session.as_str())
+        memories.of(memory_key(agent, program)).map(|memory| memory.session.as_str())
     }
 
     #[test]
@@ -120,9 +120,9 @@ mod tests {
         for (agent, program, name) in
             [("one", "acp", "a1"), ("two", "acp", "a2"), ("coder", "codex", "c1"), ("coder", "codex", "c2")]
         {
-            let holder = holder(agent, program);
-            let memory = Memory::of(holder, name, Path::new("/srv/repo"));
-            memories.put(holder, Memory { resumable: agent == "one", ..memory });
+            let memory_key = memory_key(agent, program);
+            let memory = Memory::of(memory_key, name, Path::new("/srv/repo"));
+            memories.put(memory_key, Memory { resumable: agent == "one", ..memory });
         }
         let mut memories = Memories::parse(memories.text().as_deref());
         for (agent, program, expected) in [
@@ -135,11 +135,11 @@ mod tests {
         ] {
             assert_eq!(session(&memories, agent, program), expected, "{agent} {program}");
         }
-        let is_resumable = |agent: &str| memories.of(holder(agent, "acp")).map(|memory| memory.resumable);
+        let is_resumable = |agent: &str| memories.of(memory_key(agent, "acp")).map(|memory| memory.resumable);
         assert_eq!((is_resumable("one"), is_resumable("two")), (Some(true), Some(false)));
-        memories.forget(holder("one", "acp"));
+        memories.forget(memory_key("one", "acp"));
         assert_eq!((session(&memories, "one", "acp"), session(&memories, "two", "acp")), (None, Some("a2")));
-        let gemini = holder("coder", "gemini");
+        let gemini = memory_key("coder", "gemini");
         memories.put(gemini, Memory::of(gemini, "g1", Path::new("/srv/repo")));
         assert_eq!((session(&memories, "coder", "codex"), session(&memories, "coder", "gemini")), (None, Some("g1")));
     }
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(Memories::parse(Some("s1")), Memories::default());
         let text = r#"[{"program":"codex","session":"c1","folder":"/srv","began":6010}]"#;
         let mut memories = Memories::parse(Some(text));
-        let coder = holder("coder", "codex");
+        let coder = memory_key("coder", "codex");
         assert_eq!(memories.of(coder).map(|memory| (memory.session.as_str(), memory.resumable)), Some(("c1", true)));
         memories.put(coder, Memory::of(coder, "c2", Path::new("/srv")));
         assert_eq!(session(&memories, "coder", "codex"), Some("c2"));
@@ -159,14 +159,14 @@ mod tests {
     #[test]
     fn a_session_may_have_to_rest_for_its_first_minute() {
         let at = |seconds: u64| UNIX_EPOCH + Duration::from_secs(seconds);
-        let memory = Memory { began: 6_010, ..Memory::of(holder("g", "gemini"), "s", Path::new("/")) };
-        for (new_session, now, expected) in [
-            (NewSession::AfterItsMinute, 6_010, Some(51)),
-            (NewSession::AfterItsMinute, 6_059, Some(2)),
-            (NewSession::AfterItsMinute, 6_060, None),
-            (NewSession::AtOnce, 6_010, None),
+        let memory = Memory { began: 6_010, ..Memory::of(memory_key("g", "gemini"), "s", Path::new("/")) };
+        for (resume_delay, now, expected) in [
+            (ResumeDelay::UntilNextMinute, 6_010, Some(51)),
+            (ResumeDelay::UntilNextMinute, 6_059, Some(2)),
+            (ResumeDelay::UntilNextMinute, 6_060, None),
+            (ResumeDelay::None, 6_010, None),
         ] {
-            assert_eq!(rest(new_session, &memory, at(now)), expected.map(Duration::from_secs), "{now}");
+            assert_eq!(rest(resume_delay, &memory, at(now)), expected.map(Duration::from_secs), "{now}");
         }
     }
 }

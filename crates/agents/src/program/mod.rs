@@ -6,10 +6,9 @@
 mod approval;
 mod blocking;
 mod files;
-mod fit;
 mod folder_name;
 mod git;
-mod inert;
+mod invocation;
 mod kept_refs;
 mod leftover_trees;
 mod lost_question;
@@ -17,13 +16,14 @@ mod memory;
 mod notes;
 mod produced;
 mod project;
+mod publisher;
 mod regular_file;
 mod remove_folder;
+mod reuse_key;
 mod run;
+mod sanitize_prompt;
 mod secrets;
 pub mod settings;
-mod talk;
-mod telling;
 mod tidying;
 mod turn;
 mod uploads;
@@ -38,12 +38,12 @@ use std::sync::Arc;
 
 use sabir_engine::{About, Agent, AgentFuture, InterruptedRun, Survives, Turn, WorkingTreeFuture};
 
-use memory::{Holder, Memories};
+use memory::{Memories, MemoryKey};
 
 pub use git::{GitError, GitLimits};
 pub use settings::{Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace};
 pub use tidying::{Workspaces, keep_tidy, tidy};
-pub use warm::Warm;
+pub use warm::WarmPrograms;
 pub use worktrees::Worktrees;
 
 pub struct ProgramAgent {
@@ -65,7 +65,7 @@ pub struct Host {
     /// The file that keeps the server's tasks, as an absolute path. `None`: they are in memory and die with the server.
     pub database: Option<PathBuf>,
     /// Programs of all agents that wait for their next turn.
-    pub warm: Warm,
+    pub warm: WarmPrograms,
     /// Where worktrees of tasks lie.
     pub worktrees: Worktrees,
     /// How long the git commands of worktrees may take.
@@ -81,8 +81,8 @@ impl ProgramAgent {
         Self { id: id.into(), settings, about, host }
     }
 
-    fn holder(&self) -> Holder<'_> {
-        Holder { agent: &self.id, program: self.settings.known().name }
+    fn memory_key(&self) -> MemoryKey<'_> {
+        MemoryKey { agent: &self.id, program: self.settings.info().name }
     }
 }
 
@@ -93,17 +93,17 @@ impl Agent for ProgramAgent {
 
     fn run(&self, turn: Turn) -> AgentFuture<'_> {
         let model = turn.model().map(str::to_owned).or_else(|| self.settings.model.clone());
-        Box::pin(async move { turn::work(self.holder(), &self.settings, &self.host, &turn, model).await })
+        Box::pin(async move { turn::work(self.memory_key(), &self.settings, &self.host, &turn, model).await })
     }
 
     fn working_tree<'a>(&'a self, turn: &'a Turn) -> WorkingTreeFuture<'a> {
-        Box::pin(turn::working_tree(self.holder(), &self.settings, turn))
+        Box::pin(turn::working_tree(self.memory_key(), &self.settings, turn))
     }
 
     fn survives_restart(&self, run: &InterruptedRun<'_>) -> Survives {
         let memories = Memories::parse(run.memory);
         let can_be_answered =
-            |question| lost_question::can_be_answered(&self.settings, memories.of(self.holder()), question);
+            |question| lost_question::can_be_answered(&self.settings, memories.of(self.memory_key()), question);
         if run.question.is_some_and(can_be_answered) { Survives::Questions } else { Survives::Nothing }
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::regular_file::read_up_to;
-use crate::protocol::ProjectRules;
+use crate::prompt::ProjectRules;
 
 /// Claude Code's settings of a workspace, shared and personal.
 const CLAUDE_SETTINGS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];

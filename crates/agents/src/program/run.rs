@@ -10,17 +10,17 @@ use sabir_model::{Part, Required};
 use tokio::time::Instant;
 
 use super::approval;
-use super::fit::Fit;
-use super::lost_question::{self, KeptAnswer};
-use super::memory::{Holder, Memories, Memory};
+use super::lost_question::{self, SavedAnswer};
+use super::memory::{Memories, Memory, MemoryKey};
+use super::publisher::{Published, Publisher};
+use super::reuse_key::ReuseKey;
 use super::secrets::Masking;
 use super::settings::{Isolation, Settings};
-use super::telling::{Teller, Told};
 use super::turn::{Starter, stop_budget};
-use super::warm::{Place, Program, Warm};
-use crate::kinds::AtEnd;
+use super::warm::{RunningProgram, WarmKey, WarmPrograms};
+use crate::adapter::{Adapter, Exit, Step};
+use crate::kinds::AfterTurn;
 use crate::process::{Child, Descendants, Ending, Output};
-use crate::protocol::{Exit, Protocol, Step};
 use crate::update::{Question, Reply, Update};
 
 /// How long a program that was asked to stop may take to say that it has.
@@ -45,53 +45,53 @@ const MAX_WAITING_QUESTIONS: usize = 100;
 const TOO_MANY_QUESTIONS: &str = "too many questions wait already";
 
 /// How long a program that has finished its turn may take to end by itself.
-fn time_to_end(at_end: AtEnd) -> Duration {
-    match at_end {
-        AtEnd::Ends => Duration::from_secs(6),
-        AtEnd::Stays => Duration::from_millis(200),
+fn time_to_end(after_turn: AfterTurn) -> Duration {
+    match after_turn {
+        AfterTurn::Exits => Duration::from_secs(6),
+        AfterTurn::Stays => Duration::from_millis(200),
     }
 }
 
 /// How a run came to its end.
-pub(super) enum Ended<'t> {
+pub(super) enum RunEnd<'t> {
     Turn(Result<Outcome, AgentError>),
     /// The program had waited for this turn and was gone before it did anything. Another can take its place.
     BeforeItsTurn {
-        teller: Box<Teller<'t>>,
+        publisher: Box<Publisher<'t>>,
         memories: Memories,
     },
 }
 
 /// Where a program waits after its turn, if it can.
-pub(super) struct Keep {
-    pub warm: Warm,
-    pub place: Place,
+pub(super) struct KeepWarm {
+    pub warm: WarmPrograms,
+    pub key: WarmKey,
     /// Without the session, which is known after the turn.
-    pub fit: Fit,
+    pub reuse_key: ReuseKey,
     pub limit: Duration,
 }
 
 pub(super) struct Run<'t> {
-    pub holder: Holder<'t>,
+    pub memory_key: MemoryKey<'t>,
     pub settings: &'t Settings,
     pub turn: &'t Turn,
     pub base: PathBuf,
     pub starter: Starter<'t>,
-    pub protocol: Box<dyn Protocol>,
+    pub adapter: Box<dyn Adapter>,
     pub child: Child,
     /// What the program had running before it did anything. All else would go on working in the folder between turns.
     pub own_processes: Descendants,
     /// What the turn begins with.
     pub first: Vec<Step>,
-    pub origin: Origin,
-    pub teller: Teller<'t>,
+    pub origin: ProgramOrigin,
+    pub publisher: Publisher<'t>,
     pub memories: Memories,
     pub masking: Masking,
     /// `None`: the program ends with its turn.
-    pub keep: Option<Keep>,
+    pub keep: Option<KeepWarm>,
     /// The answer to the question that this turn had asked when its program was ended. It is used once, if the program asks
     /// the same again.
-    pub kept_answer: Option<KeptAnswer>,
+    pub saved_answer: Option<SavedAnswer>,
     /// How the program is ended if Sabir is gone, as its guard knows.
     pub ending: Ending,
     pub has_spoken: bool,
@@ -105,10 +105,10 @@ pub(super) struct Run<'t> {
 
 /// Where the program of a run comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum ProgramOrigin {
     Started,
     /// It has waited since an earlier turn.
-    Waited,
+    Warm,
 }
 
 type Answering<'t> = Pin<Box<dyn Future<Output = Reply> + Send + 't>>;
@@ -124,27 +124,27 @@ struct Asked<'t> {
 }
 
 impl<'t> Run<'t> {
-    pub async fn finish(mut self) -> Ended<'t> {
+    pub async fn finish(mut self) -> RunEnd<'t> {
         let outcome = self.until_told().await;
         if let Some(rest) = self.masking.rest() {
-            self.teller.tell(rest).await;
+            self.publisher.publish(rest).await;
         }
         if self.is_lost {
             self.stop_program().await;
-            return Ended::BeforeItsTurn { teller: Box::new(self.teller), memories: self.memories };
+            return RunEnd::BeforeItsTurn { publisher: Box::new(self.publisher), memories: self.memories };
         }
         if let Ok(Outcome::Completed(parts)) = &outcome {
             self.turn.last_word(Outcome::Completed(parts.clone())).await;
             let is_alone = self.keep.is_none() || self.is_alone().await;
-            if is_alone && self.keep.is_some() && self.protocol.awaits_next_turn() {
+            if is_alone && self.keep.is_some() && self.adapter.awaits_next_turn() {
                 self.stay();
-                return Ended::Turn(outcome);
+                return RunEnd::Turn(outcome);
             }
             // It has finished and may still have to write its session down.
             self.child.close_input();
-            let at_end = self.settings.way().map_or(AtEnd::Ends, |way| way.at_end);
+            let after_turn = self.settings.mode_info().map_or(AfterTurn::Exits, |way| way.after_turn);
             // One that waits for its commands would not end by itself.
-            let limit = if is_alone { time_to_end(at_end) } else { time_to_end(at_end).min(HELPERS_END) };
+            let limit = if is_alone { time_to_end(after_turn) } else { time_to_end(after_turn).min(HELPERS_END) };
             let turn = self.turn;
             tokio::select! {
                 _ = tokio::time::timeout(limit, self.quiet_end()) => {}
@@ -155,7 +155,7 @@ impl<'t> Run<'t> {
         if let Ok(Outcome::Failed(parts)) = &outcome {
             self.log_failure(parts);
         }
-        Ended::Turn(outcome)
+        RunEnd::Turn(outcome)
     }
 
     /// Ends the program. A stop that comes meanwhile leaves it less time.
@@ -174,10 +174,11 @@ impl<'t> Run<'t> {
     fn stay(self) {
         // The folder and the context are free meanwhile.
         self.child.hold(None);
-        let session = self.memories.of(self.holder).map(|memory| memory.session.clone());
-        if let Some(Keep { warm, place, fit, limit }) = self.keep {
-            let program = Program { child: self.child, protocol: self.protocol, own_processes: self.own_processes };
-            warm.keep(place, fit.with_session(session), program, limit);
+        let session = self.memories.of(self.memory_key).map(|memory| memory.session.clone());
+        if let Some(KeepWarm { warm, key, reuse_key, limit }) = self.keep {
+            let program =
+                RunningProgram { child: self.child, adapter: self.adapter, own_processes: self.own_processes };
+            warm.keep(key, reuse_key.with_session(session), program, limit);
         }
     }
 
@@ -203,11 +204,11 @@ impl<'t> Run<'t> {
     /// Notes what the program has running before it does anything, its own servers for example. `Update::Init` is the last
     /// that is heard before; what came behind it may be work already.
     async fn note_own_processes(&mut self) {
-        if self.keep.is_none() || self.has_worked || self.origin == Origin::Waited {
+        if self.keep.is_none() || self.has_worked || self.origin == ProgramOrigin::Warm {
             return;
         }
         let descendants = self.child.descendants().await;
-        if self.protocol.is_introduced_first() || self.child.is_quiet() {
+        if self.adapter.reports_session_first() || self.child.has_no_output() {
             self.own_processes = descendants;
         }
     }
@@ -215,7 +216,7 @@ impl<'t> Run<'t> {
     /// The log has what the program wrote to its standard error, whatever its caller is told.
     fn log_failure(&self, parts: &[Part]) {
         let reason: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
-        let stderr = self.masking.secrets.mask(&self.child.complaint());
+        let stderr = self.masking.secrets.mask(&self.child.stderr_tail());
         let (task, agent) = (self.turn.task(), self.turn.agent());
         tracing::warn!(%task, %agent, reason = reason.join("\n"), stderr, "a program failed");
     }
@@ -230,11 +231,11 @@ impl<'t> Run<'t> {
         let mut asleep: Option<String> = None;
         let mut last_heard = Instant::now();
         loop {
-            if self.has_spoken && !self.protocol.is_introduced_first() {
+            if self.has_spoken && !self.adapter.reports_session_first() {
                 self.note_own_processes().await;
             }
             if asked.is_none() {
-                self.end_if_alone(Ending::Asked);
+                self.end_on_sabir_exit(Ending::Graceful);
             }
             // Nothing else is told while a question stands: the task would look as if it went on.
             while asked.is_none()
@@ -245,12 +246,12 @@ impl<'t> Run<'t> {
                     Step::CloseInput => self.child.close_input(),
                     Step::Ask(question) => {
                         self.has_worked = true;
-                        match self.kept_answer.take().and_then(|kept| kept.reply_to(&question)) {
-                            Some(reply) => at_once(&mut steps, self.protocol.answer(&question, &reply)),
+                        match self.saved_answer.take().and_then(|kept| kept.reply_to(&question)) {
+                            Some(reply) => at_once(&mut steps, self.adapter.answer(&question, &reply)),
                             None => {
                                 // The caller reads it before the question, and nothing goes on while that stands.
                                 if let Some(rest) = self.masking.rest() {
-                                    self.teller.tell(rest).await;
+                                    self.publisher.publish(rest).await;
                                 }
                                 asked = Some(self.asked(question).await);
                             }
@@ -258,7 +259,7 @@ impl<'t> Run<'t> {
                     }
                     // Taken out as soon as it is heard.
                     Step::Withdraw(_) => {}
-                    Step::Tell(update) => {
+                    Step::Report(update) => {
                         self.has_spoken = true;
                         match update {
                             Update::Init { .. } => self.note_own_processes().await,
@@ -266,17 +267,17 @@ impl<'t> Run<'t> {
                         }
                         self.remember(&update).await;
                         for update in self.masking.hide(update) {
-                            match self.teller.tell(update).await {
-                                Told::Heard => {}
-                                Told::Done => {
-                                    if self.kept_answer.is_some() {
+                            match self.publisher.publish(update).await {
+                                Published::Continue => {}
+                                Published::Done => {
+                                    if self.saved_answer.is_some() {
                                         let words = "The program did not ask again, so the answer was not used";
                                         self.turn.progress(words).await;
                                     }
                                     return Ok(self.completed());
                                 }
-                                Told::Failed(reason) => return Ok(failed(reason)),
-                                Told::Interrupted => {
+                                Published::Failed(reason) => return Ok(failed(reason)),
+                                Published::Interrupted => {
                                     return Ok(failed("the program stopped before it was done".into()));
                                 }
                             }
@@ -284,7 +285,7 @@ impl<'t> Run<'t> {
                     }
                 }
             }
-            if is_closed && self.origin == Origin::Waited && !self.has_worked {
+            if is_closed && self.origin == ProgramOrigin::Warm && !self.has_worked {
                 self.is_lost = true;
                 return Err("the program that waited for this message is gone".into());
             }
@@ -295,7 +296,7 @@ impl<'t> Run<'t> {
                 held_back = 0;
             }
             let sleeps_at = asked.as_ref().and_then(|asked| asked.sleeps_at);
-            let asks_until = self.kept_answer.as_ref().map(|_| last_heard + self.settings.asks_again_within);
+            let asks_until = self.saved_answer.as_ref().map(|_| last_heard + self.settings.asks_again_within);
             // Steps up to here were looked at. Thousands may wait behind a question, and each line adds only a few.
             let mut known = steps.len();
             tokio::select! {
@@ -309,16 +310,16 @@ impl<'t> Run<'t> {
                     match output {
                         Output::Line(line) => {
                             held_back += line.len();
-                            steps.extend(self.protocol.hear(&line));
+                            steps.extend(self.adapter.on_line(&line));
                             self.refuse_surplus(&mut steps).await;
                             self.hear_on(&mut steps);
                         }
-                        Output::Dropped(bytes) => {
+                        Output::LineTooLong(bytes) => {
                             let limit = self.settings.max_line;
                             let words = format!("A line of {bytes} bytes was left out; the limit is {limit}");
-                            steps.push_back(Step::Tell(Update::Progress(words)));
+                            steps.push_back(Step::Report(Update::Progress(words)));
                         }
-                        Output::TooMuch => {
+                        Output::LimitReached => {
                             let limit = self.settings.max_output;
                             return Ok(failed(format!("the program printed more than {limit} bytes and was stopped")));
                         }
@@ -327,25 +328,25 @@ impl<'t> Run<'t> {
                 }
                 // After what the program has said: it may have gone on without the answer.
                 reply = answered(&mut asked) => {
-                    if let Some(line) = self.child.begun(|begun| self.protocol.goes_on_with(begun)) {
-                        steps.extend(self.protocol.hear(&line));
+                    if let Some(line) = self.child.take_partial_line(|partial_line| self.adapter.continues_without_answer(partial_line)) {
+                        steps.extend(self.adapter.on_line(&line));
                         withdraw(&mut steps, &mut asked, known);
                     }
                     known = 0;
                     let Some(Asked { question, .. }) = asked.take() else { continue };
                     match asleep.take() {
-                        None => at_once(&mut steps, self.protocol.answer(&question, &reply)),
+                        None => at_once(&mut steps, self.adapter.answer(&question, &reply)),
                         Some(session) => {
-                            let Some((child, protocol)) = self.starter.resume(session).await? else {
+                            let Some((child, adapter)) = self.starter.resume(session).await? else {
                                 return Ok(Outcome::Canceled(Vec::new()));
                             };
-                            (self.child, self.protocol) = (child, protocol);
+                            (self.child, self.adapter) = (child, adapter);
                             self.own_processes = self.child.descendants().await;
                             // What was said behind the question is told now. What was to be written or asked was for a process
                             // that is gone.
-                            steps.retain(|step| matches!(step, Step::Tell(_)));
-                            steps.extend(self.protocol.begin());
-                            self.kept_answer = Some(KeptAnswer { question, reply });
+                            steps.retain(|step| matches!(step, Step::Report(_)));
+                            steps.extend(self.adapter.begin());
+                            self.saved_answer = Some(SavedAnswer { question, reply });
                             last_heard = Instant::now();
                         }
                     }
@@ -363,10 +364,10 @@ impl<'t> Run<'t> {
                          answer was not used; send the request again"
                     )));
                 }
-                () = tokio::time::sleep(SILENCE), if asleep.is_none() && self.protocol.asks_in_plain_text() => {
-                    let is_told = |begun: &str| self.protocol.is_question(begun) || self.protocol.goes_on_with(begun);
-                    if let Some(line) = self.child.begun(is_told) {
-                        steps.extend(self.protocol.hear(&line));
+                () = tokio::time::sleep(SILENCE), if asleep.is_none() && self.adapter.asks_in_plain_text() => {
+                    let is_told = |partial_line: &str| self.adapter.is_question(partial_line) || self.adapter.continues_without_answer(partial_line);
+                    if let Some(line) = self.child.take_partial_line(is_told) {
+                        steps.extend(self.adapter.on_line(&line));
                     }
                 }
             }
@@ -383,15 +384,15 @@ impl<'t> Run<'t> {
     /// Plain text that has come with what was heard is told with it: each piece is stored for itself, and a program may print
     /// a million short lines. Whoever speaks in messages has chosen the pieces.
     fn hear_on(&mut self, steps: &mut VecDeque<Step>) {
-        if !self.protocol.speaks_plain_text() {
+        if !self.adapter.prints_plain_text() {
             return;
         }
-        while matches!(steps.back(), Some(Step::Tell(Update::Text(_))))
-            && let Some(line) = self.child.whole_line()
+        while matches!(steps.back(), Some(Step::Report(Update::Text(_))))
+            && let Some(line) = self.child.take_whole_line()
         {
-            for step in self.protocol.hear(&line) {
+            for step in self.adapter.on_line(&line) {
                 match (steps.back_mut(), step) {
-                    (Some(Step::Tell(Update::Text(text))), Step::Tell(Update::Text(more))) => text.push_str(&more),
+                    (Some(Step::Report(Update::Text(text))), Step::Report(Update::Text(more))) => text.push_str(&more),
                     (_, step) => steps.push_back(step),
                 }
             }
@@ -410,9 +411,9 @@ impl<'t> Run<'t> {
         let Some(Step::Ask(question)) = steps.pop_back() else { return };
         if !std::mem::replace(&mut self.has_refused, true) {
             let words = format!("The program asks too much: {TOO_MANY_QUESTIONS}, so further ones are refused");
-            steps.push_back(Step::Tell(Update::Progress(words)));
+            steps.push_back(Step::Report(Update::Progress(words)));
         }
-        for step in self.protocol.answer(&question, &approval::refusal(&question, TOO_MANY_QUESTIONS)) {
+        for step in self.adapter.answer(&question, &approval::refusal(&question, TOO_MANY_QUESTIONS)) {
             if let Step::Write(line) = step {
                 self.write(&line).await;
             }
@@ -428,24 +429,24 @@ impl<'t> Run<'t> {
 
     /// The session counts from the moment it is known: a cancel in mid-turn does not lose it.
     async fn remember(&mut self, update: &Update) {
-        let resumable = self.protocol.is_resumable();
+        let resumable = self.adapter.is_resumable();
         match update {
             Update::Init { session: Some(session), .. } => {
-                let known = self.memories.of(self.holder);
+                let known = self.memories.of(self.memory_key);
                 let memory = match known.filter(|known| known.session == *session) {
                     Some(known) => {
                         let asked_in = known.asked_in.clone().filter(|task| task == self.turn.task());
-                        Memory { agent: Some(self.holder.agent.into()), resumable, asked_in, ..known.clone() }
+                        Memory { agent: Some(self.memory_key.agent.into()), resumable, asked_in, ..known.clone() }
                     }
-                    None => Memory { resumable, ..Memory::of(self.holder, session, &self.base) },
+                    None => Memory { resumable, ..Memory::of(self.memory_key, session, &self.base) },
                 };
                 if known == Some(&memory) {
                     return;
                 }
-                self.memories.put(self.holder, memory);
+                self.memories.put(self.memory_key, memory);
             }
             // Else every message of the context would fail from now on.
-            Update::SessionGone => self.memories.forget(self.holder),
+            Update::SessionGone => self.memories.forget(self.memory_key),
             _ => return,
         }
         self.turn.remember(self.memories.text()).await;
@@ -459,7 +460,7 @@ impl<'t> Run<'t> {
         let may_sleep = is_asked_again && self.settings.isolation == Isolation::Shared;
         let sleeps_at = self.settings.hibernate_after.filter(|_| may_sleep).map(|after| Instant::now() + after);
         if is_asked_again {
-            self.end_if_alone(Ending::AtOnce);
+            self.end_on_sabir_exit(Ending::Kill);
             self.remember_who_asks().await;
         }
         Asked { question, answering, is_asked_again, sleeps_at }
@@ -468,16 +469,16 @@ impl<'t> Run<'t> {
     /// The next turn of the context may be another task's.
     async fn remember_who_asks(&mut self) {
         let asked_in = Some(self.turn.task().clone());
-        if let Some(known) = self.memories.of(self.holder).filter(|known| known.asked_in != asked_in) {
+        if let Some(known) = self.memories.of(self.memory_key).filter(|known| known.asked_in != asked_in) {
             let memory = Memory { asked_in, ..known.clone() };
-            self.memories.put(self.holder, memory);
+            self.memories.put(self.memory_key, memory);
             self.turn.remember(self.memories.text()).await;
         }
     }
 
-    fn end_if_alone(&mut self, ending: Ending) {
+    fn end_on_sabir_exit(&mut self, ending: Ending) {
         if std::mem::replace(&mut self.ending, ending) != ending {
-            self.child.end_if_alone(ending);
+            self.child.end_on_sabir_exit(ending);
         }
     }
 
@@ -488,7 +489,7 @@ impl<'t> Run<'t> {
         Box::pin(async move {
             match turn.ask_within(limit, Required::Input, parts).await {
                 Ok(Some(message)) => approval::understand(&question, &message),
-                Err(_) => Reply::Nobody,
+                Err(_) => Reply::Unanswered,
                 Ok(None) => {
                     turn.progress("Nobody answered in time, which means no").await;
                     approval::refusal(&question, "nobody answered in time")
@@ -499,11 +500,11 @@ impl<'t> Run<'t> {
 
     /// Ends a program whose question nobody answers, if its session is known. Returns the session to resume.
     async fn put_to_sleep(&mut self) -> Option<String> {
-        let session = self.memories.of(self.holder).filter(|memory| memory.resumable)?.session.clone();
+        let session = self.memories.of(self.memory_key).filter(|memory| memory.resumable)?.session.clone();
         tracing::info!(task = %self.turn.task(), "a program waits long for an answer; it is ended and resumed later");
         // Asked to end, it would close its turn.
         self.child.kill().await;
-        self.teller.count_apart(self.protocol.spent_so_far()).await;
+        self.publisher.start_usage_of_next_process(self.adapter.usage_so_far()).await;
         Some(session)
     }
 
@@ -514,7 +515,7 @@ impl<'t> Run<'t> {
             self.child.kill().await;
             return Ok(Outcome::Canceled(Vec::new()));
         }
-        let steps = self.protocol.interrupt();
+        let steps = self.adapter.interrupt();
         if !steps.is_empty() {
             for step in steps {
                 if let Step::Write(line) = step {
@@ -531,12 +532,12 @@ impl<'t> Run<'t> {
     async fn until_quiet(&mut self) {
         loop {
             let Output::Line(line) = self.child.next().await else { return };
-            for step in self.protocol.hear(&line) {
+            for step in self.adapter.on_line(&line) {
                 match step {
-                    Step::Tell(Update::Done { .. } | Update::Failed(_) | Update::Interrupted) => return,
-                    Step::Tell(update) => self.remember(&update).await,
+                    Step::Report(Update::Done { .. } | Update::Failed(_) | Update::Interrupted) => return,
+                    Step::Report(update) => self.remember(&update).await,
                     Step::Ask(question) => {
-                        for step in self.protocol.answer(&question, &Reply::Nobody) {
+                        for step in self.adapter.answer(&question, &Reply::Unanswered) {
                             if let Step::Write(line) = step {
                                 self.write(&line).await;
                             }
@@ -567,13 +568,13 @@ impl<'t> Run<'t> {
         let Ok(exit) = exit else {
             return Ok(failed("the program closed its output and did not end".into()));
         };
-        match self.protocol.ended(&exit) {
+        match self.adapter.on_exit(&exit) {
             Some(update) => {
                 for update in self.masking.hide(update) {
-                    match self.teller.tell(update).await {
-                        Told::Done => return Ok(self.completed()),
-                        Told::Failed(reason) => return Ok(failed(reason)),
-                        Told::Heard | Told::Interrupted => {}
+                    match self.publisher.publish(update).await {
+                        Published::Done => return Ok(self.completed()),
+                        Published::Failed(reason) => return Ok(failed(reason)),
+                        Published::Continue | Published::Interrupted => {}
                     }
                 }
                 Ok(failed(self.reason(exit)))
@@ -588,7 +589,7 @@ impl<'t> Run<'t> {
     }
 
     fn has_session(&self) -> bool {
-        self.memories.of(self.holder).is_some()
+        self.memories.of(self.memory_key).is_some()
     }
 
     fn reason(&mut self, exit: Exit) -> String {
@@ -597,8 +598,8 @@ impl<'t> Run<'t> {
             Exit::Code(code) => format!("the program ended with exit code {code}"),
             Exit::Signal(signal) => format!("the program was ended by signal {signal}"),
         };
-        let how = self.teller.with_notes(how);
-        match self.masking.secrets.mask(&self.child.complaint()) {
+        let how = self.publisher.with_notes(how);
+        match self.masking.secrets.mask(&self.child.stderr_tail()) {
             complaint if complaint.is_empty() => how,
             complaint if self.settings.tell_stderr => format!("{how}: {complaint}"),
             _ => format!("{how}; the server's log says more"),
@@ -607,7 +608,7 @@ impl<'t> Run<'t> {
 
     /// A caller who got nothing is told so: silence would look like a lost answer.
     fn completed(&self) -> Outcome {
-        match self.teller.has_answered() {
+        match self.publisher.has_answered() {
             true => Outcome::Completed(Vec::new()),
             false => Outcome::Completed(vec![Part::text("The program ended without an answer")]),
         }
@@ -619,7 +620,7 @@ fn failed(reason: String) -> Outcome {
 }
 
 fn ends_turn(step: &Step) -> bool {
-    matches!(step, Step::Tell(Update::Done { .. } | Update::Failed(_) | Update::Interrupted))
+    matches!(step, Step::Report(Update::Done { .. } | Update::Failed(_) | Update::Interrupted))
 }
 
 /// Drops the questions that the program has withdrawn in the steps from `known` on, whether they are asked already or still

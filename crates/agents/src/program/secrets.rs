@@ -166,7 +166,7 @@ impl Masking {
                 return vec![Update::Text(secrets.mask_whole(&text))];
             }
             // None of these is told behind the text so far, so a secret may go on after them.
-            update @ (Update::Thought(_) | Update::Init { .. } | Update::Spent(_)) => return vec![update],
+            update @ (Update::Thought(_) | Update::Init { .. } | Update::Usage(_)) => return vec![update],
             Update::ToolUse { id, name, input } => {
                 Update::ToolUse { id, name: mask(name), input: input.map(|input| secrets.mask_json(&input)) }
             }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::protocol::Approve;
+use crate::prompt::Approve;
 
 /// A program that we know by name, or one that the operator describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Kind {
     Cursor,
     /// Any program that speaks the Agent Client Protocol.
     Acp,
-    /// Any program that prints JSON lines in the simple vocabulary (`assistant`, `tool_use`, `result`, ...).
+    /// Any program that prints JSON lines in the simple format (`assistant`, `tool_use`, `result`, ...).
     Generic,
     /// Any program: its output is the answer, its exit status the outcome.
     Command,
@@ -80,7 +80,7 @@ pub struct Settings {
     pub trusts_prompts: bool,
     /// What the workspace says about the program's hooks, permissions and servers counts.
     pub trusts_workspace: bool,
-    /// A longer line is no line of the program's vocabulary.
+    /// A longer line is no line of the program's format.
     pub max_line: usize,
     /// What a program may print in one turn, in bytes.
     pub max_output: u64,

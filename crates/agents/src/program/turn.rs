@@ -11,26 +11,27 @@ use tokio::time::Instant;
 use super::Host;
 use super::blocking::{self, NoAnswer, blocking, blocking_in};
 use super::files::{self, Taken};
-use super::fit::Fit;
-use super::inert::inert;
-use super::lost_question::{KeptAnswer, LOST};
-use super::memory::{self, Holder, Memories, Memory};
+use super::invocation::{Invocation, invocation};
+use super::lost_question::{QUESTION_LOST, SavedAnswer};
+use super::memory::{self, Memories, Memory, MemoryKey};
 use super::project;
-use super::run::{Ended, Keep, Origin, Run};
+use super::publisher::Publisher;
+use super::reuse_key::ReuseKey;
+use super::run::{KeepWarm, ProgramOrigin, Run, RunEnd};
+use super::sanitize_prompt::sanitize_prompt;
 use super::secrets::{Masking, Secrets};
 use super::settings::{Isolation, Settings, SharedWorkspace};
-use super::talk::{Talk, talk};
-use super::telling::Teller;
 use super::uploads::{self, Uploads};
-use super::warm::{self, Program};
+use super::warm::{RunningProgram, WarmKey};
 use super::workspace;
 use super::worktree::{TaskName, Worktree};
-use crate::kinds::{NewSession, ProjectSettings, UNKNOWN_SYNTAX};
+use crate::adapter::Adapter;
+use crate::kinds::{ProjectSettings, ResumeDelay, UNKNOWN_SYNTAX};
 use crate::process::{self, Child, Descendants, Ending, Launch, SHOWS_DESCENDANTS, environment};
-use crate::protocol::{ProjectRules, Prompt, Protocol, Workspace};
+use crate::prompt::{ProjectRules, Prompt, Workspace};
 
 pub(super) async fn work(
-    holder: Holder<'_>,
+    memory_key: MemoryKey<'_>,
     settings: &Settings,
     host: &Host,
     turn: &Turn,
@@ -42,7 +43,7 @@ pub(super) async fn work(
         () = process::until_leftovers_are_gone() => {}
     }
     let memories = Memories::parse(turn.memory().await?.as_deref());
-    let base = match base(holder, settings, turn, &memories).await {
+    let base = match base(memory_key, settings, turn, &memories).await {
         Ok(Ok(folder)) => folder,
         Ok(Err(refusal)) => return Ok(Outcome::Rejected(vec![Part::text(refusal)])),
         Err(error) => return Err(no_answer(turn, error)),
@@ -70,9 +71,9 @@ pub(super) async fn work(
         }
     };
     let folder = worktree.as_ref().map_or_else(|| base.clone(), |tree| tree.folder.clone());
-    let mut place = Place { folder, base, worktree };
-    let ended = in_place(holder, settings, host, turn, model, &mut place, memories).await;
-    if let Some(worktree) = place.worktree {
+    let mut folders = TurnFolders { folder, base, worktree };
+    let ended = run_in_folder(memory_key, settings, host, turn, model, &mut folders, memories).await;
+    if let Some(worktree) = folders.worktree {
         // A task that was stopped has changed something too.
         hand_over_work(turn, worktree).await;
     }
@@ -80,13 +81,13 @@ pub(super) async fn work(
 }
 
 /// The folder that the turn must have for itself, if it does not share its folder with others.
-pub(super) async fn working_tree(holder: Holder<'_>, settings: &Settings, turn: &Turn) -> Option<PathBuf> {
+pub(super) async fn working_tree(memory_key: MemoryKey<'_>, settings: &Settings, turn: &Turn) -> Option<PathBuf> {
     match (settings.shared_workspace, settings.isolation) {
         (SharedWorkspace::Parallel, _) | (_, Isolation::Worktree) => None,
         (SharedWorkspace::Queue, Isolation::Shared) => {
             let memory = turn.memory().await.ok()?;
             // Whoever has no folder is refused in its turn, and waits for nobody.
-            base(holder, settings, turn, &Memories::parse(memory.as_deref())).await.ok()?.ok()
+            base(memory_key, settings, turn, &Memories::parse(memory.as_deref())).await.ok()?.ok()
         }
     }
 }
@@ -117,12 +118,12 @@ async fn hand_over_work(turn: &Turn, worktree: Worktree) {
 
 /// The folder of the conversation, or why there is none.
 async fn base(
-    holder: Holder<'_>,
+    memory_key: MemoryKey<'_>,
     settings: &Settings,
     turn: &Turn,
     memories: &Memories,
 ) -> Result<Result<PathBuf, String>, NoAnswer> {
-    let begun = memories.of(holder).map(|memory| memory.folder.clone());
+    let begun = memories.of(memory_key).map(|memory| memory.folder.clone());
     let wish = workspace::chosen([turn.message().metadata.as_ref(), turn.metadata()]);
     let (workspace, roots) = (settings.workspace.clone(), settings.roots.clone());
     let find = move || {
@@ -155,7 +156,7 @@ pub(super) fn stop_budget(turn: &Turn) -> Duration {
 }
 
 /// Where a turn works.
-struct Place {
+struct TurnFolders {
     /// The folder of the conversation.
     base: PathBuf,
     /// The same, or a worktree of it.
@@ -180,23 +181,23 @@ async fn hand_over_diff(turn: &Turn, diff: Vec<u8>) {
     turn.artifact(artifact).await;
 }
 
-async fn in_place(
-    holder: Holder<'_>,
+async fn run_in_folder(
+    memory_key: MemoryKey<'_>,
     settings: &Settings,
     host: &Host,
     turn: &Turn,
     model: Option<String>,
-    place: &mut Place,
+    folders: &mut TurnFolders,
     memories: Memories,
 ) -> Result<Outcome, AgentError> {
-    let folder = place.folder.clone();
+    let folder = folders.folder.clone();
     let folder = &folder;
-    let memory = memories.of(holder);
-    let kept_answer = match turn.lost_question() {
+    let memory = memories.of(memory_key);
+    let saved_answer = match turn.lost_question() {
         None => None,
-        Some(question) => match KeptAnswer::of(settings, memory, question, turn.message()) {
+        Some(question) => match SavedAnswer::of(settings, memory, question, turn.message()) {
             Some(kept) => Some(kept),
-            None => return Ok(Outcome::Failed(vec![Part::text(LOST)])),
+            None => return Ok(Outcome::Failed(vec![Part::text(QUESTION_LOST)])),
         },
     };
     let prompt = Prompt {
@@ -210,12 +211,12 @@ async fn in_place(
         workspace: workspace_of(settings, turn, folder).await?,
         ..Prompt::default()
     };
-    let fit = Fit::new(settings, host, &prompt);
-    let warm_place = warm_place(holder, turn);
-    let keep = || Keep {
+    let reuse_key = ReuseKey::new(settings, host, &prompt);
+    let warm_key = warm_key(memory_key, turn);
+    let keep = || KeepWarm {
         warm: host.warm.clone(),
-        place: warm_place.clone(),
-        fit: fit.clone(),
+        key: warm_key.clone(),
+        reuse_key: reuse_key.clone(),
         limit: settings.keep_warm.unwrap_or_default(),
     };
     // A worktree is gone after its task. And where nobody can see what a program has left running, none is kept.
@@ -224,107 +225,110 @@ async fn in_place(
         true => tokio::select! {
             biased;
             () = turn.cancelled() => return Ok(Outcome::Canceled(Vec::new())),
-            waiting = host.warm.take(&warm_place, &fit) => waiting,
+            waiting = host.warm.take(&warm_key, &reuse_key) => waiting,
         },
         false => None,
     };
     let waiting = match waiting {
         // What goes on is a turn that was cut off, and only a program that is resumed there goes on with it.
-        Some(program) if kept_answer.is_some() => {
+        Some(program) if saved_answer.is_some() => {
             program.end().await;
             None
         }
         waiting => waiting,
     };
-    if waiting.is_none() && !session_has_rested(settings, turn, memory).await {
+    if waiting.is_none() && !wait_for_session(settings, turn, memory).await {
         return Ok(Outcome::Canceled(Vec::new()));
     }
     let Taken { text, files } = take_in_files(settings, host, turn, folder).await?;
     let new_id = || Some(turn.new_artifact_id().as_str().to_owned());
     let prompt = Prompt {
         id: new_id(),
-        text: if settings.trusts_prompts { text } else { inert_text(settings, turn, folder, text).await? },
+        text: if settings.trusts_prompts { text } else { sanitized_text(settings, turn, folder, text).await? },
         files: files.iter().map(|file| file.path.clone()).collect(),
         ..prompt
     };
     // If the program is ended while a question is open, its turn goes on without the message.
     let resumed = Prompt { text: String::new(), files: Vec::new(), resumes_turn: true, ..prompt.clone() };
     let starter = || Starter { settings, host, turn, folder: folder.clone(), resumed: resumed.clone() };
-    let talk = match kept_answer {
-        None => talk(settings, prompt.clone(), files.clone()),
-        Some(_) => talk(settings, resumed.clone(), Vec::new()),
+    let invocation = match saved_answer {
+        None => invocation(settings, prompt.clone(), files.clone()),
+        Some(_) => invocation(settings, resumed.clone(), Vec::new()),
     };
-    let secrets = Secrets::of(&environment_of(settings, host, talk.environment.clone()));
-    let mut kept_answer = kept_answer;
-    let mut run = |Program { child, protocol, own_processes }, first, origin, teller, memories| Run {
-        holder,
+    let secrets = Secrets::of(&environment_of(settings, host, invocation.environment.clone()));
+    let mut saved_answer = saved_answer;
+    let mut run = |RunningProgram { child, adapter, own_processes }, first, origin, publisher, memories| Run {
+        memory_key,
         settings,
         turn,
-        base: place.base.clone(),
+        base: folders.base.clone(),
         starter: starter(),
-        protocol,
+        adapter,
         child,
         own_processes,
         first,
         origin,
-        teller,
+        publisher,
         memories,
         masking: Masking::new(secrets.clone()),
         keep: keeps.then(keep),
-        kept_answer: kept_answer.take(),
-        ending: Ending::Asked,
+        saved_answer: saved_answer.take(),
+        ending: Ending::Graceful,
         has_spoken: false,
         has_worked: false,
         has_refused: false,
         is_lost: false,
     };
-    let (mut teller, mut memories) = (Teller::new(turn, folder.clone()), memories);
+    let (mut publisher, mut memories) = (Publisher::new(turn, folder.clone()), memories);
     if let Some(mut program) = waiting {
         program.child.hold(Some(Box::new(turn.hold())));
         let awaits_it = program.catch_up().await;
-        match awaits_it
-            .then(|| program.protocol.next_turn(&Prompt { id: new_id(), ..prompt.clone() }, &files))
-            .flatten()
+        match awaits_it.then(|| program.adapter.next_turn(&Prompt { id: new_id(), ..prompt.clone() }, &files)).flatten()
         {
             Some(first) => {
-                program.child.renew_output();
-                match run(program, first, Origin::Waited, teller, memories).finish().await {
-                    Ended::Turn(outcome) => return outcome,
-                    Ended::BeforeItsTurn { teller: same, memories: known } => (teller, memories) = (*same, known),
+                program.child.reset_output_limit();
+                match run(program, first, ProgramOrigin::Warm, publisher, memories).finish().await {
+                    RunEnd::Turn(outcome) => return outcome,
+                    RunEnd::BeforeItsTurn { publisher: same, memories: known } => {
+                        (publisher, memories) = (*same, known)
+                    }
                 }
             }
             None => program.end().await,
         }
-        if !session_has_rested(settings, turn, memories.of(holder)).await {
+        if !wait_for_session(settings, turn, memories.of(memory_key)).await {
             return Ok(Outcome::Canceled(Vec::new()));
         }
     }
-    let Some((child, mut protocol)) = starter().start(talk).await? else {
+    let Some((child, mut adapter)) = starter().start(invocation).await? else {
         return Ok(Outcome::Canceled(Vec::new()));
     };
-    if let Some(worktree) = &mut place.worktree {
+    if let Some(worktree) = &mut folders.worktree {
         worktree.is_used_until(child.ended());
     }
     let own_processes = if keeps { child.descendants().await } else { Descendants::default() };
-    let first = protocol.begin();
-    match run(Program { child, protocol, own_processes }, first, Origin::Started, teller, memories).finish().await {
-        Ended::Turn(outcome) => outcome,
-        Ended::BeforeItsTurn { .. } => Err("the program ended before its turn".into()),
+    let first = adapter.begin();
+    match run(RunningProgram { child, adapter, own_processes }, first, ProgramOrigin::Started, publisher, memories)
+        .finish()
+        .await
+    {
+        RunEnd::Turn(outcome) => outcome,
+        RunEnd::BeforeItsTurn { .. } => Err("the program ended before its turn".into()),
     }
 }
 
 /// Waits until the session can be resumed. `false`: the turn was canceled meanwhile.
-async fn session_has_rested(settings: &Settings, turn: &Turn, memory: Option<&Memory>) -> bool {
-    let new_session = settings.way().map_or(NewSession::AtOnce, |way| way.new_session);
-    let rest = memory.and_then(|memory| memory::rest(new_session, memory, SystemTime::now()));
+async fn wait_for_session(settings: &Settings, turn: &Turn, memory: Option<&Memory>) -> bool {
+    let resume_delay = settings.mode_info().map_or(ResumeDelay::None, |way| way.resume_delay);
+    let rest = memory.and_then(|memory| memory::rest(resume_delay, memory, SystemTime::now()));
     let Some(rest) = rest else { return true };
     turn.progress(format!("The session began a moment ago; it can be resumed in {} s", rest.as_secs())).await;
     turn.wait(rest).await;
     !turn.is_cancelled()
 }
 
-fn warm_place(holder: Holder<'_>, turn: &Turn) -> warm::Place {
-    warm::Place { agent: holder.agent.to_owned(), owner: turn.owner().clone(), context: turn.context().clone() }
+fn warm_key(memory_key: MemoryKey<'_>, turn: &Turn) -> WarmKey {
+    WarmKey { agent: memory_key.agent.to_owned(), owner: turn.owner().clone(), context: turn.context().clone() }
 }
 
 /// Starts the program of a turn, and starts it again when it was put to sleep.
@@ -339,8 +343,8 @@ pub(super) struct Starter<'t> {
 
 impl Starter<'_> {
     /// `None`: the turn was canceled meanwhile. Whatever has been started by then is ended.
-    async fn start(&self, talk: Talk) -> Result<Option<(Child, Box<dyn Protocol>)>, AgentError> {
-        let Talk { command, environment: own, protocol } = talk;
+    async fn start(&self, invocation: Invocation) -> Result<Option<(Child, Box<dyn Adapter>)>, AgentError> {
+        let Invocation { command, environment: own, adapter } = invocation;
         let (program, first) = command.split_first().ok_or("no program is configured")?;
         let launch = Launch {
             guard: self.host.guard.clone(),
@@ -371,13 +375,13 @@ impl Starter<'_> {
                 }
             }
         })?;
-        Ok(Some((child, protocol)))
+        Ok(Some((child, adapter)))
     }
 
     /// Resumes the turn that this session was in. `None`: the turn was canceled meanwhile.
-    pub async fn resume(&self, session: String) -> Result<Option<(Child, Box<dyn Protocol>)>, AgentError> {
+    pub async fn resume(&self, session: String) -> Result<Option<(Child, Box<dyn Adapter>)>, AgentError> {
         let prompt = Prompt { session: Some(session), ..self.resumed.clone() };
-        self.start(talk(self.settings, prompt, Vec::new())).await
+        self.start(invocation(self.settings, prompt, Vec::new())).await
     }
 }
 
@@ -416,15 +420,15 @@ async fn take_in_files(settings: &Settings, host: &Host, turn: &Turn, folder: &P
 }
 
 /// The text of a caller, as the program takes it for text.
-async fn inert_text(settings: &Settings, turn: &Turn, folder: &Path, text: String) -> Result<String, AgentError> {
-    let syntax = settings.kind.known().way(settings.mode).map_or(UNKNOWN_SYNTAX, |way| way.prompts);
+async fn sanitized_text(settings: &Settings, turn: &Turn, folder: &Path, text: String) -> Result<String, AgentError> {
+    let syntax = settings.kind.info().mode_info(settings.mode).map_or(UNKNOWN_SYNTAX, |way| way.prompts);
     let folder = folder.to_owned();
-    let made = blocking(blocking::SHORT, move || inert(&text, syntax, &folder).into_owned());
+    let made = blocking(blocking::SHORT, move || sanitize_prompt(&text, syntax, &folder).into_owned());
     made.await.map_err(|error| no_answer(turn, error))
 }
 
 async fn workspace_of(settings: &Settings, turn: &Turn, folder: &Path) -> Result<Workspace, AgentError> {
-    let (project, folder) = (settings.kind.known().project, folder.to_owned());
+    let (project, folder) = (settings.kind.info().project, folder.to_owned());
     if settings.trusts_workspace {
         return Ok(Workspace::Trusted);
     }
@@ -445,7 +449,7 @@ pub(super) fn environment_of(
     host: &Host,
     own: Vec<(String, String)>,
 ) -> Vec<(OsString, OsString)> {
-    let known = settings.known().pass.iter().map(|name| (*name).to_owned());
+    let known = settings.info().pass.iter().map(|name| (*name).to_owned());
     let pass: Vec<String> = known.chain(settings.pass.iter().cloned()).collect();
     // What the operator says comes last and wins.
     let fixed = [own, settings.environment.clone()].concat();

@@ -21,9 +21,9 @@ use sabir_model::{ContextId, Owner};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::fit::Fit;
+use super::reuse_key::ReuseKey;
+use crate::adapter::Adapter;
 use crate::process::{Child, Descendants, Output};
-use crate::protocol::Protocol;
 
 /// How many programs wait at the same time, over all agents: each may hold some hundred megabytes.
 const MAX_WAITING: usize = 8;
@@ -33,7 +33,7 @@ const REST_OF_LINE: Duration = Duration::from_secs(1);
 
 /// The programs that wait. A copy is the same.
 #[derive(Clone, Default)]
-pub struct Warm(Arc<Mutex<Waiting>>);
+pub struct WarmPrograms(Arc<Mutex<Waiting>>);
 
 #[derive(Default)]
 struct Waiting {
@@ -46,45 +46,45 @@ struct Waiting {
 
 struct Entry {
     number: u64,
-    place: Place,
-    fit: Fit,
+    key: WarmKey,
+    reuse_key: ReuseKey,
     /// Who wants to have the program. Dropping it ends the program. `None`: it is being ended, or has a turn again.
-    request: Option<oneshot::Sender<oneshot::Sender<Program>>>,
+    request: Option<oneshot::Sender<oneshot::Sender<RunningProgram>>>,
     /// Closed when the program is gone from here.
     gone: watch::Receiver<()>,
 }
 
 /// Whose program it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct WarmKey {
     pub agent: String,
     pub owner: Owner,
     pub context: ContextId,
 }
 
 /// A program between two turns.
-pub(super) struct Program {
+pub(super) struct RunningProgram {
     pub child: Child,
-    pub protocol: Box<dyn Protocol>,
+    pub adapter: Box<dyn Adapter>,
     /// What it had running before it did anything.
     pub own_processes: Descendants,
 }
 
-impl Warm {
+impl WarmPrograms {
     /// Lets a program wait for the next turn, for at most this long.
-    pub(super) fn keep(&self, place: Place, fit: Fit, program: Program, limit: Duration) {
+    pub(super) fn keep(&self, key: WarmKey, reuse_key: ReuseKey, program: RunningProgram, limit: Duration) {
         let (request, requested) = oneshot::channel();
         let (going, gone) = watch::channel(());
         let number = {
             let mut waiting = self.waiting();
             waiting.last_number += 1;
             let number = waiting.last_number;
-            for older in waiting.entries.iter_mut().filter(|entry| entry.place == place) {
+            for older in waiting.entries.iter_mut().filter(|entry| entry.key == key) {
                 older.request = None;
             }
             // Without a request that could come it ends at once.
             let request = (!waiting.is_closed).then_some(request);
-            waiting.entries.push_back(Entry { number, place, fit, request, gone });
+            waiting.entries.push_back(Entry { number, key, reuse_key, request, gone });
             let count = waiting.entries.iter().filter(|entry| entry.request.is_some()).count();
             let oldest = waiting.entries.iter_mut().filter(|entry| entry.request.is_some());
             for entry in oldest.take(count.saturating_sub(MAX_WAITING)) {
@@ -101,11 +101,11 @@ impl Warm {
     }
 
     /// The program that waits there, if it fits. Any other that was kept there is gone when this returns.
-    pub(super) async fn take(&self, place: &Place, fit: &Fit) -> Option<Program> {
+    pub(super) async fn take(&self, key: &WarmKey, reuse_key: &ReuseKey) -> Option<RunningProgram> {
         let mut given = None;
         let mut leaving = Vec::new();
-        for entry in self.waiting().entries.iter_mut().filter(|entry| entry.place == *place) {
-            let request = entry.request.take().filter(|_| entry.fit == *fit);
+        for entry in self.waiting().entries.iter_mut().filter(|entry| entry.key == *key) {
+            let request = entry.request.take().filter(|_| entry.reuse_key == *reuse_key);
             if let Some(request) = request {
                 let (give, program) = oneshot::channel();
                 given = request.send(give).is_ok().then_some(program);
@@ -146,20 +146,24 @@ async fn all_gone(leaving: Vec<watch::Receiver<()>>) {
     }
 }
 
-impl fmt::Debug for Warm {
+impl fmt::Debug for WarmPrograms {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Warm({})", self.waiting().entries.len())
+        write!(out, "WarmPrograms({})", self.waiting().entries.len())
     }
 }
 
 /// Until the program is given away or gone.
-async fn wait(mut program: Program, mut requested: oneshot::Receiver<oneshot::Sender<Program>>, until: Instant) {
+async fn wait(
+    mut program: RunningProgram,
+    mut requested: oneshot::Receiver<oneshot::Sender<RunningProgram>>,
+    until: Instant,
+) {
     let request = loop {
         tokio::select! {
             biased;
             // First what it has said: nothing of it may be taken for the next turn.
             output = program.child.next() => {
-                if !program.hear_between_turns(output).await {
+                if !program.on_line_between_turns(output).await {
                     break None;
                 }
             }
@@ -177,15 +181,15 @@ async fn wait(mut program: Program, mut requested: oneshot::Receiver<oneshot::Se
     }
 }
 
-impl Program {
+impl RunningProgram {
     /// Hears all that the program has said until now: what comes later belongs to the turn that begins. `false`: it cannot
     /// have another turn.
     pub async fn catch_up(&mut self) -> bool {
         loop {
-            match timeout(REST_OF_LINE, self.child.arrived()).await {
-                Ok(None) => return self.protocol.awaits_next_turn(),
+            match timeout(REST_OF_LINE, self.child.next_available()).await {
+                Ok(None) => return self.adapter.awaits_next_turn(),
                 Ok(Some(output)) => {
-                    if !self.hear_between_turns(output).await {
+                    if !self.on_line_between_turns(output).await {
                         return false;
                     }
                 }
@@ -201,16 +205,16 @@ impl Program {
     }
 
     /// Whether it still waits for a turn after what it has said.
-    async fn hear_between_turns(&mut self, output: Output) -> bool {
+    async fn on_line_between_turns(&mut self, output: Output) -> bool {
         match output {
             Output::Line(line) => {
-                for answer in self.protocol.hear_between_turns(&line) {
+                for answer in self.adapter.on_line_between_turns(&line) {
                     let _ = self.child.write_line(&answer).await;
                 }
-                self.protocol.awaits_next_turn()
+                self.adapter.awaits_next_turn()
             }
-            Output::Dropped(_) => true,
-            Output::TooMuch | Output::Closed => false,
+            Output::LineTooLong(_) => true,
+            Output::LimitReached | Output::Closed => false,
         }
     }
 }

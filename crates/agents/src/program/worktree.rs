@@ -34,7 +34,7 @@ use super::leftover_trees::clear_place;
 use super::regular_file;
 use super::remove_folder::remove_folder;
 use super::worktrees::{Claim, RECORD};
-use crate::protocol::Exit;
+use crate::adapter::Exit;
 
 /// A diff beyond this is cut; all of it is in the repository.
 const LONGEST_DIFF: usize = 4 << 20;

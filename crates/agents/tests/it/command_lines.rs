@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sabir_agents::kinds::KNOWN;
+use sabir_agents::kinds::PROGRAMS;
+use sabir_agents::output_formats::{configured, environment, one_shot};
 use sabir_agents::program::settings::{Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace};
-use sabir_agents::protocol::{Approve, Prompt, Workspace};
-use sabir_agents::vocabulary::{configured, environment, one_shot};
+use sabir_agents::prompt::{Approve, Prompt, Workspace};
 
-use crate::said::rows;
+use crate::step_rows::rows;
 
 /// A first turn with nothing set, which would be read as a flag by a careless program.
 fn bare() -> Prompt {
@@ -35,9 +35,9 @@ const FULL_INPUT: &str = "write \"go on\"\nclose input";
 const NO_INPUT: &str = "close input";
 
 fn check(kind: Kind, prompt: &Prompt, arguments: &[&str], input: &str) {
-    let (said, mut protocol) = one_shot(kind, prompt);
+    let (said, mut adapter) = one_shot(kind, prompt);
     assert_eq!(said, arguments, "{kind:?}");
-    assert_eq!(rows(&protocol.begin()).trim_end(), input, "{kind:?}");
+    assert_eq!(rows(&adapter.begin()).trim_end(), input, "{kind:?}");
 }
 
 #[test]
@@ -159,8 +159,8 @@ fn asking_where_nobody_answers_is_no() {
 fn instructions_come_first_where_there_is_no_flag_for_them() {
     let first = Prompt { session: None, ..full() };
     for kind in [Kind::Gemini, Kind::Opencode, Kind::Command] {
-        let (_, mut protocol) = one_shot(kind, &first);
-        assert_eq!(rows(&protocol.begin()), "write \"be \\\"brief\\\"\\n\\ngo on\"\nclose input\n", "{kind:?}");
+        let (_, mut adapter) = one_shot(kind, &first);
+        assert_eq!(rows(&adapter.begin()), "write \"be \\\"brief\\\"\\n\\ngo on\"\nclose input\n", "{kind:?}");
     }
     for (kind, start) in
         [(Kind::Copilot, "--prompt="), (Kind::Vibe, "--prompt="), (Kind::Cursor, ""), (Kind::Generic, "")]
@@ -174,7 +174,7 @@ fn instructions_come_first_where_there_is_no_flag_for_them() {
 #[test]
 fn prompts_stand_in_arguments_only_where_the_documentation_says_so() {
     let document = include_str!("../../../../docs/guides/coding-agents.md");
-    for known in &KNOWN {
+    for known in &PROGRAMS {
         let (arguments, _) = one_shot(known.kind, &bare());
         let is_argument = arguments.iter().any(|argument| argument.contains("-rf x"));
         assert_eq!(is_argument, matches!(known.name, "generic" | "copilot" | "cursor" | "vibe"), "{}", known.name);
@@ -240,9 +240,9 @@ fn further_arguments_stand_before_the_task() {
 
 #[test]
 fn a_generic_program_asks_as_it_is_configured_to() {
-    let (_, mut protocol) = configured(&settings(Kind::Generic, Some("^May I")), &bare());
-    assert_eq!(rows(&protocol.hear("Continue?")), "not understood \"Continue?\"\n");
-    assert!(rows(&protocol.hear("May I go")).starts_with("ask question-1 \"May I go\""));
+    let (_, mut adapter) = configured(&settings(Kind::Generic, Some("^May I")), &bare());
+    assert_eq!(rows(&adapter.on_line("Continue?")), "not understood \"Continue?\"\n");
+    assert!(rows(&adapter.on_line("May I go")).starts_with("ask question-1 \"May I go\""));
 }
 
 /// Its input is closed at once unless it reads answers there; a policy answers only questions whose form is known.
@@ -264,15 +264,15 @@ fn what_a_generic_program_reads() {
         (Approve::All, Some("May I"), PromptBy::Stdin, "write \"-rf x\"", "write \"y\""),
     ] {
         let settings = Settings { approve, prompt_by, ..settings(Kind::Generic, pattern) };
-        let (arguments, mut protocol) = configured(&settings, &Prompt { approve, ..bare() });
+        let (arguments, mut adapter) = configured(&settings, &Prompt { approve, ..bare() });
         let said = format!("{approve:?} {pattern:?} {prompt_by:?}");
         assert_eq!(
             arguments.join(" "),
             if prompt_by == PromptBy::Stdin { "--extra" } else { "--extra -- -rf x" },
             "{said}"
         );
-        assert_eq!(rows(&protocol.begin()).trim_end(), begins, "{said}");
-        assert_eq!(rows(&protocol.hear("May I")).trim_end(), answer, "{said}");
+        assert_eq!(rows(&adapter.begin()).trim_end(), begins, "{said}");
+        assert_eq!(rows(&adapter.on_line("May I")).trim_end(), answer, "{said}");
     }
 }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 use sabir_agents::ConformanceAgent;
 use sabir_model::Part;
 
-use crate::stage::{engine, message, play};
+use crate::engine_fixture::{engine, message, play};
 
 #[tokio::test(start_paused = true)]
 async fn every_message_id_does_what_the_table_says() {

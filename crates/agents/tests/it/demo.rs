@@ -4,7 +4,7 @@ use sabir_agents::DemoAgent;
 use sabir_engine::{Answer, Inputs};
 use sabir_model::{Base64, Call, Caller, Cancel, Content, Json, Message, OnFinishedCancel, Part, State};
 
-use crate::stage::{engine, message, play, within};
+use crate::engine_fixture::{engine, message, play, within};
 
 #[tokio::test(start_paused = true)]
 async fn every_word_does_what_the_table_says() {

@@ -4,10 +4,10 @@
 mod command_lines;
 mod conformance;
 mod demo;
-mod duplex;
-mod nonsense;
-mod recorded;
+mod engine_fixture;
+mod output_fuzz;
+mod output_lines;
+mod protocols;
+mod recorded_output;
 mod routing;
-mod said;
-mod spoken;
-mod stage;
+mod step_rows;

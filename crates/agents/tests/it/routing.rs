@@ -7,7 +7,7 @@ use sabir_engine::{About, Agent, AgentFuture, Builder, Engine, Hosted, Inputs, O
 use sabir_model::{AgentId, Json, Part};
 use sabir_store::MemoryStore;
 
-use crate::stage::{message, play};
+use crate::engine_fixture::{message, play};
 
 /// Says its name, and the model that it was told to use.
 struct Named(&'static str);

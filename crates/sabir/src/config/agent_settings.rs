@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use sabir_agents::program::settings::{Isolation, Mode, PromptBy, SharedWorkspace};
-use sabir_agents::protocol::Approve;
+use sabir_agents::prompt::Approve;
 use sabir_model::{Extension, Skill};
 
 use super::addresses::uri;

@@ -2,7 +2,7 @@
 //!
 //! An id becomes a path segment and a tenant, so it must not look like a path that the server has already.
 
-use sabir_agents::kinds::KNOWN;
+use sabir_agents::kinds::PROGRAMS;
 use sabir_model::{Extension, Skill};
 use sabir_server::{RESERVED_AGENT_IDS, is_path_segment};
 use serde_json::json;
@@ -137,7 +137,7 @@ pub fn parse_kind(raw: &Raw) -> Read<AgentKind> {
 
 fn kinds() -> impl Iterator<Item = AgentKind> {
     let built_in = [AgentKind::Demo, AgentKind::Conformance];
-    built_in.into_iter().chain(KNOWN.iter().map(|known| AgentKind::Program(known.kind)))
+    built_in.into_iter().chain(PROGRAMS.iter().map(|known| AgentKind::Program(known.kind)))
 }
 
 /// What nobody has described further.

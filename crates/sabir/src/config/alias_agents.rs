@@ -45,7 +45,7 @@ impl<'a> AliasAgents<'a> {
 
     /// The id of a further agent of this kind, which `name` asks for.
     pub fn add_routed(&mut self, kind: Kind, name: &str) -> String {
-        let id = kind.known().name;
+        let id = kind.info().name;
         if !self.routed.iter().any(|agent| agent.subject.id == id) {
             let origin = ValueOrigin::EnvAlias(name.to_owned());
             let mut agent = agent_of_kind(&Raw::untyped(id), origin).expect("kinds are kinds and ids");
@@ -134,9 +134,9 @@ fn why_not(applies_to: AppliesTo, agent: &AgentConfig) -> Option<String> {
     match (applies_to, agent.kind) {
         (AppliesTo::All, _) | (AppliesTo::Programs, AgentKind::Program(_)) => None,
         (AppliesTo::Kind(kind), AgentKind::Program(own)) if own == kind => None,
-        (AppliesTo::KindsWithoutProgram, AgentKind::Program(own)) if own.known().needs_command() => None,
+        (AppliesTo::KindsWithoutProgram, AgentKind::Program(own)) if own.info().needs_command() => None,
         (AppliesTo::Programs, _) => Some(format!("the agent is of kind {own}, which is no program")),
-        (AppliesTo::Kind(kind), _) => Some(format!("the agent is of kind {own}, not {}", kind.known().name)),
+        (AppliesTo::Kind(kind), _) => Some(format!("the agent is of kind {own}, not {}", kind.info().name)),
         (AppliesTo::KindsWithoutProgram, _) => {
             Some(format!("the agent is of kind {own}, which takes no other program"))
         }

@@ -2,9 +2,9 @@
 //!
 //! A program that would wait for an answer which nobody can give is refused at the start, not found hanging later.
 
-use sabir_agents::kinds::{Known, PLAIN_SYNTAX, ProjectSettings, Questions};
+use sabir_agents::kinds::{PLAIN_SYNTAX, ProgramInfo, ProjectSettings, Questions};
 use sabir_agents::program::settings::Kind;
-use sabir_agents::protocol::Approve;
+use sabir_agents::prompt::Approve;
 
 use super::agent_settings::AGENT_SETTINGS;
 use super::origin::{Configured, Problem, ValueOrigin};
@@ -23,13 +23,13 @@ pub fn complete(agent: &mut Configured<AgentConfig>) -> Vec<Problem> {
         }
         AgentKind::Program(kind) => {
             let mut problems = refuse(agent, ForWhom::Demo, "is for the demo agent");
-            problems.extend(complete_program(agent, kind.known()));
+            problems.extend(complete_program(agent, kind.info()));
             problems
         }
     }
 }
 
-fn complete_program(agent: &mut Configured<AgentConfig>, known: &Known) -> Vec<Problem> {
+fn complete_program(agent: &mut Configured<AgentConfig>, known: &ProgramInfo) -> Vec<Problem> {
     let mut problems = Vec::new();
     fill(agent, "max_concurrent", "4");
     fill(agent, "queue", "1000");
@@ -43,9 +43,9 @@ fn complete_program(agent: &mut Configured<AgentConfig>, known: &Known) -> Vec<P
         problems.push(lacks_command(agent, known));
     }
     let mode = agent.subject.program.mode;
-    match known.way(mode) {
+    match known.mode_info(mode) {
         None => {
-            let modes: Vec<&str> = known.ways.iter().map(|way| way.mode.name()).collect();
+            let modes: Vec<&str> = known.modes.iter().map(|way| way.mode.name()).collect();
             let words = format!("is \"{}\"; {} has {} only", mode.name(), known.name, modes.join(" and "));
             problems.push(Problem::of(&agent.value("mode").origin, "mode", &words));
         }
@@ -62,7 +62,7 @@ fn complete_program(agent: &mut Configured<AgentConfig>, known: &Known) -> Vec<P
             }
         }
     }
-    let is_plain = known.way(mode).is_some_and(|way| way.prompts == PLAIN_SYNTAX);
+    let is_plain = known.mode_info(mode).is_some_and(|way| way.prompts == PLAIN_SYNTAX);
     let program = &agent.subject.program;
     let has_no_use = |key: &str| match key {
         "trust_prompts" if is_plain && program.trust_prompts => {
@@ -96,7 +96,7 @@ fn fill(agent: &mut Configured<AgentConfig>, key: &str, text: &str) {
     }
 }
 
-fn lacks_command(agent: &Configured<AgentConfig>, known: &Known) -> Problem {
+fn lacks_command(agent: &Configured<AgentConfig>, known: &ProgramInfo) -> Problem {
     let origin = &agent.value("kind").origin;
     let remedy = match origin {
         ValueOrigin::EnvAlias(_) => "set AGENT_BINARY",
@@ -106,8 +106,8 @@ fn lacks_command(agent: &Configured<AgentConfig>, known: &Known) -> Problem {
     Problem::of(origin, "kind", &format!("is \"{}\", which needs a command; {remedy}", known.name))
 }
 
-fn cannot_ask(known: &Known, mode: &str) -> String {
-    let asking = known.ways.iter().find(|way| way.questions == Questions::Asked);
+fn cannot_ask(known: &ProgramInfo, mode: &str) -> String {
+    let asking = known.modes.iter().find(|way| way.questions == Questions::Asked);
     let other = asking.map_or(String::new(), |way| format!("mode = \"{}\", or ", way.mode.name()));
     format!(
         "is \"ask\", but {} cannot ask in mode {mode}; use {other}approve = \"all\" or approve = \"none\"",

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sabir_agents::program::settings::{Isolation, Kind, Mode, PromptBy, SharedWorkspace};
-use sabir_agents::protocol::Approve;
+use sabir_agents::prompt::Approve;
 use sabir_agents::routing::Profile;
 use sabir_engine::RetentionPolicy;
 use sabir_model::{Extension, Skill};
@@ -142,7 +142,7 @@ impl AgentKind {
         match self {
             AgentKind::Demo => "demo",
             AgentKind::Conformance => "conformance",
-            AgentKind::Program(kind) => kind.known().name,
+            AgentKind::Program(kind) => kind.info().name,
         }
     }
 }

@@ -138,8 +138,8 @@ fn missing(agent: &AgentConfig, kind: Kind, machine: &Machine) -> Vec<Missing> {
 
 /// Why its program cannot be run.
 fn missing_program(program: &ProgramConfig, kind: Kind, machine: &Machine) -> Option<Missing> {
-    let known = kind.known();
-    let own = known.way(program.mode)?.program;
+    let known = kind.info();
+    let own = known.mode_info(program.mode)?.program;
     let name = program.command.first().map(String::as_str).or(own)?;
     let absent = machine.find_on(path_of(program, machine), name).err()?;
     Some(match program.command.is_empty() {

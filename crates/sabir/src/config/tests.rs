@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sabir_agents::program::settings::SharedWorkspace;
-use sabir_agents::protocol::Approve;
+use sabir_agents::prompt::Approve;
 
 use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS};
 use super::env_aliases::{ENV_ALIASES, EnvAlias, Meaning};

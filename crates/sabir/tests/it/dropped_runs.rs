@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sabir_agents::program::{Kind, Mode, ProgramAgent, Settings};
-use sabir_agents::protocol::Approve;
+use sabir_agents::prompt::Approve;
 use sabir_engine::{About, Agent, AgentFuture, Outcome, Turn, WorkingTreeFuture};
 use sabir_model::{Delivery, State};
 use sabir_testkit::scripted::ScriptedAgent;

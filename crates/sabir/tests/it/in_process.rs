@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_agents::program::{
-    GitLimits, Host, Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace, Warm, Workspaces, Worktrees,
+    GitLimits, Host, Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace, WarmPrograms, Workspaces, Worktrees,
 };
-use sabir_agents::protocol::Approve;
+use sabir_agents::prompt::Approve;
 use sabir_engine::{Agent, Answer, Builder, Engine, Hosted};
 use sabir_model::{AgentId, Birth, Call, Caller, Delivery, Message, MessageId, Part, Role, Send, Task};
 use sabir_store::MemoryStore;
@@ -55,7 +55,7 @@ pub fn host(worktrees: PathBuf) -> Host {
         variables: std::env::vars_os().collect(),
         open_files: None,
         database: None,
-        warm: Warm::default(),
+        warm: WarmPrograms::default(),
         worktrees: Worktrees::new(worktrees),
         git_limits: GitLimits::default(),
         workspaces: Workspaces::default(),

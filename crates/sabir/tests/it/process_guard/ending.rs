@@ -5,8 +5,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sabir_agents::adapter::Exit;
 use sabir_agents::process::{self, Ending, Launch, Output};
-use sabir_agents::protocol::Exit;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -119,9 +119,9 @@ async fn nothing_is_left_when_a_child_is_dropped() {
 async fn a_program_that_must_end_at_once_gets_neither_sigterm_nor_eof() {
     for (orders, notices) in [
         (&[][..], true),
-        (&[Ending::AtOnce], false),
-        (&[Ending::AtOnce, Ending::Asked], true),
-        (&[Ending::AtOnce, Ending::Asked, Ending::AtOnce], false),
+        (&[Ending::Kill], false),
+        (&[Ending::Kill, Ending::Graceful], true),
+        (&[Ending::Kill, Ending::Graceful, Ending::Kill], false),
     ] {
         let mark = ProcessMark::new();
         let folder = tempfile::tempdir().unwrap();
@@ -134,7 +134,7 @@ async fn a_program_that_must_end_at_once_gets_neither_sigterm_nor_eof() {
         let mut child = script(&text, &mark).start().await.unwrap();
         assert_eq!(line(&mut child).await, "ready");
         for how in orders {
-            child.end_if_alone(*how);
+            child.end_on_sabir_exit(*how);
         }
         child.write_line("go").await.unwrap();
         assert_eq!(line(&mut child).await, "ready");

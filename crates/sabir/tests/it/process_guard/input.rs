@@ -3,8 +3,8 @@
 use std::io::ErrorKind;
 use std::time::Instant;
 
+use sabir_agents::adapter::Exit;
 use sabir_agents::process::Output;
-use sabir_agents::protocol::Exit;
 
 use super::fixture::{PATIENCE, line, memory, start};
 

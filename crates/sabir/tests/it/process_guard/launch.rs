@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use sabir_agents::adapter::Exit;
 use sabir_agents::process::{Launch, Output};
-use sabir_agents::protocol::Exit;
 
 use super::fixture::{ProcessMark, line, script, start};
 

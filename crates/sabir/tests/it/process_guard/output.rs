@@ -3,8 +3,8 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use sabir_agents::adapter::Exit;
 use sabir_agents::process::{Launch, Output};
-use sabir_agents::protocol::Exit;
 use tokio::time::timeout;
 
 use super::fixture::{PATIENCE, ProcessMark, alone, exists, given, kill, line, memory, script, start, until};
@@ -38,18 +38,18 @@ async fn a_canceled_wait_loses_nothing() {
 #[tokio::test]
 async fn arrived_lines_are_told_apart_from_later_ones() {
     let mut child = start("printf 'a\\nb\\nc'; read go; printf 'd\\n'; read go; echo e").await;
-    until("it speaks", || !child.is_quiet()).await;
+    until("it speaks", || !child.has_no_output()).await;
     let mut arrived = Vec::new();
     while arrived.len() < 2 {
-        arrived.extend(child.arrived().await);
+        arrived.extend(child.next_available().await);
     }
     assert_eq!(arrived, ["a", "b"].map(|line| Output::Line(line.into())));
     // A line that has begun is waited for.
-    assert!(timeout(Duration::from_millis(50), child.arrived()).await.is_err());
+    assert!(timeout(Duration::from_millis(50), child.next_available()).await.is_err());
     child.write_line("go").await.unwrap();
-    assert_eq!(child.arrived().await, Some(Output::Line("cd".into())));
-    assert!(child.is_quiet());
-    assert_eq!(child.arrived().await, None);
+    assert_eq!(child.next_available().await, Some(Output::Line("cd".into())));
+    assert!(child.has_no_output());
+    assert_eq!(child.next_available().await, None);
     child.write_line("go").await.unwrap();
     assert_eq!(line(&mut child).await, "e");
 }
@@ -89,7 +89,7 @@ async fn output_is_cut_at_its_limit() {
             other => break other,
         }
     };
-    assert_eq!((lines, last), (50_000, Output::TooMuch));
+    assert_eq!((lines, last), (50_000, Output::LimitReached));
     assert_eq!(child.next().await, Output::Closed);
     assert_eq!(child.stop().await, Exit::Signal(15));
     mark.assert_none_alive();
@@ -101,7 +101,7 @@ async fn a_line_without_end_is_dropped_and_never_held() {
         let length = 100 * 1024 * 1024;
         let text = format!("head -c {length} /dev/zero | tr '\\0' x; echo; echo short");
         let mut child = start(&text).await;
-        assert_eq!(child.next().await, Output::Dropped(length));
+        assert_eq!(child.next().await, Output::LineTooLong(length));
         assert_eq!(line(&mut child).await, "short");
         let most = memory(std::process::id(), "VmHWM:");
         assert!(most < 64 * 1024 * 1024, "the reader had {most} bytes");
@@ -127,10 +127,10 @@ async fn stderr_is_always_read_and_its_end_is_kept() {
     let mut child = start("head -c 20000000 /dev/zero | tr '\\0' x >&2; echo >&2; echo why >&2; echo done").await;
     assert_eq!(line(&mut child).await, "done");
     assert_eq!(child.exit().await, Exit::Code(0));
-    assert_eq!(child.complaint(), "why");
+    assert_eq!(child.stderr_tail(), "why");
     let mut child = start("echo first >&2; echo second >&2; exit 3").await;
     assert_eq!(child.exit().await, Exit::Code(3));
-    assert_eq!(child.complaint(), "first\nsecond");
+    assert_eq!(child.stderr_tail(), "first\nsecond");
 }
 
 /// On Linux nobody escapes a guard that lives.

@@ -83,7 +83,7 @@ async fn a_dropped_turn_loses_no_work() {
     // The program ends later than the turn, and still writes.
     tokio::task::yield_now().await;
     fs::write(folder.join("made"), "late\n").unwrap();
-    ended.send_replace(Some(sabir_agents::protocol::Exit::Code(0)));
+    ended.send_replace(Some(sabir_agents::adapter::Exit::Code(0)));
     host.worktrees.until_unused().await;
     assert_eq!(fixture.git(&["show", &format!("{}:made", fixture.work())]), "late");
     fixture.assert_tidy();

@@ -1,7 +1,0 @@
-//! Claude Code's control protocol: prompts, permissions and interruptions as JSON lines. What it tells beside, it tells in
-//! the lines of its one-shot output.
-
-mod machine;
-mod remembered;
-
-pub use machine::ClaudeControl;

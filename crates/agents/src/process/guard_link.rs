@@ -1,0 +1,248 @@
+//! Sabir's end of the socket to a guard: one task per program, which lives until the guard is gone.
+//!
+//! It sends orders, keeps the input that the program does not want yet, and learns how the program ended. The guard is
+//! never sent more input than a window, so what a program does not read waits here, where it is counted.
+
+use std::collections::VecDeque;
+use std::io;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::frames::{GuardEvent, Order, PIECE};
+use super::guard::{GIVE_UP, GRACE};
+use super::leftovers;
+use super::mark::Mark;
+use crate::adapter::Exit;
+
+/// How much input may lie in the guard.
+const WINDOW: usize = 4 * PIECE;
+
+/// Output that is still in the pipes when the program is gone is read for so long. Only somebody who escaped the guard can
+/// keep them open longer.
+pub(super) const LINGER: Duration = Duration::from_millis(500);
+
+/// A guard that was told to kill is done in a moment. One that is not has been stopped by its program, or hangs: its work is
+/// done for it.
+const KILL_LIMIT: Duration = Duration::from_secs(1);
+
+/// What a `Child` knows of its input without asking.
+#[derive(Default)]
+pub(super) struct Input {
+    /// Bytes that the program has not taken yet.
+    pub(super) waiting: AtomicUsize,
+    pub(super) is_closed: AtomicBool,
+}
+
+pub(super) struct GuardLink {
+    socket: UnixStream,
+    guard: tokio::process::Child,
+    /// The program, whose number is also the one of its group.
+    program: Option<Pid>,
+    mark: Mark,
+    input: Arc<Input>,
+    /// Input, and its end, which the guard has no room for yet.
+    queue: VecDeque<Order>,
+    /// Bytes in the guard that the program has not taken.
+    in_guard: usize,
+    /// Bytes of the socket.
+    outgoing: Vec<u8>,
+    incoming: Vec<u8>,
+    ended: Option<Exit>,
+}
+
+impl GuardLink {
+    pub(super) fn new(
+        socket: UnixStream,
+        guard: tokio::process::Child,
+        program: i32,
+        mark: Mark,
+        input: Arc<Input>,
+    ) -> Self {
+        Self {
+            socket,
+            guard,
+            program: Pid::from_raw(program),
+            mark,
+            input,
+            queue: VecDeque::new(),
+            in_guard: 0,
+            outgoing: Vec::new(),
+            incoming: Vec::new(),
+            ended: None,
+        }
+    }
+
+    /// Until the guard is gone, which `exit` then shows. `stderr_reader` reads the program's standard error; `gone` is called
+    /// when nothing is left.
+    pub(super) async fn run(
+        mut self,
+        mut orders: mpsc::UnboundedReceiver<Order>,
+        mut stderr_reader: JoinHandle<()>,
+        gone: impl FnOnce(),
+        exit: watch::Sender<Option<Exit>>,
+    ) {
+        let status = self.serve_orders(&mut orders).await;
+        self.input.is_closed.store(true, Ordering::Relaxed);
+        // The guard's last words are in the socket, whose other end is closed now.
+        let _ = timeout(LINGER, self.socket.read_to_end(&mut self.incoming)).await;
+        self.read_events();
+        if self.ended.is_none() {
+            tracing::warn!(guard = %status, "a program has lost its guard; it is killed");
+            self.kill_all().await;
+        }
+        // Whoever asks for it after the end wants all of it.
+        let _ = timeout(LINGER, &mut stderr_reader).await;
+        stderr_reader.abort();
+        gone();
+        exit.send_replace(Some(self.ended.unwrap_or_else(|| from_status(status))));
+    }
+
+    async fn serve_orders(&mut self, orders: &mut mpsc::UnboundedReceiver<Order>) -> ExitStatus {
+        let mut has_orders = true;
+        let mut is_readable = true;
+        // When the program and all that it started should be gone.
+        let mut gone_by: Option<Instant> = None;
+        let mut stopped = std::pin::pin!(leftovers::until_stopped(self.guard.id()));
+        let mut watches_guard = true;
+        loop {
+            self.send_queued();
+            tokio::select! {
+                status = self.guard.wait() => return status.unwrap_or_default(),
+                order = orders.recv(), if has_orders => match order {
+                    Some(order @ (Order::Input(_) | Order::CloseInput)) => self.queue.push_back(order),
+                    Some(order) => {
+                        if matches!(order, Order::Kill) {
+                            gone_by.get_or_insert_with(|| Instant::now() + KILL_LIMIT);
+                        }
+                        order.write(&mut self.outgoing);
+                    }
+                    // The `Child` was dropped. The guard sees the end of its orders and does the rest.
+                    None => {
+                        has_orders = false;
+                        gone_by.get_or_insert_with(|| Instant::now() + GRACE + KILL_LIMIT);
+                        self.queue.clear();
+                        self.outgoing.clear();
+                        let _ = self.socket.shutdown().await;
+                    }
+                },
+                ready = self.socket.writable(), if !self.outgoing.is_empty() => {
+                    if ready.and_then(|()| self.send()).is_err() {
+                        self.outgoing.clear();
+                    }
+                }
+                ready = self.socket.readable(), if is_readable => match ready.and_then(|()| self.receive()) {
+                    Ok(Reception::More) => self.read_events(),
+                    Ok(Reception::End) | Err(_) => is_readable = false,
+                },
+                () = stopped.as_mut(), if watches_guard => {
+                    watches_guard = false;
+                    gone_by = Some(Instant::now());
+                }
+                () = sleep_until(gone_by.unwrap_or_else(Instant::now)), if gone_by.is_some() => {
+                    tracing::warn!(guard = self.guard.id(), "the guard of a program does not do its work; both are killed");
+                    self.kill_all().await;
+                    let _ = self.guard.start_kill();
+                    if let Ok(status) = timeout(GIVE_UP, self.guard.wait()).await {
+                        return status.unwrap_or_default();
+                    }
+                    // Its folder and its context must not stay taken for ever.
+                    tracing::error!(guard = self.guard.id(), "the guard of a program cannot be killed; it is left behind");
+                    self.ended = Some(Exit::Signal(Signal::KILL.as_raw()));
+                    return ExitStatus::default();
+                }
+            }
+        }
+    }
+
+    /// Hands to the guard what it has room for.
+    fn send_queued(&mut self) {
+        while self.in_guard < WINDOW {
+            match self.queue.pop_front() {
+                Some(order) => {
+                    if let Order::Input(piece) = &order {
+                        self.in_guard += piece.len();
+                    }
+                    order.write(&mut self.outgoing);
+                }
+                None => return,
+            }
+        }
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        match self.socket.try_write(&self.outgoing) {
+            Ok(count) => {
+                self.outgoing.drain(..count);
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn receive(&mut self) -> io::Result<Reception> {
+        let mut chunk = [0; 256];
+        match self.socket.try_read(&mut chunk) {
+            Ok(0) => Ok(Reception::End),
+            Ok(count) => {
+                self.incoming.extend_from_slice(&chunk[..count]);
+                Ok(Reception::More)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Reception::More),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read_events(&mut self) {
+        let (whole, _) = self.incoming.as_chunks::<{ GuardEvent::LENGTH }>();
+        let events: Vec<Option<GuardEvent>> = whole.iter().map(|bytes| GuardEvent::parse(*bytes)).collect();
+        self.incoming.drain(..events.len() * GuardEvent::LENGTH);
+        for events in events.into_iter().flatten() {
+            match events {
+                GuardEvent::Fed(count) => {
+                    self.in_guard -= count as usize;
+                    self.input.waiting.fetch_sub(count as usize, Ordering::Relaxed);
+                }
+                GuardEvent::InputClosed => {
+                    self.input.is_closed.store(true, Ordering::Relaxed);
+                    self.queue.clear();
+                }
+                GuardEvent::Ended(exit) => self.ended = Some(exit),
+                // Said once, at the start, and heard there.
+                GuardEvent::Started(_) | GuardEvent::NotStarted(_) => {}
+            }
+        }
+    }
+
+    /// Does the work of the guard.
+    async fn kill_all(&self) {
+        if let Some(program) = self.program {
+            let _ = kill_process_group(program, Signal::KILL);
+        }
+        let mark = self.mark.clone();
+        let _ = tokio::task::spawn_blocking(move || leftovers::end(&mark)).await;
+    }
+}
+
+/// Whether the guard may have more to say.
+enum Reception {
+    More,
+    End,
+}
+
+fn from_status(status: ExitStatus) -> Exit {
+    use std::os::unix::process::ExitStatusExt;
+    match status.signal() {
+        Some(signal) => Exit::Signal(signal),
+        None => Exit::Code(status.code().unwrap_or_default()),
+    }
+}

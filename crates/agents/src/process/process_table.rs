@@ -1,0 +1,120 @@
+//! Who descends from this process.
+//!
+//! A process that leaves its group and loses its parent is handed to the nearest ancestor that asked for such orphans. The
+//! guard asks, so on Linux everything that a program has started, daemons too, hangs somewhere below the guard and is found
+//! in `/proc`. Elsewhere nobody can ask: there the process group is all there is.
+
+use rustix::process::Pid;
+
+/// A process, as `/proc` shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) id: i32,
+    pub(super) parent: i32,
+    pub(super) group: i32,
+    /// When it was started. No other process has the same id and the same start.
+    pub(super) start: u64,
+    /// It has ended and waits to be reaped.
+    pub(super) is_dead: bool,
+    /// By a signal or by a debugger: it does nothing until somebody lets it go on.
+    pub(super) is_stopped: bool,
+}
+
+/// A process below this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Descendant {
+    pub(super) process: Pid,
+    pub(super) group: i32,
+}
+
+/// From now on, orphans among the descendants become children of this process.
+pub(super) fn adopt_orphans() {
+    // A kernel that does not know it leaves us with the group.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+}
+
+/// All children, their children, and so on, as they stand now.
+pub(super) fn descendants() -> Vec<Descendant> {
+    let processes = all_processes();
+    let kin = |process: &Process| Some(Descendant { process: Pid::from_raw(process.id)?, group: process.group });
+    descendants_of(rustix::process::getpid().as_raw_pid(), &processes).into_iter().filter_map(kin).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn all_processes() -> Vec<Process> {
+    Vec::new()
+}
+
+/// All processes that can be seen.
+#[cfg(target_os = "linux")]
+pub(super) fn all_processes() -> Vec<Process> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| find(entry.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+/// One process, if it is there.
+pub(super) fn find(id: i32) -> Option<Process> {
+    Process::parse(&std::fs::read(format!("/proc/{id}/stat")).ok()?)
+}
+
+impl Process {
+    /// `12 (name) S 1 12 12 ...`: the process, its name, its state, its parent, its group. A name may hold anything, brackets
+    /// and bytes that are no text too.
+    fn parse(stat: &[u8]) -> Option<Self> {
+        let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+        let id = std::str::from_utf8(stat.split(|byte| *byte == b' ').next()?).ok()?.parse().ok()?;
+        let mut rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace();
+        let state = rest.next()?;
+        let (is_dead, is_stopped) = (matches!(state, "Z" | "X"), matches!(state, "T" | "t"));
+        let (parent, group) = (rest.next()?.parse().ok()?, rest.next()?.parse().ok()?);
+        // The 22nd field of all.
+        let start = rest.nth(16).and_then(|start| start.parse().ok()).unwrap_or_default();
+        Some(Self { id, parent, group, start, is_dead, is_stopped })
+    }
+}
+
+/// Those of them who descend from this process.
+pub(super) fn descendants_of(ancestor: i32, processes: &[Process]) -> Vec<&Process> {
+    let mut found = Vec::new();
+    let mut parents = vec![ancestor];
+    while let Some(parent) = parents.pop() {
+        for process in processes.iter().filter(|process| process.parent == parent) {
+            parents.push(process.id);
+            found.push(process);
+        }
+    }
+    found
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::{Process, descendants_of};
+
+    #[test]
+    fn the_whole_tree_below_is_found_and_nobody_else() {
+        let processes: Vec<Process> = [
+            &b"1 (init) S 0 1 1 0"[..],
+            b"10 (guard) S 1 10 10 0",
+            b"11 (program) S 10 11 10 0",
+            b"12 (a) name (x) S 11 11 10 0",
+            b"13 (\xff\xfe) R 12 13 13 0",
+            b"14 (daemon) S 10 14 14 0",
+            b"20 (stranger) S 1 20 20 0",
+        ]
+        .iter()
+        .map(|stat| Process::parse(stat).unwrap())
+        .collect();
+        let mut found: Vec<_> = descendants_of(10, &processes).iter().map(|kin| (kin.id, kin.group)).collect();
+        found.sort_unstable();
+        assert_eq!(found, [(11, 11), (12, 11), (13, 13), (14, 14)]);
+        let whole = b"7 (x) Z 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 1234 20";
+        assert_eq!(Process::parse(whole).map(|found| (found.start, found.is_dead)), Some((1234, true)));
+        for (state, expected) in [("T", true), ("t", true), ("S", false), ("Z", false)] {
+            let found = Process::parse(format!("7 (T) {state} 1 2 3").as_bytes());
+            assert_eq!(found.map(|found| found.is_stopped), Some(expected), "{state}");
+        }
+        assert!(Process::parse(b"").is_none());
+        assert!(Process::parse(b"7 (half").is_none());
+    }
+}
