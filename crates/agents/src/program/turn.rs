@@ -17,7 +17,7 @@ use super::memory::{self, Memories, Memory, MemoryKey};
 use super::project;
 use super::publisher::Publisher;
 use super::reuse_key::ReuseKey;
-use super::run::{KeepWarm, ProgramOrigin, Run, RunEnd};
+use super::run::{KeepWarm, ProgramOrigin, Run, RunEnd, RunState};
 use super::sanitize_prompt::sanitize_prompt;
 use super::secrets::{Masking, Secrets};
 use super::settings::{Isolation, Settings, SharedWorkspace};
@@ -27,7 +27,7 @@ use super::workspace;
 use super::worktree::{TaskName, Worktree};
 use crate::adapter::Adapter;
 use crate::kinds::{ProjectSettings, ResumeDelay, UNKNOWN_SYNTAX};
-use crate::process::{self, Child, Descendants, Ending, Launch, SHOWS_DESCENDANTS, environment};
+use crate::process::{self, Child, Descendants, Launch, SHOWS_DESCENDANTS, environment};
 use crate::prompt::{ProjectRules, Prompt, Workspace};
 
 pub(super) async fn work(
@@ -266,18 +266,12 @@ async fn run_in_folder(
         adapter,
         child,
         own_processes,
-        first,
         origin,
         publisher,
         memories,
         masking: Masking::new(secrets.clone()),
         keep: keeps.then(keep),
-        saved_answer: saved_answer.take(),
-        ending: Ending::Graceful,
-        has_spoken: false,
-        has_worked: false,
-        has_refused: false,
-        is_lost: false,
+        state: RunState::new(first, saved_answer.take()),
     };
     let (mut publisher, mut memories) = (Publisher::new(turn, folder.clone()), memories);
     if let Some(mut program) = waiting {
