@@ -1,7 +1,7 @@
-//! What the card of a program says, unless the configuration says otherwise.
+//! The default card of a program; the configuration can change it.
 //!
-//! A coding program is known by its kind. Of a `command` or `generic` program nothing is known but how it is called, so
-//! its card says no more than that.
+//! The card of a coding program follows from its kind. Of a `command` or `generic` program only its name is known, so its
+//! card has no more than that.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use sabir_model::{Skill, cost_extension, tool_call_extension};
 
 use crate::program::settings::Kind;
 
-/// The card of a program. `command` is how it is called, where the configuration says so.
+/// The card of a program. `command` is its configured command line, if any.
 pub fn about(kind: Kind, command: &[String]) -> About {
     match kind {
         Kind::Generic | Kind::Command => any_program(kind, called(command)),
@@ -39,7 +39,7 @@ fn any_program(kind: Kind, name: String) -> About {
     };
     let does = does.replace("NAME", &name);
     let (output_modes, extensions) = match kind {
-        // All that such a program says is text.
+        // The output of such a program is plain text.
         Kind::Command => (words(&["text/plain"]), Vec::new()),
         _ => (words(&["text/plain", "application/json"]), vec![cost_extension(), tool_call_extension()]),
     };
@@ -59,17 +59,17 @@ fn any_program(kind: Kind, name: String) -> About {
     about
 }
 
-/// Programs that run the file behind them.
+/// Programs that run the script in their arguments.
 const INTERPRETERS: [&str; 10] = ["sh", "bash", "zsh", "env", "node", "npx", "uv", "uvx", "ruby", "perl"];
 
-/// What people call the program: its file's name, or that of the script that it runs.
+/// The program's display name: the name of its file, or of the script that it runs.
 fn called(command: &[String]) -> String {
     let name = |word: &String| Path::new(word).file_name().map(|name| name.to_string_lossy().into_owned());
     let is_interpreter = |name: &str| INTERPRETERS.contains(&name) || name.starts_with("python");
     let mut called = "program".to_owned();
     for word in command {
         match word.as_str() {
-            // The script itself is in the next word, and not for everybody.
+            // The next argument is the script itself, which must not be public.
             "-c" | "-e" => break,
             flag if flag.starts_with('-') => {}
             _ => {
@@ -100,8 +100,8 @@ fn code_task() -> Skill {
     }
 }
 
-/// Data goes into the prompt, and files of any type go into the workspace. A client that looks for its own type word by
-/// word finds the usual two.
+/// Data goes into the prompt, and files of any type go into the workspace. The two usual types are listed for clients that
+/// compare types literally.
 fn taken() -> Vec<String> {
     words(&["text/plain", "application/json", "*/*"])
 }

@@ -1,6 +1,6 @@
 //! The conformance agent: what the A2A project's own compatibility kits expect of a system under test.
 //!
-//! The kits steer by message ids, which are looked at before the words, longest prefix first.
+//! The kits choose a behaviour by the message id, which comes before the demo commands. The longest prefix wins.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ enum Script {
     Reply,
     InputRequired,
     Reject,
-    /// `working` is told before anything else anyway; the text follows.
+    /// The engine reports `working` first; the text follows.
     Complete,
     Chunked,
     Hello,

@@ -1,4 +1,4 @@
-//! The demo agent: it answers the text it got, unless a word of its own leads it.
+//! The demo agent: it echoes the text, unless the text is a demo command.
 
 use sabir_engine::{About, Admission, Agent, AgentError, AgentFuture, ArtifactUpdate, Effects, Inputs, Outcome, Turn};
 use sabir_model::{
@@ -19,7 +19,7 @@ impl DemoAgent {
         Self { takes, effects: Effects::ThroughTurn }
     }
 
-    /// Starts only after its message is stored, as agents do that act by themselves. Measures what that costs.
+    /// Starts only after its message is stored, as agents with side effects do. For measuring what that costs.
     pub fn stored_first(self) -> Self {
         Self { effects: Effects::Anywhere, ..self }
     }
@@ -70,7 +70,7 @@ impl Agent for DemoAgent {
     }
 }
 
-/// A turn by the table of words.
+/// One turn: executes the demo command of the message.
 pub(crate) async fn respond(turn: &Turn) -> Result<Outcome, AgentError> {
     let text = turn.message().text();
     let text = text.trim();
@@ -107,7 +107,7 @@ pub(crate) async fn respond(turn: &Turn) -> Result<Outcome, AgentError> {
             return Ok(Outcome::InputRequired(vec![Part::text(or(question, "input required"))]));
         }
         DemoCommand::Auth(wish) => return Ok(Outcome::AuthRequired(vec![Part::text(or(wish, "auth required"))])),
-        // On a message that continues a task, the direct answer completes it.
+        // If the message continues a task, the direct reply completes the task.
         DemoCommand::Message(reply) => return Ok(Outcome::Completed(vec![Part::text(or(reply, "hello"))])),
         DemoCommand::File => result(turn, vec![file_part()]).await,
         DemoCommand::Url => result(turn, vec![url_part()]).await,
@@ -182,11 +182,11 @@ pub(crate) fn data_part() -> Result<Part, AgentError> {
     Ok(Content::Data(Json::parse(r#"{"key":"value","count":42}"#)?).into())
 }
 
-/// What was said in an earlier task: the caller's texts, then the answer's.
+/// The texts of an earlier task: the caller's, then the answer's.
 fn exchange(task: &Task) -> Vec<String> {
-    let said = task.history.iter().map(|message| message.text());
+    let texts = task.history.iter().map(|message| message.text());
     let made = task.artifacts.iter().flat_map(|artifact| &artifact.parts).filter_map(Part::as_text).map(String::from);
-    said.chain(made).map(|text| text.trim_end().to_owned()).filter(|text| !text.is_empty()).collect()
+    texts.chain(made).map(|text| text.trim_end().to_owned()).filter(|text| !text.is_empty()).collect()
 }
 
 fn or<'a>(text: &'a str, default: &'a str) -> &'a str {

@@ -1,7 +1,6 @@
-//! The words that the demo agent understands.
+//! The commands that the demo agent understands.
 //!
-//! The first word of the text decides, in its exact case. Where a number is missing or is none, the text
-//! is plain text.
+//! The first word of the text is the command, case-sensitive. If a number is missing or invalid, the text is plain text.
 
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use sabir_model::Usage;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum DemoCommand<'a> {
-    /// Anything else.
+    /// No command.
     Plain,
     Slow {
         pause: Duration,
@@ -32,7 +31,7 @@ pub(crate) enum DemoCommand<'a> {
     History,
 }
 
-/// Longer pauses would not fit a clock; nobody means them.
+/// Longer pauses would overflow a clock.
 const LONGEST_PAUSE_SECONDS: f64 = 1e9;
 const DEFAULT_CHUNK_PAUSE: Duration = Duration::from_millis(50);
 

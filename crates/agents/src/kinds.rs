@@ -1,52 +1,51 @@
-//! The programs that we know: what they are called, how they can be talked to, what they need.
+//! The table of known programs: their names, their modes, and what they need.
 //!
-//! One row per kind of the configuration. `sabir agents`, the start-up checks and whoever runs a program all read it,
-//! so a program that changes its command line changes one row.
+//! One row per `kind` of the configuration. `sabir agents`, the start-up checks and `program` all read it, so a new command
+//! line changes one row.
 
 use crate::program::settings::{Kind, Mode, Settings};
 
-/// What is known of a kind.
+/// What Sabir knows about a kind of program.
 #[derive(Debug)]
 pub struct ProgramInfo {
     pub kind: Kind,
     /// Its name in the configuration and on cards.
     pub name: &'static str,
-    /// How it can be talked to; the first is the one that is used when nobody says.
+    /// The modes that it supports. The first is the default.
     pub modes: &'static [ModeInfo],
-    /// Environment names that it is given, beside those that every program gets.
+    /// Environment variables that are passed on, besides those for every program.
     pub pass: &'static [&'static str],
-    /// What makes it print its version and nothing else.
+    /// The argument that makes it print its version.
     pub version: &'static str,
-    /// How a person gets it and logs in.
+    /// How to install it and log in.
     pub install: &'static str,
-    /// The settings that a workspace can bring along for it, and which it can be started without.
+    /// The settings in a workspace that it can be started without.
     pub project: ProjectSettings,
 }
 
-/// One way to talk to a program.
+/// What Sabir knows about one mode of a program.
 #[derive(Debug)]
 pub struct ModeInfo {
     pub mode: Mode,
-    /// What is started. `None`: the operator has to say.
+    /// The executable. `None`: the operator has to configure it.
     pub program: Option<&'static str>,
-    /// What makes it speak the Agent Client Protocol. The other modes have arguments that depend on the turn.
+    /// Arguments for the Agent Client Protocol. In other modes the arguments depend on the turn.
     pub arguments: &'static [&'static str],
     pub questions: Questions,
     pub killed_question: KilledQuestion,
-    /// What it does when its input is closed after its turn.
+    /// What it does when its input is closed after the turn.
     pub after_turn: AfterTurn,
     pub resume_delay: ResumeDelay,
     pub prompts: PromptSyntax,
 }
 
-/// What becomes of a question for permission when its program is killed while the question is open.
+/// What happens to an open question for permission if its program is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KilledQuestion {
-    /// The program has not stored that it asked. When its session is resumed in the middle of the turn
-    /// (`Prompt::resumes_turn`), it asks the model for the next step again, and its caller for permission. This was shown
-    /// with the real program.
+    /// The program asks again when its session is resumed in the middle of the turn (`Prompt::resumes_turn`): it has not
+    /// stored the question, so it repeats the model's step. Tests with the real program show this.
     AskedAgain,
-    /// Nobody can answer it any more.
+    /// The question is lost, and nobody can answer it any more.
     Lost,
 }
 
@@ -54,11 +53,11 @@ pub enum KilledQuestion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterTurn {
     Exits,
-    /// It waits for more, and is ended.
+    /// It waits for more input, and has to be ended.
     Stays,
 }
 
-/// When a session that has just begun can be resumed.
+/// How long a new session cannot be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResumeDelay {
     None,
@@ -67,21 +66,21 @@ pub enum ResumeDelay {
     UntilNextMinute,
 }
 
-/// Settings of a workspace, whose author is whoever may change its files.
+/// Settings in a workspace, which anybody who can change its files can write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProjectSettings {
-    /// None that we know how to leave out.
+    /// No settings that Sabir can keep from the program.
     AsTheyAre,
     ClaudeCode,
     Codex,
 }
 
-/// What a program looks for in a prompt before its model sees it.
+/// What a program interprets in a prompt before its model sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PromptSyntax {
-    /// Signs that make the first word of the text a command.
+    /// Characters that make the first word of the text a command.
     pub command_signs: &'static str,
-    /// A path at the start is taken for a command, too.
+    /// A path at the start is read as a command, too.
     pub takes_paths_for_commands: bool,
     pub files: FileMentions,
 }
@@ -92,18 +91,18 @@ pub enum FileMentions {
     Never,
     /// At the start of a word.
     AfterBlank,
-    /// Within words as well, unless there is a backslash before it.
+    /// Within words as well, unless a backslash precedes it.
     Anywhere,
 }
 
-/// The text is nothing but text.
+/// The program interprets nothing.
 pub const PLAIN_SYNTAX: PromptSyntax =
     PromptSyntax { command_signs: "", takes_paths_for_commands: false, files: FileMentions::Never };
 
 pub const CLAUDE_SYNTAX: PromptSyntax =
     PromptSyntax { command_signs: "/", takes_paths_for_commands: false, files: FileMentions::AfterBlank };
 
-/// Of programs that we have not seen, or not in full: all that any of the others does.
+/// For programs whose syntax is unknown: everything that any known program interprets.
 pub const UNKNOWN_SYNTAX: PromptSyntax =
     PromptSyntax { command_signs: "/", takes_paths_for_commands: true, files: FileMentions::Anywhere };
 
@@ -113,7 +112,7 @@ const GEMINI_ACP_SYNTAX: PromptSyntax =
 const GEMINI_SYNTAX: PromptSyntax =
     PromptSyntax { command_signs: "/", takes_paths_for_commands: false, files: FileMentions::Anywhere };
 
-/// OpenCode drops a text that begins with a slash and is no command of its; it never reaches the model.
+/// OpenCode drops a text that begins with a slash and is no known command.
 const SLASH_SYNTAX: PromptSyntax =
     PromptSyntax { command_signs: "/", takes_paths_for_commands: true, files: FileMentions::Never };
 
@@ -121,7 +120,7 @@ const SLASH_SYNTAX: PromptSyntax =
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Questions {
     Asked,
-    /// It goes without, or it does not do it.
+    /// It acts without permission, or not at all.
     Never,
 }
 
@@ -131,12 +130,12 @@ impl ProgramInfo {
     }
 
     pub fn mode_info(&self, mode: Mode) -> Option<&'static ModeInfo> {
-        self.modes.iter().find(|way| way.mode == mode)
+        self.modes.iter().find(|mode_info| mode_info.mode == mode)
     }
 
     /// Whether the configuration has to name the program.
     pub fn needs_command(&self) -> bool {
-        self.modes.iter().any(|way| way.program.is_none())
+        self.modes.iter().any(|mode_info| mode_info.program.is_none())
     }
 }
 
@@ -151,12 +150,12 @@ impl Kind {
 }
 
 impl Settings {
-    /// What is known of the program. All that depends on the kind is asked here.
+    /// The row of the program's kind.
     pub fn info(&self) -> &'static ProgramInfo {
         self.kind.info()
     }
 
-    /// How it is talked to. `None`: the kind does not have this mode.
+    /// The configured mode. `None`: the kind does not have this mode.
     pub fn mode_info(&self) -> Option<&'static ModeInfo> {
         self.info().mode_info(self.mode)
     }
@@ -173,16 +172,16 @@ impl Mode {
     }
 }
 
-/// The program of these settings and its first arguments. `command` stands for the program of the kind; what makes it
-/// speak the Agent Client Protocol comes behind, unless the command ends with it already.
+/// The program of these settings and its first arguments. A configured `command` replaces the program of the kind. Arguments
+/// for the Agent Client Protocol follow, unless the command ends with them already.
 ///
-/// Empty only where the configuration should have named a program and has not.
+/// Empty only if the configuration lacks a program.
 pub fn launch(settings: &Settings) -> Vec<String> {
-    let way = settings.mode_info();
-    let own = || way.and_then(|way| way.program).map(|program| vec![program.to_owned()]);
+    let mode_info = settings.mode_info();
+    let own = || mode_info.and_then(|mode_info| mode_info.program).map(|program| vec![program.to_owned()]);
     let mut line = settings.command.clone().or_else(own).unwrap_or_default();
     let arguments: Vec<String> =
-        way.map_or(&[][..], |way| way.arguments).iter().map(|word| (*word).to_owned()).collect();
+        mode_info.map_or(&[][..], |mode_info| mode_info.arguments).iter().map(|word| (*word).to_owned()).collect();
     if !line.is_empty() && !line[1..].ends_with(&arguments) {
         line.extend(arguments);
     }
@@ -292,7 +291,7 @@ pub static PROGRAMS: [ProgramInfo; 12] = [
     ProgramInfo {
         kind: Kind::Generic,
         name: "generic",
-        // It asks in plain lines, which approval_pattern tells from the rest.
+        // It asks in plain text; approval_pattern says which lines are questions.
         modes: &[ModeInfo { program: None, questions: Questions::Asked, ..one_shot("", PLAIN_SYNTAX) }],
         pass: &[],
         version: "--version",
@@ -385,16 +384,16 @@ mod tests {
     #[test]
     fn modes_of_every_kind_and_whether_they_can_ask() {
         let say = |known: &ProgramInfo| {
-            let ways = known.modes.iter().map(|way| {
-                let program = way.program.unwrap_or("?");
-                let asks = match (way.questions, way.killed_question) {
+            let modes = known.modes.iter().map(|mode_info| {
+                let program = mode_info.program.unwrap_or("?");
+                let asks = match (mode_info.questions, mode_info.killed_question) {
                     (Questions::Never, _) => "",
                     (Questions::Asked, KilledQuestion::Lost) => " asks",
                     (Questions::Asked, KilledQuestion::AskedAgain) => " asks again",
                 };
-                format!("{}:{program}{asks}", way.mode.name())
+                format!("{}:{program}{asks}", mode_info.mode.name())
             });
-            format!("{} {}", known.name, ways.collect::<Vec<_>>().join(", "))
+            format!("{} {}", known.name, modes.collect::<Vec<_>>().join(", "))
         };
         let expected = "\
 claude-code duplex:claude asks again, oneshot:claude

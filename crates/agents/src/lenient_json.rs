@@ -1,11 +1,11 @@
-//! JSON that a program wrote, read leniently: the one reader of what programs print.
+//! Reads the JSON that programs print, leniently.
 //!
-//! Programs change their lines from version to version, so a member that is missing or of another type is just not
-//! there, and the rest of the line still counts. A line is read one level at a time, as far as somebody looks into it, and
-//! values are kept as they were written until then: what a tool is called with is passed on byte for byte.
+//! Programs change their format from version to version, so a member of another type is treated as missing, and the rest of
+//! the line still counts. Objects are parsed lazily, one level at a time, and values stay as they were written: the input of
+//! a tool is passed on byte for byte.
 //!
-//! A program that cuts its text into pieces may cut a character in two. Half a character must not cost the text or the
-//! line, which may be the answer that a turn waits for.
+//! A program that splits its text into pieces may split a surrogate pair. Half a character must not make the whole line
+//! unreadable, which may be the result that a turn waits for.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ impl<'line> Object<'line> {
         serde_json::from_str(text).ok().map(Self)
     }
 
-    /// The member `type`, by which most lines are told apart; empty if there is none.
+    /// The member `type`, which most formats use to distinguish lines; empty if there is none.
     pub(crate) fn kind(&self) -> String {
         self.text("type").unwrap_or_default()
     }
@@ -49,12 +49,12 @@ impl<'line> Object<'line> {
         read(self.value(name)?)
     }
 
-    /// A text, unless it is empty.
+    /// A string, unless it is empty.
     pub(crate) fn non_empty_text(&self, name: &str) -> Option<String> {
         self.text(name).filter(|text| !text.is_empty())
     }
 
-    /// Names of sessions and calls, which some programs count instead of spelling.
+    /// An id as text. Some programs use numbers for ids of sessions and calls.
     pub(crate) fn id(&self, name: &str) -> Option<String> {
         self.non_empty_text(name).or_else(|| self.number(name).map(|number| number.to_string()))
     }
@@ -63,14 +63,14 @@ impl<'line> Object<'line> {
         self.value(name)?.get().parse().ok().filter(|number: &f64| number.is_finite())
     }
 
-    /// A whole number that is not negative, and is written as one.
+    /// A non-negative integer.
     pub(crate) fn integer(&self, name: &str) -> Option<u64> {
         self.value(name)?.get().parse().ok()
     }
 
     /// A number of tokens; 0 if it is missing.
     pub(crate) fn count(&self, name: &str) -> u64 {
-        // The cast cuts off fractions and keeps to the limits of the type.
+        // The cast truncates fractions and saturates.
         self.number(name).unwrap_or_default() as u64
     }
 
@@ -90,12 +90,12 @@ impl<'line> Object<'line> {
         self.value(name).is_some_and(|raw| raw.get().starts_with('{'))
     }
 
-    /// The object under this name; one without members if there is none.
+    /// The object under this name; an empty one if there is none.
     pub(crate) fn object(&self, name: &str) -> Object<'line> {
         self.value(name).and_then(|raw| Object::parse(raw.get())).unwrap_or_default()
     }
 
-    /// The object at the end of a path of names, such as `_meta/codex`; one without members if there is none.
+    /// The object at the end of a path of names, such as `_meta/codex`; an empty one if there is none.
     pub(crate) fn at(&self, path: &str) -> Object<'line> {
         path.split('/').filter(|name| !name.is_empty()).fold(self.clone(), |object, name| object.object(name))
     }
@@ -108,27 +108,28 @@ impl<'line> Object<'line> {
         self.list(name).into_iter().filter_map(read).collect()
     }
 
-    /// A value to be carried on as it is. What is nested too deep is not there; half is left for what it is wrapped in.
+    /// A value to be passed on unchanged. Too deep values count as missing; half of the depth is left for the JSON around
+    /// it.
     pub(crate) fn json(&self, name: &str) -> Option<Json> {
         self.value(name).filter(|raw| depth(raw.get()) < MAX_DEPTH / 2).map(Json::from)
     }
 
-    /// A value to be shown, and to be compared with another: members are sorted. An object without members is not there.
+    /// A value to be shown and compared: members are sorted. An empty object counts as missing.
     pub(crate) fn normalized(&self, name: &str) -> Option<Json> {
         normalized(&self.parsed(name)?)
     }
 
-    /// A value to be looked into, whatever it is.
+    /// A parsed value of any type.
     pub(crate) fn parsed(&self, name: &str) -> Option<Value> {
         read(self.value(name)?)
     }
 
-    /// The entries of a list, to be looked into or passed on changed.
+    /// The parsed entries of a list.
     pub(crate) fn values(&self, name: &str) -> Vec<Value> {
         self.list(name).into_iter().filter_map(read).collect()
     }
 
-    /// What stands in a member that is a text, or a list of text blocks.
+    /// The text of a member that is a string or a list of text blocks.
     pub(crate) fn content(&self, name: &str) -> String {
         if let Some(text) = self.text(name) {
             return text;
@@ -138,7 +139,7 @@ impl<'line> Object<'line> {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// The entries of a list, of whatever type; none if there is no list.
+    /// The entries of a list, of any type; empty if there is no list.
     pub(crate) fn list(&self, name: &str) -> Vec<&'line RawValue> {
         self.value(name).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
     }
@@ -148,7 +149,7 @@ impl<'line> Object<'line> {
     }
 }
 
-/// The same of a value that was put together. `null` is not there either.
+/// Like `Object::normalized`, for a value. `null` counts as missing, too.
 pub(crate) fn normalized(value: &Value) -> Option<Json> {
     let is_empty = value.is_null() || value.as_object().is_some_and(|members| members.is_empty());
     if is_empty { None } else { Json::of(value).ok() }
@@ -161,7 +162,7 @@ pub(crate) fn depth(json: &str) -> usize {
     let mut is_text = false;
     while let Some(byte) = bytes.next() {
         match byte {
-            // Whatever is escaped is no end of the text.
+            // An escaped character does not end the string.
             b'\\' if is_text => drop(bytes.next()),
             b'"' => is_text = !is_text,
             b'{' | b'[' if !is_text => {
@@ -178,13 +179,13 @@ pub(crate) fn depth(json: &str) -> usize {
 fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
     match serde_json::from_str(raw.get()) {
         Ok(value) => Some(value),
-        // The value is well-formed, so what is wrong with it may be half a character.
+        // The value is well-formed, so the error may be half a surrogate pair.
         Err(error) if error.is_syntax() => serde_json::from_str(&without_half_characters(raw.get())).ok(),
         Err(_) => None,
     }
 }
 
-/// Escapes of half a surrogate pair replaced by the sign for a character that cannot be read.
+/// Replaces escapes of half a surrogate pair by the replacement character.
 fn without_half_characters(json: &str) -> String {
     let mut whole = String::with_capacity(json.len());
     let mut rest = json;
@@ -198,7 +199,7 @@ fn without_half_characters(json: &str) -> String {
                 rest = &rest[6..];
                 continue;
             }
-            // The escape and what it escapes, which is no beginning of another.
+            // Skip the escape with its character, which may be a backslash itself.
             (None, _) => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
         };
         whole.push_str(&rest[..length]);
@@ -213,7 +214,7 @@ enum Surrogate {
     Low,
 }
 
-/// Which half of a pair this text begins with an escape of, if any.
+/// Which half of a surrogate pair the text begins with, if any.
 fn surrogate(text: &str) -> Option<Surrogate> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     match u16::from_str_radix(digits, 16).ok()? {
@@ -223,7 +224,7 @@ fn surrogate(text: &str) -> Option<Surrogate> {
     }
 }
 
-/// The name of a member. Read as bytes, which may hold half a character.
+/// The name of a member, read as bytes, since it may hold half a surrogate pair.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Name(String);
 
@@ -255,7 +256,7 @@ impl<'de> Deserialize<'de> for Name {
 
 #[cfg(test)]
 impl Object<'static> {
-    /// Tests write `json!` where a program prints a line.
+    /// For tests, which write `json!` for a line of a program.
     pub(crate) fn of(value: &Value) -> Self {
         Self::parse(Box::leak(value.to_string().into_boxed_str())).unwrap_or_default()
     }

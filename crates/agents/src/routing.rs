@@ -1,7 +1,7 @@
-//! Which agent executes a task that is addressed to the default agent: by what its caller says of it, else by its words.
+//! Routing: which agent executes a task for the default agent. The caller's metadata decides, else the words of the message.
 //!
-//! The decision is a pure function of the message that began the task, so whoever has asked something gets the answer. The
-//! engine asks for it before the schedule, and the limits of the agent that is chosen hold.
+//! The decision is a pure function of the task's first message, so an agent that has asked gets the answer. The engine
+//! routes before it schedules, and the limits of the chosen agent apply.
 
 use sabir_engine::{Route, Router};
 use sabir_model::{Json, Message};
@@ -14,9 +14,9 @@ pub enum Profile {
     Routine,
 }
 
-/// The profile of a message. `said` is what the caller says of it; a word that is no profile says nothing.
-pub fn profile(text: &str, said: Option<&str>) -> Profile {
-    if let Some(profile) = said.and_then(Profile::named) {
+/// The profile of a message. `declared` is the caller's own value, which is ignored if it is no profile.
+pub fn profile(text: &str, declared: Option<&str>) -> Profile {
+    if let Some(profile) = declared.and_then(Profile::named) {
         return profile;
     }
     if text.chars().count() > LONG {
@@ -91,7 +91,7 @@ const ROUTINE: [&str; 16] = [
 impl Profile {
     pub const ALL: [Profile; 3] = [Profile::Complex, Profile::Mid, Profile::Routine];
 
-    /// In any case: callers write `COMPLEX`, the configuration `complex`.
+    /// Case-insensitive: callers write `COMPLEX`, the configuration `complex`.
     pub fn named(name: &str) -> Option<Profile> {
         Profile::ALL.into_iter().find(|profile| profile.name().eq_ignore_ascii_case(name.trim()))
     }
@@ -105,14 +105,14 @@ impl Profile {
     }
 }
 
-/// Where the tasks of each profile go. A profile without a route stays with the agent that its tasks are addressed to.
+/// The route of each profile. Tasks of a profile without a route stay with the default agent.
 pub struct Routes(pub Vec<(Profile, Route)>);
 
 impl Router for Routes {
     fn route(&self, opening: &Message, metadata: Option<&Json>) -> Option<Route> {
-        let said = |json: Option<&Json>| json.and_then(|json| json.text_of("profile"));
-        let said = said(metadata).or_else(|| said(opening.metadata.as_ref()));
-        let profile = profile(&opening.text(), said.as_deref());
+        let declared = |json: Option<&Json>| json.and_then(|json| json.text_of("profile"));
+        let declared = declared(metadata).or_else(|| declared(opening.metadata.as_ref()));
+        let profile = profile(&opening.text(), declared.as_deref());
         self.0.iter().find(|(of, _)| *of == profile).map(|(_, route)| route.clone())
     }
 }
@@ -122,10 +122,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_profile_is_what_is_said_or_what_the_words_say() {
+    fn a_profile_is_declared_or_follows_from_the_words() {
         let long = "x ".repeat(751);
         let not_long = "x".repeat(1500);
-        for (text, said, expected) in [
+        for (text, declared, expected) in [
             ("Add a health check", None, Profile::Mid),
             ("", None, Profile::Mid),
             ("Refactor the auth module", None, Profile::Complex),
@@ -144,7 +144,7 @@ mod tests {
             ("fix a typo", Some("mid"), Profile::Mid),
             ("fix a typo", Some("banana"), Profile::Routine),
         ] {
-            assert_eq!(profile(text, said), expected, "{text:?} {said:?}");
+            assert_eq!(profile(text, declared), expected, "{text:?} {declared:?}");
         }
     }
 }

@@ -1,74 +1,74 @@
-//! What a program tells while it works, whatever words it has for it.
+//! Updates, questions and replies: what programs report while they work, independent of their format.
 
 use sabir_model::Json;
 pub use sabir_model::{Choice, ChoiceKind};
 
-/// One thing that a program said.
+/// One report of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Update {
-    /// It is up. Programs may say so again at every turn.
+    /// The program is ready. Programs may repeat this at every turn.
     Init {
         session: Option<String>,
         model: Option<String>,
     },
     /// The next piece of its answer.
     Text(String),
-    /// A piece of what it thinks, which is not its answer.
+    /// A piece of its thoughts, which are not part of the answer.
     Thought(String),
     ToolUse {
         id: String,
         name: String,
         input: Option<Json>,
     },
-    /// A tool has come to an end; `name` where the program repeats it.
+    /// A tool has ended; `name` if the program repeats it.
     ToolResult {
         id: String,
         name: Option<String>,
         output: String,
         is_error: bool,
     },
-    /// How it goes, in words for people: a retry, a denied tool.
+    /// Progress as text for people: a retry, a denied tool.
     Progress(String),
-    /// What this turn has used so far. The last word counts.
+    /// The usage of this turn so far. The last one counts.
     Usage(TurnUsage),
-    /// It touched a file that its caller may want to have.
+    /// The program wrote a file that the caller may want.
     File(String),
-    /// A line that means nothing in the words which the program should use.
+    /// A line that is not in the format of the program.
     NotUnderstood(String),
-    /// The session that was to be resumed is not there any more.
+    /// The session to be resumed does not exist any more.
     SessionGone,
-    /// The turn is over and went well.
+    /// The turn is completed.
     Done {
         summary: Option<String>,
     },
-    /// The turn is over and did not; the text is for the caller.
+    /// The turn has failed; the text is for the caller.
     Failed(String),
-    /// The turn is over because it was interrupted.
+    /// The turn was interrupted.
     Interrupted,
 }
 
-/// Tokens and money of one turn.
+/// Tokens and cost of one turn.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TurnUsage {
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// US dollars, where the program knows.
+    /// US dollars, if the program reports them.
     pub cost: Option<f64>,
 }
 
 impl Eq for TurnUsage {}
 
-/// What a program wants to know before it goes on.
+/// A question that the program wants answered before it continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// The program's own name for it.
+    /// The program's own id.
     pub id: String,
-    /// In words for people, such as `Run "rm -rf build"?`
+    /// Text for people, such as `Run "rm -rf build"?`
     pub text: String,
     pub tool: Option<String>,
-    /// What the tool would be called with.
+    /// The input of the tool.
     pub input: Option<Json>,
-    /// What can be answered; at least one, unless any text will do.
+    /// The possible answers. Empty: any text.
     pub choices: Vec<Choice>,
 }
 
@@ -80,13 +80,13 @@ impl Question {
     }
 }
 
-/// What the caller, or the policy, has answered.
+/// The answer of the caller or of the policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// One of the question's choices, by its id, and what was said with it.
+    /// One of the question's choices, by its id, with an optional comment.
     Chosen { choice: String, comment: Option<String> },
-    /// Free words, to a question that takes any.
+    /// Free text, for a question without choices.
     Text(String),
-    /// Nobody will answer: the task was canceled or the time is up.
+    /// Nobody will answer: the task was canceled, or the time is up.
     Unanswered,
 }

@@ -1,15 +1,15 @@
-//! How a program asks for permission in plain text, and what it wants to read then.
+//! How a program asks for permission in plain text, and which answers it reads.
 
 use regex_lite::Regex;
 
-/// The end of a line that asks.
+/// Ends of lines that ask.
 const CHOICES: [&str; 2] = ["[y/n]", "(y/n)"];
 const QUESTIONS: [&str; 3] = ["approve?", "approve this command?", "continue?"];
 const WISH: &str = "do you want to ";
 
 #[derive(Debug, Clone)]
 pub struct Approval {
-    /// `None`: the usual forms.
+    /// `None`: the usual forms of questions.
     pattern: Option<Regex>,
     yes: String,
 }
@@ -21,13 +21,13 @@ impl Default for Approval {
 }
 
 impl Approval {
-    /// A pattern that cannot be read leaves the usual forms, and an empty response means `y`.
+    /// An invalid pattern means the usual forms, and an empty response means `y`.
     pub fn of(pattern: Option<&str>, response: &str) -> Self {
         let yes = if response.is_empty() { "y" } else { response };
         Self { pattern: pattern.and_then(|pattern| Regex::new(pattern).ok()), yes: yes.to_owned() }
     }
 
-    /// Whether somebody has said how the program asks.
+    /// Whether the operator has configured how the program asks.
     pub fn is_configured(&self) -> bool {
         self.pattern.is_some()
     }

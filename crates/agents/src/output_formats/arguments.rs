@@ -1,9 +1,9 @@
-//! How a prompt is put when the program has no better place for it.
+//! Prompts and flags as arguments of a command line.
 
 use crate::prompt::Prompt;
 
-/// The operator's instructions before the caller's words, for programs that have no place for instructions. A session
-/// that is resumed has heard them already.
+/// The prompt with the operator's instructions before it, for programs without a flag for instructions. A resumed session
+/// has them already.
 pub(super) fn with_instructions(prompt: &Prompt) -> String {
     match &prompt.instructions {
         Some(instructions) if prompt.session.is_none() => format!("{instructions}\n\n{}", prompt.text),
@@ -11,7 +11,7 @@ pub(super) fn with_instructions(prompt: &Prompt) -> String {
     }
 }
 
-/// A text as the last argument. One that begins with a dash would be read as a flag.
+/// The text as the last argument, after `--` if it begins with a dash: a program would read it as a flag.
 pub(super) fn last_argument(text: String) -> Vec<String> {
     let text = argument(&text);
     if text.starts_with('-') { vec!["--".to_owned(), text] } else { vec![text] }
@@ -22,7 +22,7 @@ pub(super) fn flag(name: &str, value: Option<&String>) -> Option<String> {
     value.map(|value| argument(&format!("--{name}={value}")))
 }
 
-/// No argument can hold a zero byte: the system takes it for the end.
+/// Removes zero bytes, which no argument can hold.
 fn argument(text: &str) -> String {
     text.replace('\0', "")
 }

@@ -1,4 +1,4 @@
-//! Which words a program understands, and which it speaks.
+//! The arguments, the environment and the output format of each kind of program.
 
 use crate::adapter::Adapter;
 use crate::output_formats::approval::Approval;
@@ -8,7 +8,7 @@ use crate::output_formats::{claude, codex, copilot, cursor, gemini, generic, goo
 use crate::program::settings::{Kind, PromptBy, Settings};
 use crate::prompt::{Approve, Prompt, Workspace};
 
-/// Everything behind the program's name, and how what it prints is read.
+/// The arguments of a program, and the adapter that reads its output.
 pub fn one_shot(kind: Kind, prompt: &Prompt) -> (Vec<String>, Box<dyn Adapter>) {
     match kind {
         Kind::ClaudeCode => {
@@ -32,12 +32,12 @@ pub fn one_shot(kind: Kind, prompt: &Prompt) -> (Vec<String>, Box<dyn Adapter>) 
             generic::arguments(prompt),
             Box::new(generic::Generic::new(prompt, Approval::default())) as Box<dyn Adapter>,
         ),
-        // A program that speaks the Agent Client Protocol has no other words; what it prints is read as it is.
+        // A program of kind `acp` has no output format of its own: its output is read as plain text.
         Kind::Acp | Kind::Command => (plain::arguments(prompt), Box::new(plain::Plain::new(prompt))),
     }
 }
 
-/// The same as `one_shot`, with what the operator has set: further arguments, and how a program asks for permission.
+/// Like `one_shot`, with the operator's settings: further arguments, and how a program asks for permission.
 pub fn configured(settings: &Settings, prompt: &Prompt) -> (Vec<String>, Box<dyn Adapter>) {
     let kind = settings.info().kind;
     let (mut arguments, mut adapter) = one_shot(kind, prompt);
@@ -52,7 +52,8 @@ pub fn configured(settings: &Settings, prompt: &Prompt) -> (Vec<String>, Box<dyn
             }
         };
     }
-    // Flags go before what has no flag: nothing may come behind the task, and a subcommand reads no flags of its parent.
+    // The operator's flags go before positional arguments: nothing may follow the prompt, and a subcommand does not read
+    // flags of its parent.
     let positional = match kind {
         Kind::Codex => codex::positional(prompt).len(),
         Kind::Cursor => cursor::positional(prompt).len(),
@@ -64,7 +65,7 @@ pub fn configured(settings: &Settings, prompt: &Prompt) -> (Vec<String>, Box<dyn
     (arguments, adapter)
 }
 
-/// What a program is told by its environment since it has no flag for it.
+/// Settings for which a program has an environment variable and no flag.
 pub fn environment(kind: Kind, prompt: &Prompt) -> Vec<(String, String)> {
     let model = |name: &str| prompt.model.iter().map(|model| (name.to_owned(), model.clone())).collect::<Vec<_>>();
     match kind {
@@ -74,16 +75,16 @@ pub fn environment(kind: Kind, prompt: &Prompt) -> Vec<(String, String)> {
             let mentions = (!prompt.trusts_prompts).then_some(claude::NO_FILE_MENTIONS);
             instructions.into_iter().chain(mentions).map(|name| (name.to_owned(), "1".to_owned())).collect()
         }
-        // Without this it starts itself a second time, as its own child.
+        // Without this, Gemini starts itself again as its own child.
         Kind::Gemini => vec![("GEMINI_CLI_NO_RELAUNCH".to_owned(), "true".to_owned())],
         Kind::Goose => {
-            // In `approve` it would ask on a terminal; `chat` uses no tools.
+            // In mode `approve` goose would ask on a terminal; `chat` uses no tools.
             let mode = if prompt.approve == Approve::All { "auto" } else { "chat" };
             [vec![("GOOSE_MODE".to_owned(), mode.to_owned())], model("GOOSE_MODEL")].concat()
         }
         Kind::Opencode => match prompt.approve {
             Approve::All => vec![],
-            // Asked where nobody answers, it says no by itself and stops.
+            // Where nobody can be asked, opencode denies and stops by itself.
             Approve::Ask => vec![opencode::permission("ask")],
             Approve::None => vec![opencode::permission("deny")],
         },

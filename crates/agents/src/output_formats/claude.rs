@@ -1,8 +1,8 @@
-//! Claude Code, and what its way of speaking has become: Qwen Code, Cursor and many small programs print the same lines.
+//! The output format of Claude Code, which Qwen Code, Cursor and many small programs print as well.
 //!
 //! A line is a message of the conversation, with text, thoughts and tool calls as its blocks. With partial messages the
-//! blocks come in pieces first. `result` ends the turn. The simpler lines of old (`system/init`, and `tool_use`,
-//! `tool_result` and `error` as lines of their own) are understood as well.
+//! blocks come in pieces first. `result` ends the turn. An older, simpler format (`system/init`, and `tool_use`,
+//! `tool_result` and `error` as separate lines) is understood as well.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use crate::update::{TurnUsage, Update};
 /// The tools that need permission by default.
 const TOOLS: &str = "Bash,Edit,MultiEdit,Write,NotebookEdit,Read,Glob,Grep,LS,WebFetch,WebSearch,Task,TodoWrite,Skill";
 
-/// How it says that the session to be resumed is not there.
+/// The message for a session that cannot be resumed because it does not exist.
 const NO_SESSION: &str = "No conversation found with session ID";
 
 /// The prompt goes to its standard input.
@@ -28,19 +28,19 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
     arguments.extend(flag("append-system-prompt", prompt.instructions.as_ref()));
     arguments.extend(flag("resume", prompt.session.as_ref()));
     arguments.push(match prompt.approve {
-        // The flag that means all is refused to root by the program itself; then every tool is named.
+        // Claude Code refuses the flag for all tools to root; then the flags name every tool.
         Approve::All if prompt.as_root => format!("--allowedTools={TOOLS}"),
         Approve::All => "--dangerously-skip-permissions".to_owned(),
-        // Nobody can be asked here: what needs permission is denied, and the run goes on.
+        // Nobody can be asked here: the program denies what needs permission and continues.
         Approve::Ask | Approve::None => "--permission-mode=default".to_owned(),
     });
     arguments.extend(confinement(prompt));
     arguments
 }
 
-/// What keeps the settings of its workspace from a program that must not obey them: no hooks, allow rules, servers, commands
-/// and agents of the workspace; those of its user stay. Its `CLAUDE.md` comes back as that of an added folder, which needs
-/// `ADDED_INSTRUCTIONS` in the environment, and so do the rules that restrict the program.
+/// Flags that make the program ignore the settings of an untrusted workspace: its hooks, allow rules, servers, commands and
+/// agents. Those of the user still apply. `CLAUDE.md` is read as that of an added folder, which needs `ADDED_INSTRUCTIONS`
+/// in the environment. Rules that restrict the program are passed on.
 pub(crate) fn confinement(prompt: &Prompt) -> Vec<String> {
     let Workspace::Untrusted { rules, .. } = &prompt.workspace else { return Vec::new() };
     let mut arguments = strings(&["--setting-sources=user", "--strict-mcp-config"]);
@@ -52,20 +52,21 @@ pub(crate) fn confinement(prompt: &Prompt) -> Vec<String> {
     arguments
 }
 
-/// Makes the program read `CLAUDE.md` in folders that were added.
+/// Variable that makes the program read `CLAUDE.md` in added folders.
 pub(super) const ADDED_INSTRUCTIONS: &str = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD";
 
-/// Makes the program leave files alone that a prompt names. Older ones do not know it, so prompts are made inert as well.
+/// Variable that stops the program from reading files that a prompt mentions. Older versions do not know it, so prompts are
+/// sanitized as well.
 pub(super) const NO_FILE_MENTIONS: &str = "CLAUDE_CODE_DISABLE_FILE_MENTIONS";
 
 pub struct ClaudeCode {
-    /// The program counts money over the whole session: what that came to before this turn. `None`: nobody knows.
+    /// The cost of the session before this turn, since the program reports the cost of the whole session. `None`: unknown.
     cost_before: Option<f64>,
-    /// The same, after the last result.
+    /// The cost of the session after the last result.
     cost_so_far: Option<f64>,
-    /// Tokens of this turn whose sum no result has told yet.
-    untold: TurnUsage,
-    /// Output of the message that is being written, which is part of that.
+    /// Tokens of this turn that no result has reported yet.
+    unreported: TurnUsage,
+    /// Output tokens of the current message, which are included there.
     output_of_message: u64,
     text: StreamedText,
     thought: StreamedText,
@@ -77,7 +78,7 @@ impl ClaudeCode {
         Self {
             cost_before: prompt.session.is_none().then_some(0.0),
             cost_so_far: None,
-            untold: TurnUsage::default(),
+            unreported: TurnUsage::default(),
             output_of_message: 0,
             text: StreamedText::default(),
             thought: StreamedText::default(),
@@ -126,20 +127,20 @@ impl ClaudeCode {
     pub(crate) fn begin_next_turn(&mut self) {
         self.cost_before = self.cost_so_far.take();
         (self.text, self.thought, self.calls) = Default::default();
-        (self.untold, self.output_of_message) = Default::default();
+        (self.unreported, self.output_of_message) = Default::default();
     }
 
-    /// What this turn has used of its model, where no result has come. Its price is not known then.
+    /// The usage of this turn before its result. The cost is not known then.
     pub(crate) fn usage_so_far(&self) -> Option<TurnUsage> {
-        (self.untold != TurnUsage::default()).then(|| self.untold.clone())
+        (self.unreported != TurnUsage::default()).then(|| self.unreported.clone())
     }
 
-    /// The beginning of a message says what its model has read; how much it has written is said again and again.
+    /// Counts tokens: the start of a message reports the input, and later events report the output so far.
     fn count(&mut self, event: &Object) {
         match event.kind().as_str() {
             "message_start" => {
                 let usage = event.object("message").object("usage");
-                self.untold.input_tokens = self.untold.input_tokens.saturating_add(input_tokens(&usage));
+                self.unreported.input_tokens = self.unreported.input_tokens.saturating_add(input_tokens(&usage));
                 self.output_of_message = 0;
                 self.count_output(&usage);
             }
@@ -151,7 +152,7 @@ impl ClaudeCode {
     fn count_output(&mut self, usage: &Object) {
         let output = usage.count("output_tokens").max(self.output_of_message);
         let more = output - self.output_of_message;
-        self.untold.output_tokens = self.untold.output_tokens.saturating_add(more);
+        self.unreported.output_tokens = self.unreported.output_tokens.saturating_add(more);
         self.output_of_message = output;
     }
 
@@ -199,17 +200,17 @@ impl ClaudeCode {
 
     fn text(&mut self, line: &Object, text: &str) -> Option<Update> {
         if is_of_helper(line) {
-            // What one agent says to another is not the answer.
+            // Text between agents is not the answer.
             unless_empty(text).map(Update::Thought)
         } else if line.is_true("is_api_error_message") {
-            // The program speaks, not the model; the result says it again.
+            // This text is from the program, not the model; the result repeats it.
             unless_empty(text).map(Update::Progress)
         } else {
             unless_empty(self.text.missing_part(text)).map(Update::Text)
         }
     }
 
-    /// Results of tools are lines of the user's side; what else stands there is an echo.
+    /// Tool results come in messages of the user; everything else there is an echo.
     fn results(&mut self, line: &Object) -> Vec<Update> {
         let mut updates = vec![];
         for block in line.object("message").objects("content") {
@@ -219,7 +220,7 @@ impl ClaudeCode {
         }
         let has_failed = updates.iter().any(|update| matches!(update, Update::ToolResult { is_error: true, .. }));
         if !has_failed {
-            // Only tools that write files name one here.
+            // Only tools that write files have this member.
             updates.extend(line.object("tool_use_result").non_empty_text("filePath").map(Update::File));
         }
         updates
@@ -251,7 +252,7 @@ impl ClaudeCode {
         let subtype = line.text("subtype").unwrap_or_default();
         let reason = line.text("terminal_reason").unwrap_or_default();
         let summary = line.non_empty_text("result").or_else(|| line.non_empty_text("summary"));
-        // An error of the model's provider is called a success that is an error.
+        // An error of the model's provider has the subtype `success` with `is_error`.
         let has_failed = line.is_true("is_error") || subtype.starts_with("error");
         updates.push(if !has_failed {
             Update::Done { summary }
@@ -272,7 +273,7 @@ impl ClaudeCode {
     fn spent(&mut self, line: &Object) -> Option<TurnUsage> {
         let usage = ["usage", "cost"].into_iter().find(|name| line.has(name)).map(|name| line.object(name))?;
         self.cost_so_far = line.number("total_cost_usd");
-        (self.untold, self.output_of_message) = Default::default();
+        (self.unreported, self.output_of_message) = Default::default();
         Some(TurnUsage {
             input_tokens: input_tokens(&usage),
             output_tokens: usage.count("output_tokens").saturating_add(usage.count("outputTokens")),
@@ -283,7 +284,7 @@ impl ClaudeCode {
 
 fn input_tokens(usage: &Object) -> u64 {
     let input = usage.count("input_tokens").saturating_add(usage.count("inputTokens"));
-    // Whoever gives a total has counted what came from the cache as input already.
+    // A program that reports a total has included cached tokens in the input already.
     if usage.has("total_tokens") {
         return input;
     }
@@ -317,7 +318,7 @@ fn init(line: &Object) -> Update {
     }
 }
 
-/// Agents that the agent has started speak in the same stream.
+/// Whether a subagent printed the line: subagents print to the same stream.
 fn is_of_helper(line: &Object) -> bool {
     line.has("parent_tool_use_id")
 }

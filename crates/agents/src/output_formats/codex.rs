@@ -1,4 +1,4 @@
-//! Codex, as `codex exec --json` speaks: items that are started and completed, whole messages, and usage of the thread.
+//! The output of `codex exec --json`: items that are started and completed, whole messages, and the usage of the thread.
 
 use sabir_model::Json;
 
@@ -23,14 +23,14 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
     arguments.extend(["-c".to_owned(), format!("projects={{{folder}={{trust_level=\"{trust}\"}}}}")]);
     arguments.push(match prompt.approve {
         Approve::All => "--dangerously-bypass-approvals-and-sandbox".to_owned(),
-        // It never asks here; what the sandbox does not allow fails, and the model is told.
+        // `codex exec` never asks: what the sandbox forbids fails, and the model learns of it.
         Approve::Ask | Approve::None => "--sandbox=read-only".to_owned(),
     });
     arguments.extend(positional(prompt));
     arguments
 }
 
-/// What stands behind the flags. `-` stands for the standard input.
+/// The positional arguments. `-` means standard input.
 pub(super) fn positional(prompt: &Prompt) -> Vec<String> {
     match &prompt.session {
         Some(session) => strings(&["resume", session, "-"]),
@@ -38,13 +38,13 @@ pub(super) fn positional(prompt: &Prompt) -> Vec<String> {
     }
 }
 
-/// Texts of JSON are texts of TOML, but for one character that TOML wants escaped.
+/// A JSON string is a TOML string, except for one character that TOML wants escaped.
 fn toml_text(text: &str) -> String {
     Json::of(text).expect("text is JSON").as_str().replace('\u{7f}', "\\u007F")
 }
 
 pub struct Codex {
-    /// The program counts tokens over the whole thread.
+    /// The session was resumed: the program counts tokens over the whole thread.
     is_resumed: bool,
     calls: ToolCallIds,
     last_error: Option<String>,
@@ -62,7 +62,7 @@ impl OutputFormat for Codex {
             "thread.started" => vec![Update::Init { session: line.id("thread_id"), model: None }],
             "item.started" => self.started(&line.object("item")).into_iter().collect(),
             "item.completed" => self.completed(&line.object("item")),
-            // It may connect again and go on; whether it gave up is said by what follows.
+            // The program may reconnect and continue; a later line says whether it gave up.
             "error" => {
                 self.last_error = error_text(line);
                 self.last_error.clone().map(Update::Progress).into_iter().collect()
@@ -94,7 +94,7 @@ impl Codex {
         match item.kind().as_str() {
             "agent_message" => item.non_empty_text("text").map(Update::Text).into_iter().collect(),
             "reasoning" => item.non_empty_text("text").map(Update::Thought).into_iter().collect(),
-            // Warnings, such as a model that it does not know.
+            // Warnings, such as an unknown model.
             "error" => error_text(item).map(Update::Progress).into_iter().collect(),
             _ => self.tool_ended(item),
         }
@@ -104,7 +104,7 @@ impl Codex {
         let Some((name, _)) = tool(item) else {
             return vec![];
         };
-        // Quick tools are told of only when they have ended.
+        // Quick tools are reported only when they have ended.
         let is_new = item.id("id").is_some_and(|id| !self.calls.is_open(&id));
         let mut updates: Vec<Update> = if is_new { self.started(item).into_iter().collect() } else { vec![] };
         let is_error = matches!(item.text("status").as_deref(), Some("failed" | "declined"))
@@ -127,7 +127,7 @@ impl Codex {
         error_text(line).or_else(|| self.last_error.take()).unwrap_or_else(|| "the turn failed".to_owned())
     }
 
-    /// Of a thread that was resumed we cannot tell what belongs to this turn.
+    /// For a resumed thread the usage of this turn is unknown.
     fn spent(&self, usage: &Object) -> Option<TurnUsage> {
         let is_known = usage.has("input_tokens") && !self.is_resumed;
         is_known.then(|| TurnUsage {
@@ -138,7 +138,7 @@ impl Codex {
     }
 }
 
-/// What an item calls and with what; `None`: it is no tool.
+/// The name and the input of a tool item; `None`: the item is no tool.
 fn tool(item: &Object) -> Option<(String, Option<Json>)> {
     let kind = item.kind();
     let (name, input) = match kind.as_str() {
@@ -154,7 +154,7 @@ fn tool(item: &Object) -> Option<(String, Option<Json>)> {
     Some((name, input))
 }
 
-/// An object with this member of the item alone.
+/// An object with only this member of the item.
 fn member(item: &Object, name: &str) -> Option<Json> {
     item.json(name).map(|value| Json::with_member(None, name, &value))
 }

@@ -1,4 +1,4 @@
-//! Copilot CLI: a great many events, of which these few are for us.
+//! The output of Copilot CLI: many events, of which only a few matter here.
 
 use crate::adapter::Exit;
 use crate::lenient_json::Object;
@@ -14,7 +14,7 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
     let mut arguments = strings(&["--output-format=json"]);
     arguments.extend(flag("model", prompt.model.as_ref()));
     arguments.extend(flag("resume", prompt.session.as_ref()));
-    // Without it what needs permission is denied, and the run goes on.
+    // Without this flag the program denies what needs permission and continues.
     if prompt.approve == Approve::All {
         arguments.push("--allow-all-tools".to_owned());
     }
@@ -82,7 +82,7 @@ impl OutputFormat for Copilot {
 }
 
 impl Copilot {
-    /// Said again whenever the tools change.
+    /// The event repeats whenever the tools change.
     fn model(&mut self, data: &Object) -> Vec<Update> {
         let model = data.non_empty_text("model");
         if model.is_none() || model == self.model {
@@ -108,7 +108,7 @@ impl Copilot {
         updates
     }
 
-    /// The last line is the first to name the session.
+    /// Only the last line names the session.
     fn result(&mut self, line: &Object) -> Vec<Update> {
         let mut updates = vec![];
         if let Some(session) = line.id("sessionId") {

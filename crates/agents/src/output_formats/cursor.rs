@@ -1,4 +1,4 @@
-//! Cursor's agent: Claude Code's lines, with tools on lines of their own.
+//! The output of Cursor's agent: Claude Code's format, with tools on separate lines.
 
 use crate::lenient_json::Object;
 use crate::output_formats::arguments::{flag, last_argument, strings, with_instructions};
@@ -11,7 +11,7 @@ use crate::update::Update;
 
 pub fn arguments(prompt: &Prompt) -> Vec<String> {
     let mut arguments = strings(&["--print", "--output-format", "stream-json"]);
-    // Without it changes are proposed and not made.
+    // Without this flag the program proposes changes and does not make them.
     if prompt.approve == Approve::All {
         arguments.push("-f".to_owned());
     }
@@ -21,7 +21,7 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
     arguments
 }
 
-/// What stands behind the flags.
+/// The positional arguments.
 pub(super) fn positional(prompt: &Prompt) -> Vec<String> {
     last_argument(with_instructions(prompt))
 }
@@ -76,7 +76,7 @@ impl Cursor {
             .non_empty_text("content")
             .or_else(|| success.non_empty_text("stdout"))
             .or_else(|| error_text(&result));
-        // Each tool has a shape of its own; one that is not known is shown as it is.
+        // Each tool has its own result format; an unknown one is shown as JSON.
         let output = output.or_else(|| call.json("result").map(|json| json.as_str().to_owned()));
         let result = Update::ToolResult {
             id: self.calls.close(id),

@@ -1,9 +1,8 @@
-//! What a program says went wrong, in words for people.
+//! Error messages of programs, as text for people.
 
 use crate::lenient_json::Object;
 
-/// Programs pass on what the model's provider answered, which is often JSON inside of the text. Its message takes its
-/// place.
+/// Replaces JSON inside of an error text by its message: programs pass on the response of the model's provider.
 pub(super) fn without_provider_json(text: &str) -> String {
     let (Some(start), Some(end)) = (text.find('{'), text.rfind('}')) else {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Gemini CLI: messages in pieces, tools by their id, and one result at the end.
+//! The output of Gemini CLI: messages in pieces, tools by their id, and one result at the end.
 
 use crate::lenient_json::Object;
 use crate::output_formats::arguments::{flag, strings};
@@ -15,7 +15,7 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
     arguments.extend(flag("resume", prompt.session.as_ref()));
     arguments.push(match prompt.approve {
         Approve::All => "--approval-mode=yolo".to_owned(),
-        // Tools that need permission are taken away from the model.
+        // The model does not get tools that need permission.
         Approve::Ask | Approve::None => "--approval-mode=default".to_owned(),
     });
     arguments
@@ -44,14 +44,14 @@ impl OutputFormat for Gemini {
                 name: line.non_empty_text("tool_name").unwrap_or_else(|| "tool".to_owned()),
                 input: line.json("parameters"),
             }],
-            // A command that failed counts as a success here: the tool itself has worked.
+            // Gemini reports a failed command as a success: the tool itself has worked.
             "tool_result" => vec![Update::ToolResult {
                 id: self.calls.close(line.id("tool_id")),
                 name: None,
                 output: line.non_empty_text("output").or_else(|| error_text(line)).unwrap_or_default(),
                 is_error: line.text("status").as_deref() == Some("error"),
             }],
-            // Those that end the turn come in its result.
+            // Errors that end the turn come in its result.
             "error" => error_text(line).map(Update::Progress).into_iter().collect(),
             "result" => result(line),
             _ => vec![],

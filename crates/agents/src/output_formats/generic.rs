@@ -1,43 +1,43 @@
-//! Any program that prints lines as Claude Code does, or the simpler ones of old, and that may ask for permission in plain
-//! text. `docs/guides/your-own-program.md` lists the lines.
+//! Any program that prints Claude Code's format, or its older, simpler form, and that may ask for permission in plain text.
+//! `docs/guides/your-own-program.md` lists the lines.
 //!
-//! Only a line that is no JSON can be such a question: an answer that mentions `[Y/n]` is none. The program's standard
-//! input is closed at once, so that a program which reads it to its end goes on, unless its questions are answered there.
-//! Every other line that means nothing is told: whoever wrote the program has to see it.
+//! Only a line that is not JSON can be a question: JSON text that mentions `[Y/n]` is none. Sabir closes the program's
+//! standard input at once, so that a program that reads it to the end continues, unless questions are answered there. Lines
+//! that are not understood are reported, so that the author of the program sees them.
 
 use crate::adapter::{Adapter, Step};
 use crate::lenient_json::Object;
 use crate::output_formats::approval::Approval;
 use crate::output_formats::arguments::{last_argument, with_instructions};
 use crate::output_formats::claude::ClaudeCode;
-use crate::output_formats::one_shot::{OutputFormat, tell};
+use crate::output_formats::one_shot::{OutputFormat, report};
 use crate::prompt::{Approve, Prompt};
 use crate::update::{Choice, ChoiceKind, Question, Reply, Update};
 
-/// The task alone, as the last argument; the operator's own come before it.
+/// The prompt as the last argument; the operator's arguments come before it.
 pub fn arguments(prompt: &Prompt) -> Vec<String> {
     positional(prompt)
 }
 
-/// What stands behind the flags.
+/// The positional arguments.
 pub(super) fn positional(prompt: &Prompt) -> Vec<String> {
     last_argument(with_instructions(prompt))
 }
 
 const YES: &str = "yes";
 const NO: &str = "no";
-/// What such programs read for no, however they want yes to be spelled.
+/// The answer for no. Only the answer for yes can be configured.
 const NO_RESPONSE: &str = "n";
 const WITHDRAWN: &str = "The program printed more after its question, which withdraws the question";
 
 pub struct Generic {
     approval: Approval,
     approve: Approve,
-    /// What it reads first.
+    /// What is written to its standard input first.
     input: Option<String>,
     lines: ClaudeCode,
     questions: u64,
-    /// The question that the program waits to have answered, as far as we know.
+    /// The open question, as far as the output shows.
     open: Option<String>,
     is_over: bool,
 }
@@ -60,7 +60,7 @@ impl Generic {
         Self { input: Some(input), ..self }
     }
 
-    /// Whether questions are answered: by the caller, or by the policy where the operator has said how they look.
+    /// Whether questions are answered: by the caller, or by the policy if the operator has configured their pattern.
     fn answers(&self) -> bool {
         self.approve == Approve::Ask || self.approval.is_configured()
     }
@@ -91,22 +91,22 @@ impl Adapter for Generic {
     }
 
     fn is_question(&self, line: &str) -> bool {
-        // A JSON line that was cut is no question either.
+        // A truncated JSON line is no question either.
         self.asks_in_plain_text() && !line.trim_start().starts_with('{') && self.approval.asks(line)
     }
 
     fn continues_without_answer(&self, partial_line: &str) -> bool {
-        // Below its question a program may still print the sign of a prompt, such as "> ".
+        // After its question a program may still print a prompt sign, such as "> ".
         self.open.is_some() && partial_line.contains(char::is_alphanumeric)
     }
 
     fn on_line(&mut self, line: &str) -> Vec<Step> {
         let mut steps = Vec::new();
         if self.continues_without_answer(line) {
-            // Nobody reads an answer now, and what lies in the program's input would answer its next question.
+            // The program does not read the answer any more, and an answer in its input would count for its next question.
             if let Some(question) = self.open.take() {
                 steps.push(Step::Withdraw(question));
-                // If it waits nevertheless, whoever looks at the task sees why nobody is asked.
+                // If the program still waits, the task shows why nobody is asked.
                 steps.push(Step::Report(Update::Progress(WITHDRAWN.to_owned())));
             }
         }
@@ -124,8 +124,8 @@ impl Adapter for Generic {
             return steps;
         }
         let was_over = self.is_over;
-        steps.extend(tell(self.lines.read(&object), &mut self.is_over));
-        // It may wait for more; there will be none.
+        steps.extend(report(self.lines.read(&object), &mut self.is_over));
+        // The program may wait for more input; there will be none.
         if self.answers() && self.is_over && !was_over {
             steps.push(Step::CloseInput);
         }
@@ -139,7 +139,7 @@ impl Adapter for Generic {
         let response = match reply {
             Reply::Chosen { choice, .. } if choice == YES => self.approval.yes().to_owned(),
             Reply::Chosen { .. } | Reply::Unanswered => NO_RESPONSE.to_owned(),
-            // An empty line would take what the program proposes, and a second one would answer its next question.
+            // An empty line would accept the program's default, and a second line would answer its next question.
             Reply::Text(words) if words.trim().is_empty() => NO_RESPONSE.to_owned(),
             Reply::Text(words) => words.split_whitespace().collect::<Vec<_>>().join(" "),
         };
@@ -148,7 +148,7 @@ impl Adapter for Generic {
 }
 
 fn not_understood(line: &str, is_over: bool) -> Vec<Step> {
-    // The sign of a prompt, such as "> ", says nothing.
+    // A prompt sign, such as "> ", means nothing.
     let is_silence = is_over || !line.contains(char::is_alphanumeric);
     if is_silence { vec![] } else { vec![Step::Report(Update::NotUnderstood(line.to_owned()))] }
 }

@@ -1,4 +1,4 @@
-//! goose: a banner, messages in pieces, and `complete`.
+//! The output of goose: a banner, messages in pieces, and `complete`.
 
 use crate::lenient_json::Object;
 use crate::output_formats::arguments::{flag, strings};
@@ -19,7 +19,7 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
     arguments
 }
 
-/// How it tells an error of the model: as if the model had said this.
+/// goose reports an error of the model as text of the model that begins and ends like this.
 const ERROR_START: &str = "Ran into this error: ";
 const ERROR_END: &str = "Please retry if you think this is a transient or recoverable error.";
 
@@ -55,7 +55,7 @@ impl OutputFormat for Goose {
                 self.is_known = true;
                 vec![Update::Init { session: Some(session.to_owned()), model: None }]
             }
-            // It complains in plain text before it has a session.
+            // Before it has a session, it prints errors in plain text.
             _ => {
                 let error_text = line.trim().strip_prefix("error: ").filter(|_| !self.is_known);
                 error_text.map(|words| Update::Failed(words.to_owned())).into_iter().collect()
@@ -72,7 +72,7 @@ impl Goose {
             match block.kind().as_str() {
                 "text" if is_assistant => {
                     let text = block.non_empty_text("text");
-                    // What the model says has the name of the model's answer.
+                    // Text of the model has an id; an error has none.
                     match text.as_deref().and_then(error_of).filter(|_| !message.has("id")) {
                         Some(error) => self.error = Some(error),
                         None => updates.extend(text.map(Update::Text)),
@@ -110,7 +110,7 @@ impl Goose {
 
     fn complete(&mut self, line: &Object) -> Vec<Update> {
         let mut updates = vec![];
-        // It counts over the whole session, so of one that was resumed we cannot tell what belongs to this turn.
+        // It counts tokens over the whole session, so for a resumed one the usage of this turn is unknown.
         if line.has("input_tokens") && !self.is_resumed {
             updates.push(Update::Usage(TurnUsage {
                 input_tokens: line.count("input_tokens"),

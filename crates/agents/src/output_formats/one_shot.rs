@@ -1,19 +1,19 @@
-//! A program that is started for one turn, told what to do, and listened to until it ends.
+//! The adapter of programs that are started for one turn, get the prompt at once, and print until they exit.
 
 use crate::adapter::{Adapter, Exit, Step};
 use crate::lenient_json::Object;
 use crate::update::Update;
 
-/// What the lines of one program mean.
+/// The output format of one program.
 pub(crate) trait OutputFormat: Send {
     fn read(&mut self, line: &Object) -> Vec<Update>;
 
-    /// A line that is no JSON object: a banner, a warning, a line that was cut.
+    /// A line that is no JSON object: a banner, a warning, a truncated line.
     fn read_plain(&mut self, _line: &str) -> Vec<Update> {
         vec![]
     }
 
-    /// The program has ended without a word about it.
+    /// The program has exited and no line has ended the turn.
     fn on_exit(&mut self, _exit: &Exit) -> Option<Update> {
         None
     }
@@ -26,12 +26,13 @@ pub(super) struct OneShot<V> {
 }
 
 impl<V: OutputFormat + 'static> OneShot<V> {
-    /// The prompt goes to its standard input, where it is neither visible to others nor limited nor taken for a flag.
+    /// The prompt goes to standard input: other users cannot see it there, it may have any length, and it is never read as a
+    /// flag.
     pub(super) fn with_stdin(input: String, format: V) -> Box<dyn Adapter> {
         Box::new(Self { input: Some(input), format, is_over: false })
     }
 
-    /// The prompt stands on its command line.
+    /// The prompt is on the command line.
     pub(super) fn with_arguments(format: V) -> Box<dyn Adapter> {
         Box::new(Self { input: None, format, is_over: false })
     }
@@ -39,7 +40,7 @@ impl<V: OutputFormat + 'static> OneShot<V> {
 
 impl<V: OutputFormat> Adapter for OneShot<V> {
     fn begin(&mut self) -> Vec<Step> {
-        // Several programs wait for the end of their input even when they have been told everything.
+        // Several programs wait for the end of their input even if the prompt is complete.
         self.input.take().map(Step::Write).into_iter().chain([Step::CloseInput]).collect()
     }
 
@@ -48,10 +49,10 @@ impl<V: OutputFormat> Adapter for OneShot<V> {
             Some(object) => self.format.read(&object),
             None => self.format.read_plain(line),
         };
-        tell(updates, &mut self.is_over)
+        report(updates, &mut self.is_over)
     }
 
-    /// All of them take the session as an argument.
+    /// All of these programs take the session as an argument.
     fn is_resumable(&self) -> bool {
         true
     }
@@ -61,8 +62,8 @@ impl<V: OutputFormat> Adapter for OneShot<V> {
     }
 }
 
-/// A turn ends once; whatever a program says behind that is not part of it.
-pub(super) fn tell(updates: Vec<Update>, is_over: &mut bool) -> Vec<Step> {
+/// Reports updates up to the end of the turn; later ones are dropped.
+pub(super) fn report(updates: Vec<Update>, is_over: &mut bool) -> Vec<Step> {
     let mut steps = vec![];
     for update in updates {
         if *is_over {

@@ -1,4 +1,4 @@
-//! opencode: parts of messages as they are finished, and steps, each with its own tokens and cost.
+//! The output of opencode: finished parts of messages, and steps, each with its own tokens and cost.
 
 use crate::adapter::Exit;
 use crate::lenient_json::Object;
@@ -20,7 +20,7 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
     arguments
 }
 
-/// Its settings allow everything unless told otherwise, and there is no flag for that.
+/// The variable that restricts opencode: it allows everything by default, and has no flag for this.
 pub(super) fn permission(action: &str) -> (String, String) {
     ("OPENCODE_PERMISSION".to_owned(), format!(r#"{{"bash":"{action}","edit":"{action}"}}"#))
 }
@@ -32,7 +32,7 @@ pub struct Opencode {
     spent: TurnUsage,
     /// Why the last step ended.
     last_reason: Option<String>,
-    /// What the last tool complained about.
+    /// The error of the last tool.
     last_refusal: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl Opencode {
 impl OutputFormat for Opencode {
     fn read(&mut self, line: &Object) -> Vec<Update> {
         let mut updates = vec![];
-        // There is no line that says hello.
+        // No line announces the session, so the first line with its id counts.
         if let (false, Some(session)) = (self.is_known, line.id("sessionID")) {
             self.is_known = true;
             updates.push(Update::Init { session: Some(session), model: None });
@@ -63,7 +63,7 @@ impl OutputFormat for Opencode {
     }
 
     fn on_exit(&mut self, exit: &Exit) -> Option<Update> {
-        // A refused tool stops the run between two steps, without a word and with status 0.
+        // A refused tool stops the run between two steps, with no line and exit status 0.
         let reason = self.last_reason.take().filter(|_| *exit == Exit::Code(0))?;
         let words = self.last_refusal.take().unwrap_or_else(|| format!("it stopped before it was done ({reason})"));
         Some(Update::Failed(words))
@@ -71,7 +71,7 @@ impl OutputFormat for Opencode {
 }
 
 impl Opencode {
-    /// A tool is told of once, when it has ended.
+    /// Tools are reported once, when they have ended.
     fn tool(&mut self, part: &Object) -> Vec<Update> {
         let state = part.object("state");
         let id = self.calls.at_once(part.id("callID"));

@@ -1,11 +1,11 @@
-//! Any program: what it prints is the answer, and its exit status says whether it went well.
+//! Any program: its output is the answer, and its exit status says whether it succeeded.
 
 use crate::adapter::{Adapter, Exit, Step};
 use crate::output_formats::arguments::with_instructions;
 use crate::prompt::Prompt;
 use crate::update::Update;
 
-/// It has none of its own; the prompt goes to its standard input.
+/// No arguments; the prompt goes to standard input.
 pub fn arguments(_prompt: &Prompt) -> Vec<String> {
     vec![]
 }
@@ -30,7 +30,7 @@ impl Adapter for Plain {
         true
     }
 
-    /// Each line but the first brings the end of the one before, so that the last one has none.
+    /// Puts a line break before each line but the first, so that the last line has none after it.
     fn on_line(&mut self, line: &str) -> Vec<Step> {
         let text = if self.has_spoken { format!("\n{line}") } else { line.to_owned() };
         self.has_spoken = true;

@@ -1,4 +1,4 @@
-//! Qwen Code: Claude Code's lines behind a command line of its own.
+//! Qwen Code: Claude Code's output format with its own command line.
 
 use crate::output_formats::arguments::{flag, strings};
 use crate::prompt::{Approve, Prompt};
@@ -11,7 +11,7 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
     arguments.extend(flag("resume", prompt.session.as_ref()));
     arguments.push(match prompt.approve {
         Approve::All => "--approval-mode=yolo".to_owned(),
-        // Tools that need permission are taken away from the model.
+        // The model does not get tools that need permission.
         Approve::Ask | Approve::None => "--approval-mode=default".to_owned(),
     });
     arguments

@@ -1,7 +1,7 @@
-//! Text that comes twice: in pieces while it is made, and once more as a whole.
+//! Text that arrives twice: in pieces while the model writes it, and then as a whole.
 //!
-//! A program may leave out either of them, break off the pieces and give the whole after all, or start anew. What has
-//! been told is told; only what is missing is added.
+//! A program may leave out either form, stop the pieces and send the whole, or start again. What was reported stays; only
+//! the missing part is added.
 
 #[derive(Debug, Default)]
 pub(super) struct StreamedText(String);
@@ -16,7 +16,7 @@ impl StreamedText {
         self.0.push_str(piece);
     }
 
-    /// The part of the whole that did not come in pieces.
+    /// The part of the whole text that did not come in pieces.
     pub(super) fn missing_part<'a>(&mut self, whole: &'a str) -> &'a str {
         // Pieces of several blocks may come before the first whole one.
         if self.0.starts_with(whole) {

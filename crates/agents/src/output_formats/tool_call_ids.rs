@@ -1,4 +1,4 @@
-//! Names for the calls of tools, so that a result finds its call even when the program names neither.
+//! Ids of tool calls, so that a result finds its call even if the program gives no ids.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ impl ToolCallIds {
         self.open.iter().any(|open| open == id)
     }
 
-    /// A tool has ended. Without a name it is the one that was called first.
+    /// A tool has ended. Without an id it is the call that has been open for longest.
     pub(super) fn close(&mut self, id: Option<String>) -> String {
         match id {
             Some(id) => {
@@ -31,7 +31,7 @@ impl ToolCallIds {
         }
     }
 
-    /// A call and its end in one.
+    /// A call that is reported only when it has ended.
     pub(super) fn at_once(&mut self, id: Option<String>) -> String {
         id.unwrap_or_else(|| self.make_up())
     }

@@ -1,4 +1,5 @@
-//! Mistral Vibe: one line for each finished entry of the conversation. No line says that it is done; its exit does.
+//! The output of Mistral Vibe: one line for each finished entry of the conversation. Its exit status, not a line, ends the
+//! turn.
 
 use crate::adapter::Exit;
 use crate::lenient_json::Object;
@@ -11,12 +12,12 @@ use crate::update::Update;
 
 /// Its model is set by the environment.
 pub fn arguments(prompt: &Prompt) -> Vec<String> {
-    // Trust is about the folder: without it nothing is read there. What may be done is another question.
+    // Trust concerns the folder: without it Vibe reads nothing there. Permissions are a separate setting.
     let mut arguments = strings(&["--trust", "--output=streaming"]);
     arguments.extend(flag("resume", prompt.session.as_ref()));
     arguments.push(match prompt.approve {
         Approve::All => "--auto-approve".to_owned(),
-        // It denies by itself what it cannot ask, and goes on.
+        // It denies what it cannot ask for, and continues.
         Approve::Ask | Approve::None => "--agent=ask".to_owned(),
     });
     arguments.extend(flag("prompt", Some(&with_instructions(prompt))));
@@ -65,7 +66,7 @@ impl OutputFormat for Vibe {
 }
 
 impl Vibe {
-    /// A tool is told of once, when it has ended.
+    /// Tools are reported once, when they have ended.
     fn tool(&mut self, line: &Object) -> Vec<Update> {
         let (detail, state) = (line.object("detail"), line.object("state"));
         let id = self.calls.at_once(line.id("id"));

@@ -1,4 +1,4 @@
-//! A program that runs: what it says, what it is told, how it ends.
+//! A running program: its output, its input, and how it ends.
 
 use std::any::Any;
 use std::io;
@@ -17,7 +17,7 @@ use super::lines::Lines;
 use super::stderr_tail::StderrTail;
 use crate::adapter::Exit;
 
-/// What a program has not read waits in memory up to this. No honest prompt is as long.
+/// Input that the program has not read yet waits in memory, up to this many bytes. No honest prompt is as long.
 const MAX_WAITING: usize = 64 * 1024 * 1024;
 
 /// A running program. When it is dropped, the program and all that it started are ended.
@@ -29,7 +29,7 @@ pub struct Child {
     pub(super) orders: mpsc::UnboundedSender<Order>,
     pub(super) input: Arc<Input>,
     pub(super) exit: watch::Receiver<Option<Exit>>,
-    /// Until when output is waited for after the end.
+    /// Until when output is still read after the program has ended.
     pub(super) linger_until: Option<Instant>,
     pub(super) stop_grace: Duration,
     pub(super) held: Held,
@@ -38,16 +38,16 @@ pub struct Child {
 /// Something that is dropped when a program and all that it started are gone.
 pub(super) type Held = Arc<Mutex<Option<Box<dyn Any + Send>>>>;
 
-/// What came next on a program's standard output.
+/// The next thing on a program's standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
-    /// Without its end; bytes that are no text are replaced.
+    /// Without its line break; invalid UTF-8 is replaced.
     Line(String),
-    /// A line of so many bytes, which was longer than allowed.
+    /// A line was longer than allowed and was dropped; this is its length in bytes.
     LineTooLong(usize),
-    /// More came than is allowed in all. Nothing more is read: the program is to be stopped.
+    /// The program printed more than it may in all. Nothing more is read; the caller should stop the program.
     LimitReached,
-    /// Nothing more will come, though the program may still run.
+    /// The output has ended, though the program may still run.
     Closed,
 }
 
@@ -57,8 +57,8 @@ impl Child {
         self.pid
     }
 
-    /// Writes a line to the program's standard input. What the program does not read at once waits, so nobody has to wait for
-    /// it here. An error: it will never be read, or far too much waits already.
+    /// Writes a line to the program's standard input. It never waits for the program: unread input is queued. Fails if the
+    /// input is closed or if far too much is queued already.
     pub async fn write_line(&mut self, line: &str) -> io::Result<()> {
         let length = line.len() + 1;
         if self.input.is_closed.load(Ordering::Relaxed) {
@@ -77,19 +77,19 @@ impl Child {
         self.write([rest, b"\n"].concat())
     }
 
-    /// Nothing more will be written. What was written before is still read.
+    /// Closes the program's standard input. The program still reads what was written before.
     pub fn close_input(&mut self) {
         if !self.input.is_closed.swap(true, Ordering::Relaxed) {
             self.order(Order::CloseInput);
         }
     }
 
-    /// Another turn begins: the program may print as much as in the first.
+    /// Begins another turn: the program may again print as much as in the first.
     pub fn reset_output_limit(&mut self) {
         self.lines.reset_limit();
     }
 
-    /// What the program says next. May be canceled: nothing is lost.
+    /// The next output. Cancel-safe.
     pub async fn next(&mut self) -> Output {
         loop {
             if let Some(output) = self.lines.next() {
@@ -99,7 +99,7 @@ impl Child {
         }
     }
 
-    /// What the program has said already, and the rest of a line that has begun. `None`: nothing.
+    /// Output that has arrived already; waits only for the rest of an incomplete line. `None`: there is none.
     pub async fn next_available(&mut self) -> Option<Output> {
         loop {
             if let Some(output) = self.lines.next() {
@@ -112,24 +112,24 @@ impl Child {
         }
     }
 
-    /// Whether all that the program has said was handed over.
+    /// Whether no output is left to read, neither here nor in the pipe.
     pub fn has_no_output(&self) -> bool {
         let waiting = rustix::io::ioctl_fionread(&self.stdout).unwrap_or_default();
         waiting == 0 && self.lines.is_empty()
     }
 
-    /// A line that has come already, if the next thing that the program said is one.
+    /// The next output, if it is a line that has arrived already.
     pub fn take_whole_line(&mut self) -> Option<String> {
         self.lines.take_whole_line()
     }
 
-    /// A line that has begun and whose end has not come, if it is like this: people are asked so. What comes behind is a line
-    /// of its own.
+    /// Takes an incomplete line if `is_wanted` accepts it: programs ask people in lines without a line break. What follows
+    /// is a line of its own.
     pub fn take_partial_line(&mut self, is_wanted: impl FnOnce(&str) -> bool) -> Option<String> {
         self.lines.take_partial_line(is_wanted)
     }
 
-    /// All that the program prints, as it is, and whether there is more than so many bytes. Then the rest is not read.
+    /// Reads all output, up to `limit` bytes, and says whether there was more.
     pub async fn read_up_to(&mut self, limit: usize) -> (Vec<u8>, bool) {
         let mut bytes = Vec::new();
         let mut chunk = vec![0; 32 * 1024];
@@ -160,18 +160,17 @@ impl Child {
         self.exit.clone()
     }
 
-    /// Waits until the program and all that it started are gone. May be canceled. A program that prints ends only if
-    /// somebody reads: this does not.
+    /// Waits until the program and all that it started are gone. Cancel-safe. It does not read output, and a program that
+    /// prints may not end before somebody reads.
     pub async fn exit(&mut self) -> Exit {
         match self.exit.wait_for(Option::is_some).await.as_deref() {
             Ok(Some(exit)) => *exit,
-            // Only a runtime that shuts down stops the task that would know. The guard does its work then.
+            // Only a runtime that shuts down drops the sender. The guard ends the program then.
             _ => Exit::Signal(rustix::process::Signal::KILL.as_raw()),
         }
     }
 
-    /// Ends the program: SIGTERM, and SIGKILL when the time of grace is over. Returns when everything is gone. What it says
-    /// meanwhile is let go.
+    /// Ends the program: SIGTERM, and SIGKILL after the grace period. Returns when everything is gone. Output is discarded.
     pub async fn stop(&mut self) -> Exit {
         self.stop_within(self.stop_grace).await
     }
@@ -187,24 +186,24 @@ impl Child {
 
     /// Ends the program by SIGKILL, before it notices anything. Returns when everything is gone.
     pub async fn kill(&mut self) -> Exit {
-        // Where the guard does not do this, it is done without the guard.
+        // If the guard does not do it, `GuardLink` does.
         self.order(Order::Kill);
         self.drain_until_exit().await
     }
 
-    /// Keeps something until the program and all that it started are gone, also when this `Child` is dropped before.
-    /// Instead of what was kept until now, which is dropped.
+    /// Keeps a value until the program and all that it started are gone, even if this `Child` is dropped before. Drops the
+    /// value that was kept until now.
     pub fn hold(&self, held: Option<Box<dyn Any + Send>>) {
         let before = std::mem::replace(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner), held);
         drop(before);
     }
 
-    /// How the program is to be ended from now on if Sabir is gone.
+    /// Sets how the guard ends the program if Sabir is gone.
     pub fn end_on_sabir_exit(&mut self, how: Ending) {
         self.order(Order::OnSabirExit(how));
     }
 
-    /// The last lines of the program's standard error. After its end: all that came.
+    /// The last lines of the program's standard error. Complete once the program has ended.
     pub fn stderr_tail(&self) -> String {
         self.stderr_tail.text()
     }
@@ -215,12 +214,12 @@ impl Child {
     }
 
     fn order(&self, order: Order) {
-        // Who has ended needs no orders.
+        // A program that has ended needs no orders.
         let _ = self.orders.send(order);
     }
 
-    /// Reads on, or finds that nothing will come. Once the program is gone, only somebody who escaped its guard can hold the
-    /// pipe open, and is not waited for.
+    /// Reads more output or finds its end. Once the program is gone, only a process that escaped the guard can hold the pipe
+    /// open; nobody waits for that one.
     async fn read(&mut self) {
         let gone = async {
             let _ = self.exit.wait_for(Option::is_some).await;
@@ -232,8 +231,8 @@ impl Child {
             count = self.stdout.read(self.lines.read_buffer()) => match count {
                 Ok(count @ 1..) => {
                     self.lines.received(count);
-                    // A program that prints without end is always ready. Without a pause its reader would keep a thread for
-                    // megabytes at a time, and neither signals nor timers of the server would be heard.
+                    // A program that prints without end is always ready. Without a yield its reader would keep a thread for
+                    // megabytes at a time and delay the server's signals and timers.
                     tokio::task::yield_now().await;
                 }
                 Ok(0) | Err(_) => self.lines.end(),
@@ -242,7 +241,7 @@ impl Child {
         }
     }
 
-    /// Waits for the end and reads meanwhile, so that a program which wants to say something first is not held up.
+    /// Waits for the end and discards output meanwhile, so that the program is not blocked by a full pipe.
     async fn drain_until_exit(&mut self) -> Exit {
         let mut exit = self.exit.clone();
         let reading = async {

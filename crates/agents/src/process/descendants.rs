@@ -1,7 +1,7 @@
 //! The processes of a program, seen from outside: itself and all that it has started.
 //!
-//! A guard adopts orphans, so on Linux everything that a program has started and that still runs is found below its guard.
-//! Other systems do not show it.
+//! A guard adopts orphans, so on Linux every living process that a program has started is a descendant of its guard. Other
+//! systems do not show this.
 
 use std::collections::HashSet;
 
@@ -11,12 +11,12 @@ use super::process_table;
 /// Whether this system shows what a program has started.
 pub const SHOWS_DESCENDANTS: bool = cfg!(target_os = "linux");
 
-/// What lived below a guard at one moment: process ids, each with its start, since ids are given again.
+/// The living descendants of a guard at one moment. Each has its id and its start time, since ids are reused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Descendants(HashSet<(i32, u64)>);
 
 impl Child {
-    /// The program and all that it has started, as far as it lives.
+    /// The program and all living processes that it has started.
     pub async fn descendants(&self) -> Descendants {
         let guard = i32::try_from(self.pid()).unwrap_or_default();
         let look = move || {
@@ -30,7 +30,7 @@ impl Child {
 }
 
 impl Descendants {
-    /// Those that were not there before, each as its id and its name.
+    /// The processes that were not there before, each as id and name.
     pub fn since(&self, before: &Descendants) -> Vec<String> {
         let new = self.0.difference(&before.0);
         let mut named: Vec<String> = new.map(|(id, _)| format!("{id} {}", name(*id))).collect();

@@ -1,13 +1,13 @@
-//! What a program's environment is made of.
+//! The environment variables of a program.
 //!
-//! A program gets what nearly every program needs and what the operator names, never all that Sabir was started with:
-//! there lie the keys of other agents and Sabir's own secrets.
+//! A program gets what nearly every program needs and what the operator names, never all of Sabir's own environment: that
+//! has the keys of other agents and Sabir's own secrets.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// What every program may know.
-const EVERYBODY: [&str; 20] = [
+/// Variables that every program gets.
+const EVERY_PROGRAM: [&str; 20] = [
     "PATH",
     "HOME",
     "USER",
@@ -30,24 +30,24 @@ const EVERYBODY: [&str; 20] = [
     "no_proxy",
 ];
 
-/// Ours begin so; they pass only when they are named in full.
-const OURS: &[u8] = b"SABIR_";
+/// Sabir's own variables have this prefix; one is passed only if it is named in full.
+const SABIR_PREFIX: &[u8] = b"SABIR_";
 
-/// The environment of a program: of the `server`'s variables those that every program needs and those that `pass` names
-/// (`NAME`, or `PREFIX_*` for many), and the `fixed` ones, which win.
+/// The environment of a program: from the `server`'s variables those that every program needs and those that `pass` names
+/// (`NAME`, or `PREFIX_*` for many). The `fixed` ones are added and win.
 pub fn environment(
     server: impl IntoIterator<Item = (OsString, OsString)>,
     pass: &[String],
     fixed: &[(String, String)],
 ) -> Vec<(OsString, OsString)> {
     let passes = |name: &OsStr| {
-        let mut patterns = EVERYBODY.into_iter().chain(pass.iter().map(String::as_str));
+        let mut patterns = EVERY_PROGRAM.into_iter().chain(pass.iter().map(String::as_str));
         patterns.any(|pattern| names(pattern, name)) && !fixed.iter().any(|(fixed, _)| name == fixed.as_str())
     };
     let mut variables: Vec<_> = server.into_iter().filter(|(name, _)| passes(name)).collect();
     for (at, (name, value)) in fixed.iter().enumerate() {
-        let is_said_again = fixed[at + 1..].iter().any(|(later, _)| later == name);
-        if !is_said_again {
+        let is_overridden = fixed[at + 1..].iter().any(|(later, _)| later == name);
+        if !is_overridden {
             variables.push((name.into(), value.into()));
         }
     }
@@ -56,7 +56,7 @@ pub fn environment(
 
 fn names(pattern: &str, name: &OsStr) -> bool {
     match pattern.strip_suffix('*') {
-        Some(prefix) => name.as_bytes().starts_with(prefix.as_bytes()) && !name.as_bytes().starts_with(OURS),
+        Some(prefix) => name.as_bytes().starts_with(prefix.as_bytes()) && !name.as_bytes().starts_with(SABIR_PREFIX),
         None => name == pattern,
     }
 }
@@ -74,8 +74,9 @@ mod tests {
         let pass: Vec<String> = pass.iter().map(|name| (*name).to_owned()).collect();
         let fixed: Vec<_> = fixed.iter().map(|text| pair(text)).collect();
         let made = environment(server, &pass, &fixed);
-        let said: Vec<_> = made.iter().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect();
-        assert_eq!(said.join(" "), expected, "pass {pass:?}, fixed {fixed:?}");
+        let shown: Vec<_> =
+            made.iter().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect();
+        assert_eq!(shown.join(" "), expected, "pass {pass:?}, fixed {fixed:?}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! What Sabir and a guard say to each other over their socket.
+//! The messages between Sabir and a guard on their socket.
 //!
-//! An order is a letter, a length of four bytes and that many bytes; news are a letter and a number of four bytes. Both
-//! ends are the same binary, so there is no version in it.
+//! An order is a letter, a length of four bytes and that many bytes; an event is a letter and a number of four bytes. Both
+//! ends are the same binary, so the format has no version.
 
 use std::io::{self, Read};
 
@@ -20,14 +20,14 @@ pub(super) enum Order {
     Terminate,
     /// SIGKILL to everything.
     Kill,
-    /// How the program is to be ended from now on if Sabir is gone.
+    /// Sets how the guard ends the program if Sabir is gone.
     OnSabirExit(Ending),
 }
 
 /// How a guard ends its program when Sabir is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// SIGTERM, and SIGKILL to whoever is left after a while: the program can tidy up.
+    /// SIGTERM, and after a while SIGKILL to the processes that are left: the program can clean up.
     Graceful,
     /// SIGKILL at once, before the program notices anything: what it has stored of its turn stays as it is.
     Kill,
@@ -49,7 +49,7 @@ impl Order {
         out.extend_from_slice(bytes);
     }
 
-    /// Waits for the next one. An error, also for an end of the stream: there will be none any more.
+    /// Waits for the next order. An error, including the end of the stream, means that none will follow.
     pub(super) fn read(from: &mut impl Read) -> io::Result<Self> {
         let mut head = [0; 5];
         from.read_exact(&mut head)?;
@@ -73,11 +73,11 @@ impl Order {
 /// From the guard to Sabir.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GuardEvent {
-    /// The program runs under this process id, which is also the one of its group.
+    /// The program runs with this process id, which is also its process group.
     Started(i32),
-    /// It could not be started, for this reason of the operating system.
+    /// The program could not be started; this is the error number of the operating system.
     NotStarted(i32),
-    /// The program's input has taken so many bytes; so many more may be sent.
+    /// This many bytes were written to the program's input; Sabir may send as many more.
     Fed(u32),
     /// The program will never read again.
     InputClosed,
@@ -121,7 +121,7 @@ mod tests {
     use crate::adapter::Exit;
 
     #[test]
-    fn orders_and_news_come_back_as_they_were() {
+    fn orders_and_events_come_back_as_they_were() {
         for order in [
             Order::Input(b"hello\n".to_vec()),
             Order::CloseInput,
@@ -136,7 +136,7 @@ mod tests {
             bytes.pop();
             assert!(Order::read(&mut bytes.as_slice()).is_err(), "{order:?} cut short");
         }
-        for news in [
+        for event in [
             GuardEvent::Started(4_000_000),
             GuardEvent::NotStarted(2),
             GuardEvent::Fed(65_536),
@@ -144,7 +144,7 @@ mod tests {
             GuardEvent::Ended(Exit::Code(3)),
             GuardEvent::Ended(Exit::Signal(9)),
         ] {
-            assert_eq!(GuardEvent::parse(news.bytes()), Some(news));
+            assert_eq!(GuardEvent::parse(event.bytes()), Some(event));
         }
     }
 

@@ -1,6 +1,6 @@
 //! The guard: a small process between Sabir and a program.
 //!
-//! Its standard input is the socket to Sabir. It feeds the program from there, signals the program when it is told to, and
+//! Its standard input is the socket to Sabir. It passes input to the program, signals the program when Sabir orders it, and
 //! when the socket closes it ends the program and all that the program has started. The program's output does not pass
 //! through it. Plain threads and blocking calls: it has to start at once, stay small and be easy to trust.
 
@@ -26,17 +26,17 @@ use super::frames::{Ending, GuardEvent, Order};
 use super::process_table;
 use crate::adapter::Exit;
 
-/// What is left has so long after SIGTERM, when Sabir is gone or the program has ended.
+/// How long processes have between SIGTERM and SIGKILL when Sabir is gone or the program has ended.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
-/// Some processes cannot be killed: they belong to somebody else now, or hang in the kernel. We do not wait for ever.
+/// When the guard stops waiting: some processes cannot be killed, because they changed their user or hang in the kernel.
 pub(super) const GIVE_UP: Duration = Duration::from_secs(5);
-/// How often we look again while things end.
+/// How often the guard checks while processes end.
 pub(super) const ROUND: Duration = Duration::from_millis(10);
-/// The threads do next to nothing.
+/// Stack size of the threads, which do next to nothing.
 const STACK: usize = 128 * 1024;
 
-/// Runs a program until it and all that it started is gone. The arguments are the program's, behind options of the guard.
-/// Ends with the program's code, or with 128 and the signal that ended it, as shells say it.
+/// Runs a program until it and all that it started are gone. `arguments` has options of the guard, then the program and its
+/// arguments. Exits with the program's code, or with 128 plus the signal, as shells do.
 pub fn guard(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let mut first = arguments.next();
     let mut mark = None;
@@ -57,7 +57,7 @@ pub fn guard(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let mut command = Command::new(program);
     command.args(arguments);
     if let Some(mark) = mark {
-        // In the program's environment and not in the guard's: the guard ends by itself.
+        // The mark is for the program, not for the guard, which exits by itself.
         command.env(super::MARK, mark);
     }
     match run(&mut command) {
@@ -70,7 +70,7 @@ pub fn guard(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Sabir has raised its own limit, which not every program can bear.
+/// Lowers the limit: Sabir has raised its own, and some programs cannot cope with the raised one.
 fn limit_open_files(limit: Option<u64>) {
     let maximum = getrlimit(Resource::Nofile).maximum;
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit, maximum });
@@ -79,8 +79,8 @@ fn limit_open_files(limit: Option<u64>) {
 fn run(program: &mut Command) -> io::Result<Exit> {
     let socket = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let sabir = SabirSocket(Arc::new(Mutex::new(socket.try_clone()?)));
-    // A session of its own has no terminal. So a program cannot ask the operator for a password there and wait for ever, and
-    // Ctrl-C is for Sabir, which then decides what becomes of its programs.
+    // A new session has no terminal. So a program cannot wait for a password there, and Ctrl-C reaches only Sabir, which
+    // then decides about its programs.
     let _ = rustix::process::setsid();
     process_table::adopt_orphans();
     rename_process();
@@ -94,7 +94,7 @@ fn run(program: &mut Command) -> io::Result<Exit> {
     Ok(exit)
 }
 
-/// Starts the program and those who serve it.
+/// Starts the program and the guard's threads.
 fn start(program: &mut Command, socket: File, sabir: &SabirSocket) -> io::Result<(ProcessTree, Events)> {
     let mut child = program.stdin(Stdio::piped()).process_group(0).spawn()?;
     let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process id is a positive number");
@@ -121,13 +121,13 @@ fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<
     thread::Builder::new().name(name.to_owned()).stack_size(STACK).spawn(work).map(drop)
 }
 
-/// Whoever ends all of Sabir by its name, with `pkill -9 sabir`, should not end the guards with it: they have work to do then.
+/// Renames the guard, so that `pkill -9 sabir` does not hit it: it still has to end its program then.
 fn rename_process() {
     #[cfg(target_os = "linux")]
     let _ = std::fs::write("/proc/self/comm", "agent-guard");
 }
 
-/// The program has its output now. Were it open here too, Sabir could not see that the program closes it.
+/// Closes the guard's copy of the output. Otherwise Sabir would not notice when the program closes it.
 fn close_own_output() -> io::Result<()> {
     let nowhere = File::options().write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&nowhere)?;
@@ -135,7 +135,7 @@ fn close_own_output() -> io::Result<()> {
     Ok(())
 }
 
-/// The way back to Sabir. Nobody may listen there: then there is nobody to be told.
+/// The socket to Sabir, for sending. Errors are ignored: Sabir may be gone.
 #[derive(Clone)]
 struct SabirSocket(Arc<Mutex<File>>);
 
@@ -148,21 +148,21 @@ impl SabirSocket {
 enum Event {
     Terminate,
     Kill,
-    /// Sabir has closed the socket, or is no more.
+    /// Sabir has closed the socket or is gone.
     SabirGone,
     ProgramEnded(Exit),
-    /// There is nobody left below us.
+    /// The guard has no children left.
     Childless,
 }
 
 struct Events {
     receiver: Receiver<Event>,
-    /// So that waiting is waiting, also when all threads are through.
+    /// Keeps the channel open, so that `recv` blocks even after all threads have ended.
     _sender: Sender<Event>,
 }
 
 impl Events {
-    /// The next one; at the latest, once something is about to end, after a round.
+    /// The next event. With a deadline, returns after a round at the latest.
     fn next(&self, deadline: Option<Instant>) -> Option<Event> {
         match deadline {
             None => self.receiver.recv().ok(),
@@ -171,8 +171,8 @@ impl Events {
     }
 }
 
-/// A thread: hears what Sabir wants. Input is handed on, so that a program which does not read cannot hold up a signal. How
-/// much is under way is Sabir's to limit.
+/// A thread: reads Sabir's orders. It hands input to another thread, so that a program that does not read cannot delay a
+/// signal. Sabir limits how much input is in transit.
 fn read_orders(mut socket: File, input: Sender<Vec<u8>>, events: &Sender<Event>) {
     let mut input = Some(input);
     let mut ending = Ending::Graceful;
@@ -194,7 +194,7 @@ fn read_orders(mut socket: File, input: Sender<Vec<u8>>, events: &Sender<Event>)
             }
             Err(_) if ending == Ending::Kill => {
                 let _ = events.send(Event::Kill);
-                // Its input stays open: whoever sees the end of it may act before the signal comes.
+                // Keep its input open: a program that sees the end of its input may act before the signal arrives.
                 std::mem::forget(input);
                 return;
             }
@@ -218,7 +218,7 @@ fn write_input(mut stdin: ChildStdin, pieces: &Receiver<Vec<u8>>, sabir: &SabirS
     }
 }
 
-/// A thread: reaps whoever dies, orphans too, until nobody is left.
+/// A thread: reaps dead children, adopted orphans too, until none is left.
 fn reap(program: Pid, events: &Sender<Event>) {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
@@ -246,12 +246,12 @@ struct ProcessTree {
     program: Pid,
     exit: Option<Exit>,
     has_children: bool,
-    /// Who has had SIGTERM. Many programs take a second one for impatience.
+    /// Processes that got SIGTERM. Many programs treat a second one as a forced exit.
     terminated: HashSet<Pid>,
 }
 
 impl ProcessTree {
-    /// Until all of them are gone.
+    /// Waits until all of them are gone, and ends them when an event says so.
     fn wait_until_gone(mut self, events: &Events) -> Exit {
         let mut kill_at: Option<Instant> = None;
         while !self.is_gone() {
@@ -265,7 +265,7 @@ impl ProcessTree {
                     kill_at = sooner(now + GRACE);
                     self.terminate();
                 }
-                // Mostly nothing is left then, and we hear of that before the round is over.
+                // Usually nothing is left then, and `Childless` follows before the round is over.
                 Some(Event::ProgramEnded(exit)) => {
                     kill_at = sooner(now + GRACE);
                     self.exit = Some(exit);
@@ -286,27 +286,29 @@ impl ProcessTree {
     }
 
     fn is_gone(&self) -> bool {
-        // Elsewhere than on Linux the rest of the group are not our children.
+        // On systems other than Linux, the rest of the group are not children of the guard.
         self.exit.is_some()
             && !self.has_children
             && (cfg!(target_os = "linux") || test_kill_process_group(self.program).is_err())
     }
 
-    /// Asks the group to end, or, when the program is no more, all who are left. What is stopped has to go on to hear it.
+    /// Sends SIGTERM to the group, or to all that is left once the program has ended. SIGCONT lets stopped processes receive
+    /// it.
     fn terminate(&mut self) {
         if self.group_is_ours() && self.terminated.insert(self.program) {
-            let group = process_table::descendants().into_iter().filter(|kin| kin.group == self.program.as_raw_pid());
-            self.terminated.extend(group.map(|kin| kin.process));
+            let group =
+                process_table::descendants().into_iter().filter(|process| process.group == self.program.as_raw_pid());
+            self.terminated.extend(group.map(|process| process.process));
             let _ = kill_process_group(self.program, Signal::TERM);
             let _ = kill_process_group(self.program, Signal::CONT);
         }
         if self.exit.is_none() {
             return;
         }
-        for kin in process_table::descendants() {
-            if self.terminated.insert(kin.process) {
-                let _ = kill_process(kin.process, Signal::TERM);
-                let _ = kill_process(kin.process, Signal::CONT);
+        for descendant in process_table::descendants() {
+            if self.terminated.insert(descendant.process) {
+                let _ = kill_process(descendant.process, Signal::TERM);
+                let _ = kill_process(descendant.process, Signal::CONT);
             }
         }
     }
@@ -315,13 +317,13 @@ impl ProcessTree {
         if self.group_is_ours() {
             let _ = kill_process_group(self.program, Signal::KILL);
         }
-        for kin in process_table::descendants() {
-            let _ = kill_process(kin.process, Signal::KILL);
+        for descendant in process_table::descendants() {
+            let _ = kill_process(descendant.process, Signal::KILL);
         }
     }
 
-    /// Once the program is reaped, its group may be gone and its number may be given to another. On Linux the rest of the
-    /// group is found among the descendants then.
+    /// Once the program is reaped, its group may be gone and its id may be reused. On Linux the rest of the group is found
+    /// among the descendants then.
     fn group_is_ours(&self) -> bool {
         self.exit.is_none() || cfg!(not(target_os = "linux"))
     }

@@ -1,7 +1,7 @@
 //! Sabir's end of the socket to a guard: one task per program, which lives until the guard is gone.
 //!
-//! It sends orders, keeps the input that the program does not want yet, and learns how the program ended. The guard is
-//! never sent more input than a window, so what a program does not read waits here, where it is counted.
+//! It sends orders, queues input, and learns how the program ended. It never sends the guard more input than a window, so
+//! what the program does not read waits here, where it is counted.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,21 +23,20 @@ use super::leftovers;
 use super::mark::Mark;
 use crate::adapter::Exit;
 
-/// How much input may lie in the guard.
+/// How many bytes of input may be in the guard.
 const WINDOW: usize = 4 * PIECE;
 
-/// Output that is still in the pipes when the program is gone is read for so long. Only somebody who escaped the guard can
-/// keep them open longer.
+/// How long output is still read from the pipes after the program is gone. Only a process that escaped the guard can keep
+/// them open longer.
 pub(super) const LINGER: Duration = Duration::from_millis(500);
 
-/// A guard that was told to kill is done in a moment. One that is not has been stopped by its program, or hangs: its work is
-/// done for it.
+/// How long a guard may take to kill. One that takes longer was stopped by its program, or hangs; then Sabir kills.
 const KILL_LIMIT: Duration = Duration::from_secs(1);
 
-/// What a `Child` knows of its input without asking.
+/// The state of a program's input, shared with its `Child`.
 #[derive(Default)]
 pub(super) struct Input {
-    /// Bytes that the program has not taken yet.
+    /// Bytes that the program has not read yet.
     pub(super) waiting: AtomicUsize,
     pub(super) is_closed: AtomicBool,
 }
@@ -45,15 +44,15 @@ pub(super) struct Input {
 pub(super) struct GuardLink {
     socket: UnixStream,
     guard: tokio::process::Child,
-    /// The program, whose number is also the one of its group.
+    /// The program's process id, which is also its process group.
     program: Option<Pid>,
     mark: Mark,
     input: Arc<Input>,
-    /// Input, and its end, which the guard has no room for yet.
+    /// Input, and the order to close it, that do not fit into the window yet.
     queue: VecDeque<Order>,
-    /// Bytes in the guard that the program has not taken.
+    /// Bytes of input in the guard that the program has not read.
     in_guard: usize,
-    /// Bytes of the socket.
+    /// Bytes to be written to the socket; `incoming` are those that were read.
     outgoing: Vec<u8>,
     incoming: Vec<u8>,
     ended: Option<Exit>,
@@ -81,8 +80,8 @@ impl GuardLink {
         }
     }
 
-    /// Until the guard is gone, which `exit` then shows. `stderr_reader` reads the program's standard error; `gone` is called
-    /// when nothing is left.
+    /// Runs until the guard is gone, then sends the program's exit. `stderr_reader` reads the program's standard error;
+    /// `gone` is called when no process is left.
     pub(super) async fn run(
         mut self,
         mut orders: mpsc::UnboundedReceiver<Order>,
@@ -92,14 +91,14 @@ impl GuardLink {
     ) {
         let status = self.serve_orders(&mut orders).await;
         self.input.is_closed.store(true, Ordering::Relaxed);
-        // The guard's last words are in the socket, whose other end is closed now.
+        // The guard's last events are still in the socket.
         let _ = timeout(LINGER, self.socket.read_to_end(&mut self.incoming)).await;
         self.read_events();
         if self.ended.is_none() {
             tracing::warn!(guard = %status, "a program has lost its guard; it is killed");
             self.kill_all().await;
         }
-        // Whoever asks for it after the end wants all of it.
+        // Standard error must be complete when the exit is known.
         let _ = timeout(LINGER, &mut stderr_reader).await;
         stderr_reader.abort();
         gone();
@@ -125,7 +124,7 @@ impl GuardLink {
                         }
                         order.write(&mut self.outgoing);
                     }
-                    // The `Child` was dropped. The guard sees the end of its orders and does the rest.
+                    // The `Child` was dropped. The guard sees the end of its orders and ends the program.
                     None => {
                         has_orders = false;
                         gone_by.get_or_insert_with(|| Instant::now() + GRACE + KILL_LIMIT);
@@ -154,7 +153,7 @@ impl GuardLink {
                     if let Ok(status) = timeout(GIVE_UP, self.guard.wait()).await {
                         return status.unwrap_or_default();
                     }
-                    // Its folder and its context must not stay taken for ever.
+                    // The folder and the context must not stay locked for ever.
                     tracing::error!(guard = self.guard.id(), "the guard of a program cannot be killed; it is left behind");
                     self.ended = Some(Exit::Signal(Signal::KILL.as_raw()));
                     return ExitStatus::default();
@@ -163,7 +162,7 @@ impl GuardLink {
         }
     }
 
-    /// Hands to the guard what it has room for.
+    /// Sends queued input, as much as fits into the window.
     fn send_queued(&mut self) {
         while self.in_guard < WINDOW {
             match self.queue.pop_front() {
@@ -217,13 +216,13 @@ impl GuardLink {
                     self.queue.clear();
                 }
                 GuardEvent::Ended(exit) => self.ended = Some(exit),
-                // Said once, at the start, and heard there.
+                // `launch` reads this first event.
                 GuardEvent::Started(_) | GuardEvent::NotStarted(_) => {}
             }
         }
     }
 
-    /// Does the work of the guard.
+    /// Kills what the guard should have killed.
     async fn kill_all(&self) {
         if let Some(program) = self.program {
             let _ = kill_process_group(program, Signal::KILL);

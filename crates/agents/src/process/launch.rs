@@ -26,19 +26,19 @@ use super::mark::Mark;
 use super::stderr_tail::StderrTail;
 use super::{GUARD, MARKED, OPEN_FILES, resolve};
 
-/// A guard says at once whether its program runs. One that does not is no guard.
+/// How long a guard may take to report whether its program runs.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// What is run, and within which limits.
+/// What to run, and within which limits.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// The `sabir` binary. On Linux `/proc/self/exe` is the running one, also when the file has been replaced since.
+    /// The `sabir` binary. On Linux `/proc/self/exe` is the running one, even if the file has been replaced since.
     pub guard: PathBuf,
-    /// A name that is looked for in the environment's `PATH`, or a path, which is meant from the folder.
+    /// A name to look up in the environment's `PATH`, or a path relative to the folder.
     pub program: OsString,
     pub arguments: Vec<OsString>,
     pub folder: PathBuf,
-    /// All of it: nothing of Sabir's own environment is passed on beside this.
+    /// The complete environment: nothing else of Sabir's own is passed on.
     pub environment: Vec<(OsString, OsString)>,
     /// A longer line is dropped.
     pub max_line: usize,
@@ -51,17 +51,17 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Starts it. When this returns, the program runs.
+    /// Starts the program, which runs when this returns.
     pub async fn start(self) -> Result<Child, LaunchError> {
         self.start_holding(None).await
     }
 
-    /// The same, and keeps something until the program and all that it started are gone. Dropping the future ends a program
-    /// that is about to start.
+    /// Like `start`, and keeps a value until the program and all that it started are gone. Dropping the future ends a
+    /// program that is about to start.
     pub async fn start_holding(self, held: Option<Box<dyn Any + Send>>) -> Result<Child, LaunchError> {
         let (mut started, starting) = oneshot::channel();
         let guard = self.guard.clone();
-        // In a task of its own, which sees to the end of what was begun.
+        // A separate task, so that a start that was begun is always finished or undone.
         tokio::spawn(async move {
             let held = Arc::new(Mutex::new(held));
             let child = self.start_unless(started.closed(), held).await;
@@ -96,11 +96,11 @@ impl Launch {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let spawned = KnownGuard::spawn(|| command.spawn());
-        // It holds the guard's end of the socket, which must be open in the guard alone.
+        // The command holds the guard's end of the socket, which must be open only in the guard.
         drop(command);
         let (mut guard, known) = spawned.map_err(|source| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => no_guard(source),
-            // Too many arguments, a zero byte in one, no more processes: the program would fare no better.
+            // Too many arguments, a zero byte in one, no more processes: the program itself would fail the same way.
             _ => LaunchError::Refused { program: program.clone(), source },
         })?;
         let answer = tokio::select! {
@@ -116,12 +116,12 @@ impl Launch {
                 return Err(LaunchError::Refused { program, source: io::Error::from_raw_os_error(reason) });
             }
             answer => {
-                // The program may have been quicker: it may run, and have ended or stopped its guard.
+                // The program may already run, and may have killed or stopped its guard.
                 let leftover = mark.clone();
                 let _ = tokio::task::spawn_blocking(move || leftovers::end(&leftover)).await;
                 let _ = guard.start_kill();
                 let _ = guard.wait().await;
-                // A guard that was not to be seen yet may have started the program meanwhile.
+                // The guard may have started the program after the first sweep.
                 let _ = tokio::task::spawn_blocking(move || leftovers::end(&mark)).await;
                 let source = match answer {
                     Ok(Err(error)) => error,
@@ -139,14 +139,14 @@ impl Launch {
         let input = Arc::new(Input::default());
         let (orders, ordered) = mpsc::unbounded_channel();
         let (exit_sender, exit) = watch::channel(None);
-        let steer = GuardLink::new(socket, guard, process, mark, Arc::clone(&input));
+        let guard_link = GuardLink::new(socket, guard, process, mark, Arc::clone(&input));
         let until_gone = Arc::clone(&held);
         tokio::spawn(async move {
             let gone = move || {
                 drop(known);
                 until_gone.lock().unwrap_or_else(PoisonError::into_inner).take();
             };
-            steer.run(ordered, stderr_reader, gone, exit_sender).await;
+            guard_link.run(ordered, stderr_reader, gone, exit_sender).await;
         });
         Ok(Child {
             pid,
@@ -180,12 +180,12 @@ pub enum LaunchError {
     },
     NoFile(PathBuf),
     NotExecutable(PathBuf),
-    /// It is there, but the operating system does not run it.
+    /// The file exists, but the operating system refuses to run it.
     Refused {
         program: PathBuf,
         source: io::Error,
     },
-    /// The guard does not run, so the program was not even tried.
+    /// The guard does not run, so the program was not tried.
     Guard {
         guard: PathBuf,
         source: io::Error,
@@ -193,7 +193,7 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// The arguments, among them the prompt of some programs, are more than the operating system takes.
+    /// Whether the arguments, which include the prompt for some programs, are longer than the operating system allows.
     pub fn is_too_long(&self) -> bool {
         let too_long = Some(Errno::TOOBIG.raw_os_error());
         matches!(self, LaunchError::Refused { source, .. } if source.raw_os_error() == too_long)
@@ -218,7 +218,7 @@ impl fmt::Display for LaunchError {
                 let file = file.display();
                 write!(out, "{file} is not executable; allow it with: chmod +x {file}")
             }
-            // The file itself was seen a moment ago.
+            // The file itself exists, so its interpreter is missing.
             LaunchError::Refused { program, source } if source.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => {
                 let program = program.display();
                 write!(out, "{program} cannot be started: what it needs to run, named in its first line, is not there")

@@ -1,17 +1,16 @@
-//! Programs whose guard does not end them: it was killed or stopped by its program, or Sabir itself was killed with it.
+//! Ends programs whose guard cannot: the program killed or stopped its guard, or Sabir was killed together with it.
 //!
 //! A guard ends all that its program has started. A program has the same rights as its guard, so it can kill the guard or
 //! stop it (`kill -STOP $PPID`). Then Sabir does the guard's work at once, and finds the processes in three ways:
 //!
-//! - Program and guard are marked (`mark.rs`). When Sabir was killed too, the next Sabir finds the marks of one that is
-//!   gone.
-//! - What lives below a guard belongs to its run, marked or not. So the guard is killed last: while it lives, even though
-//!   stopped, nobody below it can slip away.
-//! - A process can clear its environment and lose its guard. So a server adopts orphans, as guards do: the processes below
-//!   a killed guard become its children. It starts nothing but guards, therefore any other child is such a leftover.
+//! - Program and guard are marked (`mark.rs`). If Sabir was killed too, the next Sabir finds the marks of the dead one.
+//! - All descendants of a guard belong to its run, marked or not. So the guard is killed last: as long as it exists, even
+//!   stopped, its descendants can be found.
+//! - A process can clear its environment and lose its guard. So a server adopts orphans, as guards do: the children of a
+//!   killed guard become its own. A server starts nothing but guards, so any other child is a leftover.
 //!
-//! All need `/proc`. On other systems than Linux the process group is all there is. Looking through `/proc` takes a while:
-//! nothing here may be called on a thread of the runtime, and no lock is held meanwhile.
+//! All need `/proc`. Systems other than Linux have only the process group. Reading `/proc` takes a while: call nothing here
+//! on a thread of the runtime, and hold no lock meanwhile.
 
 use std::collections::HashMap;
 use std::io;
@@ -28,16 +27,16 @@ use super::guard::{GIVE_UP, GRACE, ROUND};
 use super::mark::Mark;
 use super::process_table::{self, Process};
 
-/// A guard whose Sabir is gone may take so long for its work beyond the time that it gives its program.
+/// How long a guard whose Sabir is gone may take beyond the grace period of its program.
 const MARGIN: Duration = Duration::from_millis(500);
-/// How often a server that starts looks whether the guards of another one are done.
+/// How often a starting server checks whether the guards of a dead one are done.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// How often it is looked whether a guard was stopped.
+/// How often a server checks whether a guard was stopped.
 const LOOK_AT_GUARD: Duration = Duration::from_secs(1);
 /// Children that end in the same second are reaped together.
 const REAP_PAUSE: Duration = Duration::from_secs(1);
 
-/// Guards that live, by process id, and how often: an id may be given again before its last bearer is let go here.
+/// Living guards by process id, with a count: an id may be reused before its last `KnownGuard` is dropped.
 static GUARDS: LazyLock<Mutex<HashMap<i32, usize>>> = LazyLock::new(Mutex::default);
 static ADOPTS: AtomicBool = AtomicBool::new(false);
 /// Programs of an earlier server may still be ending.
@@ -47,9 +46,9 @@ fn guards() -> MutexGuard<'static, HashMap<i32, usize>> {
     GUARDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on this process finds all that is left of programs whose guard was killed, marked or not. It must start nothing
-/// but guards afterwards. A process that has children already, such as one that was executed by a shell with jobs in the
-/// background, could not tell whose they are and relies on the marks.
+/// From now on, what is left of programs whose guard was killed becomes a child of this process, marked or not. The process
+/// must start nothing but guards afterwards. A process that has other children already, such as background jobs of the shell
+/// that executed it, does not adopt and relies on the marks.
 pub fn adopt_orphans() {
     let own = getpid().as_raw_pid();
     if process_table::all_processes().iter().all(|process| process.parent != own) {
@@ -58,7 +57,7 @@ pub fn adopt_orphans() {
     }
 }
 
-/// Reaps what this process has adopted and what then ended by itself: the parent, who would have, is gone. Ends never.
+/// Reaps adopted processes that have ended by themselves. Never returns.
 pub async fn reap_orphans() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut child_ended) = signal(SignalKind::child()) else { return };
@@ -78,8 +77,8 @@ fn reap_dead_orphans() {
     }
 }
 
-/// Takes guards out of a list of children. The list must be made before: a guard that was started meanwhile is not in it or
-/// is known here, since `KnownGuard::spawn` holds the lock while it starts one.
+/// Removes guards from a list of children. The list must be made before the call: then a guard that was started meanwhile is
+/// either not in it or known here, since `KnownGuard::spawn` holds the lock while it starts one.
 fn forget_guards(children: &mut Vec<Process>) {
     let guards = guards();
     children.retain(|process| !guards.contains_key(&process.id));
@@ -89,7 +88,7 @@ fn forget_guards(children: &mut Vec<Process>) {
 pub(super) struct KnownGuard(i32);
 
 impl KnownGuard {
-    /// Starts a guard. It is known before anybody can take it for a leftover.
+    /// Starts a guard and registers it under one lock, so that nobody takes it for a leftover.
     pub(super) fn spawn(
         spawn: impl FnOnce() -> io::Result<tokio::process::Child>,
     ) -> io::Result<(tokio::process::Child, Self)> {
@@ -113,8 +112,8 @@ impl Drop for KnownGuard {
     }
 }
 
-/// Returns when this guard has been stopped for a while, by a signal or a debugger. Nobody but its program does that. One look
-/// is not enough: whoever pauses Sabir with all its processes lets them go on one after the other.
+/// Returns when this guard has been stopped for a while, by a signal or a debugger. Only its program does that. One check is
+/// not enough: somebody who pauses Sabir with all its processes resumes them one after the other.
 pub(super) async fn until_stopped(guard: Option<u32>) {
     let guard = guard.and_then(|guard| i32::try_from(guard).ok());
     let is_stopped = || guard.and_then(process_table::find).is_some_and(|guard| guard.is_stopped);
@@ -125,7 +124,7 @@ pub(super) async fn until_stopped(guard: Option<u32>) {
     }
 }
 
-/// Ends all of a run, its guard too. Blocks until nothing is left, or nothing can be done.
+/// Kills all processes of a run, its guard too. Blocks until none is left, or until it gives up.
 pub(super) fn end(mark: &Mark) {
     let deadline = Instant::now() + GIVE_UP;
     loop {
@@ -146,8 +145,8 @@ pub async fn until_no_program_runs() {
     }
 }
 
-/// Ends all programs of this process now, within this time. For a process that is about to exit: their guards end them too,
-/// unless a program has stopped its guard.
+/// Kills all programs of this process within `limit`. For a process that is about to exit: the guards do the same, unless a
+/// program has stopped its guard.
 pub fn end_programs(limit: Duration) {
     let deadline = Instant::now() + limit;
     while Mark::is_used() {
@@ -160,8 +159,7 @@ pub fn end_programs(limit: Duration) {
     }
 }
 
-/// Ends what was left by programs of a Sabir that is gone, and returns at once. From now on
-/// `until_leftovers_are_gone` waits.
+/// Begins to kill what programs of a dead Sabir have left, and returns at once. `until_leftovers_are_gone` waits for it.
 pub fn end_leftovers_of_dead_servers() {
     IS_CLEARING.send_replace(true);
     tokio::spawn(async {
@@ -170,13 +168,13 @@ pub fn end_leftovers_of_dead_servers() {
     });
 }
 
-/// Returns when no program of a Sabir that is gone works any more, or nothing can be done about it: a server that was killed
-/// and is started again at once would put two programs into one folder and one session.
+/// Returns when no program of a dead Sabir runs any more, or when nothing can be done about it. Without this wait, a server
+/// that is restarted after a kill would run two programs in one folder and one session.
 pub async fn until_leftovers_are_gone() {
     let _ = IS_CLEARING.subscribe().wait_for(|is_clearing| !is_clearing).await;
 }
 
-/// A guard that does its work is left to it.
+/// Guards that work are given their time.
 async fn clear() {
     let mut seen: HashMap<Mark, Instant> = HashMap::new();
     let mut count = 0;
@@ -205,7 +203,7 @@ async fn clear() {
     }
 }
 
-/// What lives of one run of a program.
+/// The living processes of one run of a program.
 #[derive(Debug, Default)]
 struct MarkedProcesses {
     guard: Option<Process>,
@@ -214,7 +212,7 @@ struct MarkedProcesses {
 }
 
 impl MarkedProcesses {
-    /// All runs whose mark is like this.
+    /// All runs whose mark `is_wanted` accepts.
     fn all(is_wanted: impl Fn(&Mark) -> bool) -> HashMap<Mark, Self> {
         let own = getpid().as_raw_pid();
         let mut processes = process_table::all_processes();
@@ -225,7 +223,9 @@ impl MarkedProcesses {
                 let run = runs.entry(mark).or_default();
                 run.guard = Some(*process);
                 run.processes.extend(
-                    process_table::descendants_of(process.id, &processes).into_iter().filter(|kin| !kin.is_dead),
+                    process_table::descendants_of(process.id, &processes)
+                        .into_iter()
+                        .filter(|process| !process.is_dead),
                 );
             } else if let Some(mark) = Mark::of_program(process.id).filter(&is_wanted) {
                 runs.entry(mark).or_default().processes.push(*process);
@@ -238,13 +238,13 @@ impl MarkedProcesses {
         self.guard.is_none() && self.processes.is_empty()
     }
 
-    /// Whether somebody else has to end it, so long after its Sabir was found to be gone. A guard that is not stopped does
-    /// that, and gives its program some time.
+    /// Whether this process must kill the run, `age` after its Sabir was found dead. A guard that is not stopped does it
+    /// itself, after a grace period.
     fn is_due(&self, age: Duration) -> bool {
         self.guard.is_none_or(|guard| guard.is_stopped) || age > GRACE + MARGIN
     }
 
-    /// The guard last, when nobody is below it.
+    /// Kills the guard last, when it has no descendants.
     fn kill(&self) {
         match (&self.guard, self.processes.is_empty()) {
             (Some(guard), true) => kill(guard),
@@ -271,7 +271,7 @@ fn kill(process: &Process) {
 #[cfg(not(target_os = "linux"))]
 fn kill(_: &Process) {}
 
-/// Children of this process that are no guards, and all below them.
+/// Children of this process that are no guards, and their descendants.
 fn orphans() -> Vec<Process> {
     if !ADOPTS.load(Ordering::Relaxed) {
         return Vec::new();

@@ -1,7 +1,7 @@
-//! Cuts a program's output into lines, within limits.
+//! Splits a program's output into lines, within limits.
 //!
-//! A program may print anything: a hundred megabytes without a line end, bytes that are no text, without end. Never more
-//! than one line and one read are held here, whatever comes.
+//! A program may print anything: a hundred megabytes without a line break, invalid UTF-8, output without end. At most one
+//! line and one read are held in memory.
 
 use super::child::Output;
 
@@ -11,15 +11,15 @@ const READ: usize = 32 * 1024;
 pub(super) struct Lines {
     max_line: usize,
     max_output: u64,
-    /// What may still come in all.
+    /// How many bytes the program may still print.
     left: u64,
     chunk: Box<[u8]>,
-    /// The part of the chunk that is not cut yet.
+    /// The part of the chunk that is not split yet.
     from: usize,
     to: usize,
-    /// The beginning of a line whose end has not come.
-    begun: Vec<u8>,
-    /// How much of a line that is too long has been let go.
+    /// The beginning of an incomplete line.
+    partial: Vec<u8>,
+    /// How many bytes of a line that is too long were dropped.
     skipped: usize,
     state: State,
 }
@@ -27,9 +27,9 @@ pub(super) struct Lines {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
-    /// More came than may.
-    TooMuch,
-    /// Nothing more will come, but the last line may not be handed over yet.
+    /// The program printed more than it may.
+    LimitReached,
+    /// The output has ended, but the last line may not be returned yet.
     Ended,
     Closed,
 }
@@ -43,42 +43,42 @@ impl Lines {
             chunk: vec![0; READ].into_boxed_slice(),
             from: 0,
             to: 0,
-            begun: Vec::new(),
+            partial: Vec::new(),
             skipped: 0,
             state: State::Open,
         }
     }
 
-    /// Where to read to, when `next` had nothing.
+    /// The buffer to read into, when `next` returned nothing.
     pub(super) fn read_buffer(&mut self) -> &mut [u8] {
         debug_assert!(self.from == self.to, "what came before is cut first");
         &mut self.chunk
     }
 
-    /// So many bytes were read to `room`.
+    /// This many bytes were read into `read_buffer`.
     pub(super) fn received(&mut self, count: usize) {
         let allowed = usize::try_from(self.left).unwrap_or(usize::MAX);
         if count > allowed {
-            self.state = State::TooMuch;
+            self.state = State::LimitReached;
         }
         self.from = 0;
         self.to = count.min(allowed);
         self.left -= self.to as u64;
     }
 
-    /// As much may come as at first.
+    /// Resets the limit of the whole output.
     pub(super) fn reset_limit(&mut self) {
         self.left = self.max_output;
     }
 
-    /// Nothing more will come.
+    /// The output has ended.
     pub(super) fn end(&mut self) {
         if self.state == State::Open {
             self.state = State::Ended;
         }
     }
 
-    /// What has come and is whole.
+    /// The next complete output.
     pub(super) fn next(&mut self) -> Option<Output> {
         while self.from < self.to {
             let rest = &self.chunk[self.from..self.to];
@@ -93,55 +93,55 @@ impl Lines {
         }
         match self.state {
             State::Open => None,
-            State::TooMuch => {
+            State::LimitReached => {
                 self.state = State::Closed;
                 Some(Output::LimitReached)
             }
             State::Ended => {
                 self.state = State::Closed;
-                let is_begun = self.skipped > 0 || !self.begun.is_empty();
-                Some(if is_begun { self.line() } else { Output::Closed })
+                let is_partial = self.skipped > 0 || !self.partial.is_empty();
+                Some(if is_partial { self.line() } else { Output::Closed })
             }
             State::Closed => Some(Output::Closed),
         }
     }
 
-    /// Whether nothing is left of what has come, not even the beginning of a line.
+    /// Whether everything was returned, and no line is incomplete.
     pub(super) fn is_empty(&self) -> bool {
-        self.from == self.to && self.begun.is_empty() && self.skipped == 0
+        self.from == self.to && self.partial.is_empty() && self.skipped == 0
     }
 
-    /// A line of what has come already, if the next thing is one.
+    /// The next output, if it is a complete line.
     pub(super) fn take_whole_line(&mut self) -> Option<String> {
         let length = self.chunk[self.from..self.to].iter().position(|byte| *byte == b'\n')?;
-        let is_short = self.skipped == 0 && self.begun.len() + length <= self.max_line;
+        let is_short = self.skipped == 0 && self.partial.len() + length <= self.max_line;
         match is_short.then(|| self.next())? {
             Some(Output::Line(line)) => Some(line),
             _ => None,
         }
     }
 
-    /// A line that has begun and does not go on, if it is like this. What comes behind is a line of its own.
+    /// Takes an incomplete line if `is_wanted` accepts it. What follows is a line of its own.
     pub(super) fn take_partial_line(&mut self, is_wanted: impl FnOnce(&str) -> bool) -> Option<String> {
-        let is_begun = self.from == self.to && self.skipped == 0 && self.state == State::Open;
-        let text = String::from_utf8_lossy(if is_begun { &self.begun } else { &[] }).into_owned();
+        let is_partial = self.from == self.to && self.skipped == 0 && self.state == State::Open;
+        let text = String::from_utf8_lossy(if is_partial { &self.partial } else { &[] }).into_owned();
         let is_taken = !text.is_empty() && is_wanted(&text);
         is_taken.then(|| {
-            self.begun.clear();
+            self.partial.clear();
             text
         })
     }
 
-    /// Moves a piece of the chunk to the line, or lets go of both when the line gets too long.
+    /// Moves a piece of the chunk to the line, or drops both when the line gets too long.
     fn take(&mut self, length: usize) {
         let piece = &self.chunk[self.from..self.from + length];
         self.from += length;
-        // One more than the limit: a CR before the end does not count.
-        if self.skipped > 0 || self.begun.len() + length > self.max_line.saturating_add(1) {
-            self.skipped += self.begun.len() + length;
-            self.begun = Vec::new();
+        // One more than the limit: a CR before the line break does not count.
+        if self.skipped > 0 || self.partial.len() + length > self.max_line.saturating_add(1) {
+            self.skipped += self.partial.len() + length;
+            self.partial = Vec::new();
         } else {
-            self.begun.extend_from_slice(piece);
+            self.partial.extend_from_slice(piece);
         }
     }
 
@@ -150,7 +150,7 @@ impl Lines {
         if skipped > 0 {
             return Output::LineTooLong(skipped);
         }
-        let mut line = std::mem::take(&mut self.begun);
+        let mut line = std::mem::take(&mut self.partial);
         if line.last() == Some(&b'\r') {
             line.pop();
         }
@@ -167,13 +167,13 @@ mod tests {
 
     fn check(limits: (usize, u64), pieces: &[&[u8]], expected: &str) {
         let mut lines = Lines::new(limits.0, limits.1);
-        let mut said = Vec::new();
+        let mut seen = Vec::new();
         let mut coming = pieces.iter();
         loop {
             match lines.next() {
-                Some(Output::Line(line)) => said.push(line),
+                Some(Output::Line(line)) => seen.push(line),
                 Some(Output::Closed) => break,
-                Some(other) => said.push(format!("{other:?}")),
+                Some(other) => seen.push(format!("{other:?}")),
                 None => match coming.next() {
                     Some(piece) => {
                         lines.read_buffer()[..piece.len()].copy_from_slice(piece);
@@ -183,7 +183,7 @@ mod tests {
                 },
             }
         }
-        assert_eq!(said.join("|"), expected, "{limits:?} {pieces:?}");
+        assert_eq!(seen.join("|"), expected, "{limits:?} {pieces:?}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Marks: which run of a program a process belongs to, and which Sabir started that.
+//! Marks say to which run of a program a process belongs, and which Sabir started it.
 //!
-//! A program has the mark in its environment, and what the program starts inherits it. Its guard has the mark on its
-//! command line. So both are found in `/proc`, also by another Sabir.
+//! A program has the mark in its environment, and what the program starts inherits it. Its guard has the mark on its command
+//! line. So any Sabir finds both in `/proc`.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,8 +14,8 @@ use super::{GUARD, MARKED};
 /// The name of the mark in the environment of programs.
 pub const MARK: &str = "SABIR_RUN";
 
-/// A run of a program: `NAMESPACE.PID.START.NUMBER`. The first three name the Sabir that started it: its process id, when it
-/// was started, and the namespace in which its process id counts.
+/// A run of a program: `NAMESPACE.PID.START.NUMBER`. The first three name the Sabir that started it: the namespace of its
+/// process id, its process id, and its start time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Mark(String);
 
@@ -36,7 +36,7 @@ impl Mark {
         &self.0
     }
 
-    /// The mark of a program, or of what it has started.
+    /// The mark of a program, or of a process that it has started.
     pub(super) fn of_program(process: i32) -> Option<Self> {
         let environment = std::fs::read(format!("/proc/{process}/environ")).ok()?;
         let mut variables = environment.split(|byte| *byte == 0);
@@ -69,7 +69,7 @@ impl Mark {
 /// A process that runs programs: this one, or one that a mark names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ServerProcess {
-    /// Process ids of different containers have nothing to do with each other.
+    /// Process ids are unique only within a namespace, such as a container.
     namespace: String,
     process: i32,
     start: u64,
@@ -94,7 +94,7 @@ impl ServerProcess {
         Some(Self { namespace, process: fields.next()?.parse().ok()?, start: fields.next()?.parse().ok()? })
     }
 
-    /// Whether it is known to be gone. What happens in other namespaces is not known here.
+    /// Whether it is known to be gone. Processes of other namespaces are never known to be.
     fn is_gone(&self) -> bool {
         let is_running =
             || process_table::find(self.process).is_some_and(|found| found.start == self.start && !found.is_dead);

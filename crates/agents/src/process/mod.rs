@@ -1,10 +1,10 @@
-//! Programs as child processes: started, heard, and ended whatever happens.
+//! Programs as child processes: how they are started, read, and ended whatever happens.
 //!
-//! Between Sabir and a program stands a guard: this same binary, started again with one job. It holds one end of a
-//! socket whose other end only Sabir has. When that end closes, because a `Child` was dropped or because Sabir itself was
-//! killed, the guard ends the program and all that the program has started. So no child outlives Sabir. While a question of
-//! the program is open that it would ask again, the guard does so by SIGKILL alone (`Ending`). Where a program has killed or
-//! stopped its guard, Sabir does the guard's work (`leftovers`).
+//! Between Sabir and a program stands a guard: this same binary, started again with one job. It holds one end of a socket
+//! whose other end only Sabir has. When that end closes, because a `Child` was dropped or because Sabir itself was killed,
+//! the guard ends the program and all that the program has started. So no child outlives Sabir. While a question is open
+//! that the program would ask again after a kill, the guard uses SIGKILL alone (`Ending`). If a program has killed or
+//! stopped its guard, Sabir ends the program itself (`leftovers`).
 
 mod environment;
 mod resolve;
@@ -37,8 +37,8 @@ pub use mark::MARK;
 /// The first argument that makes `sabir` a guard.
 pub const GUARD: &str = "__guard";
 
-/// The guard lowers the limit of open files to the number that follows.
+/// Option of the guard: the limit of open files.
 const OPEN_FILES: &str = "--open-files";
 
-/// What follows is the mark of the program's environment.
+/// Option of the guard: the mark for the program's environment.
 const MARKED: &str = "--mark";

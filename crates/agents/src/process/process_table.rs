@@ -1,8 +1,8 @@
-//! Who descends from this process.
+//! The processes of this machine, and which of them descend from which.
 //!
-//! A process that leaves its group and loses its parent is handed to the nearest ancestor that asked for such orphans. The
-//! guard asks, so on Linux everything that a program has started, daemons too, hangs somewhere below the guard and is found
-//! in `/proc`. Elsewhere nobody can ask: there the process group is all there is.
+//! The kernel gives an orphan to its nearest ancestor that is a subreaper. The guard is one, so on Linux everything that a
+//! program has started, daemons too, is a descendant of the guard and is found in `/proc`. Other systems have no subreapers,
+//! only the process group.
 
 use rustix::process::Pid;
 
@@ -14,13 +14,13 @@ pub(super) struct Process {
     pub(super) group: i32,
     /// When it was started. No other process has the same id and the same start.
     pub(super) start: u64,
-    /// It has ended and waits to be reaped.
+    /// A zombie: it has ended and waits to be reaped.
     pub(super) is_dead: bool,
-    /// By a signal or by a debugger: it does nothing until somebody lets it go on.
+    /// Stopped by a signal or a debugger.
     pub(super) is_stopped: bool,
 }
 
-/// A process below this one.
+/// A descendant of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Descendant {
     pub(super) process: Pid,
@@ -29,16 +29,16 @@ pub(super) struct Descendant {
 
 /// From now on, orphans among the descendants become children of this process.
 pub(super) fn adopt_orphans() {
-    // A kernel that does not know it leaves us with the group.
+    // An old kernel refuses; then only the process group is known.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-/// All children, their children, and so on, as they stand now.
+/// All descendants of this process at this moment.
 pub(super) fn descendants() -> Vec<Descendant> {
     let processes = all_processes();
-    let kin = |process: &Process| Some(Descendant { process: Pid::from_raw(process.id)?, group: process.group });
-    descendants_of(rustix::process::getpid().as_raw_pid(), &processes).into_iter().filter_map(kin).collect()
+    let descendant = |process: &Process| Some(Descendant { process: Pid::from_raw(process.id)?, group: process.group });
+    descendants_of(rustix::process::getpid().as_raw_pid(), &processes).into_iter().filter_map(descendant).collect()
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -46,21 +46,21 @@ pub(super) fn all_processes() -> Vec<Process> {
     Vec::new()
 }
 
-/// All processes that can be seen.
+/// All visible processes.
 #[cfg(target_os = "linux")]
 pub(super) fn all_processes() -> Vec<Process> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| find(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// One process, if it is there.
+/// One process, if it exists.
 pub(super) fn find(id: i32) -> Option<Process> {
     Process::parse(&std::fs::read(format!("/proc/{id}/stat")).ok()?)
 }
 
 impl Process {
-    /// `12 (name) S 1 12 12 ...`: the process, its name, its state, its parent, its group. A name may hold anything, brackets
-    /// and bytes that are no text too.
+    /// `12 (name) S 1 12 12 ...`: the process, its name, its state, its parent, its group. A name may hold anything, even
+    /// brackets and invalid UTF-8.
     fn parse(stat: &[u8]) -> Option<Self> {
         let name_end = stat.iter().rposition(|byte| *byte == b')')?;
         let id = std::str::from_utf8(stat.split(|byte| *byte == b' ').next()?).ok()?.parse().ok()?;
@@ -68,13 +68,13 @@ impl Process {
         let state = rest.next()?;
         let (is_dead, is_stopped) = (matches!(state, "Z" | "X"), matches!(state, "T" | "t"));
         let (parent, group) = (rest.next()?.parse().ok()?, rest.next()?.parse().ok()?);
-        // The 22nd field of all.
+        // The 22nd field of the line.
         let start = rest.nth(16).and_then(|start| start.parse().ok()).unwrap_or_default();
         Some(Self { id, parent, group, start, is_dead, is_stopped })
     }
 }
 
-/// Those of them who descend from this process.
+/// Those of the processes that descend from this one.
 pub(super) fn descendants_of(ancestor: i32, processes: &[Process]) -> Vec<&Process> {
     let mut found = Vec::new();
     let mut parents = vec![ancestor];
@@ -105,7 +105,8 @@ mod tests {
         .iter()
         .map(|stat| Process::parse(stat).unwrap())
         .collect();
-        let mut found: Vec<_> = descendants_of(10, &processes).iter().map(|kin| (kin.id, kin.group)).collect();
+        let mut found: Vec<_> =
+            descendants_of(10, &processes).iter().map(|process| (process.id, process.group)).collect();
         found.sort_unstable();
         assert_eq!(found, [(11, 11), (12, 11), (13, 13), (14, 14)]);
         let whole = b"7 (x) Z 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 1234 20";

@@ -1,6 +1,6 @@
-//! Finds the program that is meant, as a shell would, and says what is wrong when there is none.
+//! Finds the file of a program, as a shell would, and says what is wrong if there is none.
 //!
-//! The operating system would find it too, but only in another process, and then all that is known is a number.
+//! The operating system would find it too, but only in the guard, which could report nothing but an error number.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -10,10 +10,10 @@ use rustix::fs::Access;
 
 use super::launch::LaunchError;
 
-/// Where programs are when an environment has no `PATH`.
+/// The `PATH` of an environment that has none.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
-/// The folder in full.
+/// The folder as an absolute path.
 pub(super) fn folder(folder: &Path) -> Result<PathBuf, LaunchError> {
     let full = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     match full.metadata() {
@@ -23,7 +23,8 @@ pub(super) fn folder(folder: &Path) -> Result<PathBuf, LaunchError> {
     }
 }
 
-/// The program's file: a path is meant from the folder it is started in, a name is looked for in the `PATH` it gets.
+/// The program's file. A path is relative to the folder in which the program starts; a name is looked up in the `PATH` that
+/// the program gets.
 pub(super) fn program(
     program: &OsStr,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! The last words on a program's standard error, for the one who has to find out why it failed.
+//! The end of a program's standard error, which often says why the program failed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 const KEPT: usize = 2048;
 
-/// The end of what a program has complained about. A copy sees the same.
+/// The last bytes of a program's standard error. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct StderrTail(Arc<Mutex<Tail>>);
 
@@ -17,7 +17,7 @@ struct Tail {
 }
 
 impl StderrTail {
-    /// Reads until the end, so that nobody ever waits for room to complain.
+    /// Reads until the end, so that the program never blocks on a full pipe.
     pub(super) async fn read_from(self, mut stderr: impl AsyncRead + Unpin) {
         let mut chunk = vec![0; 2 * KEPT];
         while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
@@ -25,7 +25,7 @@ impl StderrTail {
         }
     }
 
-    /// Whole lines, as far as lines are not longer than what is kept.
+    /// Complete lines, unless a line is longer than what is kept.
     pub(super) fn text(&self) -> String {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).text()
     }

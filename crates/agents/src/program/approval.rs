@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::update::{Choice, ChoiceKind, Question, Reply};
 
-/// The question in words, and all of it as data for whoever builds a dialog from it.
+/// The question as text, and as data from which a client can build a dialog.
 pub(super) fn parts(question: &Question) -> Vec<Part> {
     let mut text = question.text.clone();
     if !question.choices.is_empty() {
@@ -14,8 +14,9 @@ pub(super) fn parts(question: &Question) -> Vec<Part> {
         text.push_str(&names.join(", "));
     }
     let choices = question.choices.iter();
-    let choices = choices.map(|choice| Shown { id: &choice.id, name: &choice.name, kind: word(choice.kind) }).collect();
-    let data = Asked {
+    let choices =
+        choices.map(|choice| ChoiceData { id: &choice.id, name: &choice.name, kind: word(choice.kind) }).collect();
+    let data = QuestionData {
         kind: QUESTION,
         question_type: if is_permission(question) { QuestionType::Permission } else { QuestionType::Input },
         id: &question.id,
@@ -31,31 +32,33 @@ pub(super) fn parts(question: &Question) -> Vec<Part> {
 }
 
 #[derive(Serialize)]
-struct Asked<'a> {
+struct QuestionData<'a> {
     kind: &'static str,
     #[serde(rename = "type")]
     question_type: QuestionType,
-    /// The program's own name for it. Sabir's is added when the question is stored.
+    /// The program's own id. Sabir's id is added when the question is stored.
     id: &'a str,
     question: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     input: Option<&'a Json>,
-    choices: Vec<Shown<'a>>,
+    choices: Vec<ChoiceData<'a>>,
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct ChoiceData<'a> {
     id: &'a str,
     name: &'a str,
     kind: &'static str,
 }
 
-/// The question of a message that was made of such parts, as it is stored.
+/// Reads a stored question back from its message.
 pub(super) fn read(message: &Message) -> Option<Question> {
     let stored = message.parts.iter().find_map(|part| match &part.content {
-        Content::Data(data) => serde_json::from_str::<Stored>(data.as_str()).ok().filter(|data| data.kind == QUESTION),
+        Content::Data(data) => {
+            serde_json::from_str::<StoredQuestion>(data.as_str()).ok().filter(|data| data.kind == QUESTION)
+        }
         Content::Text(_) | Content::Bytes(_) | Content::Url(_) => None,
     })?;
     let choice = |choice: StoredChoice| Choice { kind: kind(&choice.kind), id: choice.id, name: choice.name };
@@ -69,7 +72,7 @@ pub(super) fn read(message: &Message) -> Option<Question> {
 }
 
 #[derive(Deserialize)]
-struct Stored {
+struct StoredQuestion {
     kind: String,
     id: String,
     question: String,
@@ -103,19 +106,19 @@ fn word(kind: ChoiceKind) -> &'static str {
     }
 }
 
-/// The same answer to the same question when it is asked again. What "always" would allow is another list by then, which
-/// the caller has not seen.
+/// The reply to a question that was asked again. "Always" becomes "once": by now it could allow more than what the caller
+/// has seen.
 pub(super) fn once(question: &Question, reply: Reply) -> Reply {
-    let Reply::Chosen { choice, comment: said } = &reply else { return reply };
+    let Reply::Chosen { choice, comment } = &reply else { return reply };
     let is_always = |known: &&Choice| known.id == *choice && known.kind == ChoiceKind::AllowAlways;
     let once = |known: &&Choice| known.kind == ChoiceKind::AllowOnce;
     match question.choices.iter().find(is_always).and_then(|_| question.choices.iter().find(once)) {
-        Some(allowed) => Reply::Chosen { choice: allowed.id.clone(), comment: said.clone() },
+        Some(allowed) => Reply::Chosen { choice: allowed.id.clone(), comment: comment.clone() },
         None => reply,
     }
 }
 
-/// Whether the program wants to act, and not only to know something.
+/// Whether the program asks for permission, and not only for information.
 pub(super) fn is_permission(question: &Question) -> bool {
     question.choices.iter().any(|choice| choice.kind.allows() || choice.kind.rejects())
 }
@@ -126,15 +129,15 @@ pub(super) fn understand(question: &Question, message: &Message) -> Reply {
     let QuestionAnswer { choice, words, .. } = QuestionAnswer::read(message, &question.choices);
     match choice.and_then(|place| question.choices.get(place)) {
         Some(choice) => {
-            let said = words.filter(|_| choice.kind != ChoiceKind::Other);
-            Reply::Chosen { choice: choice.id.clone(), comment: said }
+            let comment = words.filter(|_| choice.kind != ChoiceKind::Other);
+            Reply::Chosen { choice: choice.id.clone(), comment }
         }
         None if is_permission(question) => Reply::Text(words.unwrap_or_else(|| "no".to_owned())),
         None => Reply::Text(words.unwrap_or_default()),
     }
 }
 
-/// The refusal that stands for an answer which did not come.
+/// The refusal to use if no answer came.
 pub(super) fn refusal(question: &Question, words: &str) -> Reply {
     match choice_of(&question.choices, Verdict::No) {
         Some(place) => Reply::Chosen { choice: question.choices[place].id.clone(), comment: Some(words.to_owned()) },
@@ -179,7 +182,7 @@ mod tests {
     fn say(reply: Reply) -> String {
         match reply {
             Reply::Chosen { choice, comment: None } => choice,
-            Reply::Chosen { choice, comment: Some(said) } => format!("{choice}: {said}"),
+            Reply::Chosen { choice, comment: Some(comment) } => format!("{choice}: {comment}"),
             Reply::Text(text) => format!("said {text}"),
             Reply::Unanswered => "nobody".into(),
         }

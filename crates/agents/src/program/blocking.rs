@@ -1,8 +1,8 @@
-//! File work, off the threads that serve everybody.
+//! Runs file work on threads that may block.
 //!
-//! A disk may be slow, and a folder may lie on a mount that does not answer: then no call to it can be taken back. So file
-//! work runs on threads that may block, whoever waits for it waits for a limited time, and only so many of these threads
-//! can be stuck. The store reads on threads of the same pool, which has far more.
+//! A disk may be slow, and a folder may be on a mount that does not respond: such a call cannot be canceled. So file work
+//! has its own threads, every wait for it has a time limit, and the number of stuck threads is limited. The store reads on
+//! threads of the same pool, which has far more.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,16 +14,16 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// For looking at a few files, or writing those of a message. A slow disk under load takes seconds for that.
+/// Limit for reading a few files, or writing those of a message. A slow disk under load takes seconds for that.
 pub(super) const SHORT: Duration = Duration::from_secs(30);
-/// For all files of a tree, of which there may be a million.
+/// Limit for all files of a tree, of which there may be a million.
 pub(super) const LONG: Duration = Duration::from_secs(600);
 
-/// How many threads file work may have. Work that is stuck keeps its own.
+/// How many threads file work may use. Stuck work keeps its thread.
 const MAX_THREADS: usize = 64;
 static THREADS: Semaphore = Semaphore::const_new(MAX_THREADS);
 
-/// How many of them one workspace may have before it has answered, so that one that is gone leaves room for the others.
+/// How many of them one workspace may use, so that a workspace that does not respond leaves threads for the others.
 const MAX_IN_WORKSPACE: usize = 4;
 static WORKSPACES: LazyLock<Mutex<HashMap<PathBuf, Arc<Semaphore>>>> = LazyLock::new(Mutex::default);
 
@@ -39,7 +39,7 @@ impl fmt::Display for NoAnswer {
 
 impl std::error::Error for NoAnswer {}
 
-/// Does the work on another thread. After the limit the work may still go on there, and nobody waits for it.
+/// Does the work on another thread. After the limit the work may still run there, but nobody waits for it.
 pub(super) async fn blocking<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
@@ -60,7 +60,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     timeout(limit, working).await.ok().flatten().ok_or(NoAnswer(limit))
 }
 
-/// The same for the first look at a configured workspace in a turn.
+/// Like `blocking`, for the first access to a configured workspace in a turn.
 pub(super) async fn blocking_in<T: Send + 'static>(
     workspace: &Path,
     limit: Duration,

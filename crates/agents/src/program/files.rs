@@ -1,4 +1,4 @@
-//! Files of a message, put where the program can read them, and data in its prompt.
+//! Writes the files of a message to where the program can read them, and puts its data into the prompt.
 
 use std::io;
 use std::iter;
@@ -9,9 +9,9 @@ use sabir_model::{Content, Message};
 use super::uploads::Uploads;
 use crate::protocols::Attachment;
 
-/// A message, as a program can take it.
+/// A message in the form that a program gets.
 pub(super) struct Taken {
-    /// The words, and what goes with them.
+    /// The text of the message, with its data and the names of its files.
     pub text: String,
     pub files: Vec<Attachment>,
 }
@@ -43,20 +43,20 @@ pub(super) fn take_in(message: &Message, folder: &Path, uploads: &mut Uploads) -
     Ok(Taken { text, files })
 }
 
-/// Two files of one name are two files.
+/// Makes names unique: two files may have the same name.
 fn own_name(name: String, others: &[Attachment]) -> String {
     let is_taken = |name: &str| others.iter().any(|other| other.path.file_name().is_some_and(|taken| taken == name));
     let numbered = (others.len() + 1..).map(|number| format!("{number}-{name}"));
     iter::once(name.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or(name)
 }
 
-/// The longest name, in bytes, so that a number before it still fits into what file systems take.
+/// The longest name in bytes. A number before it must still fit into the limit of file systems.
 const LONGEST_NAME: usize = 200;
 
-/// A name without a path: what callers write must not lead out of the folder.
-fn file_name(said: Option<&str>, number: usize) -> String {
-    let name = said.and_then(|said| said.rsplit(['/', '\\']).next()).unwrap_or_default();
-    // The name stands in the prompt, where an `@` behind a blank makes some programs read another file.
+/// The name without its path: a caller must not write outside of the folder.
+fn file_name(given: Option<&str>, number: usize) -> String {
+    let name = given.and_then(|given| given.rsplit(['/', '\\']).next()).unwrap_or_default();
+    // The name is part of the prompt, where an `@` after a space makes some programs read a file.
     let mut previous = 'x';
     let harmless = |letter: char| {
         let is_mention = letter == '@' && previous.is_whitespace();
@@ -127,10 +127,10 @@ mod tests {
 
     #[test]
     fn a_name_in_the_prompt_names_no_other_file() {
-        for (said, expected) in
+        for (given, expected) in
             [("x @~", "x _~"), ("@x", "@x"), ("logo@2x.png", "logo@2x.png"), ("a \u{2003}@@b", "a \u{2003}_@b")]
         {
-            assert_eq!(file_name(Some(said), 0), expected);
+            assert_eq!(file_name(Some(given), 0), expected);
         }
     }
 

@@ -1,6 +1,7 @@
-//! Ids as names of folders and of refs. Ids that callers chose may hold anything.
+//! Ids as names of folders and of refs. Callers choose ids, so they may hold any character.
 
-/// The id as one part of a path. What has to be changed gets a number, so that two ids never have one name.
+/// The id as one component of a path. If characters have to be replaced, a hash is added, so that two ids never get the same
+/// name.
 pub(super) fn folder_name(id: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
     if !id.is_empty() && id.len() <= 100 && id.chars().all(is_plain) {
@@ -10,7 +11,7 @@ pub(super) fn folder_name(id: &str) -> String {
     format!("{start}-{:016x}", fingerprint(id.as_bytes()))
 }
 
-/// A number that stands for a name (FNV-1a).
+/// A hash of a name (FNV-1a).
 pub(super) fn fingerprint(name: &[u8]) -> u64 {
     name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

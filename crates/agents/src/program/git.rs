@@ -1,14 +1,14 @@
-//! Git, run for Sabir itself: under a guard like any program, and without obeying the repository.
+//! Runs git for Sabir itself: under a guard like any program, and without obeying the repository's settings.
 //!
-//! Settings of a repository can name commands: filters, hooks, a file system monitor, diff drivers, helpers. Whoever can
-//! write there, such as a program in an earlier task, would have them run without anybody's permission. So git runs in one
-//! of two ways. The few commands that need the repository's own settings never touch a file of the tree, and what could be
-//! run by them is switched off. All others run with a git directory that Sabir makes for them (`OwnGitDir`): it shares the
-//! repository's objects and nothing else. Settings of the operator (`~/.gitconfig`, `/etc/gitconfig`) always hold, so
-//! filters such as LFS work where they are installed for the user.
+//! Settings of a repository can name commands: filters, hooks, a file system monitor, diff drivers, helpers. A program that
+//! can write there, for example in an earlier task, could run them without permission. So git runs in one of two ways. The
+//! few commands that need the repository's own settings never touch a file of the tree, and all settings that run something
+//! are switched off. All other commands use a git directory that Sabir makes (`OwnGitDir`): it shares only the repository's
+//! objects. Settings of the operator (`~/.gitconfig`, `/etc/gitconfig`) always apply, so filters such as LFS work if they
+//! are installed for the user.
 //!
-//! Every command has a time limit. A repository may lie on a mount that does not answer, and its settings may include a pipe
-//! that nobody writes to: git would wait for ever, and with it every task that waits for its worktree.
+//! Every command has a time limit. A repository may be on a mount that does not respond, and its settings may include a pipe
+//! that nobody writes to: git would wait for ever, and so would every task that needs its worktree.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -26,10 +26,10 @@ use super::remove_folder::remove_folder;
 use crate::adapter::Exit;
 use crate::process::{Child, Launch, environment};
 
-/// How long git commands may take. A run that is stopped ends the ones that it waits for sooner.
+/// How long git commands may take. A run that is stopped ends its commands sooner.
 #[derive(Debug, Clone, Copy)]
 pub struct GitLimits {
-    /// Commands that look something up or set a ref: milliseconds, or seconds on a machine that has too much to do.
+    /// Commands that look something up or set a ref: milliseconds, or seconds on a busy machine.
     pub short: Duration,
     /// Commands that read or write every file of a tree: minutes for the largest repositories on slow disks.
     pub long: Duration,
@@ -43,48 +43,48 @@ impl Default for GitLimits {
 
 /// How long git may take to end after SIGTERM.
 const STOP_GRACE: Duration = Duration::from_secs(2);
-/// Then nothing of it is waited for any more: it hangs in the kernel, where no signal reaches it.
+/// When Sabir stops waiting for git to end: it hangs in the kernel, where no signal reaches it.
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 
-/// What most commands may print.
+/// How many bytes most commands may print.
 const SHORT: usize = 1 << 20;
 
-/// What a list of refs may take: some ten thousand.
+/// How many bytes a list of refs may have: some ten thousand refs.
 const LONGEST_LIST: usize = 16 << 20;
 
-/// Variables of the operator's that say where the operator's settings are.
+/// Variables that say where the operator's settings are.
 const PASSED: [&str; 3] = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
 
-/// Holds for every command, and for commands that git starts.
+/// Environment of every command, and of the commands that git starts.
 const ALWAYS: [&str; 6] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
-    // A line end that cannot be restored is no reason to lose the file.
+    // Keep the file even if its line breaks cannot be restored.
     "core.safecrlf=false",
     "gc.auto=0",
     "maintenance.auto=false",
     "submodule.recurse=false",
 ];
 
-/// Settings of a repository that say how its files are spelled and where they come from. None of them names a command.
+/// Settings of a repository about the encoding of its files and where they come from. None of them names a command.
 const COPIED: &str = "^(core\\.(autocrlf|eol|filemode|symlinks|ignorecase|precomposeunicode|bigfilethreshold|\
     sparsecheckout|sparsecheckoutcone)|remote\\..*\\.(url|lfsurl)|lfs\\.url)$";
 
-/// Why git has not done what it should.
+/// Why a git command has failed.
 #[derive(Debug)]
 pub enum GitError {
-    /// The command did not end in its time, and was ended.
+    /// The command exceeded its time limit and was ended.
     TimedOut { command: String, limit: Duration },
-    /// Nobody wants the result any more, so the command was ended, or not even started.
+    /// The result is not needed any more, so the command was ended, or not started.
     Stopped,
     /// The command failed.
-    Failed { command: String, exit: Exit, complaint: String },
+    Failed { command: String, exit: Exit, stderr: String },
     /// Anything else, in words for the log.
     Other(String),
 }
 
 impl GitError {
-    /// What the caller of a task may know of it. All else is for the log: where things lie is the operator's business.
+    /// The text for the caller of a task. Everything else is for the log: callers must not learn paths of the server.
     pub(super) fn for_caller(&self) -> Option<String> {
         match self {
             GitError::TimedOut { .. } => Some(self.to_string()),
@@ -100,7 +100,7 @@ impl fmt::Display for GitError {
                 write!(out, "git {command} did not end within {} s and was ended", limit.as_secs_f64())
             }
             GitError::Stopped => out.write_str("git was ended, since its result is not wanted any more"),
-            GitError::Failed { command, complaint, .. } => write!(out, "git {command}: {complaint}"),
+            GitError::Failed { command, stderr, .. } => write!(out, "git {command}: {stderr}"),
             GitError::Other(reason) => out.write_str(reason),
         }
     }
@@ -120,7 +120,7 @@ impl From<NoAnswer> for GitError {
     }
 }
 
-/// An error of the file system, and where it happened.
+/// An error of the file system with its path.
 pub(super) fn at_path(path: &Path, error: io::Error) -> GitError {
     GitError::Other(format!("{}: {error}", path.display()))
 }
@@ -129,17 +129,17 @@ pub(super) fn at_path(path: &Path, error: io::Error) -> GitError {
 #[derive(Clone)]
 pub(super) struct Git {
     host: Host,
-    /// When its sender is gone, commands are ended and no more are started.
+    /// When its sender is dropped, commands are ended and no more are started.
     wanted: Option<watch::Receiver<()>>,
 }
 
-/// What a command printed, as far as it was wanted.
+/// The output of a command, up to its limit.
 pub(super) struct Printed {
     pub bytes: Vec<u8>,
     pub is_cut: bool,
 }
 
-/// How a command came to its end.
+/// How a command ended.
 enum Ran {
     Ended(Printed, Exit),
     TimedOut,
@@ -151,12 +151,12 @@ impl Git {
         Self { host: host.clone(), wanted: None }
     }
 
-    /// The same, as long as somebody holds the sender.
+    /// Like `new`, but commands run only as long as somebody holds the sender.
     pub fn while_wanted(host: &Host, wanted: watch::Receiver<()>) -> Self {
         Self { host: host.clone(), wanted: Some(wanted) }
     }
 
-    /// Resolves when the result is not wanted any more.
+    /// Resolves when the sender is dropped.
     pub async fn until_unwanted(&self) {
         match self.wanted.clone() {
             Some(mut wanted) => while wanted.changed().await.is_ok() {},
@@ -164,7 +164,7 @@ impl Git {
         }
     }
 
-    /// A command that needs the repository around a folder, and no file of its tree.
+    /// Runs a command that needs the repository of a folder, but no file of its tree.
     pub async fn in_repository(&self, folder: &Path, arguments: &[&OsStr]) -> Result<String, GitError> {
         let off = ["credential.helper=", "core.sshCommand=false", "core.gitProxy=", "core.askPass=", "core.pager=cat"];
         let settings = off.iter().flat_map(|setting| [OsStr::new("-c"), OsStr::new(setting)]);
@@ -173,14 +173,14 @@ impl Git {
         Ok(String::from_utf8_lossy(&printed.bytes).trim_end_matches('\n').to_owned())
     }
 
-    /// The same for a list that may be long.
+    /// Like `in_repository`, for output that may be long.
     pub async fn list_in_repository(&self, git_dir: &Path, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
         let place = OsString::from_iter([OsStr::new("--git-dir="), git_dir.as_os_str()]);
         let arguments: Vec<&OsStr> = std::iter::once(&*place).chain(arguments.iter().map(OsStr::new)).collect();
         Ok(self.run(git_dir, &[], &arguments, "", LONGEST_LIST, self.host.git_limits.short).await?.bytes)
     }
 
-    /// The hash that git gives to a text, which nobody can find a second text for.
+    /// The hash of a text as git computes it, which has no collisions in practice.
     pub async fn hash(&self, text: &str) -> Result<String, GitError> {
         let arguments = ["hash-object", "--stdin"].map(OsStr::new);
         let printed = self.run(Path::new("/"), &[], &arguments, text, SHORT, self.host.git_limits.short).await?;
@@ -211,9 +211,9 @@ impl Git {
         };
         match ran {
             Ran::Ended(printed, exit) if exit == Exit::Code(0) || printed.is_cut => Ok(printed),
-            Ran::Ended(_, exit) => Err(GitError::Failed { command, exit, complaint: child.stderr_tail() }),
+            Ran::Ended(_, exit) => Err(GitError::Failed { command, exit, stderr: child.stderr_tail() }),
             ran => {
-                // What git holds, such as locks, is free when it is gone.
+                // Git releases its locks when it exits.
                 let _ = timeout(STOP_LIMIT, child.stop()).await;
                 Err(match ran {
                     Ran::TimedOut => GitError::TimedOut { command, limit },
@@ -232,7 +232,7 @@ impl Git {
         let always = ALWAYS.iter().flat_map(|setting| ["-c", setting]);
         let before =
             ["--no-pager", "-c", "user.name=Sabir", "-c", "user.email=sabir@localhost"].into_iter().chain(always);
-        // Git itself goes to the folder: where that hangs, git can be ended, and this process could not.
+        // Git itself changes to the folder: if that hangs, git can be ended, and this process is not stuck.
         let place = [OsStr::new("-C"), folder.as_os_str()];
         let arguments = before.map(OsStr::new).chain(place).chain(arguments.iter().copied());
         Launch {
@@ -259,7 +259,8 @@ async fn run_to_end(child: &mut Child, input: &str, longest: usize) -> Result<Ra
     Ok(Ran::Ended(Printed { bytes, is_cut }, exit))
 }
 
-/// A git directory of Sabir's own for the tree of a repository: its objects, and no setting of it that names a command.
+/// A git directory that Sabir makes for a tree of a repository. It has the repository's objects, and none of its settings
+/// that name a command.
 pub(super) struct OwnGitDir<'g> {
     git: &'g Git,
     folder: PathBuf,
@@ -268,7 +269,7 @@ pub(super) struct OwnGitDir<'g> {
 }
 
 impl<'g> OwnGitDir<'g> {
-    /// Makes one at `folder`, for a tree about which the repository knows in `tree_data`.
+    /// Makes one at `folder`, for the tree whose data the repository keeps in `tree_data`.
     pub async fn make(
         git: &'g Git,
         folder: PathBuf,
@@ -295,7 +296,7 @@ impl<'g> OwnGitDir<'g> {
             let (name, value) = entry.split_once('\n').unwrap_or((entry, "true"));
             settings.push((name.to_owned(), value.into()));
         }
-        // Contents that LFS takes out of a file belong to the repository.
+        // Files that LFS stores belong to the repository.
         settings.push(("lfs.storage".into(), common.join("lfs").into()));
         let mut variables = vec![
             ("GIT_OBJECT_DIRECTORY".into(), common.join("objects").into()),
@@ -311,7 +312,7 @@ impl<'g> OwnGitDir<'g> {
         Ok(Self { git, folder, tree: tree.to_owned(), variables })
     }
 
-    /// Takes over the index that a program has worked with. Whether it has left one.
+    /// Copies the index that a program has worked with. `false`: there is none.
     pub async fn take_index(&self, tree_data: &Path) -> Result<bool, GitError> {
         let (from, to) = (tree_data.to_owned(), self.folder.clone());
         let taken = blocking(blocking::LONG, move || {
@@ -323,18 +324,18 @@ impl<'g> OwnGitDir<'g> {
             }
             copy_file(&from.join("index"), &to.join("index"))
         });
-        // What cannot be read is no index.
+        // An index that cannot be read is ignored.
         Ok(taken.await?.unwrap_or(false))
     }
 
-    /// Hands the index over to the tree.
+    /// Copies the index back to the tree.
     pub async fn give_index(&self, tree_data: &Path) -> Result<(), GitError> {
         let (from, to) = (self.folder.join("index"), tree_data.join("index"));
         let given = blocking(blocking::LONG, move || copy_file(&from, &to));
         given.await?.map(drop).map_err(|error| at_path(tree_data, error))
     }
 
-    /// A file of this content, for a command to read.
+    /// Writes a file for a command to read.
     pub async fn put(&self, name: &str, content: Vec<u8>) -> Result<PathBuf, GitError> {
         let file = self.folder.join(name);
         let path = file.clone();
@@ -342,7 +343,7 @@ impl<'g> OwnGitDir<'g> {
         written.map(|()| file).map_err(|error| at_path(&self.folder, error))
     }
 
-    /// Removes it. Whoever makes the next one for the tree, or removes the tree, does that too.
+    /// Removes it. If this fails, making the next one, or removing the tree, tries again.
     pub async fn remove(self) {
         let _ = blocking(blocking::SHORT, move || remove_folder(&self.folder)).await;
     }
@@ -361,7 +362,7 @@ impl<'g> OwnGitDir<'g> {
     }
 }
 
-/// What an `OwnGitDir` is made of.
+/// The files of an `OwnGitDir`.
 struct OwnFiles {
     folder: PathBuf,
     tree_data: PathBuf,
@@ -388,11 +389,11 @@ impl OwnFiles {
     }
 }
 
-/// Copies a file, if there is one. A pipe in its place would be waited for.
+/// Copies a regular file, if there is one. Opening a pipe in its place would block.
 fn copy_file(from: &Path, to: &Path) -> io::Result<bool> {
     let Some(about) = from.metadata().ok().filter(fs::Metadata::is_file) else { return Ok(false) };
     fs::copy(from, to)?;
-    // By the age of an index git knows which files it has to look at: those that are not older.
+    // Keep the modification time: git reads again all files that are not older than the index.
     fs::File::options().write(true).open(to)?.set_modified(about.modified()?)?;
     Ok(true)
 }

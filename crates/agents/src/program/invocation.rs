@@ -1,4 +1,4 @@
-//! How a program is talked to in one turn: its command line, its environment, its protocol.
+//! How a program is invoked for one turn: its command line, its environment, its adapter.
 
 use super::settings::{Kind, Mode, Settings};
 use crate::adapter::Adapter;
@@ -10,7 +10,7 @@ use crate::protocols::{Acp, Attachment, ClaudeControl, CodexServer};
 pub(super) struct Invocation {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// What it needs in its environment for this turn, beside what is configured.
+    /// Environment variables for this turn, besides the configured ones.
     pub environment: Vec<(String, String)>,
     pub adapter: Box<dyn Adapter>,
 }
@@ -43,8 +43,7 @@ pub(super) fn invocation(settings: &Settings, prompt: Prompt, attachments: Vec<A
     Invocation { command, environment, adapter }
 }
 
-/// Here somebody answers: a program that would not ask by itself is told that it may. Who is refused everything is refused
-/// by the answer, so that the program knows.
+/// Makes goose ask, since here somebody answers. If everything is refused, the answer to its question says so.
 fn let_goose_ask(kind: Kind, approve: Approve, environment: &mut [(String, String)]) {
     if kind != Kind::Goose || approve == Approve::All {
         return;

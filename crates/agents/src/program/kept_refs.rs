@@ -1,8 +1,8 @@
-//! Refs of tasks that retention has deleted go with them.
+//! Removes the refs of tasks that retention has deleted.
 //!
-//! The commit under which the work of a task is kept names the task: `Sabir-Task: STORE-NUMBER`. A ref goes when this
-//! server's own store knows that task no more. Refs of other servers, of tasks in memory and of earlier versions stay, and
-//! so do those that are older than the database: whoever begins with a new one has deleted no task.
+//! The commit that keeps the work of a task names the task: `Sabir-Task: STORE-NUMBER`. A ref is removed if this server's
+//! own store does not have that task any more. Refs of other servers, of tasks in memory and of earlier versions stay. Refs
+//! that are older than the database stay too: with a new database, no task was deleted.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -16,24 +16,24 @@ use super::blocking::{self, blocking};
 use super::git::{Git, GitError};
 use super::uploads::store_name;
 
-/// What the line of a commit begins with that names the task.
+/// The key of the line in the commit message that names the task.
 const TRAILER: &str = "Sabir-Task";
 
 /// A task of a database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredTask {
-    /// What stands for the database in names.
+    /// The name of the database in refs and folders.
     store: String,
     number: u64,
 }
 
 impl StoredTask {
-    /// `None`: tasks die with the server, and their work must not.
+    /// `None`: tasks are in memory and end with the server, but their work must stay.
     pub fn new(host: &Host, number: u64) -> Option<Self> {
         host.database.as_deref().map(|database| Self { store: store_name(Some(database)), number })
     }
 
-    /// The line that names it in the message of a commit.
+    /// The line in a commit message that names the task.
     pub fn trailer(&self) -> String {
         format!("{TRAILER}: {}-{}", self.store, self.number)
     }
@@ -49,7 +49,7 @@ pub(super) async fn sweep(host: &Host, workspace: &Path, tasks: &TaskLookup) -> 
     let Some(database) = host.database.clone() else { return Ok(()) };
     let store = store_name(Some(&database));
     let birth = blocking(blocking::SHORT, move || database.metadata().and_then(|about| about.created())).await?;
-    // Where a file system does not say when files were made, nothing is removed.
+    // On file systems without creation times nothing is removed.
     let Ok(birth) = birth else { return Ok(()) };
     let git = Git::new(host);
     let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"].map(OsStr::new);
@@ -59,7 +59,7 @@ pub(super) async fn sweep(host: &Host, workspace: &Path, tasks: &TaskLookup) -> 
     );
     let list = git.list_in_repository(&common, &["for-each-ref", &format, "refs/sabir/"]).await?;
     for kept in String::from_utf8_lossy(&list).lines().filter_map(Kept::parse) {
-        // Git knows whole seconds.
+        // Git has a resolution of seconds.
         let is_younger = kept.time + Duration::from_secs(1) > birth;
         let is_ours = kept.task.store == store && is_younger;
         if is_ours && tasks.is_deleted(kept.task.number).await.unwrap_or(false) {
@@ -70,9 +70,9 @@ pub(super) async fn sweep(host: &Host, workspace: &Path, tasks: &TaskLookup) -> 
     Ok(())
 }
 
-/// Work of a task, as its ref shows it.
+/// The kept work of a task, as its ref shows it.
 struct Kept<'a> {
-    /// What `work` and `base` stand below.
+    /// The prefix of the refs `work` and `base`.
     refs: &'a str,
     commit: &'a str,
     time: SystemTime,
@@ -88,7 +88,7 @@ impl<'a> Kept<'a> {
         Some(Self { refs, commit, time, task: StoredTask::parse(fields.next()?.trim())? })
     }
 
-    /// The work goes last, since the rest is found by it, and only if nobody has changed it.
+    /// Removes `work` last, since the sweep finds the rest by it, and only if nobody has changed it.
     async fn remove(&self, git: &Git, common: &Path) -> Result<(), GitError> {
         let (base, work) = (format!("{}/base", self.refs), format!("{}/work", self.refs));
         git.list_in_repository(common, &["update-ref", "-d", &base]).await?;

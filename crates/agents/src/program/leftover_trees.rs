@@ -1,4 +1,4 @@
-//! What another server has left in the folder of worktrees, whether its record can be read or not.
+//! Cleans up what another server has left in the folder of worktrees, whether its record can be read or not.
 //!
 //! | found                            | what becomes of it                                                             |
 //! |----------------------------------|--------------------------------------------------------------------------------|
@@ -21,14 +21,14 @@ use super::remove_folder::remove_folder;
 use super::worktree::{Record, Tree};
 use super::worktrees::{Claim, RECORD};
 
-/// Endings of what was set aside, for the operator to look at.
+/// Suffixes of what was set aside for the operator.
 const UNREADABLE: &str = "unreadable";
 const LOST: &str = "lost";
 
-/// Records have a few paths and hashes.
+/// The longest record in bytes: it has a few paths and hashes.
 const LONGEST_RECORD: u64 = 1 << 20;
 
-/// The names of all worktrees of which something is left in the folder.
+/// The names of all worktrees that have left something in the folder.
 pub(super) fn names_in(folder: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries.map(|entry| PathBuf::from(entry.file_name()));
@@ -37,8 +37,8 @@ pub(super) fn names_in(folder: &Path) -> BTreeSet<String> {
     paths.filter(|path| !is_aside(path)).filter_map(name).collect()
 }
 
-/// Keeps what is left there, and clears the place. `known` has the repository and the refs of the task, where the task itself
-/// asks.
+/// Keeps the content of a leftover worktree and removes it. `known` has the repository and the refs of the task, if the task
+/// itself asks.
 pub(super) async fn clear_place(git: &Git, claim: Claim, known: Option<(&Path, &str)>) -> Result<Claim, GitError> {
     let paths = Paths::of(&claim);
     let claim = match blocking(blocking::SHORT, move || paths.look()).await?? {
@@ -70,7 +70,7 @@ enum Found {
     Rest,
 }
 
-/// Where the things of a worktree are.
+/// The paths of a worktree.
 struct Paths {
     tree: PathBuf,
     record: PathBuf,
@@ -100,7 +100,7 @@ impl Paths {
                 Err(error) => Some(error.to_string()),
             },
             Err(error) if error.kind() == ErrorKind::NotFound => None,
-            // Something else than a file is in its place.
+            // There is something else than a file.
             Err(error) if error.kind() == ErrorKind::Other => Some(error.to_string()),
             // It may be readable next time.
             Err(error) => return Err(failed(error)),
@@ -116,7 +116,7 @@ impl Paths {
         })
     }
 
-    /// What is there by now has nothing that could be kept.
+    /// Removes what has no content to keep.
     fn clear(&self) -> Result<(), GitError> {
         let cleared = remove_folder(&self.own_git_dir).and_then(|()| match fs::remove_file(&self.half_record) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -134,7 +134,7 @@ impl Paths {
     }
 }
 
-/// Renames. What was set aside before stays.
+/// Renames without overwriting what was set aside before.
 fn set_aside(path: &Path, aside: &Path) -> io::Result<()> {
     let numbered = (2..).map(|number| {
         let ending = aside.extension().unwrap_or_default().display();

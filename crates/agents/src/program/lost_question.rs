@@ -1,11 +1,9 @@
-//! What becomes of a question when the program that asked it is gone: Sabir was killed or stopped, or has put the program to
-//! sleep.
+//! Questions whose program is gone: Sabir was killed or stopped, or has put the program to sleep.
 //!
-//! The caller's answer means something only as the answer to that question. It is kept until the program, resumed in the
-//! middle of its turn, asks for the same tool with the same input again, and is used once then. It is never sent to the
-//! program as a prompt: a "yes" is no request. Where a program was not shown to ask again (`KilledQuestion`), the task fails, with
-//! the advice to send the request again. That holds for questions that want to know something, too: they are not asked
-//! again in the same words, and "blue" is no request either.
+//! The caller's answer is saved. The program is resumed in the middle of its turn; when it asks for the same tool with the
+//! same input again, the saved answer is used once. The answer is never sent to the program as a prompt: a "yes" is no
+//! request. For programs that are not known to ask again (`KilledQuestion`) the task fails, with the advice to send the
+//! request again. So does a question for information: the program would not ask it again with the same text.
 
 use sabir_model::Message;
 
@@ -26,23 +24,23 @@ pub(super) struct SavedAnswer {
 }
 
 impl SavedAnswer {
-    /// What this message answers to the stored question. `None`: nobody will ask for it again.
+    /// The answer of this message to the stored question. `None`: the program will not ask again.
     pub fn of(settings: &Settings, memory: Option<&Memory>, question: &Message, answer: &Message) -> Option<Self> {
         let question = lost(settings, memory, question)?;
         let reply = approval::understand(&question, answer);
         Some(Self { question, reply })
     }
 
-    /// The reply to this question, if it is the same.
+    /// The reply, if this is the same question.
     pub fn reply_to(self, question: &Question) -> Option<Reply> {
         let is_same = approval::is_permission(question) && question.asks_for_the_same(&self.question);
         is_same.then(|| approval::once(question, self.reply))
     }
 }
 
-/// Whether the program asks this question again when it was killed and its turn is resumed.
+/// Whether the program asks this question again if it is killed and its turn is resumed.
 pub(super) fn is_asked_again(settings: &Settings, question: &Question) -> bool {
-    let asks_again = settings.mode_info().is_some_and(|way| way.killed_question == KilledQuestion::AskedAgain);
+    let asks_again = settings.mode_info().is_some_and(|mode| mode.killed_question == KilledQuestion::AskedAgain);
     asks_again && question.tool.is_some() && approval::is_permission(question)
 }
 
@@ -52,9 +50,9 @@ pub(super) fn can_be_answered(settings: &Settings, memory: Option<&Memory>, ques
 }
 
 fn lost(settings: &Settings, memory: Option<&Memory>, question: &Message) -> Option<Question> {
-    // Another task may have had its turn in the session since then: what is resumed there is not this turn.
+    // Another task may have had a turn in the session since then; resuming would continue that one.
     let is_next = |memory: &Memory| memory.resumable && memory.asked_in.is_some() && memory.asked_in == question.task;
-    // The operator may have decided since then that nobody is asked. A no must not be lost by that.
+    // The operator may have switched off questions since then. A no must not turn into a yes by that.
     let is_asked = settings.approve == Approve::Ask && memory.is_some_and(is_next);
     approval::read(question).filter(|question| is_asked && is_asked_again(settings, question))
 }

@@ -1,5 +1,4 @@
-//! What is remembered of a context between turns: the program's own session, where it was held, and whether it can be
-//! resumed.
+//! What is stored for a context between turns: the program's own session, its folder, and whether it can be resumed.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,22 +10,21 @@ use crate::kinds::ResumeDelay;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Memory {
-    /// The agent whose program held it. `None`: an older version wrote it and kept one session per kind.
+    /// The agent whose session it is. `None`: an older version wrote it and kept one session per kind.
     #[serde(default)]
     pub agent: Option<String>,
-    /// The kind of the agent then: the operator may give an agent another program.
+    /// The kind of the agent at that time: the operator may change it.
     pub program: String,
     pub session: String,
     pub folder: PathBuf,
-    /// When the session was first heard of, in seconds since 1970.
+    /// When the session began, in seconds since 1970.
     #[serde(default)]
     pub began: u64,
-    /// Whether another process of the program can resume it, as the program said. Older versions did not ask; then it is
-    /// found out when it is tried.
+    /// Whether another process of the program can resume it, as the program said. Older versions of Sabir did not store
+    /// this; then trying shows it.
     #[serde(default = "unknown")]
     pub resumable: bool,
-    /// The task that has asked last, if no other has had a turn since: the session goes on with its question when it is
-    /// resumed.
+    /// The task that asked last, if no other has had a turn since: a resumed session continues with its question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_in: Option<TaskId>,
 }
@@ -44,7 +42,7 @@ pub(super) struct MemoryKey<'a> {
 }
 
 impl Memory {
-    /// A session that was just heard of.
+    /// A new session.
     pub fn of(memory_key: MemoryKey<'_>, session: &str, folder: &Path) -> Self {
         let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         Self {
@@ -63,12 +61,12 @@ impl Memory {
     }
 }
 
-/// What all agents of a context have left: routing may send each message to another one, and back.
+/// The sessions of all agents of a context: routing may send each message to another agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Memories(Vec<Memory>);
 
 impl Memories {
-    /// Another kind of agent, or an older version, may have left something else, which is nothing to us.
+    /// Text of another kind of agent, or of an older version, is ignored.
     pub fn parse(text: Option<&str>) -> Self {
         Self(text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default())
     }
@@ -87,13 +85,13 @@ impl Memories {
         self.0.retain(|memory| !memory.is_of(memory_key));
     }
 
-    /// `None`: there is nothing to remember.
+    /// `None`: there is nothing to store.
     pub fn text(&self) -> Option<String> {
         (!self.0.is_empty()).then(|| serde_json::to_string(&self.0).unwrap_or_default())
     }
 }
 
-/// How long a session must rest before it can be resumed.
+/// How long to wait before a session can be resumed.
 pub(super) fn rest(resume_delay: ResumeDelay, memory: &Memory, now: SystemTime) -> Option<Duration> {
     let since = now.duration_since(UNIX_EPOCH).ok()?;
     let is_same_minute = since.as_secs() / 60 == memory.began / 60;

@@ -1,7 +1,8 @@
-//! Programs as agents: one process for each turn, or for several turns of a context, watched from its start to its end.
+//! Programs as agents: one process for each turn, or for several turns of a context.
 //!
-//! A protocol says what the program's lines mean, `process` keeps the program within bounds, and here both come
-//! together with the task: what is said is told, what is asked is asked, and a cancel ends it all.
+//! An adapter says what the program's lines mean, `process` runs the program, and this module connects both with the task:
+//! it reports updates, asks the caller, and stops the program on a cancel. `turn` is the entry point, `run` drives a running
+//! program.
 
 mod approval;
 mod blocking;
@@ -53,20 +54,20 @@ pub struct ProgramAgent {
     host: Host,
 }
 
-/// What programs are given of the server that runs them.
+/// What the server provides for its programs.
 #[derive(Debug, Clone)]
 pub struct Host {
-    /// The executable that guards a program's process group: the server's own.
+    /// The executable that becomes the guard of a program: the server's own.
     pub guard: PathBuf,
     /// The server's environment, of which a program gets what it needs.
     pub variables: Arc<[(OsString, OsString)]>,
     /// How many files a program may open; `None`: as many as the server.
     pub open_files: Option<u64>,
-    /// The file that keeps the server's tasks, as an absolute path. `None`: they are in memory and die with the server.
+    /// The database file of the server's tasks, as an absolute path. `None`: tasks are in memory and end with the server.
     pub database: Option<PathBuf>,
     /// Programs of all agents that wait for their next turn.
     pub warm: WarmPrograms,
-    /// Where worktrees of tasks lie.
+    /// Where the worktrees of tasks are.
     pub worktrees: Worktrees,
     /// How long the git commands of worktrees may take.
     pub git_limits: GitLimits,
@@ -75,7 +76,7 @@ pub struct Host {
 }
 
 impl ProgramAgent {
-    /// `id` is the agent's own in the configuration, also where messages are routed to it in the name of another.
+    /// `id` is the agent's own id in the configuration, even if messages are routed to it from another agent.
     pub fn new(id: impl Into<String>, settings: Settings, about: About, host: Host) -> Self {
         host.workspaces.note(&settings.workspace, settings.isolation);
         Self { id: id.into(), settings, about, host }

@@ -1,10 +1,10 @@
-//! What of a program did not reach its caller: lines that mean nothing, files that are too many or too large.
+//! Notes about what did not reach the caller: lines that are not understood, files that are too many or too large.
 //!
-//! The task says so while it runs and at its end. Both are bounded: a program may print a million lines.
+//! The task shows them while it runs and at its end. Their number is limited: a program may print a million lines.
 
-/// So many are named, the rest is counted.
+/// How many notes are shown; the rest is counted.
 const NAMED: usize = 5;
-/// What is shown of a line.
+/// How many characters of a line are shown.
 const LONGEST: usize = 200;
 
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Keeps a note. Gives it back if the caller is to hear of it now.
+    /// Adds a note. Returns it if the caller should see it now.
     pub fn add(&mut self, note: String) -> Option<String> {
         if self.named.len() == NAMED {
             self.more += 1;
@@ -24,7 +24,7 @@ impl Notes {
         Some(note)
     }
 
-    /// All that was noted, in words.
+    /// All notes, and the number of those that were left out.
     pub fn take(&mut self) -> Vec<String> {
         let Self { mut named, more } = std::mem::take(self);
         match more {
@@ -34,7 +34,7 @@ impl Notes {
         named
     }
 
-    /// A reason with the notes behind it.
+    /// A reason followed by the notes.
     pub fn behind(&mut self, reason: String) -> String {
         std::iter::once(reason).chain(self.take()).collect::<Vec<_>>().join("\n")
     }
@@ -56,8 +56,8 @@ mod tests {
     fn the_first_are_named_and_the_rest_is_counted() {
         for (count, expected) in [(0, 0), (1, 1), (NAMED, NAMED), (NAMED + 1, NAMED + 1), (100_000, NAMED + 1)] {
             let mut notes = Notes::default();
-            let told = (0..count).filter_map(|number| notes.add(number.to_string())).count();
-            assert_eq!(told, count.min(NAMED));
+            let shown = (0..count).filter_map(|number| notes.add(number.to_string())).count();
+            assert_eq!(shown, count.min(NAMED));
             let taken = notes.take();
             assert_eq!(taken.len(), expected, "{count}");
             let more = count.saturating_sub(NAMED);

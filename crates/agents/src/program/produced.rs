@@ -1,4 +1,4 @@
-//! Files that a program tells of, as parts of artifacts: as many and as much as a task can carry.
+//! Files that a program reports, as parts of artifacts, within limits.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -8,12 +8,12 @@ use sabir_model::{Base64, Content, Part};
 
 use super::regular_file::{open_below, read_all};
 
-/// Larger files stay where they are.
+/// Larger files are not sent.
 const LARGEST: u64 = 1 << 20;
-/// How many files one turn hands over, and how many bytes all of them have.
+/// How many files a turn may send, and how many bytes in all.
 const MOST_FILES: usize = 20;
 const MOST_BYTES: u64 = 8 << 20;
-/// A program may tell of the files of a whole disk. No path is longer than this.
+/// How many paths are kept, and how long they may be: a program may report the files of a whole disk.
 const MOST_KNOWN: usize = 10_000;
 const LONGEST_PATH: usize = 4096;
 
@@ -22,7 +22,7 @@ const LONGEST_PATH: usize = 4096;
 pub(super) struct Collection {
     folder: PathBuf,
     paths: BTreeSet<String>,
-    /// Paths that were too many to be known.
+    /// How many paths were not kept.
     unknown: usize,
     files: usize,
     bytes: u64,
@@ -54,7 +54,7 @@ impl Collection {
         self.paths.is_empty()
     }
 
-    /// All files, by their paths. Reads them, so it may block.
+    /// Reads all files, in the order of their paths. Blocks.
     pub fn collect(mut self) -> Vec<Produced> {
         let mut produced: Vec<Produced> = std::iter::from_fn(|| self.next()).collect();
         if self.unknown > 0 {
@@ -64,8 +64,8 @@ impl Collection {
         produced
     }
 
-    /// The next file, by its path. Paths that lead to no file of the workspace are passed over: what lies elsewhere, and
-    /// whether it is there, is not for callers.
+    /// Reads the next file, in the order of the paths. Paths that are no file of the workspace are skipped: callers must not
+    /// learn which files exist elsewhere.
     fn next(&mut self) -> Option<Produced> {
         while let Some(path) = self.paths.pop_first() {
             let Some((name, file)) = find(&self.folder, &path) else { continue };
@@ -73,7 +73,7 @@ impl Collection {
             if self.files == MOST_FILES {
                 return left_out(format!("a turn hands over at most {MOST_FILES} files"));
             }
-            // Its length is what was read: it may grow meanwhile.
+            // Count the bytes that were read: the file may have grown.
             let bytes = match read_all(file, LARGEST) {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return left_out(format!("it has more than {LARGEST} bytes")),
@@ -97,7 +97,7 @@ fn find(folder: &Path, path: &str) -> Option<(String, File)> {
     let path = fs::canonicalize(folder.join(path)).ok()?;
     let below = path.strip_prefix(&folder).ok()?;
     let name = below.to_str()?.to_owned();
-    // The program may still run, and put a link into the place of a folder that was looked at.
+    // The program may still run and replace a checked folder by a link.
     let file = open_below(&folder, below).ok()?;
     Some((name, file))
 }

@@ -1,8 +1,8 @@
-//! What a workspace that is not trusted may still say: what must not be done in it, and how to work in it.
+//! What Sabir takes from the settings of an untrusted workspace: rules that restrict the program, and instructions.
 //!
-//! The settings of a workspace come with its content: whoever can change a file of the repository could add a hook, an allow
-//! rule or a server, and the program would run it. So a program is started without them. What only restricts it is
-//! read here and handed over, and so are instructions that the program leaves out with the rest.
+//! The settings of a workspace come with its content: anybody who can change a file of the repository could add a hook, an
+//! allow rule or a server, and the program would run it. So the program starts without these settings. This module reads the
+//! rules that only restrict the program, and the instructions that the program would skip, and passes them on.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,16 +16,16 @@ use crate::prompt::ProjectRules;
 /// Claude Code's settings of a workspace, shared and personal.
 const CLAUDE_SETTINGS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
 
-/// Nobody writes more rules than that.
+/// Larger settings files are ignored; nobody writes as many rules.
 const LONGEST_SETTINGS: u64 = 1 << 20;
 
-/// Where a workspace tells Codex how to work.
+/// The file with instructions for Codex.
 const INSTRUCTIONS: &str = "AGENTS.md";
 
-/// Codex reads no more of it either.
+/// Codex reads no more than this either.
 const LONGEST_INSTRUCTIONS: u64 = 32 * 1024;
 
-/// The rules of a workspace's settings for Claude Code that forbid something or ask for it.
+/// The deny and ask rules in a workspace's settings for Claude Code.
 pub(super) fn claude_rules(folder: &Path) -> ProjectRules {
     let mut rules = ProjectRules::default();
     for name in CLAUDE_SETTINGS {
@@ -36,7 +36,7 @@ pub(super) fn claude_rules(folder: &Path) -> ProjectRules {
         };
         let settings = match settings {
             Ok(settings) => settings,
-            // Claude Code leaves such a file out, too.
+            // Claude Code skips such a file, too.
             Err(error) => {
                 tracing::warn!(%error, file = %file.display(), "settings of a workspace cannot be read");
                 continue;
@@ -53,8 +53,8 @@ fn rules_of(settings: &Value, pointer: &str, folder: &Path) -> Vec<String> {
     rules.filter_map(Value::as_str).map(|rule| from_root(rule, folder)).collect()
 }
 
-/// A path with one slash begins at the workspace in its own settings, and elsewhere in ours: there two slashes and the whole
-/// path say the same.
+/// Makes a path in a rule absolute. `/x` in the workspace's own settings means the workspace; in the settings that Sabir
+/// passes on, the same is `//` and the full path.
 fn from_root(rule: &str, folder: &Path) -> String {
     match rule.split_once("(/") {
         Some((tool, path)) if tool != "Bash" && !path.starts_with('/') => {
@@ -64,7 +64,7 @@ fn from_root(rule: &str, folder: &Path) -> String {
     }
 }
 
-/// What the workspace's `AGENTS.md` says, unless it is a link to somewhere else.
+/// The text of the workspace's `AGENTS.md`, unless it is a link.
 pub(super) fn instructions(folder: &Path) -> Option<String> {
     let file = fs::canonicalize(folder.join(INSTRUCTIONS)).ok()?;
     let is_ours = fs::canonicalize(folder).is_ok_and(|folder| file.starts_with(folder));

@@ -1,4 +1,4 @@
-//! What a program says, told to the callers of its task: one artifact for the answer, a status for each tool, a result.
+//! Publishes the updates of a program on its task: one artifact for the answer, a status for each tool, a result.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use super::notes::{self, Notes};
 use super::produced::Collection;
 use crate::update::{TurnUsage, Update};
 
-/// While a program only thinks, its callers hear of it so often.
+/// How often the task shows a sign of life while the program only thinks.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 
-/// The name of what a program answers.
+/// The name of the artifact with the answer.
 const ANSWER: &str = "assistant-response";
 
-/// How a turn came out.
+/// What an update means for the turn.
 pub(super) enum Published {
-    /// It goes on.
+    /// The turn continues.
     Continue,
     Done,
     Failed(String),
@@ -31,19 +31,19 @@ pub(super) enum Published {
 pub(super) struct Publisher<'t> {
     turn: &'t Turn,
     answer: Option<ArtifactId>,
-    /// What the answer ends with, so that texts around a tool call do not run together.
+    /// The last character of the answer, so that texts before and after a tool call are separated.
     last: Option<char>,
     used_tool: bool,
-    /// Tools that are at work, by the program's id.
+    /// Running tools: the program's id and the name.
     tools: Vec<(String, String)>,
-    spent: Option<TurnUsage>,
-    /// What processes of the program that were ended in mid-turn had used.
-    spent_before: Option<TurnUsage>,
-    is_introduced: bool,
-    sign: Instant,
-    /// Files that the program told of, to be handed over as they are at the end.
+    usage: Option<TurnUsage>,
+    /// The usage of earlier processes of this turn, which were ended before its end.
+    earlier_usage: Option<TurnUsage>,
+    has_session: bool,
+    last_sign: Instant,
+    /// Files that the program reported. They are read at the end of the turn.
     files: Collection,
-    /// What did not reach the caller, for the end of the turn.
+    /// What did not reach the caller, shown at the end of the turn.
     notes: Notes,
     has_result: bool,
 }
@@ -56,26 +56,26 @@ impl<'t> Publisher<'t> {
             last: None,
             used_tool: false,
             tools: Vec::new(),
-            spent: None,
-            spent_before: None,
-            is_introduced: false,
-            sign: Instant::now(),
+            usage: None,
+            earlier_usage: None,
+            has_session: false,
+            last_sign: Instant::now(),
             files: Collection::new(folder),
             notes: Notes::default(),
             has_result: false,
         }
     }
 
-    /// Whether the caller got anything from the program: words, a summary or a file.
+    /// Whether the caller got anything from the program: text, a summary or a file.
     pub fn has_answered(&self) -> bool {
         self.answer.is_some() || self.has_result
     }
 
     pub async fn publish(&mut self, update: Update) -> Published {
         match update {
-            Update::Init { session, model } => self.introduce(session, model).await,
-            Update::Text(text) => self.say(text).await,
-            Update::Thought(_) => self.give_sign().await,
+            Update::Init { session, model } => self.publish_session(session, model).await,
+            Update::Text(text) => self.append_answer(text).await,
+            Update::Thought(_) => self.show_life().await,
             Update::ToolUse { id, name, input } => self.use_tool(id, name, input).await,
             Update::ToolResult { id, name, output, is_error } => self.end_tool(id, name, output, is_error).await,
             Update::Progress(text) => self.turn.progress(text).await,
@@ -86,7 +86,7 @@ impl<'t> Publisher<'t> {
                 self.turn.progress("The earlier session is gone; the next message begins a new one").await
             }
             Update::Done { summary } => {
-                self.hand_over_files().await;
+                self.publish_files().await;
                 self.result(summary).await;
                 return Published::Done;
             }
@@ -96,31 +96,31 @@ impl<'t> Publisher<'t> {
         Published::Continue
     }
 
-    /// The reason of a failure, and what was noted before it.
+    /// The reason of a failure with the notes.
     pub fn with_notes(&mut self, reason: String) -> String {
         self.notes.behind(reason)
     }
 
-    async fn introduce(&mut self, session: Option<String>, model: Option<String>) {
-        if std::mem::replace(&mut self.is_introduced, true) {
+    async fn publish_session(&mut self, session: Option<String>, model: Option<String>) {
+        if std::mem::replace(&mut self.has_session, true) {
             return;
         }
         self.turn.still_working().await;
         if session.is_none() && model.is_none() {
             return;
         }
-        if let Ok(data) = Json::of(&Introduction { model, session_id: session }) {
+        if let Ok(data) = Json::of(&SessionData { model, session_id: session }) {
             self.turn.artifact(self.data("session", data)).await;
         }
     }
 
-    async fn say(&mut self, text: String) {
+    async fn append_answer(&mut self, text: String) {
         if text.is_empty() {
             return;
         }
         let is_new = self.answer.is_none();
         let id = self.answer.get_or_insert_with(|| self.turn.new_artifact_id()).clone();
-        // What is said before and after a tool are paragraphs of their own.
+        // Text before and after a tool call are separate paragraphs.
         let breaks = std::mem::take(&mut self.used_tool) && self.last.is_some_and(|last| last != '\n');
         self.last = text.chars().last().or(self.last);
         let text = if breaks { format!("\n\n{text}") } else { text };
@@ -129,9 +129,9 @@ impl<'t> Publisher<'t> {
         self.turn.artifact_update(ArtifactUpdate::new(artifact).append(!is_new)).await;
     }
 
-    async fn give_sign(&mut self) {
-        if self.sign.elapsed() >= SIGN_OF_LIFE {
-            self.sign = Instant::now();
+    async fn show_life(&mut self) {
+        if self.last_sign.elapsed() >= SIGN_OF_LIFE {
+            self.last_sign = Instant::now();
             self.turn.still_working().await;
         }
     }
@@ -139,7 +139,7 @@ impl<'t> Publisher<'t> {
     async fn use_tool(&mut self, id: String, name: String, input: Option<Json>) {
         self.used_tool = true;
         match self.tools.iter_mut().find(|(known, _)| *known == id) {
-            // Some programs tell of a tool again when they know more of it.
+            // Some programs report a tool again when they know more about it.
             Some(_) => return,
             None => self.tools.push((id.clone(), name.clone())),
         }
@@ -158,23 +158,23 @@ impl<'t> Publisher<'t> {
         self.turn.tool(ToolCall { id, name, phase, args: None, result, error }).await;
     }
 
-    /// The program is ended in mid-turn and another process goes on: what that one tells comes on top of what was used so far.
-    /// `untold` is what the ended one had used and not told.
-    pub async fn start_usage_of_next_process(&mut self, untold: Option<TurnUsage>) {
-        let so_far = [self.spent.take(), untold].into_iter().flatten().reduce(|one, other| sum(&one, &other));
+    /// The program is ended in the middle of the turn and another process will continue: the usage of that one is added to
+    /// the usage so far. `unreported` is what the ended process had used and not reported.
+    pub async fn start_usage_of_next_process(&mut self, unreported: Option<TurnUsage>) {
+        let so_far = [self.usage.take(), unreported].into_iter().flatten().reduce(|one, other| sum(&one, &other));
         if so_far.is_some() {
-            self.spent_before = so_far;
+            self.earlier_usage = so_far;
             self.count(TurnUsage::default()).await;
         }
     }
 
     async fn count(&mut self, spent: TurnUsage) {
-        let spent = self.spent_before.as_ref().map_or(spent.clone(), |before| sum(before, &spent));
+        let spent = self.earlier_usage.as_ref().map_or(spent.clone(), |before| sum(before, &spent));
         self.turn.usage(Usage { input_tokens: spent.input_tokens, output_tokens: spent.output_tokens }).await;
-        self.spent = Some(spent);
+        self.usage = Some(spent);
     }
 
-    /// The line is named in the task, so that whoever wrote the program sees what is wrong with it.
+    /// Shows the line in the task, so that the author of the program sees what is wrong.
     async fn not_understood(&mut self, line: &str) {
         let (task, agent, line) = (self.turn.task(), self.turn.agent(), notes::cut(line));
         match self.notes.add(format!("A line of the program is not understood: {line}")) {
@@ -182,21 +182,21 @@ impl<'t> Publisher<'t> {
                 tracing::warn!(%task, %agent, line, "a line of a program is not understood");
                 self.turn.progress(note).await;
             }
-            // A program that speaks other words altogether must not fill the log.
+            // A program with another format must not fill the log.
             None => tracing::debug!(%task, %agent, line, "a line of a program is not understood"),
         }
     }
 
-    /// Comes before the last status: who stops reading there has it.
+    /// Comes before the last status, since clients may stop reading there.
     async fn result(&mut self, summary: Option<String>) {
         let summary = summary.filter(|text| !text.is_empty());
         self.has_result |= summary.is_some();
         let notes = self.notes.take();
-        let Some(spent) = &self.spent else {
+        let Some(spent) = &self.usage else {
             if summary.is_none() && notes.is_empty() {
                 return;
             }
-            return self.hand_over(Outcome { summary, stats: None, notes }, None).await;
+            return self.publish_result(ResultData { summary, stats: None, notes }, None).await;
         };
         let usage = Usage { input_tokens: spent.input_tokens, output_tokens: spent.output_tokens };
         let cost = self.turn.cost(usage);
@@ -206,11 +206,11 @@ impl<'t> Publisher<'t> {
             cost_usd: spent.cost,
             duration_ms: cost.duration_ms,
         };
-        self.hand_over(Outcome { summary, stats: Some(stats), notes }, Some(cost)).await;
+        self.publish_result(ResultData { summary, stats: Some(stats), notes }, Some(cost)).await;
     }
 
-    async fn hand_over(&self, outcome: Outcome, cost: Option<sabir_model::Cost>) {
-        let Ok(data) = Json::of(&outcome) else { return };
+    async fn publish_result(&self, result: ResultData, cost: Option<sabir_model::Cost>) {
+        let Ok(data) = Json::of(&result) else { return };
         let mut artifact = self.data("result", data);
         if let Some(cost) = cost {
             cost.note_on(&mut artifact);
@@ -218,8 +218,8 @@ impl<'t> Publisher<'t> {
         self.turn.artifact(artifact).await;
     }
 
-    /// Each file is an artifact. What does not fit stays in the workspace and is named.
-    async fn hand_over_files(&mut self) {
+    /// Publishes each file as an artifact. Files beyond the limits stay in the workspace, with a note.
+    async fn publish_files(&mut self) {
         let folder = self.files.folder().to_owned();
         let files = std::mem::replace(&mut self.files, Collection::new(folder));
         if files.is_empty() {
@@ -250,7 +250,7 @@ impl<'t> Publisher<'t> {
     }
 }
 
-/// Money is known only if both know theirs.
+/// The cost is known only if both are.
 fn sum(one: &TurnUsage, other: &TurnUsage) -> TurnUsage {
     TurnUsage {
         input_tokens: one.input_tokens.saturating_add(other.input_tokens),
@@ -261,7 +261,7 @@ fn sum(one: &TurnUsage, other: &TurnUsage) -> TurnUsage {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Introduction {
+struct SessionData {
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -269,12 +269,12 @@ struct Introduction {
 }
 
 #[derive(Serialize)]
-struct Outcome {
+struct ResultData {
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stats: Option<Stats>,
-    /// What the program did or said that did not reach the caller.
+    /// What did not reach the caller.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }

@@ -1,6 +1,6 @@
-//! Reads files that somebody else has made: regular files alone, and no more of them than is wanted.
+//! Reads files that other programs have made: only regular files, and only up to a limit.
 //!
-//! Whoever opens a pipe waits for its other end, a device may have no end, and a file may grow while it is read.
+//! Opening a pipe blocks until its other end is open, a device may have no end, and a file may grow while it is read.
 
 use std::fs::File;
 use std::io::{self, Error, Read};
@@ -14,8 +14,8 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     checked(openat(CWD, path, FLAGS, Mode::empty())?)
 }
 
-/// Opens a file in a folder, if it is a regular one. No part of the path may be a link: whoever changes the folder meanwhile
-/// could lead us out of it.
+/// Opens a file in a folder, if it is a regular one. No component of the path may be a link: otherwise a program that
+/// changes the folder meanwhile could lead out of it.
 pub(super) fn open_below(folder: &Path, path: &Path) -> io::Result<File> {
     let mut place = openat(CWD, folder, FLAGS | OFlags::DIRECTORY, Mode::empty())?;
     let mut parts = path.components().peekable();
@@ -27,7 +27,7 @@ pub(super) fn open_below(folder: &Path, path: &Path) -> io::Result<File> {
     checked(place)
 }
 
-/// Nobody is waited for.
+/// Opening never blocks.
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 fn checked(file: OwnedFd) -> io::Result<File> {
@@ -38,7 +38,7 @@ fn checked(file: OwnedFd) -> io::Result<File> {
     }
 }
 
-/// The whole content of a file that has no more than so many bytes.
+/// The content of a file that has at most `limit` bytes.
 pub(super) fn read_up_to(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     match read_all(open(path)?, limit)? {
         Some(bytes) => Ok(bytes),
@@ -46,7 +46,7 @@ pub(super) fn read_up_to(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The same for an open file. `None`: it has more.
+/// Like `read_up_to`, for an open file. `None`: the file is longer.
 pub(super) fn read_all(file: File, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes)?;

@@ -1,8 +1,8 @@
-//! Removes folders that a program has written to, whatever it has made there.
+//! Removes folders that a program has written to, however deep they are nested.
 //!
-//! The standard library goes into a folder of a folder of a folder by calling itself, with a descriptor for each. A program
-//! that makes ten thousand of them in each other would overflow the stack, and that ends the whole server. Here a folder in
-//! a folder is first moved up, beside the one that it was in, so nothing is ever deeper than two. Links are never followed.
+//! The standard library removes folders recursively, with a descriptor for each level. A program that nests ten thousand
+//! folders would overflow the stack and end the whole server. Here a nested folder is first moved up, next to its parent, so
+//! nothing is ever deeper than two levels. Links are never followed.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -56,7 +56,7 @@ fn move_up(from: &OwnedFd, name: &CStr, top: &OwnedFd, moved: &mut u64) -> io::R
         let place = CString::new(format!("removed-{moved}"))?;
         let mut renamed = renameat(from, name, top, &place);
         if renamed == Err(Errno::ACCESS) {
-            // What is moved must be writable too, since it knows what it lies in.
+            // A folder that is moved must be writable too, since its `..` changes.
             for dir in [from, top] {
                 fchmod(dir, Mode::RWXU)?;
             }
@@ -70,7 +70,7 @@ fn move_up(from: &OwnedFd, name: &CStr, top: &OwnedFd, moved: &mut u64) -> io::R
     }
 }
 
-/// Opens a folder, also one that may not be read.
+/// Opens a folder, and makes it readable if necessary.
 fn open(parent: impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
     let open = || {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -85,7 +85,7 @@ fn open(parent: impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
     }
 }
 
-/// Does it, if necessary with the right to change the folder.
+/// Makes the change, and makes the folder writable first if necessary.
 fn allowed(folder: &OwnedFd, change: impl Fn() -> rustix::io::Result<()>) -> io::Result<()> {
     let done = match change() {
         Err(Errno::ACCESS) => fchmod(folder, Mode::RWXU).and_then(|()| change()),

@@ -1,8 +1,8 @@
-//! Whether a program that runs already is the one that a turn would start.
+//! Whether a turn can reuse a program that runs already.
 //!
-//! A program learns most of what it may do when it is started: its command line, its environment, what it is told when its
-//! session is opened, and the settings files that it reads. When any of that has changed since, the next turn needs another
-//! process; else a rule that somebody has added would not hold as long as the conversation goes on.
+//! A program learns most of what it may do when it starts: from its command line, its environment, the request that opens
+//! its session, and its settings files. If any of that has changed, the next turn needs a new process; otherwise a new rule
+//! would not apply as long as the conversation lasts.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::settings::Settings;
 use super::turn::environment_of;
 use crate::prompt::{Approve, Prompt, Workspace};
 
-/// Files in which programs look for what they may do, below the workspace and below the home of their user.
+/// Settings files of programs, relative to the workspace and to the home folder of their user.
 const SETTINGS_FILES: [&str; 14] = [
     ".claude/settings.json",
     ".claude/settings.local.json",
@@ -32,10 +32,10 @@ const SETTINGS_FILES: [&str; 14] = [
     "opencode.jsonc",
 ];
 
-/// Variables that move the settings of a user elsewhere, and the name of the file there.
+/// Variables with another folder for the settings of a user, and the name of the file there.
 const MOVED_SETTINGS: [(&str, &str); 2] = [("CLAUDE_CONFIG_DIR", "settings.json"), ("CODEX_HOME", "config.toml")];
 
-/// Two turns with equal ones can be served by one process. It holds secrets, so it is never shown.
+/// Two turns with equal keys can use the same process. The key holds secrets, so it has no `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct ReuseKey {
     session: Option<String>,
@@ -60,7 +60,7 @@ struct Start {
 type Version = (u64, Option<SystemTime>);
 
 impl ReuseKey {
-    /// What a program needs to be for this prompt. Text and files of the message do not count.
+    /// The key of the program for this prompt. Text and files of the message do not matter.
     pub fn new(settings: &Settings, host: &Host, prompt: &Prompt) -> Self {
         let start = Prompt { text: String::new(), files: Vec::new(), session: None, ..prompt.clone() };
         let invocation = invocation(settings, start.clone(), Vec::new());
@@ -80,7 +80,7 @@ impl ReuseKey {
         Self { session: prompt.session.clone(), start }
     }
 
-    /// The same program, in this session.
+    /// The same key with this session.
     pub fn with_session(self, session: Option<String>) -> Self {
         Self { session, ..self }
     }

@@ -1,9 +1,9 @@
-//! A caller's text as text: a command at its start and files that it names with `@` are made inert.
+//! Sanitizes a caller's text: programs must not run a command at its start, or read files that it names with `@`.
 //!
-//! Several programs obey a prompt before their model sees it: `/logout` logs their user out, and `@/home/me/.ssh/id_rsa`
-//! puts that file into the request to the model, whatever tools may be used. Such words are the operator's, not the
-//! caller's. A command gets backticks around it and an `@` that leads to a file a blank behind it; every program that knows
-//! these words then takes them for text. All other text stays as it is, and nothing invisible is added.
+//! Several programs interpret a prompt before their model sees it: `/logout` logs their user out, and
+//! `@/home/me/.ssh/id_rsa` sends that file to the model, whatever tools are allowed. Only the operator may do this, not a
+//! caller. Sabir puts backticks around such a command, and a space after an `@` that leads to a file; every known program
+//! then treats them as text. All other text stays unchanged, and nothing invisible is added.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,17 +16,17 @@ use crate::kinds::{FileMentions, PromptSyntax};
 /// Longer names are no paths.
 const LONGEST_PATH: usize = 4096;
 
-/// So many different names are looked up on the disk. No message of a person has more. In a text that does, every further `@`
-/// that could name a file is taken for one.
+/// How many different names are looked up on the disk. No message of a person has more. After that, every further `@` that
+/// could name a file is treated as one.
 const MOST_LOOKUPS: usize = 1_000;
 
-/// So many bytes are read behind all `@` together: names may overlap. Then the same holds.
+/// How many bytes after all `@` together are examined, since names may overlap. After that, the same applies.
 const MOST_READ: usize = 4 << 20;
 
-/// So many places are tried at which a path could end.
+/// How many possible ends of a path are tried.
 const MOST_ENDS: usize = 32;
 
-/// The text, as a program of this syntax that works in this folder takes it for text.
+/// The text, sanitized for a program with this syntax in this folder.
 pub(super) fn sanitize_prompt<'t>(text: &'t str, syntax: PromptSyntax, folder: &Path) -> Cow<'t, str> {
     sanitize_where(text, syntax, |path| is_there(folder, path))
 }
@@ -54,13 +54,13 @@ fn with_inserted(text: &str, insertions: Vec<(usize, char)>) -> Cow<'_, str> {
     Cow::Owned(longer)
 }
 
-/// The blanks that part every `@` from the file that it names.
+/// The spaces to insert between each `@` and the file that it names.
 fn mentions(text: &str, files: FileMentions, is_there: impl FnMut(&str) -> bool) -> Vec<(usize, char)> {
     let mut blanks: Vec<(usize, char)> = Vec::new();
     let mut lookups = Lookups { is_there, known: HashMap::new(), read: 0 };
     for (at, _) in text.match_indices('@') {
         let name = &text[at + 1..];
-        // In `@@name` the first may just have got a blank behind it.
+        // In `@@name` the first `@` may have got a space after it.
         let is_parted = blanks.last() == Some(&(at, ' '));
         let previous = if is_parted { Some(' ') } else { text[..at].chars().next_back() };
         if is_mention(previous, name, files) && lookups.leads_to_file(name, files) {
@@ -70,7 +70,7 @@ fn mentions(text: &str, files: FileMentions, is_there: impl FnMut(&str) -> bool)
     blanks
 }
 
-/// Which names lead to files, as far as there is time to look.
+/// Looks up which names are files, within limits.
 struct Lookups<F> {
     is_there: F,
     known: HashMap<String, bool>,
@@ -115,7 +115,7 @@ fn command(text: &str, syntax: PromptSyntax) -> Option<(usize, usize)> {
     (!is_path || syntax.takes_paths_for_commands).then_some((start, end))
 }
 
-/// Whether an `@` behind this letter can name a file.
+/// Whether an `@` after this character can name a file.
 fn is_mention(previous: Option<char>, name: &str, files: FileMentions) -> bool {
     let begins = match files {
         FileMentions::Never => false,
@@ -125,7 +125,7 @@ fn is_mention(previous: Option<char>, name: &str, files: FileMentions) -> bool {
     begins && name.chars().next().is_some_and(|first| !is_blank(first))
 }
 
-/// The word behind an `@`.
+/// The word after an `@`.
 fn word(name: &str, files: FileMentions) -> Cow<'_, str> {
     match files {
         FileMentions::Never => Cow::Borrowed(""),
@@ -134,13 +134,13 @@ fn word(name: &str, files: FileMentions) -> Cow<'_, str> {
     }
 }
 
-/// What a program may take for the path behind an `@`.
+/// What a program may read as the path after an `@`.
 fn candidates(name: &str, word: &str, files: FileMentions) -> Vec<String> {
     let mut candidates = Vec::new();
     if let Some((quoted, _)) = name.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
         candidates.push(quoted.to_owned());
     }
-    // Punctuation behind a name is not part of it, nor is a line number.
+    // Punctuation after a name is not part of it, nor is a line number.
     let is_part_of_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let ends: Vec<usize> = match files {
         FileMentions::Anywhere => word
@@ -161,7 +161,7 @@ fn candidates(name: &str, word: &str, files: FileMentions) -> Vec<String> {
     candidates
 }
 
-/// The word at the start of the text, as a shell would read it: blanks may be quoted or escaped.
+/// The word at the start of the text, as a shell would read it: spaces may be quoted or escaped.
 fn unquoted(text: &str) -> String {
     let (mut word, mut is_quoted) = (String::new(), false);
     let mut letters = text.chars();
@@ -179,13 +179,13 @@ fn unquoted(text: &str) -> String {
     word
 }
 
-/// Also the mark at the start of a file, which JavaScript counts among the blanks.
+/// Includes the byte order mark, which JavaScript treats as whitespace.
 fn is_blank(letter: char) -> bool {
     letter.is_whitespace() || letter == '\u{feff}'
 }
 
 fn is_there(folder: &Path, path: &str) -> bool {
-    // Whose home that is, the program knows.
+    // Only the program knows whose home folder that is.
     if path == "~" || path.starts_with("~/") {
         return true;
     }
@@ -199,8 +199,7 @@ fn is_there(folder: &Path, path: &str) -> bool {
     })
 }
 
-/// The path with each `name/..` left out, whether there is such a folder or not: programs shorten paths before they open
-/// them.
+/// Removes each `name/..` from the path, whether the folder exists or not: programs normalize paths before they open them.
 fn without_detours(path: &Path) -> PathBuf {
     let mut short = PathBuf::new();
     for component in path.components() {
@@ -325,12 +324,12 @@ mod tests {
         for syntax in [CLAUDE_SYNTAX, UNKNOWN_SYNTAX] {
             let mut lookups = 0;
             let text = format!("{} @name0", names.join(" "));
-            let inert = sanitize_where(&text, syntax, |_| {
+            let sanitized = sanitize_where(&text, syntax, |_| {
                 lookups += 1;
                 false
             });
             assert_eq!(lookups, MOST_LOOKUPS);
-            let words: Vec<&str> = inert.split('@').skip(1).collect();
+            let words: Vec<&str> = sanitized.split('@').skip(1).collect();
             assert!(words[..MOST_LOOKUPS].iter().all(|word| !word.starts_with(' ')));
             assert!(words[MOST_LOOKUPS..100_000].iter().all(|word| word.starts_with(' ')));
             assert_eq!(words[100_000], "name0", "what is known to lead nowhere stays as it is");
@@ -374,20 +373,20 @@ mod tests {
             prop_assert_eq!(sanitize_where(&text, syntax, |_| false), text.as_str());
         }
 
-        /// Only backticks and blanks are added, nothing is lost, and what is inert stays inert.
+        /// Only backticks and spaces are added, nothing is lost, and sanitizing twice changes nothing.
         #[test]
         fn little_is_added(text in "[@/$a\\\\\" .\n,#~\u{feff}]{0,24}|\\PC{0,40}", syntax in any_syntax()) {
             let is_there = |path: &str| !path.starts_with('`');
-            let inert = sanitize_where(&text, syntax, is_there).into_owned();
+            let sanitized = sanitize_where(&text, syntax, is_there).into_owned();
             let mut rest = text.chars().peekable();
-            for letter in inert.chars() {
+            for letter in sanitized.chars() {
                 match rest.peek() {
                     Some(next) if *next == letter => { rest.next(); }
-                    _ => prop_assert!(letter == '`' || letter == ' ', "{text:?} became {inert:?}"),
+                    _ => prop_assert!(letter == '`' || letter == ' ', "{text:?} became {sanitized:?}"),
                 }
             }
-            prop_assert!(rest.next().is_none(), "{text:?} became {inert:?}");
-            prop_assert_eq!(&sanitize_where(&inert, syntax, is_there), &inert);
+            prop_assert!(rest.next().is_none(), "{text:?} became {sanitized:?}");
+            prop_assert_eq!(&sanitize_where(&sanitized, syntax, is_there), &sanitized);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Secrets that a program was given in its environment, hidden in what is told and logged about the program.
+//! Masks the secrets of a program's environment in everything that is reported and logged about the program.
 //!
-//! A program that fails may print the key that it failed with. Only what we passed on ourselves can be recognised, and
-//! only as it was passed on: a program that prints a secret in another form, such as base64, still shows it. Files and
-//! patches are handed over as they are: a patch that was changed could not be applied.
+//! A program that fails may print the key that it failed with. Only secrets that Sabir passed on are recognised, and only in
+//! the same form: a program that prints a secret in base64 still shows it. Files and patches are not masked: a changed patch
+//! could not be applied.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -11,10 +11,10 @@ use sabir_model::{Content, Json, Part};
 
 use crate::update::Update;
 
-/// What stands in the place of a secret.
+/// The text that replaces a secret.
 const MASK: &str = "***";
 
-/// Shorter values are no secrets, and would be found in any text.
+/// Shorter values are not treated as secrets: they would be found in any text.
 const SHORTEST: usize = 8;
 
 /// Parts of names whose values are secrets.
@@ -26,11 +26,11 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
-    /// The secrets in a program's environment: values whose names say so, and passwords in addresses.
+    /// The secrets in a program's environment: values of variables with secret names, and passwords in URLs.
     pub fn of(environment: &[(OsString, OsString)]) -> Self {
         let mut values = Vec::new();
         for (name, value) in environment {
-            // What is no text cannot be found in text.
+            // A value that is not UTF-8 cannot be found in text.
             let Some(value) = value.to_str() else { continue };
             if is_limit(name, value) {
                 continue;
@@ -44,7 +44,7 @@ impl Secrets {
         }
         // A short number would be found in any text.
         values.retain(|value| value.len() >= SHORTEST || !is_number(value));
-        // In JSON some have another form.
+        // In JSON some values are escaped.
         let escaped = values.iter().filter_map(|value| {
             let quoted = serde_json::to_string(value).ok()?;
             let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
@@ -56,18 +56,18 @@ impl Secrets {
         Self { values }
     }
 
-    /// The text without the secrets. `text` may be the end of a longer one, so it may begin with the rest of a secret.
+    /// Masks the secrets. `text` may be the end of a longer one, so it may begin with the rest of a secret.
     pub fn mask(&self, text: &str) -> String {
         let rest = self.rest_at_start(text);
         self.mask_places(text, rest.map(|length| 0..length))
     }
 
-    /// The same for a text that begins with no rest.
+    /// Like `mask`, for a text that cannot begin with the rest of a secret.
     fn mask_whole(&self, text: &str) -> String {
         self.mask_places(text, None)
     }
 
-    /// Secrets may overlap, and then nothing of any of them may stay.
+    /// Secrets may overlap; then all of them are masked completely.
     fn mask_places(&self, text: &str, first: Option<Range<usize>>) -> String {
         let mut places: Vec<Range<usize>> = self.places(text).chain(first).collect();
         places.sort_by_key(|place| place.start);
@@ -88,18 +88,18 @@ impl Secrets {
             .flat_map(move |value| text.match_indices(value.as_str()).map(|(at, found)| at..at + found.len()))
     }
 
-    /// The JSON without the secrets.
+    /// Masks the secrets in JSON.
     fn mask_json(&self, json: &Json) -> Json {
         let masked = self.mask(json.as_str());
         if masked == json.as_str() {
             return json.clone();
         }
-        // A secret may hold quotes, so that what is left of it is no JSON.
+        // A secret may hold quotes, so the masked text may be invalid JSON.
         let nothing = || Json::of(MASK).expect("a text is JSON");
         Json::parse(masked).unwrap_or_else(|_| nothing())
     }
 
-    /// Parts of a question without the secrets.
+    /// Masks the secrets in the parts of a question.
     pub fn mask_parts(&self, mut parts: Vec<Part>) -> Vec<Part> {
         for part in &mut parts {
             match &mut part.content {
@@ -111,8 +111,8 @@ impl Secrets {
         parts
     }
 
-    /// Up to where a text can be told while more may come behind it: no secret goes beyond that, nor does what may be the
-    /// beginning of one.
+    /// How much of a text can be reported while more may follow: no secret, and no possible beginning of one, crosses this
+    /// position.
     fn settled(&self, text: &str) -> usize {
         let begins = |value: &String| {
             let ends = value.char_indices().map(|(at, _)| at).skip(1);
@@ -132,7 +132,7 @@ impl Secrets {
         settled
     }
 
-    /// How long the rest of a secret is that a text begins with.
+    /// The length of the rest of a secret at the start of a text.
     fn rest_at_start(&self, text: &str) -> Option<usize> {
         let rests = self.values.iter().flat_map(|value| {
             let starts = value.char_indices().map(|(at, _)| at).skip(1);
@@ -142,11 +142,11 @@ impl Secrets {
     }
 }
 
-/// Hides secrets in all that a program tells its caller in a turn, also those that come in pieces.
+/// Masks secrets in all updates of a turn, even if a secret comes in pieces.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Masking {
     pub secrets: Secrets,
-    /// The end of the answer so far, as the program said it: it may be the beginning of a secret.
+    /// The end of the answer so far, unmasked: it may be the beginning of a secret.
     held: String,
 }
 
@@ -155,7 +155,7 @@ impl Masking {
         Self { secrets, held: String::new() }
     }
 
-    /// What may be told, in order: held text first.
+    /// The masked updates, held text first.
     pub fn hide(&mut self, update: Update) -> Vec<Update> {
         let secrets = &self.secrets;
         let mask = |text: String| secrets.mask(&text);
@@ -165,7 +165,7 @@ impl Masking {
                 self.held = text.split_off(secrets.settled(&text));
                 return vec![Update::Text(secrets.mask_whole(&text))];
             }
-            // None of these is told behind the text so far, so a secret may go on after them.
+            // These updates do not interrupt the text, so a secret may continue after them.
             update @ (Update::Thought(_) | Update::Init { .. } | Update::Usage(_)) => return vec![update],
             Update::ToolUse { id, name, input } => {
                 Update::ToolUse { id, name: mask(name), input: input.map(|input| secrets.mask_json(&input)) }
@@ -182,7 +182,7 @@ impl Masking {
         self.rest().into_iter().chain([update]).collect()
     }
 
-    /// Text that was held, when nothing more can come behind it.
+    /// The held text, when no more can follow.
     pub fn rest(&mut self) -> Option<Update> {
         let held = std::mem::take(&mut self.held);
         (!held.is_empty()).then(|| Update::Text(self.secrets.mask_whole(&held)))
@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    /// One secret in everything that a program can say. A new kind of update has to say here what becomes of it.
+    /// Puts one secret into every kind of update. A new kind has to be added here.
     #[test]
     fn no_update_shows_a_secret() {
         let key = "sk-0123456789";
@@ -273,21 +273,21 @@ mod tests {
         };
         let secrets = Secrets::of(&[("A_KEY".into(), key.into())]);
         let mut masking = Masking::new(secrets.clone());
-        let told: Vec<Update> = all(key).into_iter().flat_map(|update| masking.hide(update)).collect();
-        assert_eq!(told, all(MASK));
+        let reported: Vec<Update> = all(key).into_iter().flat_map(|update| masking.hide(update)).collect();
+        assert_eq!(reported, all(MASK));
         let parts = |text: &str| vec![Part::text(text), Part::from(Content::Data(json(text)))];
         assert_eq!(secrets.mask_parts(parts(key)), parts(MASK));
     }
 
-    /// What is told of an answer that comes in these pieces.
-    fn told(secrets: &[&str], pieces: &[&str]) -> String {
+    /// What is reported for an answer in these pieces.
+    fn masked(secrets: &[&str], pieces: &[&str]) -> String {
         let environment: Vec<(OsString, OsString)> =
             secrets.iter().enumerate().map(|(at, secret)| (format!("KEY_{at}").into(), secret.into())).collect();
         let mut masking = Masking::new(Secrets::of(&environment));
         let mut updates: Vec<Update> = Vec::new();
         for piece in pieces {
             updates.extend(masking.hide(Update::Text((*piece).to_owned())));
-            // Nobody is told this.
+            // Thoughts are not reported.
             updates.extend(masking.hide(Update::Thought("hm".into())));
         }
         updates.extend(masking.rest());
@@ -309,9 +309,9 @@ mod tests {
             (key, &["ends with sk-0123"], "ends with sk-0123"),
             (key, &["s", "k-0123456789"], "***"),
             (key, &["this", " is", " sk", "ill"], "this is skill"),
-            // A word that a secret ends with is none.
+            // A word at the end of a secret is no secret itself.
             (&["my-password"], &["the ", "password", " is"], "the password is"),
-            // One that another one begins with, or goes on with.
+            // A secret that is the beginning of another one.
             (&["long-secret", "long-secret-2"], &["a long-secret", "-2 b"], "a *** b"),
             (&["long-secret", "long-secret-2"], &["a long-secret", "-3 b"], "a ***-3 b"),
             (&["long-secret", "long-secret-2"], &["a long-secret"], "a ***"),
@@ -319,25 +319,25 @@ mod tests {
             (&["abcdefgh", "ghijklmn"], &["abcdefgh", " no"], "*** no"),
             (&["süße-größe"], &["sü", "ße-grö", "ße sü"], "*** sü"),
         ] {
-            assert_eq!(told(secrets, pieces), expected, "{pieces:?}");
+            assert_eq!(masked(secrets, pieces), expected, "{pieces:?}");
         }
     }
 
-    /// However a text is cut, the same is told of it.
+    /// The same text is reported however it is cut.
     #[test]
     fn where_a_text_is_cut_makes_no_difference() {
         let secrets = ["abcabcab", "cabxyzabc", "abcabcab-ä", "ä-ä-ä-ä"];
         let text = "ab abcabcab abcabcab-ä-ä-ä-ä cabxyzabcabcab-ab abcabcabxyzabc ä";
-        let whole = told(&secrets, &[text]);
+        let whole = masked(&secrets, &[text]);
         let cuts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
         for first in &cuts {
             for second in cuts.iter().filter(|second| *second >= first) {
                 let pieces = [&text[..*first], &text[*first..*second], &text[*second..]];
-                assert_eq!(told(&secrets, &pieces), whole, "{pieces:?}");
+                assert_eq!(masked(&secrets, &pieces), whole, "{pieces:?}");
             }
         }
         let letters: Vec<String> = text.chars().map(String::from).collect();
-        assert_eq!(told(&secrets, &letters.iter().map(String::as_str).collect::<Vec<_>>()), whole);
+        assert_eq!(masked(&secrets, &letters.iter().map(String::as_str).collect::<Vec<_>>()), whole);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What is known of a program before it is run: which one, how it is talked to, where it works, what it may do.
+//! The settings of a program: which one, its mode, where it works, what it may do.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,19 +25,19 @@ pub enum Kind {
     Command,
 }
 
-/// How a program is talked to.
+/// How Sabir communicates with a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Agent Client Protocol on standard input and output.
     Acp,
     /// The program's own protocol in both directions: Claude Code's control protocol, Codex's app-server.
     Duplex,
-    /// The prompt on the command line or on standard input, JSON lines or text out, and the program ends.
+    /// One process per turn: the prompt as an argument or on standard input, JSON lines or text as output.
     #[default]
     OneShot,
 }
 
-/// One that does not go on would wait for ever.
+/// A program that never asks again would block its task for ever.
 pub const ASKS_AGAIN_WITHIN: Duration = Duration::from_secs(60);
 
 /// How one agent runs its program.
@@ -47,27 +47,27 @@ pub struct Settings {
     pub mode: Mode,
     /// The program and its first arguments, instead of those of the kind.
     pub command: Option<Vec<String>>,
-    /// More arguments, behind those that the mode needs.
+    /// More arguments, after those of the mode.
     pub arguments: Vec<String>,
     pub model: Option<String>,
     pub instructions: Option<String>,
     pub workspace: PathBuf,
-    /// Where a caller may choose to work instead. Empty: nowhere.
+    /// Folders below which a caller may choose another workspace. Empty: none.
     pub roots: Vec<PathBuf>,
     pub isolation: Isolation,
     pub shared_workspace: SharedWorkspace,
     pub approve: Approve,
-    /// A question that is not answered in this time is answered with no.
+    /// A question without an answer after this time is answered with no.
     pub approval_timeout: Option<Duration>,
     /// A program whose question is open for this long is ended, and resumed when it is answered.
     pub hibernate_after: Option<Duration>,
     /// How long a resumed program may say nothing before it has asked its question again.
     pub asks_again_within: Duration,
-    /// What the program's environment has, beside what is passed on.
+    /// Variables of the program's environment, besides those that are passed on.
     pub environment: Vec<(String, String)>,
-    /// Names of variables that are passed on, beside those that every program needs. `PREFIX_*` passes on many.
+    /// Names of variables that are passed on, besides those that every program needs. `PREFIX_*` passes on many.
     pub pass: Vec<String>,
-    /// Whether callers are told the end of a failed program's standard error. The log has it always.
+    /// Whether callers see the end of a failed program's standard error. The log always has it.
     pub tell_stderr: bool,
     /// Whether the files of a message stay in the workspace when its task is over.
     pub keep_files: bool,
@@ -78,15 +78,15 @@ pub struct Settings {
     pub approval_response: String,
     /// A caller's text may be a command of the program, and may name files for it to read.
     pub trusts_prompts: bool,
-    /// What the workspace says about the program's hooks, permissions and servers counts.
+    /// The program obeys the workspace's settings: hooks, permissions and servers.
     pub trusts_workspace: bool,
-    /// A longer line is no line of the program's format.
+    /// Longer lines are dropped.
     pub max_line: usize,
     /// What a program may print in one turn, in bytes.
     pub max_output: u64,
     /// How long it may take to end after SIGTERM.
     pub stop_grace: Duration,
-    /// How long a program that can waits for the next message of its context. `None`: it ends with its turn.
+    /// How long a program waits for the next message of its context, if it can. `None`: it ends with its turn.
     pub keep_warm: Option<Duration>,
 }
 

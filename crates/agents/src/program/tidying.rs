@@ -1,4 +1,4 @@
-//! Removes what tasks have left behind without a turn that could do it.
+//! Removes what tasks have left behind if no turn has removed it.
 //!
 //! | what                                   | goes when                                             | looked for                           |
 //! |----------------------------------------|-------------------------------------------------------|--------------------------------------|
@@ -18,14 +18,14 @@ use tokio::time::sleep;
 
 use super::{Host, Isolation, kept_refs, uploads, worktrees};
 
-/// How often all of it is looked for.
+/// How often everything is checked.
 const INTERVAL: Duration = Duration::from_secs(600);
-/// Between two looks, however many tasks end.
+/// The shortest pause between two checks, however many tasks end.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Callers may choose any folder below the roots.
+/// How many workspaces are remembered: callers may choose any folder below the roots.
 const MOST_WORKSPACES: usize = 1_000;
 
-/// The folders in which programs work. A copy is the same.
+/// The folders in which programs work. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Workspaces(Arc<Mutex<BTreeMap<PathBuf, Isolation>>>);
 
@@ -34,7 +34,7 @@ impl Workspaces {
         let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if folders.len() < MOST_WORKSPACES || folders.contains_key(folder) {
             let noted = folders.entry(folder.to_owned()).or_insert(isolation);
-            // Two agents may work there: one of them has worktrees.
+            // Two agents may work there, and one of them may use worktrees.
             if isolation == Isolation::Worktree {
                 *noted = isolation;
             }
@@ -67,7 +67,7 @@ pub async fn keep_tidy(host: Host, engine: Engine) {
 /// Tidies up once.
 pub async fn tidy(host: &Host, tasks: &TaskLookup) {
     remove_uploads(host, tasks).await;
-    // Commands of git, which may take long.
+    // These run git, which may take long.
     worktrees::sweep(host).await;
     remove_refs(host, tasks).await;
 }

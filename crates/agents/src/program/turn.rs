@@ -1,4 +1,4 @@
-//! One turn of a program: where it works, what it is given, and what it leaves behind.
+//! One turn of a program: its folder, its prompt and files, and what it leaves behind.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ pub(super) async fn work(
     let mut folders = TurnFolders { folder, base, worktree };
     let ended = run_in_folder(memory_key, settings, host, turn, model, &mut folders, memories).await;
     if let Some(worktree) = folders.worktree {
-        // A task that was stopped has changed something too.
+        // A stopped task may have changed something, too.
         hand_over_work(turn, worktree).await;
     }
     ended
@@ -86,13 +86,13 @@ pub(super) async fn working_tree(memory_key: MemoryKey<'_>, settings: &Settings,
         (SharedWorkspace::Parallel, _) | (_, Isolation::Worktree) => None,
         (SharedWorkspace::Queue, Isolation::Shared) => {
             let memory = turn.memory().await.ok()?;
-            // Whoever has no folder is refused in its turn, and waits for nobody.
+            // A turn without a valid folder does not wait; it is refused when it runs.
             base(memory_key, settings, turn, &Memories::parse(memory.as_deref())).await.ok()?.ok()
         }
     }
 }
 
-/// Tells what the turn has changed. The work itself is kept whatever happens here.
+/// Publishes what the turn has changed. The work itself is kept whatever happens here.
 async fn hand_over_work(turn: &Turn, worktree: Worktree) {
     let place = worktree.work_ref();
     let kept = worktree.keep();
@@ -138,28 +138,28 @@ async fn base(
     blocking_in(&settings.workspace, blocking::SHORT, find).await
 }
 
-/// The workspace may lie on a mount that is gone.
+/// The workspace may be on a mount that does not respond.
 fn no_answer(turn: &Turn, error: NoAnswer) -> AgentError {
     tracing::error!(%error, task = %turn.task(), "the workspace of a task does not answer");
     AgentError::for_caller("the agent's workspace does not answer; the server's log says more")
 }
 
-/// How long a caller who cancels a task is kept waiting for the diff after the program has ended.
+/// How long a cancel waits for the diff after the program has ended.
 const DIFF_LIMIT: Duration = Duration::from_secs(1);
-/// What an agent that is stopped needs to hand over its last updates.
+/// How long a stopped agent needs for its last updates.
 const LAST_UPDATES: Duration = Duration::from_millis(250);
 
-/// What is left of the time in which a turn must stop; all stages share it.
+/// The time that is left until a turn must have stopped; all steps of the stop share it.
 pub(super) fn stop_budget(turn: &Turn) -> Duration {
     let deadline = turn.stop_deadline();
     deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()))
 }
 
-/// Where a turn works.
+/// The folders of a turn.
 struct TurnFolders {
     /// The folder of the conversation.
     base: PathBuf,
-    /// The same, or a worktree of it.
+    /// Where the program works: the same folder, or a worktree of it.
     folder: PathBuf,
     worktree: Option<Worktree>,
 }
@@ -168,7 +168,7 @@ async fn hand_over_diff(turn: &Turn, diff: Vec<u8>) {
     if diff.is_empty() {
         return;
     }
-    // Git takes some bytes that are no text for text.
+    // Git treats some invalid UTF-8 as text.
     let mut part = match String::from_utf8(diff) {
         Ok(diff) => Part::text(diff),
         Err(bytes) => Content::Bytes(Base64::encode(bytes.as_bytes())).into(),
@@ -219,7 +219,8 @@ async fn run_in_folder(
         reuse_key: reuse_key.clone(),
         limit: settings.keep_warm.unwrap_or_default(),
     };
-    // A worktree is gone after its task. And where nobody can see what a program has left running, none is kept.
+    // A worktree is removed after its turn, so its program cannot stay. Neither can one on a system that does not show which
+    // processes a program has left running.
     let keeps = settings.keep_warm.is_some() && settings.isolation == Isolation::Shared && SHOWS_DESCENDANTS;
     let waiting = match keeps {
         true => tokio::select! {
@@ -230,7 +231,7 @@ async fn run_in_folder(
         false => None,
     };
     let waiting = match waiting {
-        // What goes on is a turn that was cut off, and only a program that is resumed there goes on with it.
+        // A saved answer belongs to a turn that was interrupted, and only a newly resumed program continues that turn.
         Some(program) if saved_answer.is_some() => {
             program.end().await;
             None
@@ -248,7 +249,7 @@ async fn run_in_folder(
         files: files.iter().map(|file| file.path.clone()).collect(),
         ..prompt
     };
-    // If the program is ended while a question is open, its turn goes on without the message.
+    // If the program is killed while a question is open, the resumed turn continues without the message.
     let resumed = Prompt { text: String::new(), files: Vec::new(), resumes_turn: true, ..prompt.clone() };
     let starter = || Starter { settings, host, turn, folder: folder.clone(), resumed: resumed.clone() };
     let invocation = match saved_answer {
@@ -313,7 +314,7 @@ async fn run_in_folder(
 
 /// Waits until the session can be resumed. `false`: the turn was canceled meanwhile.
 async fn wait_for_session(settings: &Settings, turn: &Turn, memory: Option<&Memory>) -> bool {
-    let resume_delay = settings.mode_info().map_or(ResumeDelay::None, |way| way.resume_delay);
+    let resume_delay = settings.mode_info().map_or(ResumeDelay::None, |mode| mode.resume_delay);
     let rest = memory.and_then(|memory| memory::rest(resume_delay, memory, SystemTime::now()));
     let Some(rest) = rest else { return true };
     turn.progress(format!("The session began a moment ago; it can be resumed in {} s", rest.as_secs())).await;
@@ -331,12 +332,12 @@ pub(super) struct Starter<'t> {
     host: &'t Host,
     turn: &'t Turn,
     folder: PathBuf,
-    /// What a resumed turn begins with, but for its session.
+    /// The prompt of a resumed turn, without its session.
     resumed: Prompt,
 }
 
 impl Starter<'_> {
-    /// `None`: the turn was canceled meanwhile. Whatever has been started by then is ended.
+    /// `None`: the turn was canceled meanwhile. A program that was started by then is ended.
     async fn start(&self, invocation: Invocation) -> Result<Option<(Child, Box<dyn Adapter>)>, AgentError> {
         let Invocation { command, environment: own, adapter } = invocation;
         let (program, first) = command.split_first().ok_or("no program is configured")?;
@@ -351,7 +352,7 @@ impl Starter<'_> {
             stop_grace: self.settings.stop_grace,
             open_files: self.host.open_files,
         };
-        // Nobody else works in the folder before the program is gone, also when the turn is dropped.
+        // The folder stays reserved until the program is gone, even if the turn is dropped.
         let hold = Box::new(self.turn.hold());
         let started = tokio::select! {
             biased;
@@ -359,7 +360,7 @@ impl Starter<'_> {
             started = launch.start_holding(Some(hold)) => started,
         };
         let child = started.map_err(|error| {
-            // Where programs lie on this machine is the operator's business.
+            // Callers must not learn where programs are installed.
             tracing::error!(%error, task = %self.turn.task(), "a program cannot be started");
             let name = Path::new(program).file_name().unwrap_or_default().display();
             match error.is_too_long() {
@@ -379,7 +380,7 @@ impl Starter<'_> {
     }
 }
 
-/// No person sends more files with one message.
+/// The most files in one message. No person sends more.
 const MOST_FILES: usize = 1_000;
 
 /// Writes the files of the message into the workspace, where they stay until the task is over.
@@ -400,7 +401,7 @@ async fn take_in_files(settings: &Settings, host: &Host, turn: &Turn, folder: &P
         (taken, uploads)
     });
     let (taken, uploads) = taking.await.map_err(|error| no_answer(turn, error))?;
-    // Also for a turn without files: an earlier one may have left some.
+    // Also after a turn without files: an earlier turn may have left some.
     let end = turn.task_end().await;
     tokio::spawn(async move {
         if end.await {
@@ -413,9 +414,9 @@ async fn take_in_files(settings: &Settings, host: &Host, turn: &Turn, folder: &P
     })
 }
 
-/// The text of a caller, as the program takes it for text.
+/// The caller's text, sanitized.
 async fn sanitized_text(settings: &Settings, turn: &Turn, folder: &Path, text: String) -> Result<String, AgentError> {
-    let syntax = settings.kind.info().mode_info(settings.mode).map_or(UNKNOWN_SYNTAX, |way| way.prompts);
+    let syntax = settings.kind.info().mode_info(settings.mode).map_or(UNKNOWN_SYNTAX, |mode| mode.prompts);
     let folder = folder.to_owned();
     let made = blocking(blocking::SHORT, move || sanitize_prompt(&text, syntax, &folder).into_owned());
     made.await.map_err(|error| no_answer(turn, error))
@@ -445,7 +446,7 @@ pub(super) fn environment_of(
 ) -> Vec<(OsString, OsString)> {
     let known = settings.info().pass.iter().map(|name| (*name).to_owned());
     let pass: Vec<String> = known.chain(settings.pass.iter().cloned()).collect();
-    // What the operator says comes last and wins.
+    // The operator's variables come last and win.
     let fixed = [own, settings.environment.clone()].concat();
     environment(host.variables.iter().cloned(), &pass, &fixed)
 }

@@ -1,10 +1,9 @@
-//! Where the files of messages lie while their task is worked on, and how they go when it is over.
+//! The folders for files of messages, which exist as long as their task runs.
 //!
-//! `WORKSPACE/.sabir/STORE-NUMBER-RANDOM/`: the number is that of the task in the server's store, which no other task has,
-//! and nobody can guess the rest. A folder is locked as long as somebody works on its task. When the task is over, all its
-//! folders go. A server that is killed leaves them behind, and a task may end without a turn. So the next turn in that
-//! workspace looks for them, and so does `tidying`. The store says which of their tasks are over: one that waits for an
-//! answer still needs its files.
+//! `WORKSPACE/.sabir/STORE-NUMBER-RANDOM/`: the number is that of the task in the server's store, which is unique, and the
+//! rest is random. A folder is locked while a turn of its task runs. When the task is over, all its folders are removed. A
+//! killed server leaves them behind, and a task may end without a turn. So the next turn in that workspace looks for them,
+//! and so does `tidying`. The store says which tasks are over: one that waits for an answer still needs its files.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -21,18 +20,18 @@ use super::folder_name::{fingerprint, folder_name};
 use super::regular_file;
 use super::remove_folder::remove_folder;
 
-/// The folder in the workspace that holds what callers sent. It hides itself from git.
+/// The folder in the workspace for files of callers. Its `.gitignore` hides it from git.
 const INBOX: &str = ".sabir";
 const IGNORE_FILE: &str = ".gitignore";
 const IGNORE_ALL: &[u8] = b"*\n";
 
-/// What stands for the store in names, where tasks die with the server.
+/// The name of the store if tasks are in memory.
 const IN_MEMORY: &str = "memory";
 
 /// The place for the files of one task.
 pub(super) struct Uploads {
     inbox: PathBuf,
-    /// The store and the number of the task, which the names of all its folders have. `None`: they stay.
+    /// The store and the number of the task, with which the names of all its folders begin. `None`: the folders stay.
     task: Option<(String, u64)>,
     name: String,
     /// The folder of this turn, as soon as there is one.
@@ -40,20 +39,20 @@ pub(super) struct Uploads {
 }
 
 impl Uploads {
-    /// A place in this workspace. `database`: the file that has the tasks; without it they are in memory.
+    /// For a task of this database; without a database its tasks are in memory.
     pub fn new(workspace: &Path, database: Option<&Path>, number: u64) -> Self {
         let store = store_name(database);
         let name = format!("{store}-{number}-{}", random());
         Self { inbox: workspace.join(INBOX), task: Some((store, number)), name, lock: None }
     }
 
-    /// A place that stays when the task is over, with a name that leads back to the task.
+    /// For files that stay when the task is over. The name has the id of the task.
     pub fn kept(workspace: &Path, task: &str) -> Self {
         let name = format!("kept-{}-{}", folder_name(task), random());
         Self { inbox: workspace.join(INBOX), task: None, name, lock: None }
     }
 
-    /// Writes a file of this name, which no other file of the turn may have.
+    /// Writes a file. No other file of the turn may have this name.
     pub fn put(&mut self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         let folder = self.inbox.join(&self.name);
         if self.lock.is_none() {
@@ -77,8 +76,8 @@ pub(super) async fn sweep(workspace: &Path, database: Option<&Path>, own: Option
     let inbox = workspace.join(INBOX);
     let own = (store_name(database), own);
     let place = inbox.clone();
-    // Nobody works on the task of a folder that is not locked. Whether it is over is for its store to say; a task in the memory
-    // of another server is taken for over then.
+    // No turn of a task runs if its folder is not locked. The store says whether the task is over; a task in the memory of
+    // another server counts as over then.
     let unlocked = blocking(blocking::SHORT, move || {
         let is_left = |name: &String| {
             let Some((store, number)) = parse(name) else { return false };
@@ -104,7 +103,7 @@ pub(super) async fn sweep(workspace: &Path, database: Option<&Path>, own: Option
     }
 }
 
-/// Names no two databases of a machine have in common.
+/// A name for a database that is unique on this machine.
 pub(super) fn store_name(database: Option<&Path>) -> String {
     database.map_or_else(
         || IN_MEMORY.to_owned(),
@@ -124,13 +123,13 @@ fn parse(name: &str) -> Option<(&str, u64)> {
 
 const RANDOM_LENGTH: usize = 32;
 
-/// 128 bits from the operating system, by way of the keys that hash maps are protected with.
+/// 128 random bits from the operating system, through the keys of the standard library's hash maps.
 fn random() -> String {
     let part = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", part(), part())
 }
 
-/// The names in the inbox. A link in its place, which a repository may bring along, leads out of the workspace.
+/// The names in the inbox. A repository may contain a link in its place, which would lead out of the workspace.
 fn folders(inbox: &Path) -> Vec<String> {
     if !fs::symlink_metadata(inbox).is_ok_and(|about| about.is_dir()) {
         return Vec::new();
@@ -165,18 +164,18 @@ fn remove_where(inbox: &Path, mut is_leftover: impl FnMut(&str) -> bool) {
     let ignore = inbox.join(IGNORE_FILE);
     if rest == 0 && regular_file::read_up_to(&ignore, 1024).is_ok_and(|text| text == IGNORE_ALL) {
         let _ = fs::remove_file(&ignore);
-        // What else lies there is not ours, and keeps it.
+        // Other files there are not Sabir's, so the inbox stays.
         if fs::remove_dir(inbox).is_err() {
             let _ = write_new(&ignore, IGNORE_ALL);
         }
     }
 }
 
-/// How often the inbox may be gone again before a folder is made in it.
+/// How often to retry if the inbox disappears before a folder is made in it.
 const ATTEMPTS: usize = 1_000;
 
-/// Makes the folder and locks it. Whoever removes the last folder takes the inbox with it, and may do so meanwhile: a lock
-/// would not help against other servers, and would be held for ever on a mount that does not answer.
+/// Makes the folder and locks it. Removing the last folder removes the inbox, which may happen at the same time: a lock
+/// would not help against other servers, and would be held for ever on a mount that does not respond.
 fn make_folder(inbox: &Path, folder: &Path) -> io::Result<File> {
     let mut attempts = ATTEMPTS;
     loop {
@@ -188,7 +187,7 @@ fn make_folder(inbox: &Path, folder: &Path) -> io::Result<File> {
             made => {
                 made?;
                 let folder = File::open(folder)?;
-                // Where locks do not work, nothing else needs them than a sweep, which then cannot lock either.
+                // On file systems without locks only a sweep would need one, and it cannot lock either.
                 let _ = folder.try_lock();
                 return Ok(folder);
             }
@@ -196,7 +195,7 @@ fn make_folder(inbox: &Path, folder: &Path) -> io::Result<File> {
     }
 }
 
-/// A real folder, for nobody but us: a link in its place would lead out of the workspace.
+/// Makes a folder that only this user can read. A link in its place would lead out of the workspace.
 fn own_folder(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && fs::symlink_metadata(path)?.is_dir() => Ok(()),
@@ -281,7 +280,7 @@ mod tests {
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
     }
 
-    /// Whoever read the pipe would wait for ever, and with it one of the few threads for file work.
+    /// Reading the pipe would block for ever, and with it one of the few threads for file work.
     #[test]
     fn a_pipe_in_the_place_of_the_ignore_file_is_not_read() {
         let folder = tempfile::tempdir().unwrap();

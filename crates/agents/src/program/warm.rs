@@ -1,10 +1,10 @@
-//! Programs that wait for the next message of their context.
+//! Warm programs: processes that wait for the next message of their context.
 //!
-//! Where a protocol takes several prompts in one process, a program that has finished its turn stays for a while, so that
-//! the next message of the conversation costs no start. It belongs to one agent, one caller and one context. What it
-//! prints meanwhile is read and thrown away; what it asks is refused. It is ended when its time is over, when too many
-//! wait, when the next turn needs another program or session, and with Sabir. The next turn of its context does not begin
-//! before it is gone: two programs must not work in one session.
+//! If its protocol takes several prompts in one process, a program stays for a while after its turn, so that the next
+//! message of the conversation needs no start. It belongs to one agent, one caller and one context. Its output is read and
+//! discarded meanwhile; its requests are refused. It is ended when its time is over, when too many wait, when the next turn
+//! needs another program or session, and with Sabir. If the next turn of its context does not use it, that turn waits until
+//! it is gone: two programs must not work in one session.
 //!
 //! ```text
 //! keep ──> waiting ──> take: the next turn runs in it
@@ -25,13 +25,13 @@ use super::reuse_key::ReuseKey;
 use crate::adapter::Adapter;
 use crate::process::{Child, Descendants, Output};
 
-/// How many programs wait at the same time, over all agents: each may hold some hundred megabytes.
+/// How many programs may wait at the same time, over all agents: each may use some hundred megabytes.
 const MAX_WAITING: usize = 8;
 
-/// How long the rest of a line may take that was begun before the next turn.
+/// How long the rest of an incomplete line may take before the next turn begins.
 const REST_OF_LINE: Duration = Duration::from_secs(1);
 
-/// The programs that wait. A copy is the same.
+/// The programs that wait. Clones share them.
 #[derive(Clone, Default)]
 pub struct WarmPrograms(Arc<Mutex<Waiting>>);
 
@@ -40,7 +40,7 @@ struct Waiting {
     /// Oldest first. Programs that are being ended stay here until they are gone.
     entries: VecDeque<Entry>,
     last_number: u64,
-    /// The server stops: nobody waits any more.
+    /// The server stops: no program waits any more.
     is_closed: bool,
 }
 
@@ -48,9 +48,9 @@ struct Entry {
     number: u64,
     key: WarmKey,
     reuse_key: ReuseKey,
-    /// Who wants to have the program. Dropping it ends the program. `None`: it is being ended, or has a turn again.
+    /// Hands the program to a turn. Dropping it ends the program. `None`: the program is being ended, or has a turn again.
     request: Option<oneshot::Sender<oneshot::Sender<RunningProgram>>>,
-    /// Closed when the program is gone from here.
+    /// Closed when the program has ended or has a turn again.
     gone: watch::Receiver<()>,
 }
 
@@ -62,11 +62,11 @@ pub(super) struct WarmKey {
     pub context: ContextId,
 }
 
-/// A program between two turns.
+/// A running program with its adapter.
 pub(super) struct RunningProgram {
     pub child: Child,
     pub adapter: Box<dyn Adapter>,
-    /// What it had running before it did anything.
+    /// Its processes before it did any work.
     pub own_processes: Descendants,
 }
 
@@ -82,7 +82,7 @@ impl WarmPrograms {
             for older in waiting.entries.iter_mut().filter(|entry| entry.key == key) {
                 older.request = None;
             }
-            // Without a request that could come it ends at once.
+            // Without a sender the program ends at once.
             let request = (!waiting.is_closed).then_some(request);
             waiting.entries.push_back(Entry { number, key, reuse_key, request, gone });
             let count = waiting.entries.iter().filter(|entry| entry.request.is_some()).count();
@@ -100,7 +100,7 @@ impl WarmPrograms {
         });
     }
 
-    /// The program that waits there, if it fits. Any other that was kept there is gone when this returns.
+    /// Takes the waiting program, if its `reuse_key` matches. Any other program with this key is gone when this returns.
     pub(super) async fn take(&self, key: &WarmKey, reuse_key: &ReuseKey) -> Option<RunningProgram> {
         let mut given = None;
         let mut leaving = Vec::new();
@@ -120,7 +120,7 @@ impl WarmPrograms {
         program
     }
 
-    /// Ends all of them, and returns when they have ended. Programs whose turn ends later do not wait either.
+    /// Ends all programs, and returns when they have ended. Programs whose turn ends later are ended, too.
     pub async fn close(&self) {
         let ending = {
             let mut waiting = self.waiting();
@@ -141,7 +141,7 @@ impl WarmPrograms {
 
 async fn all_gone(leaving: Vec<watch::Receiver<()>>) {
     for mut gone in leaving {
-        // Nothing is ever sent: it ends when the sender is dropped.
+        // Nothing is ever sent: this resolves when the sender is dropped.
         let _ = gone.changed().await;
     }
 }
@@ -152,7 +152,7 @@ impl fmt::Debug for WarmPrograms {
     }
 }
 
-/// Until the program is given away or gone.
+/// Waits until a turn takes the program, or ends it.
 async fn wait(
     mut program: RunningProgram,
     mut requested: oneshot::Receiver<oneshot::Sender<RunningProgram>>,
@@ -161,7 +161,7 @@ async fn wait(
     let request = loop {
         tokio::select! {
             biased;
-            // First what it has said: nothing of it may be taken for the next turn.
+            // Read its output first: none of it belongs to the next turn.
             output = program.child.next() => {
                 if !program.on_line_between_turns(output).await {
                     break None;
@@ -182,8 +182,7 @@ async fn wait(
 }
 
 impl RunningProgram {
-    /// Hears all that the program has said until now: what comes later belongs to the turn that begins. `false`: it cannot
-    /// have another turn.
+    /// Reads all output until now: later output belongs to the next turn. `false`: the program cannot have another turn.
     pub async fn catch_up(&mut self) -> bool {
         loop {
             match timeout(REST_OF_LINE, self.child.next_available()).await {
@@ -198,13 +197,13 @@ impl RunningProgram {
         }
     }
 
-    /// Ends it, and returns when it is gone.
+    /// Ends the program, and returns when it is gone.
     pub async fn end(mut self) {
         self.child.close_input();
         self.child.stop().await;
     }
 
-    /// Whether it still waits for a turn after what it has said.
+    /// Whether the program still waits for a turn after this output.
     async fn on_line_between_turns(&mut self, output: Output) -> bool {
         match output {
             Output::Line(line) => {

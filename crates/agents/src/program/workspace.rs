@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use sabir_model::Json;
 use serde_json::Value;
 
-/// Names under which callers choose a folder in the metadata of a message or a request.
+/// Metadata keys by which callers choose a folder, in a message or a request.
 const NAMES: [&str; 4] = ["workspace", "repoPath", "cwd", "workingDirectory"];
 
-/// What a refusal repeats of the caller's words.
+/// How many characters of the caller's path a refusal repeats.
 const LONGEST_SHOWN: usize = 200;
 
-/// What the caller chose, if anything: the message's own word comes before the request's.
+/// The caller's choice, if any: the message's metadata comes before the request's.
 pub(super) fn chosen<'a>(metadata: impl IntoIterator<Item = Option<&'a Json>>) -> Option<String> {
     metadata.into_iter().flatten().find_map(|json| {
         let members: Value = serde_json::from_str(json.as_str()).ok()?;
@@ -20,7 +20,7 @@ pub(super) fn chosen<'a>(metadata: impl IntoIterator<Item = Option<&'a Json>>) -
     })
 }
 
-/// The folder, with all links followed. A choice must lie inside a root; a relative one is meant from the workspace.
+/// The folder, with all links resolved. A choice must be inside a root; a relative path starts at the workspace.
 pub(super) fn folder(workspace: &Path, roots: &[PathBuf], chosen: Option<&str>) -> Result<PathBuf, String> {
     let Some(chosen) = chosen.filter(|chosen| !chosen.is_empty()) else {
         return fs::canonicalize(workspace).map_err(|error| {
@@ -28,7 +28,7 @@ pub(super) fn folder(workspace: &Path, roots: &[PathBuf], chosen: Option<&str>) 
             "the agent's workspace is not there; the server's log says why".into()
         });
     };
-    // One sentence for all refusals: whether a path outside exists is nobody's business.
+    // One message for all refusals: callers must not learn whether a path outside exists.
     let refused = || {
         let shown: String = chosen.chars().take(LONGEST_SHOWN).collect();
         format!("the folder {shown:?} is not one that this agent may work in")

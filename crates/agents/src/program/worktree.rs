@@ -1,13 +1,12 @@
 //! A git worktree for one task, and what was changed in it.
 //!
-//! The tree goes when the turn is over; its content stays in the repository under `refs/sabir/AGENT/NAME/work`, so that
-//! the next turn of the task goes on from there and people can look at it
-//! (`git diff refs/sabir/AGENT/NAME/base refs/sabir/AGENT/NAME/work`). The name is the task's id and a hash of owner, agent
-//! and id, since ids repeat.
+//! The tree is removed when the turn is over. Its content stays in the repository under `refs/sabir/AGENT/NAME/work`, so
+//! that the next turn of the task continues from there and people can look at it (`git diff refs/sabir/AGENT/NAME/base
+//! refs/sabir/AGENT/NAME/work`). NAME is the task's id and a hash of owner, agent and id, since ids repeat.
 //!
-//! Keeping the content is a task of its own. Whoever waits for the diff may go away, and a turn may be dropped at any point:
-//! the content is kept all the same, after the program has ended. If the server itself is killed meanwhile, tree and record
-//! are found by the next one. So a tree is removed only after its content is kept.
+//! A separate tokio task keeps the content. The caller of the diff may be gone, and a turn may be dropped at any point: the
+//! content is kept anyway, after the program has ended. If the server is killed meanwhile, the next one finds the tree and
+//! its record. A tree is removed only after its content is kept.
 //!
 //! | in the folder of worktrees | what it is                                                              |
 //! |----------------------------|-------------------------------------------------------------------------|
@@ -36,19 +35,19 @@ use super::remove_folder::remove_folder;
 use super::worktrees::{Claim, RECORD};
 use crate::adapter::Exit;
 
-/// A diff beyond this is cut; all of it is in the repository.
+/// Longer diffs are cut; the repository has all of it.
 const LONGEST_DIFF: usize = 4 << 20;
 
-/// What the list of an index may take: some hundred thousand files.
+/// How many bytes the list of an index may have: some hundred thousand files.
 const LONGEST_LIST: usize = 256 << 20;
 
-/// Where worktrees lay in earlier versions, in the repository's own data.
+/// Where earlier versions put worktrees, in the repository's git directory.
 const OLD_PLACE: &str = "sabir-worktrees";
 
-/// What git's log of a tree's HEADs may take.
+/// How many bytes the reflog of a tree's HEAD may have.
 const LONGEST_LOG: u64 = 16 << 20;
 
-/// The HEADs of so many nested repositories are noted. The rest stays as the task found it: each costs a command.
+/// How many nested repositories are updated in the index. The rest stays as the task found it: each needs a command.
 const MOST_NESTED: usize = 100;
 
 /// Which task a worktree is for. Ids repeat across owners and agents.
@@ -64,13 +63,13 @@ pub struct TaskName<'a> {
 /// The worktree of a turn. If it is dropped, its content is kept as soon as the program has ended.
 pub struct Worktree {
     tree: Option<Tree>,
-    /// Where the program works: as deep in the tree as the workspace lies in its repository.
+    /// Where the program works: the folder in the tree that matches the workspace in its repository.
     pub folder: PathBuf,
     ended: Option<watch::Receiver<Option<Exit>>>,
 }
 
 impl Worktree {
-    /// Makes a worktree of what the repository has checked out, or of what the task has left there.
+    /// Makes a worktree of the repository's current commit, or of what earlier turns of the task have kept.
     pub async fn open(host: &Host, workspace: &Path, whose: TaskName<'_>) -> Result<Self, GitError> {
         let (wanted, is_wanted) = watch::channel(());
         let opening = Opening {
@@ -82,14 +81,14 @@ impl Worktree {
             task: whose.task.to_owned(),
             stored_as: whose.number.and_then(|number| StoredTask::new(host, number)),
         };
-        // A task of its own, since whoever waits may go away at any point. Then git is ended first, and what is there already
-        // is removed after that; else git could make the folder of a worktree that nobody knows of any more.
+        // A separate tokio task, since the caller may be dropped at any point. Then git is ended first, and what exists
+        // already is removed after that; otherwise git could make a worktree that nobody knows of.
         let opened = tokio::spawn(opening.open()).await;
         drop(wanted);
         opened.unwrap_or_else(|error| Err(GitError::Other(error.to_string())))
     }
 
-    /// The program that works in the tree. Nothing is kept before it has ended.
+    /// Sets the program that works in the tree. The content is kept only after it has ended.
     pub fn is_used_until(&mut self, ended: watch::Receiver<Option<Exit>>) {
         self.ended = Some(ended);
     }
@@ -99,7 +98,7 @@ impl Worktree {
         self.tree.as_ref().map_or_else(String::new, |tree| format!("{}/work", tree.record.refs))
     }
 
-    /// Keeps the content and removes the tree, whether the diff is waited for or not.
+    /// Keeps the content and removes the tree, whether somebody waits for the diff or not.
     pub fn keep(mut self) -> oneshot::Receiver<Result<Vec<u8>, GitError>> {
         let (sender, receiver) = oneshot::channel();
         self.keep_for(Some(sender));
@@ -108,7 +107,7 @@ impl Worktree {
 
     fn keep_for(&mut self, waiting: Option<oneshot::Sender<Result<Vec<u8>, GitError>>>) {
         let Some(tree) = self.tree.take() else { return };
-        // Without a runtime nothing can be done; the next start finds the tree.
+        // Without a runtime nothing can be done; the next server finds the tree.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let ended = self.ended.take();
         runtime.spawn(async move {
@@ -118,7 +117,7 @@ impl Worktree {
             let kept = tree.keep().await;
             match &kept {
                 Ok(_) => drop(tree.remove().await),
-                // What cannot be kept stays where it is. The next sweep tries again.
+                // The tree stays, and the next sweep tries again.
                 Err(error) => tracing::error!(%error, refs = tree.record.refs, "the changes of a task cannot be kept"),
             }
             if let Some(waiting) = waiting {
@@ -137,7 +136,7 @@ impl Drop for Worktree {
 /// A worktree that is being made.
 struct Opening {
     host: Host,
-    /// Its commands are ended when nobody wants the worktree any more.
+    /// Its commands are ended when the caller is gone.
     git: Git,
     workspace: PathBuf,
     owner: Owner,
@@ -168,7 +167,7 @@ impl Opening {
         let (left, old_refs) = repository.left_by(&owner, &agent, &task, &name).await?;
         let base = match &left {
             Some((_, refs)) => repository.commit(&format!("{refs}/base")).await?,
-            // Of the workspace, which may be a worktree itself.
+            // The commit of the workspace, which may be a worktree itself.
             None => {
                 let head = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"].map(OsStr::new);
                 none_if_missing(repository.git.in_repository(&workspace, &head).await)?
@@ -182,7 +181,7 @@ impl Opening {
         let common = repository.common;
         let record = Record { common, refs, base, continues, old_refs, tree_data: None, stored_as };
         let root = claim.path(None);
-        // What is there by then is kept, or cleared away, also when nobody wants the worktree any more.
+        // From here on the content is kept, or removed, even if the caller is gone.
         let tree = Tree { git: Git::new(&host), root: root.clone(), record, place: OwnPlace::Beside(claim) };
         tree.write_record().await?;
         let mut worktree = Worktree { folder: root.join(prefix), tree: Some(tree), ended: None };
@@ -199,11 +198,11 @@ impl Opening {
 /// A repository of an agent.
 struct Repository {
     git: Git,
-    /// What all its worktrees share.
+    /// The git directory that all its worktrees share.
     common: PathBuf,
 }
 
-/// A commit, and the refs below which it was found.
+/// A commit, and the prefix of the refs where it was found.
 type LeftWork = Option<(String, String)>;
 
 impl Repository {
@@ -211,7 +210,7 @@ impl Repository {
         commit(&self.git, &self.common, name).await
     }
 
-    /// What earlier turns of the task have left, and refs in other places that are of no use once the task has its own.
+    /// What earlier turns of the task have kept, and old refs that are to be removed once the task has its own.
     async fn left_by(
         &self,
         owner: &Owner,
@@ -225,7 +224,7 @@ impl Repository {
         }
         let mut others = vec![recovered_refs(name)];
         if *owner == Owner::anonymous() {
-            // Earlier versions knew one owner, and no hash.
+            // Earlier versions had one owner and no hash.
             others.push(format!("refs/sabir/{}/{}", folder_name(agent), folder_name(task)));
         }
         for other in others {
@@ -236,7 +235,7 @@ impl Repository {
         Ok((None, None))
     }
 
-    /// Keeps and removes the trees of servers of earlier versions that were killed.
+    /// Keeps and removes trees that killed servers of earlier versions have left.
     async fn keep_old_places(&self, host: &Host) -> Result<(), GitError> {
         let old = self.common.join(OLD_PLACE);
         let place = old.clone();
@@ -272,7 +271,7 @@ impl Repository {
         Ok(blocking(blocking::SHORT, remove).await?)
     }
 
-    /// A record for a tree that has none. `None`: nothing is known of what it began with.
+    /// A record for a tree that has none. `None`: its first commit is unknown.
     async fn rebuilt_record(&self, refs: String, tree_data: Option<PathBuf>) -> Result<Option<Record>, GitError> {
         let place = tree_data.clone().unwrap_or_else(|| self.common.clone());
         let base = match self.commit(&format!("{refs}/base")).await? {
@@ -292,32 +291,32 @@ impl Repository {
     }
 }
 
-/// Where the work of a tree is kept whose record is lost, and with it the agent's name.
+/// The refs for a tree whose record, and so its agent's name, is lost.
 fn recovered_refs(name: &str) -> String {
     format!("refs/sabir/recovered/{name}")
 }
 
-/// What is known of a worktree, also by a server that did not make it.
+/// What a server stores about a worktree, for itself or the next server.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// What all worktrees of the repository share.
+    /// The git directory that all worktrees of the repository share.
     common: PathBuf,
     refs: String,
-    /// What the task began with.
+    /// The commit with which the task began.
     base: String,
-    /// An earlier turn has left something, which must not come back when this one undoes it.
+    /// An earlier turn has kept work. If this turn undoes it, the refs must change, too.
     continues: bool,
     /// Where an earlier version kept the content.
     old_refs: Option<String>,
-    /// Where git keeps what it knows of the tree. A program may have removed the tree's own link to it. `None`: the tree is
-    /// not whole yet, so no program has worked there.
+    /// Git's data folder for the tree. It is stored here since a program may have removed the tree's link to it. `None`: the
+    /// tree is incomplete, so no program has worked there.
     tree_data: Option<PathBuf>,
     /// `None`: the task is not in a database, or an earlier version made the record.
     #[serde(default)]
     stored_as: Option<StoredTask>,
 }
 
-/// Where the things lie that belong to a tree.
+/// Where the record and the git directory of a tree are.
 enum OwnPlace {
     Beside(Claim),
     /// For a tree of an earlier version: where git's directory can be.
@@ -333,13 +332,13 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// A tree that another server has made, by its record.
+    /// A tree of another server, from its record.
     pub fn of_record(git: Git, claim: Claim, record: Record) -> Self {
         Self { git, root: claim.path(None), record, place: OwnPlace::Beside(claim) }
     }
 
-    /// A tree whose record is lost. `known` has the repository and the refs of the task, where the task itself asks. The
-    /// claim comes back if nothing is known of the tree.
+    /// A tree whose record is lost. `known` has the repository and the refs of the task, if the task itself asks. Returns
+    /// the claim if git knows nothing about the tree.
     pub async fn without_record(
         git: Git,
         claim: Claim,
@@ -358,7 +357,7 @@ impl Tree {
         let refs = match known {
             Some((_, refs)) => refs.to_owned(),
             None => {
-                // An earlier turn of the task may have left something, which tells the agent's name.
+                // The refs of an earlier turn show the agent's name.
                 let pattern = format!("refs/sabir/*/{}/work", claim.name);
                 let list = at(&git, &repository.common, &["for-each-ref", "--format=%(refname)", &pattern]).await?;
                 let first = list.lines().next().and_then(|name| name.strip_suffix("/work"));
@@ -375,7 +374,7 @@ impl Tree {
         &self.root
     }
 
-    /// Replaces the record as a whole, so that half of one is never read.
+    /// Replaces the record atomically.
     async fn write_record(&self) -> Result<(), GitError> {
         let OwnPlace::Beside(claim) = &self.place else { return Ok(()) };
         let (path, half) = (claim.path(Some(RECORD)), claim.path(Some("half")));
@@ -384,7 +383,7 @@ impl Tree {
         let written = blocking(blocking::SHORT, move || {
             let mut file = fs::File::create(&half)?;
             io::Write::write_all(&mut file, &text)?;
-            // Else a power cut can leave a record without content.
+            // Otherwise a power failure can leave an empty record.
             file.sync_all()?;
             fs::rename(&half, &path)
         });
@@ -392,7 +391,7 @@ impl Tree {
     }
 
     async fn check_out(&mut self, git: &Git, workspace: &Path, start: &str) -> Result<(), GitError> {
-        // With `--force` a tree that git still knows of, and whose folder is gone, is no hindrance.
+        // `--force` replaces a tree that git still knows but whose folder is gone.
         let add = ["worktree", "add", "--quiet", "--detach", "--no-checkout", "--force"].map(OsStr::new);
         let add: Vec<&OsStr> = add.into_iter().chain([self.root.as_os_str(), OsStr::new(start)]).collect();
         git.in_repository(workspace, &add).await?;
@@ -414,8 +413,8 @@ impl Tree {
         OwnGitDir::make(git, folder, &self.root, data, &self.record.common).await
     }
 
-    /// All that differs from where the task began: committed, changed and new. Empty: nothing. What is there is kept in the
-    /// repository.
+    /// Keeps the content of the tree in the repository, and returns its difference to the first commit: committed, changed
+    /// and new files.
     pub async fn keep(&self) -> Result<Vec<u8>, GitError> {
         let Some(data) = self.record.tree_data.clone() else { return Ok(Vec::new()) };
         let (root, pipes_of) = (self.root.clone(), data.clone());
@@ -442,7 +441,7 @@ impl Tree {
             false => Err(GitError::Other("there is no index".into())),
         };
         let tree = match tree {
-            // The program has left none, or one that cannot be read.
+            // The program has left no index, or one that cannot be read.
             Err(GitError::Failed { .. } | GitError::Other(_)) => {
                 own.git(&["read-tree", head]).await?;
                 self.add_all(own).await?
@@ -458,7 +457,7 @@ impl Tree {
             message += &format!("\n{}\n", stored_as.trailer());
         }
         let commit = own.git(&["commit-tree", "--no-gpg-sign", &tree, "-p", head, "-m", &message]).await?;
-        // The commit is what the work is found by, so it comes last.
+        // `work` comes last, since others find the work by it.
         for (name, id) in [("base", base), ("work", &commit)] {
             self.in_repository(&["update-ref", &format!("{refs}/{name}"), id]).await?;
         }
@@ -467,13 +466,13 @@ impl Tree {
                 let _ = self.in_repository(&["update-ref", "-d", &format!("{old}/{name}")]).await;
             }
         }
-        // Not `git diff`: how that looks is for people to choose, and a patch has to be applied.
+        // Not `git diff`: users can configure its output, and a patch has to apply.
         let comparing = ["diff-tree", "-p", "-M", "--binary", "--no-ext-diff", "--no-textconv", base, &tree];
         let printed = own.output(&comparing, LONGEST_DIFF).await?;
         let mut diff = printed.bytes;
         if printed.is_cut {
             let is_inside = |byte: &u8| byte & 0xc0 == 0x80;
-            // No character is longer than four bytes.
+            // A UTF-8 character has at most four bytes.
             for _ in 0..4 {
                 if diff.pop_if(|last| is_inside(last)).is_none() {
                     break;
@@ -486,34 +485,34 @@ impl Tree {
         Ok(diff)
     }
 
-    /// Puts all files of the tree into the index, and returns the tree that it makes.
+    /// Adds all files of the tree to the index, and returns the git tree.
     async fn add_all(&self, own: &OwnGitDir<'_>) -> Result<String, GitError> {
         let mut patterns = vec![".".to_owned()];
         patterns.extend(self.note_nested_repositories(own).await?);
-        // Not on the command line, where only so many have room.
+        // In a file, since a command line is limited.
         let patterns = own.put("pathspecs", patterns.join("\0").into_bytes()).await?;
         let patterns = format!("--pathspec-from-file={}", patterns.display());
         let mut add = vec!["add", "--all", "--ignore-errors", &patterns, "--pathspec-file-nul"];
         if let Err(error) = own.git(&add).await {
             let GitError::Failed { .. } = error else { return Err(error) };
-            // A file that a filter or an encoding refuses costs all others. As they are, all can be taken.
+            // One file that a filter or an encoding refuses would lose all others. Without attributes git takes all.
             let nothing = own.git(&["hash-object", "-t", "tree", "/dev/null"]).await?;
             let plain = format!("--attr-source={nothing}");
             add.insert(0, &plain);
             match own.git(&add).await {
-                // What git cannot take, such as a repository without a commit, does not cost the rest.
+                // Keep the rest if git cannot add something, such as a repository without a commit.
                 Err(error @ GitError::Failed { .. }) => {
                     tracing::warn!(%error, folder = %self.root.display(), "not all changes of a task can be kept");
                 }
                 added => drop(added?),
             }
         }
-        // A partial clone lacks the contents of files that nobody has looked at.
+        // A partial clone lacks the contents of files that were never checked out.
         own.git(&["write-tree", "--missing-ok"]).await
     }
 
-    /// Notes where the HEADs of nested repositories stand, and returns patterns that leave these out. Git would look for
-    /// changes in them with a command that obeys their settings.
+    /// Writes the HEADs of nested repositories to the index, and returns patterns that exclude these folders. Otherwise git
+    /// would look for changes in them with a command that obeys their settings.
     async fn note_nested_repositories(&self, own: &OwnGitDir<'_>) -> Result<Vec<String>, GitError> {
         let list = own.output(&["ls-files", "--stage", "-z"], LONGEST_LIST).await?;
         if list.is_cut {
@@ -529,7 +528,7 @@ impl Tree {
                 }
                 Ok(_) | Err(GitError::Failed { .. }) => {}
                 Err(GitError::Stopped) => return Err(GitError::Stopped),
-                // The others would not end either.
+                // The others would time out, too.
                 Err(error) => {
                     tracing::warn!(%error, folder = %place.display(), "nested repositories are left as they were");
                     break;
@@ -543,7 +542,7 @@ impl Tree {
         at(&self.git, &self.record.common, arguments).await
     }
 
-    /// Removes the tree. Its content must be kept.
+    /// Removes the tree. Its content must have been kept.
     pub async fn remove(self) -> Claim {
         self.remove_files().await;
         match self.place {
@@ -576,20 +575,21 @@ impl Tree {
     }
 }
 
-/// A command on a git directory.
+/// Runs a command on a git directory.
 async fn at(git: &Git, git_dir: &Path, arguments: &[&str]) -> Result<String, GitError> {
     let place = OsString::from_iter([OsStr::new("--git-dir="), git_dir.as_os_str()]);
     let arguments: Vec<&OsStr> = std::iter::once(&*place).chain(arguments.iter().map(OsStr::new)).collect();
     git.in_repository(git_dir, &arguments).await
 }
 
-/// The commit of this name. Whether there is none must be certain: the task would begin anew, and lose what it has done.
+/// The commit of this name. `None` only if it certainly does not exist: otherwise the task would start again and lose its
+/// work.
 async fn commit(git: &Git, git_dir: &Path, name: &str) -> Result<Option<String>, GitError> {
     let name = format!("{name}^{{commit}}");
     none_if_missing(at(git, git_dir, &["rev-parse", "--verify", "--quiet", &name]).await)
 }
 
-/// What a tree has checked out, as far as that can be told: its program may have done anything to it.
+/// The commit that a tree has checked out. `None` if it cannot be read: the program may have changed anything.
 async fn head(git: &Git, data: &Path) -> Result<Option<String>, GitError> {
     match commit(git, data, "HEAD").await {
         Err(GitError::Failed { .. }) => Ok(None),
@@ -597,7 +597,7 @@ async fn head(git: &Git, data: &Path) -> Result<Option<String>, GitError> {
     }
 }
 
-/// So `rev-parse --verify --quiet` says that there is no such commit.
+/// Exit code 1 of `rev-parse --verify --quiet` means that there is no such commit.
 fn none_if_missing(found: Result<String, GitError>) -> Result<Option<String>, GitError> {
     match found {
         Err(GitError::Failed { exit: Exit::Code(1), .. }) => Ok(None),
@@ -609,7 +609,7 @@ fn none_if_missing(found: Result<String, GitError>) -> Result<Option<String>, Gi
 struct Nested {
     place: PathBuf,
     path: String,
-    /// What the index has of it.
+    /// Its entry in the index.
     about: String,
 }
 
@@ -627,10 +627,10 @@ fn nested_repositories(root: &Path, list: &[u8]) -> Result<Vec<Nested>, GitError
     Ok(nested)
 }
 
-/// Git would wait for ever for somebody to write to a pipe in the place of a file that it reads, such as `.gitignore`. No pipe
-/// can be kept.
+/// Removes pipes, which git cannot keep anyway: a pipe in the place of a file that git reads, such as `.gitignore`, would
+/// block git for ever.
 fn remove_pipes(folder: &Path) {
-    // Not by calling itself: folders may be deep.
+    // Not recursive: folders may be deep.
     let mut left = vec![folder.to_owned()];
     while let Some(folder) = left.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -643,8 +643,8 @@ fn remove_pipes(folder: &Path) {
     }
 }
 
-/// What a tree's own link says of it: what its repository shares, and where git keeps what it knows of the tree. Only if that
-/// leads back to the tree: a program may have changed the link.
+/// The shared git directory of a tree and git's data folder for it, from the tree's own link. Only if the data folder points
+/// back to the tree: a program may have changed the link.
 fn linked_data(root: &Path) -> Option<(PathBuf, PathBuf)> {
     let link = read_small(&root.join(".git"))?;
     let data = fs::canonicalize(root.join(link.strip_prefix("gitdir:")?.trim())).ok()?;
@@ -652,13 +652,13 @@ fn linked_data(root: &Path) -> Option<(PathBuf, PathBuf)> {
     (data_of(&common, root)? == data).then_some((common, data))
 }
 
-/// A file of git's that has one line.
+/// Reads a file of git with one line.
 fn read_small(path: &Path) -> Option<String> {
     let is_small = fs::symlink_metadata(path).is_ok_and(|about| about.is_file() && about.len() < 64 * 1024);
     is_small.then(|| fs::read_to_string(path).ok()).flatten()
 }
 
-/// Where git keeps what it knows of a tree, if it knows of it.
+/// Git's data folder for a tree, if git knows the tree.
 fn data_of(common: &Path, root: &Path) -> Option<PathBuf> {
     let root = fs::canonicalize(root).ok()?;
     let common = fs::canonicalize(common).ok()?;
@@ -669,7 +669,7 @@ fn data_of(common: &Path, root: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The first commit that a tree had checked out, if git has noted it.
+/// The first commit that a tree had checked out, from its reflog.
 fn first_head(data: &Path) -> Option<String> {
     let log = regular_file::read_up_to(&data.join("logs/HEAD"), LONGEST_LOG).ok()?;
     String::from_utf8_lossy(&log).lines().next()?.split(' ').nth(1).map(str::to_owned)

@@ -1,7 +1,7 @@
-//! The folder in which all worktrees lie, beside the database, and who uses which of them.
+//! The folder of all worktrees, next to the database, and which of them are in use.
 //!
-//! A worktree is in use from before it is made until its content is kept and the tree is gone. What a server that was killed
-//! has left there is kept by the next one, when it starts (`sweep`) or when a task goes on with it.
+//! A worktree is in use from before it is made until its content is kept and the tree is removed. What a killed server has
+//! left is kept by the next one, when it starts (`sweep`) or when the task continues.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,7 +17,7 @@ use super::blocking::{self, blocking};
 use super::git::Git;
 use super::leftover_trees::{clear_place, names_in};
 
-/// What the record of a worktree is called, behind the worktree's name.
+/// The suffix of a worktree's record.
 pub(super) const RECORD: &str = "json";
 
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ struct Shared {
 }
 
 impl Worktrees {
-    /// Nothing is made before it is needed.
+    /// Does not make the folder yet.
     pub fn new(folder: PathBuf) -> Self {
         Self(Arc::new(Shared { folder, in_use: Mutex::default(), freed: Notify::new() }))
     }
@@ -40,7 +40,7 @@ impl Worktrees {
         &self.0.folder
     }
 
-    /// Makes the folder. It must be ours alone: other users could put settings for git there.
+    /// Makes the folder. Only this user may write there: others could put settings for git there.
     pub(super) fn make_folder(&self) -> Result<(), String> {
         let folder = self.folder();
         let failed = |error: io::Error| format!("{}: {error}", folder.display());
@@ -73,7 +73,7 @@ impl Worktrees {
         self.0.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no worktree is in use: all work is kept.
+    /// Waits until no worktree is in use, so that all work is kept.
     pub async fn until_unused(&self) {
         loop {
             let mut freed = std::pin::pin!(self.0.freed.notified());
@@ -86,7 +86,7 @@ impl Worktrees {
     }
 }
 
-/// Keeps what is left in worktrees that nobody uses.
+/// Keeps the content of leftover worktrees, and removes them.
 pub async fn sweep(host: &Host) {
     let folder = host.worktrees.folder().to_owned();
     for name in blocking(blocking::SHORT, move || names_in(&folder)).await.unwrap_or_default() {
@@ -106,7 +106,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// A file or folder of the worktree: its tree, or with an ending what belongs to it.
+    /// The path of the tree, or with a suffix of what belongs to it.
     pub(super) fn path(&self, ending: Option<&str>) -> PathBuf {
         let name = ending.map_or_else(|| self.name.clone(), |ending| format!("{}.{ending}", self.name));
         self.worktrees.folder().join(name)

@@ -1,7 +1,7 @@
 //! Files that come with a prompt.
 //!
-//! A protocol has no hands, so whoever starts it reads the files that are worth reading (pictures) and hands over the
-//! bytes. A file without bytes is named to the program, which reads it by itself.
+//! An adapter does no input or output, so its creator reads the files that are sent inline (pictures). All other files are
+//! named to the program, which reads them itself.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use sabir_model::Base64;
 
 use crate::prompt::Prompt;
 
-/// Larger pictures are named instead of sent.
+/// Larger pictures are named instead of sent, in bytes.
 const MAX_IMAGE: usize = 5 * 1024 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(crate) fn all_of(prompt: &Prompt, mut prepared: Vec<Attachment>) -> Vec<Atta
     prepared
 }
 
-/// The prompt's text and the files that the program has to open by itself, for protocols that cannot link to files.
+/// The prompt's text with the paths of the files that the program has to open, for protocols without links to files.
 pub(super) fn text_naming<'a>(prompt: &Prompt, files: impl Iterator<Item = &'a Attachment>) -> String {
     let paths: Vec<String> = files.map(|file| format!("- {}", prompt.folder.join(&file.path).display())).collect();
     if paths.is_empty() {

@@ -1,8 +1,8 @@
-//! What a program says went wrong, as it says it in JSON-RPC.
+//! Error messages of programs, from JSON-RPC error objects.
 
 use crate::lenient_json::Object;
 
-/// The words of an error object: its message, and what its details add.
+/// The message of an error object, with its details.
 pub(super) fn of_object(error: &Object) -> String {
     let message = error.non_empty_text("message").map_or_else(|| "unknown error".to_owned(), |message| inner(&message));
     let data = error.object("data");
@@ -16,7 +16,7 @@ pub(super) fn of_object(error: &Object) -> String {
     }
 }
 
-/// A message that may be a JSON text around the message of somebody else.
+/// The inner message, if the message is JSON around another one.
 pub(super) fn inner(message: &str) -> String {
     let object = Object::parse(message).unwrap_or_default();
     let inner = object.object("error").non_empty_text("message").or_else(|| object.non_empty_text("message"));

@@ -1,6 +1,6 @@
-//! JSON-RPC as lines: what a line is, and how ours are written.
+//! JSON-RPC, one message per line: parsing and writing.
 //!
-//! The id of a program's request is a number or text, and goes back as it came.
+//! The id of a program's request is a number or a string, and is returned unchanged.
 
 use sabir_model::MAX_DEPTH;
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use crate::lenient_json::{Object, depth};
 
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 
-/// Whether lines say which version of JSON-RPC they are.
+/// Whether messages have the member `jsonrpc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Header {
     Version2,
@@ -18,24 +18,24 @@ pub(super) enum Header {
     Absent,
 }
 
-/// Params and results that are no objects read as ones without members.
+/// A message. Params and results that are no objects are read as empty objects.
 pub(super) enum Incoming<'line> {
     Request { id: Value, method: String, params: Object<'line> },
     Notification { method: String, params: Object<'line> },
-    Answer { id: Value, outcome: Result<Object<'line>, Fault> },
+    Answer { id: Value, outcome: Result<Object<'line>, RpcError> },
 }
 
-/// Why the other side could not do what it was asked.
-pub(super) struct Fault {
+/// The error of a response.
+pub(super) struct RpcError {
     pub(super) code: i64,
-    /// In words for people, with what its `data` adds to them.
+    /// The message for people, with details from `data`.
     pub(super) message: String,
 }
 
 /// `None`: the line is not for us.
 pub(super) fn parse(line: &str) -> Option<Incoming<'_>> {
     let text = line;
-    // A question must show all of what it asks for, and nested so deep that could not be read.
+    // A question must show its complete input, which cannot be read if it is nested too deep.
     let line = Object::parse(text).filter(|_| depth(text) < MAX_DEPTH)?;
     let id = line.parsed("id").filter(|id| id.is_number() || id.is_string());
     let params = line.object("params");
@@ -48,21 +48,21 @@ pub(super) fn parse(line: &str) -> Option<Incoming<'_>> {
 }
 
 pub(super) fn request(header: Header, id: u64, method: &str, params: Value) -> String {
-    written(header, [("id", json!(id)), ("method", json!(method)), ("params", params)])
+    serialized(header, [("id", json!(id)), ("method", json!(method)), ("params", params)])
 }
 
 pub(super) fn notification(header: Header, method: &str, params: Option<Value>) -> String {
     let params = params.map(|params| ("params", params));
-    written(header, [("method", json!(method))].into_iter().chain(params))
+    serialized(header, [("method", json!(method))].into_iter().chain(params))
 }
 
 pub(super) fn result(header: Header, id: &Value, result: Value) -> String {
-    written(header, [("id", id.clone()), ("result", result)])
+    serialized(header, [("id", id.clone()), ("result", result)])
 }
 
 pub(super) fn method_not_found(header: Header, id: &Value) -> String {
     let error = json!({"code": METHOD_NOT_FOUND, "message": "Method not found"});
-    written(header, [("id", id.clone()), ("error", error)])
+    serialized(header, [("id", id.clone()), ("error", error)])
 }
 
 /// An id as text, for people and for look-ups.
@@ -70,16 +70,16 @@ pub(super) fn id_text(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }
 
-fn outcome<'line>(line: &Object<'line>) -> Option<Result<Object<'line>, Fault>> {
+fn outcome<'line>(line: &Object<'line>) -> Option<Result<Object<'line>, RpcError>> {
     if line.has("error") {
         let error = line.object("error");
         let code = error.parsed("code").and_then(|code| code.as_i64());
-        return Some(Err(Fault { code: code.unwrap_or_default(), message: error_message::of_object(&error) }));
+        return Some(Err(RpcError { code: code.unwrap_or_default(), message: error_message::of_object(&error) }));
     }
     line.has_even_null("result").then(|| Ok(line.object("result")))
 }
 
-fn written(header: Header, members: impl IntoIterator<Item = (&'static str, Value)>) -> String {
+fn serialized(header: Header, members: impl IntoIterator<Item = (&'static str, Value)>) -> String {
     let mut line = Map::new();
     if header == Header::Version2 {
         line.insert("jsonrpc".into(), json!("2.0"));
@@ -108,7 +108,7 @@ mod tests {
             ("goose is ready", "nothing"),
         ] {
             let names = |object: Object| object.names().collect::<Vec<_>>().join(" ");
-            let said = match parse(line) {
+            let shown = match parse(line) {
                 Some(Incoming::Request { id, method, params }) => {
                     format!("request {} {method} {}", id_text(&id), names(params))
                 }
@@ -119,7 +119,7 @@ mod tests {
                 }
                 None => "nothing".into(),
             };
-            assert_eq!(said, expected, "{line}");
+            assert_eq!(shown, expected, "{line}");
         }
     }
 

@@ -1,7 +1,7 @@
-//! Programs that are talked to in both directions while they work, one JSON value per line.
+//! Protocols of programs that read and write while they run, one JSON message per line.
 //!
-//! Three protocols: the Agent Client Protocol, which many programs speak, and the own ones of Claude Code and of Codex.
-//! Each is a machine without hands (see `protocol`), and one process serves one turn.
+//! There are three: the Agent Client Protocol, which many programs speak, and those of Claude Code and of Codex. Each is an
+//! `Adapter`: a state machine without input and output of its own.
 
 mod acp;
 mod attachment;

@@ -1,13 +1,13 @@
-//! Several questions that a program asks at once, put to the caller one after the other.
+//! Several questions in one request of a program, asked one after the other.
 
 use crate::update::{Choice, ChoiceKind, Question, Reply};
 
-/// What a program is told that may use every tool without asking, and asks all the same.
+/// The answer to a program that may use every tool without asking, and asks something else.
 pub(super) const NOBODY_ANSWERS: &str =
     "Nobody can answer questions here. Decide by yourself, and say in your answer what you assumed.";
 
 pub(super) struct QuestionSeries {
-    /// The program's name for the whole of it.
+    /// The program's id of the request.
     id: String,
     tool: String,
     questions: Vec<SeriesQuestion>,
@@ -16,7 +16,7 @@ pub(super) struct QuestionSeries {
 
 /// One of the questions.
 pub(super) struct SeriesQuestion {
-    /// What the program looks its answer up by.
+    /// The key of its answer.
     pub(super) key: String,
     pub(super) text: String,
     /// Label and description of each proposed answer.
@@ -26,7 +26,7 @@ pub(super) struct SeriesQuestion {
 /// What comes after an answer.
 pub(super) enum Next {
     Ask(Question),
-    /// All is answered: the keys and their answers.
+    /// All questions are answered: the keys and their answers.
     Answered(Vec<(String, String)>),
     /// Nobody will answer the rest.
     Unanswered,

@@ -1,4 +1,4 @@
-//! What stands behind the name of each program, and what it is told on its standard input.
+//! The arguments and the standard input of each program.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use sabir_agents::prompt::{Approve, Prompt, Workspace};
 
 use crate::step_rows::rows;
 
-/// A first turn with nothing set, which would be read as a flag by a careless program.
+/// A first turn with nothing set. Its text looks like a flag.
 fn bare() -> Prompt {
     Prompt { text: "-rf x".to_owned(), folder: "/w".into(), ..Prompt::default() }
 }
@@ -170,7 +170,7 @@ fn instructions_come_first_where_there_is_no_flag_for_them() {
     }
 }
 
-/// Everybody on the machine can read arguments. A program that takes its prompt on standard input gets it there.
+/// All users of the machine can read arguments. A program that reads its prompt on standard input gets it there.
 #[test]
 fn prompts_stand_in_arguments_only_where_the_documentation_says_so() {
     let document = include_str!("../../../../docs/guides/coding-agents.md");

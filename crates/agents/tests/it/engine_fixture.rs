@@ -1,4 +1,4 @@
-//! An engine with one agent, and everything that a message makes it say in one line.
+//! An engine with one agent, and the frames of a message in one line.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ pub fn message(id: &str, parts: Vec<Part>) -> Message {
     Message::new(MessageId::parse(id).unwrap(), Role::User, parts)
 }
 
-/// Plays a message to its end. Frames are told as `Working`, `Failed(boom)`, `result[text "a"]`; `+` is appended
-/// and `.` is the last chunk. A direct reply is `reply(...)`.
+/// Sends a message and reads its stream to the end. Frames are shown as `Working`, `Failed(boom)`, `result[text "a"]`; `+`
+/// is appended and `.` is the last chunk. A direct reply is `reply(...)`.
 pub async fn play(engine: &Engine, message: Message) -> (Option<TaskId>, String) {
     let send = Send { delivery: Delivery::Stream, ..Send::new(message, Birth(10)) };
     let mut stream = match engine.call(&Caller::anonymous(), Call::Send(Box::new(send))).await.unwrap() {

@@ -1,5 +1,5 @@
-//! The tables of the demo and the conformance agent, row by row, and routing, through the engine; the protocols of programs on
-//! recorded runs.
+//! The demo agent, the conformance agent and routing, through the engine; the adapters of programs, on recorded runs and on
+//! made-up lines.
 
 mod command_lines;
 mod conformance;

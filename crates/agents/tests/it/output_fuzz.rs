@@ -1,4 +1,4 @@
-//! Whatever a program prints, it is read without harm, and a turn ends once.
+//! Output formats on random input: nothing panics, and a turn ends once.
 
 use proptest::collection::{hash_map, vec};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use sabir_agents::program::settings::Kind;
 use sabir_agents::prompt::Prompt;
 use serde_json::{Map, Value, json};
 
-use crate::step_rows::hear;
+use crate::step_rows::read_output;
 
 const KINDS: [Kind; 12] = [
     Kind::ClaudeCode,
@@ -25,7 +25,7 @@ const KINDS: [Kind; 12] = [
     Kind::Command,
 ];
 
-/// Values of `type` and of what stands in its place deeper in the line.
+/// Values of `type`, and of similar members deeper in the line.
 const WORDS: &str = "\
     system|system/init|init|permission_denied|api_retry|stream_event|assistant|user|tool_use|tool_result|result|\
     error|text|thinking|text_delta|thinking_delta|message_start|thread.started|item.started|item.completed|\
@@ -69,7 +69,7 @@ fn object(members: std::collections::HashMap<&'static str, Value>) -> Value {
     members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>().into()
 }
 
-/// A line that gets past the first look: an object with a known type.
+/// An object with a known type, so that the reader looks deeper.
 fn line() -> impl Strategy<Value = String> {
     let members = hash_map(one_of(NAMES), value(), 0..8).prop_map(object);
     (members, one_of(WORDS)).prop_map(|(mut line, kind)| {
@@ -82,7 +82,7 @@ fn listen(lines: &[String], exit: Exit) {
     for kind in KINDS {
         let (_, mut adapter) = one_shot(kind, &Prompt::default());
         adapter.begin();
-        hear(&mut *adapter, &lines.join("\n"), exit);
+        read_output(&mut *adapter, &lines.join("\n"), exit);
     }
 }
 

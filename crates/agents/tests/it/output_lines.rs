@@ -1,4 +1,4 @@
-//! Lines of programs that were not recorded, and how they are spoken to.
+//! Output formats on made-up lines, for what no recording shows.
 
 use sabir_agents::adapter::Adapter;
 use sabir_agents::adapter::{Exit, Step};
@@ -8,12 +8,12 @@ use sabir_agents::program::settings::Kind;
 use sabir_agents::prompt::{Approve, Prompt};
 use sabir_agents::update::{Choice, ChoiceKind, Question, Reply};
 
-use crate::step_rows::{hear, rows};
+use crate::step_rows::{read_output, rows};
 
 fn check(kind: Kind, lines: &[&str], exit: Exit, expected: &[&str]) {
     let (_, mut adapter) = one_shot(kind, &Prompt::default());
-    let said = hear(&mut *adapter, &lines.join("\n"), exit);
-    assert_eq!(said.lines().collect::<Vec<_>>(), expected, "{lines:#?}");
+    let rows_read = read_output(&mut *adapter, &lines.join("\n"), exit);
+    assert_eq!(rows_read.lines().collect::<Vec<_>>(), expected, "{lines:#?}");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_generic_program_asks_in_plain_text_only() {
     }
 }
 
-/// A line without a meaning is told to the one who wrote the program; other programs print whatever they like.
+/// A `generic` program's author sees lines that are not understood; other programs may print anything.
 #[test]
 fn a_generic_program_hears_which_of_its_lines_mean_nothing() {
     for (line, is_understood) in [
@@ -144,9 +144,9 @@ fn a_generic_program_hears_which_of_its_lines_mean_nothing() {
     ] {
         for kind in [Kind::Generic, Kind::ClaudeCode] {
             let (_, mut adapter) = one_shot(kind, &Prompt::default());
-            let said = rows(&adapter.on_line(line));
-            let is_told = said.starts_with("not understood");
-            assert_eq!(is_told, kind == Kind::Generic && !is_understood, "{kind:?} {line}: {said}");
+            let rows_read = rows(&adapter.on_line(line));
+            let is_reported = rows_read.starts_with("not understood");
+            assert_eq!(is_reported, kind == Kind::Generic && !is_understood, "{kind:?} {line}: {rows_read}");
         }
         let (_, mut adapter) = one_shot(Kind::Generic, &Prompt::default());
         adapter.on_line(r#"{"type":"result"}"#);

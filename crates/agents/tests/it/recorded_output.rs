@@ -1,4 +1,4 @@
-//! Recorded runs of the real programs, and what we make of them: one file of expectations per program.
+//! Output formats on recorded runs of the real programs: one file of expected updates per program.
 //!
 //! `UPDATE_GOLDEN=1` rewrites them; read the difference beside the recording.
 
@@ -12,7 +12,7 @@ use sabir_agents::program::settings::Kind;
 use sabir_agents::prompt::Prompt;
 use serde_json::Value;
 
-use crate::step_rows::hear;
+use crate::step_rows::read_output;
 
 #[test]
 fn every_recorded_run_is_understood() {
@@ -77,7 +77,7 @@ fn runs() -> Vec<Run> {
 fn understand(run: &Run) -> String {
     let session = run.scenario.starts_with("resume").then(|| "the one before".to_owned());
     let (_, mut adapter) = one_shot(kind(&run.program), &Prompt { session, ..Prompt::default() });
-    hear(&mut *adapter, &run.output, run.exit)
+    read_output(&mut *adapter, &run.output, run.exit)
 }
 
 fn kind(program: &str) -> Kind {

@@ -9,7 +9,7 @@ use sabir_store::MemoryStore;
 
 use crate::engine_fixture::{message, play};
 
-/// Says its name, and the model that it was told to use.
+/// Replies with its name and the model that it should use.
 struct Named(&'static str);
 
 impl Agent for Named {
@@ -26,7 +26,7 @@ impl Agent for Named {
     }
 }
 
-/// The usual agent, one that has an address too, and one that only routes lead to.
+/// The default agent, one with its own address, and one that only routes lead to.
 async fn engine() -> Engine {
     let id = |name: &str| AgentId::parse(name).unwrap();
     let hosted = |name: &'static str| Hosted::new(id(name), Arc::new(Named(name)));

@@ -1,12 +1,12 @@
-//! What a protocol made of a program's lines, for people to read.
+//! The steps of an adapter as readable rows.
 
 use std::fmt::Write;
 
 use sabir_agents::adapter::{Adapter, Exit, Step};
 use sabir_agents::update::Update;
 
-/// One row per step. Pieces of text in a row are put together, with their number.
-pub fn hear(adapter: &mut dyn Adapter, output: &str, exit: Exit) -> String {
+/// One row per step. Consecutive pieces of text are joined, with their number.
+pub fn read_output(adapter: &mut dyn Adapter, output: &str, exit: Exit) -> String {
     let mut steps: Vec<Step> = output.lines().flat_map(|line| adapter.on_line(line)).collect();
     let is_over = steps.iter().any(is_end);
     match adapter.on_exit(&exit) {

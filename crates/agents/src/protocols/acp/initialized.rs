@@ -1,4 +1,4 @@
-//! What a program says of itself when it is greeted.
+//! What a program says about itself in its response to `initialize`.
 
 use crate::lenient_json::Object;
 
@@ -9,7 +9,7 @@ pub(super) struct Initialized {
     /// How it resumes a session. `None`: it cannot.
     pub(super) resume_method: Option<&'static str>,
     pub(super) takes_images: bool,
-    /// The names of the ways to log in.
+    /// The names of its authentication methods.
     pub(super) logins: Vec<String>,
 }
 

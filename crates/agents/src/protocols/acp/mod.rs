@@ -1,8 +1,8 @@
-//! The Agent Client Protocol, version 1, as its client: JSON-RPC lines with a program that many editors know.
+//! The client side of the Agent Client Protocol, version 1: JSON-RPC, one message per line.
 //!
-//! `machine` leads the conversation; `initialized` reads what the program can do, `tool` and `permission` what it does and
-//! wants to do, `spent` what it has used, `model` and `mode` which of its models is used and which of its modes asks
-//! nothing, `quirk` what single programs do in their own way.
+//! `state_machine` has the requests and their order. `initialized` reads what the program can do, `tool` its tool calls,
+//! `permission` its requests for permission, `usage` tokens and cost. `model` and `mode` choose the model and the mode that
+//! asks nothing, and `quirk` knows in what single programs differ.
 
 mod initialized;
 mod mode;

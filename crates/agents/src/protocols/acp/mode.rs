@@ -2,14 +2,15 @@
 
 use crate::lenient_json::Object;
 
-/// Words in the id or name of a mode which say that nothing is asked. Copilot's `autopilot` is not among them: it also
-/// works on without waiting for its caller.
+/// Words in the id or name of a mode that asks nothing. Copilot's `autopilot` is not among them: it also continues without
+/// waiting for its caller.
 const FULL_ACCESS: [&str; 4] = ["yolo", "bypasspermissions", "autoapprove", "fullaccess"];
 
-/// Goose calls it `auto`, as others call a mode in which they judge by themselves; its description tells them apart.
+/// Goose calls this mode `auto`. Other programs use that name for a mode in which they decide by themselves whether to ask;
+/// the description tells them apart.
 const GOOSE_AUTO: (&str, &str) = ("auto", "Automatically approve tool calls");
 
-/// The mode to change to, unless the session is in it.
+/// The mode to change to, unless the session is in it already.
 pub(super) fn full_access(session: &Object) -> Option<String> {
     let modes = session.object("modes");
     let id = modes.objects("availableModes").iter().find(|mode| is_full_access(mode))?.non_empty_text("id")?;

@@ -1,7 +1,7 @@
 //! Which model a session uses, and how it is changed.
 //!
-//! The protocol's way is an option of the session in the category `model`, set by `session/set_config_option`. Before
-//! that there was a list `models` and `session/set_model`; some programs have both, and some only the older one.
+//! In the protocol the model is an option of the session in the category `model`, set by `session/set_config_option`. An
+//! older form is the list `models` and `session/set_model`; some programs have both, and some only the older one.
 
 use crate::lenient_json::Object;
 
@@ -17,7 +17,7 @@ pub(super) enum Change {
     Model(String),
 }
 
-/// A model that is offered: its id, and the name that people see.
+/// An offered model: its id and its display name.
 type Offer = (String, String);
 
 /// The model that a session says it uses.
@@ -26,8 +26,8 @@ pub(super) fn current(session: &Object) -> Option<String> {
     listed.or_else(|| option(session).and_then(|option| option.non_empty_text("currentValue")))
 }
 
-/// How a session is told to use this model, which is named as the program names it, or by the name that it shows to
-/// people. Nothing: the session uses it already. An error: it cannot be told, and why.
+/// The request that makes the session use this model, given by its id or its display name. `None`: the session uses it
+/// already. An error says why it is impossible.
 pub(super) fn change(session: &Object, wanted: &str) -> Result<Option<Change>, String> {
     let option = option(session);
     let offered = option.as_ref().map(values).unwrap_or_default();
@@ -40,7 +40,7 @@ pub(super) fn change(session: &Object, wanted: &str) -> Result<Option<Change>, S
         let models = session.object("models");
         let offered: Vec<Offer> =
             models.objects("availableModels").iter().filter_map(|model| offer(model, "modelId")).collect();
-        // The list need not be whole: Gemini takes models that it does not list. The program decides.
+        // The list may be incomplete: Gemini accepts models that it does not list. The program decides.
         let id = find(&offered, wanted).unwrap_or(wanted);
         let is_set = models.non_empty_text("currentModelId").as_deref() == Some(id);
         return Ok((!is_set).then(|| Change::Model(id.to_owned())));
@@ -51,14 +51,14 @@ pub(super) fn change(session: &Object, wanted: &str) -> Result<Option<Change>, S
     }
 }
 
-/// Whether the answer to `session/set_config_option` says that the session uses another value nevertheless.
+/// The value that the session still uses, if the response to `session/set_config_option` shows another one than was set.
 pub(super) fn other_value(answer: &Object, id: &str, value: &str) -> Option<String> {
     let options = answer.objects("configOptions");
     let option = options.iter().find(|option| option.non_empty_text("id").as_deref() == Some(id))?;
     option.non_empty_text("currentValue").filter(|current| current != value)
 }
 
-/// The option that chooses the model. The category says so; programs without categories call it that.
+/// The option for the model, found by its category, or by its id in programs without categories.
 fn option<'line>(session: &Object<'line>) -> Option<Object<'line>> {
     let options = session.objects("configOptions");
     let is_of_category = |option: &&Object| option.non_empty_text("category").as_deref() == Some("model");
@@ -84,7 +84,7 @@ fn offer(value: &Object, id: &str) -> Option<Offer> {
     Some((id, name))
 }
 
-/// The id that is meant: the id itself, or the only one of this name.
+/// The id that `wanted` means: the id itself, or the only model with this name.
 fn find<'a>(offered: &'a [Offer], wanted: &str) -> Option<&'a str> {
     if let Some((id, _)) = offered.iter().find(|(id, _)| id == wanted) {
         return Some(id);

@@ -1,9 +1,9 @@
-//! A request for permission: the question that is made of it and what its answer means. Options are told apart by their
-//! `kind`, never by their id.
+//! A request for permission: its question for the caller, and what the answer means. Options are identified by their `kind`,
+//! never by their id.
 //!
 //! The protocol does not say how long `always` lasts. Several programs write it into the settings of their user or of the
-//! workspace, where it would rule every other agent; so it is offered only where a program is known to forget it
-//! with its session. To all others "always" is said as "once".
+//! workspace, where it would hold for every other agent. So Sabir offers it only if the program is known to forget it with
+//! its session. For all others "always" means "once".
 
 use serde_json::{Value, json};
 
@@ -35,8 +35,8 @@ impl Pending {
         Self { id, question, call: params.object("toolCall").non_empty_text("toolCallId") }
     }
 
-    /// Whether this notification says that the program does not wait any more: it takes the request back, or the tool
-    /// has come to its end without the answer.
+    /// Whether this notification shows that the program no longer waits: it withdraws the request, or the tool has ended
+    /// without the answer.
     pub(super) fn is_withdrawn_by(&self, method: &str, params: &Object) -> bool {
         match method {
             "$/cancel_request" => params.parsed("requestId").as_ref() == Some(&self.id),
@@ -52,7 +52,7 @@ impl Pending {
     /// What the policy answers without asking. `None`: the caller is asked.
     pub(super) fn decided_by(&self, approve: Approve) -> Option<Value> {
         match approve {
-            // Nothing can be chosen.
+            // There is no option to choose.
             _ if self.question.choices.is_empty() => Some(cancelled()),
             Approve::Ask => None,
             Approve::All => Some(self.first_of([ChoiceKind::AllowOnce, ChoiceKind::AllowAlways])),
@@ -65,7 +65,7 @@ impl Pending {
             Reply::Chosen { choice, .. } if self.question.choices.iter().any(|known| known.id == *choice) => {
                 selected(choice)
             }
-            // The protocol carries no words, and words are no permission.
+            // The protocol carries no text, and text is no permission.
             Reply::Chosen { .. } | Reply::Text(_) => self.refusal(),
             Reply::Unanswered => cancelled(),
         }
@@ -89,7 +89,7 @@ fn selected(option: &str) -> Value {
     json!({"outcome": {"outcome": "selected", "optionId": option}})
 }
 
-/// Options whose `always` ends with the session: the program, and the ids. Seen in their code and in recorded runs.
+/// Options whose `always` ends with the session, as program and ids, from their source code and recorded runs.
 ///
 /// Not among them: Goose (`permission.yaml` of its user), Qwen Code (settings of the project or the user), Vibe's
 /// `allow_always_permanent`, codex-acp's policy amendments, claude-agent-acp (local settings of the workspace), OpenCode (for
@@ -105,7 +105,7 @@ fn choices(options: &[Object], program: Option<&str>) -> Vec<Choice> {
     let is_offered = |choice: &Choice| match choice.kind {
         ChoiceKind::AllowOnce | ChoiceKind::RejectOnce => true,
         ChoiceKind::AllowAlways | ChoiceKind::RejectAlways => ends_with_session(program, &choice.id),
-        // Beside a permission it may be one that lasts; alone it is an answer to a question.
+        // Next to other options an unknown kind may be a lasting permission; alone it is an answer to a question.
         ChoiceKind::Other => !is_permission,
     };
     all.into_iter().filter(is_offered).collect()
@@ -173,7 +173,7 @@ mod tests {
             (&ALL[..], Approve::All, "b"),
             (&ALL[..], Approve::None, "d"),
             (&ALL[..], Approve::Ask, "asked"),
-            // Nobody knows where it would be written.
+            // It is unknown where the program would store it.
             (&ALL[..1], Approve::All, "cancelled"),
             (&ALL[..2], Approve::None, "cancelled"),
             (&ALL[2..], Approve::All, "cancelled"),
@@ -213,7 +213,7 @@ mod tests {
                 &[("allow_always", "allow_always"), ("allow_always_permanent", "allow_always")],
                 "allow_always",
             ),
-            // Goose, which says no name of its own, writes both down.
+            // Goose, which gives no name, stores both.
             ("goose", &ALL, "b d"),
             ("@agentclientprotocol/codex-acp", &[("accept_execpolicy_amendment", "allow_always")], ""),
             ("OpenCode", &[("once", "allow_once"), ("always", "allow_always"), ("x", "new_kind")], "once"),

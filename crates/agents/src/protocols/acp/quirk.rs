@@ -1,4 +1,4 @@
-//! What single programs do in their own way, known by the name they give themselves and seen in recorded runs.
+//! How single programs differ from the protocol, as seen in recorded runs. They are known by the name that they give.
 
 use crate::lenient_json::Object;
 
@@ -8,14 +8,14 @@ pub(super) enum Quirk {
     None,
     /// Gemini answers `session/load` before it has replayed the session; the list of its commands ends the replay.
     ReplaysLate,
-    /// Codex puts notices between the text of its answer. They are the pieces without a message id.
+    /// Codex mixes notices into the text of its answer. They are the pieces without a message id.
     NoticesAmongText,
     /// Copilot and Vibe count the tokens of a session and not those of a turn.
     CountsForSession,
 }
 
 impl Quirk {
-    /// Of the program that gives itself this name.
+    /// The quirk of the program with this name.
     pub(super) fn of(program: Option<&str>) -> Self {
         match program {
             Some("gemini-cli") => Self::ReplaysLate,
@@ -26,14 +26,14 @@ impl Quirk {
     }
 }
 
-/// Goose tells an error of its model as text and ends the turn as if all went well. Both its sentences in one piece are
-/// no accident: a model's answer comes in many.
+/// Goose reports an error of its model as text and ends the turn as a success. Both sentences in one piece identify it: a
+/// model's answer comes in many pieces.
 pub(super) fn is_reported_failure(piece: &str) -> bool {
     piece.starts_with("Ran into this error: ")
         && piece.trim_end().ends_with("Please retry if you think this is a transient or recoverable error.")
 }
 
-/// Codex says by the state of its thread that the turn broke; the words come as the next notice.
+/// Codex reports a failed turn by the state of its thread; the message follows as the next notice.
 pub(super) fn thread_state(update: &Object) -> Option<String> {
     update.at("_meta/codex/threadStatus").non_empty_text("type")
 }

@@ -1,4 +1,4 @@
-//! The conversation: greet, open a session, prepare it, prompt, and listen until the turn is over.
+//! The requests of a turn: initialize, open a session, prepare it, prompt, and read until the turn is over.
 
 use std::collections::VecDeque;
 
@@ -16,25 +16,25 @@ use crate::lenient_json::Object;
 use crate::prompt::{Approve, Prompt};
 use crate::protocols::attachment::{self, Attachment};
 use crate::protocols::error_message;
-use crate::protocols::jsonrpc::{self, Fault, Header, Incoming};
+use crate::protocols::jsonrpc::{self, Header, Incoming, RpcError};
 use crate::update::{Question, Reply, Update};
 
 const VERSION: u64 = 1;
 
-/// The program has to be logged in before it can be used.
+/// Error code: the user has to log in first.
 const AUTH_REQUIRED: i64 = -32000;
 
 pub struct Acp {
     prompt: Prompt,
     attachments: Vec<Attachment>,
     stage: Stage,
-    /// The number of our last request; the only one that waits for an answer.
-    asked: u64,
-    /// What the program said of itself.
+    /// The id of our last request, the only one that waits for a response.
+    last_request: u64,
+    /// What the program said about itself.
     initialized: Initialized,
     quirk: Quirk,
     session: String,
-    /// The model that the session uses, where it says so.
+    /// The model that the session uses, if it says so.
     model: Option<String>,
     origin: SessionOrigin,
     pending: Vec<Pending>,
@@ -42,7 +42,7 @@ pub struct Acp {
     /// The tools of the turn before, in the same process.
     last_tools: Tools,
     meter: UsageMeter,
-    /// Updates that may belong to a replay which is still under way.
+    /// Updates that may belong to a replay of the session.
     held: Option<Vec<Update>>,
     /// Why the turn fails although the program will say that it ended well.
     failure: Option<String>,
@@ -51,12 +51,12 @@ pub struct Acp {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Stage {
-    Greeting,
+    Initializing,
     Opening,
     Preparing(VecDeque<Preparation>),
     Prompted,
-    /// The turn went well, and the session waits for the next prompt.
-    Resting,
+    /// The turn is completed, and the session waits for the next prompt.
+    Idle,
     Over,
 }
 
@@ -79,8 +79,8 @@ impl Acp {
         Self {
             prompt,
             attachments,
-            stage: Stage::Greeting,
-            asked: 0,
+            stage: Stage::Initializing,
+            last_request: 0,
             initialized: Initialized::default(),
             quirk: Quirk::None,
             session: String::new(),
@@ -97,14 +97,14 @@ impl Acp {
     }
 
     fn request(&mut self, method: &str, params: Value) -> Step {
-        self.asked += 1;
-        Step::Write(jsonrpc::request(Header::Version2, self.asked, method, params))
+        self.last_request += 1;
+        Step::Write(jsonrpc::request(Header::Version2, self.last_request, method, params))
     }
 
-    fn answered(&mut self, outcome: Result<Object, Fault>) -> Vec<Step> {
+    fn on_response(&mut self, outcome: Result<Object, RpcError>) -> Vec<Step> {
         match (&mut self.stage, outcome) {
-            (Stage::Greeting, Ok(result)) => self.greeted(&result),
-            (Stage::Greeting, Err(fault)) => self.fail(format!("the program does not start: {}", fault.message)),
+            (Stage::Initializing, Ok(result)) => self.greeted(&result),
+            (Stage::Initializing, Err(fault)) => self.fail(format!("the program does not start: {}", fault.message)),
             (Stage::Opening, Ok(result)) => self.opened(&result),
             (Stage::Opening, Err(fault)) if fault.code == AUTH_REQUIRED => self.fail_logged_out(&fault),
             (Stage::Opening, Err(fault)) if self.origin == SessionOrigin::Resumed => self.open_anew(&fault.message),
@@ -112,7 +112,7 @@ impl Acp {
             (Stage::Preparing(preparations), outcome) => {
                 match preparations.pop_front() {
                     Some(Preparation::Model(change)) => self.model_set(change, outcome),
-                    // Without the right mode it asks more often, which is answered anyway.
+                    // Without this mode the program asks more often, and the policy answers.
                     Some(Preparation::Mode(_)) | None => self.prepare(),
                 }
             }
@@ -122,7 +122,7 @@ impl Acp {
                 let is_logged_out = fault.code == AUTH_REQUIRED && fault.message.to_lowercase().contains("auth");
                 if is_logged_out { self.fail_logged_out(&fault) } else { self.fail(fault.message) }
             }
-            (Stage::Resting | Stage::Over, _) => Vec::new(),
+            (Stage::Idle | Stage::Over, _) => Vec::new(),
         }
     }
 
@@ -152,8 +152,8 @@ impl Acp {
     }
 
     fn open_anew(&mut self, reason: &str) -> Vec<Step> {
-        let told = progress(format!("The earlier session cannot be resumed, a new one begins: {reason}"));
-        vec![told, self.open()]
+        let report = progress(format!("The earlier session cannot be resumed, a new one begins: {reason}"));
+        vec![report, self.open()]
     }
 
     fn opened(&mut self, session: &Object) -> Vec<Step> {
@@ -177,9 +177,8 @@ impl Acp {
         self.prepare()
     }
 
-    /// The program has answered whether it uses the model from now on. Nothing is sent to another model than the operator
-    /// wants.
-    fn model_set(&mut self, change: Change, outcome: Result<Object, Fault>) -> Vec<Step> {
+    /// Reads the response to the change of the model. The turn fails rather than use another model than the operator wants.
+    fn model_set(&mut self, change: Change, outcome: Result<Object, RpcError>) -> Vec<Step> {
         let model = match (change, outcome) {
             (_, Err(fault)) => return self.fail_without_model(&fault.message),
             (Change::Option { id, value }, Ok(answer)) => {
@@ -199,7 +198,7 @@ impl Acp {
         self.fail(format!("the model {model} cannot be used: {why}"))
     }
 
-    /// Sends the next preparation, and the prompt when there is none.
+    /// Sends the next preparation, or the prompt if all are done.
     fn prepare(&mut self) -> Vec<Step> {
         let next = match &self.stage {
             Stage::Preparing(preparations) => preparations.front(),
@@ -220,7 +219,7 @@ impl Acp {
         vec![self.request(method, params)]
     }
 
-    /// The session is worth remembering now: it is about to hold something.
+    /// Reports the session and sends the prompt. Before the prompt the session is empty and not worth keeping.
     fn begin_turn(&mut self) -> Vec<Step> {
         self.stage = Stage::Prompted;
         if self.quirk == Quirk::ReplaysLate && self.origin == SessionOrigin::Resumed {
@@ -253,16 +252,16 @@ impl Acp {
         [text].into_iter().chain(self.attachments.iter().map(file)).collect()
     }
 
-    fn requested(&mut self, id: Value, method: &str, params: &Object) -> Vec<Step> {
+    fn on_request(&mut self, id: Value, method: &str, params: &Object) -> Vec<Step> {
         if method != "session/request_permission" {
-            // Files and terminals are not offered: the program has its own hands in the workspace.
+            // Sabir offers no files and terminals: the program has direct access to the workspace.
             return vec![Step::Write(jsonrpc::method_not_found(Header::Version2, &id))];
         }
         let asked_for = self.tools.asked_for(&params.object("toolCall"));
-        let (tool, told) = asked_for.map_or((None, None), |(tool, told)| (Some(tool), told));
+        let (tool, report) = asked_for.map_or((None, None), |(tool, report)| (Some(tool), report));
         let pending = Pending::new(id, params, tool, self.initialized.program.as_deref());
         let mut steps = self.release();
-        steps.extend(told.map(Step::Report));
+        steps.extend(report.map(Step::Report));
         let decided = if self.stage == Stage::Prompted && self.interrupt == Interrupt::NotAsked {
             pending.decided_by(self.prompt.approve)
         } else {
@@ -278,13 +277,13 @@ impl Acp {
         steps
     }
 
-    fn notified(&mut self, method: &str, params: &Object) -> Vec<Step> {
+    fn on_notification(&mut self, method: &str, params: &Object) -> Vec<Step> {
         if method != "session/update" {
             return Vec::new();
         }
         let update = &params.object("update");
         if self.stage != Stage::Prompted {
-            // What comes before the prompt is the past of the session.
+            // Updates before the prompt are the history of the session.
             if update.non_empty_text("sessionUpdate").as_deref() == Some("usage_update") {
                 self.meter.start_at(update);
             }
@@ -293,7 +292,7 @@ impl Acp {
         if params.non_empty_text("sessionId").is_some_and(|session| session != self.session) {
             return Vec::new();
         }
-        let updates = self.tell(update);
+        let updates = self.updates_of(update);
         match &mut self.held {
             Some(held) => {
                 held.extend(updates);
@@ -303,12 +302,12 @@ impl Acp {
         }
     }
 
-    fn tell(&mut self, update: &Object) -> Vec<Update> {
+    fn updates_of(&mut self, update: &Object) -> Vec<Update> {
         let text = || update.object("content").non_empty_text("text");
         match update.non_empty_text("sessionUpdate").unwrap_or_default().as_str() {
             "agent_message_chunk" => text().and_then(|text| self.piece(update, text)).into_iter().collect(),
             "agent_thought_chunk" => text().map(Update::Thought).into_iter().collect(),
-            // A tool of the turn before has come to its end.
+            // A tool of the previous turn has ended.
             "tool_call_update" if self.last_tools.knows(update) && !self.tools.knows(update) => Vec::new(),
             "tool_call" | "tool_call_update" => self.tools.note(update),
             "plan" => tool::plan(update).map(Update::Progress).into_iter().collect(),
@@ -325,7 +324,7 @@ impl Acp {
                 Vec::new()
             }
             "available_commands_update" => {
-                // The replay is over, and what was held belongs to it.
+                // The replay is over, and the held updates belong to it.
                 self.held = None;
                 Vec::new()
             }
@@ -333,7 +332,7 @@ impl Acp {
         }
     }
 
-    /// A piece of text: mostly of the answer.
+    /// A piece of text, usually of the answer.
     fn piece(&mut self, update: &Object, text: String) -> Option<Update> {
         let is_notice = self.quirk == Quirk::NoticesAmongText && update.non_empty_text("messageId").is_none();
         if is_notice && self.failure.is_some() {
@@ -371,13 +370,13 @@ impl Acp {
         steps
     }
 
-    /// No replay goes on any more: what was held is of this turn.
+    /// No replay is running: the held updates belong to this turn.
     fn release(&mut self) -> Vec<Step> {
         self.held.take().unwrap_or_default().into_iter().map(Step::Report).collect()
     }
 
     fn over(&mut self, end: Update) -> Vec<Step> {
-        self.stage = if matches!(end, Update::Done { .. }) { Stage::Resting } else { Stage::Over };
+        self.stage = if matches!(end, Update::Done { .. }) { Stage::Idle } else { Stage::Over };
         self.pending.clear();
         vec![Step::Report(end), Step::CloseInput]
     }
@@ -386,7 +385,7 @@ impl Acp {
         self.over(Update::Failed(words))
     }
 
-    fn fail_logged_out(&mut self, fault: &Fault) -> Vec<Step> {
+    fn fail_logged_out(&mut self, fault: &RpcError) -> Vec<Step> {
         let ways = &self.initialized.logins;
         let ways = if ways.is_empty() { String::new() } else { format!(" (it offers: {})", ways.join(", ")) };
         self.fail(format!(
@@ -411,18 +410,20 @@ impl Adapter for Acp {
     }
 
     fn on_line(&mut self, line: &str) -> Vec<Step> {
-        if matches!(self.stage, Stage::Resting | Stage::Over) {
+        if matches!(self.stage, Stage::Idle | Stage::Over) {
             return Vec::new();
         }
         match jsonrpc::parse(line) {
-            Some(Incoming::Answer { id, outcome }) if id.as_u64() == Some(self.asked) => self.answered(outcome),
-            Some(Incoming::Request { id, method, params }) => self.requested(id, &method, &params),
+            Some(Incoming::Answer { id, outcome }) if id.as_u64() == Some(self.last_request) => {
+                self.on_response(outcome)
+            }
+            Some(Incoming::Request { id, method, params }) => self.on_request(id, &method, &params),
             Some(Incoming::Notification { method, params }) => {
                 let withdrawn: Vec<Pending> =
                     self.pending.extract_if(.., |pending| pending.is_withdrawn_by(&method, &params)).collect();
                 let mut steps: Vec<Step> =
                     withdrawn.into_iter().map(|pending| Step::Withdraw(pending.question.id)).collect();
-                steps.extend(self.notified(&method, &params));
+                steps.extend(self.on_notification(&method, &params));
                 steps
             }
             Some(Incoming::Answer { .. }) | None => Vec::new(),
@@ -446,7 +447,7 @@ impl Adapter for Acp {
     }
 
     fn awaits_next_turn(&self) -> bool {
-        self.stage == Stage::Resting
+        self.stage == Stage::Idle
     }
 
     fn begin_next_turn(&mut self, prompt: Prompt, attachments: Vec<Attachment>) -> Vec<Step> {
@@ -472,7 +473,7 @@ impl Adapter for Acp {
                 let is_over = matches!(update.non_empty_text("status").as_deref(), Some("completed" | "failed"));
                 match update.non_empty_text("sessionUpdate").as_deref() {
                     Some("usage_update") => self.meter.note(&update),
-                    // It works by itself, and nobody may work in the folder without having its turn there.
+                    // The program works without a turn, and no program may work in the folder then.
                     Some("tool_call") if !is_over && !self.tools.knows(&update) => self.stage = Stage::Over,
                     _ => {}
                 }

@@ -1,7 +1,7 @@
-//! The tools of a turn, put together from what is said of them piece by piece.
+//! The tool calls of a turn, assembled from several messages.
 //!
-//! A program may announce a tool before it knows its input, repeat it with more, or say nothing before it asks for
-//! permission. A tool is told once, as soon as its input is known or it runs.
+//! A program may announce a tool before its input is known, repeat it with more details, or announce nothing before it asks
+//! for permission. A tool is reported once, as soon as its input is known or it runs.
 
 use sabir_model::Json;
 use serde_json::json;
@@ -19,7 +19,7 @@ pub(super) struct Tool {
     pub(super) kind: Option<String>,
     pub(super) title: Option<String>,
     pub(super) input: Option<Json>,
-    /// Output as it came while it ran, in programs that repeat none of it at the end.
+    /// Output that arrived while the tool ran, for programs that do not repeat it at the end.
     streamed: String,
     stage: Stage,
 }
@@ -41,7 +41,7 @@ impl Tools {
         let mut updates = Vec::new();
         let has_ended = matches!(status, Some("completed" | "failed"));
         if has_ended || status == Some("in_progress") || tool.knows_its_input() {
-            updates.extend(tool.tell());
+            updates.extend(tool.report());
         }
         if has_ended && tool.stage != Stage::Ended {
             tool.stage = Stage::Ended;
@@ -59,33 +59,33 @@ impl Tools {
         updates
     }
 
-    /// The `toolCall` of a request for permission, and what was known of it before.
+    /// The tool of a request for permission, and the update that reports it, unless it was reported before.
     pub(super) fn asked_for(&mut self, call: &Object) -> Option<(&Tool, Option<Update>)> {
         let tool = self.merge(call)?;
-        let told = tool.tell();
-        Some((tool, told))
+        let update = tool.report();
+        Some((tool, update))
     }
 
-    /// Whether the tool that is spoken of was spoken of before.
-    pub(super) fn knows(&self, said: &Object) -> bool {
-        said.non_empty_text("toolCallId").is_some_and(|id| self.0.iter().any(|tool| tool.id == id))
+    /// Whether the tool of this message is known.
+    pub(super) fn knows(&self, message: &Object) -> bool {
+        message.non_empty_text("toolCallId").is_some_and(|id| self.0.iter().any(|tool| tool.id == id))
     }
 
-    fn merge(&mut self, said: &Object) -> Option<&mut Tool> {
-        let id = said.non_empty_text("toolCallId")?;
+    fn merge(&mut self, message: &Object) -> Option<&mut Tool> {
+        let id = message.non_empty_text("toolCallId")?;
         let known = self.0.iter().position(|tool| tool.id == id);
         let index = known.unwrap_or_else(|| {
-            self.0.push(Tool { id, name: first_name(said), ..Tool::default() });
+            self.0.push(Tool { id, name: first_name(message), ..Tool::default() });
             self.0.len() - 1
         });
         let tool = &mut self.0[index];
-        if let Some(name) = own_name(said) {
+        if let Some(name) = own_name(message) {
             tool.name = name;
         }
-        tool.kind = said.non_empty_text("kind").or(tool.kind.take());
-        tool.title = said.non_empty_text("title").or(tool.title.take());
-        tool.input = said.normalized("rawInput").or(tool.input.take());
-        tool.streamed.push_str(&said.at("_meta/terminal_output_delta").non_empty_text("data").unwrap_or_default());
+        tool.kind = message.non_empty_text("kind").or(tool.kind.take());
+        tool.title = message.non_empty_text("title").or(tool.title.take());
+        tool.input = message.normalized("rawInput").or(tool.input.take());
+        tool.streamed.push_str(&message.at("_meta/terminal_output_delta").non_empty_text("data").unwrap_or_default());
         Some(tool)
     }
 }
@@ -98,12 +98,12 @@ impl Tool {
         self.input.as_ref().is_some_and(|input| !is_place_only(input))
     }
 
-    fn tell(&mut self) -> Option<Update> {
+    fn report(&mut self) -> Option<Update> {
         if self.stage != Stage::Announced {
             return None;
         }
         self.stage = Stage::Published;
-        // Gemini gives no input; its title says what will be done.
+        // Gemini sends no input; its title describes the call.
         let title = self.title.as_ref().filter(|title| **title != self.name).map(|title| json!({"title": title}));
         let input = self.input.clone().or_else(|| title.and_then(|title| normalized(&title)));
         Some(Update::ToolUse { id: self.id.clone(), name: self.name.clone(), input })
@@ -127,19 +127,19 @@ const EXIT_CODES: [(&str, &str); 4] = [
     ("rawOutput/metadata", "exit"),
 ];
 
-fn own_name(said: &Object) -> Option<String> {
-    NAMES.iter().find_map(|(path, name)| said.at(path).non_empty_text(name))
+fn own_name(message: &Object) -> Option<String> {
+    NAMES.iter().find_map(|(path, name)| message.at(path).non_empty_text(name))
 }
 
-/// The best name at first sight: opencode's first title is one, other titles are sentences or commands.
-fn first_name(said: &Object) -> String {
-    let title = said.non_empty_text("title");
+/// The best name that the first message has: opencode's first title is a name, other titles are sentences or commands.
+fn first_name(message: &Object) -> String {
+    let title = message.non_empty_text("title");
     let is_word = |title: &String| title.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'));
-    let name = title.clone().filter(is_word).or_else(|| said.non_empty_text("kind")).or(title);
+    let name = title.clone().filter(is_word).or_else(|| message.non_empty_text("kind")).or(title);
     name.unwrap_or_else(|| "tool".to_owned())
 }
 
-/// What the tool has put out: the plain text of it before the text that was made for a screen.
+/// The output of the tool: its plain text if there is one, else the text for a screen.
 fn output(update: &Object) -> Option<String> {
     if let Some(text) = update.non_empty_text("rawOutput") {
         return Some(text);
@@ -183,7 +183,7 @@ pub(super) fn plan(update: &Object) -> Option<String> {
     (!entries.is_empty()).then(|| format!("Plan: {}", entries.join("; ")))
 }
 
-/// For questions: what the input says that a person wants to see first.
+/// The command in an input, which a question shows first.
 pub(super) fn command(input: &Object) -> Option<String> {
     let words = || input.is_list("command").then(|| input.texts("command").join(" "));
     input.text("command").or_else(words)
@@ -200,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    fn told(lines: &[Value]) -> Vec<String> {
+    fn updates(lines: &[Value]) -> Vec<String> {
         let mut tools = Tools::default();
         let updates = lines.iter().flat_map(|line| tools.note(&Object::of(line)));
         updates
@@ -219,29 +219,29 @@ mod tests {
         let filled = json!({"toolCallId": "1", "rawInput": {"command": "ls"}});
         let done = json!({"toolCallId": "1", "status": "completed", "rawOutput": "a\nb"});
         let lines = [announced.clone(), filled.clone(), filled, done.clone(), done];
-        assert_eq!(told(&lines), [r#"Bash Some({"command":"ls"})"#, "a\nb false"]);
-        assert_eq!(told(&[announced]), Vec::<String>::new());
+        assert_eq!(updates(&lines), [r#"Bash Some({"command":"ls"})"#, "a\nb false"]);
+        assert_eq!(updates(&[announced]), Vec::<String>::new());
     }
 
     #[test]
     fn a_tool_that_was_never_announced() {
         let done = json!({"toolCallId": "1", "title": "ls -l", "kind": "execute", "status": "failed"});
-        assert_eq!(told(&[done]), [r#"execute Some({"title":"ls -l"})"#, " true"]);
+        assert_eq!(updates(&[done]), [r#"execute Some({"title":"ls -l"})"#, " true"]);
     }
 
     #[test]
     fn a_command_that_fails_is_an_error_even_if_its_tool_is_not() {
         let lines = [json!({"toolCallId": "1", "status": "completed", "_meta": {
             "terminal_output_delta": {"data": "oh"}, "terminal_exit": {"exit_code": 3}}})];
-        assert_eq!(told(&lines), ["tool None", "oh true"]);
+        assert_eq!(updates(&lines), ["tool None", "oh true"]);
     }
 
     #[test]
     fn files_that_were_changed_are_told_of() {
         let done =
             |status: &str| json!({"toolCallId": "1", "status": status, "content": [{"type": "diff", "path": "a.txt"}]});
-        assert_eq!(told(&[done("completed")]), ["tool None", "a.txt false", "file a.txt"]);
-        assert_eq!(told(&[done("failed")]), ["tool None", "a.txt true"]);
+        assert_eq!(updates(&[done("completed")]), ["tool None", "a.txt false", "file a.txt"]);
+        assert_eq!(updates(&[done("failed")]), ["tool None", "a.txt true"]);
     }
 
     #[test]

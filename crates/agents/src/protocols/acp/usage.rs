@@ -1,8 +1,8 @@
-//! What a turn has used, from the many places where programs say it.
+//! The usage of a turn, from the different places where programs report it.
 //!
-//! Tokens come with the result of the prompt: `usage`, or `_meta.quota` in Gemini. Money comes in `usage_update`, as
-//! the sum of the session, so it is the turn's own only in a new session. Vibe also counts tokens for the whole session,
-//! but says where it stands when it loads one.
+//! Tokens come with the result of the prompt: `usage`, or `_meta.quota` in Gemini. Cost comes in `usage_update`, summed over
+//! the session, so it is the turn's own only in a new session. Vibe also sums tokens over the session, but reports the sum
+//! when it loads one.
 
 use super::quirk::Quirk;
 use crate::lenient_json::Object;
@@ -10,10 +10,10 @@ use crate::update::TurnUsage;
 
 #[derive(Debug, Default)]
 pub(super) struct UsageMeter {
-    /// Where the session stood before this turn. `None`: at nothing, or not known.
+    /// The usage of the session before this turn. `None`: zero, or unknown.
     before: Option<TurnUsage>,
     cost: Option<f64>,
-    /// Input and output as the last result of this process counted them.
+    /// Input and output tokens of the last result of this process.
     last: Option<(u64, u64)>,
 }
 
@@ -39,7 +39,7 @@ impl UsageMeter {
         self.cost = dollars(update).or(self.cost);
     }
 
-    /// Another turn of the session begins in this process. Money is always counted for the session.
+    /// Another turn of the session begins in this process. Cost is always summed over the session.
     pub(super) fn begin_next_turn(&mut self) {
         let (input_tokens, output_tokens) = self.last.unwrap_or_default();
         self.before = Some(TurnUsage { input_tokens, output_tokens, cost: self.cost });
@@ -66,8 +66,7 @@ impl UsageMeter {
     }
 }
 
-/// Input and output. Input is all that the model has read; some programs count what came from a cache apart from it,
-/// which shows in their total.
+/// Input and output. Input tokens include cached ones; some programs count those separately, which their total shows.
 fn tokens(result: &Object) -> Option<(u64, u64)> {
     let usage = result.object("usage");
     if let (Some(input), Some(output)) = (usage.integer("inputTokens"), usage.integer("outputTokens")) {

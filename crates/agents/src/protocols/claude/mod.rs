@@ -1,5 +1,5 @@
-//! Claude Code's control protocol: prompts, permissions and interruptions as JSON lines. What it tells beside, it tells in
-//! the lines of its one-shot output.
+//! Claude Code's control protocol: prompts, permissions and interruptions as JSON lines. Everything else comes in the format
+//! of its one-shot output (`output_formats::claude`).
 
 mod session_permissions;
 mod state_machine;

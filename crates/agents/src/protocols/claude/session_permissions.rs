@@ -1,11 +1,11 @@
-//! What "always" may make the program remember: permissions of the running session, and nothing else.
+//! What "always" makes the program remember: permissions of the running session, and nothing else.
 //!
 //! The program proposes updates of its permissions with each question, and most of them are for a settings file. A caller's
-//! word must not get there: every agent that works in the same folder, or for the same user, would obey it from then on.
+//! answer must not get there: every agent in the same folder, or of the same user, would obey it from then on.
 
 use serde_json::{Value, json};
 
-/// Updates of the program's permissions, each of them for its session.
+/// Updates of the program's permissions, all of them for its session.
 pub(super) type SessionPermissions = Vec<Value>;
 
 /// Modes that still ask for what matters.
@@ -22,7 +22,7 @@ fn adds_permission(update: &Value) -> bool {
         Some("addRules") => text("behavior") == Some("allow"),
         Some("addDirectories") => true,
         Some("setMode") => text("mode").is_some_and(|mode| MODES.contains(&mode)),
-        // What replaces or removes rules may remove a denial.
+        // Replacing or removing rules may remove a denial.
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! The conversation: prompt, answer what is asked, and listen until the result.
+//! The messages of a turn: the prompt, answers to requests, and lines up to the result.
 
 use serde_json::{Value, json};
 
@@ -27,17 +27,17 @@ pub struct ClaudeControl {
     interrupted: bool,
     over: bool,
     /// The last turn went well, so the program waits for the next prompt.
-    resting: bool,
-    uptake: Uptake,
-    /// Commands and helpers in the background that have not ended.
+    awaits_prompt: bool,
+    prompt_state: PromptState,
+    /// Whether commands or subagents still run in the background.
     has_background_tasks: bool,
 }
 
-/// Whether the program has begun with the prompt of this turn. What it says before belongs to an earlier turn, or to one that it
-/// began by itself: it does so when a command in the background ends, and when it resumes a session in which one did not.
+/// Whether the program has begun with the prompt of this turn. Earlier lines belong to another turn. The program begins a
+/// turn by itself when a background command ends, and when it resumes a session in which one has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Uptake {
-    /// It has said nothing of the prompt. Older programs never do (2.1.325 does), so all that they say is of this turn.
+enum PromptState {
+    /// It has not mentioned the prompt. Older versions never do (2.1.325 does), so all of their lines belong to this turn.
     Unknown,
     Queued,
     Begun,
@@ -69,16 +69,16 @@ impl ClaudeControl {
             pending: Vec::new(),
             interrupted: false,
             over: false,
-            resting: false,
-            uptake: Uptake::Unknown,
+            awaits_prompt: false,
+            prompt_state: PromptState::Unknown,
             has_background_tasks: false,
         }
     }
 
     /// What the program is started with.
     pub fn arguments(prompt: &Prompt) -> Vec<String> {
-        // Everything that needs permission is asked for here, also when all is allowed: the program refuses to bypass its
-        // permissions for root.
+        // The program asks for everything that needs permission, even if all is allowed: it refuses to bypass permissions
+        // for root.
         let mut arguments: Vec<String> = [
             "-p",
             "--input-format",
@@ -107,19 +107,19 @@ impl ClaudeControl {
 
     /// What the program needs in its environment.
     pub fn environment(prompt: &Prompt) -> Option<(String, String)> {
-        // Without it a session whose turn was cut off waits for the next prompt (seen with 2.1.325).
+        // Without it a session that was killed in the middle of a turn waits for the next prompt (seen with 2.1.325).
         prompt.resumes_turn.then(|| ("CLAUDE_CODE_RESUME_INTERRUPTED_TURN".to_owned(), "1".to_owned()))
     }
 
     /// Whether the program has not taken up the prompt of this turn yet.
     fn is_before_its_turn(&self) -> bool {
-        self.uptake == Uptake::Queued && !self.interrupted
+        self.prompt_state == PromptState::Queued && !self.interrupted
     }
 
     fn asked(&mut self, line: &Object) -> Vec<Step> {
         let Some(id) = line.non_empty_text("request_id") else { return Vec::new() };
         let request = &line.object("request");
-        // A question must show all of what it asks for, so input that is nested too deep to be read is refused.
+        // A question must show its complete input, so input that is nested too deep to be read is refused.
         let input = if request.has("input") { request.parsed("input") } else { Some(json!({})) };
         let input = input.filter(|_| request.non_empty_text("subtype").as_deref() == Some("can_use_tool"));
         let Some(input) = input else {
@@ -184,11 +184,11 @@ impl Adapter for ClaudeControl {
             "command_lifecycle" => {
                 if self.prompt.id.is_some() && line.non_empty_text("command_uuid") == self.prompt.id {
                     let is_queued = line.non_empty_text("state").as_deref() == Some("queued");
-                    self.uptake = if is_queued { Uptake::Queued } else { Uptake::Begun };
+                    self.prompt_state = if is_queued { PromptState::Queued } else { PromptState::Begun };
                 }
                 return Vec::new();
             }
-            // Whoever is asked now would answer for a turn that is over.
+            // The question would be for a turn that is over.
             "control_request" if self.is_before_its_turn() => {
                 return refused(&line).map(Step::Write).into_iter().collect();
             }
@@ -209,12 +209,12 @@ impl Adapter for ClaudeControl {
         let mut steps = Vec::new();
         for update in self.reader.read(&line) {
             let update = match update {
-                // An interrupted turn ends as one that failed.
+                // The program reports an interrupted turn as a failed one.
                 Update::Failed(_) if self.interrupted => Update::Interrupted,
                 update => update,
             };
             self.over = matches!(update, Update::Done { .. } | Update::Failed(_) | Update::Interrupted);
-            self.resting = matches!(update, Update::Done { .. });
+            self.awaits_prompt = matches!(update, Update::Done { .. });
             steps.push(Step::Report(update));
         }
         if self.over {
@@ -259,26 +259,26 @@ impl Adapter for ClaudeControl {
         self.reader.usage_so_far()
     }
 
-    /// Only if it says when it begins with a prompt: else nobody could tell to which one its next result belongs. And not while
-    /// it works in the background: nobody may work in the folder without having its turn there.
+    /// Only if the program reports when it begins with a prompt: otherwise its next result could belong to any prompt. And
+    /// not while it works in the background: no program may work in the folder without a turn.
     fn awaits_next_turn(&self) -> bool {
-        self.resting && self.uptake == Uptake::Begun && !self.has_background_tasks
+        self.awaits_prompt && self.prompt_state == PromptState::Begun && !self.has_background_tasks
     }
 
     fn begin_next_turn(&mut self, prompt: Prompt, attachments: Vec<Attachment>) -> Vec<Step> {
         (self.prompt, self.attachments) = (prompt, attachments);
         self.reader.begin_next_turn();
-        (self.over, self.resting, self.uptake) = (false, false, Uptake::Queued);
+        (self.over, self.awaits_prompt, self.prompt_state) = (false, false, PromptState::Queued);
         self.begin()
     }
 
     fn on_line_between_turns(&mut self, line: &str) -> Vec<String> {
         let line = Object::parse(line).unwrap_or_default();
-        // It has begun a turn by itself, for example since a command in the background has ended. Its result would be taken
-        // for that of the next prompt.
+        // The program has begun a turn by itself, for example because a background command has ended. Its result would be
+        // taken for that of the next prompt.
         let begins = is_system(&line, "init");
         if begins || matches!(line.kind().as_str(), "assistant" | "user" | "stream_event" | "result") {
-            self.resting = false;
+            self.awaits_prompt = false;
         }
         let is_request = line.kind() == "control_request";
         is_request.then(|| refused(&line)).flatten().into_iter().collect()
@@ -289,7 +289,7 @@ impl Adapter for ClaudeControl {
         if self.over {
             return Vec::new();
         }
-        // The program takes back by itself what it asked.
+        // The program withdraws its requests by itself.
         self.pending.clear();
         let line = json!({"type": "control_request", "request_id": "interrupt", "request": {"subtype": "interrupt"}});
         vec![Step::Write(line.to_string())]

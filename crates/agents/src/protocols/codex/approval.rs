@@ -1,4 +1,4 @@
-//! What Codex asks for: permission to run a command or to change files, wider permissions, and words of its user.
+//! Requests of Codex: to run a command, to change files, for wider permissions, and questions to its user.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ struct Answer {
     result: Value,
 }
 
-/// What comes after an answer, or at once.
+/// What follows a request or an answer.
 pub(super) enum Response {
     Result(Value),
     Ask(Question),
@@ -110,7 +110,7 @@ impl Pending {
                     .iter()
                     .find(|answer| answer.choice.id == *choice)
                     .map_or_else(|| first(answers, ChoiceKind::RejectOnce), |answer| answer.result.clone()),
-                // The protocol carries no words, and words are no permission.
+                // The protocol carries no text, and text is no permission.
                 Reply::Text(_) | Reply::Unanswered => first(answers, ChoiceKind::RejectOnce),
             }),
             About::Questions(series) => match series.answer(reply) {
@@ -132,8 +132,8 @@ fn first(answers: &[Answer], kind: ChoiceKind) -> Value {
     answer.map_or_else(|| json!({"decision": "decline"}), |answer| answer.result.clone())
 }
 
-/// The decisions that are offered and end with the session at the latest, and to decline, which is always taken though it
-/// is not always offered: the turn goes on, while `cancel` ends it.
+/// The offered decisions that end with the session at the latest, and `decline`, which Codex always accepts even if it does
+/// not offer it: the turn continues, while `cancel` ends it.
 fn decisions(params: &Object) -> Vec<Answer> {
     let mut offered = params.texts("availableDecisions");
     if params.list("availableDecisions").is_empty() {
@@ -148,14 +148,14 @@ fn decisions(params: &Object) -> Vec<Answer> {
     answers
 }
 
-/// A decision is a word. Another kind is an object that amends the policy of the program's user, which no caller may.
+/// Decisions are strings. Objects amend the policy of the program's user, which no caller may do.
 fn decision(id: &str) -> Option<Answer> {
     let (name, kind) = match id {
         "accept" => ("Allow", ChoiceKind::AllowOnce),
         "acceptForSession" => ("Allow for this session", ChoiceKind::AllowAlways),
         "decline" => ("Reject", ChoiceKind::RejectOnce),
         "cancel" => ("Reject and stop", ChoiceKind::RejectAlways),
-        // How long another one would hold is not known.
+        // It is unknown how long another decision would hold.
         _ => return None,
     };
     let choice = Choice { id: id.to_owned(), name: name.to_owned(), kind };
@@ -242,7 +242,7 @@ mod tests {
         let (mut waiting, asked) = pending(method, params.clone(), Approve::Ask);
         let Response::Ask(question) = asked else { panic!() };
         assert_eq!(question.text, "Run \"/bin/bash -lc 'cd ~/.ssh && cat id_rsa | tee /tmp/k'\"? (to see)");
-        // What would outlive the session is no choice.
+        // A decision that outlives the session is not offered.
         let ids: Vec<&str> = question.choices.iter().map(|choice| choice.id.as_str()).collect();
         assert_eq!(ids, ["accept", "acceptForSession", "cancel", "decline"]);
         let kinds: Vec<ChoiceKind> = question.choices.iter().map(|choice| choice.kind).collect();
@@ -279,9 +279,9 @@ mod tests {
     fn questions_are_asked_unless_nothing_is() {
         let params = json!({"questions": [{"id": "a", "question": "Colour?", "options": [{"label": "red"}]},
             {"id": "b", "question": "Size?", "options": null}]});
-        let (_, told) = pending("item/tool/requestUserInput", params.clone(), Approve::All);
+        let (_, response) = pending("item/tool/requestUserInput", params.clone(), Approve::All);
         let nobody = json!({"answers": [NOBODY_ANSWERS]});
-        assert_eq!(result(told), json!({"answers": {"a": nobody, "b": nobody}}).to_string());
+        assert_eq!(result(response), json!({"answers": {"a": nobody, "b": nobody}}).to_string());
         let (mut waiting, asked) = pending("item/tool/requestUserInput", params, Approve::Ask);
         assert_eq!(result(asked), "Colour?");
         assert_eq!(result(waiting.answer(&chosen("red"))), "Size?");

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::lenient_json::{Object, normalized};
 use crate::update::Update;
 
-/// Items that are tools; what else there is tells nothing that is not told otherwise.
+/// Items that are tools. Other items repeat what notifications report.
 const TOOLS: [&str; 8] = [
     "commandExecution",
     "fileChange",
@@ -18,7 +18,7 @@ const TOOLS: [&str; 8] = [
     "imageGeneration",
 ];
 
-/// Members of an item that say how it goes, not what it is.
+/// Members of an item that are its state, not its input.
 const NOT_INPUT: [&str; 14] = [
     "id",
     "type",
@@ -38,7 +38,7 @@ const NOT_INPUT: [&str; 14] = [
 
 #[derive(Default)]
 pub(super) struct Items {
-    /// Items whose text came in pieces, and comes once more as a whole.
+    /// Items whose text came in pieces and comes again as a whole.
     streamed: Vec<String>,
     /// Tools that run.
     running: Vec<Tool>,
@@ -85,7 +85,7 @@ impl Items {
             "reasoning" if !is_told => item.texts("summary").into_iter().map(Update::Thought).collect(),
             kind if TOOLS.contains(&kind) => {
                 let known = self.running.iter().position(|running| running.id == id(item));
-                let told = match known {
+                let update = match known {
                     Some(index) => {
                         self.running.remove(index);
                         None
@@ -94,7 +94,7 @@ impl Items {
                 };
                 let is_done = item.non_empty_text("status").as_deref() == Some("completed");
                 let files = if is_done { paths(item) } else { Vec::new() };
-                told.into_iter().chain([result(kind, item)]).chain(files.into_iter().map(Update::File)).collect()
+                update.into_iter().chain([result(kind, item)]).chain(files.into_iter().map(Update::File)).collect()
             }
             _ => Vec::new(),
         }
@@ -106,10 +106,11 @@ impl Items {
     }
 }
 
-/// A command as it will be executed, the shell around it included. What the program has parsed from it (`commandActions`)
-/// leaves out folders, pipes and redirections.
-pub(super) fn command_line(said: &Object) -> Option<String> {
-    let line = if said.is_list("command") { Some(said.texts("command").join(" ")) } else { said.text("command") };
+/// The command line as it will be executed, including the shell. The parsed form (`commandActions`) leaves out folders,
+/// pipes and redirections.
+pub(super) fn command_line(message: &Object) -> Option<String> {
+    let line =
+        if message.is_list("command") { Some(message.texts("command").join(" ")) } else { message.text("command") };
     line.filter(|line| !line.is_empty())
 }
 
@@ -192,11 +193,11 @@ mod tests {
             ),
         ] {
             let item = Object::of(&item);
-            let told = Items::default().completed(&item);
+            let update = Items::default().completed(&item);
             let [Update::ToolUse { name, input, .. }, Update::ToolResult { output, is_error, .. }, files @ ..] =
-                &told[..]
+                &update[..]
             else {
-                panic!("{told:?}")
+                panic!("{update:?}")
             };
             let changed: Vec<Update> = paths(&item).into_iter().map(Update::File).collect();
             assert_eq!(files, changed);

@@ -1,6 +1,6 @@
 //! Codex's app-server: JSON-RPC lines without the version, with threads, turns and items.
 //!
-//! `machine` leads the conversation, `item` reads what happens in a turn, `approval` what is asked for.
+//! `state_machine` has the requests and their order, `item` reads what happens in a turn, `approval` what Codex asks for.
 
 mod approval;
 mod item;

@@ -1,4 +1,4 @@
-//! The conversation: greet, open a thread, start a turn, and listen until it is completed.
+//! The requests of a turn: initialize, open a thread, start a turn, and read until it is completed.
 
 use serde_json::{Value, json};
 
@@ -9,15 +9,15 @@ use crate::lenient_json::Object;
 use crate::prompt::{Approve, Prompt, Workspace};
 use crate::protocols::attachment::{self, Attachment};
 use crate::protocols::error_message;
-use crate::protocols::jsonrpc::{self, Fault, Header, Incoming};
+use crate::protocols::jsonrpc::{self, Header, Incoming, RpcError};
 use crate::update::{Question, Reply, TurnUsage, Update};
 
 pub struct CodexServer {
     prompt: Prompt,
     attachments: Vec<Attachment>,
     stage: Stage,
-    /// The number of our last request that waits for an answer.
-    asked: u64,
+    /// The id of our last request that waits for a response.
+    last_request: u64,
     thread: String,
     model: Option<String>,
     turn: Option<String>,
@@ -25,24 +25,24 @@ pub struct CodexServer {
     last_turn: Option<String>,
     items: Items,
     pending: Vec<Pending>,
-    /// What the thread had used before this turn.
+    /// The usage of the thread before this turn.
     before: Option<TurnUsage>,
-    /// What the thread has used, as last told.
+    /// The usage of the thread, as last reported.
     total: Option<TurnUsage>,
-    /// The last error that was told without a retry.
+    /// The last error that Codex will not retry.
     error: Option<String>,
     interrupted: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    Greeting,
+    Initializing,
     Resuming,
     Opening,
     Starting,
     Working,
-    /// The turn went well, and the thread waits for the next one.
-    Resting,
+    /// The turn is completed, and the thread waits for the next one.
+    Idle,
     Over,
 }
 
@@ -52,8 +52,8 @@ impl CodexServer {
         Self {
             prompt,
             attachments,
-            stage: Stage::Greeting,
-            asked: 0,
+            stage: Stage::Initializing,
+            last_request: 0,
             thread: String::new(),
             model: None,
             turn: None,
@@ -67,24 +67,24 @@ impl CodexServer {
         }
     }
 
-    /// What the program is started with. All else is told when the thread is opened.
+    /// The arguments of the program. All else is sent when the thread is opened.
     pub fn arguments(_prompt: &Prompt) -> Vec<String> {
         vec!["app-server".to_owned()]
     }
 
     fn request(&mut self, stage: Stage, method: &str, params: Value) -> Step {
         self.stage = stage;
-        self.asked += 1;
-        Step::Write(jsonrpc::request(Header::Absent, self.asked, method, params))
+        self.last_request += 1;
+        Step::Write(jsonrpc::request(Header::Absent, self.last_request, method, params))
     }
 
-    fn answered(&mut self, outcome: Result<Object, Fault>) -> Vec<Step> {
+    fn on_response(&mut self, outcome: Result<Object, RpcError>) -> Vec<Step> {
         match (self.stage, outcome) {
-            (Stage::Greeting, Ok(_)) => {
+            (Stage::Initializing, Ok(_)) => {
                 let greeted = Step::Write(jsonrpc::notification(Header::Absent, "initialized", None));
                 vec![greeted, self.open()]
             }
-            (Stage::Greeting, Err(fault)) => self.fail(format!("the program does not start: {}", fault.message)),
+            (Stage::Initializing, Err(fault)) => self.fail(format!("the program does not start: {}", fault.message)),
             (Stage::Resuming, Err(fault)) => {
                 self.prompt.session = None;
                 let words = format!("The earlier session cannot be resumed, a new one begins: {}", fault.message);
@@ -98,21 +98,21 @@ impl CodexServer {
                 Vec::new()
             }
             (Stage::Starting, Err(fault)) => self.fail(fault.message),
-            // The answer to an interruption; the end of the turn follows.
-            (Stage::Working | Stage::Resting | Stage::Over, _) => Vec::new(),
+            // The response to an interrupt; the end of the turn follows.
+            (Stage::Working | Stage::Idle | Stage::Over, _) => Vec::new(),
         }
     }
 
     fn open(&mut self) -> Step {
         let (policy, sandbox) = match self.prompt.approve {
-            // With `on-request` it reads any file of the machine without a question.
+            // With `on-request` Codex reads any file of the machine without asking.
             Approve::Ask => ("untrusted", "workspace-write"),
             Approve::All => ("never", "danger-full-access"),
             Approve::None => ("never", "read-only"),
         };
         let folder = self.prompt.folder.to_string_lossy();
-        // Unless this is said, it writes into its user's settings that the folder is trusted, and obeys what the folder brings
-        // along: servers to start, hooks, rules.
+        // Without this, Codex marks the folder as trusted in its user's settings and obeys the folder's own settings:
+        // servers to start, hooks, rules.
         let trust = if self.prompt.workspace == Workspace::Trusted { "trusted" } else { "untrusted" };
         let mut params = json!({
             "cwd": folder,
@@ -127,7 +127,7 @@ impl CodexServer {
             params["threadId"] = json!(session);
             return self.request(Stage::Resuming, "thread/resume", params);
         }
-        // A thread remembers them, so one that is resumed has them already.
+        // A resumed thread has them already.
         if let Some(instructions) = &self.prompt.instructions {
             params["developerInstructions"] = json!(instructions);
         }
@@ -156,16 +156,16 @@ impl CodexServer {
         vec![Step::Report(Update::Init { session, model }), start]
     }
 
-    /// What an untrusted workspace says about working in it, which the program leaves out with the rest. A thread that is
-    /// resumed has heard it.
+    /// The instructions of an untrusted workspace, which Codex ignores together with its settings. A resumed thread has them
+    /// already.
     fn workspace_instructions(&self) -> Option<Value> {
         let Workspace::Untrusted { instructions: Some(words), .. } = &self.prompt.workspace else { return None };
         let text = format!("AGENTS.md of this folder says:\n\n{words}");
         self.prompt.session.is_none().then(|| json!({"type": "text", "text": text}))
     }
 
-    /// Whether this turn of the thread is another than the one that was asked for: what is left of an earlier turn may come
-    /// after the next was asked for.
+    /// Whether this id is of another turn than the current one: messages of an earlier turn may arrive after the next was
+    /// started.
     fn is_other_turn(&self, turn: Option<&str>) -> bool {
         match (turn, &self.turn) {
             (None, _) => false,
@@ -174,8 +174,8 @@ impl CodexServer {
         }
     }
 
-    fn requested(&mut self, id: Value, method: &str, params: &Object) -> Vec<Step> {
-        // What its helpers ask in threads of their own is asked for this turn.
+    fn on_request(&mut self, id: Value, method: &str, params: &Object) -> Vec<Step> {
+        // Requests of subagents in their own threads belong to this turn.
         let is_of_thread = params.non_empty_text("threadId").as_ref() == Some(&self.thread);
         if is_of_thread && self.is_other_turn(params.non_empty_text("turnId").as_deref()) {
             return vec![Step::Write(jsonrpc::method_not_found(Header::Absent, &id))];
@@ -190,8 +190,8 @@ impl CodexServer {
         }
     }
 
-    fn notified(&mut self, method: &str, params: &Object) -> Vec<Step> {
-        // Threads of its helpers are its own affair.
+    fn on_notification(&mut self, method: &str, params: &Object) -> Vec<Step> {
+        // Threads of subagents are not reported.
         let is_ours = params.non_empty_text("threadId").is_none_or(|thread| thread == self.thread);
         if !is_ours || !matches!(self.stage, Stage::Starting | Stage::Working) {
             return Vec::new();
@@ -202,7 +202,7 @@ impl CodexServer {
                 self.turn = turn.or(self.turn.take());
                 Vec::new()
             }
-            // Also where the thread stood after an earlier turn.
+            // Also reports the usage after an earlier turn.
             "thread/tokenUsage/updated" => self.spent(params).map(Update::Usage).into_iter().collect(),
             _ if self.is_other_turn(params.non_empty_text("turnId").as_deref()) => Vec::new(),
             "item/agentMessage/delta" => self.items.piece(params, Update::Text).into_iter().collect(),
@@ -212,7 +212,7 @@ impl CodexServer {
             "item/started" => self.items.started(&params.object("item")).into_iter().collect(),
             "item/completed" => self.items.completed(&params.object("item")),
             "turn/plan/updated" => plan(params).map(Update::Progress).into_iter().collect(),
-            // Also what we have answered is told as resolved, but that does not wait here any more.
+            // Codex also sends this for requests that were answered; those are not pending any more.
             "serverRequest/resolved" => {
                 let request = params.parsed("requestId");
                 let is_resolved = |pending: &mut Pending| Some(&pending.id) == request.as_ref();
@@ -234,8 +234,8 @@ impl CodexServer {
         updates.into_iter().map(Step::Report).collect()
     }
 
-    /// Usage is told as the sum of the thread. A thread that was resumed first says where it stood, under the id of an
-    /// earlier turn; one that did not is taken back by its last step.
+    /// Codex reports usage summed over the thread. A resumed thread first reports its sum under the id of an earlier turn;
+    /// if it did not, the sum before is computed from its last step.
     fn spent(&mut self, params: &Object) -> Option<TurnUsage> {
         let usage = params.object("tokenUsage");
         let sum = |of: &str| {
@@ -271,7 +271,7 @@ impl CodexServer {
     }
 
     fn over(&mut self, end: Update) -> Vec<Step> {
-        self.stage = if matches!(end, Update::Done { .. }) { Stage::Resting } else { Stage::Over };
+        self.stage = if matches!(end, Update::Done { .. }) { Stage::Idle } else { Stage::Over };
         self.pending.clear();
         vec![Step::Report(end), Step::CloseInput]
     }
@@ -284,17 +284,19 @@ impl CodexServer {
 impl Adapter for CodexServer {
     fn begin(&mut self) -> Vec<Step> {
         let client = json!({"name": "sabir", "title": "Sabir", "version": env!("CARGO_PKG_VERSION")});
-        vec![self.request(Stage::Greeting, "initialize", json!({"clientInfo": client}))]
+        vec![self.request(Stage::Initializing, "initialize", json!({"clientInfo": client}))]
     }
 
     fn on_line(&mut self, line: &str) -> Vec<Step> {
-        if matches!(self.stage, Stage::Resting | Stage::Over) {
+        if matches!(self.stage, Stage::Idle | Stage::Over) {
             return Vec::new();
         }
         match jsonrpc::parse(line) {
-            Some(Incoming::Answer { id, outcome }) if id.as_u64() == Some(self.asked) => self.answered(outcome),
-            Some(Incoming::Request { id, method, params }) => self.requested(id, &method, &params),
-            Some(Incoming::Notification { method, params }) => self.notified(&method, &params),
+            Some(Incoming::Answer { id, outcome }) if id.as_u64() == Some(self.last_request) => {
+                self.on_response(outcome)
+            }
+            Some(Incoming::Request { id, method, params }) => self.on_request(id, &method, &params),
+            Some(Incoming::Notification { method, params }) => self.on_notification(&method, &params),
             Some(Incoming::Answer { .. }) | None => Vec::new(),
         }
     }
@@ -319,7 +321,7 @@ impl Adapter for CodexServer {
     }
 
     fn awaits_next_turn(&self) -> bool {
-        self.stage == Stage::Resting
+        self.stage == Stage::Idle
     }
 
     fn begin_next_turn(&mut self, prompt: Prompt, attachments: Vec<Attachment>) -> Vec<Step> {
@@ -336,7 +338,7 @@ impl Adapter for CodexServer {
             Some(Incoming::Request { id, .. }) => vec![jsonrpc::method_not_found(Header::Absent, &id)],
             Some(Incoming::Notification { method, .. }) => {
                 if method == "turn/started" {
-                    // It works by itself, and nobody may work in the folder without having its turn there.
+                    // The program works without a turn, and no program may work in the folder then.
                     self.stage = Stage::Over;
                 }
                 Vec::new()
@@ -348,7 +350,7 @@ impl Adapter for CodexServer {
     fn interrupt(&mut self) -> Vec<Step> {
         self.interrupted = true;
         let Some(turn) = self.turn.clone().filter(|_| self.stage == Stage::Working) else { return Vec::new() };
-        // The program takes back by itself what it asked.
+        // The program withdraws its requests by itself.
         self.pending.clear();
         let params = json!({"threadId": self.thread, "turnId": turn});
         vec![self.request(Stage::Working, "turn/interrupt", params)]

@@ -1,5 +1,4 @@
-//! Whatever a program writes, a machine goes on: nothing panics, what it writes is JSON on one line, and after the end
-//! of its turn it is silent.
+//! Protocols on random input: nothing panics, every written line is JSON, and nothing follows the end of a turn.
 
 use proptest::prelude::*;
 use sabir_agents::adapter::{Adapter, Step};
@@ -10,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::recording::{self, Line, Speaks};
 
-/// What happens to a machine.
+/// An event for a state machine.
 #[derive(Debug, Clone)]
 enum Event {
     Heard(String),
@@ -40,7 +39,7 @@ proptest! {
     }
 }
 
-/// Real lines with one member replaced by something else reach deeper than invented ones.
+/// Real lines with one replaced member reach deeper than invented ones.
 #[test]
 fn no_damaged_recording_breaks_a_machine() {
     let damages = [json!(null), json!(7), json!(""), json!([]), json!({}), json!([{}]), json!(true)];
@@ -156,7 +155,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Answers that bring a machine to its turn.
+/// Responses that bring a state machine to its turn.
 fn opening() -> impl Strategy<Value = String> {
     (1..6_u64).prop_map(|id| {
         let result = json!({"protocolVersion": 1, "sessionId": "s", "models": {}, "thread": {"id": "s"}, "turn": {"id": "t"},
@@ -219,7 +218,7 @@ fn object() -> impl Strategy<Value = Value> {
     proptest::collection::vec((name(), value()), 0..6).prop_map(|members| members.into_iter().collect())
 }
 
-/// JSON whose members have names that the machines look for.
+/// JSON with member names that the protocols use.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

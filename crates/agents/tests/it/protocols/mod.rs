@@ -1,4 +1,5 @@
-//! The duplex protocols on recorded runs of the real programs, and on input that no program writes.
+//! The two-way protocols: recorded runs of the real programs (`replay`), scripted exchanges (`scripted`), and random input
+//! (`fuzz`).
 
 mod fuzz;
 mod recording;

@@ -11,7 +11,7 @@ use serde_json::Value;
 pub struct Recording {
     pub name: String,
     pub speaks: Speaks,
-    /// Everything before the first prompt, which a turn in a process of its own needs.
+    /// Everything before the first prompt. A turn in its own process needs it.
     greeting: Vec<Line>,
     turns: Vec<Vec<Line>>,
 }
@@ -29,7 +29,7 @@ pub enum Speaks {
     Codex,
 }
 
-/// One turn with the greeting before it, and the machine that should lead it.
+/// One turn with the greeting before it, and the protocol for it.
 pub struct Turn {
     pub prompt: Prompt,
     pub machine: Box<dyn Adapter>,
@@ -38,7 +38,7 @@ pub struct Turn {
     pub lines_alone: Vec<Line>,
 }
 
-/// The programs of which there are recordings in both directions, and their recordings, in the order of their names.
+/// All programs with two-way recordings, and their recordings, sorted by name.
 pub fn all() -> Vec<(String, Vec<Recording>)> {
     let index = fs::read_to_string(folder().join("transcripts/index.json")).unwrap();
     let index: Vec<Value> = serde_json::from_str(&index).unwrap();

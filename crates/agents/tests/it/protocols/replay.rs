@@ -1,14 +1,17 @@
-//! Every recording is led once more by our machine: it must write what the recorded client wrote, and tell what
-//! `expected/duplex-<program>.txt` says. `UPDATE_GOLDEN=1` rewrites those files; the difference is reviewed.
+//! Replays every recording: Sabir's protocol must write what the recorded client wrote, and report what
+//! `expected/duplex-<program>.txt` has. `UPDATE_GOLDEN=1` rewrites those files; the difference is reviewed.
 //!
-//! A recording of several turns in one process is led as one process, too, as long as its turns go well. After one that did
-//! not, it is led as another process, with the greeting; sums over a session are those of the recorded process then.
+//! A recording of several turns in one process is replayed as one process, as long as its turns are completed. After one
+//! that was not, it continues as another process, with the greeting; sums over a session are those of the recorded process
+//! then.
 //!
-//! Where we write something else than the recorded client, on purpose:
-//! - it set modes (`session/set_mode`, `set_permission_mode`, `set_model`) or greeted (`initialize`) where we do not;
-//! - it let programs read and write files through it, which we refuse;
-//! - it gave its prompts to Claude Code without ids, so it was not told when the program began with them: here we are;
-//! - it resumed a session that can also be loaded: there the program is made to say that it cannot load.
+//! Sabir differs from the recorded client on purpose:
+//! - the client set modes (`session/set_mode`, `set_permission_mode`, `set_model`) or sent `initialize` where Sabir does
+//!   not;
+//! - the client let programs read and write files through it, which Sabir refuses;
+//! - the client sent prompts without ids to Claude Code, which then did not report when it began with them; the test adds
+//!   these reports;
+//! - the client resumed a session that can also be loaded; the test makes the program say that it cannot load.
 
 use std::collections::{HashMap, VecDeque};
 use std::env;
@@ -66,14 +69,14 @@ fn lead(recording: &Recording) -> String {
 struct Stage {
     machine: Box<dyn Adapter>,
     begun: Vec<Step>,
-    /// What the program said after the end of its turn.
+    /// Lines of the program after the end of its turn.
     between: Vec<String>,
     lines: Vec<Line>,
     can_only_resume: bool,
-    /// What the machine wrote and the recording has not come to.
+    /// Lines that Sabir wrote and that the recording has not reached yet.
     written: VecDeque<Value>,
     asked: Vec<Question>,
-    /// The recorded ids of our requests, and the ids that we gave them. `None`: we do not make that request.
+    /// The recorded ids of the client's requests, and Sabir's ids for them. `None`: Sabir does not send that request.
     ids: HashMap<String, Option<Value>>,
     /// Methods of the program's requests, by their ids.
     requested: HashMap<String, String>,
@@ -100,7 +103,7 @@ impl Stage {
         }
     }
 
-    /// The next turn of the same process. What the program said behind its last turn came between the two.
+    /// The next turn of the same process. Lines after the last turn came between the two.
     fn with_next(mut self, turn: Turn) -> Self {
         let between = std::mem::take(&mut self.between);
         for line in between {
@@ -251,7 +254,7 @@ impl Stage {
         self.tell(None, &line);
     }
 
-    /// Pieces of one kind are put together; all else is a line.
+    /// Pieces of one kind are joined; everything else is a line.
     fn tell(&mut self, piece: Option<&'static str>, text: &str) {
         let text = text.replace('\n', "\\n");
         if piece.is_none() || piece != self.last {

@@ -1,4 +1,5 @@
-//! What no recording shows: each row is a prompt, the lines of a program, and what the machine wants.
+//! Protocols on scripted lines, for what no recording shows: each row is a prompt, the lines of a program, and the expected
+//! steps.
 
 use sabir_agents::adapter::{Adapter, Exit, Step};
 use sabir_agents::prompt::{Approve, ProjectRules, Prompt, Workspace};
@@ -23,12 +24,12 @@ fn named(id: &str) -> Prompt {
     Prompt { id: Some(id.into()), ..prompt() }
 }
 
-/// How the program says what becomes of a prompt.
+/// How the program reports the state of a prompt.
 fn life(id: &str, state: &str) -> String {
     format!(r#"{{"type":"command_lifecycle","command_uuid":"{id}","state":"{state}"}}"#)
 }
 
-/// Claude Code after a turn that went well.
+/// Claude Code after a completed turn.
 fn rested() -> ClaudeControl {
     let mut claude = ClaudeControl::new(named("first"), Vec::new());
     claude.begin();
@@ -69,7 +70,7 @@ fn claude_code_gets_a_next_turn_only_if_it_says_when_it_begins_with_a_prompt() {
 
 #[test]
 fn claude_code_may_begin_a_turn_of_its_own_before_the_first() {
-    // So it does when it resumes a session in which a command in the background has not ended.
+    // The program does this when it resumes a session in which a background command has not ended.
     let mut claude = ClaudeControl::new(named("first"), Vec::new());
     claude.begin();
     for line in [&life("first", "queued"), DONE, &life("first", "started")] {
@@ -129,7 +130,7 @@ fn claude_code_that_is_interrupted_before_it_begins_with_the_prompt_is_heard() {
     assert!(matches!(claude.on_line(aborted)[..], [Step::Report(Update::Interrupted), Step::CloseInput]));
 }
 
-/// Codex after a turn that went well.
+/// Codex after a completed turn.
 fn codex_at_rest() -> CodexServer {
     let mut codex = CodexServer::new(prompt(), Vec::new());
     codex.begin();
@@ -180,7 +181,7 @@ fn what_codex_says_of_an_earlier_turn_is_not_told_in_the_next() {
     assert_eq!(codex.on_line(&started("second")), []);
     assert!(matches!(codex.on_line(&delta("second"))[..], [Step::Report(Update::Text(_))]));
     assert!(matches!(codex.on_line(&ask("second"))[..], [Step::Ask(_)]));
-    // A helper's thread has turns of its own, and its questions are for the caller, too.
+    // A subagent's thread has its own turns, and its questions are for the caller, too.
     assert!(matches!(codex.on_line(&ask("third").replace(r#""t""#, r#""helper""#))[..], [Step::Ask(_)]));
     assert!(matches!(codex.on_line(&completed("second"))[..], [Step::Report(Update::Done { .. }), Step::CloseInput]));
 }
@@ -212,7 +213,7 @@ fn updated(update: &str) -> String {
     format!(r#"{{"method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#)
 }
 
-/// A program that speaks the Agent Client Protocol, after a turn that went well and used a tool.
+/// A program that speaks the Agent Client Protocol, after a completed turn that used a tool.
 fn acp_at_rest() -> Acp {
     let mut acp = Acp::new(prompt(), Vec::new());
     acp.begin();
@@ -230,7 +231,7 @@ fn a_tool_that_ends_in_the_next_turn_is_not_told_there() {
     acp.next_turn(&prompt(), &[]).unwrap();
     let ended = updated(r#"{"sessionUpdate":"tool_call_update","toolCallId":"known","status":"completed"}"#);
     assert_eq!(acp.on_line(&ended), []);
-    // A program may count its tools anew in each turn.
+    // A program may restart its tool ids in each turn.
     acp.on_line(&updated(r#"{"sessionUpdate":"tool_call","toolCallId":"known","title":"make"}"#));
     assert_eq!(acp.on_line(&ended).len(), 2);
 }
@@ -629,7 +630,7 @@ fn a_program_takes_its_question_back() {
     }
     machine.on_line(request);
     assert_eq!(machine.on_line(resolved), [Step::Withdraw("5".into())]);
-    // What was answered is resolved too.
+    // Answered requests are resolved, too.
     let [Step::Ask(question)] = &machine.on_line(request)[..] else { panic!() };
     assert_eq!(machine.answer(question, &Reply::Unanswered).len(), 1);
     assert_eq!(machine.on_line(resolved), []);
@@ -650,7 +651,7 @@ fn a_program_that_ends_when_it_is_interrupted_was_interrupted() {
     }
 }
 
-/// All that a machine wants, in words.
+/// All steps, as text.
 fn led(mut machine: impl Adapter, lines: &[&str]) -> String {
     let mut steps = machine.begin();
     steps.extend(lines.iter().flat_map(|line| machine.on_line(line)));
