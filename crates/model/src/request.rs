@@ -138,7 +138,7 @@ mod tests {
             (Some("rojo=00f067aa0ba902b7,congo=t61"), Some("rojo=00f067aa0ba902b7,congo=t61")),
             (Some(" a=b "), Some("a=b")),
             (Some(""), None),
-            (Some("a=\n"), None),
+            (Some("a=\nb=c"), None),
             (Some(long.as_str()), None),
         ] {
             let trace = TraceContext::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", state).unwrap();
