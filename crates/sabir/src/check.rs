@@ -51,10 +51,10 @@ pub struct Checked {
     /// Whether callers are asked before the program acts.
     asks: Asks,
     seconds: f64,
-    outcome: Result<String, Failure>,
+    outcome: Result<String, CheckFailure>,
 }
 
-struct Failure {
+struct CheckFailure {
     diagnosis: Diagnosis,
     said: String,
     remedy: String,
@@ -132,7 +132,7 @@ pub fn show(checked: &[Checked], audience: Audience) -> String {
             let mut out = table(&["id", "kind", "asks", "seconds", "outcome"], checked.iter().map(Checked::row));
             for checked in checked {
                 if let Err(failure) = &checked.outcome {
-                    let Failure { diagnosis, said, remedy } = failure;
+                    let CheckFailure { diagnosis, said, remedy } = failure;
                     out += &format!("\n{}: {}\n  remedy:  {remedy}\n", checked.id, diagnosis.words());
                     if !said.is_empty() {
                         out += &format!("  it said: {said}\n");
@@ -206,7 +206,7 @@ async fn check_one(
             _ => diagnosis.remedy(known, &program, agent.program.model.is_some()),
         };
         let said = if diagnosis == Diagnosis::NotInstalled { String::new() } else { one_line(&said) };
-        Failure { diagnosis, said, remedy }
+        CheckFailure { diagnosis, said, remedy }
     });
     let asks = match agent.program.approve {
         _ if way.is_none_or(|way| way.questions == Questions::Never) => Asks::Cannot,
@@ -395,7 +395,7 @@ mod tests {
     use super::*;
 
     fn checked(id: &str, outcome: Result<&str, (Diagnosis, &str)>) -> Checked {
-        let failure = |(diagnosis, said): (Diagnosis, &str)| Failure {
+        let failure = |(diagnosis, said): (Diagnosis, &str)| CheckFailure {
             diagnosis,
             said: said.to_owned(),
             remedy: "do this".to_owned(),

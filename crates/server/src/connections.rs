@@ -177,12 +177,12 @@ impl Connections {
         }
     }
 
-    /// Ends every connection whose time is up, in rounds without an end, and does this in each.
-    pub(crate) async fn end_overdue(&self, beside: impl Fn()) {
+    /// Ends every connection whose time is up, in rounds without an end, and calls `each_round` in each.
+    pub(crate) async fn end_overdue(&self, each_round: impl Fn()) {
         let mut round = tokio::time::interval(self.timeouts.round());
         loop {
             round.tick().await;
-            beside();
+            each_round();
             let now = Instant::now();
             for connection in lock(&self.table).open.values() {
                 let end = lock(&connection.state).overdue(&self.timeouts, now);

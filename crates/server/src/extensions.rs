@@ -62,9 +62,9 @@ mod tests {
             if let Some(active) = active(&request, |uri| matches!(uri, "urn:a" | "urn:b")) {
                 tell(&active, &request, &mut response);
             }
-            let told: Vec<(&str, &str)> =
+            let shown: Vec<(&str, &str)> =
                 response.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
-            assert_eq!(told, expected, "{headers:?}");
+            assert_eq!(shown, expected, "{headers:?}");
         }
     }
 }

@@ -25,7 +25,7 @@ use sabir_store::{Outbox, Store, TaskNo};
 type CaseFuture<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// Opens the store that lives in the case's folder.
-type Open<'a> = &'a dyn Fn() -> Box<dyn Store>;
+type OpenStore<'a> = &'a dyn Fn() -> Box<dyn Store>;
 
 /// Spoils what is stored of a task, behind the back of the store.
 type Spoil<'a> = &'a dyn Fn(TaskNo, Spoiled);
@@ -41,8 +41,8 @@ pub enum Spoiled {
 
 type DamageCase = for<'a> fn((&'a dyn Store, Spoil<'a>)) -> CaseFuture<'a>;
 
-type Case = fn(&dyn Store) -> CaseFuture<'_>;
-type ReopeningCase = for<'a> fn(Open<'a>) -> CaseFuture<'a>;
+type StoreCase = fn(&dyn Store) -> CaseFuture<'_>;
+type ReopeningCase = for<'a> fn(OpenStore<'a>) -> CaseFuture<'a>;
 type WebhookCase = for<'a> fn(webhooks::Both<'a>) -> CaseFuture<'a>;
 
 macro_rules! cases {
@@ -51,7 +51,7 @@ macro_rules! cases {
     };
 }
 
-const CASES: &[(&str, Case)] = cases! {
+const CASES: &[(&str, StoreCase)] = cases! {
     appends:
         a_new_task_is_there_with_its_events,
         numbers_have_no_gaps,

@@ -110,8 +110,8 @@ fn a_run_that_lost_the_race_with_a_cancel_is_not_heard() {
         },
     ];
     for word in words {
-        let heard = word().1;
-        check(|| word().0, |state, _| if state.is_terminal() { "nothing" } else { heard });
+        let expected_word = word().1;
+        check(|| word().0, |state, _| if state.is_terminal() { "nothing" } else { expected_word });
     }
 }
 

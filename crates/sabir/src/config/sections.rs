@@ -19,7 +19,7 @@ use sabir_wire::Compat;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config {
     pub server: ServerSection,
-    pub store: Store,
+    pub store: StoreSection,
     pub agents: Vec<AgentConfig>,
     /// Agents that only `routing` reaches: they have neither address nor card.
     pub routed_agents: Vec<AgentConfig>,
@@ -27,8 +27,8 @@ pub struct Config {
     pub card: CardSection,
     pub compat: Compat,
     pub send: SendSection,
-    pub push: Push,
-    pub recovery: Recovery,
+    pub push: PushSection,
+    pub recovery: RecoverySection,
     pub retention: RetentionPolicy,
     pub log: LogSection,
 }
@@ -64,7 +64,7 @@ pub struct ServerSection {
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Store {
+pub struct StoreSection {
     pub url: StoreUrl,
     pub durability: Durability,
 }
@@ -240,12 +240,12 @@ pub struct SendSection {
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Push {
+pub struct PushSection {
     pub enabled: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Recovery {
+pub struct RecoverySection {
     pub running: sabir_engine::Recovery,
 }
 

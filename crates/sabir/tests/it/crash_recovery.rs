@@ -22,7 +22,7 @@ const CLIENTS: u64 = 6;
 
 /// What clients were told: frames by task and number, and states by task.
 #[derive(Default)]
-struct Told {
+struct ClientRecord {
     frames: BTreeMap<String, BTreeMap<u64, String>>,
     states: BTreeMap<String, String>,
 }
@@ -35,35 +35,35 @@ fn nothing_acknowledged_is_lost_after_kill_9() {
     let mut server = options.start();
     let (mut frames, mut tasks, mut resumed) = (0, 0, 0);
     for round in 0..ROUNDS {
-        let told = load_and_kill(server, random.between(20, 250), round);
+        let record = load_and_kill(server, random.between(20, 250), round);
         server = options.start();
-        for (task, seen) in &told.frames {
+        for (task, seen) in &record.frames {
             resumed += check_stream(&server, task, seen, round);
             frames += seen.len();
         }
-        for (task, state) in &told.states {
+        for (task, state) in &record.states {
             check_state(&server, task, state, round);
         }
         check_nobody_is_left(&server, round);
-        tasks += told.frames.len() + told.states.len();
+        tasks += record.frames.len() + record.states.len();
     }
     println!("{ROUNDS} rounds, {tasks} tasks, {frames} frames told, {resumed} streams picked up");
     assert!(frames > 1000 && tasks > 500, "the load was too light to prove anything: {frames} frames, {tasks} tasks");
     assert!(resumed > 20, "too few streams broke in the middle: {resumed}");
 }
 
-fn load_and_kill(server: SabirProcess, after: u64, round: u64) -> Told {
-    let told = Arc::new(Mutex::new(Told::default()));
+fn load_and_kill(server: SabirProcess, after: u64, round: u64) -> ClientRecord {
+    let record = Arc::new(Mutex::new(ClientRecord::default()));
     let stop = Arc::new(AtomicBool::new(false));
     let count = Arc::new(AtomicU64::new(0));
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
-            let (told, stop, count, address) = (told.clone(), stop.clone(), count.clone(), server.address);
+            let (record, stop, count, address) = (record.clone(), stop.clone(), count.clone(), server.address);
             std::thread::spawn(move || {
                 while !stop.load(Ordering::SeqCst) {
                     let number = count.fetch_add(1, Ordering::SeqCst);
                     // The server dies in the middle of this; whatever was told before counts.
-                    let _ = one_exchange(address, client, round * 1_000_000 + number, &told);
+                    let _ = one_exchange(address, client, round * 1_000_000 + number, &record);
                 }
             })
         })
@@ -74,10 +74,10 @@ fn load_and_kill(server: SabirProcess, after: u64, round: u64) -> Told {
     for client in clients {
         client.join().unwrap();
     }
-    Arc::into_inner(told).unwrap().into_inner().unwrap()
+    Arc::into_inner(record).unwrap().into_inner().unwrap()
 }
 
-fn one_exchange(address: SocketAddr, client: u64, number: u64, told: &Mutex<Told>) -> std::io::Result<()> {
+fn one_exchange(address: SocketAddr, client: u64, number: u64, record: &Mutex<ClientRecord>) -> std::io::Result<()> {
     let (words, is_stream, is_immediate) = match (client + number) % 6 {
         0 => ("stream 200 1", true, false),
         1 => ("stream 40 0", true, false),
@@ -95,7 +95,7 @@ fn one_exchange(address: SocketAddr, client: u64, number: u64, told: &Mutex<Told
         let answer: Value = serde_json::from_slice(&reply.body).map_err(std::io::Error::other)?;
         let task = &answer["result"]["task"];
         if let (Some(id), Some(state)) = (task["id"].as_str(), task["status"]["state"].as_str()) {
-            told.lock().unwrap().states.insert(id.to_owned(), state.to_owned());
+            record.lock().unwrap().states.insert(id.to_owned(), state.to_owned());
         }
         return Ok(());
     }
@@ -107,7 +107,7 @@ fn one_exchange(address: SocketAddr, client: u64, number: u64, told: &Mutex<Told
         let payload = frame.payload();
         let event = payload.as_object().and_then(|payload| payload.values().next()).cloned().unwrap_or_default();
         let task = event["taskId"].as_str().or(event["id"].as_str()).expect("every frame names its task").to_owned();
-        told.lock().unwrap().frames.entry(task).or_default().insert(seq, frame.data);
+        record.lock().unwrap().frames.entry(task).or_default().insert(seq, frame.data);
     }
     Ok(())
 }
@@ -143,8 +143,8 @@ fn subscribe(server: &SabirProcess, task: &str, after: u64) -> Vec<(u64, String)
     frames.into_iter().map(|frame| (frame.id.unwrap(), frame.data)).collect()
 }
 
-fn check_state(server: &SabirProcess, task: &str, told: &str, round: u64) {
-    let expected: &[&str] = match told {
+fn check_state(server: &SabirProcess, task: &str, acknowledged: &str, round: u64) {
+    let expected: &[&str] = match acknowledged {
         "TASK_STATE_COMPLETED" => &["TASK_STATE_COMPLETED"],
         "TASK_STATE_INPUT_REQUIRED" => &["TASK_STATE_INPUT_REQUIRED"],
         // It was queued or running: it runs now, or it was interrupted.
@@ -152,7 +152,7 @@ fn check_state(server: &SabirProcess, task: &str, told: &str, round: u64) {
     };
     server.until("the task settles", |server| {
         let state = state_of(server, task);
-        assert_ne!(state, "", "round {round}: {task} was acknowledged as {told} and is gone");
+        assert_ne!(state, "", "round {round}: {task} was acknowledged as {acknowledged} and is gone");
         expected.contains(&state.as_str()).then_some(())
     });
 }

@@ -367,20 +367,20 @@ fn a_broken_stream_of_one_dialect_is_resumed_in_every_other() {
     let chunks = 2 * walk.len() - 3;
     for_each_creator(|_, creator| {
         let id = creator.start(&fixture, &message(&format!("stream {chunks} 5")));
-        let mut heard: Vec<(u64, &DialectClient, Event)> = Vec::new();
+        let mut received: Vec<(u64, &DialectClient, Event)> = Vec::new();
         for stop in &walk {
-            let after = heard.last().map_or(0, |(number, ..)| *number);
+            let after = received.last().map_or(0, |(number, ..)| *number);
             let mut watch = stop.subscribe(&fixture, &id, Some(after));
             // Then it hangs up, in the middle of what is sent.
-            heard.extend((0..2).map(|_| {
+            received.extend((0..2).map(|_| {
                 let (number, event) = watch.next().expect("there is more");
                 (number, *stop, event)
             }));
         }
         let task = until(&fixture, &id, is_at_rest);
         let events = events(&fixture, &task);
-        assert_eq!(heard.len(), events.len());
-        for ((number, stop, event), (place, expected)) in heard.iter().zip((1..).zip(&events)) {
+        assert_eq!(received.len(), events.len());
+        for ((number, stop, event), (place, expected)) in received.iter().zip((1..).zip(&events)) {
             assert_eq!(*number, place, "nothing is lost or repeated in {}", stop.name);
             assert_eq!(*event, stop.format.reduce_event(expected, &task), "event {number} in {}", stop.name);
         }

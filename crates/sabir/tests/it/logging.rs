@@ -40,13 +40,13 @@ fn the_log_has_events_and_no_message_texts() {
     let text = std::fs::read_to_string(&log).unwrap();
     assert!(!text.contains(secret), "{text}");
     let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let told = |task: &str| -> Vec<String> {
+    let shown = |task: &str| -> Vec<String> {
         let of_task = lines.iter().map(|line| &line["fields"]).filter(|fields| fields["task"] == task);
         of_task.map(|fields| fields["message"].as_str().unwrap_or_default().to_owned()).collect()
     };
-    assert_eq!(told(&asked), ["task accepted", "task asks its caller", "task canceled"], "{text}");
-    assert_eq!(told(&failed), ["task accepted", "task failed", "message refused"], "{text}");
-    assert_eq!(told(&rejected), ["task accepted", "task rejected"], "{text}");
+    assert_eq!(shown(&asked), ["task accepted", "task asks its caller", "task canceled"], "{text}");
+    assert_eq!(shown(&failed), ["task accepted", "task failed", "message refused"], "{text}");
+    assert_eq!(shown(&rejected), ["task accepted", "task rejected"], "{text}");
     let ended = lines.iter().find(|line| line["fields"]["message"] == "task failed").unwrap();
     for field in ["task", "agent", "context", "caller", "millis"] {
         assert!(!ended["fields"][field].is_null(), "{field} is missing: {ended}");

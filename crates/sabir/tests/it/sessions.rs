@@ -158,7 +158,7 @@ fn wait_for_state(server: &SabirProcess, task: &Value, expected: &str) -> Value 
 
 #[test]
 fn a_question_lost_in_a_crash_fails_its_task_and_not_the_context() {
-    for (name, can_load, is_gone, told) in [
+    for (name, can_load, is_gone, expected_log) in [
         ("loads its session", "true", false, &["load s", "prompt next"][..]),
         ("loads no session", "false", false, &["new", "prompt next"]),
         ("lost its session", "true", true, &["load s", "new", "prompt next"]),
@@ -185,7 +185,7 @@ fn a_question_lost_in_a_crash_fails_its_task_and_not_the_context() {
         // The context goes on, with a new session where the old one cannot be resumed.
         let next = send(&server, "next", json!({"contextId": parked["contextId"]}));
         assert_eq!(state(&next), "TASK_STATE_COMPLETED", "{name}: {next}");
-        assert_eq!(program.log("prog")[2..], *told, "{name}");
+        assert_eq!(program.log("prog")[2..], *expected_log, "{name}");
         server.kill();
     }
 }
@@ -209,7 +209,7 @@ fn two_agents_in_one_context_keep_their_sessions_apart() {
 
 #[test]
 fn the_model_is_set_before_the_prompt_or_the_task_fails() {
-    for (model, end, why, told) in [
+    for (model, end, why, expected_log) in [
         ("big", "COMPLETED", "The program ended without an answer", &["new", "set model big", "prompt hello"][..]),
         ("small", "COMPLETED", "The program ended without an answer", &["new", "prompt hello"]),
         ("huge", "FAILED", "the model huge cannot be used: the program does not have it; it has small, big", &["new"]),
@@ -220,7 +220,7 @@ fn the_model_is_set_before_the_prompt_or_the_task_fails() {
         let task = send(&server, "hello", json!({}));
         assert_eq!(state(&task), format!("TASK_STATE_{end}"), "{model}: {task}");
         assert_eq!(reason(&task), why, "{model}: {task}");
-        assert_eq!(program.log("prog"), *told, "{model}");
+        assert_eq!(program.log("prog"), *expected_log, "{model}");
         server.kill();
     }
 }
@@ -333,8 +333,8 @@ fn a_warm_program_that_dies_is_started_again() {
     // And one that dies of the prompt itself, before it has done anything.
     fs::write(program.path("prog").join("dying"), "").unwrap();
     let task = completed(&server, "three", json!({"contextId": first["contextId"]}));
-    let told = ["new", "prompt one", "load s", "prompt two", "prompt three", "load s", "prompt three"];
-    assert_eq!(program.log("prog"), told);
+    let expected_log = ["new", "prompt one", "load s", "prompt two", "prompt three", "load s", "prompt three"];
+    assert_eq!(program.log("prog"), expected_log);
     let sessions = task["artifacts"].as_array().unwrap().iter().filter(|artifact| artifact["name"] == "session");
     assert_eq!(sessions.count(), 1, "{task}");
 
@@ -379,8 +379,8 @@ fn another_model_needs_another_process() {
     let starts = program.starts("prog");
     completed(&server, "refactor it", json!({"contextId": first["contextId"]}));
     assert!(!is_alive(&starts[0]), "it was gone before the other began");
-    let told = ["new", "prompt hello", "load s", "set model big", "prompt refactor it"];
-    assert_eq!(program.log("prog"), told);
+    let expected_log = ["new", "prompt hello", "load s", "set model big", "prompt refactor it"];
+    assert_eq!(program.log("prog"), expected_log);
     server.kill();
 }
 

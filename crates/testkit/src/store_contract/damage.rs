@@ -43,9 +43,9 @@ pub async fn a_damaged_task_is_shown_as_failed((store, spoil): (&dyn Store, Spoi
             assert_eq!(page.tasks.iter().map(say_damage).collect::<Vec<_>>(), all);
             assert_eq!(page.total, 3);
         }
-        let told = store.conversation(&owner("ann"), &agent("echo"), &context("c1"), 9, usize::MAX).await.unwrap();
+        let shown = store.conversation(&owner("ann"), &agent("echo"), &context("c1"), 9, usize::MAX).await.unwrap();
         let in_order: Vec<&str> = all.iter().rev().copied().collect();
-        assert_eq!(told.iter().map(say_damage).collect::<Vec<_>>(), in_order);
+        assert_eq!(shown.iter().map(say_damage).collect::<Vec<_>>(), in_order);
     }
     // Lookups that need no event are as before.
     assert_eq!(find(store, "ann", None, "t2").await, row);

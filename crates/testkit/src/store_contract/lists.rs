@@ -239,14 +239,14 @@ pub async fn a_page_ends_by_its_bytes(store: &dyn Store) {
             assert_eq!(pages.join(", "), expected, "{max_bytes} {artifacts:?}");
         }
     }
-    let told = async |max_bytes| {
+    let shown = async |max_bytes| {
         let tasks = store.conversation(&owner("ann"), &agent("echo"), &context("c1"), 9, max_bytes).await.unwrap();
         ids(&tasks)
     };
-    assert_eq!(told(usize::MAX).await, "t1 t2 t3 t4 t5");
-    assert_eq!(told(22_000).await, "t2 t3 t4 t5");
-    assert_eq!(told(12_000).await, "t4 t5");
-    assert_eq!(told(0).await, "t5");
+    assert_eq!(shown(usize::MAX).await, "t1 t2 t3 t4 t5");
+    assert_eq!(shown(22_000).await, "t2 t3 t4 t5");
+    assert_eq!(shown(12_000).await, "t4 t5");
+    assert_eq!(shown(0).await, "t5");
 }
 
 pub async fn a_page_of_a_hundred(store: &dyn Store) {

@@ -149,15 +149,15 @@ pub async fn a_conversation_is_told_in_order(store: &dyn Store) {
     ] {
         create_in(store, ["ann", by, id, place], State::Completed, moment).await;
     }
-    let told = |limit| store.conversation(&owner("ann"), &agent("echo"), &context("c1"), limit, usize::MAX);
+    let shown = |limit| store.conversation(&owner("ann"), &agent("echo"), &context("c1"), limit, usize::MAX);
     for (limit, expected) in [(100, "t1 t2 t5 t6"), (3, "t2 t5 t6"), (1, "t6"), (0, ""), (usize::MAX, "t1 t2 t5 t6")] {
-        assert_eq!(ids(&told(limit).await.unwrap()), expected, "{limit}");
+        assert_eq!(ids(&shown(limit).await.unwrap()), expected, "{limit}");
     }
     // The newest are those with the newest status; they are still told in order of creation.
     let old = find(store, "ann", None, "t1").await.unwrap();
     push(store, old.no, old.seq, &[status(State::Working, 40)]).await.unwrap();
-    assert_eq!(ids(&told(2).await.unwrap()), "t1 t6");
-    assert_eq!(told(2).await.unwrap()[0].status.state, State::Working);
+    assert_eq!(ids(&shown(2).await.unwrap()), "t1 t6");
+    assert_eq!(shown(2).await.unwrap()[0].status.state, State::Working);
 }
 
 pub async fn what_is_not_settled(store: &dyn Store) {

@@ -4,10 +4,10 @@ use futures_util::future::join_all;
 use sabir_model::{State, apply};
 use sabir_store::{Query, Retention, SideRow};
 
-use super::Open;
+use super::OpenStore;
 use super::fixture::*;
 
-pub async fn everything_is_there_again(open: Open<'_>) {
+pub async fn everything_is_there_again(open: OpenStore<'_>) {
     let store = open();
     let many: Vec<_> = (0..30).map(|number| chunk(&number.to_string())).collect();
     let no = start(store.as_ref(), ["ann", "echo", "t1", "c1"], Some("k"), 0, &many).await.unwrap().task;
@@ -45,7 +45,7 @@ pub async fn everything_is_there_again(open: Open<'_>) {
     assert_eq!(say(start(store.as_ref(), ["ann", "echo", "t9", "c1"], Some("k"), 0, &[]).await), "exists: t1");
 }
 
-pub async fn numbers_go_on(open: Open<'_>) {
+pub async fn numbers_go_on(open: OpenStore<'_>) {
     let mut made = Vec::new();
     for round in 0..4 {
         let store = open();
@@ -61,7 +61,7 @@ pub async fn numbers_go_on(open: Open<'_>) {
     }
 }
 
-pub async fn no_number_is_given_twice(open: Open<'_>) {
+pub async fn no_number_is_given_twice(open: OpenStore<'_>) {
     let mut made = Vec::new();
     for round in 0..4 {
         let store = open();
@@ -75,7 +75,7 @@ pub async fn no_number_is_given_twice(open: Open<'_>) {
     }
 }
 
-pub async fn totals_are_right_again(open: Open<'_>) {
+pub async fn totals_are_right_again(open: OpenStore<'_>) {
     let store = open();
     for number in 0..40usize {
         let (id, by) = (format!("t{number}"), ["echo", "other"][number % 2]);
@@ -93,7 +93,7 @@ pub async fn totals_are_right_again(open: Open<'_>) {
     assert_eq!(list(store.as_ref(), all_of("ann")).await.total, 40 - gone);
 }
 
-pub async fn a_thousand_tasks_made_at_once_are_there_again(open: Open<'_>) {
+pub async fn a_thousand_tasks_made_at_once_are_there_again(open: OpenStore<'_>) {
     let store = open();
     let starts: Vec<_> = (0..1000)
         .map(|number| {

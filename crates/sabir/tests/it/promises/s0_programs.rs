@@ -263,10 +263,10 @@ fn s0_24_tool_output_is_cut() {
     let result = json!({"type": "tool_result", "content": output}).to_string();
     let tool = r#"{"type":"tool_use","name":"read_file","input":{}}"#;
     let frames = stream(&ProgramFixture::printing(&[INIT, tool, &result, RESULT]).served());
-    let told = of_kind(&frames, "status-update").into_iter().map(said).find(|text| text.contains("xxx"));
-    let told = told.expect("the output is told");
-    let count = told.chars().filter(|letter| *letter == 'x').count();
-    assert!((1..=200).contains(&count) && told.ends_with('…'), "{told}");
+    let shown = of_kind(&frames, "status-update").into_iter().map(said).find(|text| text.contains("xxx"));
+    let shown = shown.expect("the output is told");
+    let count = shown.chars().filter(|letter| *letter == 'x').count();
+    assert!((1..=200).contains(&count) && shown.ends_with('…'), "{shown}");
     assert!(of_kind(&frames, "status-update").iter().any(|frame| said(frame) == "Using tool: read_file"));
 }
 

@@ -209,8 +209,8 @@ fn s1_15_a_finished_task_is_continued_by_a_new_one() {
         assert_ne!(body["taskId"], task);
         let next = fixture.run_when("alpha", body["taskId"].as_str().unwrap(), "done");
         assert_eq!(next["message"]["content"], "echo: continue");
-        let told = fixture.rpc("/a2a", "tasks/get", json!({"id": next["taskId"]}));
-        assert_eq!(told["result"]["history"][0]["referenceTaskIds"], json!([task]), "{told}");
+        let shown = fixture.rpc("/a2a", "tasks/get", json!({"id": next["taskId"]}));
+        assert_eq!(shown["result"]["history"][0]["referenceTaskIds"], json!([task]), "{shown}");
     }
     assert_eq!(fixture.run("alpha", task), first, "the first one is as it was");
 }
@@ -233,8 +233,8 @@ fn s1_16_a_decision_lets_a_waiting_task_go_on() {
         let said = [format!("user: {words}"), format!("assistant: {question}")];
         assert_eq!(lines(&run["history"])[..2], said);
         assert_eq!(lines(&run["history"])[2..], ["user: yes", "assistant: echo: yes"]);
-        let told = fixture.rpc("/a2a", "tasks/get", json!({"id": task}));
-        assert_eq!(told["result"]["history"][2]["parts"][1]["data"], decision, "the agent is told all of it: {told}");
+        let shown = fixture.rpc("/a2a", "tasks/get", json!({"id": task}));
+        assert_eq!(shown["result"]["history"][2]["parts"][1]["data"], decision, "the agent is told all of it: {shown}");
 
         let reply = fixture.submit("alpha", body);
         assert_eq!((reply.status, reply.json()), (202, forwarded));

@@ -119,10 +119,10 @@ fn s2_07_a_short_message_can_be_streamed() {
     let frames = fixture.stream(RPC, &[], &body);
     assert!(frames.iter().all(|frame| frame.json()["id"] == "1" && frame.json()["jsonrpc"] == "2.0"));
     let events: Vec<Value> = frames.iter().map(SseFrame::payload).collect();
-    let told: Vec<(&Value, &Value)> = events.iter().map(|event| (&event["kind"], &event["final"])).collect();
+    let shown: Vec<(&Value, &Value)> = events.iter().map(|event| (&event["kind"], &event["final"])).collect();
     let (task, status, artifact) = (json!("task"), json!("status-update"), json!("artifact-update"));
     assert_eq!(
-        told,
+        shown,
         [(&task, &Value::Null), (&status, &json!(false)), (&artifact, &Value::Null), (&status, &json!(true))]
     );
     assert_eq!(events[1]["status"]["state"], "working");

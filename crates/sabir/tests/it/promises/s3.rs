@@ -53,7 +53,7 @@ fn payloads(frames: &[SseFrame]) -> Vec<Value> {
 }
 
 /// All that the task has told so far, from its first event on.
-fn told(fixture: &ServerFixture, id: &str) -> Vec<Value> {
+fn shown(fixture: &ServerFixture, id: &str) -> Vec<Value> {
     let replay = request("tasks/resubscribe", &json!({"id": id}));
     payloads(&fixture.stream(RPC, &[("Last-Event-ID", "0")], &replay))
 }
@@ -260,7 +260,7 @@ fn s3_10_parts_of_every_kind_keep_their_order() {
 fn s3_11_a_task_is_submitted_then_working_then_completed() {
     let fixture = ServerFixture::new();
     assert_eq!(send(&fixture, "t", "slow 0.1 hello")["status"]["state"], "completed");
-    assert_eq!(states(&told(&fixture, "t")), ["submitted", "working", "completed"]);
+    assert_eq!(states(&shown(&fixture, "t")), ["submitted", "working", "completed"]);
 }
 
 /// Each progress text of the agent is a working status with a message of role `agent`
@@ -291,7 +291,7 @@ fn s3_13_an_answer_goes_to_the_task_of_its_id() {
     assert_eq!(done["artifacts"][0]["parts"][0]["text"], "echo: Friday");
     assert_eq!(said(&done), ["user: ask Which day?", "agent: Which day?", "user: Friday"]);
     let expected = ["submitted", "working", "input-required", "working", "completed"];
-    assert_eq!(states(&told(&fixture, "t")), expected);
+    assert_eq!(states(&shown(&fixture, "t")), expected);
 }
 
 /// A task whose agent fails is failed, and its status message says why
@@ -302,7 +302,7 @@ fn s3_14_an_agent_that_fails_fails_the_task() {
     assert_eq!(task["status"]["state"], "failed", "{task}");
     let expected = json!({"role": "agent", "parts": [{"type": "text", "text": "The disk is full"}]});
     assert_eq!(task["status"]["message"], expected);
-    assert_eq!(states(&told(&fixture, "t")), ["submitted", "working", "failed"]);
+    assert_eq!(states(&shown(&fixture, "t")), ["submitted", "working", "failed"]);
 }
 
 /// `tasks/cancel` of a working task answers with the canceled task
@@ -504,8 +504,8 @@ fn s3_23_frames_are_answers_with_a_status_or_an_artifact() {
         let artifact = &event["artifact"];
         assert_eq!(artifact["parts"], json!([{"type": "text", "text": format!("chunk {}\n", place + 1)}]));
         assert_eq!(artifact["index"], 0, "one artifact, in pieces");
-        let told = (artifact["append"] == true, artifact["lastChunk"] == true);
-        assert_eq!(told, (place > 0, place == 2), "{artifact}");
+        let shown = (artifact["append"] == true, artifact["lastChunk"] == true);
+        assert_eq!(shown, (place > 0, place == 2), "{artifact}");
     }
 }
 

@@ -171,8 +171,8 @@ fn s4_06_every_frame_has_a_kind() {
 #[test]
 fn s4_07_tools_are_told_when_they_start_and_when_they_end() {
     let frames = stream(&ServerFixture::new(), "tool grep");
-    let told: Vec<&Value> = frames.iter().filter(|frame| frame["status"]["message"].is_object()).collect();
-    let [start, end] = told.as_slice() else { panic!("{frames:?}") };
+    let shown: Vec<&Value> = frames.iter().filter(|frame| frame["status"]["message"].is_object()).collect();
+    let [start, end] = shown.as_slice() else { panic!("{frames:?}") };
     for (frame, text, phase) in
         [(start, "Using tool: grep", "started"), (end, "Tool result: grep is done", "completed")]
     {
