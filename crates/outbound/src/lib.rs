@@ -5,6 +5,7 @@
 
 pub mod client;
 pub mod guard;
+pub mod webhooks;
 
 pub use client::{Client, DialError, Limits, Request, Response, Roots};
 pub use guard::{EgressPolicy, Guard, Refusal, Resolve, SystemResolver, Target};

@@ -1,0 +1,98 @@
+//! Token and authentication of a webhook: checked when they are set, sealed in the store, used as headers.
+
+use http::HeaderValue;
+use sabir_model::PushAuthentication;
+use serde::{Deserialize, Serialize};
+
+use super::seal::{SealKey, UnsealError, seal, unseal};
+
+/// What a receiver expects of us.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WebhookSecrets {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authentication: Option<PushAuthentication>,
+}
+
+/// A secret that no header can carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be at most {MAX_SECRET} printable ASCII characters")]
+pub struct InvalidSecret {
+    /// The member of the config.
+    pub field: &'static str,
+}
+
+/// Receivers refuse longer headers.
+const MAX_SECRET: usize = 4096;
+
+impl WebhookSecrets {
+    /// Says which member cannot be sent as a header.
+    pub fn check(&self) -> Result<(), InvalidSecret> {
+        let is_sendable = |text: &str| {
+            text.len() <= MAX_SECRET
+                && text.bytes().all(|byte| (b' '..0x7f).contains(&byte))
+                && HeaderValue::from_str(text).is_ok()
+        };
+        let authentication = self.authentication.as_ref();
+        let credentials = authentication.and_then(|authentication| authentication.credentials.as_deref());
+        let scheme = authentication.and_then(|authentication| authentication.schemes.first().map(String::as_str));
+        for (field, text) in [
+            ("token", self.token.as_deref()),
+            ("authentication.credentials", credentials),
+            ("authentication.scheme", scheme),
+        ] {
+            if !text.is_none_or(is_sendable) {
+                return Err(InvalidSecret { field });
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes that are stored.
+    pub fn seal(&self, key: Option<&SealKey>, url: &str) -> Vec<u8> {
+        seal(key, url, serde_json::to_vec(self).expect("texts can be written as JSON"))
+    }
+
+    pub(super) fn unseal(key: Option<&SealKey>, url: &str, stored: &[u8]) -> Result<Self, UnsealError> {
+        serde_json::from_slice(&unseal(key, url, stored)?).map_err(|_| UnsealError::Damaged)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secrets(token: &str, schemes: &[&str], credentials: &str) -> WebhookSecrets {
+        let schemes = schemes.iter().map(|&scheme| scheme.to_owned()).collect();
+        let authentication = PushAuthentication { schemes, credentials: Some(credentials.to_owned()) };
+        WebhookSecrets { token: Some(token.to_owned()), authentication: Some(authentication) }
+    }
+
+    #[test]
+    fn secrets_must_fit_into_headers() {
+        let long = "x".repeat(MAX_SECRET + 1);
+        for (given, wrong) in [
+            (WebhookSecrets::default(), None),
+            (secrets("t", &["Bearer"], "c"), None),
+            (secrets("t", &[], ""), None),
+            (secrets("a\r\nHost: b", &["Bearer"], "c"), Some("token")),
+            (secrets(&long, &["Bearer"], "c"), Some("token")),
+            (secrets("t", &["Bear\ner"], "c"), Some("authentication.scheme")),
+            (secrets("t", &["Bearer"], "ü"), Some("authentication.credentials")),
+        ] {
+            assert_eq!(given.check().err().map(|error| error.field), wrong, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn secrets_survive_the_store() {
+        let key = SealKey::generate();
+        let given = secrets("t", &["Basic"], "c");
+        for key in [None, Some(&key)] {
+            let stored = given.seal(key, "https://a/");
+            assert_eq!(WebhookSecrets::unseal(key, "https://a/", &stored).unwrap(), given);
+        }
+        assert_eq!(WebhookSecrets::unseal(None, "https://a/", b"\0{"), Err(UnsealError::Damaged));
+    }
+}
