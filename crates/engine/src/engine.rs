@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use sabir_model::{AgentId, Call, Caller, Error, InvalidId, PushCall, TaskId};
-use sabir_store::Store;
+use sabir_model::{AgentId, Call, Caller, Error, InvalidId, TaskId};
+use sabir_store::{Outbox, Store};
 use tokio::sync::{Notify, watch};
 use uuid::{NoContext, Uuid};
 
 use crate::feed::Feed;
 use crate::health::StoreCheck;
 use crate::in_flight::InFlightSends;
+use crate::push::{WebhookPolicy, Webhooks};
 use crate::schedule::{AgentNo, Schedule};
 use crate::shared_reads::SharedReads;
 use crate::task_lookup::EndSignals;
@@ -28,6 +29,8 @@ pub struct Engine {
 pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// `None`: callers cannot set webhooks.
+    pub(crate) webhooks: Option<Webhooks>,
     pub(crate) settings: EngineSettings,
     /// Sorted by id.
     pub(crate) agents: Vec<Arc<RegisteredAgent>>,
@@ -100,6 +103,7 @@ pub struct RetentionPolicy {
 pub struct Builder {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    webhooks: Option<Webhooks>,
     settings: EngineSettings,
     agents: Vec<Hosted>,
     routed_agents: Vec<Hosted>,
@@ -111,6 +115,7 @@ impl Builder {
         Self {
             store,
             clock: Arc::new(SystemClock),
+            webhooks: None,
             settings: EngineSettings::default(),
             agents: Vec::new(),
             routed_agents: Vec::new(),
@@ -120,6 +125,12 @@ impl Builder {
     /// Instead of the clock of the machine.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
+        self
+    }
+
+    /// Callers can set webhooks that this policy admits. `outbox` is the store, which a dispatcher delivers from.
+    pub fn webhooks(mut self, policy: Arc<dyn WebhookPolicy>, outbox: Arc<dyn Outbox>) -> Self {
+        self.webhooks = Some(Webhooks { policy, outbox });
         self
     }
 
@@ -156,6 +167,7 @@ impl Builder {
         let core = Core {
             store: self.store,
             clock: self.clock,
+            webhooks: self.webhooks,
             settings: self.settings,
             agents,
             routed_agents,
@@ -198,9 +210,7 @@ impl Engine {
             Call::List(list) => self.list(caller, list).await,
             Call::Cancel(cancel) => self.cancel(caller, cancel).await,
             Call::Subscribe(subscribe) => self.subscribe(caller, subscribe).await,
-            Call::Push(
-                PushCall::Set { .. } | PushCall::Get { .. } | PushCall::List { .. } | PushCall::Delete { .. },
-            ) => Err(Error::PushNotSupported),
+            Call::Push(push) => self.push(caller, push).await,
             Call::ExtendedCard { .. } => Err(Error::ExtendedCardNotOffered),
         }
     }

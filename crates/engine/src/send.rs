@@ -13,6 +13,7 @@ use crate::engine::{Engine, RegisteredAgent, new_id};
 use crate::executor::{Executor, RunRequest};
 use crate::in_flight::InFlightGuard;
 use crate::media::check_media_types;
+use crate::push::InlineWebhook;
 use crate::read::Located;
 use crate::request::context_of;
 use crate::schedule::Scheduled;
@@ -59,6 +60,7 @@ struct TaskIds {
     /// The id that the caller chose; `None`: a generated one.
     task: Option<TaskId>,
     context: ContextId,
+    webhook: Option<InlineWebhook>,
 }
 
 /// The agent that the task is addressed to, and the agent that executes it.
@@ -79,7 +81,7 @@ impl Engine {
         if *self.core.stopping.borrow() && send.message.task.is_none() {
             return Err(Error::Stopping);
         }
-        if send.push.is_some() {
+        if send.push.is_some() && !self.offers_webhooks() {
             return Err(Error::PushNotSupported);
         }
         // The call may wait for its answer for hours, and must not hold a copy of the message meanwhile.
@@ -107,12 +109,17 @@ impl Engine {
             let about = registered.hosted.about();
             check_offer(&registered, &about, &send, &message)?;
             check_media_types(&about, &message)?;
+            // Before anything is stored: whoever names a forbidden URL hears so, and no work is begun.
+            let webhook = self.admit_inline(send.push.as_ref(), send.born, &message).await?;
             let request = context_of(caller, &about, &send, &message);
             if message.request != request {
                 Arc::make_mut(&mut message).request = request;
             }
             let plan = match self.destination(caller, &send, &message, addressed).await? {
                 Destination::Task(key) => {
+                    if let Some(webhook) = webhook {
+                        self.add_webhook(caller, &key.agent, &key.task, webhook).await?;
+                    }
                     let sent = self.deliver(&registered, key, &send, message, send_guards).await?;
                     let answer = sent.answer(self, &send).await?;
                     return Ok(match (answer, answered) {
@@ -136,7 +143,7 @@ impl Engine {
             }
             let agents = TaskAgents { addressed: &registered, executor };
             match self
-                .create(caller, agents, &send, &message, TaskIds { task: plan.task, context }, send_guards)
+                .create(caller, agents, &send, &message, TaskIds { task: plan.task, context, webhook }, send_guards)
                 .await?
             {
                 CreateResult::Created(sent) => {
@@ -241,7 +248,7 @@ impl Engine {
         if *self.core.stopping.borrow() {
             return Err(Error::Stopping);
         }
-        let TaskIds { task: named, context } = ids;
+        let TaskIds { task: named, context, webhook } = ids;
         let is_named = named.is_some();
         let task = named.unwrap_or_else(|| new_id(TaskId::parse));
         let key = TopicKey { owner: caller.owner.clone(), agent: addressed.hosted.id.clone(), task: task.clone() };
@@ -279,11 +286,17 @@ impl Engine {
         for guard in &send_guards {
             guard.share(&message);
         }
+        let webhook = webhook.map(|webhook| Box::new(webhook.of_task(&task)));
         let created = Created { message, metadata: send.metadata.clone(), note, time: self.core.clock.now() };
         let (done, stored) = oneshot::channel();
         let keep = self.core.feed.open(key);
-        let start =
-            DriverStart::Create { created: created.clone(), context, born: send.born, key: send.idempotency.clone() };
+        let start = DriverStart::Create {
+            created: created.clone(),
+            context,
+            born: send.born,
+            key: send.idempotency.clone(),
+            webhook,
+        };
         let assignment =
             Assignment { lease, control, start, scheduled: Some(scheduled), send_guards, done: Some(done) };
         drive::start(&self.core, executor, assignment);

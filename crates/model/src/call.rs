@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::{
     AgentId, Birth, ContextId, Cursor, Error, IdempotencyKey, IncomingMessage, Json, Message, Part, PushConfig,
-    PushConfigId, Seq, State, Task, TaskId, Timestamp, TraceContext,
+    PushConfigId, PushEvents, Seq, State, Task, TaskId, Timestamp, TraceContext,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -243,7 +243,7 @@ pub enum OnFinishedSubscribe {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PushCall {
-    Set { agent: Option<AgentId>, config: PushConfig },
+    Set { agent: Option<AgentId>, config: PushConfig, born: Birth, events: PushEvents },
     Get { agent: Option<AgentId>, task: TaskId, config: Option<PushConfigId> },
     List { agent: Option<AgentId>, task: TaskId, page_size: Option<u32>, page_token: Option<String> },
     Delete { agent: Option<AgentId>, task: TaskId, config: Option<PushConfigId> },

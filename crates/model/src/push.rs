@@ -15,6 +15,16 @@ pub struct PushConfig {
     pub authentication: Option<PushAuthentication>,
 }
 
+/// Which events a webhook gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PushEvents {
+    /// Every status but `submitted`.
+    #[default]
+    Statuses,
+    /// Every event.
+    All,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushAuthentication {
     pub schemes: Vec<String>,

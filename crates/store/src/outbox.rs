@@ -93,8 +93,8 @@ pub trait Outbox: Send + Sync + 'static {
     /// Makes a delivery due now. `false`: there is none of this number.
     fn retry(&self, kind: DeliveryKind, number: u64, now: Timestamp) -> StoreFuture<'static, bool>;
 
-    /// Drops a delivery: the event at which a webhook stands, or an undelivered one. `false`: there is none of this number.
-    fn discard(&self, kind: DeliveryKind, number: u64, event: Seq, now: Timestamp) -> StoreFuture<'static, bool>;
+    /// Drops a delivery: all that a webhook has to send now, or an undelivered event. `false`: there is none of this number.
+    fn discard(&self, kind: DeliveryKind, number: u64, now: Timestamp) -> StoreFuture<'static, bool>;
 }
 
 /// A webhook with something to send.

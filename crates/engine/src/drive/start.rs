@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sabir_model::{
     Birth, Command, ContextId, Created, Error, Event, IdempotencyKey, Message, Purpose, Standing, Task, TaskBirth,
 };
-use sabir_store::SideRow;
+use sabir_store::{SideRow, Webhook};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -22,7 +22,13 @@ use crate::turn::Outcome;
 /// The reason why a driver starts.
 pub(crate) enum DriverStart {
     /// To create a task.
-    Create { created: Created, context: ContextId, born: Birth, key: Option<IdempotencyKey> },
+    Create {
+        created: Created,
+        context: ContextId,
+        born: Birth,
+        key: Option<IdempotencyKey>,
+        webhook: Option<Box<Webhook>>,
+    },
     /// To deliver a message to a task at rest. `inbox` has messages that an earlier run left.
     Deliver { message: Arc<Message>, key: Option<IdempotencyKey>, inbox: Vec<Arc<Message>> },
     /// To run a task that an earlier process left. `first` begins its turn if it is in the history already; otherwise
@@ -101,7 +107,7 @@ impl Driver {
         let key = lease.key.clone();
         let known = |task: &Task| (task.context.clone(), task.metadata.clone());
         let (context, metadata, standing, first_append) = match &start {
-            DriverStart::Create { created, context, born, key: idempotency } => {
+            DriverStart::Create { created, context, born, key: idempotency, webhook: _ } => {
                 let (agent, owner) = (key.agent.clone(), key.owner.clone());
                 let birth = TaskBirth { context: context.clone(), agent, owner, born: *born };
                 let first_append = FirstAppend::Create(TaskCreation { birth, key: idempotency.clone() });
@@ -176,7 +182,8 @@ impl Driver {
     /// Records the start for the first append. Returns where the message of the first turn is.
     fn record_start(&mut self, start: DriverStart, has_slot: bool) -> FirstMessage {
         match start {
-            DriverStart::Create { created, .. } => {
+            DriverStart::Create { created, webhook, .. } => {
+                self.pending.side_rows.extend(webhook.map(SideRow::Webhook));
                 let message = created.message.clone();
                 self.record(Event::Created(created));
                 FirstMessage::InHistory(TurnMessage::beginning(message))

@@ -104,10 +104,10 @@ impl Webhooks {
 }
 
 impl MemoryState {
-    fn advance(&mut self, number: u64, sent: Seq, now: Timestamp) -> bool {
+    fn advance(&mut self, number: u64, sent: Option<Seq>, now: Timestamp) -> bool {
         let task = self.webhooks.all.get(&number).map(|row| row.task);
         let last = task.and_then(|task| self.tasks.get(&task)).map_or(0, |entry| entry.row.seq);
-        self.webhooks.advance(number, sent, last, now)
+        self.webhooks.advance(number, sent.unwrap_or(last), last, now)
     }
 
     fn delivery(&self, kind: DeliveryKind, number: u64) -> Option<Delivery> {
@@ -184,7 +184,7 @@ impl Outbox for MemoryStore {
     }
 
     fn delivered(&self, webhook: WebhookNo, sent: Seq, now: Timestamp) -> StoreFuture<'static, ()> {
-        self.lock().advance(webhook.0, sent, now);
+        self.lock().advance(webhook.0, Some(sent), now);
         self.due.notify_one();
         answer(Ok(()))
     }
@@ -215,7 +215,7 @@ impl Outbox for MemoryStore {
             state.webhooks.last_undelivered += 1;
             let number = state.webhooks.last_undelivered;
             state.webhooks.undelivered.insert(number, dead);
-            state.advance(webhook.0, event, failure.time);
+            state.advance(webhook.0, Some(event), failure.time);
             if let Some(row) = state.webhooks.all.get_mut(&webhook.0) {
                 (row.failing_since, row.reason) = (Some(since), Some(failure.reason));
             }
@@ -262,10 +262,10 @@ impl Outbox for MemoryStore {
         answer(Ok(is_found))
     }
 
-    fn discard(&self, kind: DeliveryKind, number: u64, event: Seq, now: Timestamp) -> StoreFuture<'static, bool> {
+    fn discard(&self, kind: DeliveryKind, number: u64, now: Timestamp) -> StoreFuture<'static, bool> {
         let mut state = self.lock();
         let is_found = match kind {
-            DeliveryKind::Pending => state.advance(number, event, now),
+            DeliveryKind::Pending => state.advance(number, None, now),
             DeliveryKind::Dead => state.webhooks.undelivered.remove(&number).is_some(),
         };
         self.due.notify_one();

@@ -226,8 +226,8 @@ impl Outbox for SqliteStore {
         self.found(WebhookChange::Retry { kind, number, now })
     }
 
-    fn discard(&self, kind: DeliveryKind, number: u64, event: Seq, now: Timestamp) -> StoreFuture<'static, bool> {
-        self.found(WebhookChange::Discard { kind, number, event, now })
+    fn discard(&self, kind: DeliveryKind, number: u64, now: Timestamp) -> StoreFuture<'static, bool> {
+        self.found(WebhookChange::Discard { kind, number, now })
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) enum WebhookChange {
     GiveUp { webhook: WebhookNo, event: Seq, failure: Failure },
     Retried { undelivered: UndeliveredNo, failure: Option<Failure> },
     Retry { kind: DeliveryKind, number: u64, now: Timestamp },
-    Discard { kind: DeliveryKind, number: u64, event: Seq, now: Timestamp },
+    Discard { kind: DeliveryKind, number: u64, now: Timestamp },
 }
 
 /// What a change found.
@@ -82,7 +82,7 @@ impl Watched {
             WebhookChange::Remove { task, id } => remove(conn, *task, id.as_ref())?,
             WebhookChange::Delivered { webhook, sent, now } => {
                 self.is_due = true;
-                advance(conn, *webhook, *sent, *now)?
+                advance(conn, *webhook, Some(*sent), *now)?
             }
             WebhookChange::Postpone { webhook, failure, next } => {
                 let mut postpone = conn.prepare_cached(
@@ -116,9 +116,9 @@ impl Watched {
             WebhookChange::Discard { kind: DeliveryKind::Dead, number, .. } => {
                 conn.prepare_cached("DELETE FROM undelivered WHERE number = ?1")?.execute((*number as i64,))?
             }
-            WebhookChange::Discard { kind: DeliveryKind::Pending, number, event, now } => {
+            WebhookChange::Discard { kind: DeliveryKind::Pending, number, now } => {
                 self.is_due = true;
-                advance(conn, WebhookNo(*number), *event, *now)?
+                advance(conn, WebhookNo(*number), None, *now)?
             }
         }))
     }
@@ -189,8 +189,9 @@ fn remove(conn: &Connection, no: TaskNo, id: Option<&PushConfigId>) -> Result<us
     conn.prepare_cached("DELETE FROM webhooks WHERE no = ?1 AND id = coalesce(?2, id)")?.execute((no, id))
 }
 
-/// Everything up to `sent` is handled. What was appended meanwhile is due at once.
-fn advance(conn: &Connection, webhook: WebhookNo, sent: Seq, now: Timestamp) -> Result<usize> {
+/// Everything up to `sent` is handled, without a number everything that is in the log. What was appended meanwhile is due at
+/// once.
+fn advance(conn: &Connection, webhook: WebhookNo, sent: Option<Seq>, now: Timestamp) -> Result<usize> {
     let number = webhook.0 as i64;
     let mut select = conn.prepare_cached(concat!(
         "SELECT in_row, ",
@@ -202,6 +203,7 @@ fn advance(conn: &Connection, webhook: WebhookNo, sent: Seq, now: Timestamp) -> 
         Ok(all.map_or(last.map_or(0, seq), |all| all as Seq))
     };
     let last = select.query_row((number,), read).optional()?.unwrap_or(0);
+    let sent = sent.unwrap_or(last);
     let due = (last > sent).then_some(now.as_millis());
     let mut advance = conn.prepare_cached(
         "UPDATE webhooks SET sent = max(sent, ?2), due = ?3, attempts = 0, failing_since = NULL, reason = NULL
@@ -219,7 +221,7 @@ fn give_up(conn: &Connection, webhook: WebhookNo, event: Seq, failure: &Failure)
     keep.execute((number, event as i64, &failure.reason, failure.time.as_millis()))?;
     let mut since = conn.prepare_cached("SELECT coalesce(failing_since, ?2) FROM webhooks WHERE number = ?1")?;
     let since: Option<i64> = since.query_row((number, failure.time.as_millis()), |row| row.get(0)).optional()?;
-    let changed = advance(conn, webhook, event, failure.time)?;
+    let changed = advance(conn, webhook, Some(event), failure.time)?;
     // It fails until something is delivered.
     let mut still = conn.prepare_cached("UPDATE webhooks SET failing_since = ?2, reason = ?3 WHERE number = ?1")?;
     still.execute((number, since, &failure.reason))?;

@@ -178,6 +178,11 @@ pub async fn a_failed_delivery_is_due_later((store, outbox): Both<'_>) {
     outbox.delivered(number, 3, at(31)).await.unwrap();
     assert_eq!(deliveries(outbox, DeliveryKind::Pending).await, "");
     assert!(!outbox.retry(DeliveryKind::Pending, number.0, at(30)).await.unwrap(), "there is nothing to be sent");
+    push(store, no, 3, &[status(State::Working, 40), status(State::Working, 41)]).await.unwrap();
+    assert!(outbox.discard(DeliveryKind::Pending, number.0, at(42)).await.unwrap());
+    assert_eq!(due(outbox, "https://a", 999).await, "");
+    push(store, no, 5, &[status(State::Completed, 50)]).await.unwrap();
+    assert_eq!(due(outbox, "https://a", 999).await, "w1 after 5 tried 0", "what comes later is sent");
 }
 
 pub async fn what_is_given_up_can_be_retried_or_dropped((store, outbox): Both<'_>) {
@@ -207,8 +212,8 @@ pub async fn what_is_given_up_can_be_retried_or_dropped((store, outbox): Both<'_
     outbox.retried(retries[1].0, Some(failure("again", 21))).await.unwrap();
     assert_eq!(due(outbox, "https://a", 999).await, "");
     assert_eq!(deliveries(outbox, DeliveryKind::Dead).await, "w1 of t1 at 3 tried 2 again since 21 next -");
-    assert!(outbox.discard(DeliveryKind::Dead, rows[1].number, 0, at(30)).await.unwrap());
-    assert!(!outbox.discard(DeliveryKind::Dead, rows[1].number, 0, at(30)).await.unwrap());
+    assert!(outbox.discard(DeliveryKind::Dead, rows[1].number, at(30)).await.unwrap());
+    assert!(!outbox.discard(DeliveryKind::Dead, rows[1].number, at(30)).await.unwrap());
     assert_eq!(deliveries(outbox, DeliveryKind::Dead).await, "");
 }
 

@@ -1,7 +1,7 @@
 //! Webhooks of 0.1: one for each task, so a config has no id.
 
 use sabir_model as model;
-use sabir_model::{PushCall, TaskId};
+use sabir_model::{PushCall, PushEvents, TaskId};
 use serde::{Deserialize, Serialize};
 
 use crate::Strictness;
@@ -42,6 +42,8 @@ impl PushParams<'_> {
         let config = config.and_then(|config| violations.check("pushNotificationConfig", config.try_into()));
         let task = self.task(strictness, &mut violations);
         violations.finish(config.map(|config: model::PushConfig| PushCall::Set {
+            born: super::dialect::BIRTH,
+            events: PushEvents::default(),
             agent: None,
             config: model::PushConfig { task, ..config },
         }))

@@ -3,7 +3,7 @@
 //! The token and the credentials are read and never written.
 
 use sabir_model as model;
-use sabir_model::{PushAuthentication, PushCall, PushConfigId, TaskId};
+use sabir_model::{PushAuthentication, PushCall, PushConfigId, PushEvents, TaskId};
 use serde::{Deserialize, Serialize};
 
 use crate::Strictness;
@@ -77,6 +77,8 @@ impl<'a> PushParams<'a> {
             }
         };
         violations.finish(config.map(|config: model::PushConfig| PushCall::Set {
+            born: super::dialect::BIRTH,
+            events: PushEvents::default(),
             agent: None,
             config: model::PushConfig { task, ..config },
         }))

@@ -3,7 +3,7 @@
 //! The token and the credentials are read and never written.
 
 use sabir_model as model;
-use sabir_model::{AgentId, PushAuthentication, PushCall, PushConfigId, TaskId};
+use sabir_model::{AgentId, PushAuthentication, PushCall, PushConfigId, PushEvents, TaskId};
 use serde::{Deserialize, Serialize};
 
 use crate::wire_types::{Int32, Text, Violations, WireList, non_empty, object};
@@ -67,7 +67,12 @@ impl PushConfig<'_> {
         let is_for_a_task = self.task_id.as_ref().is_some_and(|id| !id.as_str().is_empty());
         violations.required("taskId", is_for_a_task.then_some(()));
         let config = violations.check("", self.try_into());
-        violations.finish(config.map(|config| PushCall::Set { agent, config }))
+        violations.finish(config.map(|config| PushCall::Set {
+            born: super::dialect::BIRTH,
+            events: PushEvents::default(),
+            agent,
+            config,
+        }))
     }
 }
 

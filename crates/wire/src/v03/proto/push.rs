@@ -1,7 +1,7 @@
 //! Webhooks in 0.3's ProtoJSON, known by resource names: `tasks/ID/pushNotificationConfigs/ID`.
 
 use sabir_model as model;
-use sabir_model::{PushCall, PushConfigId, TaskId};
+use sabir_model::{PushCall, PushConfigId, PushEvents, TaskId};
 use serde::{Deserialize, Serialize};
 
 use super::super::push::PushConfig;
@@ -70,6 +70,8 @@ impl CreateParams<'_> {
         let task = parent.or_else(|| config.as_ref().and_then(|config| config.task.clone()));
         let task = violations.required("parent", task);
         violations.finish(config.map(|config| PushCall::Set {
+            born: super::super::dialect::BIRTH,
+            events: PushEvents::default(),
             agent: None,
             config: model::PushConfig { task, id: id.or(config.id), ..config },
         }))

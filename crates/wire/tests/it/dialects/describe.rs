@@ -81,7 +81,7 @@ fn describe_call(call: &Call) -> String {
             });
             assert!(subscribe.after.is_none());
         }
-        Call::Push(PushCall::Set { agent, config }) => {
+        Call::Push(PushCall::Set { agent, config, .. }) => {
             words.add("set");
             words.agent(agent);
             words.push(config);

@@ -1,0 +1,215 @@
+//! Webhooks: callers set them, and the store keeps what is to be sent to them.
+//!
+//! The engine sends nothing itself. What it needs from outside is a `WebhookPolicy`, which says whether a URL may be dialled
+//! and how its secrets are stored; whoever builds the engine brings it, and runs a dispatcher on the same store.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use sabir_model::{AgentId, Birth, Caller, Error, Message, PushCall, PushConfig, PushConfigId, PushEvents, TaskId};
+use sabir_store::{Delivery, DeliveryKind, Outbox, TaskRow, Webhook, WebhookEvents, WebhookSet};
+
+use crate::Answer;
+use crate::engine::Engine;
+
+/// Says which webhooks callers may set.
+pub trait WebhookPolicy: Send + Sync + 'static {
+    /// Checks a config before it is stored. It may have to resolve a name.
+    fn admit<'a>(&'a self, config: &'a PushConfig) -> BoxFuture<'a, Result<AdmittedWebhook, WebhookRefusal>>;
+}
+
+/// What the policy has made of a config.
+#[derive(Debug, Clone)]
+pub struct AdmittedWebhook {
+    /// Scheme, host and port of the URL.
+    pub receiver: String,
+    /// Token and authentication, as they are stored.
+    pub secrets: Vec<u8>,
+}
+
+/// Why a config is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookRefusal {
+    /// The member of the config.
+    pub field: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// The parts of an engine that offers webhooks.
+pub(crate) struct Webhooks {
+    pub(crate) policy: Arc<dyn WebhookPolicy>,
+    pub(crate) outbox: Arc<dyn Outbox>,
+}
+
+/// A webhook that comes with a message, before the id of its task is known.
+pub(crate) struct InlineWebhook {
+    id: Option<PushConfigId>,
+    webhook: Webhook,
+}
+
+/// The member of a message's metadata that asks for every event, as the header does where a config is set by itself.
+const EVENTS_MEMBER: &str = "Sabir-Push-Events";
+
+impl Engine {
+    /// Whether callers can set webhooks.
+    pub fn offers_webhooks(&self) -> bool {
+        self.core.webhooks.is_some()
+    }
+
+    fn webhook_parts(&self) -> Result<&Webhooks, Error> {
+        self.core.webhooks.as_ref().ok_or(Error::PushNotSupported)
+    }
+
+    pub(crate) async fn push(&self, caller: &Caller, call: PushCall) -> Result<Answer, Error> {
+        self.webhook_parts()?;
+        match call {
+            PushCall::Set { agent, config, born, events } => {
+                self.set_webhook(caller, agent.as_ref(), config, born, events).await
+            }
+            PushCall::Get { agent, task, config } => {
+                let row = self.stored_task(caller, agent.as_ref(), &task).await?;
+                let webhooks = self.core.store.webhooks(row.no).await?;
+                let found = webhooks.into_iter().find(|webhook| config.as_ref().is_none_or(|id| webhook.id == *id));
+                match (found, config) {
+                    (Some(webhook), _) => Ok(Answer::PushConfig(Some(Box::new(shown(webhook, task))))),
+                    (None, None) => Ok(Answer::PushConfig(None)),
+                    (None, Some(_)) => Err(Error::TaskNotFound(task)),
+                }
+            }
+            PushCall::List { agent, task, .. } => {
+                let row = self.stored_task(caller, agent.as_ref(), &task).await?;
+                let webhooks = self.core.store.webhooks(row.no).await?;
+                let shown = webhooks.into_iter().map(|webhook| shown(webhook, task.clone()));
+                Ok(Answer::PushConfigs(shown.collect()))
+            }
+            PushCall::Delete { agent, task, config } => {
+                let row = self.stored_task(caller, agent.as_ref(), &task).await?;
+                self.core.store.remove_webhooks(row.no, config.as_ref()).await?;
+                Ok(Answer::Done)
+            }
+        }
+    }
+
+    async fn set_webhook(
+        &self,
+        caller: &Caller,
+        agent: Option<&AgentId>,
+        config: PushConfig,
+        born: Birth,
+        events: PushEvents,
+    ) -> Result<Answer, Error> {
+        let task = config.task.clone().ok_or_else(|| Error::invalid("taskId", "is required"))?;
+        let row = self.stored_task(caller, agent, &task).await?;
+        let inline = self.admit("", &config, born, events).await?;
+        let webhook = inline.of_task(&row.task);
+        let shown = shown(webhook.clone(), row.task.clone());
+        self.store_webhook(&row, webhook).await?;
+        Ok(Answer::PushConfig(Some(Box::new(shown))))
+    }
+
+    /// Checks the config that comes with a message.
+    pub(crate) async fn admit_inline(
+        &self,
+        config: Option<&PushConfig>,
+        born: Birth,
+        message: &Message,
+    ) -> Result<Option<InlineWebhook>, Error> {
+        let Some(config) = config else { return Ok(None) };
+        let wanted = message.metadata.as_ref().and_then(|metadata| metadata.text_of(EVENTS_MEMBER));
+        let events = match wanted.as_deref() {
+            Some("all") => PushEvents::All,
+            _ => PushEvents::Statuses,
+        };
+        self.admit("configuration.pushNotificationConfig.", config, born, events).await.map(Some)
+    }
+
+    /// Adds a webhook to a task that exists.
+    pub(crate) async fn add_webhook(
+        &self,
+        caller: &Caller,
+        agent: &AgentId,
+        task: &TaskId,
+        inline: InlineWebhook,
+    ) -> Result<(), Error> {
+        let row = self.stored_task(caller, Some(agent), task).await?;
+        self.store_webhook(&row, inline.of_task(task)).await
+    }
+
+    async fn admit(
+        &self,
+        prefix: &str,
+        config: &PushConfig,
+        born: Birth,
+        events: PushEvents,
+    ) -> Result<InlineWebhook, Error> {
+        let admitted = self.webhook_parts()?.policy.admit(config).await;
+        let AdmittedWebhook { receiver, secrets } =
+            admitted.map_err(|WebhookRefusal { field, reason }| Error::invalid(format!("{prefix}{field}"), reason))?;
+        let webhook = Webhook {
+            // Replaced when the task is known.
+            id: config.id.clone().unwrap_or_else(|| PushConfigId::parse("task").expect("a valid id")),
+            url: config.url.clone(),
+            receiver,
+            secrets,
+            dialect: born,
+            events: match events {
+                PushEvents::Statuses => WebhookEvents::Statuses,
+                PushEvents::All => WebhookEvents::All,
+            },
+        };
+        Ok(InlineWebhook { id: config.id.clone(), webhook })
+    }
+
+    async fn store_webhook(&self, row: &TaskRow, webhook: Webhook) -> Result<(), Error> {
+        match self.core.store.set_webhook(row.no, webhook, self.core.clock.now()).await? {
+            WebhookSet::Done => Ok(()),
+            WebhookSet::NoTask => Err(Error::TaskNotFound(row.task.clone())),
+            WebhookSet::TooMany => {
+                Err(Error::invalid("id", "the task has too many push configs; delete one of them first"))
+            }
+        }
+    }
+
+    async fn stored_task(&self, caller: &Caller, agent: Option<&AgentId>, task: &TaskId) -> Result<TaskRow, Error> {
+        let key = self.locate(caller, agent, task).await?.key;
+        let row = self.core.store.find(&key.owner, Some(&key.agent), &key.task).await?;
+        row.ok_or(Error::TaskNotFound(key.task))
+    }
+
+    /// Deliveries as operators see them, whoever owns their tasks, by numbers above `after`.
+    ///
+    /// # Errors
+    /// This engine offers no webhooks, or the store cannot be read.
+    pub async fn deliveries(&self, kind: DeliveryKind, after: u64, limit: usize) -> Result<Vec<Delivery>, Error> {
+        Ok(self.webhook_parts()?.outbox.deliveries(kind, after, limit).await?)
+    }
+
+    /// Makes a delivery due now; `false` if there is none of this number.
+    ///
+    /// # Errors
+    /// This engine offers no webhooks, or the store cannot be written.
+    pub async fn retry_delivery(&self, kind: DeliveryKind, number: u64) -> Result<bool, Error> {
+        Ok(self.webhook_parts()?.outbox.retry(kind, number, self.core.clock.now()).await?)
+    }
+
+    /// Drops a delivery; `false` if there is none of this number. Of a pending one, all that its webhook has to send now.
+    ///
+    /// # Errors
+    /// This engine offers no webhooks, or the store cannot be written.
+    pub async fn drop_delivery(&self, kind: DeliveryKind, number: u64) -> Result<bool, Error> {
+        Ok(self.webhook_parts()?.outbox.discard(kind, number, self.core.clock.now()).await?)
+    }
+}
+
+impl InlineWebhook {
+    pub(crate) fn of_task(self, task: &TaskId) -> Webhook {
+        let id = self.id.unwrap_or_else(|| PushConfigId::parse(task.as_str()).expect("a task id is a valid id"));
+        Webhook { id, ..self.webhook }
+    }
+}
+
+/// A config as callers see it: secrets are never shown again.
+fn shown(webhook: Webhook, task: TaskId) -> PushConfig {
+    PushConfig { id: Some(webhook.id), task: Some(task), url: webhook.url, token: None, authentication: None }
+}
