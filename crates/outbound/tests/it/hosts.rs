@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use sabir_outbound::client::{Client, DialError, Limits, Roots};
 use sabir_outbound::guard::{Guard, Resolve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 
 use crate::support::{LONG, Names, Receiver, SHORT, client, loopback_allowed, ok, post, read_request};
@@ -186,9 +186,11 @@ async fn connecting_has_a_limit_of_its_own() {
 
 #[tokio::test]
 async fn a_closed_port_is_a_connect_error_and_a_missing_name_one_of_dns() {
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    // Bound but not listening: nobody else gets the port meanwhile.
+    let closed = TcpSocket::new_v4().unwrap();
+    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let client = client(loopback_allowed(), Names::new());
-    let error = post(&client, &format!("http://{free}/")).await.unwrap_err();
+    let error = post(&client, &format!("http://{}/", closed.local_addr().unwrap())).await.unwrap_err();
     assert_eq!(error, DialError::Connect(io::ErrorKind::ConnectionRefused));
     let error = post(&client, "http://missing.example/").await.unwrap_err();
     assert_eq!((kind(&error), error.detail()), ("dns", Some("no such name")));

@@ -26,8 +26,7 @@ async fn a_name_that_turns_inside_after_the_check_gets_no_connection() {
 /// The name has the allowed address whenever it is checked, and the forbidden one for whoever looks a second time.
 #[tokio::test]
 async fn the_address_that_is_dialled_is_the_one_that_was_checked() {
-    let allowed = Receiver::answering("127.0.0.2:0", ok("allowed")).await;
-    let victim = Receiver::answering(&format!("127.0.0.1:{}", allowed.port()), ok("inside")).await;
+    let (allowed, victim) = Receiver::pair(("127.0.0.2", "allowed"), ("127.0.0.1", "inside")).await;
     let names = Names::new();
     names.set("rebinding.example", &["127.0.0.2", "127.0.0.1"]);
     let mut policy = EgressPolicy::default();
@@ -41,8 +40,7 @@ async fn the_address_that_is_dialled_is_the_one_that_was_checked() {
 /// Once a connection is gone, the name is looked up and checked again.
 #[tokio::test]
 async fn every_connect_checks_again() {
-    let allowed = Receiver::answering("127.0.0.2:0", format!("{}x", ok("allowed"))).await;
-    let victim = Receiver::answering(&format!("127.0.0.1:{}", allowed.port()), ok("inside")).await;
+    let (allowed, victim) = Receiver::pair(("127.0.0.2", "allowed"), ("127.0.0.1", "inside")).await;
     let names = Names::new();
     names.set("rebinding.example", &["127.0.0.2", "127.0.0.2", "127.0.0.1"]);
     let mut policy = EgressPolicy::default();

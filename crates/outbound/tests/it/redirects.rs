@@ -4,10 +4,10 @@ use http::{HeaderMap, HeaderValue};
 use sabir_outbound::client::DialError;
 use tokio::io::AsyncWriteExt;
 
-use crate::support::{Names, Receiver, client, loopback_allowed, ok, post, post_following};
+use crate::support::{Names, Receiver, client, closing, loopback_allowed, ok, post, post_following};
 
 fn redirect(status: u16, location: &str) -> String {
-    format!("HTTP/1.1 {status} Redirect\r\ncontent-length: 0\r\nlocation: {location}\r\n\r\n")
+    closing(&format!("HTTP/1.1 {status} Redirect\r\ncontent-length: 0\r\nlocation: {location}\r\n\r\n"))
 }
 
 fn secrets() -> HeaderMap {

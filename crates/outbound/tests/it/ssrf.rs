@@ -250,13 +250,11 @@ fn names() -> Arc<Names> {
 
 /// The listener on 127.0.0.1, and one on the same port of ::1 where there is IPv6.
 async fn victims() -> Vec<Receiver> {
-    let first = Receiver::answering("127.0.0.1:0", ok("inside")).await;
-    let second = format!("[::1]:{}", first.port());
-    let mut victims = vec![first];
-    if TcpListener::bind(&second).await.is_ok() {
-        victims.push(Receiver::answering(&second, ok("inside")).await);
+    if TcpListener::bind("[::1]:0").await.is_err() {
+        return vec![Receiver::answering("127.0.0.1:0", ok("inside")).await];
     }
-    victims
+    let (first, second) = Receiver::pair(("127.0.0.1", "inside"), ("::1", "inside")).await;
+    vec![first, second]
 }
 
 #[tokio::test]

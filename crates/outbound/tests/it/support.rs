@@ -107,7 +107,14 @@ impl Receiver {
         B: Fn(TcpStream) -> F + Send + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
-        let listener = TcpListener::bind(at).await.unwrap();
+        Self::serving(TcpListener::bind(at).await.unwrap(), requests, connection)
+    }
+
+    fn serving<B, F>(listener: TcpListener, requests: Arc<Mutex<Vec<String>>>, connection: B) -> Self
+    where
+        B: Fn(TcpStream) -> F + Send + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
         let address = listener.local_addr().unwrap();
         let accepts = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&accepts);
@@ -118,6 +125,30 @@ impl Receiver {
             }
         });
         Receiver { address, accepts, requests, task }
+    }
+
+    /// Two receivers on the same port of two addresses, each with its answer. Another process may have that port of the
+    /// second address, so they try until one port is free on both.
+    pub async fn pair(first: (&str, &str), second: (&str, &str)) -> (Self, Self) {
+        for _ in 0..100 {
+            let one = TcpListener::bind((first.0, 0)).await.unwrap();
+            let port = one.local_addr().unwrap().port();
+            let Ok(two) = TcpListener::bind((second.0, port)).await else { continue };
+            let serve = |listener, body: &str| {
+                let answer: Arc<[u8]> = closing(&ok(body)).into_bytes().into();
+                Self::serving(listener, Arc::default(), move |mut stream: TcpStream| {
+                    let answer = Arc::clone(&answer);
+                    async move {
+                        if read_request(&mut stream).await.is_some() {
+                            let _ = stream.write_all(&answer).await;
+                            let _ = stream.shutdown().await;
+                        }
+                    }
+                })
+            };
+            return (serve(one, first.1), serve(two, second.1));
+        }
+        panic!("no port is free on both {} and {}", first.0, second.0);
     }
 
     pub fn port(&self) -> u16 {
@@ -158,6 +189,11 @@ pub async fn read_request(stream: &mut TcpStream) -> Option<String> {
 
 pub fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+/// The response with a word that its connection is closed: without, the client may try it for the next request.
+pub fn closing(response: &str) -> String {
+    response.replacen("\r\n", "\r\nconnection: close\r\n", 1)
 }
 
 /// A policy under which the loopback interface may be dialled.
