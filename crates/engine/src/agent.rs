@@ -71,7 +71,7 @@ pub trait Agent: Send + Sync + 'static {
 pub enum Survives {
     /// The task fails, or runs again from the beginning if the server is told to requeue.
     Nothing,
-    /// An open question stays open, and its answer begins a turn that has the question too ([`Turn::lost_question`]). A run
+    /// An open question stays open, and its answer begins a turn that has the question too ([`Turn::interrupted_question`]). A run
     /// without an open question is lost.
     Questions,
     /// A run without an open question resumes as well: its turn begins again, and [`Turn::is_resumed`] says so. The agent

@@ -1,7 +1,8 @@
 //! Recovery after a start: every unfinished task is run, settled or left waiting.
 //!
-//! Queued tasks run, and waiting tasks keep waiting. A task that was running when the last process died fails with a
-//! reason or runs again, as `Recovery` says. The row of a task is enough to decide; only tasks that need work are read.
+//! Queued tasks run. A task whose turn ended by asking keeps waiting; one whose run had asked and is gone waits on if its
+//! agent can use the answer (`Survives`), and fails otherwise. A task that was running when the last process died fails with
+//! a reason or runs again, as `Recovery` says. The row of a task is enough to decide; only tasks that need work are read.
 
 use std::sync::Arc;
 

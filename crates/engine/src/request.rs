@@ -10,7 +10,7 @@ use sabir_model::{Caller, Message, RequestContext, Send};
 use crate::About;
 
 /// `None`: there is nothing to tell, so nothing is stored.
-pub(crate) fn context_of(
+pub(crate) fn request_context(
     caller: &Caller,
     about: &About,
     send: &Send,

@@ -15,7 +15,7 @@ use crate::in_flight::InFlightGuard;
 use crate::media::check_media_types;
 use crate::push::InlineWebhook;
 use crate::read::Located;
-use crate::request::context_of;
+use crate::request::request_context;
 use crate::schedule::Scheduled;
 use crate::send_result::{SendEffect, SendResult};
 use crate::topic::TopicKey;
@@ -111,7 +111,7 @@ impl Engine {
             check_media_types(&about, &message)?;
             // Before anything is stored: whoever names a forbidden URL hears so, and no work is begun.
             let webhook = self.admit_inline(send.push.as_ref(), send.born, &message).await?;
-            let request = context_of(caller, &about, &send, &message);
+            let request = request_context(caller, &about, &send, &message);
             if message.request != request {
                 Arc::make_mut(&mut message).request = request;
             }

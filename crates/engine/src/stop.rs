@@ -4,7 +4,7 @@
 //! |--------------------|----------------------------------------------------------------------------------|
 //! | waits for a slot   | stops waiting at once; its task stays queued in the store                        |
 //! | works              | may finish during the grace time, then it is settled                             |
-//! | waits for an answer | may get it while other runs work, but does not delay the stop; then it is settled |
+//! | waits for an answer | may get it while other runs work, but does not delay the stop; then its task waits on if its agent can use the answer later (`Survives`), else it fails |
 //!
 //! All of this fits into the grace time, unless that is shorter than a few seconds.
 

@@ -28,7 +28,7 @@ pub type Outcome = sabir_model::Outcome<Vec<Part>>;
 pub struct Turn {
     pub(crate) message: Arc<Message>,
     pub(crate) opening: Arc<Message>,
-    pub(crate) lost_question: Option<Arc<Message>>,
+    pub(crate) interrupted_question: Option<Arc<Message>>,
     pub(crate) task: TaskId,
     pub(crate) no: Option<TaskNo>,
     pub(crate) context: ContextId,
@@ -68,7 +68,7 @@ pub(crate) struct Stop {
     pub(crate) cause: StopCause,
     pub(crate) deadline: Instant,
     /// The server ends while a question of the run is open.
-    pub(crate) leaves_question: bool,
+    pub(crate) stopped_while_asking: bool,
 }
 
 /// What an agent reports in the middle of its turn. What is large is in boxes: the channel has room for many.
@@ -428,8 +428,8 @@ impl Turn {
 
     /// Whether the agent must stop because the server ends, while its question is open. A later run may get the answer
     /// ([`Agent::survives_restart`](crate::Agent::survives_restart)), so the agent leaves whatever asked as it is.
-    pub fn leaves_question(&self) -> bool {
-        self.signals.get().stop.is_some_and(|stop| stop.leaves_question)
+    pub fn stopped_while_asking(&self) -> bool {
+        self.signals.get().stop.is_some_and(|stop| stop.stopped_while_asking)
     }
 
     /// For something that the agent has started and cannot end at once: nobody else works in this context and this folder
@@ -453,8 +453,8 @@ impl Turn {
 
     /// The question that the message answers, if the run that asked it has ended with its server. The message makes sense
     /// only as the answer to it, so an agent must not take it for something to do.
-    pub fn lost_question(&self) -> Option<&Message> {
-        self.lost_question.as_deref()
+    pub fn interrupted_question(&self) -> Option<&Message> {
+        self.interrupted_question.as_deref()
     }
 
     /// The tasks that the message refers to, as far as its sender may see them.

@@ -46,7 +46,7 @@ pub enum RunState {
     /// A run is due as soon as there is room.
     Queued,
     Active,
-    /// A run is alive and waits for the caller's answer.
+    /// The turn is not over: a run waits for the caller's answer, or did when the server died.
     Parked,
 }
 

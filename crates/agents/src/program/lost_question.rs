@@ -14,7 +14,7 @@ use crate::kinds::KilledQuestion;
 use crate::prompt::Approve;
 use crate::update::{Question, Reply};
 
-pub(super) const QUESTION_LOST: &str =
+pub(super) const ANSWER_UNUSED: &str =
     "the question was lost with the program that asked it, so the answer was not used; send the request again";
 
 /// The answer to a question whose program is gone.
@@ -26,7 +26,7 @@ pub(super) struct SavedAnswer {
 impl SavedAnswer {
     /// The answer of this message to the stored question. `None`: the program will not ask again.
     pub fn of(settings: &Settings, memory: Option<&Memory>, question: &Message, answer: &Message) -> Option<Self> {
-        let question = lost(settings, memory, question)?;
+        let question = answerable(settings, memory, question)?;
         let reply = approval::understand(&question, answer);
         Some(Self { question, reply })
     }
@@ -46,10 +46,11 @@ pub(super) fn is_asked_again(settings: &Settings, question: &Question) -> bool {
 
 /// Whether the answer to this stored question can still be used, although its program is gone.
 pub(super) fn can_be_answered(settings: &Settings, memory: Option<&Memory>, question: &Message) -> bool {
-    lost(settings, memory, question).is_some()
+    answerable(settings, memory, question).is_some()
 }
 
-fn lost(settings: &Settings, memory: Option<&Memory>, question: &Message) -> Option<Question> {
+/// The stored question, if its program will ask it again.
+fn answerable(settings: &Settings, memory: Option<&Memory>, question: &Message) -> Option<Question> {
     // Another task may have had a turn in the session since then; resuming would continue that one.
     let is_next = |memory: &Memory| memory.resumable && memory.asked_in.is_some() && memory.asked_in == question.task;
     // The operator may have switched off questions since then. A no must not turn into a yes by that.

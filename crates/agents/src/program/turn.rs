@@ -12,7 +12,7 @@ use super::Host;
 use super::blocking::{self, NoAnswer, blocking, blocking_in};
 use super::files::{self, Taken};
 use super::invocation::{Invocation, invocation};
-use super::lost_question::{QUESTION_LOST, SavedAnswer};
+use super::lost_question::{ANSWER_UNUSED, SavedAnswer};
 use super::memory::{self, Memories, Memory, MemoryKey};
 use super::project;
 use super::publisher::Publisher;
@@ -193,11 +193,11 @@ async fn run_in_folder(
     let folder = folders.folder.clone();
     let folder = &folder;
     let memory = memories.of(memory_key);
-    let saved_answer = match turn.lost_question() {
+    let saved_answer = match turn.interrupted_question() {
         None => None,
         Some(question) => match SavedAnswer::of(settings, memory, question, turn.message()) {
             Some(kept) => Some(kept),
-            None => return Ok(Outcome::Failed(vec![Part::text(QUESTION_LOST)])),
+            None => return Ok(Outcome::Failed(vec![Part::text(ANSWER_UNUSED)])),
         },
     };
     let prompt = Prompt {

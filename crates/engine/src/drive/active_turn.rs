@@ -78,7 +78,7 @@ pub(super) type AgentResult = Result<Result<Outcome, AgentError>, Box<dyn std::a
 
 impl Driver {
     /// Makes the agent's side of a turn with this message.
-    pub(super) fn new_turn(&self, TurnMessage { message, lost_question }: TurnMessage) -> PreparedTurn {
+    pub(super) fn new_turn(&self, TurnMessage { message, interrupted_question }: TurnMessage) -> PreparedTurn {
         let (sender, updates) = UpdateSender::new();
         let opening = self.lease.with_task(|task| task.history.first().cloned()).flatten();
         let caller = message.request.as_ref().and_then(|request| request.caller.clone());
@@ -88,7 +88,7 @@ impl Driver {
             metadata: message.request_metadata.clone().or_else(|| self.metadata.clone()),
             task_metadata: self.metadata.clone(),
             message,
-            lost_question,
+            interrupted_question,
             task: self.lease.key.task.clone(),
             no: self.no,
             context: self.context.clone(),
@@ -148,7 +148,7 @@ impl Driver {
             signals.stop.get_or_insert_with(|| Stop {
                 cause: StopCause::TurnOver,
                 deadline: Instant::now(),
-                leaves_question: false,
+                stopped_while_asking: false,
             });
         });
         self.turn_holds = Some(signals).filter(|signals| signals.get().is_held());
@@ -175,7 +175,7 @@ impl Driver {
         if !is_interrupted {
             return None;
         }
-        if turn.leaves_question() {
+        if turn.stopped_while_asking() {
             let question = self.standing.question().cloned()?;
             return (self.survives(Some(&question)).await >= Survives::Questions).then_some(ReleaseReason::StaysParked);
         }
@@ -449,8 +449,8 @@ impl OpenQuestion {
 
 impl ActiveTurn {
     /// Whether the agent must stop because the server stops, while its question is open.
-    pub(super) fn leaves_question(&self) -> bool {
-        self.signals.get().stop.is_some_and(|stop| stop.leaves_question)
+    pub(super) fn stopped_while_asking(&self) -> bool {
+        self.signals.get().stop.is_some_and(|stop| stop.stopped_while_asking)
     }
 
     /// Orders the agent to stop. The first reason counts. Returns whether this was the first order.
@@ -468,7 +468,8 @@ impl ActiveTurn {
             }
             return false;
         }
-        let leaves_question = matches!(reason, StopReason::ServerStops) && self.is_parked() && self.last_word.is_none();
+        let stopped_while_asking =
+            matches!(reason, StopReason::ServerStops) && self.is_parked() && self.last_word.is_none();
         let cause = match &reason {
             StopReason::Canceled => StopCause::Canceled,
             StopReason::TimedOut(_) => StopCause::TimedOut,
@@ -478,7 +479,7 @@ impl ActiveTurn {
         self.stop_reason = Some(reason);
         self.question = None;
         self.queued_questions.clear();
-        self.signals.modify(|signals| signals.stop = Some(Stop { cause, deadline, leaves_question }));
+        self.signals.modify(|signals| signals.stop = Some(Stop { cause, deadline, stopped_while_asking }));
         self.timer = Some(Box::pin(tokio::time::sleep_until(deadline)));
         true
     }

@@ -230,9 +230,9 @@ impl Driver {
     /// Prepares the turn of the oldest message. The message stays in the inbox until the turn can begin.
     async fn prepare_next(&mut self) -> Option<NextTurn> {
         loop {
-            let (place, lost_question) = self.choose_next();
+            let (place, interrupted_question) = self.choose_next();
             let message = self.inbox.get(place)?.message.clone();
-            let prepared = self.prepare(TurnMessage { message: message.clone(), lost_question }).await?;
+            let prepared = self.prepare(TurnMessage { message: message.clone(), interrupted_question }).await?;
             // A message with precedence may have arrived in the meantime.
             let (place, _) = self.choose_next();
             if self.inbox.get(place).is_some_and(|unread| Arc::ptr_eq(&unread.message, &message)) {
@@ -251,8 +251,8 @@ impl Driver {
         let is_answer = |unread: &InboxMessage| open.is_some_and(|event| unread.purpose == Purpose::Answer(event));
         let answer = self.inbox.iter().position(is_answer);
         // Between turns this driver has no parked run, so a parked task was left by an earlier process.
-        let lost_question = self.standing.question().filter(|_| answer.is_some() || open.is_none()).cloned();
-        (answer.unwrap_or(0), lost_question)
+        let interrupted_question = self.standing.question().filter(|_| answer.is_some() || open.is_none()).cloned();
+        (answer.unwrap_or(0), interrupted_question)
     }
 
     async fn take_turn(&mut self, turn: NextTurn) {

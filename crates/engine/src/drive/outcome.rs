@@ -21,7 +21,7 @@ impl Driver {
     pub(super) fn end_turn(&mut self, worked: Option<AgentResult>) {
         let Some(turn) = self.turn.take() else { return };
         self.set_aside_unused_answers(None);
-        let leaves_question = turn.leaves_question();
+        let stopped_while_asking = turn.stopped_while_asking();
         let outcome = match (turn.stop_reason, turn.last_word, worked) {
             (None, _, Some(Ok(Ok(outcome)))) => outcome,
             // The announced outcome would not have ended the task, but the caller wants it to end.
@@ -34,7 +34,8 @@ impl Driver {
             (Some(StopReason::Canceled), None, _) => Outcome::Canceled(Vec::new()),
             (Some(StopReason::TimedOut(reason)), None, _) => failure(reason),
             (Some(StopReason::StoreFailed), None, _) => failure("the server could not store the task"),
-            (Some(StopReason::ServerStops), None, _) if leaves_question => failure(QUESTION_LOST),
+            // Questions that survive do not get here, see `survives_stop`.
+            (Some(StopReason::ServerStops), None, _) if stopped_while_asking => failure(QUESTION_LOST),
             (Some(StopReason::ServerStops), None, _) => return self.interrupt(),
             (None, None, Some(Ok(Err(AgentError::ForCaller(reason))))) => failure(reason),
             (None, None, Some(Ok(Err(AgentError::Internal(error))))) => {

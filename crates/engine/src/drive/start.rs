@@ -50,12 +50,12 @@ pub(crate) enum DriverStart {
 pub(crate) struct TurnMessage {
     pub(crate) message: Arc<Message>,
     /// The question that it answers, if the run that asked it is gone.
-    pub(crate) lost_question: Option<Arc<Message>>,
+    pub(crate) interrupted_question: Option<Arc<Message>>,
 }
 
 impl TurnMessage {
     pub(crate) fn beginning(message: Arc<Message>) -> Self {
-        Self { message, lost_question: None }
+        Self { message, interrupted_question: None }
     }
 }
 

@@ -101,7 +101,7 @@ async fn a_run_parked_in_mid_turn_waits_on_if_its_agent_can_resume() {
 fn remembering() -> ScriptedAgent {
     let agent = ScriptedAgent::new(|turn: Turn| async move {
         let words = turn.message().text();
-        if let Some(question) = turn.lost_question() {
+        if let Some(question) = turn.interrupted_question() {
             return Ok(Outcome::Completed(vec![Part::text(format!("late {words} to {}", question.text()))]));
         }
         turn.remember(Some(words)).await;
@@ -208,7 +208,7 @@ async fn an_interrupted_turn_begins_again_and_not_with_an_answer() {
 async fn after_a_crash_an_earlier_message_leaves_the_question_open() {
     let asking = || {
         ScriptedAgent::new(|turn: Turn| async move {
-            match (turn.message().text().as_str(), turn.lost_question()) {
+            match (turn.message().text().as_str(), turn.interrupted_question()) {
                 ("go", _) => {
                     turn.ask(Required::Input, vec![Part::text("may I?")]).await?;
                 }

@@ -130,13 +130,13 @@ impl<'t> Run<'t> {
         let stage = std::mem::replace(&mut self.state.stage, Stage::Working);
         let is_asleep = matches!(stage, Stage::Asleep { .. });
         let is_asked_again = matches!(&stage, Stage::Asking(open) if open.is_asked_again);
-        let leaves_question = self.turn.leaves_question();
+        let stopped_while_asking = self.turn.stopped_while_asking();
         // Otherwise the question stays open until the program has stopped.
-        let _open = (!leaves_question).then_some(stage);
+        let _open = (!stopped_while_asking).then_some(stage);
         if is_asleep {
             return;
         }
-        if leaves_question && is_asked_again {
+        if stopped_while_asking && is_asked_again {
             self.child.kill().await;
             return;
         }
