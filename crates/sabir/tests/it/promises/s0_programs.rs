@@ -208,8 +208,10 @@ fn s0_19_cancel_ends_the_process() {
         "trap 'echo term > term; exit 143' TERM\necho $$ > pid\necho '{\"type\":\"system/init\"}'\nwhile :; do sleep 0.05; done\n",
     );
     let fixture = script.served_with(&[]);
-    let (id, _events) = fixture.working("do it");
+    let (id, mut events) = fixture.working("do it");
     let pid = read_when_there(&script.path("pid"));
+    // A program that is still being started is killed; this one has said that it is there.
+    events.next_frame().unwrap().expect("its first line is a status");
     let start = Instant::now();
     let task = fixture.rpc(RPC, "tasks/cancel", json!({"taskId": id}))["result"].take();
     assert_eq!(state(&task), "canceled", "{task}");
