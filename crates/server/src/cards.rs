@@ -124,7 +124,7 @@ impl Cards {
             interfaces: interfaces(&place),
             capabilities: Capabilities {
                 streaming: reached.map(|about| about.streaming == Streaming::Offered),
-                push_notifications: Some(false),
+                push_notifications: Some(self.engine.offers_webhooks()),
                 extended_card: Some(false),
                 state_history: Some(true),
                 extensions: extensions(&shown, reached),

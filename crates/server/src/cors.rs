@@ -12,7 +12,7 @@ use crate::host::Authority;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
 const HEADERS: HeaderValue = HeaderValue::from_static(
-    "Content-Type, Accept, Authorization, A2A-Version, A2A-Extensions, X-A2A-Extensions, Last-Event-ID, Idempotency-Key, X-Request-Id",
+    "Content-Type, Accept, Authorization, A2A-Version, A2A-Extensions, X-A2A-Extensions, Last-Event-ID, Idempotency-Key, Sabir-Push-Events, X-Request-Id",
 );
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("A2A-Extensions, X-A2A-Extensions, ETag, Retry-After, X-Request-Id");

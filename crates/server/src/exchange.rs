@@ -247,6 +247,7 @@ fn head_of(parts: &Parts) -> RequestHead<'_> {
         last_event_id: text("last-event-id"),
         idempotency_key: text("idempotency-key"),
         extensions: None,
+        push_events: text("sabir-push-events"),
         trace_parent: trace_parent(&parts.headers),
         trace_state: None,
     }

@@ -1,7 +1,8 @@
 //! What a call gets from outside its JSON: the agent of the path, the headers, and how its mount behaves.
 
 use sabir_model::{
-    AgentId, Call, Error, IdempotencyKey, LastEventId, OnFinished, OnFinishedCancel, PushCall, Seq, TraceContext,
+    AgentId, Call, Error, IdempotencyKey, LastEventId, OnFinished, OnFinishedCancel, PushCall, PushEvents, Seq,
+    TraceContext,
 };
 
 use crate::{KnownAgents, RequestHead, TerminalMessage};
@@ -49,6 +50,7 @@ pub(crate) fn apply(
         }
         Call::Subscribe(subscribe) => subscribe.after = last_event_id(head)?,
         Call::Cancel(cancel) => cancel.on_finished = context.on_finished_cancel,
+        Call::Push(PushCall::Set { events, .. }) => *events = push_events(head)?,
         Call::Get(_) | Call::List(_) | Call::Push(_) | Call::ExtendedCard { .. } => {}
     }
     Ok(())
@@ -96,6 +98,14 @@ fn last_event_id(head: &RequestHead<'_>) -> Result<Option<Seq>, Error> {
     match text.parse() {
         Ok(seq) if is_number => Ok(Some(seq)),
         _ => Err(Error::invalid("Last-Event-ID", "must be the number of an event of this task, or 0")),
+    }
+}
+
+fn push_events(head: &RequestHead<'_>) -> Result<PushEvents, Error> {
+    match head.push_events.map(str::trim) {
+        None => Ok(PushEvents::Statuses),
+        Some("all") => Ok(PushEvents::All),
+        Some(_) => Err(Error::invalid("Sabir-Push-Events", "must be all, or left out")),
     }
 }
 

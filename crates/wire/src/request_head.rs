@@ -15,6 +15,8 @@ pub struct RequestHead<'a> {
     pub idempotency_key: Option<&'a str>,
     /// `A2A-Extensions`: URIs with commas between them.
     pub extensions: Option<&'a str>,
+    /// `Sabir-Push-Events`: which events the webhook gets that is set.
+    pub push_events: Option<&'a str>,
     /// `traceparent`.
     pub trace_parent: Option<&'a str>,
     /// `tracestate`: what systems on the way add to the trace, with commas between them.

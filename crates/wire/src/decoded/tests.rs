@@ -188,7 +188,7 @@ proptest! {
         query in query(),
         version in prop::option::of(select(vec!["", "1.0", "0.3", "0.2", "0.1", "1.7", "x"])),
         last in prop::option::of(select(vec!["0", "7", "x", "-1"])),
-        key in prop::option::of(select(vec!["", "k", "\n"])),
+        key in prop::option::of(select(vec!["", "k", "all", "\n"])),
         body in body(),
         strict: bool,
         by_gateway: bool,
@@ -204,6 +204,7 @@ proptest! {
             last_event_id: last,
             idempotency_key: key,
             extensions: Some(&query),
+            push_events: key,
             trace_parent: None,
             trace_state: None,
         };

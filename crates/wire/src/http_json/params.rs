@@ -98,6 +98,12 @@ impl Params {
                 self.name("id", format_args!("{task}"));
             }
             (EndpointGroup::TaskAlias, Operation::PushList) => self.name("id", format_args!("{task}")),
+            (EndpointGroup::TaskAlias, Operation::PushGet | Operation::PushDelete) => {
+                self.name("id", format_args!("{task}"));
+                if route.config.is_some() {
+                    self.name("pushNotificationConfigId", format_args!("{config}"));
+                }
+            }
             (_, Operation::PushSet | Operation::PushList) => self.name("taskId", format_args!("{task}")),
             (_, Operation::PushGet | Operation::PushDelete) => {
                 self.name("taskId", format_args!("{task}"));

@@ -30,6 +30,9 @@ const CANCEL: Methods = &[("POST", Operation::Cancel)];
 // The text of the specification says POST, its proto GET; clients do either.
 const SUBSCRIBE: Methods = &[("GET", Operation::Subscribe), ("POST", Operation::Subscribe)];
 const CONFIGS: Methods = &[("GET", Operation::PushList), ("POST", Operation::PushSet)];
+// A delete without the id of a config is about all of them, as over JSON-RPC in 0.3.
+const ALIAS_CONFIGS: Methods =
+    &[("GET", Operation::PushList), ("POST", Operation::PushSet), ("DELETE", Operation::PushDelete)];
 const CONFIG: Methods = &[("GET", Operation::PushGet), ("DELETE", Operation::PushDelete)];
 const CARD: Methods = &[("GET", Operation::ExtendedCard)];
 
@@ -39,6 +42,7 @@ impl Resource<'_> {
         match self.methods {
             [("GET", Operation::Subscribe), ("POST", _)] => "GET, POST",
             [("GET", _), ("POST", _)] => "GET, HEAD, POST",
+            [("GET", _), ("POST", _), ("DELETE", _)] => "GET, HEAD, POST, DELETE",
             [("GET", _), ("DELETE", _)] => "GET, HEAD, DELETE",
             [("POST", _)] => "POST",
             _ => "GET, HEAD",
@@ -126,7 +130,15 @@ fn alias<'a>(segments: &[&'a str]) -> Option<Resource<'a>> {
     match *segments {
         ["tasks", task] => Some(Resource { methods: TASK, task: Some(percent::segment(task)?), config: None }),
         ["tasks", task, "pushNotificationConfig" | "pushNotificationConfigs"] => {
-            Some(Resource { methods: CONFIGS, task: Some(percent::segment(task)?), config: None })
+            Some(Resource { methods: ALIAS_CONFIGS, task: Some(percent::segment(task)?), config: None })
+        }
+        // Without an id, a delete would be about all configs.
+        ["tasks", task, "pushNotificationConfig" | "pushNotificationConfigs", config] if !config.is_empty() => {
+            Some(Resource {
+                methods: CONFIG,
+                task: Some(percent::segment(task)?),
+                config: Some(percent::segment(config)?),
+            })
         }
         _ => None,
     }

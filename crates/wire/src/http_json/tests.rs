@@ -143,6 +143,66 @@ fn the_path_wins_over_the_body() {
 }
 
 #[test]
+fn paths_say_which_configs_are_read_and_deleted() {
+    for (verb, path, version, expected) in [
+        ("GET", "/a2a/tasks/t/pushNotificationConfig", "", "List t"),
+        ("GET", "/a2a/tasks/t/pushNotificationConfigs/c%201", "", "Get t c 1"),
+        ("DELETE", "/a2a/tasks/t/pushNotificationConfig", "", "Delete t all"),
+        ("DELETE", "/a2a/tasks/t/pushNotificationConfigs/c", "0.3", "Delete t c"),
+        ("DELETE", "/a2a/tasks/%22,%7D/pushNotificationConfigs/%22", "", "Delete \",} \""),
+        ("DELETE", "/v1/tasks/t/pushNotificationConfigs/c", "", "Delete t c"),
+        ("DELETE", "/tasks/t/pushNotificationConfigs/c", "", "Delete t c"),
+        ("GET", "/tasks/t/pushNotificationConfigs/c", "1.0", "Get t c"),
+    ] {
+        for compat in [Compat::default(), Compat { strict: true, ..Compat::default() }] {
+            let request = json!({"method": verb, "path": path, "headers": {"A2A-Version": version}});
+            let head = fixture::head(&request);
+            let Surface::Call(endpoint) = locate(&head, &ThreeAgents) else { panic!("{path}") };
+            let id = |config: Option<sabir_model::PushConfigId>| config.map_or("all".to_owned(), |id| id.to_string());
+            let told = match endpoint.decode(&head, b"", compat, &ThreeAgents).call {
+                Ok(Call::Push(PushCall::List { task, .. })) => format!("List {task}"),
+                Ok(Call::Push(PushCall::Get { task, config, .. })) => format!("Get {task} {}", id(config)),
+                Ok(Call::Push(PushCall::Delete { task, config, .. })) => format!("Delete {task} {}", id(config)),
+                other => format!("{other:?}"),
+            };
+            assert_eq!(told, expected, "{verb} {path}");
+        }
+    }
+}
+
+#[test]
+fn a_header_asks_for_every_event_of_a_webhook() {
+    let config = r#"{"url":"https://a.b/c"}"#;
+    let wrong = "invalid parameters: Sabir-Push-Events must be all, or left out";
+    for (header, expected) in [
+        (None, "Statuses"),
+        (Some("all"), "All"),
+        (Some(" all "), "All"),
+        (Some("ALL"), wrong),
+        (Some("none"), wrong),
+        (Some(""), wrong),
+        (Some("\0"), wrong),
+    ] {
+        for path in ["/tasks/t/pushNotificationConfigs", "/a2a/tasks/t/pushNotificationConfig", "/a2a/jsonrpc"] {
+            let head = RequestHead { verb: "POST", path, push_events: header, ..RequestHead::default() };
+            let Surface::Call(endpoint) = locate(&head, &ThreeAgents) else { panic!("{path}") };
+            let body = match path {
+                "/a2a/jsonrpc" => format!(
+                    r#"{{"jsonrpc":"2.0","id":1,"method":"tasks/pushNotification/set","params":{{"id":"t","pushNotificationConfig":{config}}}}}"#
+                ),
+                _ => config.to_owned(),
+            };
+            let told = match endpoint.decode(&head, body.as_bytes(), Compat::default(), &ThreeAgents).call {
+                Ok(Call::Push(PushCall::Set { events, .. })) => format!("{events:?}"),
+                Ok(other) => format!("{other:?}"),
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(told, expected, "{path} {header:?}");
+        }
+    }
+}
+
+#[test]
 fn the_agent_of_the_path_wins_over_the_tenant_of_the_body() {
     let body = r#"{"tenant":"TENANT","message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}"#;
     for (path, tenant, expected) in [
