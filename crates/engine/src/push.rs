@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use sabir_model::{AgentId, Birth, Caller, Error, Message, PushCall, PushConfig, PushConfigId, PushEvents, TaskId};
+use sabir_model::{
+    AgentId, Birth, Caller, Error, Message, PushAuthentication, PushCall, PushConfig, PushConfigId, PushEvents, TaskId,
+};
 use sabir_store::{Delivery, DeliveryKind, Outbox, TaskRow, Webhook, WebhookEvents, WebhookSet};
 
 use crate::Answer;
@@ -16,6 +18,12 @@ use crate::engine::Engine;
 pub trait WebhookPolicy: Send + Sync + 'static {
     /// Checks a config before it is stored. It may have to resolve a name.
     fn admit<'a>(&'a self, config: &'a PushConfig) -> BoxFuture<'a, Result<AdmittedWebhook, WebhookRefusal>>;
+
+    /// The authentication schemes in the stored secrets of a webhook. Answers show them, and nothing else of the secrets.
+    fn schemes(&self, url: &str, secrets: &[u8]) -> Vec<String> {
+        let _ = (url, secrets);
+        Vec::new()
+    }
 }
 
 /// What the policy has made of a config.
@@ -62,7 +70,7 @@ impl Engine {
     }
 
     pub(crate) async fn push(&self, caller: &Caller, call: PushCall) -> Result<Answer, Error> {
-        self.webhook_parts()?;
+        let policy = &*self.webhook_parts()?.policy;
         match call {
             PushCall::Set { agent, config, born, events } => {
                 self.set_webhook(caller, agent.as_ref(), config, born, events).await
@@ -72,7 +80,7 @@ impl Engine {
                 let webhooks = self.core.store.webhooks(row.no).await?;
                 let found = webhooks.into_iter().find(|webhook| config.as_ref().is_none_or(|id| webhook.id == *id));
                 match (found, config) {
-                    (Some(webhook), _) => Ok(Answer::PushConfig(Some(Box::new(shown(webhook, task))))),
+                    (Some(webhook), _) => Ok(Answer::PushConfig(Some(Box::new(shown(policy, webhook, task))))),
                     (None, None) => Ok(Answer::PushConfig(None)),
                     (None, Some(_)) => Err(Error::TaskNotFound(task)),
                 }
@@ -80,7 +88,7 @@ impl Engine {
             PushCall::List { agent, task, .. } => {
                 let row = self.stored_task(caller, agent.as_ref(), &task).await?;
                 let webhooks = self.core.store.webhooks(row.no).await?;
-                let shown = webhooks.into_iter().map(|webhook| shown(webhook, task.clone()));
+                let shown = webhooks.into_iter().map(|webhook| shown(policy, webhook, task.clone()));
                 Ok(Answer::PushConfigs(shown.collect()))
             }
             PushCall::Delete { agent, task, config } => {
@@ -103,7 +111,7 @@ impl Engine {
         let row = self.stored_task(caller, agent, &task).await?;
         let inline = self.admit("", &config, born, events).await?;
         let webhook = inline.of_task(&row.task);
-        let shown = shown(webhook.clone(), row.task.clone());
+        let shown = shown(&*self.webhook_parts()?.policy, webhook.clone(), row.task.clone());
         self.store_webhook(&row, webhook).await?;
         Ok(Answer::PushConfig(Some(Box::new(shown))))
     }
@@ -210,6 +218,8 @@ impl InlineWebhook {
 }
 
 /// A config as callers see it: secrets are never shown again.
-fn shown(webhook: Webhook, task: TaskId) -> PushConfig {
-    PushConfig { id: Some(webhook.id), task: Some(task), url: webhook.url, token: None, authentication: None }
+fn shown(policy: &dyn WebhookPolicy, webhook: Webhook, task: TaskId) -> PushConfig {
+    let schemes = policy.schemes(&webhook.url, &webhook.secrets);
+    let authentication = (!schemes.is_empty()).then_some(PushAuthentication { schemes, credentials: None });
+    PushConfig { id: Some(webhook.id), task: Some(task), url: webhook.url, token: None, authentication }
 }

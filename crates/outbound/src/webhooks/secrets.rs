@@ -54,6 +54,12 @@ impl WebhookSecrets {
         seal(key, url, serde_json::to_vec(self).expect("texts can be written as JSON"))
     }
 
+    /// The authentication schemes in what is stored, which callers may be shown; none if it cannot be unsealed.
+    pub fn schemes(key: Option<&SealKey>, url: &str, stored: &[u8]) -> Vec<String> {
+        let authentication = Self::unseal(key, url, stored).ok().and_then(|secrets| secrets.authentication);
+        authentication.map(|authentication| authentication.schemes).unwrap_or_default()
+    }
+
     pub(super) fn unseal(key: Option<&SealKey>, url: &str, stored: &[u8]) -> Result<Self, UnsealError> {
         serde_json::from_slice(&unseal(key, url, stored)?).map_err(|_| UnsealError::Damaged)
     }
@@ -92,7 +98,9 @@ mod tests {
         for key in [None, Some(&key)] {
             let stored = given.seal(key, "https://a/");
             assert_eq!(WebhookSecrets::unseal(key, "https://a/", &stored).unwrap(), given);
+            assert_eq!(WebhookSecrets::schemes(key, "https://a/", &stored), ["Basic"]);
         }
         assert_eq!(WebhookSecrets::unseal(None, "https://a/", b"\0{"), Err(UnsealError::Damaged));
+        assert!(WebhookSecrets::schemes(None, "https://a/", b"\0{").is_empty());
     }
 }
