@@ -8,8 +8,8 @@ use std::time::Duration;
 use sabir_engine::{Agent, Builder, Engine, EngineSettings, Hosted, Limits};
 use sabir_model::AgentId;
 use sabir_server::{
-    App, CardSettings, CorsSettings, HostCheck, HostName, Listeners, RESERVED_AGENT_IDS, ServerSettings, Service,
-    Timeouts, is_path_segment,
+    AdminAccess, App, CardSettings, CorsSettings, HostCheck, HostName, Listeners, RESERVED_AGENT_IDS, ServerSettings,
+    Service, Timeouts, is_path_segment,
 };
 use sabir_store::{Durability, MemoryStore, SqliteStore, Store};
 use tokio::sync::watch;
@@ -194,6 +194,11 @@ impl Server {
             compat: sabir_wire::Compat::default(),
             hosts,
             cors: CorsSettings { origins: self.cors_origins },
+            admin: match self.public_url {
+                Some(_) => AdminAccess::RefusedForPublicUrl,
+                None => AdminAccess::Loopback,
+            },
+            jwks: None,
             card: CardSettings {
                 name: None,
                 description: None,

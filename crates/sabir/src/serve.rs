@@ -12,7 +12,9 @@ use anyhow::{Context, anyhow};
 use sabir_agents::process;
 use sabir_agents::program::{Host, keep_tidy};
 use sabir_engine::{Builder, Engine, EngineSettings};
-use sabir_server::{App, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings, Timeouts};
+use sabir_server::{
+    AdminAccess, App, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings, Timeouts,
+};
 use sabir_store::{MemoryStore, SqliteStore, Store};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
@@ -183,6 +185,12 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
         compat: config.compat,
         hosts: host_check(&config.server),
         cors: CorsSettings { origins: config.server.cors_origins.clone() },
+        admin: match &config.server {
+            server if server.allow_open => AdminAccess::RefusedForAllowOpen,
+            server if server.public_url.is_some() => AdminAccess::RefusedForPublicUrl,
+            _ => AdminAccess::Loopback,
+        },
+        jwks: None,
         card: CardSettings {
             name: card.name.clone(),
             description: card.description.clone(),

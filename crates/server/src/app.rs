@@ -7,6 +7,7 @@ use sabir_engine::Engine;
 use sabir_model::AgentId;
 use sabir_wire::{CardFormat, Compat, KnownAgents};
 
+use crate::admin::AdminAccess;
 use crate::budget::Budget;
 use crate::cards::Cards;
 use crate::connections::Timeouts;
@@ -44,6 +45,9 @@ pub struct ServerSettings {
     pub compat: Compat,
     pub hosts: HostCheck,
     pub cors: CorsSettings,
+    pub admin: AdminAccess,
+    /// The keys by which receivers verify webhooks, a JWKS document; `None`: webhooks are not signed with such a key.
+    pub jwks: Option<String>,
     pub card: CardSettings,
 }
 

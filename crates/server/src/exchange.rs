@@ -1,5 +1,6 @@
 //! One request and its answer: locate, read, decode, call, encode.
 
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -20,17 +21,18 @@ use crate::incoming::{BodyLimits, BodySource, Received, RequestBody};
 use crate::pieces::{Large, Pieces};
 use crate::request_id::{self, X_REQUEST_ID};
 use crate::stream::Frames;
-use crate::{encoded_tasks, extensions, home, host, operations};
+use crate::{admin, encoded_tasks, extensions, home, host, operations};
 
 /// How often an answer looks whether there is memory again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 impl App {
-    /// Answers a request, which is an exchange of a connection unless this server is mounted in another.
-    pub(crate) async fn answer(&self, request: Request<BodySource>, exchange: Option<Exchange>) -> Response<Body> {
+    /// Answers a request, which came on a connection of ours unless this server is mounted in another.
+    pub(crate) async fn answer(&self, request: Request<BodySource>, connected: Option<Connected>) -> Response<Body> {
         let started = Instant::now();
         let (parts, incoming) = request.into_parts();
-        let mut asking = Asking { body: RequestBody::new(&parts, incoming), exchange };
+        let (exchange, peer) = connected.map(|Connected { exchange, peer }| (exchange, peer)).unzip();
+        let mut asking = Asking { body: RequestBody::new(&parts, incoming), exchange, peer };
         let mut response = match self.host_of(&parts) {
             Ok(host) => self.for_origin(&parts, &mut asking, host).await,
             Err(error) => {
@@ -53,7 +55,7 @@ impl App {
                 "answered"
             );
         }
-        let Asking { body, exchange } = asking;
+        let Asking { body, exchange, .. } = asking;
         body.drain_aside();
         match exchange {
             Some(exchange) => response.map(|body| body.of(exchange)),
@@ -98,6 +100,12 @@ impl App {
         let app = &*self.inner;
         if home::is_wanted(parts) {
             return home::page(&app.engine);
+        }
+        if let Some(below) = admin::path_below_base(parts.uri.path()) {
+            return self.admin(parts, below, admin::Source { origin, host, peer: asking.peer }).await;
+        }
+        if let Some(document) = app.settings.jwks.as_deref().filter(|_| parts.uri.path() == operations::JWKS_PATH) {
+            return operations::jwks(&parts.method, document);
         }
         let endpoint = match locate(&head, &app.agents) {
             Surface::Call(endpoint) => endpoint,
@@ -219,7 +227,7 @@ impl App {
         Ok(response)
     }
 
-    fn refuse(&self, parts: &Parts, responder: &Responder<'_>, error: &Error) -> Response<Body> {
+    pub(crate) fn refuse(&self, parts: &Parts, responder: &Responder<'_>, error: &Error) -> Response<Body> {
         let mut response = response_of(responder.error_reply(error));
         if let Error::Internal(source) = error {
             let id = self.inner.request_ids.name(&parts.headers);
@@ -235,6 +243,13 @@ impl App {
 struct Asking {
     body: RequestBody,
     exchange: Option<Exchange>,
+    peer: Option<IpAddr>,
+}
+
+/// What is known of a request by the connection that it came on.
+pub(crate) struct Connected {
+    pub(crate) exchange: Exchange,
+    pub(crate) peer: IpAddr,
 }
 
 fn head_of(parts: &Parts) -> RequestHead<'_> {

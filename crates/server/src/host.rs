@@ -128,6 +128,14 @@ impl<'a> Authority<'a> {
         Some(Self { text, host, port })
     }
 
+    /// Whether it can only be this machine. Names below `localhost` are never resolved elsewhere.
+    pub(crate) fn is_loopback(&self) -> bool {
+        match self.host {
+            Host::Address(address) => address.to_canonical().is_loopback(),
+            Host::Name(name) => is_localhost(name),
+        }
+    }
+
     /// Whether both name the same host and port, where leaving the port out means the default one.
     pub(crate) fn is_same(&self, other: &Authority<'_>, default_port: u16) -> bool {
         self.host.is_same(&other.host) && self.port.unwrap_or(default_port) == other.port.unwrap_or(default_port)
@@ -146,11 +154,13 @@ impl Host<'_> {
     fn is_ours(&self, names: &[HostName]) -> bool {
         let Host::Name(name) = self else { return true };
         let is = |known: &str| name.eq_ignore_ascii_case(known);
-        let top_label = name.rsplit('.').next().unwrap_or(name);
-        top_label.eq_ignore_ascii_case("localhost")
-            || is("host.docker.internal")
-            || names.iter().any(|known| is(known.as_str()))
+        is_localhost(name) || is("host.docker.internal") || names.iter().any(|known| is(known.as_str()))
     }
+}
+
+/// `localhost` and the names below it.
+fn is_localhost(name: &str) -> bool {
+    name.rsplit('.').next().is_some_and(|top_label| top_label.eq_ignore_ascii_case("localhost"))
 }
 
 /// What a resolver takes for a name: labels of letters, digits, dashes and underscores.

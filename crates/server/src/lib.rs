@@ -3,6 +3,7 @@
 //! A request is located, read, decoded, handed to the engine and answered; what any of that means is
 //! decided elsewhere. There is no rule, no SQL and no protocol version in this room.
 
+mod admin;
 mod agent_ids;
 mod app;
 mod body;
@@ -25,6 +26,7 @@ mod service;
 mod socket;
 mod stream;
 
+pub use admin::AdminAccess;
 pub use agent_ids::{RESERVED_AGENT_IDS, is_path_segment};
 pub use app::{App, CardSettings, CorsSettings, ServerSettings};
 pub use connections::Timeouts;

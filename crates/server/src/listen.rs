@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use crate::App;
 use crate::body::Body;
 use crate::connections::{Connection, ConnectionSlot, Connections, End, Protocol};
+use crate::exchange::Connected;
 use crate::incoming::BodySource;
 use crate::pieces::PIECE;
 use crate::progress::Streams;
@@ -102,9 +103,9 @@ async fn accept(listener: TcpListener, app: App, connections: Arc<Connections>) 
     let mut complained: Option<Instant> = None;
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
                 let slot = connections.admit().await;
-                tokio::spawn(connect(stream, app.clone(), slot));
+                tokio::spawn(connect(stream, peer.ip(), app.clone(), slot));
             }
             Err(error) => {
                 if complained.is_none_or(|at| at.elapsed() > COMPLAIN_EVERY) {
@@ -118,7 +119,7 @@ async fn accept(listener: TcpListener, app: App, connections: Arc<Connections>) 
     }
 }
 
-async fn connect(stream: TcpStream, app: App, slot: ConnectionSlot) {
+async fn connect(stream: TcpStream, peer: IpAddr, app: App, slot: ConnectionSlot) {
     let connection = &slot.connection;
     let mut socket = Socket::new(stream, connection.clone());
     let protocol = tokio::select! {
@@ -127,9 +128,9 @@ async fn connect(stream: TcpStream, app: App, slot: ConnectionSlot) {
         _ = connection.has_to_end(End::Gracefully) => return,
     };
     let ended = match protocol {
-        Ok(Some(Protocol::Http1)) => serve_http1(socket, app, connection).await,
+        Ok(Some(Protocol::Http1)) => serve_http1(socket, peer, app, connection).await,
         // Rare and large, so that the others should not carry its size.
-        Ok(Some(Protocol::Http2)) => Box::pin(serve_http2(socket, app, connection)).await,
+        Ok(Some(Protocol::Http2)) => Box::pin(serve_http2(socket, peer, app, connection)).await,
         Ok(None) => Ok(()),
         Err(error) => return tracing::debug!(%error, "a connection broke off"),
     };
@@ -138,11 +139,11 @@ async fn connect(stream: TcpStream, app: App, slot: ConnectionSlot) {
     }
 }
 
-async fn serve_http1(socket: Socket, app: App, connection: &Arc<Connection>) -> hyper::Result<()> {
+async fn serve_http1(socket: Socket, peer: IpAddr, app: App, connection: &Arc<Connection>) -> hyper::Result<()> {
     let mut builder = http1::Builder::new();
     // A head may be as large as what is buffered of a reply; `connections` has the timeouts.
     builder.max_buf_size(PIECE).half_close(true).header_read_timeout(None);
-    let service = service_fn(|request| answer(app.clone(), connection.clone(), request));
+    let service = service_fn(|request| answer(app.clone(), connection.clone(), peer, request));
     let mut serving = pin!(builder.serve_connection(TokioIo::new(socket), service));
     tokio::select! {
         ended = serving.as_mut() => return ended,
@@ -157,7 +158,7 @@ async fn serve_http1(socket: Socket, app: App, connection: &Arc<Connection>) -> 
     }
 }
 
-async fn serve_http2(socket: Socket, app: App, connection: &Arc<Connection>) -> hyper::Result<()> {
+async fn serve_http2(socket: Socket, peer: IpAddr, app: App, connection: &Arc<Connection>) -> hyper::Result<()> {
     connection.speaks(Protocol::Http2);
     let mut builder = http2::Builder::new(Streams { limit: app.inner.settings.timeouts.reply });
     builder
@@ -165,7 +166,7 @@ async fn serve_http2(socket: Socket, app: App, connection: &Arc<Connection>) -> 
         .keep_alive_interval(Some(HTTP2_PING))
         .max_concurrent_streams(HTTP2_STREAMS)
         .max_send_buf_size(PIECE);
-    let service = service_fn(|request| answer(app.clone(), connection.clone(), request));
+    let service = service_fn(|request| answer(app.clone(), connection.clone(), peer, request));
     let mut serving = pin!(builder.serve_connection(TokioIo::new(socket), service));
     tokio::select! {
         ended = serving.as_mut() => return ended,
@@ -184,10 +185,10 @@ type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infalli
 
 /// In a box, which is gone when the response is there: a stream may be open for days, and the connection would keep
 /// room for the making of its response.
-fn answer(app: App, connection: Arc<Connection>, request: Request<Incoming>) -> ResponseFuture {
+fn answer(app: App, connection: Arc<Connection>, peer: IpAddr, request: Request<Incoming>) -> ResponseFuture {
     Box::pin(async move {
-        let exchange = connection.begin();
-        Ok(app.answer(request.map(BodySource::Connection), Some(exchange)).await)
+        let connected = Connected { exchange: connection.begin(), peer };
+        Ok(app.answer(request.map(BodySource::Connection), Some(connected)).await)
     })
 }
 

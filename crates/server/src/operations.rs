@@ -1,6 +1,6 @@
-//! For those who watch over the server: is it alive, can it take work.
+//! For those who watch over the server: is it alive, can it take work. For those who get webhooks: the keys to verify them.
 
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Method, Response, StatusCode, header};
 use sabir_engine::{Engine, Health};
 
 use crate::body::Body;
@@ -19,6 +19,23 @@ pub(crate) async fn ready(engine: &Engine) -> Response<Body> {
             answer(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"the store cannot be used"}"#.into())
         }
     }
+}
+
+pub(crate) const JWKS_PATH: &str = "/.well-known/jwks.json";
+
+/// Receivers may keep the keys for a while; a key that is replaced is known to all of them soon.
+const JWKS_MAX_AGE: HeaderValue = HeaderValue::from_static("public, max-age=300");
+
+pub(crate) fn jwks(method: &Method, document: &str) -> Response<Body> {
+    if *method != Method::GET && *method != Method::HEAD {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return response;
+    }
+    let mut response = answer(StatusCode::OK, document.to_owned());
+    response.headers_mut().insert(header::CACHE_CONTROL, JWKS_MAX_AGE);
+    response
 }
 
 fn answer(status: StatusCode, body: String) -> Response<Body> {

@@ -1,8 +1,10 @@
 //! The server in this process, with the demo agent behind it and nothing on disk.
 
+mod admin;
 mod connections;
 mod http2;
 mod memory;
+mod webhooks;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,9 +13,11 @@ use std::time::Duration;
 use sabir_agents::DemoAgent;
 use sabir_engine::{Builder, Hosted, Inputs};
 use sabir_model::AgentId;
-use sabir_server::{App, CardSettings, CorsSettings, HostCheck, Listeners, ServerSettings, Timeouts};
+use sabir_server::{AdminAccess, App, CardSettings, CorsSettings, HostCheck, Listeners, ServerSettings, Timeouts};
 use sabir_store::MemoryStore;
 use sabir_wire::{CardFormat, Compat};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 
 /// A server that ends when this is dropped.
@@ -28,9 +32,13 @@ async fn serve() -> Served {
 }
 
 async fn serve_with(change: impl FnOnce(ServerSettings) -> ServerSettings) -> Served {
+    serve_engine(Builder::new(Arc::new(MemoryStore::new())), change).await
+}
+
+async fn serve_engine(builder: Builder, change: impl FnOnce(ServerSettings) -> ServerSettings) -> Served {
     let id = AgentId::parse("demo").unwrap();
     let agent = Hosted::new(id, Arc::new(DemoAgent::new(Inputs::Anything)));
-    let engine = Builder::new(Arc::new(MemoryStore::new())).agent(agent).start().await.unwrap();
+    let engine = builder.agent(agent).start().await.unwrap();
     let card = CardSettings {
         name: None,
         description: None,
@@ -52,6 +60,8 @@ async fn serve_with(change: impl FnOnce(ServerSettings) -> ServerSettings) -> Se
         compat: Compat::default(),
         hosts: HostCheck::Off,
         cors: CorsSettings::default(),
+        admin: AdminAccess::Loopback,
+        jwks: None,
         card,
     });
     let listeners = Listeners::bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
@@ -60,6 +70,41 @@ async fn serve_with(change: impl FnOnce(ServerSettings) -> ServerSettings) -> Se
     let app = App::new(engine, settings);
     tokio::spawn(listeners.serve(app.clone(), closed, Duration::ZERO));
     Served { address, app, _closing: closing }
+}
+
+/// One request on a connection of its own.
+async fn ask(address: SocketAddr, verb: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Told {
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let mut request = format!("{verb} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+    if !headers.iter().any(|(name, _)| *name == "Host") {
+        request += "Host: localhost\r\n";
+    }
+    if !body.is_empty() {
+        request += "Content-Type: application/json\r\n";
+    }
+    for (name, value) in headers {
+        request += &format!("{name}: {value}\r\n");
+    }
+    stream.write_all(format!("{request}\r\n{body}").as_bytes()).await.unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).await.unwrap();
+    let (head, body) = reply.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Told { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+}
+
+/// What a request was answered.
+struct Told {
+    status: u16,
+    /// In lower case.
+    head: String,
+    body: String,
+}
+
+impl Told {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error} in {:?}", self.body))
+    }
 }
 
 /// Waits until this is so.

@@ -1,0 +1,141 @@
+//! `/admin/v1`: what operators look at and do, in JSON.
+//!
+//! Errors are RFC 9457 problems whatever `A2A-Version` says: these calls are no part of the protocol. Who may make them is
+//! in `access`, and is decided before the path is looked at.
+
+mod access;
+mod deliveries;
+
+use std::net::IpAddr;
+
+use http::request::Parts;
+use http::{HeaderValue, Response, StatusCode, header};
+use sabir_wire::{RequestHead, locate};
+use serde::Serialize;
+
+pub use access::AdminAccess;
+
+use crate::app::App;
+use crate::body::Body;
+use crate::cors::RequestOrigin;
+use crate::host::Authority;
+
+const BASE: &str = "/admin/v1";
+
+/// Where an admin call comes from, and where it was sent to.
+pub(crate) struct Source<'a> {
+    pub(crate) origin: &'a RequestOrigin,
+    pub(crate) host: Option<Authority<'a>>,
+    /// The other end of the connection. `None`: this server is mounted in another one, which has the connection.
+    pub(crate) peer: Option<IpAddr>,
+}
+
+/// What of the path follows the base; `None`: it is no admin call.
+pub(crate) fn path_below_base(path: &str) -> Option<&str> {
+    path.strip_prefix(BASE).filter(|below| below.is_empty() || below.starts_with('/'))
+}
+
+/// What an admin call is answered.
+struct AdminReply {
+    status: StatusCode,
+    body: Vec<u8>,
+}
+
+impl AdminReply {
+    fn new(status: StatusCode, body: &impl Serialize) -> Self {
+        Self { status, body: serde_json::to_vec(body).expect("texts and numbers can be written as JSON") }
+    }
+}
+
+/// Why an admin call is refused.
+enum AdminRefusal {
+    Problem { status: StatusCode, detail: String },
+    VerbNotAllowed { allow: &'static str },
+    Engine(sabir_model::Error),
+}
+
+impl AdminRefusal {
+    fn invalid(detail: impl Into<String>) -> Self {
+        Self::Problem { status: StatusCode::BAD_REQUEST, detail: detail.into() }
+    }
+
+    fn not_found(detail: impl Into<String>) -> Self {
+        Self::Problem { status: StatusCode::NOT_FOUND, detail: detail.into() }
+    }
+}
+
+impl From<sabir_model::Error> for AdminRefusal {
+    fn from(error: sabir_model::Error) -> Self {
+        match error {
+            sabir_model::Error::PushNotSupported => Self::not_found("this server offers no webhooks"),
+            other => Self::Engine(other),
+        }
+    }
+}
+
+impl App {
+    pub(crate) async fn admin(&self, parts: &Parts, below: &str, source: Source<'_>) -> Response<Body> {
+        let settings = &self.inner.settings;
+        let answered = match settings.admin.refuses(&parts.headers, &source) {
+            Some(detail) => Err(AdminRefusal::Problem { status: StatusCode::FORBIDDEN, detail }),
+            None => self.admin_call(parts, below).await,
+        };
+        let mut response = match answered {
+            Ok(AdminReply { status, body }) => with_status(status, "application/json", body),
+            Err(AdminRefusal::Problem { status, detail }) => problem(status, &detail),
+            Err(AdminRefusal::VerbNotAllowed { allow }) => {
+                let detail = format!("this path does not take {}", parts.method);
+                let mut response = problem(StatusCode::METHOD_NOT_ALLOWED, &detail);
+                response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+                response
+            }
+            Err(AdminRefusal::Engine(error)) => {
+                let head = RequestHead { path: parts.uri.path(), ..RequestHead::default() };
+                self.refuse(parts, &locate(&head, &self.inner.agents).responder(&head), &error)
+            }
+        };
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+
+    async fn admin_call(&self, parts: &Parts, below: &str) -> Result<AdminReply, AdminRefusal> {
+        let engine = &self.inner.engine;
+        let verb = match parts.method.as_str() {
+            "HEAD" => "GET",
+            verb => verb,
+        };
+        let below = below.strip_suffix('/').unwrap_or(below);
+        let segments: Vec<&str> = below.split('/').skip(1).collect();
+        match (segments.as_slice(), verb) {
+            (["deliveries"], "GET") => deliveries::list(engine, parts.uri.query()).await,
+            (["deliveries", id], "GET") => deliveries::show(engine, id).await,
+            (["deliveries", id], "DELETE") => deliveries::discard(engine, id).await,
+            (["deliveries", id, "retry"], "POST") => deliveries::retry(engine, id).await,
+            (["deliveries"], _) => Err(AdminRefusal::VerbNotAllowed { allow: "GET, HEAD" }),
+            (["deliveries", _], _) => Err(AdminRefusal::VerbNotAllowed { allow: "GET, HEAD, DELETE" }),
+            (["deliveries", _, "retry"], _) => Err(AdminRefusal::VerbNotAllowed { allow: "POST" }),
+            _ => Err(AdminRefusal::not_found(format!("there is nothing at {}", sabir_wire::excerpt(parts.uri.path())))),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Problem<'a> {
+    r#type: &'static str,
+    title: &'static str,
+    status: u16,
+    detail: &'a str,
+}
+
+fn problem(status: StatusCode, detail: &str) -> Response<Body> {
+    let title = status.canonical_reason().unwrap_or_default();
+    let reply = AdminReply::new(status, &Problem { r#type: "about:blank", title, status: status.as_u16(), detail });
+    with_status(status, "application/problem+json", reply.body)
+}
+
+fn with_status(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
