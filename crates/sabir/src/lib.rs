@@ -83,6 +83,7 @@ pub mod calls;
 mod function_agent;
 mod library_server;
 pub mod testing;
+mod webhooks;
 
 pub use function_agent::{FunctionAgent, agent};
 pub use library_server::{Server, ServerError, StartedServer};

@@ -7,12 +7,17 @@ use std::time::Duration;
 
 use sabir_engine::{Agent, Builder, Engine, EngineSettings, Hosted, Limits};
 use sabir_model::AgentId;
+use sabir_outbound::EgressPolicy;
+use sabir_outbound::webhooks::{DispatcherSettings, SealKey};
 use sabir_server::{
     AdminAccess, App, CardSettings, CorsSettings, HostCheck, HostName, Listeners, RESERVED_AGENT_IDS, ServerSettings,
     Service, Timeouts, is_path_segment,
 };
-use sabir_store::{Durability, MemoryStore, SqliteStore, Store};
+use sabir_store::{Durability, MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::webhooks::{Deliveries, Webhooks};
 
 /// How long running turns have to end when the server stops.
 const GRACE: Duration = Duration::from_secs(10);
@@ -36,6 +41,10 @@ pub struct Server {
     public_url: Option<String>,
     hosts: Option<Vec<String>>,
     cors_origins: Vec<String>,
+    offers_webhooks: bool,
+    webhook_hosts: Vec<String>,
+    webhook_ranges: Vec<String>,
+    store_key: Option<String>,
 }
 
 /// Why a server cannot start.
@@ -67,6 +76,12 @@ pub enum ServerError {
         /// What is wrong with it.
         reason: String,
     },
+    /// What [`Server::webhook_hosts`] or [`Server::webhook_ranges`] was given cannot be read.
+    #[error("webhooks: {0}")]
+    WebhookReceiver(String),
+    /// What [`Server::store_key`] was given is no key. The value is not repeated.
+    #[error("the key of the store is not a key; `sabir key new` makes one")]
+    StoreKey,
     /// It is no address, or the system does not let us listen there.
     #[error("cannot listen on {address}: {reason}")]
     Listen {
@@ -89,7 +104,17 @@ impl Default for Server {
 impl Server {
     /// A server without agents, which keeps its tasks in memory.
     pub fn new() -> Self {
-        Self { agents: Vec::new(), store: "memory:".into(), public_url: None, hosts: None, cors_origins: Vec::new() }
+        Self {
+            agents: Vec::new(),
+            store: "memory:".into(),
+            public_url: None,
+            hosts: None,
+            cors_origins: Vec::new(),
+            offers_webhooks: true,
+            webhook_hosts: Vec::new(),
+            webhook_ranges: Vec::new(),
+            store_key: None,
+        }
     }
 
     /// Hosts an agent under this id: letters, digits, `.`, `_` and `-`.
@@ -125,6 +150,30 @@ impl Server {
     /// Origins of web pages that may call this server, such as `https://console.example`.
     pub fn cors_origins<O: Into<String>>(mut self, origins: impl IntoIterator<Item = O>) -> Self {
         self.cors_origins.extend(origins.into_iter().map(Into::into));
+        self
+    }
+
+    /// Callers cannot set webhooks. Without this they can, for receivers at public addresses.
+    pub fn without_webhooks(mut self) -> Self {
+        self.offers_webhooks = false;
+        self
+    }
+
+    /// Hosts that webhooks may lead to, whatever their addresses are: names, or addresses, without scheme and port.
+    pub fn webhook_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
+        self.webhook_hosts.extend(hosts.into_iter().map(Into::into));
+        self
+    }
+
+    /// Ranges of addresses that webhooks may lead to although they are not public, such as `10.0.0.0/8`.
+    pub fn webhook_ranges<R: Into<String>>(mut self, ranges: impl IntoIterator<Item = R>) -> Self {
+        self.webhook_ranges.extend(ranges.into_iter().map(Into::into));
+        self
+    }
+
+    /// The secrets of webhooks are encrypted in the store with this key, which `sabir key new` makes.
+    pub fn store_key(mut self, key: impl Into<String>) -> Self {
+        self.store_key = Some(key.into());
         self
     }
 
@@ -167,6 +216,7 @@ impl Server {
 
     /// `addresses` are those that it will listen on; `None`: somebody else listens.
     async fn start_app(self, addresses: Option<Vec<SocketAddr>>) -> Result<StartedServer, ServerError> {
+        let webhooks = self.webhooks()?;
         let hosted = hosted(self.agents)?;
         let public = self.public_url.as_deref().and_then(host_of).and_then(HostName::parse);
         let hosts = match (self.hosts, &addresses) {
@@ -174,15 +224,22 @@ impl Server {
             (names, _) => host_check(names.unwrap_or_default(), public)?,
         };
         let file = open_file(&self.store)?;
-        let store: Arc<dyn Store> = match &file {
-            Some(file) => file.clone(),
-            None => Arc::new(MemoryStore::new()),
+        let (store, outbox): (Arc<dyn Store>, Arc<dyn Outbox>) = match &file {
+            Some(file) => (file.clone(), file.clone()),
+            None => {
+                let memory = Arc::new(MemoryStore::new());
+                (memory.clone(), memory)
+            }
         };
-        let mut builder = Builder::new(store).settings(EngineSettings::default());
+        let mut builder = Builder::new(store.clone()).settings(EngineSettings::default());
+        if let Some(webhooks) = &webhooks {
+            builder = builder.webhooks(webhooks.admission(), outbox.clone());
+        }
         for agent in hosted {
             builder = builder.agent(agent);
         }
         let engine = builder.start().await.map_err(|error| ServerError::Recovery(error.to_string()))?;
+        let deliveries = webhooks.map(|webhooks| webhooks.start(store, outbox));
         let first =
             addresses.as_deref().and_then(<[SocketAddr]>::first).filter(|address| !address.ip().is_unspecified());
         let settings = ServerSettings {
@@ -212,7 +269,22 @@ impl Server {
                 max_age: CARD_MAX_AGE,
             },
         };
-        Ok(StartedServer { app: App::new(engine.clone(), settings), engine, file })
+        Ok(StartedServer { app: App::new(engine.clone(), settings), engine, deliveries, file })
+    }
+
+    /// `None`: the server offers none.
+    fn webhooks(&self) -> Result<Option<Webhooks>, ServerError> {
+        let seal_key = self.store_key.as_deref().map(SealKey::parse).transpose().map_err(|_| ServerError::StoreKey)?;
+        let mut policy = EgressPolicy::default();
+        let malformed = |error: sabir_outbound::guard::MalformedEntry| ServerError::WebhookReceiver(error.to_string());
+        for host in &self.webhook_hosts {
+            policy.allow_host(host).map_err(malformed)?;
+        }
+        for range in &self.webhook_ranges {
+            policy.allow_range(range).map_err(malformed)?;
+        }
+        let settings = DispatcherSettings { seal_key, ..DispatcherSettings::default() };
+        Ok(self.offers_webhooks.then(|| Webhooks::new(policy, settings)))
     }
 }
 
@@ -220,6 +292,8 @@ impl Server {
 pub struct StartedServer {
     app: App,
     engine: Engine,
+    /// `None`: the server offers no webhooks.
+    deliveries: Option<Deliveries>,
     /// `None`: tasks are in memory.
     file: Option<Arc<SqliteStore>>,
 }
@@ -238,11 +312,19 @@ impl StartedServer {
     /// Takes no more tasks, gives running turns so long to end, and frees the file of the store, whoever still holds the
     /// engine or the service. What is not over then is settled by the next start on the same store.
     pub async fn stop(&self, grace: Duration) {
+        let deadline = Instant::now() + grace.max(LINGER);
         self.engine.stop(grace).await;
+        self.stop_deliveries(deadline).await;
         if self.file.is_some() {
             tokio::time::sleep(LINGER).await;
         }
         self.close().await;
+    }
+
+    async fn stop_deliveries(&self, deadline: Instant) {
+        if let Some(deliveries) = &self.deliveries {
+            deliveries.stop(deadline).await;
+        }
     }
 
     async fn close(&self) {
@@ -289,7 +371,9 @@ async fn listen(listeners: Listeners, server: StartedServer, until: impl Future<
     let serving = listeners.serve(server.app.clone(), closed, LINGER);
     let stopping = async {
         until.await;
+        let deadline = Instant::now() + GRACE;
         server.engine.stop(GRACE).await;
+        server.stop_deliveries(deadline).await;
         close.send_replace(true);
     };
     tokio::join!(serving, stopping);

@@ -15,6 +15,7 @@ mod hosting;
 mod machine;
 mod serve;
 mod signals;
+mod webhooks;
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};

@@ -12,10 +12,12 @@ use anyhow::{Context, anyhow};
 use sabir_agents::process;
 use sabir_agents::program::{Host, keep_tidy};
 use sabir_engine::{Builder, Engine, EngineSettings};
+use sabir_outbound::EgressPolicy;
+use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
     AdminAccess, App, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings, Timeouts,
 };
-use sabir_store::{MemoryStore, SqliteStore, Store};
+use sabir_store::{MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -26,6 +28,7 @@ use crate::config::{self, Config, LogFormat, StoreUrl};
 use crate::hosting::{Surroundings, host};
 use crate::machine;
 use crate::signals::{Signals, StopRequest};
+use crate::webhooks::{Deliveries, Webhooks};
 
 /// What the answers of settled runs may take on their way out.
 const LINGER: Duration = Duration::from_millis(500);
@@ -73,7 +76,8 @@ enum Stopped {
 }
 
 async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Stopped> {
-    let store = open_store(&config)?;
+    let (store, outbox) = open_store(&config)?;
+    let webhooks = webhooks(&config)?;
     let listeners = Listeners::bind(&config.server.listen).await.map_err(|unavailable| {
         let remedy = match unavailable.error.kind() {
             ErrorKind::AddrInUse => "; stop what uses it, or choose another with --port",
@@ -85,7 +89,10 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Sto
     })?;
     let addresses = listeners.addresses();
 
-    let mut builder = Builder::new(store).settings(engine_settings(&config));
+    let mut builder = Builder::new(store.clone()).settings(engine_settings(&config));
+    if let Some(webhooks) = &webhooks {
+        builder = builder.webhooks(webhooks.admission(), outbox.clone());
+    }
     let agents = host(&config, &surroundings)?;
     for agent in agents.hosted {
         builder = builder.agent(agent);
@@ -96,6 +103,7 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Sto
     // Tasks that are taken up wait for that with their programs.
     process::end_leftovers_of_dead_servers();
     let engine = builder.start().await.context("cannot take up the tasks of the store")?;
+    let deliveries = webhooks.map(|webhooks| webhooks.start(store, outbox));
     let max_connections = surroundings.descriptors.connections(config.program_runs());
     let app = App::new(engine.clone(), server_settings(&config, max_connections, &addresses));
 
@@ -110,7 +118,7 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Sto
     tracing::info!("stopping; runs have {grace:?} to finish; a second signal ends them now");
     let (hurry, hurried) = watch::channel(false);
     let mut stopping = pin!(async {
-        stop(&engine, &config.server, &surroundings.host, hurried).await;
+        stop(&engine, deliveries.as_ref(), &config.server, &surroundings.host, hurried).await;
         close.send_replace(true);
         (&mut serving).await
     });
@@ -134,7 +142,13 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Sto
 }
 
 /// Returns when nothing runs any more and balancers have had their time to notice; requests are answered meanwhile.
-async fn stop(engine: &Engine, server: &config::ServerSection, host: &Host, mut hurried: watch::Receiver<bool>) {
+async fn stop(
+    engine: &Engine,
+    deliveries: Option<&Deliveries>,
+    server: &config::ServerSection,
+    host: &Host,
+    mut hurried: watch::Receiver<bool>,
+) {
     // Answers need a moment to go out.
     let grace = server.grace.saturating_sub(LINGER);
     let deadline = Instant::now() + grace;
@@ -144,6 +158,10 @@ async fn stop(engine: &Engine, server: &config::ServerSection, host: &Host, mut 
         // Changes that are not kept by then are kept by the next start.
         let _ = timeout_at(deadline, host.worktrees.until_unused()).await;
         let _ = timeout_at(deadline, process::until_no_program_runs()).await;
+        // Last, since runs that end while the server stops have something to send too.
+        if let Some(deliveries) = deliveries {
+            deliveries.stop(deadline).await;
+        }
     };
     tokio::select! {
         () = in_order => {}
@@ -151,14 +169,46 @@ async fn stop(engine: &Engine, server: &config::ServerSection, host: &Host, mut 
     }
 }
 
-fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+/// One object in its two roles.
+fn open_store(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Arc<dyn Outbox>)> {
     match &config.store.url {
-        StoreUrl::Memory => Ok(Arc::new(MemoryStore::new())),
+        StoreUrl::Memory => {
+            let store = Arc::new(MemoryStore::new());
+            Ok((store.clone(), store))
+        }
         StoreUrl::Sqlite(path) => {
             make_folder_of(path)?;
-            Ok(Arc::new(SqliteStore::open(path, config.store.durability)?))
+            let store = Arc::new(SqliteStore::open(path, config.store.durability)?);
+            Ok((store.clone(), store))
         }
     }
+}
+
+/// `None`: they are switched off. The configuration has checked every entry and key.
+fn webhooks(config: &Config) -> anyhow::Result<Option<Webhooks>> {
+    let push = &config.push;
+    if !push.enabled {
+        return Ok(None);
+    }
+    let mut policy = EgressPolicy::default();
+    for host in &push.allow_hosts {
+        policy.allow_host(host)?;
+    }
+    for range in &push.allow_cidrs {
+        policy.allow_range(range)?;
+    }
+    let seal_key = config.store.key.as_ref().map(|key| SealKey::parse(key.as_str())).transpose()?;
+    let signing_key = push.signing_key.as_ref().map(|key| SigningKey::parse(key.as_str())).transpose()?;
+    let hmac_secret = push.hmac_secret.as_ref().map(|secret| secret.as_str().into());
+    let settings = DispatcherSettings {
+        timeout: push.timeout,
+        give_up_after: push.give_up_after,
+        per_receiver: push.per_receiver,
+        seal_key,
+        signer: Signer { hmac_secret, key: signing_key },
+        ..DispatcherSettings::default()
+    };
+    Ok(Some(Webhooks::new(policy, settings)))
 }
 
 fn make_folder_of(path: &Path) -> anyhow::Result<()> {
@@ -190,7 +240,13 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
             server if server.public_url.is_some() => AdminAccess::RefusedForPublicUrl,
             _ => AdminAccess::Loopback,
         },
-        jwks: None,
+        // The configuration has checked the key.
+        jwks: config
+            .push
+            .signing_key
+            .as_ref()
+            .and_then(|key| SigningKey::parse(key.as_str()).ok())
+            .map(|key| key.jwks()),
         card: CardSettings {
             name: card.name.clone(),
             description: card.description.clone(),

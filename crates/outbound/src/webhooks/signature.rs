@@ -45,7 +45,7 @@ impl Signer {
         let signed = [format!("{id}.{timestamp}.").as_bytes(), body].concat();
         let mut headers = Vec::new();
         if let Some(secret) = &self.hmac_secret {
-            let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+            let key = hmac::Key::new(hmac::HMAC_SHA256, &hmac_key(secret));
             let tag = Base64::encode(hmac::sign(&key, &signed).as_ref());
             headers.push((HeaderName::from_static("webhook-signature"), format!("v1,{}", tag.as_str())));
         }
@@ -54,6 +54,13 @@ impl Signer {
         }
         headers
     }
+}
+
+/// The bytes of a shared secret: of `whsec_BASE64` those that are encoded, as libraries for Standard Webhooks take it, of
+/// any other text its own.
+fn hmac_key(secret: &str) -> Vec<u8> {
+    let encoded = secret.strip_prefix("whsec_").and_then(Base64::parse);
+    encoded.map_or_else(|| secret.as_bytes().to_vec(), |encoded| encoded.decode())
 }
 
 impl SigningKey {
@@ -125,12 +132,11 @@ mod tests {
 
     #[test]
     fn the_hmac_is_that_of_the_specification() {
-        // The example of the Standard Webhooks specification, with the secret as plain bytes.
-        let secret = Base64::parse("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap().decode();
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
-        let signed = br#"msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{"test": 2432232314}"#;
-        let tag = Base64::encode(hmac::sign(&key, signed).as_ref());
-        assert_eq!(tag.as_str(), "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        // The example of the Standard Webhooks specification.
+        let signer = Signer { hmac_secret: Some("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()), key: None };
+        let headers = signer.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
+        assert_eq!(headers[0].1, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        assert_eq!(hmac_key("a plain secret"), b"a plain secret");
     }
 
     #[test]

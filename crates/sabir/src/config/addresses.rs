@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use sabir_outbound::EgressPolicy;
 use sabir_server::HostName;
 use serde_json::json;
 
@@ -46,6 +47,20 @@ pub fn origin() -> ValueKind<String> {
         let (scheme, host) = origin.split_once("://")?;
         let is_plain = !host.contains(['/', '?', '#', '\\', '*', ',']) && is_visible(&origin);
         (is_scheme(scheme) && is_plain && is_host(host)).then_some(origin)
+    })
+}
+
+/// A host that webhooks may lead to.
+pub fn webhook_host() -> ValueKind<String> {
+    ValueKind::of_text("a host name or an address, without scheme and port, such as \"hooks.internal\"", |text| {
+        EgressPolicy::default().allow_host(text).ok().map(|()| text.to_owned())
+    })
+}
+
+/// A range of addresses that webhooks may lead to.
+pub fn webhook_range() -> ValueKind<String> {
+    ValueKind::of_text("a range of addresses such as \"10.0.0.0/8\" or \"fd00::/8\"", |text| {
+        EgressPolicy::default().allow_range(text).ok().map(|()| text.to_owned())
     })
 }
 

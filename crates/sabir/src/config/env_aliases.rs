@@ -3,7 +3,8 @@
 //! They are weaker than `SABIR_` names and do not stop a start: people have `PORT` and `LOG_LEVEL` set for other
 //! programs. A value that cannot be used is a warning, and so is a name whose feature does not exist yet, since
 //! silence would look as if it worked. Only a word that chooses what runs (`AGENT_ADAPTER`, `AGENT_ARGS`, an adapter of
-//! `ROUTING__`) stops the start when it makes no sense: something else would run instead.
+//! `ROUTING__`) stops the start when it makes no sense, since something else would run instead, and so does an allow-list
+//! of webhooks (`PUSH_NOTIFICATION_`): their server promised it.
 
 use sabir_agents::program::settings::Kind;
 
@@ -21,6 +22,8 @@ pub struct EnvAlias {
 pub enum Meaning {
     /// A setting, and how the value is spelled for it.
     Setting(&'static str, fn(&str) -> String),
+    /// A setting whose value stops the start when it does not fit.
+    CheckedSetting(&'static str),
     /// Half of an address.
     Host,
     Port,
@@ -68,6 +71,8 @@ pub static ENV_ALIASES: &[EnvAlias] = &[
     row("LOG_FORMAT", Meaning::Setting("log.format", lower_case)),
     row("LOG_LEVEL", Meaning::Setting("log.level", level)),
     row("A2A_LOG_LEVEL", Meaning::Setting("log.level", level)),
+    row("PUSH_NOTIFICATION_ALLOWED_HOSTS", Meaning::CheckedSetting("push.allow_hosts")),
+    row("PUSH_NOTIFICATION_ALLOWED_CIDRS", Meaning::CheckedSetting("push.allow_cidrs")),
     row("AGENT_ADAPTER", Meaning::Kind),
     row("AGENT_TIMEOUT_MS", Meaning::AgentLimit("timeout")),
     row("AGENT_IDLE_EXIT_MS", Meaning::AgentLimit("idle_timeout")),
@@ -105,8 +110,6 @@ pub static ENV_ALIASES: &[EnvAlias] = &[
     row("DATABASE_URL", Meaning::NotYet),
     row("MCP_TRANSPORT", Meaning::NotYet),
     row("OTEL_ENABLED", Meaning::NotYet),
-    row("PUSH_NOTIFICATION_ALLOWED_CIDRS", Meaning::NotYet),
-    row("PUSH_NOTIFICATION_ALLOWED_HOSTS", Meaning::NotYet),
     row("WORKER_SSE_TIMEOUT", Meaning::NotYet),
     row("WORKSPACE_ENABLED", Meaning::NotYet),
 ];
@@ -116,6 +119,8 @@ pub static ENV_ALIASES: &[EnvAlias] = &[
 pub struct AliasValues {
     /// Key, names and value.
     pub settings: Vec<(&'static str, String, Raw)>,
+    /// The same, where a value that does not fit stops the start.
+    pub checked_settings: Vec<(&'static str, String, Raw)>,
     pub kind: Option<(&'static str, Raw)>,
     pub agent_settings: Vec<AgentAlias>,
     /// The name that says whether tools may be used without asking, and what it says.
@@ -164,6 +169,9 @@ pub fn read_aliases(environment: &Environment) -> AliasValues {
         match meaning {
             Meaning::Setting(key, spell) => {
                 values.settings.push((key, (*name).to_owned(), Raw::untyped(spell(text))));
+            }
+            Meaning::CheckedSetting(key) => {
+                values.checked_settings.push((key, (*name).to_owned(), Raw::untyped(text)));
             }
             Meaning::Host if parse_host(text).is_some() => host = Some((*name, text)),
             Meaning::Host => values.warnings.push(unusable(name, text, "an IP address or localhost")),

@@ -74,6 +74,9 @@ pub fn merge(
         let set = config.set(row_of(&SETTINGS, key), raw, ValueOrigin::EnvAlias(names.clone()));
         warnings.extend(set.err().map(|problem| problem.as_warning()));
     }
+    for (key, name, raw) in &aliases.checked_settings {
+        problems.extend(config.set(row_of(&SETTINGS, key), raw, ValueOrigin::EnvAlias(name.clone())).err());
+    }
     warnings.extend_from_slice(&aliases.warnings);
 
     let (variables, unused) = read_variables(environment);

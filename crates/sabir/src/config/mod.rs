@@ -15,6 +15,7 @@ mod settings;
 mod addresses;
 mod paths;
 mod raw;
+mod secrets;
 mod table_values;
 mod values;
 

@@ -3,6 +3,7 @@
 //! One struct per section of `sabir.toml`, one field per key. The defaults are in the tables of settings and only there:
 //! the `Default` of these types is blank, and `load` reads the tables.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -67,6 +68,8 @@ pub struct ServerSection {
 pub struct StoreSection {
     pub url: StoreUrl,
     pub durability: Durability,
+    /// Encrypts the secrets of webhooks.
+    pub key: Option<Secret>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -242,6 +245,35 @@ pub struct SendSection {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PushSection {
     pub enabled: bool,
+    /// Host names and addresses, without scheme and port.
+    pub allow_hosts: Vec<String>,
+    /// `10.0.0.0/8`, `fd00::/8`, or one address.
+    pub allow_cidrs: Vec<String>,
+    pub timeout: Duration,
+    pub give_up_after: Duration,
+    pub per_receiver: usize,
+    pub hmac_secret: Option<Secret>,
+    pub signing_key: Option<Secret>,
+}
+
+/// A text that nobody is shown.
+#[derive(Clone, PartialEq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: &str) -> Self {
+        Secret(text.to_owned())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("(not shown)")
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -10,9 +10,10 @@ use sabir_store::Durability;
 use sabir_wire::{CancelTerminal, TerminalMessage};
 use serde_json::Value;
 
-use super::addresses::{host_names, listen_addresses, origin, web_url};
+use super::addresses::{host_names, listen_addresses, origin, web_url, webhook_host, webhook_range};
 use super::paths::store_url;
 use super::raw::Raw;
+use super::secrets::{hmac_secret, signing_key, store_key};
 use super::sections::{CardProfile, Config, LogFormat};
 use super::table_values::route;
 use super::values::*;
@@ -182,6 +183,10 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
             "What an acknowledged write survives: `full` a power cut, `process` a killed process only, which \
              is faster.",
         ),
+        Row::new("store.key", "", optional(store_key()), |config| &mut config.store.key).help(
+            "Encrypts the secrets of webhooks in the store; `sabir key new` makes one. Rather in the environment than \
+             in the file. Without it they are stored as they are.",
+        ),
         Row::new("routing.complex", "", route(), |config| &mut config.routing.complex).help(
             "Who gets messages to the default agent that are hard: `{ agent = \"id\", model = \"name\" }`. In \
              the environment `id` or `id model`. Without it the default agent itself.",
@@ -246,8 +251,29 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
         Row::new("send.max_wait", "off", limit(), |config| &mut config.send.max_wait)
             .help("The longest that a blocking send waits; then it answers with the task as it is. The task goes on."),
         Row::new("push.enabled", "true", switch(), |config| &mut config.push.enabled).help(
-            "Whether callers may have webhooks. Webhooks come in a later version; `false` keeps them off then \
-             too.",
+            "Whether callers may set webhooks (push notifications). With `false` the card says so, and all calls \
+             about them are refused.",
+        ),
+        Row::new("push.allow_hosts", "", list(webhook_host()), |config| &mut config.push.allow_hosts).help(
+            "Hosts that webhooks may lead to, whatever their addresses are: names or addresses, without scheme and \
+             port. All others need public addresses.",
+        ),
+        Row::new("push.allow_cidrs", "", list(webhook_range()), |config| &mut config.push.allow_cidrs)
+            .help("Ranges of addresses that webhooks may lead to although they are not public, such as `10.0.0.0/8`."),
+        Row::new("push.timeout", "15s", interval(), |config| &mut config.push.timeout)
+            .help("How long one delivery may take, from the look-up of the name to the answer."),
+        Row::new("push.give_up_after", "24h", interval(), |config| &mut config.push.give_up_after).help(
+            "An event that cannot be delivered for so long is not tried any more; `sabir push list --dead` shows it.",
+        ),
+        Row::new("push.per_receiver", "8", count(1..=1000), |config| &mut config.push.per_receiver)
+            .help("Deliveries at the same time to one receiver: scheme, host and port."),
+        Row::new("push.hmac_secret", "", optional(hmac_secret()), |config| &mut config.push.hmac_secret).help(
+            "Deliveries are signed with this shared secret, as Standard Webhooks have it (`webhook-signature`). After \
+             `whsec_` it is base64.",
+        ),
+        Row::new("push.signing_key", "", optional(signing_key()), |config| &mut config.push.signing_key).help(
+            "Deliveries are signed with this key (`sabir-signature`), and receivers verify them with \
+             `/.well-known/jwks.json`; `sabir key new --signing` makes one.",
         ),
         Row::new(
             "recovery.running",

@@ -6,6 +6,7 @@ pub mod documents;
 mod environment_aliases;
 mod file_text;
 mod programs;
+mod push;
 mod routes;
 
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! The page of settings and the example file list every setting and no other.
 
+use sabir_outbound::webhooks::{SealKey, SigningKey};
+
 use super::*;
 
 /// A missing row is printed as it should stand in the document.
@@ -98,7 +100,11 @@ pub fn example_with_everything() -> String {
         Some(setting) if !setting.starts_with([' ', ':']) => setting,
         _ => line,
     });
-    lines.collect::<Vec<_>>().join("\n")
+    // An example key would end up in use, so the example has none.
+    let (store_key, signing_key) = (SealKey::generate().to_text(), SigningKey::generate().to_text());
+    let keys = [("what `sabir key new` prints", store_key), ("what `sabir key new --signing` prints", signing_key)];
+    let text = lines.collect::<Vec<_>>().join("\n");
+    keys.into_iter().fold(text, |text, (placeholder, key)| text.replace(placeholder, &key))
 }
 
 const EXAMPLE: &str = include_str!("../../../../../sabir.example.toml");
