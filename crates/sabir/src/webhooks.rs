@@ -124,7 +124,8 @@ impl WebhookPolicy for Admission {
             let PushConfig { url, token, authentication, .. } = config;
             let secrets = WebhookSecrets { token: token.clone(), authentication: authentication.clone() };
             secrets.check().map_err(|error| refused(error.field, error.to_string()))?;
-            let target = self.guard.check_url(url).await.map_err(|error| refused("url", error.to_string()))?;
+            let target =
+                self.guard.check_url(url).await.map_err(|error| refused("url", format!("is refused: {error}")))?;
             Ok(AdmittedWebhook { receiver: receiver(&target), secrets: secrets.seal(self.key.as_ref(), url) })
         })
     }
@@ -159,10 +160,10 @@ mod tests {
             ("http://127.0.0.1:8080/x", None, None, "http://127.0.0.1:8080"),
             ("HTTP://127.0.0.1/x?y", Some("t"), None, "http://127.0.0.1:80"),
             ("https://hook-a./", None, Some("c"), "https://hook-a:443"),
-            ("http://192.168.1.1/", None, None, "url: the host is not a public address"),
-            ("http://127.0.0.1:25/", None, None, "url: the port 25 is not allowed"),
-            ("ftp://127.0.0.1/", None, None, "url: the URL must begin with http:// or https://"),
-            ("", None, None, "url: the URL must begin with http:// or https://"),
+            ("http://192.168.1.1/", None, None, "url: is refused: the host is not a public address"),
+            ("http://127.0.0.1:25/", None, None, "url: is refused: the port 25 is not allowed"),
+            ("ftp://127.0.0.1/", None, None, "url: is refused: the URL must begin with http:// or https://"),
+            ("", None, None, "url: is refused: the URL must begin with http:// or https://"),
             ("http://127.0.0.1/", Some("a\nb"), None, "token: must be at most 4096 printable ASCII characters"),
             (
                 "http://127.0.0.1/",

@@ -36,6 +36,8 @@ mod slow_readers;
 mod startup;
 mod uploads;
 mod v0_1;
+mod webhook_receiver;
+mod webhooks;
 mod worktrees;
 
 /// The program under test.
