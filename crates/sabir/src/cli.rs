@@ -21,6 +21,8 @@ use sabir_bench::{Dialect, Workload};
   sabir agents                       what is configured, and what is installed here
   sabir agents --check               whether the configured programs really answer
   sabir config                       what would be used, and where it is set
+  sabir push list                    webhooks that could not be delivered yet, or not at all
+  sabir key new                      a key that encrypts the secrets of webhooks
   sabir bench http://127.0.0.1:41242 how fast a server is, and whether it is right
 
 Exit codes: 0 all went well, 1 something failed, 2 the command line or the configuration is wrong."
@@ -74,6 +76,27 @@ With --check each configured program is started once, and asked for a word as a 
 permission to use a tool. That takes up to a minute and costs what the word costs. What is wrong is told in plain
 words, with the remedy; the exit code is 1 if any program does not answer.")]
     Agents(AgentsOptions),
+    /// See, retry and drop deliveries of webhooks at a running server
+    #[command(
+        subcommand,
+        after_help = "Examples:
+  sabir push list
+  sabir push list --state dead
+  sabir push show d7
+  sabir push retry d7
+  sabir push drop p12
+  sabir push list | jq -r '.[] | select(.state == \"dead\") | .id' | xargs sabir push retry
+
+A delivery is pending (p12) while it is tried, and dead (d7) after it was given up: push.give_up_after says when. A dead one
+stays until it is delivered after a retry, until somebody drops it, or until its task or its webhook is deleted.
+
+The server is the one that serve would start here: it is asked at the first address of server.listen, or at --url. It
+answers to programs on its own machine only. On a terminal a table or lines are printed, in a pipe JSON."
+    )]
+    Push(PushCommand),
+    /// Make keys
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// Measure an A2A server, and check every reply of it
     #[command(after_help = "Examples:
   sabir bench http://127.0.0.1:41242
@@ -101,6 +124,82 @@ notice says what was not checked. The tasks stay on the server: use one for tria
 
 On a terminal it prints a table, in a pipe one JSON object. The exit code is 0 only if every reply was right.")]
     Bench(BenchOptions),
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum PushCommand {
+    /// List deliveries: those that are still tried, then those that were given up
+    List {
+        /// Only those of this state
+        #[arg(long, value_name = "STATE", value_parser = ["pending", "dead"])]
+        state: Option<String>,
+        #[command(flatten)]
+        server: RunningServer,
+    },
+    /// Show one delivery
+    Show {
+        #[arg(value_name = "ID", value_parser = delivery_id)]
+        id: String,
+        #[command(flatten)]
+        server: RunningServer,
+    },
+    /// Try deliveries again now
+    Retry(DeliveryIds),
+    /// Drop deliveries: a dead one, or all that the webhook of a pending one has to send now
+    Drop(DeliveryIds),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct DeliveryIds {
+    /// Such as p12 or d7
+    #[arg(value_name = "ID", required = true, value_parser = delivery_id)]
+    pub ids: Vec<String>,
+    #[command(flatten)]
+    pub server: RunningServer,
+}
+
+/// Which server is asked.
+#[derive(Debug, Clone, Args)]
+pub struct RunningServer {
+    /// The server, such as http://127.0.0.1:41242
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+
+    /// Without --url: the configuration that names its address, instead of ./sabir.toml
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// It becomes a part of a path.
+fn delivery_id(text: &str) -> Result<String, String> {
+    let number = text.strip_prefix(['p', 'd']).unwrap_or_default();
+    match !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => Ok(text.to_owned()),
+        false => Err("ids are such as p12 (pending) and d7 (dead)".to_owned()),
+    }
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum KeyCommand {
+    /// Print a new random key
+    #[command(after_help = "Examples:
+  sabir key new
+  export SABIR_STORE_KEY=$(sabir key new --plain)
+  export SABIR_PUSH_SIGNING_KEY=$(sabir key new --signing --plain)
+  sabir key new --signing | jq .jwks
+
+Without --signing it is a key for store.key, which encrypts the secrets of webhooks in the store. With --signing it is one
+for push.signing_key, which deliveries are signed with. Nothing is stored: who has the output has the only copy.
+
+On a terminal it also prints what to do with it, in a pipe one JSON object.")]
+    New {
+        /// A key to sign deliveries with
+        #[arg(long)]
+        signing: bool,
+        /// Print the key alone
+        #[arg(long)]
+        plain: bool,
+    },
 }
 
 /// The flags of `config`.

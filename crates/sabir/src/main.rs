@@ -12,7 +12,9 @@ mod config;
 mod descriptors;
 mod diagnosis;
 mod hosting;
+mod keys;
 mod machine;
+mod push;
 mod serve;
 mod signals;
 mod webhooks;
@@ -27,7 +29,7 @@ use clap::Parser;
 use sabir_agents::process;
 use sabir_agents::program::{GitLimits, Host, WarmPrograms, Workspaces, Worktrees};
 
-use cli::{AgentsOptions, Cli, CliCommand, CliOptions, ConfigOptions};
+use cli::{AgentsOptions, Cli, CliCommand, CliOptions, ConfigOptions, KeyCommand};
 use config::{Audience, Config, LoadedConfig, Problems, StoreUrl};
 use descriptors::Descriptors;
 use hosting::Surroundings;
@@ -92,6 +94,20 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             if !checked.iter().all(check::Checked::is_well) {
                 return Ok(ExitCode::from(1));
             }
+        }
+        CliCommand::Push(command) => {
+            let (text, failures) = push::run(&command, audience(), load)?;
+            print(&text)?;
+            for failure in &failures {
+                eprintln!("sabir: {failure}");
+            }
+            if !failures.is_empty() {
+                return Ok(ExitCode::from(1));
+            }
+        }
+        CliCommand::Key(KeyCommand::New { signing, plain }) => {
+            let key = keys::NewKey::make(signing);
+            print(&if plain { key.plain() } else { key.show(audience()) })?;
         }
         CliCommand::Bench(options) => bench::run(&options)?,
     }
