@@ -56,6 +56,9 @@ pub(crate) struct InlineWebhook {
     webhook: Webhook,
 }
 
+/// What refusals call the config. Each dialect puts its own name for it in this place.
+const CONFIG_MEMBER: &str = "pushNotificationConfig";
+
 /// The member of a message's metadata that asks for every event, as the header does where a config is set by itself.
 const EVENTS_MEMBER: &str = "Sabir-Push-Events";
 
@@ -109,7 +112,7 @@ impl Engine {
     ) -> Result<Answer, Error> {
         let task = config.task.clone().ok_or_else(|| Error::invalid("taskId", "is required"))?;
         let row = self.stored_task(caller, agent, &task).await?;
-        let inline = self.admit("", &config, born, events).await?;
+        let inline = self.admit(&config, born, events).await?;
         let webhook = inline.of_task(&row.task);
         let shown = shown(&*self.webhook_parts()?.policy, webhook.clone(), row.task.clone());
         self.store_webhook(&row, webhook).await?;
@@ -129,7 +132,7 @@ impl Engine {
             Some("all") => PushEvents::All,
             _ => PushEvents::Statuses,
         };
-        self.admit("configuration.pushNotificationConfig.", config, born, events).await.map(Some)
+        self.admit(config, born, events).await.map(Some)
     }
 
     /// Adds a webhook to a task that exists.
@@ -144,16 +147,10 @@ impl Engine {
         self.store_webhook(&row, inline.of_task(task)).await
     }
 
-    async fn admit(
-        &self,
-        prefix: &str,
-        config: &PushConfig,
-        born: Birth,
-        events: PushEvents,
-    ) -> Result<InlineWebhook, Error> {
+    async fn admit(&self, config: &PushConfig, born: Birth, events: PushEvents) -> Result<InlineWebhook, Error> {
         let admitted = self.webhook_parts()?.policy.admit(config).await;
-        let AdmittedWebhook { receiver, secrets } =
-            admitted.map_err(|WebhookRefusal { field, reason }| Error::invalid(format!("{prefix}{field}"), reason))?;
+        let AdmittedWebhook { receiver, secrets } = admitted
+            .map_err(|WebhookRefusal { field, reason }| Error::invalid(format!("{CONFIG_MEMBER}.{field}"), reason))?;
         let webhook = Webhook {
             // Replaced when the task is known.
             id: config.id.clone().unwrap_or_else(|| PushConfigId::parse("task").expect("a valid id")),
@@ -173,9 +170,10 @@ impl Engine {
         match self.core.store.set_webhook(row.no, webhook, self.core.clock.now()).await? {
             WebhookSet::Done => Ok(()),
             WebhookSet::NoTask => Err(Error::TaskNotFound(row.task.clone())),
-            WebhookSet::TooMany => {
-                Err(Error::invalid("id", "the task has too many push configs; delete one of them first"))
-            }
+            WebhookSet::TooMany => Err(Error::invalid(
+                format!("{CONFIG_MEMBER}.id"),
+                "the task has too many push configs; delete one of them first",
+            )),
         }
     }
 

@@ -16,6 +16,9 @@ pub trait Dialect: Sync {
     /// outside the JSON (agent of the mount, headers, behaviour by mount) keeps its default, and the binding sets it.
     fn decode(&self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error>;
 
+    /// The names by which errors call the members of a webhook's config.
+    fn push_members(&self) -> PushMembers;
+
     /// Whether the last event of a task is encoded with the whole task.
     fn final_event_needs_task(&self) -> bool {
         false
@@ -23,6 +26,15 @@ pub trait Dialect: Sync {
 
     /// Writes one JSON value.
     fn encode(&self, payload: Payload<'_>, out: &mut Vec<u8>);
+}
+
+/// What stands before the names of the members of a webhook's config, `configuration.pushNotificationConfig.`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PushMembers {
+    /// In those of a send.
+    pub send: &'static str,
+    /// In those of a set.
+    pub set: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -44,7 +44,7 @@ mod fixture;
 pub use card::{CardFormat, read_card, write_card};
 pub use compat::{CancelTerminal, Compat, TerminalMessage};
 pub use decoded::Decoded;
-pub use dialect::{Dialect, Operation, Payload, Strictness};
+pub use dialect::{Dialect, Operation, Payload, PushMembers, Strictness};
 pub use excerpt::excerpt;
 pub use peer_response::PeerResponse;
 pub use request_head::RequestHead;

@@ -7,7 +7,7 @@ mod envelope;
 mod frame;
 mod shared;
 
-use sabir_model::{Answer, Birth, Error, Task};
+use sabir_model::{Answer, Birth, Error, Task, Violation};
 
 pub(crate) use envelope::{Envelope, FrameFormat, JsonRpcEnvelope};
 pub use frame::{EVENT_STREAM, KEEP_ALIVE};
@@ -17,6 +17,9 @@ use crate::errors;
 use crate::gateway::{self, GatewayOperation};
 use crate::http_json::EndpointGroup;
 use crate::{Dialect, Operation, Payload, ProtocolVersion, v01::V01, v1::V1};
+
+/// How the engine begins the names of members of a webhook's config.
+const CONFIG_OF_ENGINE: &str = "pushNotificationConfig.";
 
 /// A complete HTTP response.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,6 +142,8 @@ impl<'a> Responder<'a> {
 
     /// The reply with an error. Clients of streaming methods in 0.x can read nothing but a stream.
     pub fn error_reply(&self, error: &Error) -> Reply {
+        let renamed = self.with_names_of_dialect(error);
+        let error = renamed.as_ref().unwrap_or(error);
         let mut body = Vec::with_capacity(256);
         let (status, content_type) = match &self.envelope {
             Envelope::JsonRpc(envelope) if envelope.version.is_0_x() && self.is_streaming() => {
@@ -151,6 +156,22 @@ impl<'a> Responder<'a> {
             }
         };
         Reply { status, content_type, retry_after: errors::retry_after(error), allow: None, body }
+    }
+
+    /// The same error, if the engine refuses members of a webhook's config: it does not know what they are called here.
+    fn with_names_of_dialect(&self, error: &Error) -> Option<Error> {
+        let members = self.dialect.push_members();
+        let prefix = match self.operation? {
+            Operation::Send | Operation::Stream => members.send,
+            Operation::PushSet => members.set,
+            _ => return None,
+        };
+        let Error::Invalid(violations) = error else { return None };
+        let rename = |violation: &Violation| match violation.field.strip_prefix(CONFIG_OF_ENGINE) {
+            Some(member) => Violation { field: format!("{prefix}{member}"), ..violation.clone() },
+            None => violation.clone(),
+        };
+        Some(Error::Invalid(violations.iter().map(rename).collect()))
     }
 
     /// The reply where the operation is done and there is nothing to show.

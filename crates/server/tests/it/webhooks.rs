@@ -199,20 +199,37 @@ async fn a_webhook_may_come_with_a_message() {
     let v1 = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]});
     let v01 = json!({"role": "user", "parts": [{"type": "text", "text": "hi"}]});
     let rpc = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    for (path, body, dialect) in [
+    for (path, body, dialect, member) in [
         (
             "/a2a/jsonrpc",
             rpc("SendMessage", json!({"message": v1, "configuration": {"taskPushNotificationConfig": config}})),
             10,
+            "configuration.taskPushNotificationConfig.url",
         ),
         (
             "/a2a/jsonrpc",
             rpc("message/send", json!({"message": kind, "configuration": {"pushNotificationConfig": config}})),
             3,
+            "configuration.pushNotificationConfig.url",
         ),
-        ("/a2a", rpc("tasks/send", json!({"id": "t", "message": v01, "pushNotification": config})), 1),
-        ("/a2a/rest/v1/message:send", json!({"message": proto, "configuration": {"pushNotification": config}}), 3),
-        ("/a2a/rest/message:send", json!({"message": v1, "configuration": {"taskPushNotificationConfig": config}}), 10),
+        (
+            "/a2a",
+            rpc("tasks/send", json!({"id": "t", "message": v01, "pushNotification": config})),
+            1,
+            "pushNotification.url",
+        ),
+        (
+            "/a2a/rest/v1/message:send",
+            json!({"message": proto, "configuration": {"pushNotification": config}}),
+            3,
+            "configuration.pushNotification.url",
+        ),
+        (
+            "/a2a/rest/message:send",
+            json!({"message": v1, "configuration": {"taskPushNotificationConfig": config}}),
+            10,
+            "configuration.taskPushNotificationConfig.url",
+        ),
     ] {
         let server = WithWebhooks::new().await;
         let told = server.ask("POST", path, &[], &body.to_string()).await;
@@ -229,6 +246,9 @@ async fn a_webhook_may_come_with_a_message() {
         let server = WithWebhooks::new().await;
         let told = server.ask("POST", path, &[], &body.to_string().replace(HOOK, "http://10.0.0.1/")).await;
         assert!(told.body.contains("is not a public address"), "{path}: {}", told.body);
+        let is_named =
+            [format!("{member} is not"), format!("\"{member}\"")].iter().any(|text| told.body.contains(text));
+        assert!(is_named, "{path}: {}", told.body);
         let tasks = server.ask("GET", "/tasks", &[("A2A-Version", "1.0")], "").await;
         assert_eq!(tasks.json()["totalSize"], 0, "{path}: {}", tasks.body);
     }
@@ -312,6 +332,29 @@ async fn what_is_no_config_is_refused() {
     }
     assert_eq!(server.rpc("tasks/pushNotificationConfig/list", json!({"id": "t"})).await["result"], json!([]));
     assert_eq!(server.rpc("tasks/pushNotificationConfig/get", json!({"taskId": "t"})).await["result"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_member_as_the_caller_wrote_it() {
+    let server = WithWebhooks::new().await;
+    server.task("t").await;
+    let (config, own) = (json!({"url": "http://10.0.0.1/"}), json!({"taskId": "t", "url": "http://10.0.0.1/"}));
+    for (method, params, expected) in [
+        ("CreateTaskPushNotificationConfig", own, r#""field":"url""#),
+        (
+            "tasks/pushNotificationConfig/set",
+            json!({"taskId": "t", "pushNotificationConfig": config}),
+            "pushNotificationConfig.url is not a public address",
+        ),
+        (
+            "tasks/pushNotification/set",
+            json!({"id": "t", "pushNotificationConfig": config}),
+            "pushNotificationConfig.url is not a public address",
+        ),
+    ] {
+        let told = server.rpc(method, params).await.to_string();
+        assert!(told.contains(expected), "{method}: {told}");
+    }
 }
 
 #[tokio::test]

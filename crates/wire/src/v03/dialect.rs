@@ -12,7 +12,7 @@ use crate::lenient::{self, DataEncoding};
 use crate::peer_response::{PeerResponse, push_configs};
 use crate::task_request::TaskRequest;
 use crate::wire_types::WireList;
-use crate::{Dialect, Operation, Payload, Strictness, json, v1};
+use crate::{Dialect, Operation, Payload, PushMembers, Strictness, json, v1};
 
 pub struct V03;
 
@@ -21,6 +21,10 @@ pub(super) const BIRTH: Birth = Birth(3);
 impl Dialect for V03 {
     fn birth(&self) -> Birth {
         BIRTH
+    }
+
+    fn push_members(&self) -> PushMembers {
+        PushMembers { send: "configuration.pushNotificationConfig.", set: "pushNotificationConfig." }
     }
 
     fn slot(&self) -> usize {

@@ -17,7 +17,7 @@ use crate::lenient::{self, DataEncoding};
 use crate::peer_response::{PeerResponse, push_configs};
 use crate::task_request::TaskRequest;
 use crate::wire_types::WireList;
-use crate::{Dialect, Operation, Payload, Strictness, json};
+use crate::{Dialect, Operation, Payload, PushMembers, Strictness, json};
 
 pub struct V1;
 
@@ -29,6 +29,10 @@ pub(crate) const BIRTH: Birth = Birth(10);
 impl Dialect for V1 {
     fn birth(&self) -> Birth {
         BIRTH
+    }
+
+    fn push_members(&self) -> PushMembers {
+        PushMembers { send: "configuration.taskPushNotificationConfig.", set: "" }
     }
 
     fn slot(&self) -> usize {

@@ -16,7 +16,7 @@ use crate::peer_response::{PeerResponse, push_configs};
 use crate::task_request::TaskRequest;
 use crate::v1::{self, FinalFlag};
 use crate::wire_types::WireList;
-use crate::{Dialect, Operation, Payload, Strictness, json};
+use crate::{Dialect, Operation, Payload, PushMembers, Strictness, json};
 
 pub struct V03Proto;
 
@@ -26,6 +26,10 @@ type Frame<'a> = v1::Frame<'a, ProtoState<'a>, Message<'a>, Part<'a>>;
 impl Dialect for V03Proto {
     fn birth(&self) -> Birth {
         BIRTH
+    }
+
+    fn push_members(&self) -> PushMembers {
+        PushMembers { send: "configuration.pushNotification.", set: "pushNotificationConfig." }
     }
 
     fn slot(&self) -> usize {
