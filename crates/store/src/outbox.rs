@@ -72,11 +72,13 @@ pub trait Outbox: Send + Sync + 'static {
     /// Every receiver that something is to be sent to, with the time of its earliest delivery.
     fn receivers(&self) -> StoreFuture<'_, Vec<(String, Timestamp)>>;
 
-    /// What is due at one receiver until `now`, the longest due first, at most one for each webhook.
+    /// What is due at one receiver until `now`, the longest due first, at most one for each webhook. Rows that cannot be
+    /// read are left out: they must not stop the others.
     fn due(&self, receiver: &str, now: Timestamp, limit: usize) -> StoreFuture<'_, Vec<Due>>;
 
-    /// Everything up to `sent` has been handled.
-    fn delivered(&self, webhook: WebhookNo, sent: Seq, now: Timestamp) -> StoreFuture<'static, ()>;
+    /// Everything up to `sent` has been handled. `false`: the webhook was removed, replaced or has nothing to send any
+    /// more, so the caller must not send more on its behalf.
+    fn delivered(&self, webhook: WebhookNo, sent: Seq, now: Timestamp) -> StoreFuture<'static, bool>;
 
     /// The next event of the webhook could not be delivered, and will be tried again.
     fn postpone(&self, webhook: WebhookNo, failure: Failure, next: Timestamp) -> StoreFuture<'static, ()>;
@@ -86,6 +88,10 @@ pub trait Outbox: Send + Sync + 'static {
 
     /// An undelivered event that was tried once more: delivered without a failure, or undelivered still.
     fn retried(&self, undelivered: UndeliveredNo, failure: Option<Failure>) -> StoreFuture<'static, ()>;
+
+    /// The clock may have been set back. Whatever is due after `latest` becomes due now, and so does everything that is due
+    /// in the future without a failed attempt: nobody postponed it.
+    fn clock_was_set(&self, now: Timestamp, latest: Timestamp) -> StoreFuture<'static, ()>;
 
     /// Deliveries in order of their numbers, which are above `after`.
     fn deliveries(&self, kind: DeliveryKind, after: u64, limit: usize) -> StoreFuture<'_, Vec<Delivery>>;
@@ -103,6 +109,7 @@ pub struct Due {
     pub webhook: WebhookNo,
     pub task: TaskNo,
     pub settings: Webhook,
+    pub due: Timestamp,
     /// Events up to this one are handled.
     pub sent: Seq,
     /// How often the next event has been tried.

@@ -8,9 +8,10 @@ use sabir_model::{
     AgentId, ContextId, IdempotencyKey, Message, Owner, PushConfigId, Recorded, Seq, Task, TaskId, Timestamp,
 };
 use sabir_store::{
-    Append, AppendResult, Listing, Query, Retention, Store, StoreError, StoreFuture, SweepResult, TaskNo, TaskRow,
-    UnfinishedTask, Webhook, WebhookSet,
+    Append, AppendResult, Delivery, DeliveryKind, Due, Listing, Outbox, Query, Retention, Store, StoreError,
+    StoreFuture, SweepResult, TaskNo, TaskRow, UndeliveredNo, UnfinishedTask, Webhook, WebhookNo, WebhookSet,
 };
+use tokio::sync::Notify;
 
 type Then = Box<dyn FnOnce() + Send>;
 type Failure = Box<dyn Fn() -> StoreError + Send>;
@@ -28,6 +29,10 @@ pub struct FaultyStore<S> {
     reads: AtomicUsize,
     snapshot_messages: AtomicUsize,
     snapshots: AtomicUsize,
+    loads_at: AtomicUsize,
+    failing_outcomes: AtomicUsize,
+    failing_looks: AtomicUsize,
+    panicking_reads: AtomicUsize,
 }
 
 impl<S: Store> FaultyStore<S> {
@@ -45,6 +50,10 @@ impl<S: Store> FaultyStore<S> {
             reads: AtomicUsize::new(0),
             snapshot_messages: AtomicUsize::new(0),
             snapshots: AtomicUsize::new(0),
+            loads_at: AtomicUsize::new(0),
+            failing_outcomes: AtomicUsize::new(0),
+            failing_looks: AtomicUsize::new(0),
+            panicking_reads: AtomicUsize::new(0),
         }
     }
 
@@ -78,6 +87,26 @@ impl<S: Store> FaultyStore<S> {
     /// Does this when the next idempotency key has been looked up, before the one who asked is told.
     pub fn after_next_key(&self, then: impl FnOnce() + Send + 'static) {
         *held(&self.after_key) = Some(Box::new(then));
+    }
+
+    /// The next outcomes of deliveries cannot be written.
+    pub fn fail_outcomes(&self, count: usize) {
+        self.failing_outcomes.store(count, Ordering::SeqCst);
+    }
+
+    /// The next questions what is due at which receiver fail.
+    pub fn fail_looks(&self, count: usize) {
+        self.failing_looks.store(count, Ordering::SeqCst);
+    }
+
+    /// The next reads of events panic.
+    pub fn panic_on_reads(&self, count: usize) {
+        self.panicking_reads.store(count, Ordering::SeqCst);
+    }
+
+    /// How often a task was loaded as of one of its events.
+    pub fn loads_at(&self) -> usize {
+        self.loads_at.load(Ordering::SeqCst)
     }
 
     /// How many snapshots of tasks were stored.
@@ -154,6 +183,7 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 
     fn load_at(&self, task: TaskNo, event: Seq) -> StoreFuture<'_, Option<Task>> {
+        self.loads_at.fetch_add(1, Ordering::SeqCst);
         self.store.load_at(task, event)
     }
 
@@ -193,6 +223,7 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 
     fn events(&self, task: TaskNo, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Recorded>> {
+        assert!(!take_one(&self.panicking_reads), "a read that panics");
         self.store.events(task, after, limit)
     }
 
@@ -249,6 +280,64 @@ impl<S: Store> Store for FaultyStore<S> {
     fn sweep(&self, retention: Retention) -> StoreFuture<'_, SweepResult> {
         self.store.sweep(retention)
     }
+}
+
+impl<S: Store + Outbox> Outbox for FaultyStore<S> {
+    fn due_signal(&self) -> Arc<Notify> {
+        self.store.due_signal()
+    }
+
+    fn receivers(&self) -> StoreFuture<'_, Vec<(String, Timestamp)>> {
+        unless_failing(&self.failing_looks, || self.store.receivers())
+    }
+
+    fn due(&self, receiver: &str, now: Timestamp, limit: usize) -> StoreFuture<'_, Vec<Due>> {
+        unless_failing(&self.failing_looks, || self.store.due(receiver, now, limit))
+    }
+
+    fn delivered(&self, webhook: WebhookNo, sent: Seq, now: Timestamp) -> StoreFuture<'static, bool> {
+        unless_failing(&self.failing_outcomes, || self.store.delivered(webhook, sent, now))
+    }
+
+    fn postpone(&self, webhook: WebhookNo, failure: sabir_store::Failure, next: Timestamp) -> StoreFuture<'static, ()> {
+        unless_failing(&self.failing_outcomes, || self.store.postpone(webhook, failure, next))
+    }
+
+    fn give_up(&self, webhook: WebhookNo, event: Seq, failure: sabir_store::Failure) -> StoreFuture<'static, ()> {
+        unless_failing(&self.failing_outcomes, || self.store.give_up(webhook, event, failure))
+    }
+
+    fn retried(&self, undelivered: UndeliveredNo, failure: Option<sabir_store::Failure>) -> StoreFuture<'static, ()> {
+        unless_failing(&self.failing_outcomes, || self.store.retried(undelivered, failure))
+    }
+
+    fn clock_was_set(&self, now: Timestamp, latest: Timestamp) -> StoreFuture<'static, ()> {
+        self.store.clock_was_set(now, latest)
+    }
+
+    fn deliveries(&self, kind: DeliveryKind, after: u64, limit: usize) -> StoreFuture<'_, Vec<Delivery>> {
+        self.store.deliveries(kind, after, limit)
+    }
+
+    fn retry(&self, kind: DeliveryKind, number: u64, now: Timestamp) -> StoreFuture<'static, bool> {
+        self.store.retry(kind, number, now)
+    }
+
+    fn discard(&self, kind: DeliveryKind, number: u64, now: Timestamp) -> StoreFuture<'static, bool> {
+        self.store.discard(kind, number, now)
+    }
+}
+
+fn unless_failing<'a, T: Send + 'a>(
+    failures: &AtomicUsize,
+    call: impl FnOnce() -> StoreFuture<'a, T>,
+) -> StoreFuture<'a, T> {
+    if take_one(failures) { Box::pin(async { Err(StoreError::Full) }) } else { call() }
+}
+
+/// Whether there was one left.
+fn take_one(count: &AtomicUsize) -> bool {
+    count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
 }
 
 fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

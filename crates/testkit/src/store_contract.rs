@@ -127,6 +127,8 @@ const WEBHOOKS: &[(&str, WebhookCase)] = cases! {
         a_webhook_that_is_replaced_keeps_what_is_to_be_sent,
         a_failed_delivery_is_due_later,
         what_is_given_up_can_be_retried_or_dropped,
+        a_retry_waits_for_no_later_delivery,
+        a_clock_that_was_set_back_leaves_nothing_behind,
         receivers_do_not_hide_each_other,
         webhooks_are_listed_and_removed,
         a_task_has_so_many_webhooks_at_most,

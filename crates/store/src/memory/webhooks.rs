@@ -158,10 +158,11 @@ impl Outbox for MemoryStore {
     fn due(&self, receiver: &str, now: Timestamp, limit: usize) -> StoreFuture<'_, Vec<Due>> {
         let state = self.lock();
         let webhooks = &state.webhooks;
-        let due = |number: u64, row: &Row| Due {
+        let read = |number: u64, row: &Row, due: Timestamp| Due {
             webhook: WebhookNo(number),
             task: row.task,
             settings: row.settings.clone(),
+            due,
             sent: row.sent,
             attempts: row.attempts,
             failing_since: row.failing_since,
@@ -169,24 +170,24 @@ impl Outbox for MemoryStore {
         };
         let is_due = |time: Option<Timestamp>| time.filter(|time| *time <= now);
         let pending = webhooks.all.iter().filter(|(_, row)| row.settings.receiver == receiver);
-        let mut pending: Vec<(Timestamp, Due)> =
-            pending.filter_map(|(number, row)| Some((is_due(row.due)?, due(*number, row)))).collect();
+        let mut pending: Vec<(Timestamp, u64, &Row)> =
+            pending.filter_map(|(number, row)| Some((is_due(row.due)?, *number, row))).collect();
+        pending.sort_by_key(|(time, number, _)| (*time, *number));
+        let pending = pending.into_iter().take(limit).map(|(time, number, row)| read(number, row, time));
         let retries = webhooks.undelivered.iter().filter_map(|(number, dead)| {
             let (webhook, row) = webhooks.receiver_of(dead).filter(|(_, row)| row.settings.receiver == receiver)?;
             let retry = Some((UndeliveredNo(*number), dead.event));
             let (attempts, failing_since) = (dead.attempts, Some(dead.failure.time));
-            Some((is_due(dead.due)?, Due { retry, attempts, failing_since, ..due(webhook, row) }))
+            Some(Due { retry, attempts, failing_since, ..read(webhook, row, is_due(dead.due)?) })
         });
-        let mut retries: Vec<(Timestamp, Due)> = retries.collect();
-        pending.sort_by_key(|(time, due)| (*time, due.webhook));
-        retries.sort_by_key(|(time, due)| (*time, due.retry.map(|(number, _)| number)));
-        answer(Ok(pending.into_iter().chain(retries).map(|(_, due)| due).take(limit).collect()))
+        let mut due: Vec<Due> = pending.chain(retries).collect();
+        due.sort_by_key(|due| (due.due, due.retry.map(|(number, _)| number)));
+        due.truncate(limit);
+        answer(Ok(due))
     }
 
-    fn delivered(&self, webhook: WebhookNo, sent: Seq, now: Timestamp) -> StoreFuture<'static, ()> {
-        self.lock().advance(webhook.0, Some(sent), now);
-        self.due.notify_one();
-        answer(Ok(()))
+    fn delivered(&self, webhook: WebhookNo, sent: Seq, now: Timestamp) -> StoreFuture<'static, bool> {
+        answer(Ok(self.lock().advance(webhook.0, Some(sent), now)))
     }
 
     fn postpone(&self, webhook: WebhookNo, failure: Failure, next: Timestamp) -> StoreFuture<'static, ()> {
@@ -235,6 +236,20 @@ impl Outbox for MemoryStore {
                 }
             }
         }
+        answer(Ok(()))
+    }
+
+    fn clock_was_set(&self, now: Timestamp, latest: Timestamp) -> StoreFuture<'static, ()> {
+        let mut state = self.lock();
+        let Webhooks { all, undelivered, .. } = &mut state.webhooks;
+        for row in all.values_mut() {
+            let bound = if row.attempts == 0 { now } else { latest };
+            row.due = row.due.map(|due| if due > bound { now } else { due });
+        }
+        for dead in undelivered.values_mut() {
+            dead.due = dead.due.map(|due| due.min(now));
+        }
+        self.due.notify_one();
         answer(Ok(()))
     }
 

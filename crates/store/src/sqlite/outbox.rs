@@ -28,17 +28,18 @@ pub(super) const NEXT_RETRY: &str = "SELECT receiver, due FROM undelivered INDEX
 pub(super) const DUE: &str = concat!(
     "SELECT ",
     webhook_columns!(),
-    ", number, no, sent, attempts, failing_since FROM webhooks INDEXED BY webhooks_due
-     WHERE due IS NOT NULL AND receiver = ?1 AND due <= ?2 ORDER BY due, number LIMIT ?3"
+    ", number, no, sent, attempts, failing_since, due FROM webhooks INDEXED BY webhooks_due
+     WHERE due IS NOT NULL AND receiver = ?1 AND due <= ?2 ORDER BY due, number"
 );
 
 pub(super) const DUE_RETRIES: &str = concat!(
     "SELECT ",
     webhook_columns!(),
-    ", webhooks.number, no, sent, undelivered.attempts, undelivered.time, undelivered.number, event
+    ", webhooks.number, no, sent, undelivered.attempts, undelivered.time, undelivered.due,
+     undelivered.number, event
      FROM undelivered INDEXED BY undelivered_due JOIN webhooks USING (no, id)
      WHERE undelivered.due IS NOT NULL AND undelivered.receiver = ?1 AND undelivered.due <= ?2
-     ORDER BY undelivered.due, undelivered.number LIMIT ?3"
+     ORDER BY undelivered.due, undelivered.number"
 );
 
 pub(super) const PENDING: &str =
@@ -75,22 +76,25 @@ pub(super) fn receivers(conn: &Connection) -> Result<Vec<(String, Timestamp)>, S
 }
 
 pub(super) fn due(conn: &Connection, receiver: &str, now: Timestamp, limit: usize) -> Result<Vec<Due>, StoreError> {
-    let bounds = (receiver, now.as_millis(), i64::try_from(limit).unwrap_or(i64::MAX));
+    let bounds = (receiver, now.as_millis());
     let mut select = conn.prepare_cached(DUE)?;
-    let mut due = select
-        .query_and_then(bounds, |row| read_due(row, None))?
-        .collect::<Result<Vec<Due>, ReadError>>()
-        .map_err(into_error)?;
+    let mut due = readable(select.query_and_then(bounds, |row| read_due(row, None))?, limit)?;
     let mut select = conn.prepare_cached(DUE_RETRIES)?;
     let retries = select.query_and_then(bounds, |row| {
-        let retry = (UndeliveredNo(row.get::<_, i64>(11)? as u64), row.get::<_, i64>(12)? as Seq);
+        let retry = (UndeliveredNo(row.get::<_, i64>(12)? as u64), row.get::<_, i64>(13)? as Seq);
         read_due(row, Some(retry))
     })?;
-    for retry in retries {
-        due.push(retry.map_err(into_error)?);
-    }
+    due.extend(readable(retries, limit)?);
+    // Both were in order; a stable sort keeps the order within each.
+    due.sort_by_key(|due| due.due);
     due.truncate(limit);
     Ok(due)
+}
+
+/// The first rows that can be read.
+fn readable<T>(rows: impl Iterator<Item = Result<T, ReadError>>, limit: usize) -> Result<Vec<T>, StoreError> {
+    let is_readable = |row: &Result<T, ReadError>| !matches!(row, Err(ReadError::Damaged(_)));
+    rows.filter(is_readable).take(limit).collect::<Result<_, ReadError>>().map_err(into_error)
 }
 
 pub(super) fn deliveries(
@@ -105,7 +109,7 @@ pub(super) fn deliveries(
     })?;
     let bounds = (i64::try_from(after).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX));
     let rows = select.query_and_then(bounds, |row| delivery(row, kind))?;
-    rows.collect::<Result<_, ReadError>>().map_err(into_error)
+    readable(rows, limit)
 }
 
 fn webhook(row: &Row<'_>) -> Result<Webhook, ReadError> {
@@ -127,6 +131,7 @@ fn read_due(row: &Row<'_>, retry: Option<(UndeliveredNo, Seq)>) -> Result<Due, R
         sent: row.get::<_, i64>(8)? as Seq,
         attempts: row.get(9)?,
         failing_since: row.get::<_, Option<i64>>(10)?.map(Timestamp::from_millis),
+        due: Timestamp::from_millis(row.get(11)?),
         retry,
     })
 }

@@ -202,8 +202,8 @@ impl Outbox for SqliteStore {
         self.row(move |conn| outbox::due(conn, &receiver, now, limit))
     }
 
-    fn delivered(&self, webhook: WebhookNo, sent: Seq, now: Timestamp) -> StoreFuture<'static, ()> {
-        self.note(WebhookChange::Delivered { webhook, sent, now })
+    fn delivered(&self, webhook: WebhookNo, sent: Seq, now: Timestamp) -> StoreFuture<'static, bool> {
+        self.found(WebhookChange::Delivered { webhook, sent, now })
     }
 
     fn postpone(&self, webhook: WebhookNo, failure: Failure, next: Timestamp) -> StoreFuture<'static, ()> {
@@ -216,6 +216,10 @@ impl Outbox for SqliteStore {
 
     fn retried(&self, undelivered: UndeliveredNo, failure: Option<Failure>) -> StoreFuture<'static, ()> {
         self.note(WebhookChange::Retried { undelivered, failure })
+    }
+
+    fn clock_was_set(&self, now: Timestamp, latest: Timestamp) -> StoreFuture<'static, ()> {
+        self.note(WebhookChange::ClockWasSet { now, latest })
     }
 
     fn deliveries(&self, kind: DeliveryKind, after: u64, limit: usize) -> StoreFuture<'_, Vec<Delivery>> {

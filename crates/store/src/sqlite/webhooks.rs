@@ -21,6 +21,7 @@ pub(super) enum WebhookChange {
     Postpone { webhook: WebhookNo, failure: Failure, next: Timestamp },
     GiveUp { webhook: WebhookNo, event: Seq, failure: Failure },
     Retried { undelivered: UndeliveredNo, failure: Option<Failure> },
+    ClockWasSet { now: Timestamp, latest: Timestamp },
     Retry { kind: DeliveryKind, number: u64, now: Timestamp },
     Discard { kind: DeliveryKind, number: u64, now: Timestamp },
 }
@@ -80,10 +81,8 @@ impl Watched {
                 return Ok(Changed::Set(self.set(conn, *task, webhook, *now)?));
             }
             WebhookChange::Remove { task, id } => remove(conn, *task, id.as_ref())?,
-            WebhookChange::Delivered { webhook, sent, now } => {
-                self.is_due = true;
-                advance(conn, *webhook, Some(*sent), *now)?
-            }
+            // Whoever delivers it goes on by itself, so nobody has to be woken.
+            WebhookChange::Delivered { webhook, sent, now } => advance(conn, *webhook, Some(*sent), *now)?,
             WebhookChange::Postpone { webhook, failure, next } => {
                 let mut postpone = conn.prepare_cached(
                     "UPDATE webhooks SET attempts = attempts + 1, failing_since = coalesce(failing_since, ?2),
@@ -104,6 +103,14 @@ impl Watched {
                     "UPDATE undelivered SET attempts = attempts + 1, reason = ?2, time = ?3, due = NULL WHERE number = ?1",
                 )?;
                 keep.execute((*number as i64, reason, time.as_millis()))?
+            }
+            WebhookChange::ClockWasSet { now, latest } => {
+                self.is_due = true;
+                let (now, latest) = (now.as_millis(), latest.as_millis());
+                let mut webhooks =
+                    conn.prepare_cached("UPDATE webhooks SET due = ?1 WHERE due > ?2 OR (due > ?1 AND attempts = 0)")?;
+                let mut undelivered = conn.prepare_cached("UPDATE undelivered SET due = ?1 WHERE due > ?1")?;
+                webhooks.execute((now, latest))? + undelivered.execute((now,))?
             }
             WebhookChange::Retry { kind, number, now } => {
                 self.is_due = true;

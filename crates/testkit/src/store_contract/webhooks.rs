@@ -121,14 +121,14 @@ pub async fn deliveries_follow_the_log((store, outbox): Both<'_>) {
     let first = only_due(outbox).await.webhook;
     // While the first is under way, more is stored.
     push(store, no, 3, &[status(State::Completed, 7)]).await.unwrap();
-    outbox.delivered(first, 2, at(8)).await.unwrap();
+    assert!(outbox.delivered(first, 2, at(8)).await.unwrap());
     assert_eq!(due(outbox, "https://a", 999).await, "w1 after 2 tried 0");
     outbox.delivered(first, 3, at(8)).await.unwrap();
     assert_eq!(due(outbox, "https://a", 999).await, "w1 after 3 tried 0");
-    outbox.delivered(first, 4, at(8)).await.unwrap();
+    assert!(outbox.delivered(first, 4, at(8)).await.unwrap());
     assert_eq!((due(outbox, "https://a", 999).await, receivers(outbox).await), (String::new(), String::new()));
     // An outcome that is told twice, or late, moves nothing back.
-    outbox.delivered(first, 2, at(9)).await.unwrap();
+    assert!(!outbox.delivered(first, 2, at(9)).await.unwrap());
     assert_eq!(due(outbox, "https://a", 999).await, "");
 }
 
@@ -154,6 +154,7 @@ pub async fn a_webhook_that_is_replaced_keeps_what_is_to_be_sent((store, outbox)
     store.set_webhook(no, webhook("w1", "https://b", WebhookEvents::Statuses), at(7)).await.unwrap();
     assert_eq!(receivers(outbox).await, "https://b 7");
     assert_eq!(due(outbox, "https://b", 7).await, "w1 after 1 tried 0");
+    assert!(!outbox.delivered(old, 2, at(8)).await.unwrap(), "it is another webhook now");
     outbox.give_up(old, 2, failure("late", 8)).await.unwrap();
     assert_eq!(deliveries(outbox, DeliveryKind::Dead).await, "");
     assert_eq!(store.webhooks(no).await.unwrap().len(), 1);
@@ -215,6 +216,40 @@ pub async fn what_is_given_up_can_be_retried_or_dropped((store, outbox): Both<'_
     assert!(outbox.discard(DeliveryKind::Dead, rows[1].number, at(30)).await.unwrap());
     assert!(!outbox.discard(DeliveryKind::Dead, rows[1].number, at(30)).await.unwrap());
     assert_eq!(deliveries(outbox, DeliveryKind::Dead).await, "");
+}
+
+pub async fn a_retry_waits_for_no_later_delivery((store, outbox): Both<'_>) {
+    for (id, moment) in [("t1", 5), ("t2", 30), ("t3", 10)] {
+        let no = create(store, ["ann", "echo", id, id], 1).await;
+        set(store, no, id, 2).await;
+        push(store, no, 1, &[status(State::Working, moment)]).await.unwrap();
+    }
+    let first = due_rows(outbox, "https://a", 5).await[0].webhook;
+    outbox.give_up(first, 2, failure("gone", 6)).await.unwrap();
+    let dead = outbox.deliveries(DeliveryKind::Dead, 0, 100).await.unwrap();
+    assert!(outbox.retry(DeliveryKind::Dead, dead[0].number, at(20)).await.unwrap());
+    let all = "t3 after 1 tried 0, t1 again 2, t2 after 1 tried 0";
+    assert_eq!(due(outbox, "https://a", 999).await, all);
+    let limited = outbox.due("https://a", at(999), 2).await.unwrap();
+    assert_eq!(limited.iter().map(|due| due.due).collect::<Vec<_>>(), [at(10), at(20)]);
+}
+
+pub async fn a_clock_that_was_set_back_leaves_nothing_behind((store, outbox): Both<'_>) {
+    for (id, moment) in [("stored", 500), ("postponed", 5), ("waits", 6), ("given-up", 7)] {
+        let no = create(store, ["ann", "echo", id, id], 1).await;
+        set(store, no, id, 2).await;
+        push(store, no, 1, &[status(State::Working, moment)]).await.unwrap();
+    }
+    let rows = due_rows(outbox, "https://a", 10).await;
+    outbox.postpone(rows[0].webhook, failure("down", 400), at(600)).await.unwrap();
+    outbox.postpone(rows[1].webhook, failure("down", 8), at(50)).await.unwrap();
+    outbox.give_up(rows[2].webhook, 2, failure("gone", 8)).await.unwrap();
+    let dead = outbox.deliveries(DeliveryKind::Dead, 0, 100).await.unwrap();
+    assert!(outbox.retry(DeliveryKind::Dead, dead[0].number, at(700)).await.unwrap());
+    outbox.clock_was_set(at(20), at(100)).await.unwrap();
+    let now = "stored after 1 tried 0, postponed after 1 tried 1, given-up again 2";
+    assert_eq!(due(outbox, "https://a", 20).await, now);
+    assert_eq!(due(outbox, "https://a", 50).await, format!("{now}, waits after 1 tried 1"));
 }
 
 pub async fn receivers_do_not_hide_each_other((store, outbox): Both<'_>) {
