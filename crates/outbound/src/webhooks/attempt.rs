@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 use crate::client::{DialError, Response};
 
 /// Longer waits that a receiver asks for are cut.
-const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 
 /// How an attempt went.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,17 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use sabir_model::Timestamp;
 use sabir_store::{Due, Outbox, Store, StoreError, UndeliveredNo, WebhookNo};
 use tokio::task::JoinSet;
 
+use super::attempt::LONGEST_WAIT;
 use super::counts::DeliveryCounts;
-use super::receiver::Receiver;
+use super::log_reader::Memory;
+use super::receiver::{Pace, Receiver};
 use super::seal::SealKey;
 use super::signature::Signer;
-use super::worker::{self, Verdict, now};
+use super::worker::{self, Verdict, after, between, now};
 use crate::client::Client;
 
 #[derive(Clone)]
@@ -23,6 +26,8 @@ pub struct DispatcherSettings {
     pub per_receiver: usize,
     /// Deliveries under way in all.
     pub total: usize,
+    /// Bytes of tasks and bodies that deliveries under way have in memory, besides those of small tasks.
+    pub bytes: usize,
     /// Before the second attempt; each further wait is twice as long.
     pub first_delay: Duration,
     pub longest_delay: Duration,
@@ -38,6 +43,7 @@ impl Default for DispatcherSettings {
             timeout: Duration::from_secs(15),
             per_receiver: 8,
             total: 512,
+            bytes: 128 << 20,
             first_delay: Duration::from_secs(1),
             longest_delay: Duration::from_secs(3600),
             give_up_after: Duration::from_secs(24 * 3600),
@@ -54,6 +60,15 @@ pub(super) struct Shared {
     pub client: Client,
     pub settings: DispatcherSettings,
     pub counts: Arc<DeliveryCounts>,
+    pub memory: Memory,
+    is_stopping: AtomicBool,
+}
+
+impl Shared {
+    /// Workers finish the delivery that is under way, and begin no other.
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
+    }
 }
 
 pub struct Dispatcher {
@@ -61,6 +76,7 @@ pub struct Dispatcher {
     receivers: HashMap<String, Receiver>,
     in_flight: HashSet<Job>,
     workers: JoinSet<Finished>,
+    clock: Option<(Timestamp, Instant)>,
 }
 
 /// A worker has one of these at a time.
@@ -80,11 +96,25 @@ struct Finished {
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 /// Whatever wakes it or not, it looks this often: a clock may have been set.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+/// For deliveries that are under way when the server stops.
+const LAST_MOMENT: Duration = Duration::from_secs(2);
+/// A look at all receivers costs time for each of them. It is followed by a pause of so many times that time, so that
+/// thousands of receivers do not keep a processor busy.
+const REST: u32 = 4;
+/// Clocks drift, and are corrected by a little all the time.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
 
 impl Dispatcher {
     pub fn new(store: Arc<dyn Store>, outbox: Arc<dyn Outbox>, client: Client, settings: DispatcherSettings) -> Self {
-        let shared = Shared { store, outbox, client, settings, counts: Arc::default() };
-        Self { shared: Arc::new(shared), receivers: HashMap::new(), in_flight: HashSet::new(), workers: JoinSet::new() }
+        let (memory, counts) = (Memory::new(settings.bytes), Arc::default());
+        let shared = Shared { store, outbox, client, settings, counts, memory, is_stopping: AtomicBool::new(false) };
+        Self {
+            shared: Arc::new(shared),
+            receivers: HashMap::new(),
+            in_flight: HashSet::new(),
+            workers: JoinSet::new(),
+            clock: None,
+        }
     }
 
     pub fn counts(&self) -> Arc<DeliveryCounts> {
@@ -97,75 +127,122 @@ impl Dispatcher {
         let signal = self.shared.outbox.due_signal();
         tokio::pin!(stop);
         loop {
-            let wake = match self.start_due().await {
-                Ok(wake) => wake,
+            let began = Instant::now();
+            let sleep = match self.start_due().await {
+                Ok(sleep) => sleep.min(LONGEST_SLEEP),
                 Err(error) => {
                     tracing::warn!(%error, "cannot read which webhooks are due; will try again");
-                    Some(Instant::now() + STORE_PAUSE)
+                    STORE_PAUSE
                 }
             };
-            let wake = wake.unwrap_or_else(|| Instant::now() + LONGEST_SLEEP);
+            let rest = (began.elapsed() * REST).min(STORE_PAUSE);
+            tokio::select! {
+                () = &mut stop => break,
+                () = tokio::time::sleep(rest) => {}
+            }
             tokio::select! {
                 () = &mut stop => break,
                 () = signal.notified() => {}
-                () = tokio::time::sleep_until(wake.min(Instant::now() + LONGEST_SLEEP).into()) => {}
-                Some(finished) = self.workers.join_next() => {
-                    self.note(finished);
-                    while let Some(finished) = self.workers.try_join_next() {
-                        self.note(finished);
-                    }
-                }
+                () = tokio::time::sleep(sleep.saturating_sub(rest)) => {}
+                Some(finished) = self.workers.join_next() => self.note(finished),
+            }
+            while let Some(finished) = self.workers.try_join_next() {
+                self.note(finished);
             }
         }
+        self.shared.is_stopping.store(true, Ordering::Relaxed);
         let rest = async { while self.workers.join_next().await.is_some() {} };
         if tokio::time::timeout(LAST_MOMENT, rest).await.is_err() {
             tracing::info!("deliveries of webhooks were cut off; they will be repeated after the next start");
         }
     }
 
-    /// Starts what may be started now. Says when something becomes due that is not yet.
-    async fn start_due(&mut self) -> Result<Option<Instant>, StoreError> {
-        let mut wake: Option<Instant> = None;
-        let mut wake_at = |moment: Instant| wake = Some(wake.map_or(moment, |wake| wake.min(moment)));
-        for (name, earliest) in self.shared.outbox.receivers().await? {
-            let (time, instant) = (now(), Instant::now());
-            if earliest > time {
-                wake_at(instant + until(time, earliest));
-                continue;
-            }
-            let room = self.shared.settings.total.saturating_sub(self.in_flight.len());
-            let receiver = self.receivers.entry(name.clone()).or_default();
-            if let Some(moment) = receiver.pause(instant) {
-                wake_at(moment);
-                continue;
-            }
-            let free = receiver.free(self.shared.settings.per_receiver, instant).min(room);
-            if free == 0 {
-                // A worker that finishes makes room.
-                continue;
-            }
-            let due = self.shared.outbox.due(&name, time, receiver.in_flight + free).await?;
-            let mut started = 0;
-            for due in due {
-                let job = due.retry.map_or(Job::Webhook(due.webhook), |(number, _)| Job::Retry(number));
-                if started < free && self.in_flight.insert(job) {
-                    started += 1;
-                    self.start(name.clone(), job, due);
+    /// Starts what may be started now. Says after how long something becomes due that is not yet.
+    async fn start_due(&mut self) -> Result<Duration, StoreError> {
+        self.check_clock().await?;
+        let (time, instant) = (now(), Instant::now());
+        let mut sleep = LONGEST_SLEEP;
+        let listed = self.shared.outbox.receivers().await?;
+        let names: HashSet<&str> = listed.iter().map(|(name, _)| name.as_str()).collect();
+        // Nothing has to be known of a receiver that nothing is to be sent to.
+        self.receivers.retain(|name, receiver| receiver.in_flight > 0 || names.contains(name.as_str()));
+        let mut due_receivers = Vec::with_capacity(listed.len());
+        for (name, earliest) in &listed {
+            match between(time, *earliest) {
+                Duration::ZERO => {
+                    let rank = self.receivers.entry(name.clone()).or_default().rank();
+                    due_receivers.push((rank, *earliest, name.as_str()));
                 }
+                wait => sleep = sleep.min(wait),
             }
         }
-        self.receivers.retain(|_, receiver| !receiver.is_forgettable());
-        Ok(wake)
+        // The last places go to those who have the least and answer quickest.
+        due_receivers.sort();
+        let mut by_pace = [0; Pace::ALL.len()];
+        for receiver in self.receivers.values() {
+            by_pace[receiver.pace as usize] += receiver.in_flight;
+        }
+        let mut has_failed = None;
+        for (_, _, name) in due_receivers {
+            match self.start_at(name, &mut by_pace, time, instant).await {
+                Ok(wait) => sleep = sleep.min(wait),
+                // It may be this receiver's rows alone.
+                Err(error) => has_failed = Some(error),
+            }
+        }
+        has_failed.map_or(Ok(sleep), Err)
     }
 
-    fn start(&mut self, receiver: String, job: Job, due: Due) {
-        self.receivers.entry(receiver.clone()).or_default().in_flight += 1;
-        let shared = self.shared.clone();
-        self.workers.spawn(async move {
-            // In a task of its own, so that a panic is not one of the dispatcher's.
-            let verdict = tokio::spawn(worker::work(shared, due)).await.unwrap_or(Verdict::Nothing);
-            Finished { receiver, job, verdict }
-        });
+    /// Starts what is due at one receiver. Says after how long there is more.
+    async fn start_at(
+        &mut self,
+        name: &str,
+        by_pace: &mut [usize; Pace::ALL.len()],
+        time: Timestamp,
+        instant: Instant,
+    ) -> Result<Duration, StoreError> {
+        let settings = &self.shared.settings;
+        let receiver = self.receivers.entry(name.to_owned()).or_default();
+        if let Some(until) = receiver.pause(instant) {
+            return Ok(until.saturating_duration_since(instant));
+        }
+        let (pace, in_flight) = (receiver.pace, receiver.in_flight);
+        let free = receiver.free(settings.per_receiver, instant);
+        let free = free.min(pace.room(settings.total, by_pace));
+        if free == 0 {
+            // A worker that finishes makes room.
+            return Ok(LONGEST_SLEEP);
+        }
+        // Also what is due later: while a delivery is under way, it hides from `receivers` when the next one is due.
+        let end = Timestamp::from_millis(i64::MAX);
+        let rows = self.shared.outbox.due(name, end, in_flight + free).await?;
+        let mut started = 0;
+        for due in rows {
+            if started == free {
+                break;
+            }
+            match between(time, due.due) {
+                Duration::ZERO if self.start(name, due) => {
+                    started += 1;
+                    by_pace[pace as usize] += 1;
+                }
+                Duration::ZERO => {}
+                wait => return Ok(wait),
+            }
+        }
+        Ok(LONGEST_SLEEP)
+    }
+
+    /// `false`: it is under way already.
+    fn start(&mut self, name: &str, due: Due) -> bool {
+        let job = due.retry.map_or(Job::Webhook(due.webhook), |(number, _)| Job::Retry(number));
+        if !self.in_flight.insert(job) {
+            return false;
+        }
+        self.receivers.entry(name.to_owned()).or_default().in_flight += 1;
+        let (shared, receiver) = (self.shared.clone(), name.to_owned());
+        self.workers.spawn(async move { Finished { receiver, job, verdict: worker::work(shared, due).await } });
+        true
     }
 
     fn note(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
@@ -174,16 +251,23 @@ impl Dispatcher {
         let receiver = self.receivers.entry(receiver).or_default();
         receiver.in_flight = receiver.in_flight.saturating_sub(1);
         match verdict {
-            Verdict::Answers => receiver.has_answered(),
+            Verdict::Answers(took) => receiver.has_answered(took),
             Verdict::Unreachable => receiver.has_failed(Instant::now()),
             Verdict::Nothing => {}
         }
     }
-}
 
-/// For deliveries that are under way when the server stops.
-const LAST_MOMENT: Duration = Duration::from_secs(2);
-
-fn until(now: Timestamp, later: Timestamp) -> Duration {
-    Duration::from_millis(u64::try_from(later.as_millis() - now.as_millis()).unwrap_or(0))
+    /// At the start, and when the clock was set back, nothing may be due later than our own rules allow.
+    async fn check_clock(&mut self) -> Result<(), StoreError> {
+        let (time, instant) = (now(), Instant::now());
+        let is_set_back = self.clock.is_none_or(|(last_time, last_instant)| {
+            after(time, CLOCK_TOLERANCE) < after(last_time, instant - last_instant)
+        });
+        if is_set_back {
+            let longest = self.shared.settings.longest_delay.max(LONGEST_WAIT);
+            self.shared.outbox.clock_was_set(time, after(time, longest)).await?;
+        }
+        self.clock = Some((time, instant));
+        Ok(())
+    }
 }

@@ -15,6 +15,7 @@ mod counts;
 mod delivery_id;
 mod dispatcher;
 mod headers;
+mod log_reader;
 mod payload;
 mod receiver;
 mod seal;

@@ -7,6 +7,8 @@
 //! | half-open | one at a time  | closed by an answer; open for longer by another failure  |
 //!
 //! Only failures of the connection count. An answer with an error status concerns one webhook: many may share a host.
+//!
+//! Slow receivers do not use up all slots: see `Pace`.
 
 use std::time::{Duration, Instant};
 
@@ -16,9 +18,46 @@ const FAILURES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// A receiver that takes longer is slow.
+const QUICK: Duration = Duration::from_secs(2);
+
+/// How quickly a receiver answers. The slower kinds leave room for the quicker ones, and an unknown receiver gets two
+/// deliveries until it has answered: with one, a single URL without an answer would stop all others of its host.
+///
+/// | pace    | slots that it may have, together with slower ones |
+/// |---------|---------------------------------------------------|
+/// | quick   | all                                               |
+/// | unknown | three quarters                                    |
+/// | slow    | one half                                          |
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) enum Pace {
+    Quick,
+    #[default]
+    Unknown,
+    Slow,
+}
+
+impl Pace {
+    pub const ALL: [Pace; 3] = [Pace::Quick, Pace::Unknown, Pace::Slow];
+
+    /// How many more deliveries may begin. `in_flight` has those of each pace.
+    pub fn room(self, total: usize, in_flight: &[usize; Pace::ALL.len()]) -> usize {
+        let limit = |pace| match pace {
+            Pace::Quick => total,
+            Pace::Unknown => (total - total / 4).max(1),
+            Pace::Slow => (total / 2).max(1),
+        };
+        let used = |pace: Pace| in_flight[pace as usize..].iter().sum::<usize>();
+        // A delivery also takes a slot from every quicker pace.
+        let paces = Pace::ALL.into_iter().filter(|pace| *pace <= self);
+        paces.map(|pace| limit(pace).saturating_sub(used(pace))).min().unwrap_or(0)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     pub in_flight: usize,
+    pub pace: Pace,
     /// Failures to connect, in a row.
     failures: u32,
     closed_until: Option<Instant>,
@@ -31,9 +70,15 @@ impl Receiver {
             Some(until) if until > now => 0,
             // Half-open.
             Some(_) => 1,
+            None if self.pace == Pace::Unknown => slots.min(2),
             None => slots,
         };
         slots.saturating_sub(self.in_flight)
+    }
+
+    /// Lower ranks come first.
+    pub fn rank(&self) -> (Pace, usize) {
+        (self.pace, self.in_flight)
     }
 
     /// When an open circuit is tried again.
@@ -41,17 +86,14 @@ impl Receiver {
         self.closed_until.filter(|until| *until > now)
     }
 
-    /// Nothing is under way and nothing is wrong, so nothing has to be known of it.
-    pub fn is_forgettable(&self) -> bool {
-        self.in_flight == 0 && self.failures == 0
-    }
-
-    pub fn has_answered(&mut self) {
+    pub fn has_answered(&mut self, took: Duration) {
         self.failures = 0;
         self.closed_until = None;
+        self.pace = if took < QUICK { Pace::Quick } else { Pace::Slow };
     }
 
     pub fn has_failed(&mut self, now: Instant) {
+        self.pace = Pace::Slow;
         self.failures = self.failures.saturating_add(1);
         if self.failures >= FAILURES {
             self.closed_until = Some(now + backoff::delay(FIRST_PAUSE, LONGEST_PAUSE, self.failures - FAILURES));
@@ -66,6 +108,8 @@ mod tests {
     #[test]
     fn a_circuit_opens_and_closes() {
         let (mut receiver, start) = (Receiver::default(), Instant::now());
+        assert_eq!(receiver.free(8, start), 2, "unknown");
+        receiver.has_answered(Duration::ZERO);
         assert_eq!(receiver.free(8, start), 8);
         receiver.in_flight = 3;
         assert_eq!(receiver.free(8, start), 5);
@@ -81,8 +125,24 @@ mod tests {
         assert_eq!(receiver.free(8, until), 1, "half-open");
         receiver.has_failed(until);
         assert!(receiver.pause(until).unwrap() > until + FIRST_PAUSE / 2);
-        receiver.has_answered();
-        assert_eq!(receiver.free(8, until), 8);
-        assert!(receiver.is_forgettable());
+        receiver.has_answered(QUICK);
+        assert_eq!((receiver.free(8, until), receiver.pace), (8, Pace::Slow));
+    }
+
+    #[test]
+    fn slow_receivers_leave_room() {
+        for (total, in_flight, expected) in [
+            (16, [0, 0, 0], [16, 12, 8]),
+            (16, [0, 0, 8], [8, 4, 0]),
+            (16, [0, 4, 8], [4, 0, 0]),
+            (16, [0, 12, 0], [4, 0, 0]),
+            (16, [10, 2, 1], [3, 3, 3]),
+            (16, [16, 0, 0], [0, 0, 0]),
+            (1, [0, 0, 0], [1, 1, 1]),
+            (1, [0, 0, 1], [0, 0, 0]),
+        ] {
+            let room = Pace::ALL.map(|pace| pace.room(total, &in_flight));
+            assert_eq!(room, expected, "{total} {in_flight:?}");
+        }
     }
 }

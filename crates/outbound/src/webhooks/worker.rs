@@ -1,29 +1,32 @@
-//! A worker delivers what one webhook has to send, event by event, until it is at the end of the log or an attempt fails.
+//! A worker delivers what one webhook has to send, event by event, until it is at the end of the log, an attempt fails,
+//! or its turn is over.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use sabir_model::{Event, Recorded, Seq, Task, Timestamp};
-use sabir_store::{Due, Failure, StoreError};
+use futures_util::FutureExt;
+use sabir_model::{Recorded, Seq, Task, Timestamp};
+use sabir_store::{Due, Failure, StoreError, UndeliveredNo};
 
 use super::attempt::{Attempt, FailedAttempt};
 use super::backoff;
 use super::delivery_id::delivery_id;
 use super::dispatcher::Shared;
 use super::headers::DeliveryHead;
-use super::payload::{self, is_wanted};
+use super::log_reader::{LogReader, NextEvent, ReadError};
+use super::payload;
 use super::secrets::WebhookSecrets;
 
-/// Events that are read together.
-const PAGE: usize = 32;
-/// After so many deliveries a worker makes room for others of the same receiver.
-const TURN: usize = 16;
+/// After so many deliveries, or so long, a worker makes room for others of the same receiver. The number is large because
+/// every turn begins by folding the task from its first event.
+const TURN: usize = 128;
+const TURN_TIME: Duration = Duration::from_secs(1);
 
 /// What a worker learnt of the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It answered, with whatever status.
-    Answers,
+    /// It answered, with whatever status, after so long.
+    Answers(Duration),
     /// It could not be reached.
     Unreachable,
     /// Nothing was sent.
@@ -33,7 +36,13 @@ pub(super) enum Verdict {
 pub(super) async fn work(shared: Arc<Shared>, due: Due) -> Verdict {
     let mut verdict = Verdict::Nothing;
     let worker = Worker { shared: &shared, due: &due };
-    if let Err(error) = worker.deliver(&mut verdict).await {
+    let done = std::panic::AssertUnwindSafe(worker.deliver(&mut verdict)).catch_unwind().await;
+    // What panics once may panic again: it must wait like any other failure.
+    let done = match done {
+        Ok(done) => done,
+        Err(_) => worker.has_panicked().await,
+    };
+    if let Err(error) = done {
         let (task_no, webhook) = (due.task.0, &due.settings.id);
         tracing::warn!(task_no, %webhook, %error, "a webhook cannot be read or noted; it will be tried again");
         // The store has trouble and the webhook is still due: this must not become a busy loop.
@@ -49,112 +58,99 @@ struct Worker<'a> {
     due: &'a Due,
 }
 
+/// How the next event has fared so far.
+struct Trouble {
+    attempts: u32,
+    failing_since: Option<Timestamp>,
+}
+
 impl Worker<'_> {
     async fn deliver(&self, verdict: &mut Verdict) -> Result<(), StoreError> {
         if let Some((undelivered, event)) = self.due.retry {
             return self.deliver_again(undelivered, event, verdict).await;
         }
-        let mut sent = self.due.sent;
-        let mut attempts = self.due.attempts;
+        let began = Instant::now();
+        let mut log = LogReader::new(self.shared, self.due.task, self.due.settings.events, self.due.sent);
+        let mut trouble = Trouble { attempts: self.due.attempts, failing_since: self.due.failing_since };
         for _ in 0..TURN {
-            let Some(next) = self.next(sent).await? else { return Ok(()) };
-            let attempt = self.attempt(&next.recorded).await?;
-            *verdict = Verdict::of(&attempt);
+            let NextEvent { recorded, task, handled } = match log.next().await {
+                Ok(Some(next)) => next,
+                Ok(None) => {
+                    self.shared.outbox.delivered(self.due.webhook, log.handled(), now()).await?;
+                    return Ok(());
+                }
+                Err(ReadError::Damaged(reason)) => return self.give_up_rest(&reason).await,
+                Err(ReadError::Store(error)) => return Err(error),
+            };
+            let attempt = self.attempt(&task, &recorded, trouble.attempts, verdict).await;
             match attempt {
                 Attempt::Delivered(_) => {
                     self.shared.counts.count_delivered();
-                    self.shared.outbox.delivered(self.due.webhook, next.skipped_to, now()).await?;
-                    (sent, attempts) = (next.skipped_to, 0);
+                    let stands = self.shared.outbox.delivered(self.due.webhook, handled, now()).await?;
+                    if !stands || self.shared.is_stopping() || began.elapsed() >= TURN_TIME {
+                        return Ok(());
+                    }
+                    log.keep(task, handled);
+                    trouble = Trouble { attempts: 0, failing_since: None };
                 }
-                Attempt::Failed(failed) => return self.failed(&next.recorded, attempts, failed).await,
+                Attempt::Failed(failed) => {
+                    // An artifact has no time of its own; the status before it is older.
+                    let stored = task.status.time;
+                    return self.failed(recorded.seq, stored, &trouble, failed).await;
+                }
             }
         }
         Ok(())
     }
 
-    /// The next event that is wanted. Without any, everything up to the end of the log is handled.
-    async fn next(&self, mut sent: Seq) -> Result<Option<Next>, StoreError> {
-        loop {
-            let page = match self.shared.store.events(self.due.task, sent, PAGE).await {
-                Ok(page) => page,
-                Err(StoreError::Damaged { reason, .. }) => {
-                    self.give_up_rest(&reason).await?;
-                    return Ok(None);
-                }
-                Err(error) => return Err(error),
-            };
-            let Some(last) = page.last().map(|recorded| recorded.seq) else {
-                self.shared.outbox.delivered(self.due.webhook, sent, now()).await?;
-                return Ok(None);
-            };
-            let mut events = page.into_iter().skip_while(|recorded| !self.is_wanted(&recorded.event));
-            let Some(recorded) = events.next() else {
-                sent = last;
-                continue;
-            };
-            let unwanted = events.take_while(|recorded| !self.is_wanted(&recorded.event)).last();
-            let skipped_to = unwanted.map_or(recorded.seq, |unwanted| unwanted.seq);
-            return Ok(Some(Next { recorded, skipped_to }));
-        }
-    }
-
-    fn is_wanted(&self, event: &Event) -> bool {
-        is_wanted(self.due.settings.events, event)
-    }
-
     async fn deliver_again(
         &self,
-        undelivered: sabir_store::UndeliveredNo,
+        undelivered: UndeliveredNo,
         event: Seq,
         verdict: &mut Verdict,
     ) -> Result<(), StoreError> {
-        let page = self.shared.store.events(self.due.task, event.saturating_sub(1), 1).await;
-        let failure = match page {
-            Ok(page) => match page.into_iter().next() {
-                Some(recorded) => {
-                    let attempt = self.attempt(&recorded).await?;
-                    *verdict = Verdict::of(&attempt);
-                    match attempt {
-                        Attempt::Delivered(_) => {
-                            self.shared.counts.count_delivered();
-                            None
-                        }
-                        Attempt::Failed(failed) => {
-                            self.shared.counts.count_failed();
-                            Some(failed.reason)
-                        }
+        let mut log = LogReader::new(self.shared, self.due.task, self.due.settings.events, event.saturating_sub(1));
+        let failure = match log.exactly(event).await {
+            Ok(Some(NextEvent { recorded, task, .. })) => {
+                match self.attempt(&task, &recorded, self.due.attempts, verdict).await {
+                    Attempt::Delivered(_) => {
+                        self.shared.counts.count_delivered();
+                        None
+                    }
+                    Attempt::Failed(failed) => {
+                        self.shared.counts.count_failed();
+                        Some(failed.reason)
                     }
                 }
-                None => Some("the event is not in the log".to_owned()),
-            },
-            Err(StoreError::Damaged { reason, .. }) => Some(reason),
-            Err(error) => return Err(error),
+            }
+            Ok(None) => Some("the event is not in the log".to_owned()),
+            Err(ReadError::Damaged(reason)) => Some(reason),
+            Err(ReadError::Store(error)) => return Err(error),
         };
         let failure = failure.map(|reason| Failure { reason, time: now() });
         self.shared.outbox.retried(undelivered, failure).await
     }
 
-    async fn attempt(&self, recorded: &Recorded) -> Result<Attempt, StoreError> {
-        let Due { task: no, settings, attempts, .. } = self.due;
-        let task = match self.shared.store.load_at(*no, recorded.seq).await {
-            Ok(Some(task)) => task,
-            Ok(None) => return Ok(unreadable("the event is not in the log")),
-            Err(StoreError::Damaged { reason, .. }) => return Ok(unreadable(&reason)),
-            Err(error) => return Err(error),
-        };
+    /// `task` is as of the event.
+    async fn attempt(&self, task: &Task, recorded: &Recorded, attempts: u32, verdict: &mut Verdict) -> Attempt {
+        let settings = &self.due.settings;
         let key = self.shared.settings.seal_key.as_ref();
         let began = Instant::now();
         let attempt = match WebhookSecrets::unseal(key, &settings.url, &settings.secrets) {
             Err(error) => Attempt::Failed(FailedAttempt {
                 reason: error.to_string(),
-                // Nothing was learnt of the receiver.
-                has_answered: true,
+                has_answered: false,
                 is_permanent: false,
                 retry_after: None,
             }),
-            Ok(secrets) => self.post(&task, recorded, &secrets).await,
+            Ok(secrets) => {
+                let attempt = self.post(task, recorded, &secrets).await;
+                *verdict = Verdict::of(&attempt, began.elapsed());
+                attempt
+            }
         };
         let (millis, attempts) = (began.elapsed().as_millis(), attempts + 1);
+        // The URL is not logged: its path or query may hold a secret.
         let (task, webhook, receiver, event) = (&task.id, &settings.id, &settings.receiver, recorded.seq);
         match &attempt {
             Attempt::Delivered(status) => {
@@ -165,13 +161,13 @@ impl Worker<'_> {
                 tracing::warn!(%task, %webhook, receiver, event, attempts, millis, reason, "webhook not delivered");
             }
         }
-        Ok(attempt)
+        attempt
     }
 
     async fn post(&self, task: &Task, recorded: &Recorded, secrets: &WebhookSecrets) -> Attempt {
-        let Due { task: no, settings, .. } = self.due;
+        let settings = &self.due.settings;
         let body = payload::body(settings.dialect, task, recorded);
-        let id = delivery_id(*no, &settings.id, recorded.seq);
+        let id = delivery_id(self.due.task, &task.id, &settings.id, recorded.seq);
         let timestamp = now().as_millis() / 1000;
         let head = DeliveryHead { id: &id, timestamp, dialect: settings.dialect, secrets };
         let headers = head.headers(&body, &self.shared.settings.signer);
@@ -179,24 +175,46 @@ impl Worker<'_> {
         Attempt::of(answer, timestamp)
     }
 
-    async fn failed(&self, recorded: &Recorded, attempts: u32, failed: FailedAttempt) -> Result<(), StoreError> {
+    async fn failed(
+        &self,
+        event: Seq,
+        stored: Timestamp,
+        trouble: &Trouble,
+        failed: FailedAttempt,
+    ) -> Result<(), StoreError> {
         self.shared.counts.count_failed();
         let settings = &self.shared.settings;
         let time = now();
+        // An event has waited in vain since it was stored or since the first failure, whichever is later.
+        let began = trouble.failing_since.map_or(time, |since| since.max(stored));
+        let left = settings.give_up_after.saturating_sub(between(began, time));
         let failure = Failure { reason: failed.reason, time };
-        let began = began(recorded, self.due.failing_since).unwrap_or(time);
-        let waited = Duration::from_millis(u64::try_from(time.as_millis() - began.as_millis()).unwrap_or(0));
-        if failed.is_permanent || waited >= settings.give_up_after {
+        if failed.is_permanent || left.is_zero() {
             self.shared.counts.count_given_up();
-            let (task_no, webhook, event) = (self.due.task.0, &self.due.settings.id, recorded.seq);
+            let (task_no, webhook) = (self.due.task.0, &self.due.settings.id);
             tracing::error!(task_no, %webhook, event, reason = failure.reason, "webhook given up; `sabir push list` shows it");
-            return self.shared.outbox.give_up(self.due.webhook, recorded.seq, failure).await;
+            return self.shared.outbox.give_up(self.due.webhook, event, failure).await;
         }
-        let delay = backoff::delay(settings.first_delay, settings.longest_delay, attempts);
-        let delay = delay.max(failed.retry_after.unwrap_or_default());
-        let delay = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
-        let next = Timestamp::from_millis(time.as_millis().saturating_add(delay));
-        self.shared.outbox.postpone(self.due.webhook, failure, next).await
+        let delay = backoff::delay(settings.first_delay, settings.longest_delay, trouble.attempts);
+        // Whatever a receiver asks for, the last attempt is made when the time is up.
+        let delay = delay.max(failed.retry_after.unwrap_or_default().min(left));
+        self.shared.outbox.postpone(self.due.webhook, failure, after(time, delay)).await
+    }
+
+    async fn has_panicked(&self) -> Result<(), StoreError> {
+        let (task_no, webhook) = (self.due.task.0, &self.due.settings.id);
+        tracing::error!(task_no, %webhook, "a delivery failed by a fault of this program; it will be tried again");
+        self.shared.counts.count_failed();
+        let time = now();
+        let failure = Failure { reason: "a fault of this program".to_owned(), time };
+        match self.due.retry {
+            Some((undelivered, _)) => self.shared.outbox.retried(undelivered, Some(failure)).await,
+            None => {
+                let settings = &self.shared.settings;
+                let delay = backoff::delay(settings.first_delay, settings.longest_delay, self.due.attempts);
+                self.shared.outbox.postpone(self.due.webhook, failure, after(time, delay)).await
+            }
+        }
     }
 
     /// The log cannot be read any further, so nothing behind can ever be sent.
@@ -208,41 +226,27 @@ impl Worker<'_> {
     }
 }
 
-/// An event to be sent.
-struct Next {
-    recorded: Recorded,
-    /// Everything up to here is handled when it is delivered: events that are not wanted follow it.
-    skipped_to: Seq,
-}
-
 impl Verdict {
-    fn of(attempt: &Attempt) -> Self {
+    fn of(attempt: &Attempt, took: Duration) -> Self {
         match attempt {
-            Attempt::Failed(FailedAttempt { has_answered: false, is_permanent: false, .. }) => Verdict::Unreachable,
-            Attempt::Delivered(_) | Attempt::Failed(_) => Verdict::Answers,
+            // It was not even dialled: the guard refused the URL.
+            Attempt::Failed(FailedAttempt { has_answered: false, is_permanent: true, .. }) => Verdict::Nothing,
+            Attempt::Failed(FailedAttempt { has_answered: false, .. }) => Verdict::Unreachable,
+            Attempt::Delivered(_) | Attempt::Failed(_) => Verdict::Answers(took),
         }
     }
-}
-
-/// Since when an event has waited in vain: since it was stored, or since the first failure, whichever is later. `None`: it
-/// is tried for the first time.
-fn began(recorded: &Recorded, failing_since: Option<Timestamp>) -> Option<Timestamp> {
-    match &recorded.event {
-        Event::Status(change) => failing_since.map(|since| since.max(change.status.time)),
-        Event::Created(_) | Event::Artifact(_) => failing_since,
-    }
-}
-
-fn unreadable(reason: &str) -> Attempt {
-    Attempt::Failed(FailedAttempt {
-        reason: reason.to_owned(),
-        has_answered: true,
-        is_permanent: true,
-        retry_after: None,
-    })
 }
 
 pub(super) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Nothing, if the first is the later one.
+pub(super) fn between(first: Timestamp, second: Timestamp) -> Duration {
+    Duration::from_millis(u64::try_from(second.as_millis().saturating_sub(first.as_millis())).unwrap_or(0))
+}
+
+pub(super) fn after(time: Timestamp, delay: Duration) -> Timestamp {
+    Timestamp::from_millis(time.as_millis().saturating_add(i64::try_from(delay.as_millis()).unwrap_or(i64::MAX)))
 }

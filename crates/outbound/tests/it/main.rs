@@ -7,3 +7,4 @@ mod ssrf;
 mod support;
 mod system_resolver;
 mod tls;
+mod webhooks;
