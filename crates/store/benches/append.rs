@@ -4,11 +4,12 @@
 
 use divan::{Bencher, counter::ItemsCount};
 use sabir_model::{
-    AgentId, Artifact, ArtifactId, Birth, Chunk, ContextId, Created, Event, Message, MessageId, Owner, Part, Role,
-    State, Status, StatusChange, TaskId, Timestamp,
+    AgentId, Artifact, ArtifactId, Birth, Chunk, ContextId, Created, Event, Message, MessageId, Owner, Part,
+    PushConfigId, Role, State, Status, StatusChange, TaskId, Timestamp,
 };
 use sabir_store::{
-    Append, AppendResult, AppendTarget, Durability, MemoryStore, NewTask, SqliteStore, Store, StoreFuture,
+    Append, AppendResult, AppendTarget, Durability, MemoryStore, NewTask, SideRow, SqliteStore, Store, StoreFuture,
+    Webhook, WebhookEvents,
 };
 
 fn main() {
@@ -41,7 +42,7 @@ fn appends_in_two_steps(bencher: Bencher<'_, '_>, at_once: usize) {
         let firsts: Vec<_> = (0..at_once)
             .map(|_| {
                 number += 1;
-                create(&store, number, &events[..1])
+                create(&store, number, &events[..1], &[])
             })
             .collect();
         runtime.block_on(async {
@@ -58,18 +59,26 @@ fn appends_in_two_steps(bencher: Bencher<'_, '_>, at_once: usize) {
     });
 }
 
+/// The same tasks with one webhook each. The difference to `appends_for_a_killed_process` is what a webhook costs a send.
+#[divan::bench(args = AT_ONCE)]
+fn appends_with_a_webhook(bencher: Bencher<'_, '_>, at_once: usize) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = SqliteStore::open(&folder.path().join("bench.db"), Durability::Process).expect("a store");
+    measure(bencher, at_once, &store, &[SideRow::Webhook(Box::new(webhook()))]);
+}
+
 #[divan::bench(args = AT_ONCE)]
 fn appends_in_memory(bencher: Bencher<'_, '_>, at_once: usize) {
-    measure(bencher, at_once, &MemoryStore::new());
+    measure(bencher, at_once, &MemoryStore::new(), &[]);
 }
 
 fn sqlite(bencher: Bencher<'_, '_>, at_once: usize, durability: Durability) {
     let folder = tempfile::tempdir().expect("a folder");
     let store = SqliteStore::open(&folder.path().join("bench.db"), durability).expect("a store");
-    measure(bencher, at_once, &store);
+    measure(bencher, at_once, &store, &[]);
 }
 
-fn measure(bencher: Bencher<'_, '_>, at_once: usize, store: &dyn Store) {
+fn measure(bencher: Bencher<'_, '_>, at_once: usize, store: &dyn Store, side_rows: &[SideRow]) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let mut number = 0;
     let events = events();
@@ -78,7 +87,7 @@ fn measure(bencher: Bencher<'_, '_>, at_once: usize, store: &dyn Store) {
         let appends: Vec<_> = (0..at_once)
             .map(|_| {
                 number += 1;
-                create(store, number, &events)
+                create(store, number, &events, side_rows)
             })
             .collect();
         runtime.block_on(async {
@@ -89,12 +98,28 @@ fn measure(bencher: Bencher<'_, '_>, at_once: usize, store: &dyn Store) {
     });
 }
 
-fn create(store: &dyn Store, number: u32, events: &[&Event]) -> StoreFuture<'static, AppendResult> {
+fn webhook() -> Webhook {
+    Webhook {
+        id: PushConfigId::parse("019a1e0c-3f06-7270-8974-eead44ed7900").expect("an id"),
+        url: "https://client.example.com/hooks/a2a".to_owned(),
+        receiver: "https://client.example.com:443".to_owned(),
+        secrets: vec![0; 64],
+        dialect: Birth(1),
+        events: WebhookEvents::Statuses,
+    }
+}
+
+fn create(
+    store: &dyn Store,
+    number: u32,
+    events: &[&Event],
+    side_rows: &[SideRow],
+) -> StoreFuture<'static, AppendResult> {
     let (owner, agent) = (Owner::anonymous(), AgentId::parse("demo").expect("an id"));
     let task = TaskId::parse(format!("task-{number}")).expect("an id");
     let context = ContextId::parse(format!("context-{number}")).expect("an id");
     let new = NewTask { owner: &owner, agent: &agent, task: &task, context: &context, born: Birth(1), key: None };
-    store.append(Append { target: AppendTarget::New(new), events, after: 0, snapshot: None, side_rows: &[] })
+    store.append(Append { target: AppendTarget::New(new), events, after: 0, snapshot: None, side_rows })
 }
 
 fn events() -> Vec<Event> {
