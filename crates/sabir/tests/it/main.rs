@@ -25,6 +25,7 @@ mod program_fixture;
 mod programs;
 mod programs_at_work;
 mod promises;
+mod push_commands;
 mod questions;
 mod resuming;
 mod routing;
