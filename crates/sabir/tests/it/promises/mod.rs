@@ -10,3 +10,4 @@ mod s1;
 mod s2;
 mod s3;
 mod s4;
+mod s4_webhooks;

@@ -4,6 +4,7 @@ use sabir_testkit::sse::SseFrame;
 use serde_json::{Value, json};
 
 use crate::server_fixture::{ServerFixture, v1_message, v03_message};
+use crate::webhook_receiver::WebhookReceiver;
 
 const CARD: &str = "/.well-known/agent-card.json";
 const RPC: &str = "/a2a/jsonrpc";
@@ -63,6 +64,30 @@ fn s2_02_the_card_names_the_organisation_of_the_environment() {
     });
     let provider = json!({"organization": "CodeTether", "url": "https://codetether.run"});
     assert_eq!(fixture.get(CARD).json()["provider"], provider);
+}
+
+/// The card says that streaming, push and state history are there (1.0 has no word for the last one), and a webhook is
+/// really served
+#[test]
+fn s2_03_the_card_tells_capabilities() {
+    let fixture = ServerFixture::with(|options| options.variable("PUSH_NOTIFICATION_ALLOWED_CIDRS", "127.0.0.0/8"));
+    for path in [CARD, "/.well-known/agent.json"] {
+        for version in ["", "0.3", "1.0"] {
+            let card = fixture.ask("GET", path, &[("A2A-Version", version)], &Value::Null).json();
+            let history = if version == "1.0" { Value::Null } else { json!(true) };
+            for (capability, expected) in
+                [("streaming", json!(true)), ("pushNotifications", json!(true)), ("stateTransitionHistory", history)]
+            {
+                assert_eq!(card["capabilities"][capability], expected, "{path} {version} {capability}: {card}");
+            }
+        }
+    }
+    let receiver = WebhookReceiver::start();
+    let id = id_of(&fixture.send("hello"));
+    let set = json!({"task_id": id, "pushNotificationConfig": {"url": receiver.url("/hook")}});
+    let answer = fixture.rpc(RPC, "tasks/pushNotificationConfig/set", set);
+    assert_eq!(answer["result"]["taskId"], id, "{answer}");
+    assert_eq!(receiver.next().json()["id"], id);
 }
 
 /// The card lists the skills of the configuration, each with id, name and description; what else a skill can say may be

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::SABIR;
 use crate::server_fixture::ServerFixture;
+use crate::webhook_receiver::{ReceivedRequest, WebhookReceiver};
 
 /// Where the tutorial sends everything.
 const RPC: &str = "/a2a";
@@ -71,6 +72,15 @@ fn said(task: &Value) -> Vec<String> {
     let history = task["history"].as_array().map(Vec::as_slice).unwrap_or_default();
     let line = |message: &Value| format!("{}: {}", message["role"], message["parts"][0]["text"]).replace('"', "");
     history.iter().map(line).collect()
+}
+
+/// A server that may send to receivers on this machine.
+fn with_receivers() -> ServerFixture {
+    ServerFixture::with(|options| options.variable("PUSH_NOTIFICATION_ALLOWED_CIDRS", "127.0.0.0/8"))
+}
+
+fn is_completed(request: &ReceivedRequest) -> bool {
+    request.json()["status"]["state"] == "completed"
 }
 
 /// `tasks/send` at `/a2a` makes the task under the id that the client chose, and the answer has the id of its request
@@ -437,6 +447,40 @@ fn s3_19_artifacts_stay_also_after_a_restart() {
     check(&options.start(), "after a restart");
 }
 
+/// `tasks/send` with `pushNotification` sets the webhook before the work starts: it gets the working state and everything
+/// after it; an address that is not public is -32602 and makes no task
+#[test]
+fn s3_20_a_task_can_bring_its_webhook() {
+    let (fixture, receiver) = (with_receivers(), WebhookReceiver::start());
+    let mut with_hook = params("t", "hello");
+    with_hook["pushNotification"] = json!({"url": receiver.url("/hook"), "token": "secret"});
+    let task = result(fixture.rpc(RPC, "tasks/send", with_hook.clone()));
+    assert_eq!(task["status"]["state"], "completed", "{task}");
+    assert!(!task.to_string().contains("secret"), "{task}");
+    let requests = receiver.until(is_completed);
+    let bodies: Vec<Value> = requests.iter().map(ReceivedRequest::json).collect();
+    assert_eq!(states(&bodies), ["working", "completed"]);
+    for request in &requests {
+        assert_eq!((request.line.as_str(), request.header("authorization")), ("POST /hook HTTP/1.1", "Bearer secret"));
+        assert_eq!((&request.json()["id"], request.json().get("kind")), (&json!("t"), None), "{request:?}");
+    }
+    assert_eq!(bodies[1]["artifacts"], task["artifacts"]);
+
+    for url in ["http://10.0.0.1/hook", "http://[::1]/hook", "http://169.254.169.254/", "file:///etc/passwd"] {
+        with_hook["id"] = json!("refused");
+        with_hook["pushNotification"]["url"] = json!(url);
+        for method in ["tasks/send", "tasks/sendSubscribe"] {
+            let reply = fixture.post(RPC, request(method, &with_hook));
+            assert!(reply.text().contains("-32602"), "{url} {method}: {}", reply.text());
+        }
+        assert_eq!(
+            fixture.rpc(RPC, "tasks/get", json!({"id": "refused"}))["error"]["code"],
+            -32001,
+            "nothing was made"
+        );
+    }
+}
+
 /// The `metadata` of `tasks/send` is kept with the task, byte for byte, and comes with every answer
 #[test]
 fn s3_21_metadata_stays_with_the_task() {
@@ -547,6 +591,47 @@ fn s3_25_history_is_as_long_as_asked_for() {
         assert_eq!(read(json!({"id": "t", "historyLength": length})), all[from..], "{length}");
     }
     assert!(read(json!({"id": "t", "historyLength": 0})).is_empty());
+}
+
+/// `tasks/pushNotification/set` answers with the id of the task and the webhook, without its token, and what happens next is
+/// posted to it
+#[test]
+fn s3_26_a_webhook_is_set_and_gets_what_follows() {
+    let (fixture, receiver) = (with_receivers(), WebhookReceiver::start());
+    assert_eq!(send(&fixture, "t", "ask Which day?")["status"]["state"], "input-required");
+    let config = json!({"url": receiver.url("/hook"), "token": "secret"});
+    let set =
+        |id: &str| fixture.rpc(RPC, "tasks/pushNotification/set", json!({"id": id, "pushNotificationConfig": config}));
+    let answer = set("t");
+    assert!(!answer.to_string().contains("secret"), "{answer}");
+    let answer = result(answer);
+    assert_eq!((&answer["id"], &answer["pushNotificationConfig"]["url"]), (&json!("t"), &config["url"]), "{answer}");
+    assert_eq!(set("ghost")["error"]["code"], -32001);
+
+    let task = send(&fixture, "t", "Friday");
+    assert_eq!(task["status"]["state"], "completed", "{task}");
+    let requests = receiver.until(is_completed);
+    let bodies: Vec<Value> = requests.iter().map(ReceivedRequest::json).collect();
+    assert_eq!(states(&bodies), ["working", "completed"]);
+    assert!(requests.iter().all(|request| request.header("authorization") == "Bearer secret"), "{requests:?}");
+    assert!(bodies.iter().all(|body| body["id"] == "t"), "{bodies:?}");
+    assert_eq!(bodies[1]["artifacts"], task["artifacts"]);
+}
+
+/// `tasks/pushNotification/get` gives the webhook of a task without its token; an unknown task is -32001
+#[test]
+fn s3_27_a_webhook_can_be_read() {
+    let fixture = with_receivers();
+    send(&fixture, "t", "ask Which day?");
+    let config = json!({"url": "http://127.0.0.1:8080/hook", "token": "secret"});
+    let set = fixture.rpc(RPC, "tasks/pushNotification/set", json!({"id": "t", "pushNotificationConfig": config}));
+    let read = fixture.rpc(RPC, "tasks/pushNotification/get", json!({"id": "t"}));
+    assert!(!read.to_string().contains("secret"), "{read}");
+    let read = result(read);
+    assert_eq!((&read["id"], &read["pushNotificationConfig"]["url"]), (&json!("t"), &config["url"]), "{read}");
+    assert_eq!(read, result(set), "both answer with the same");
+    let unknown = fixture.rpc(RPC, "tasks/pushNotification/get", json!({"id": "ghost"}));
+    assert_eq!(unknown["error"]["code"], -32001, "{unknown}");
 }
 
 /// After a stream `tasks/get` has the whole task: state, history and artifacts
