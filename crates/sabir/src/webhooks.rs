@@ -129,6 +129,10 @@ impl WebhookPolicy for Admission {
             Ok(AdmittedWebhook { receiver: receiver(&target), secrets: secrets.seal(self.key.as_ref(), url) })
         })
     }
+
+    fn schemes(&self, url: &str, secrets: &[u8]) -> Vec<String> {
+        WebhookSecrets::schemes(self.key.as_ref(), url, secrets)
+    }
 }
 
 /// Deliveries to one of these share its limits, so each has one spelling.

@@ -60,13 +60,13 @@ pub(super) struct Receiver {
     pub pace: Pace,
     /// Failures to connect, in a row.
     failures: u32,
-    closed_until: Option<Instant>,
+    open_until: Option<Instant>,
 }
 
 impl Receiver {
     /// How many more deliveries may begin now.
     pub fn free(&self, slots: usize, now: Instant) -> usize {
-        let slots = match self.closed_until {
+        let slots = match self.open_until {
             Some(until) if until > now => 0,
             // Half-open.
             Some(_) => 1,
@@ -83,12 +83,12 @@ impl Receiver {
 
     /// When an open circuit is tried again.
     pub fn pause(&self, now: Instant) -> Option<Instant> {
-        self.closed_until.filter(|until| *until > now)
+        self.open_until.filter(|until| *until > now)
     }
 
     pub fn has_answered(&mut self, took: Duration) {
         self.failures = 0;
-        self.closed_until = None;
+        self.open_until = None;
         self.pace = if took < QUICK { Pace::Quick } else { Pace::Slow };
     }
 
@@ -96,7 +96,7 @@ impl Receiver {
         self.pace = Pace::Slow;
         self.failures = self.failures.saturating_add(1);
         if self.failures >= FAILURES {
-            self.closed_until = Some(now + backoff::delay(FIRST_PAUSE, LONGEST_PAUSE, self.failures - FAILURES));
+            self.open_until = Some(now + backoff::delay(FIRST_PAUSE, LONGEST_PAUSE, self.failures - FAILURES));
         }
     }
 }
