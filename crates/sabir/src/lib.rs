@@ -22,6 +22,7 @@
 //! | say what the card shows | [`About`], and [`FunctionAgent::about`] for closures |
 //! | keep state, choose who is admitted, survive a restart | [`Agent`], the trait behind the closure |
 //! | set limits, a store, hosts, CORS | [`Server`] and [`Limits`] |
+//! | choose who may be sent webhooks, sign them, encrypt their secrets | [`Server::webhook_hosts`] and what follows it |
 //! | mount the server in axum or any other `tower` stack | [`Server::service`] |
 //! | call agents of this process without HTTP | [`calls`] |
 //! | test an agent, or a program that calls agents | [`testing`] |

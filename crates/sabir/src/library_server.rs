@@ -8,7 +8,7 @@ use std::time::Duration;
 use sabir_engine::{Agent, Builder, Engine, EngineSettings, Hosted, Limits};
 use sabir_model::AgentId;
 use sabir_outbound::EgressPolicy;
-use sabir_outbound::webhooks::{DispatcherSettings, SealKey};
+use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
     AdminAccess, App, CardSettings, CorsSettings, HostCheck, HostName, Listeners, RESERVED_AGENT_IDS, ServerSettings,
     Service, Timeouts, is_path_segment,
@@ -44,6 +44,8 @@ pub struct Server {
     offers_webhooks: bool,
     webhook_hosts: Vec<String>,
     webhook_ranges: Vec<String>,
+    webhook_secret: Option<String>,
+    webhook_signing_key: Option<String>,
     store_key: Option<String>,
 }
 
@@ -82,6 +84,9 @@ pub enum ServerError {
     /// What [`Server::store_key`] was given is no key. The value is not repeated.
     #[error("the key of the store is not a key; `sabir key new` makes one")]
     StoreKey,
+    /// What [`Server::webhook_signing_key`] was given is no key. The value is not repeated.
+    #[error("the signing key of webhooks is not a signing key; `sabir key new --signing` makes one")]
+    SigningKey,
     /// It is no address, or the system does not let us listen there.
     #[error("cannot listen on {address}: {reason}")]
     Listen {
@@ -113,6 +118,8 @@ impl Server {
             offers_webhooks: true,
             webhook_hosts: Vec::new(),
             webhook_ranges: Vec::new(),
+            webhook_secret: None,
+            webhook_signing_key: None,
             store_key: None,
         }
     }
@@ -171,6 +178,19 @@ impl Server {
         self
     }
 
+    /// Deliveries are signed with this shared secret, as Standard Webhooks have it. After `whsec_` it is base64.
+    pub fn webhook_secret(mut self, secret: impl Into<String>) -> Self {
+        self.webhook_secret = Some(secret.into());
+        self
+    }
+
+    /// Deliveries are signed with this key, which `sabir key new --signing` makes. Its public half is at
+    /// `/.well-known/jwks.json`.
+    pub fn webhook_signing_key(mut self, key: impl Into<String>) -> Self {
+        self.webhook_signing_key = Some(key.into());
+        self
+    }
+
     /// The secrets of webhooks are encrypted in the store with this key, which `sabir key new` makes.
     pub fn store_key(mut self, key: impl Into<String>) -> Self {
         self.store_key = Some(key.into());
@@ -216,7 +236,9 @@ impl Server {
 
     /// `addresses` are those that it will listen on; `None`: somebody else listens.
     async fn start_app(self, addresses: Option<Vec<SocketAddr>>) -> Result<StartedServer, ServerError> {
-        let webhooks = self.webhooks()?;
+        let signing_key = self.signing_key()?;
+        let jwks = signing_key.as_ref().filter(|_| self.offers_webhooks).map(SigningKey::jwks);
+        let webhooks = self.webhooks(signing_key)?;
         let hosted = hosted(self.agents)?;
         let public = self.public_url.as_deref().and_then(host_of).and_then(HostName::parse);
         let hosts = match (self.hosts, &addresses) {
@@ -255,7 +277,7 @@ impl Server {
                 Some(_) => AdminAccess::RefusedForPublicUrl,
                 None => AdminAccess::Loopback,
             },
-            jwks: None,
+            jwks,
             card: CardSettings {
                 name: None,
                 description: None,
@@ -272,8 +294,13 @@ impl Server {
         Ok(StartedServer { app: App::new(engine.clone(), settings), engine, deliveries, file })
     }
 
+    fn signing_key(&self) -> Result<Option<SigningKey>, ServerError> {
+        let key = self.webhook_signing_key.as_deref().map(SigningKey::parse).transpose();
+        key.map_err(|_| ServerError::SigningKey)
+    }
+
     /// `None`: the server offers none.
-    fn webhooks(&self) -> Result<Option<Webhooks>, ServerError> {
+    fn webhooks(&self, signing_key: Option<SigningKey>) -> Result<Option<Webhooks>, ServerError> {
         let seal_key = self.store_key.as_deref().map(SealKey::parse).transpose().map_err(|_| ServerError::StoreKey)?;
         let mut policy = EgressPolicy::default();
         let malformed = |error: sabir_outbound::guard::MalformedEntry| ServerError::WebhookReceiver(error.to_string());
@@ -283,7 +310,9 @@ impl Server {
         for range in &self.webhook_ranges {
             policy.allow_range(range).map_err(malformed)?;
         }
-        let settings = DispatcherSettings { seal_key, ..DispatcherSettings::default() };
+        let hmac_secret = self.webhook_secret.as_deref().map(Into::into);
+        let signer = Signer { hmac_secret, key: signing_key };
+        let settings = DispatcherSettings { seal_key, signer, ..DispatcherSettings::default() };
         Ok(self.offers_webhooks.then(|| Webhooks::new(policy, settings)))
     }
 }

@@ -51,7 +51,13 @@ impl Webhooks {
         let Webhooks { guard, settings, stop } = self;
         let client = Client::new(guard, Limits::default(), Roots::default());
         let stopped = stop.subscribe();
-        let task = tokio::spawn(deliver(store, outbox, client, settings, stopped));
+        let dispatcher = move || {
+            let mut stopped = stopped.clone();
+            // Resolves as well when nobody is left who could say so.
+            let until = async move { drop(stopped.wait_for(|stop| *stop).await) };
+            Dispatcher::new(store.clone(), outbox.clone(), client.clone(), settings.clone()).run(until)
+        };
+        let task = tokio::spawn(survive_panics(dispatcher, AFTER_PANIC));
         Deliveries { stop, task: Mutex::new(Some(task)) }
     }
 }
@@ -77,23 +83,17 @@ impl Deliveries {
     }
 }
 
-/// Runs the dispatcher until `stopped` says so or nobody is left who could say so; also beyond its panics.
-async fn deliver(
-    store: Arc<dyn Store>,
-    outbox: Arc<dyn Outbox>,
-    client: Client,
-    settings: DispatcherSettings,
-    stopped: watch::Receiver<bool>,
-) {
+/// Runs what `make` makes until it ends by itself; after a panic, the next one.
+async fn survive_panics<F>(mut make: impl FnMut() -> F, pause: Duration)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
     loop {
-        let dispatcher = Dispatcher::new(store.clone(), outbox.clone(), client.clone(), settings.clone());
-        let mut until = stopped.clone();
-        let run = dispatcher.run(async move { drop(until.wait_for(|stop| *stop).await) });
-        let mut running = AbortOnDrop(tokio::spawn(run));
+        let mut running = AbortOnDrop(tokio::spawn(make()));
         match (&mut running.0).await {
             Err(error) if error.is_panic() => {
                 tracing::error!("the dispatcher of webhooks panicked; it starts again");
-                tokio::time::sleep(AFTER_PANIC).await;
+                tokio::time::sleep(pause).await;
             }
             _ => return,
         }
@@ -142,6 +142,8 @@ fn receiver(target: &Target) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use sabir_model::PushAuthentication;
 
     use super::*;
@@ -194,6 +196,18 @@ mod tests {
             let admitted = admission.admit(&config("http://hook-a/", Some("geheim"), None)).await.unwrap();
             assert_eq!(admitted.secrets.windows(6).any(|bytes| bytes == b"geheim"), is_readable);
         }
+    }
+
+    #[tokio::test]
+    async fn what_panics_is_started_again_until_it_ends() {
+        let starts = Arc::new(AtomicUsize::new(0));
+        let counted = starts.clone();
+        let make = move || {
+            let start = counted.fetch_add(1, Ordering::SeqCst);
+            async move { assert!(start == 2, "on purpose") }
+        };
+        survive_panics(make, Duration::ZERO).await;
+        assert_eq!(starts.load(Ordering::SeqCst), 3);
     }
 
     #[tokio::test]

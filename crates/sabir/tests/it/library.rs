@@ -11,6 +11,7 @@ use sabir_testkit::http::{Http, HttpReply};
 use serde_json::{Value, json};
 
 use crate::SABIR;
+use crate::webhook_receiver::WebhookReceiver;
 
 /// An example that runs until it is dropped.
 struct Example {
@@ -125,6 +126,39 @@ async fn a_script_plays_turn_by_turn() {
 }
 
 #[tokio::test]
+async fn a_library_server_delivers_webhooks_unless_it_offers_none() {
+    let key = format!("sabir-signing-key-{}", "07".repeat(32));
+    let script = || Script::new().reply("one");
+    let server = || Server::new().agent("a", script());
+    let signed = server().webhook_ranges(["127.0.0.0/8"]).webhook_signing_key(key).webhook_secret("a shared secret");
+    for (server, outcome) in [
+        (signed, "delivered"),
+        (server(), "refused 400"),
+        (server().webhook_ranges(["127.0.0.0/8"]).without_webhooks(), "refused 400"),
+    ] {
+        let started = TestServer::start(server).await.unwrap();
+        let address = started.url().strip_prefix("http://").unwrap().parse().unwrap();
+        let seen = tokio::task::spawn_blocking(move || {
+            let receiver = WebhookReceiver::start();
+            let mut body = message("1", "hello");
+            body["configuration"] = json!({"taskPushNotificationConfig": {"url": receiver.url("/")}});
+            let reply = ask(address, "POST", "/message:send", &body);
+            if reply.status != 200 {
+                return format!("refused {}", reply.status);
+            }
+            let request = receiver.next();
+            assert!(request.header("webhook-signature").starts_with("v1,"), "{request:?}");
+            assert!(request.header("sabir-signature").contains(".."), "{request:?}");
+            let jwks = ask(address, "GET", "/.well-known/jwks.json", &Value::Null).json();
+            assert_eq!(jwks["keys"][0]["crv"], "Ed25519", "{jwks}");
+            "delivered".to_owned()
+        });
+        assert_eq!(seen.await.unwrap(), outcome);
+        started.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn server_errors_have_types() {
     let script = Script::new;
     let folder = tempfile::tempdir().unwrap();
@@ -137,6 +171,10 @@ async fn server_errors_have_types() {
         (Server::new().agent("a", script()).agent("a", script()), "127.0.0.1:0", "two agents with the id \"a\""),
         (Server::new().agent("a", script()).store("mysql:x"), "127.0.0.1:0", "give `sqlite:PATH` or `memory:`"),
         (Server::new().agent("a", script()).store(format!("sqlite:{file}")), "127.0.0.1:0", "in use"),
+        (Server::new().agent("a", script()).webhook_hosts(["a:80"]), "127.0.0.1:0", "`a:80` is not a host name"),
+        (Server::new().agent("a", script()).webhook_ranges(["10/8"]), "127.0.0.1:0", "`10/8` is not a range"),
+        (Server::new().agent("a", script()).store_key("x"), "127.0.0.1:0", "the key of the store is not a key"),
+        (Server::new().agent("a", script()).webhook_signing_key("x"), "127.0.0.1:0", "is not a signing key"),
         (Server::new().agent("a", script()), "nowhere", "cannot listen on \"nowhere\""),
         (Server::new().agent("a", script()), &taken.local_addr().unwrap().to_string(), "Address already in use"),
     ] {
