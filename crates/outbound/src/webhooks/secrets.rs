@@ -7,12 +7,20 @@ use serde::{Deserialize, Serialize};
 use super::seal::{SealKey, UnsealError, seal, unseal};
 
 /// What a receiver expects of us.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WebhookSecrets {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authentication: Option<PushAuthentication>,
+}
+
+/// Says what is set, and nothing of it.
+impl std::fmt::Debug for WebhookSecrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (token, authentication) = (self.token.is_some(), self.authentication.is_some());
+        f.debug_struct("WebhookSecrets").field("token", &token).field("authentication", &authentication).finish()
+    }
 }
 
 /// A secret that no header can carry.
@@ -89,6 +97,12 @@ mod tests {
         ] {
             assert_eq!(given.check().err().map(|error| error.field), wrong, "{given:?}");
         }
+    }
+
+    #[test]
+    fn a_log_shows_no_secret() {
+        let shown = format!("{:?}", secrets("geheim", &["geheim"], "geheim"));
+        assert_eq!(shown, "WebhookSecrets { token: true, authentication: true }");
     }
 
     #[test]

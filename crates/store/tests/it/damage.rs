@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use rusqlite::Connection;
-use sabir_model::{Event, Message, State, apply};
-use sabir_store::{Durability, Retention, SqliteStore, Store, StoreError, TaskNo};
+use sabir_model::{Birth, Event, Message, PushConfigId, State, apply};
+use sabir_store::{
+    DeliveryKind, Durability, Outbox, Retention, SqliteStore, Store, StoreError, TaskNo, Webhook, WebhookEvents,
+};
 use sabir_testkit::store_contract::fixture::*;
 
 fn open(path: &Path) -> SqliteStore {
@@ -184,4 +186,35 @@ async fn a_row_that_cannot_be_read_is_left_out() {
             "{harm}"
         );
     }
+}
+
+/// One webhook whose row cannot be read must not stop the deliveries of others.
+#[tokio::test]
+async fn a_webhook_that_cannot_be_read_stops_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sabir.db");
+    let store = SqliteStore::open(&path, Durability::Process).unwrap();
+    for id in ["t1", "t2", "t3"] {
+        let no = create_in(&store, ["ann", "echo", id, id], State::Completed, 1).await;
+        let webhook = Webhook {
+            id: PushConfigId::parse(id).unwrap(),
+            url: "https://a/hook".to_owned(),
+            receiver: "https://a".to_owned(),
+            secrets: Vec::new(),
+            dialect: Birth(1),
+            events: WebhookEvents::Statuses,
+        };
+        store.set_webhook(no, webhook, at(2)).await.unwrap();
+    }
+    for damage in ["id = ''", "url = x'ff'", "secrets = 7", "sent = 'x'", "dialect = 1000"] {
+        let conn = Connection::open(&path).unwrap();
+        conn.execute_batch("CREATE TEMP TABLE IF NOT EXISTS before AS SELECT * FROM webhooks WHERE number = 1")
+            .unwrap();
+        conn.execute_batch(&format!("UPDATE webhooks SET {damage} WHERE number = 1")).unwrap();
+        let due = store.due("https://a", at(9), 1).await.unwrap();
+        assert_eq!(due.iter().map(|due| due.settings.id.as_str()).collect::<Vec<_>>(), ["t2"], "{damage}");
+        store.deliveries(DeliveryKind::Pending, 0, 9).await.unwrap();
+        conn.execute_batch("REPLACE INTO webhooks SELECT * FROM before").unwrap();
+    }
+    assert_eq!(store.due("https://a", at(9), 9).await.unwrap().len(), 3);
 }
