@@ -42,6 +42,8 @@ impl ServerProcess {
         serve.arg(format!("sqlite:{}", folder.join("sabir.db").display()));
         serve.env_clear().envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         serve.env("TMPDIR", temp);
+        // The receivers of webhooks of the suites are on this machine.
+        serve.env("SABIR_PUSH_ALLOW_CIDRS", "127.0.0.0/8");
         serve.current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(log)?);
         let mut child = serve.spawn().with_context(|| format!("`{}` cannot be started", binary.display()))?;
         let (sender, stdout) = mpsc::channel();

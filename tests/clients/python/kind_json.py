@@ -43,6 +43,21 @@ def read(event, binding):
     )
 
 
+def read_delivery(body):
+    """A delivery is JSON as JSON-RPC has it, whichever binding the webhook was set with."""
+    return read(types.Task.model_validate_json(body), 'jsonrpc')
+
+
+def read_webhook(answer):
+    config = answer.push_notification_config
+    # Over HTTP+JSON SDK 0.3.26 makes an empty token where there is none.
+    return plain.Webhook(answer.task_id, config.id, config.url, config.token or None)
+
+
+def write_webhook(webhook):
+    return types.PushNotificationConfig(id=webhook.id, url=webhook.url, token=webhook.token)
+
+
 def read_says(status):
     # Over HTTP+JSON SDK 0.3.26 makes an empty message where there is none.
     if status.message is None or not status.message.parts:

@@ -14,7 +14,7 @@ from a2a.client import A2ACardResolver, A2AClient, A2AClientHTTPError
 
 import plain
 
-from kind_json import read, write_message
+from kind_json import read, read_delivery, read_webhook, write_message, write_webhook
 
 # Releases before 0.2.6 allow no configuration without them.
 MODES = ['text/plain', 'application/json']
@@ -98,26 +98,30 @@ class Peer:
         async for frame in self._frames(request):
             yield frame
 
-    async def set_push(self, task):
-        config = types.PushNotificationConfig(id='hook', url='https://example.com/hook')
+    async def set_push(self, task, name, url, token):
+        config = write_webhook(plain.Webhook(task, name, url, token))
         params = types.TaskPushNotificationConfig(task_id=task, push_notification_config=config)
         request = types.SetTaskPushNotificationConfigRequest(id=new_id(), params=params)
-        return result(request, await self.client.set_task_callback(request))
+        return read_webhook(result(request, await self.client.set_task_callback(request)))
 
-    async def get_push(self, task):
+    async def get_push(self, task, _name):
         # The task alone: releases before 0.2.5 have no name for one config of several.
         request = types.GetTaskPushNotificationConfigRequest(id=new_id(), params=types.TaskIdParams(id=task))
-        return result(request, await self.client.get_task_callback(request))
+        return read_webhook(result(request, await self.client.get_task_callback(request)))
 
     async def list_push(self, task):
         params = types.ListTaskPushNotificationConfigParams(id=task)
         request = types.ListTaskPushNotificationConfigRequest(id=new_id(), params=params)
-        return await self._call(request, types.ListTaskPushNotificationConfigResponse)
+        configs = await self._call(request, types.ListTaskPushNotificationConfigResponse)
+        return [read_webhook(config) for config in configs]
 
-    async def delete_push(self, task):
-        params = types.DeleteTaskPushNotificationConfigParams(id=task, push_notification_config_id='hook')
+    async def delete_push(self, task, name):
+        params = types.DeleteTaskPushNotificationConfigParams(id=task, push_notification_config_id=name)
         request = types.DeleteTaskPushNotificationConfigRequest(id=new_id(), params=params)
-        return await self._call(request, types.DeleteTaskPushNotificationConfigResponse)
+        await self._call(request, types.DeleteTaskPushNotificationConfigResponse)
+
+    def read_delivery(self, body):
+        return read_delivery(body)
 
     async def refused(self, refusal, call):
         """The call must fail with exactly this error; returns the message and the data that came with it."""
@@ -128,12 +132,15 @@ class Peer:
             return refused.error.message, refused.error.data
         raise AssertionError(f'wanted {refusal.code}, got an answer: {answer!r}')
 
-    def _params(self, content, task=None, context=None, history=None, blocking=True, modes=MODES):
+    def _params(self, content, task=None, context=None, history=None, blocking=True, modes=MODES, webhook=None):
         """What a send says; without modes there is no configuration at all."""
         configuration = None
         if modes is not None:
             configuration = types.MessageSendConfiguration(
-                accepted_output_modes=modes, blocking=blocking, history_length=history
+                accepted_output_modes=modes,
+                blocking=blocking,
+                history_length=history,
+                push_notification_config=webhook and write_webhook(webhook),
             )
         return types.MessageSendParams(message=write_message(content, task, context), configuration=configuration)
 

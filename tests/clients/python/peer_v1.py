@@ -21,12 +21,13 @@ from a2a.types import (
     Role,
     SendMessageConfiguration,
     SendMessageRequest,
+    StreamResponse,
     SubscribeToTaskRequest,
     TaskPushNotificationConfig,
     TaskState,
 )
 from a2a.utils import errors
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict, Parse
 
 import plain
 
@@ -93,22 +94,26 @@ class Peer:
     async def list(self, **filters):
         return await self.client.list_tasks(ListTasksRequest(**filters))
 
-    async def set_push(self, task):
-        config = TaskPushNotificationConfig(task_id=task, id='hook', url='https://example.com/hook')
-        await self.client.create_task_push_notification_config(config)
+    async def set_push(self, task, name, url, token):
+        config = TaskPushNotificationConfig(task_id=task, id=name, url=url, token=token)
+        return read_webhook(await self.client.create_task_push_notification_config(config))
 
-    async def get_push(self, task):
-        await self.client.get_task_push_notification_config(
-            GetTaskPushNotificationConfigRequest(task_id=task, id='hook')
-        )
+    async def get_push(self, task, name):
+        request = GetTaskPushNotificationConfigRequest(task_id=task, id=name)
+        return read_webhook(await self.client.get_task_push_notification_config(request))
 
     async def list_push(self, task):
-        await self.client.list_task_push_notification_configs(ListTaskPushNotificationConfigsRequest(task_id=task))
+        request = ListTaskPushNotificationConfigsRequest(task_id=task)
+        answer = await self.client.list_task_push_notification_configs(request)
+        return [read_webhook(config) for config in answer.configs]
 
-    async def delete_push(self, task):
-        await self.client.delete_task_push_notification_config(
-            DeleteTaskPushNotificationConfigRequest(task_id=task, id='hook')
-        )
+    async def delete_push(self, task, name):
+        request = DeleteTaskPushNotificationConfigRequest(task_id=task, id=name)
+        await self.client.delete_task_push_notification_config(request)
+
+    def read_delivery(self, body):
+        # The parser refuses members that the SDK does not know.
+        return read_frame(Parse(body, StreamResponse()))
 
     async def extended_card(self):
         # The SDK asks only if the card promises an extended one, so this client is given a card that does.
@@ -127,7 +132,7 @@ class Peer:
             return error.message, error.data
         raise AssertionError(f'wanted {refusal.error}, got an answer: {answer!r}')
 
-    def request(self, content, task=None, context=None, history=None, immediately=False):
+    def request(self, content, task=None, context=None, history=None, immediately=False, webhook=None):
         parts = [plain.text(content)] if isinstance(content, str) else content
         return SendMessageRequest(
             message=Message(
@@ -137,7 +142,11 @@ class Peer:
                 task_id=task,
                 context_id=context,
             ),
-            configuration=SendMessageConfiguration(return_immediately=immediately, history_length=history),
+            configuration=SendMessageConfiguration(
+                return_immediately=immediately,
+                history_length=history,
+                task_push_notification_config=webhook and write_webhook(webhook),
+            ),
         )
 
     def _client(self, card, streaming):
@@ -184,6 +193,14 @@ def read_task(task):
         [read_artifact(artifact) for artifact in task.artifacts],
         [read_message(message) for message in task.history],
     )
+
+
+def read_webhook(config):
+    return plain.Webhook(config.task_id, config.id, config.url, config.token or None)
+
+
+def write_webhook(webhook):
+    return TaskPushNotificationConfig(id=webhook.id, url=webhook.url, token=webhook.token)
 
 
 def read_state(state):

@@ -72,6 +72,14 @@ class Chunk:
 
 
 @dataclass
+class Webhook:
+    task: str | None  # None before there is one
+    id: str
+    url: str
+    token: str | None
+
+
+@dataclass
 class Card:
     name: str
     version: str
@@ -91,7 +99,6 @@ class Refusal(NamedTuple):
 
 TASK_NOT_FOUND = Refusal('TaskNotFoundError', -32001, 404)
 TASK_NOT_CANCELABLE = Refusal('TaskNotCancelableError', -32002, 409)
-PUSH_NOT_SUPPORTED = Refusal('PushNotificationNotSupportedError', -32003, 400)
 UNSUPPORTED_OPERATION = Refusal('UnsupportedOperationError', -32004, 400)
 NO_EXTENDED_CARD = Refusal('ExtendedAgentCardNotConfiguredError', -32007, 400)
 INVALID_PARAMS = Refusal('InvalidParamsError', -32602, 400)

@@ -1,7 +1,10 @@
 """The 1.x SDK has a 0.3 client inside, for cards that list nothing newer. It spells 0.3 in its own way: an explicit
 version header, and over HTTP+JSON `request` and snake case in the body."""
 
-from plain import TASK_NOT_FOUND, Chunk, Part, Refusal, artifact_texts, chunks, equal, holds, text
+from a2a.compat.v0_3 import types as v0_3
+
+from plain import TASK_NOT_FOUND, Chunk, Part, Refusal, Webhook, artifact_texts, chunks, equal, holds, text
+from receiver import receiving
 
 
 async def the_older_client_inside_the_sdk_is_served(peer):
@@ -37,6 +40,16 @@ async def the_older_client_inside_the_sdk_is_told_of_an_unknown_task(peer):
     await old.refused(unknown, old.get('no-such-task'))
 
 
+async def the_older_client_inside_the_sdk_can_bring_and_set_webhooks(peer):
+    old = _old(peer)
+    async with receiving() as receiver:
+        task = await old.send('hello', webhook=Webhook(None, 'first', receiver.url('/first'), 't'))
+        equal('in 0.3', (await _ends(receiver)).id, task.id)
+        equal('set', (await old.set_push(task.id, 'second', receiver.url('/second'), 't')).id, 'second')
+        equal('in 0.3', (await _ends(receiver)).id, task.id)
+        equal('get', (await old.get_push(task.id, 'second')).url, receiver.url('/second'))
+
+
 async def a_task_made_in_one_version_is_seen_in_the_other(peer):
     old = _old(peer)
     parts = [
@@ -51,6 +64,14 @@ async def a_task_made_in_one_version_is_seen_in_the_other(peer):
         equal('the task', (seen.id, seen.context, seen.state), (made.id, made.context, 'completed'))
         equal('parts', seen.artifacts[0].parts, [text('echo: hello'), *parts])
         equal('the message in the history', seen.history[0].parts, [text('hello'), *parts])
+
+
+async def _ends(receiver):
+    """The task of the next delivery that tells of an end, in the SDK's types of 0.3."""
+    while True:
+        task = v0_3.Task.model_validate_json((await receiver.deliveries.get()).body)
+        if task.status.state == v0_3.TaskState.completed:
+            return task
 
 
 def _old(peer):
