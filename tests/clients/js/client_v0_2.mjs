@@ -8,7 +8,7 @@
 import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { A2AClient } from '@a2a-js/sdk/client';
-import { message, plainFrame, plainReply, plainTask } from './kind_json.mjs';
+import { message, plainFrame, plainReply, plainTask, plainWebhook, readDelivery } from './kind_json.mjs';
 
 // Releases before 0.2.6 allow no configuration without them.
 const MODES = ['text/plain', 'application/json'];
@@ -16,7 +16,6 @@ const MODES = ['text/plain', 'application/json'];
 const CODES = {
   TaskNotFound: -32001,
   TaskNotCancelable: -32002,
-  PushNotificationNotSupported: -32003,
   UnsupportedOperation: -32004,
   InvalidParams: -32602,
 };
@@ -52,11 +51,18 @@ class PlainClient {
     this.visible = (part) => part;
     this.showsAppend = true;
     this.showsErrorData = true;
+    this.deliveryType = 'application/json';
+    this.readDelivery = readDelivery;
   }
 
   /** Sends and waits, or with `immediately` does not. Answers a plain task or message. */
-  async send(content, { taskId, contextId, messageId, immediately, historyLength, metadata } = {}) {
-    const configuration = { acceptedOutputModes: MODES, blocking: !immediately, historyLength };
+  async send(content, { taskId, contextId, messageId, immediately, historyLength, metadata, webhook } = {}) {
+    const configuration = {
+      acceptedOutputModes: MODES,
+      blocking: !immediately,
+      historyLength,
+      ...(webhook && { pushNotificationConfig: webhook }),
+    };
     return this.sendConfigured(content, configuration, { taskId, contextId, messageId, metadata });
   }
 
@@ -65,8 +71,8 @@ class PlainClient {
     return plainReply(result(await this.sdk.sendMessage({ message: message(content, about), configuration })));
   }
 
-  async *stream(content, { taskId, contextId, signal } = {}) {
-    const configuration = { acceptedOutputModes: MODES };
+  async *stream(content, { taskId, contextId, signal, webhook } = {}) {
+    const configuration = { acceptedOutputModes: MODES, ...(webhook && { pushNotificationConfig: webhook }) };
     const params = { message: message(content, { taskId, contextId }), configuration };
     yield* frames(this.sdk.sendMessageStream(params), signal);
   }
@@ -83,18 +89,18 @@ class PlainClient {
     return plainTask(result(await this.sdk.cancelTask({ id })));
   }
 
-  // The SDK asks the card before it sends `set` and has no calls for the last two, so three of these
-  // go out by its inner one. `get` names the task alone, as releases before 0.2.5 do.
-  push(taskId) {
-    const call = async (verb, params) =>
-      result(await this.sdk._postRpcRequest(`tasks/pushNotificationConfig/${verb}`, params));
-    const config = { taskId, pushNotificationConfig: { id: 'hook', url: 'https://example.com/hook' } };
-    return {
-      set: () => call('set', config),
-      get: async () => result(await this.sdk.getTaskPushNotificationConfig({ id: taskId })),
-      list: () => call('list', { id: taskId }),
-      delete: () => call('delete', { id: taskId, pushNotificationConfigId: 'hook' }),
-    };
+  // The SDK has no calls for the last two, so they go out by its inner one. `get` names the task alone,
+  // as releases before 0.2.5 do.
+  webhooks = {
+    set: async (taskId, pushNotificationConfig) =>
+      plainWebhook(result(await this.sdk.setTaskPushNotificationConfig({ taskId, pushNotificationConfig }))),
+    get: async (id) => plainWebhook(result(await this.sdk.getTaskPushNotificationConfig({ id }))),
+    list: async (id) => (await this.#call('list', { id })).map(plainWebhook),
+    delete: (id, pushNotificationConfigId) => this.#call('delete', { id, pushNotificationConfigId }),
+  };
+
+  async #call(verb, params) {
+    return result(await this.sdk._postRpcRequest(`tasks/pushNotificationConfig/${verb}`, params));
   }
 
   /** Insists that `error` is a refusal with the code of that name. */

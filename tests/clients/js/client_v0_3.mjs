@@ -10,19 +10,17 @@ import {
   ClientFactory,
   ClientFactoryOptions,
   DefaultAgentCardResolver,
-  PushNotificationNotSupportedError,
   TaskNotCancelableError,
   TaskNotFoundError,
   UnsupportedOperationError,
 } from '@a2a-js/sdk/client';
-import { message, plainFrame, plainReply, plainTask } from './kind_json.mjs';
+import { message, plainFrame, plainReply, plainTask, plainWebhook, readDelivery } from './kind_json.mjs';
 
 export const PROTOCOL_NAMES = { jsonrpc: 'JSONRPC', http_json: 'HTTP+JSON' };
 
 const REFUSALS = {
   TaskNotFound: { type: TaskNotFoundError, code: -32001 },
   TaskNotCancelable: { type: TaskNotCancelableError, code: -32002 },
-  PushNotificationNotSupported: { type: PushNotificationNotSupportedError, code: -32003 },
   UnsupportedOperation: { type: UnsupportedOperationError, code: -32004 },
   ExtendedCardNotConfigured: { type: AuthenticatedExtendedCardNotConfiguredError, code: -32007 },
   // The SDK has no class of its own for this one.
@@ -46,22 +44,27 @@ class PlainClient {
     this.binding = binding;
     this.showsAppend = binding === 'jsonrpc';
     this.showsErrorData = binding === 'jsonrpc';
+    this.deliveryType = 'application/json';
+    this.readDelivery = readDelivery;
     this.visible = binding === 'jsonrpc' ? (part) => part : withoutNameAndMetadata;
   }
 
   /** Sends and waits, or with `immediately` does not. Answers a plain task or message. */
-  async send(content, { taskId, contextId, messageId, immediately, historyLength, metadata } = {}) {
+  async send(content, { taskId, contextId, messageId, immediately, historyLength, metadata, webhook } = {}) {
     // Over HTTP+JSON `blocking: false` is ProtoJSON's default and is not written: the server gets a
     // configuration without it, and that has to mean what the caller said.
     const params = {
       message: message(content, { taskId, contextId, messageId, metadata }),
-      configuration: { blocking: !immediately, historyLength },
+      configuration: { blocking: !immediately, historyLength, ...(webhook && { pushNotificationConfig: webhook }) },
     };
     return plainReply(await this.sdk.sendMessage(params));
   }
 
-  async *stream(content, { taskId, contextId, signal } = {}) {
-    const params = { message: message(content, { taskId, contextId }) };
+  async *stream(content, { taskId, contextId, signal, webhook } = {}) {
+    const params = {
+      message: message(content, { taskId, contextId }),
+      ...(webhook && { configuration: { pushNotificationConfig: webhook } }),
+    };
     for await (const event of this.sdk.sendMessageStream(params, { signal })) {
       yield plainFrame(event);
     }
@@ -81,21 +84,18 @@ class PlainClient {
     return plainTask(await this.sdk.cancelTask({ id }));
   }
 
-  // The SDK's client asks the card first and never sends these four while it says no push, so the
-  // transport is asked directly: the server has to say it too.
-  push(taskId) {
-    const transport = this.sdk.transport;
-    const named = { id: taskId, pushNotificationConfigId: 'hook' };
-    const config = { taskId, pushNotificationConfig: { id: 'hook', url: 'https://example.com/hook' } };
-    return {
-      set: () => transport.setTaskPushNotificationConfig(config),
-      get: () => transport.getTaskPushNotificationConfig(named),
-      list: () => transport.listTaskPushNotificationConfig({ id: taskId }),
-      delete: () => transport.deleteTaskPushNotificationConfig(named),
-    };
-  }
+  webhooks = {
+    set: async (taskId, pushNotificationConfig) =>
+      plainWebhook(await this.sdk.setTaskPushNotificationConfig({ taskId, pushNotificationConfig })),
+    get: async (id, pushNotificationConfigId) =>
+      plainWebhook(await this.sdk.getTaskPushNotificationConfig({ id, pushNotificationConfigId })),
+    list: async (id) => (await this.sdk.listTaskPushNotificationConfig({ id })).map(plainWebhook),
+    delete: (id, pushNotificationConfigId) =>
+      this.sdk.deleteTaskPushNotificationConfig({ id, pushNotificationConfigId }),
+  };
 
-  // By the transport for the same reason: the client returns the public card unasked.
+  // The SDK's client returns the public card unasked where it promises no other, so the transport is
+  // asked directly: the server has to say it too.
   extendedCard() {
     return this.sdk.transport.getExtendedAgentCard();
   }

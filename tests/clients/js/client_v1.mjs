@@ -9,11 +9,10 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { Role, TaskState, roleToJSON, taskStateFromJSON, taskStateToJSON } from '@a2a-js/sdk';
+import { Role, StreamResponse, TaskState, roleToJSON, taskStateFromJSON, taskStateToJSON } from '@a2a-js/sdk';
 import { ClientFactory, ClientFactoryOptions, DefaultAgentCardResolver } from '@a2a-js/sdk/client';
 import {
   A2AError,
-  PushNotificationNotSupportedError,
   RequestMalformedError,
   TaskNotCancelableError,
   TaskNotFoundError,
@@ -25,7 +24,6 @@ export const PROTOCOL_NAMES = { jsonrpc: 'JSONRPC', http_json: 'HTTP+JSON' };
 const REFUSALS = {
   TaskNotFound: { type: TaskNotFoundError, code: -32001, status: 404 },
   TaskNotCancelable: { type: TaskNotCancelableError, code: -32002, status: 400 },
-  PushNotificationNotSupported: { type: PushNotificationNotSupportedError, code: -32003, status: 400 },
   UnsupportedOperation: { type: UnsupportedOperationError, code: -32004, status: 400 },
   InvalidParams: { type: RequestMalformedError, code: -32602, status: 400 },
 };
@@ -49,17 +47,18 @@ class PlainClient {
     this.visible = (part) => part;
     this.showsAppend = true;
     this.showsErrorData = true;
+    this.deliveryType = 'application/a2a+json';
   }
 
   /** Sends and waits, or with `immediately` does not. Answers a plain task or message. */
-  async send(content, { taskId, contextId, messageId, immediately, historyLength, metadata } = {}) {
+  async send(content, { taskId, contextId, messageId, immediately, historyLength, metadata, webhook } = {}) {
     return plainReply(
       await this.sdk.sendMessage({
         tenant: '',
         message: message(content, { taskId, contextId, messageId, metadata }),
         configuration: {
           acceptedOutputModes: [],
-          taskPushNotificationConfig: undefined,
+          taskPushNotificationConfig: webhook && sdkWebhook(webhook),
           historyLength,
           returnImmediately: immediately ?? false,
         },
@@ -68,11 +67,15 @@ class PlainClient {
     );
   }
 
-  async *stream(content, { taskId, contextId, signal } = {}) {
+  async *stream(content, { taskId, contextId, signal, webhook } = {}) {
     const request = {
       tenant: '',
       message: message(content, { taskId, contextId }),
-      configuration: undefined,
+      configuration: webhook && {
+        acceptedOutputModes: [],
+        taskPushNotificationConfig: sdkWebhook(webhook),
+        returnImmediately: false,
+      },
       metadata: undefined,
     };
     for await (const event of this.sdk.sendMessageStream(request, { signal })) {
@@ -106,21 +109,24 @@ class PlainClient {
     return { ...page, tasks: page.tasks.map(plainTask) };
   }
 
-  // The SDK's client asks the card first and never sends these four while it says no push, so the
-  // transport is asked directly: the server has to say it too.
-  push(taskId) {
-    const config = { tenant: '', taskId, id: 'hook', url: 'https://example.com/hook', token: '' };
-    const transport = this.sdk.transport;
-    const options = { serviceParameters: { 'A2A-Version': this.sdk.protocolVersion } };
-    return {
-      set: () => transport.createTaskPushNotificationConfig(config, options),
-      get: () => transport.getTaskPushNotificationConfig({ tenant: '', taskId, id: 'hook' }, options),
-      list: () => transport.listTaskPushNotificationConfig({ tenant: '', taskId, pageSize: 0, pageToken: '' }, options),
-      delete: () => transport.deleteTaskPushNotificationConfig({ tenant: '', taskId, id: 'hook' }, options),
-    };
+  webhooks = {
+    set: async (taskId, webhook) =>
+      plainWebhook(await this.sdk.createTaskPushNotificationConfig(sdkWebhook(webhook, taskId))),
+    get: async (taskId, id) => plainWebhook(await this.sdk.getTaskPushNotificationConfig({ tenant: '', taskId, id })),
+    list: async (taskId) => {
+      const request = { tenant: '', taskId, pageSize: 0, pageToken: '' };
+      return (await this.sdk.listTaskPushNotificationConfig(request)).configs.map(plainWebhook);
+    },
+    delete: (taskId, id) => this.sdk.deleteTaskPushNotificationConfig({ tenant: '', taskId, id }),
+  };
+
+  /** What a webhook got, read by the SDK's own type. */
+  readDelivery(body) {
+    return plainFrame(StreamResponse.fromJSON(JSON.parse(body)));
   }
 
-  // By the transport for the same reason: the client returns the public card unasked.
+  // The SDK's client returns the public card unasked where it promises no other, so the transport is
+  // asked directly: the server has to say it too.
   extendedCard() {
     const options = { serviceParameters: { 'A2A-Version': this.sdk.protocolVersion } };
     return this.sdk.transport.getExtendedAgentCard({ tenant: '' }, options);
@@ -159,6 +165,15 @@ function message(content, { taskId, contextId, messageId, metadata }) {
     extensions: [],
     referenceTaskIds: [],
   };
+}
+
+function sdkWebhook({ id, url, token }, taskId = '') {
+  return { tenant: '', taskId, id, url, token: token ?? '', authentication: undefined };
+}
+
+/** A webhook is `{taskId, id, url}`, with `token` only if the server told it. */
+function plainWebhook({ taskId, id, url, token }) {
+  return { taskId, id, url, ...(token && { token }) };
 }
 
 function sdkPart({ text, bytes, url, data, name, type, metadata }) {

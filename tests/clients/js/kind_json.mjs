@@ -45,6 +45,16 @@ function plainPart({ kind, text, file, data, metadata }) {
   return metadata ? { ...plain(), metadata } : plain();
 }
 
+/** A delivery is the task, as JSON-RPC has it. The SDKs have no parser; this is as strict as for their answers. */
+export function readDelivery(body) {
+  return plainTask(JSON.parse(body));
+}
+
+/** A webhook is `{taskId, id, url}`, with `token` only if the server told it. */
+export function plainWebhook({ taskId, pushNotificationConfig: { id, url, token } }) {
+  return { taskId, id, url, ...(token && { token }) };
+}
+
 export function plainReply(reply) {
   return reply.kind === 'message' ? plainMessage(reply) : plainTask(reply);
 }

@@ -57,14 +57,4 @@ export const refusals = {
 
   'a streamed message without parts is InvalidParams': (client) =>
     refused(client, 'InvalidParams', () => client.stream([])),
-
-  'setting a push config is PushNotificationNotSupported': (client) => refusesPush(client, 'set'),
-  'getting a push config is PushNotificationNotSupported': (client) => refusesPush(client, 'get'),
-  'listing push configs is PushNotificationNotSupported': (client) => refusesPush(client, 'list'),
-  'deleting a push config is PushNotificationNotSupported': (client) => refusesPush(client, 'delete'),
 };
-
-async function refusesPush(client, operation) {
-  const { id } = await client.send('hello');
-  await refused(client, 'PushNotificationNotSupported', client.push(id)[operation]);
-}

@@ -2,7 +2,7 @@
 //
 //     node v0_2.mjs --url http://127.0.0.1:41242 --binding jsonrpc
 //
-// What every version promises is in sending, streaming, turns and refusals, and what 0.2 and 0.3 say
+// What every version promises is in sending, streaming, turns, webhooks and refusals, and what 0.2 and 0.3 say
 // otherwise than 1.0 in v0_x; here is what is 0.2's own.
 
 import assert from 'node:assert/strict';
@@ -14,6 +14,7 @@ import { sending } from './sending.mjs';
 import { streaming } from './streaming.mjs';
 import { turns } from './turns.mjs';
 import { ownOf0_x } from './v0_x.mjs';
+import { webhooks } from './webhooks.mjs';
 
 const { url, binding } = commandLine();
 const report = new Report(`js 0.2.5 ${binding}`);
@@ -78,7 +79,7 @@ async function noExtendedCard(sdk, base) {
 
 const client = await report.run('a client is built from the card', () => connect(url, binding));
 if (client) {
-  for (const cases of [card, sending, streaming, turns, ownOf0_x, refusals, ownOf0_2, answers]) {
+  for (const cases of [card, sending, streaming, turns, ownOf0_x, webhooks, refusals, ownOf0_2, answers]) {
     await report.runAll(cases, client);
   }
 }

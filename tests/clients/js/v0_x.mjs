@@ -8,7 +8,6 @@ export const ownOf0_x = {
   'the card says who the agent is and what it can do': async ({ card }) => {
     assert.ok(card.name && card.description && card.version, 'name, description and version');
     assert.equal(card.capabilities.streaming, true);
-    assert.ok(!card.capabilities.pushNotifications, 'push is not offered');
     assert.ok(!card.supportsAuthenticatedExtendedCard, 'an extended card is not offered');
     assert.ok(card.defaultInputModes.includes('text/plain') && card.defaultOutputModes.includes('text/plain'));
     assert.ok(card.skills.length > 0, 'at least one skill');

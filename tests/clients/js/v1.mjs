@@ -2,7 +2,7 @@
 //
 //     node v1.mjs --url http://127.0.0.1:41242 --binding jsonrpc|http_json
 //
-// What every version promises is in sending, streaming, turns and refusals; here is what is 1.0's own.
+// What every version promises is in sending, streaming, turns, webhooks and refusals; here is what is 1.0's own.
 
 import assert from 'node:assert/strict';
 import { PROTOCOL_NAMES, connect } from './client_v1.mjs';
@@ -13,6 +13,7 @@ import { Report, commandLine } from './report.mjs';
 import { sending } from './sending.mjs';
 import { streaming } from './streaming.mjs';
 import { spoken, turns } from './turns.mjs';
+import { webhooks } from './webhooks.mjs';
 
 const { url, binding } = commandLine();
 const report = new Report(`js 1.3.0 ${binding}`);
@@ -21,7 +22,6 @@ const card = {
   'the card says who the agent is and what it can do': async ({ card }) => {
     assert.ok(card.name && card.description && card.version, 'name, description and version');
     assert.equal(card.capabilities.streaming, true);
-    assert.ok(!card.capabilities.pushNotifications, 'push is not offered');
     assert.ok(!card.capabilities.extendedAgentCard, 'an extended card is not offered');
     assert.ok(card.defaultInputModes.includes('text/plain') && card.defaultOutputModes.includes('text/plain'));
     assert.ok(card.skills.length > 0, 'at least one skill');
@@ -70,7 +70,7 @@ const ownOf1_0 = {
 
 const client = await report.run('a client is built from the card', () => connect(url, binding));
 if (client) {
-  for (const cases of [card, sending, streaming, turns, ownOf1_0, listing, refusals]) {
+  for (const cases of [card, sending, streaming, turns, ownOf1_0, listing, webhooks, refusals]) {
     await report.runAll(cases, client);
   }
 }
