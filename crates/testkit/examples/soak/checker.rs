@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use sabir_testkit::sse::SseFrame;
 
 use crate::agents::{DEFAULT, PROGRAM, Records};
+use crate::check_webhooks::Webhooks;
 use crate::checker_connection::CheckerConnection;
 use crate::dialect_client::{
     CallerMessage, ClientMessage, DIALECTS, Delivery, DialectClient, Event, JsonFormat, LISTING_DIALECTS, Operation,
@@ -20,6 +21,7 @@ use crate::log_parser::{self, Ending, ParsedLog};
 use crate::promise;
 use crate::random::Random;
 use crate::server_processes::{self, ServerProcess};
+use crate::webhook_receiver::WebhookReceivers;
 
 const CHECKERS: usize = 4;
 /// What the settling after a start may take.
@@ -40,12 +42,15 @@ pub struct Checker<'a> {
     pub entries: &'a LedgerEntries,
     pub processes: &'a [ServerProcess],
     pub records: Records,
+    pub receivers: &'a WebhookReceivers,
     pub seed: u64,
 }
 
 impl Checker<'_> {
     pub fn check(&self) {
         self.wait_until_settled();
+        self.wait_until_delivered();
+        let webhooks = self.webhooks_by_task();
         let ids = self.check_lists();
         let listed: HashSet<&str> = ids.iter().map(String::as_str).collect();
         for (id, record) in &self.entries.tasks {
@@ -65,12 +70,12 @@ impl Checker<'_> {
         let found = Mutex::new(Vec::with_capacity(ids.len()));
         thread::scope(|scope| {
             for (place, part) in ids.chunks(ids.len().div_ceil(CHECKERS).max(1)).enumerate() {
-                let found = &found;
+                let (found, webhooks) = (&found, &webhooks);
                 scope.spawn(move || {
                     let mut random = Random::new(self.seed ^ place as u64);
                     let mut connection = CheckerConnection::new(self.address);
                     for id in part {
-                        let task = self.check_task(&mut connection, &mut random, id);
+                        let task = self.check_task(&mut connection, &mut random, webhooks, id);
                         found.lock().expect("nobody panics over it").extend(task);
                     }
                 });
@@ -135,7 +140,13 @@ impl Checker<'_> {
         all
     }
 
-    fn check_task(&self, connection: &mut CheckerConnection, random: &mut Random, id: &str) -> Option<CheckedTask> {
+    fn check_task(
+        &self,
+        connection: &mut CheckerConnection,
+        random: &mut Random,
+        webhooks: &Webhooks<'_>,
+        id: &str,
+    ) -> Option<CheckedTask> {
         let nothing = TaskRecord::default();
         let record = self.entries.tasks.get(id).unwrap_or(&nothing);
         let task = connection.ask(REFERENCE, &Operation::Get(id));
@@ -162,6 +173,7 @@ impl Checker<'_> {
         });
         check_answers(id, record, &view.state, &events);
         check_snapshots(id, record, &events);
+        self.check_webhooks(webhooks, id, messages.first().map_or("", |message| &message.text), &events);
         let log = self.check_log(id, record, &messages, &events);
 
         // Of a task that was run again, the last run counts.

@@ -17,11 +17,13 @@ use crate::pools::Pools;
 use crate::promise;
 use crate::random::Random;
 use crate::server_processes::{Recovery, ServerProcesses};
+use crate::webhook_receiver::WebhookReceivers;
 
 pub struct Client<'a> {
     pub processes: &'a ServerProcesses,
     pub ledger: &'a Ledger,
     pub pools: &'a Pools,
+    pub receivers: &'a WebhookReceivers,
     pub random: Random,
     /// The prefix of all names that it gives.
     pub name: String,

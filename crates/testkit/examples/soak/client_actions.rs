@@ -33,9 +33,10 @@ enum ClientAction {
     Read,
     List,
     Disconnect,
+    SetWebhook,
 }
 
-const ACTIONS: [(u64, ClientAction); 11] = [
+const ACTIONS: [(u64, ClientAction); 12] = [
     (34, ClientAction::Send),
     (10, ClientAction::SendRepeatedly),
     (2, ClientAction::ReadSlowly),
@@ -47,6 +48,7 @@ const ACTIONS: [(u64, ClientAction); 11] = [
     (10, ClientAction::Read),
     (5, ClientAction::List),
     (5, ClientAction::Disconnect),
+    (6, ClientAction::SetWebhook),
 ];
 
 impl Client<'_> {
@@ -64,6 +66,7 @@ impl Client<'_> {
                 ClientAction::Read => self.read_something(),
                 ClientAction::List => self.list(),
                 ClientAction::Disconnect => self.disconnect(),
+                ClientAction::SetWebhook => self.set_webhook(),
             }
             self.pause(0, 30);
         }
@@ -75,7 +78,9 @@ impl Client<'_> {
         let delivery = *self.random.one_of(dialect.deliveries());
         let (name, text, agent) = self.work_text();
         let context = self.context(&text, agent);
-        let message = ClientMessage { context: context.as_deref(), ..ClientMessage::new(&name, &text, agent) };
+        let webhook = self.webhook_of_message(dialect, &text);
+        let (context_name, webhook) = (context.as_deref(), webhook.as_ref());
+        let message = ClientMessage { context: context_name, webhook, ..ClientMessage::new(&name, &text, agent) };
         self.ledger.record_send(&text, SentMessage { context: context.clone(), ..SentMessage::of(agent) });
         if delivery == Delivery::Stream {
             let reading = self.reading();
@@ -94,10 +99,11 @@ impl Client<'_> {
         self.ledger.record_send(&text, SentMessage { is_keyed: true, ..SentMessage::of(agent) });
         let message = ClientMessage::new(&name, &text, agent);
         let seed = self.random.between(0, u64::MAX - 1);
-        let (processes, ledger, pools) = (self.processes, self.ledger, self.pools);
+        let (processes, ledger, pools, receivers) = (self.processes, self.ledger, self.pools, self.receivers);
         let twin = || {
             let random = Random::new(seed);
-            let mut twin = Client { processes, ledger, pools, random, name: String::new(), count: 0, connection: None };
+            let mut twin =
+                Client { processes, ledger, pools, receivers, random, name: String::new(), count: 0, connection: None };
             twin.repeat(message, &key)
         };
         let view = if self.random.percent(50) {
@@ -198,10 +204,19 @@ impl Client<'_> {
             if let Some(dialect) = watcher {
                 let seed = self.random.between(0, u64::MAX - 1);
                 let (processes, ledger, pools, task) = (self.processes, self.ledger, self.pools, task.as_str());
+                let receivers = self.receivers;
                 scope.spawn(move || {
                     let random = Random::new(seed);
-                    let mut twin =
-                        Client { processes, ledger, pools, random, name: String::new(), count: 0, connection: None };
+                    let mut twin = Client {
+                        processes,
+                        ledger,
+                        pools,
+                        receivers,
+                        random,
+                        name: String::new(),
+                        count: 0,
+                        connection: None,
+                    };
                     let reading = twin.reading();
                     twin.watch(dialect, &Operation::Subscribe(task), &[], FirstFrame::Snapshot, reading);
                 });
@@ -254,7 +269,8 @@ impl Client<'_> {
                     _ => format!("slow 0.2 stream 20000 0 {name}"),
                 };
                 let agent = self.demo();
-                let message = ClientMessage::new(&name, &text, agent);
+                let webhook = self.webhook_of_message(dialect, &text);
+                let message = ClientMessage { webhook: webhook.as_ref(), ..ClientMessage::new(&name, &text, agent) };
                 self.ledger.record_send(&text, SentMessage::of(agent));
                 let made = if dialect.can_stream() {
                     let reading = StreamReading { disconnects_after: Some(self.random.between(1, 3)), pauses: None };
@@ -349,7 +365,8 @@ impl Client<'_> {
         let Some((address, _)) = self.processes.server() else { return };
         let dialect = self.random.one_of(&DIALECTS);
         let (name, text, agent) = self.work_text();
-        let message = ClientMessage::new(&name, &text, agent);
+        let webhook = self.webhook_of_message(dialect, &text);
+        let message = ClientMessage { webhook: webhook.as_ref(), ..ClientMessage::new(&name, &text, agent) };
         let delivery = *self.random.one_of(dialect.deliveries());
         let request = dialect.request(&Operation::Send(message, delivery), Mount::Agent(agent));
         self.ledger.record_send(&text, SentMessage::of(agent));

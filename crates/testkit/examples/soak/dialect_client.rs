@@ -8,6 +8,7 @@ use sabir_testkit::http::HttpReply;
 use sabir_testkit::sse::SseFrame;
 
 use crate::agents::{Agent, DEFAULT};
+use crate::webhook_receiver::token_of;
 
 pub struct DialectClient {
     pub name: &'static str,
@@ -71,12 +72,22 @@ pub struct ClientMessage<'a> {
     /// The agent that it is sent to.
     pub agent: &'static Agent,
     pub content: Content,
+    /// It brings this webhook along.
+    pub webhook: Option<&'a Webhook>,
+}
+
+/// A webhook to be set.
+pub struct Webhook {
+    pub name: String,
+    pub url: String,
+    /// It wants every event, not only statuses.
+    pub wants_all: bool,
 }
 
 impl<'a> ClientMessage<'a> {
     /// A text for a new task.
     pub fn new(name: &'a str, text: &'a str, agent: &'static Agent) -> Self {
-        Self { name, text, context: None, task: None, agent, content: Content::Words }
+        Self { name, text, context: None, task: None, agent, content: Content::Words, webhook: None }
     }
 }
 
@@ -115,6 +126,8 @@ pub enum Operation<'a> {
     Get(&'a str),
     Cancel(&'a str),
     Subscribe(&'a str),
+    /// Sets a webhook of a task.
+    SetWebhook(&'a str, &'a Webhook),
     /// A page of the list: filters and token as 1.0 names them.
     List(&'a [(&'a str, &'a str)]),
 }
@@ -124,7 +137,9 @@ impl<'a> Operation<'a> {
     pub fn task(&self) -> Option<&'a str> {
         match self {
             Operation::Send(message, _) => message.task,
-            Operation::Get(id) | Operation::Cancel(id) | Operation::Subscribe(id) => Some(id),
+            Operation::Get(id) | Operation::Cancel(id) | Operation::Subscribe(id) | Operation::SetWebhook(id, _) => {
+                Some(id)
+            }
             Operation::List(_) => None,
         }
     }
@@ -175,6 +190,12 @@ impl Event {
             Event::Status { state, .. } => Some(state),
             Event::Artifact { .. } => None,
         }
+    }
+}
+
+impl Webhook {
+    fn config(&self) -> Value {
+        json!({"id": self.name, "url": self.url, "token": token_of(&self.name)})
     }
 }
 
@@ -263,6 +284,9 @@ impl DialectClient {
             Operation::Get(id) => ("GET", task(id), String::new()),
             Operation::Cancel(id) => ("POST", task(id) + ":cancel", String::new()),
             Operation::Subscribe(id) => ("POST", task(id) + ":subscribe", String::new()),
+            Operation::SetWebhook(id, _) => {
+                ("POST", task(id) + "/pushNotificationConfigs", self.params(operation).to_string())
+            }
             Operation::List(filters) => {
                 let query: Vec<String> = filters.iter().map(|(name, value)| format!("{name}={value}")).collect();
                 ("GET", format!("{base}/tasks?{}", query.join("&")), String::new())
@@ -278,6 +302,9 @@ impl DialectClient {
             (JsonFormat::V1, Operation::Get(_)) => "GetTask",
             (JsonFormat::V1, Operation::Cancel(_)) => "CancelTask",
             (JsonFormat::V1, Operation::Subscribe(_)) => "SubscribeToTask",
+            (JsonFormat::V1, Operation::SetWebhook(..)) => "CreateTaskPushNotificationConfig",
+            (JsonFormat::Type, Operation::SetWebhook(..)) => "tasks/pushNotification/set",
+            (_, Operation::SetWebhook(..)) => "tasks/pushNotificationConfig/set",
             (_, Operation::List(_)) => "ListTasks",
             (JsonFormat::Type, Operation::Send(_, Delivery::Stream)) => "tasks/sendSubscribe",
             (JsonFormat::Type, Operation::Send(..)) => "tasks/send",
@@ -293,6 +320,7 @@ impl DialectClient {
         match operation {
             Operation::Send(message, delivery) => self.send(message, *delivery),
             Operation::Get(id) | Operation::Cancel(id) | Operation::Subscribe(id) => json!({ "id": id }),
+            Operation::SetWebhook(id, webhook) => self.set_webhook(id, webhook),
             Operation::List(filters) => {
                 let value = |text: &str| text.parse::<u64>().map_or(json!(text), |number| json!(number));
                 filters.iter().map(|(name, text)| ((*name).to_owned(), value(text))).collect()
@@ -301,31 +329,50 @@ impl DialectClient {
     }
 
     fn send(&self, message: &ClientMessage<'_>, delivery: Delivery) -> Value {
-        let ClientMessage { name, text, context, task, .. } = *message;
+        let ClientMessage { name, text, context, task, webhook, .. } = *message;
         let waits = delivery == Delivery::WhenSettled;
         let parts = self.parts(message);
+        let webhook_config = webhook.map(Webhook::config);
+        let metadata = webhook.filter(|webhook| webhook.wants_all).map(|_| json!({"Sabir-Push-Events": "all"}));
         let params = match self.format {
             JsonFormat::V1 => json!({
-                "message": {"messageId": name, "role": "ROLE_USER", "parts": parts, "contextId": context, "taskId": task},
-                "configuration": {"returnImmediately": !waits},
+                "message": {"messageId": name, "role": "ROLE_USER", "parts": parts, "contextId": context, "taskId": task,
+                    "metadata": metadata},
+                "configuration": {"returnImmediately": !waits, "taskPushNotificationConfig": webhook_config},
             }),
             JsonFormat::Kind => json!({
                 "message": {"kind": "message", "messageId": name, "role": "user", "parts": parts,
-                    "contextId": context, "taskId": task},
-                "configuration": {"blocking": waits},
+                    "contextId": context, "taskId": task, "metadata": metadata},
+                "configuration": {"blocking": waits, "pushNotificationConfig": webhook_config},
             }),
             JsonFormat::Proto => json!({
-                "message": {"messageId": name, "role": "ROLE_USER", "content": parts, "contextId": context, "taskId": task},
-                "configuration": {"blocking": waits},
+                "message": {"messageId": name, "role": "ROLE_USER", "content": parts, "contextId": context, "taskId": task,
+                    "metadata": metadata},
+                "configuration": {"blocking": waits, "pushNotification": webhook_config},
             }),
             JsonFormat::Type => json!({
                 "id": task.unwrap_or(name),
                 "sessionId": context,
-                "message": {"role": "user", "parts": parts},
+                "message": {"role": "user", "parts": parts, "metadata": metadata},
+                "pushNotification": webhook_config,
             }),
             JsonFormat::Gateway => json!({"taskId": task, "contextId": context, "input": text}),
         };
         without_nulls(params)
+    }
+
+    fn set_webhook(&self, task: &str, webhook: &Webhook) -> Value {
+        let mut config = webhook.config();
+        match (self.binding, self.format) {
+            (Binding::JsonRpc, JsonFormat::V1) => config["taskId"] = json!(task),
+            (_, JsonFormat::V1 | JsonFormat::Gateway) => {}
+            (_, JsonFormat::Kind) => config = json!({"taskId": task, "pushNotificationConfig": config}),
+            (_, JsonFormat::Type) => config = json!({"id": task, "pushNotificationConfig": config}),
+            (_, JsonFormat::Proto) => {
+                config = json!({"configId": webhook.name, "config": {"pushNotificationConfig": config}});
+            }
+        }
+        config
     }
 
     fn parts(&self, message: &ClientMessage<'_>) -> Vec<Value> {
@@ -370,7 +417,7 @@ impl DialectClient {
         let made = task["artifacts"].as_array().into_iter().flatten().map(|artifact| self.text_of(artifact));
         Some(TaskView {
             id: task["id"].as_str()?.to_owned(),
-            state: self.state(&task["status"])?,
+            state: Self::state(&task["status"])?,
             made: Some(made.collect()),
         })
     }
@@ -403,7 +450,7 @@ impl DialectClient {
     fn status(&self, task: String, status: &Value) -> Option<Event> {
         let words = status.get("message").map(|message| self.text_of(message));
         let time = status["timestamp"].as_str().unwrap_or_default().to_owned();
-        Some(Event::Status { task, state: self.state(status)?, words, time })
+        Some(Event::Status { task, state: Self::state(status)?, words, time })
     }
 
     fn artifact(&self, task: String, artifact: &Value, update: &Value) -> Event {
@@ -415,7 +462,7 @@ impl DialectClient {
         }
     }
 
-    fn state(&self, status: &Value) -> Option<String> {
+    pub fn state(status: &Value) -> Option<String> {
         let state = status["state"].as_str()?;
         Some(match state.strip_prefix("TASK_STATE_") {
             Some("CANCELLED") => "canceled".to_owned(),

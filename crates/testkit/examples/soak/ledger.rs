@@ -31,6 +31,8 @@ pub struct LedgerEntries {
     /// By the text, which is unique.
     pub messages: HashMap<String, SentMessage>,
     pub tasks: HashMap<String, TaskRecord>,
+    /// By their names, which are unique.
+    pub webhooks: HashMap<String, WebhookRecord>,
     pub frames: u64,
     remembered: usize,
 }
@@ -52,6 +54,24 @@ impl SentMessage {
     pub fn of(agent: &'static Agent) -> Self {
         Self { agent, context: None, is_keyed: false, continues: None, tasks: HashSet::new(), is_refused: false }
     }
+}
+
+/// A webhook that a client has set, or has tried to.
+#[derive(Debug)]
+pub struct WebhookRecord {
+    pub task: WebhookTask,
+    /// The index of its dialect.
+    pub dialect: usize,
+    pub wants_all: bool,
+    /// When its client was told that it is set.
+    pub set_at: Option<i64>,
+}
+
+#[derive(Debug)]
+pub enum WebhookTask {
+    /// The one that was made of the message with this text, which brought the webhook along.
+    OfMessage(String),
+    Task(String),
 }
 
 /// What clients were told of one task.
@@ -147,6 +167,18 @@ impl Ledger {
             entries.tasks.entry(task.clone()).or_default().is_touched = true;
         }
         entries.messages.insert(text.to_owned(), sent);
+    }
+
+    /// A client is about to set this webhook.
+    pub fn record_webhook(&self, name: &str, record: WebhookRecord) {
+        self.entries().webhooks.insert(name.to_owned(), record);
+    }
+
+    /// A client was told that this webhook is set.
+    pub fn record_webhook_set(&self, name: &str) {
+        if let Some(record) = self.entries().webhooks.get_mut(name) {
+            record.set_at = Some(server_processes::now());
+        }
     }
 
     /// The answer to this text named its task.

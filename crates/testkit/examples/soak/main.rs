@@ -10,6 +10,7 @@ mod small_disk;
 mod agents;
 mod sampler;
 mod server_processes;
+mod webhook_receiver;
 
 mod client;
 mod client_actions;
@@ -17,11 +18,13 @@ mod dialect_client;
 mod follow_up;
 mod pools;
 mod random;
+mod webhook_actions;
 
 mod ledger;
 mod promise;
 
 mod check_program;
+mod check_webhooks;
 mod checker;
 mod checker_connection;
 mod interruptions;

@@ -17,6 +17,7 @@ use crate::promise;
 use crate::random::Random;
 use crate::sampler::{Sample, Sampler};
 use crate::server_processes::{How, ServerProcesses, Settings};
+use crate::webhook_receiver::WebhookReceivers;
 
 pub const CLIENTS: u64 = 40;
 
@@ -35,13 +36,14 @@ pub struct Traffic<'a> {
     pub ledger: &'a Ledger,
     pub pools: &'a Pools,
     pub sampler: &'a Sampler,
+    pub receivers: &'a WebhookReceivers,
 }
 
 impl<'a> Traffic<'a> {
     /// One more client. Its names begin with this one.
     pub fn client(&self, name: String, seed: u64) -> Client<'a> {
-        let Traffic { processes, ledger, pools, .. } = *self;
-        Client { processes, ledger, pools, random: Random::new(seed), name, count: 0, connection: None }
+        let Traffic { processes, ledger, pools, receivers, .. } = *self;
+        Client { processes, ledger, pools, receivers, random: Random::new(seed), name, count: 0, connection: None }
     }
 }
 
@@ -57,7 +59,9 @@ impl Phase<'_> {
     pub fn run(&self, scenario: impl FnOnce(&Traffic<'_>) -> LastProcess) {
         let (ledger, pools, sampler) = (Ledger::default(), Pools::default(), Sampler::default());
         let processes = ServerProcesses::new(self.sabir, self.folder, self.store);
-        let traffic = Traffic { processes: &processes, ledger: &ledger, pools: &pools, sampler: &sampler };
+        let receivers = WebhookReceivers::start(self.seed);
+        let traffic =
+            Traffic { processes: &processes, ledger: &ledger, pools: &pools, sampler: &sampler, receivers: &receivers };
         thread::scope(|scope| {
             let _over = processes.over_when_dropped();
             scope.spawn(|| sampler.run(&processes));
@@ -79,7 +83,7 @@ impl Phase<'_> {
         check_log(&traffic);
     }
 
-    fn check(&self, Traffic { processes, ledger, sampler, .. }: &Traffic<'_>) {
+    fn check(&self, Traffic { processes, ledger, sampler, receivers, .. }: &Traffic<'_>) {
         let entries = ledger.entries();
         let server = processes.start(Settings::PLAIN);
         let all = processes.so_far();
@@ -92,7 +96,7 @@ impl Phase<'_> {
             sampler.most().map_or(0, |sample| sample.resident >> 20)
         );
         let (address, records) = (server.address, Records::read(self.folder));
-        Checker { address, entries: &entries, processes: &all, records, seed: self.seed }.check();
+        Checker { address, entries: &entries, processes: &all, records, receivers, seed: self.seed }.check();
         processes.end(server, How::Stopped);
     }
 

@@ -106,6 +106,8 @@ promises! {
     TOTALS: "totals and pages of lists agree with the tasks", "lists";
     IN_TURN: "one run at a time in a context", "runs";
     ANSWERED: "every request is answered, and as it should", "requests";
+    ARRIVES: "every webhook arrives, in order", "checks";
+    SAME_ID: "a repeated delivery has the same id", "repetitions";
     MEMORY: "memory is flat", "samples";
     FILES: "file descriptors are flat", "samples";
     QUIET: "no panic and no error in the server's log", "lines";

@@ -125,6 +125,7 @@ impl ServerProcesses {
     fn options(&self, settings: Settings) -> SabirOptions {
         let mut options = SabirOptions::new(&self.binary.to_string_lossy(), &self.folder);
         options.store = format!("sqlite:{}", self.store.display());
+        options = options.variable("PUSH_NOTIFICATION_ALLOWED_CIDRS", "127.0.0.0/8");
         options = options.variable("SABIR_SERVER_GRACE", &format!("{}ms", GRACE.as_millis()));
         if settings.recovery == Recovery::Requeue {
             options = options.variable("SABIR_RECOVERY_RUNNING", "requeue");
