@@ -110,6 +110,7 @@ fn serve(connection: TcpStream, status: &AtomicU16, requests: &Sender<ReceivedRe
         if status == 0 {
             return Ok(());
         }
-        write!(answers, "HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n")?;
+        // In one piece: of several, the second would wait for the acknowledgement of the first.
+        answers.write_all(format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n").as_bytes())?;
     }
 }
