@@ -195,6 +195,9 @@ mod tests {
             let admission = Webhooks::new(policy.clone(), settings).admission();
             let admitted = admission.admit(&config("http://hook-a/", Some("geheim"), None)).await.unwrap();
             assert_eq!(admitted.secrets.windows(6).any(|bytes| bytes == b"geheim"), is_readable);
+            // The scheme is no secret: answers show it.
+            let admitted = admission.admit(&config("http://hook-a/", None, Some("geheim"))).await.unwrap();
+            assert_eq!(admission.schemes("http://hook-a/", &admitted.secrets), ["Bearer"]);
         }
     }
 

@@ -25,14 +25,18 @@ impl std::fmt::Debug for WebhookSecrets {
 
 /// A secret that no header can carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be at most {MAX_SECRET} printable ASCII characters")]
+#[error("{reason}")]
 pub struct InvalidSecret {
     /// The member of the config.
     pub field: &'static str,
+    pub reason: &'static str,
 }
 
 /// Receivers refuse longer headers.
 const MAX_SECRET: usize = 4096;
+/// Far more than there are schemes of HTTP.
+const MAX_SCHEMES: usize = 32;
+const MAX_SCHEME: usize = 64;
 
 impl WebhookSecrets {
     /// Says which member cannot be sent as a header.
@@ -44,15 +48,16 @@ impl WebhookSecrets {
         };
         let authentication = self.authentication.as_ref();
         let credentials = authentication.and_then(|authentication| authentication.credentials.as_deref());
-        let scheme = authentication.and_then(|authentication| authentication.schemes.first().map(String::as_str));
-        for (field, text) in [
-            ("token", self.token.as_deref()),
-            ("authentication.credentials", credentials),
-            ("authentication.scheme", scheme),
-        ] {
+        for (field, text) in [("token", self.token.as_deref()), ("authentication.credentials", credentials)] {
             if !text.is_none_or(is_sendable) {
-                return Err(InvalidSecret { field });
+                return Err(InvalidSecret { field, reason: "must be at most 4096 printable ASCII characters" });
             }
+        }
+        // Answers show schemes, so credentials must not hide in one.
+        let schemes = authentication.map_or(&[][..], |authentication| &authentication.schemes);
+        if schemes.len() > MAX_SCHEMES || !schemes.iter().all(|scheme| is_scheme(scheme)) {
+            let reason = "must be the name of a scheme of HTTP, such as Bearer";
+            return Err(InvalidSecret { field: "authentication.scheme", reason });
         }
         Ok(())
     }
@@ -71,6 +76,12 @@ impl WebhookSecrets {
     pub(super) fn unseal(key: Option<&SealKey>, url: &str, stored: &[u8]) -> Result<Self, UnsealError> {
         serde_json::from_slice(&unseal(key, url, stored)?).map_err(|_| UnsealError::Damaged)
     }
+}
+
+/// A token of HTTP.
+fn is_scheme(text: &str) -> bool {
+    let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.len() <= MAX_SCHEME && text.bytes().all(is_of_token)
 }
 
 #[cfg(test)]
@@ -93,6 +104,12 @@ mod tests {
             (secrets("a\r\nHost: b", &["Bearer"], "c"), Some("token")),
             (secrets(&long, &["Bearer"], "c"), Some("token")),
             (secrets("t", &["Bear\ner"], "c"), Some("authentication.scheme")),
+            (secrets("t", &["Bearer c"], ""), Some("authentication.scheme")),
+            (secrets("t", &["Bearer", "Basic:x"], "c"), Some("authentication.scheme")),
+            (secrets("t", &[""], "c"), Some("authentication.scheme")),
+            (secrets("t", &["Bearer", &long], "c"), Some("authentication.scheme")),
+            (secrets("t", &["Basic"; MAX_SCHEMES + 1], "c"), Some("authentication.scheme")),
+            (secrets("t", &["Basic"; MAX_SCHEMES], "c"), None),
             (secrets("t", &["Bearer"], "ü"), Some("authentication.credentials")),
         ] {
             assert_eq!(given.check().err().map(|error| error.field), wrong, "{given:?}");
