@@ -129,8 +129,11 @@ impl Engine {
         let Some(config) = config else { return Ok(None) };
         let wanted = message.metadata.as_ref().and_then(|metadata| metadata.text_of(EVENTS_MEMBER));
         let events = match wanted.as_deref() {
+            None => PushEvents::Statuses,
             Some("all") => PushEvents::All,
-            _ => PushEvents::Statuses,
+            Some(_) => {
+                return Err(Error::invalid(format!("message.metadata.{EVENTS_MEMBER}"), "must be all, or left out"));
+            }
         };
         self.admit(config, born, events).await.map(Some)
     }

@@ -275,6 +275,26 @@ async fn a_header_asks_for_every_event() {
 }
 
 #[tokio::test]
+async fn the_metadata_of_a_message_asks_for_every_event() {
+    for (metadata, status, expected) in [
+        (json!({}), 200, Some(WebhookEvents::Statuses)),
+        (json!({"Sabir-Push-Events": "all"}), 200, Some(WebhookEvents::All)),
+        (json!({"Sabir-Push-Events": "ALL"}), 400, None),
+        (json!({"Sabir-Push-Events": ""}), 400, None),
+    ] {
+        let server = WithWebhooks::new().await;
+        let message =
+            json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}], "metadata": metadata});
+        let body = json!({"message": message, "configuration": {"taskPushNotificationConfig": {"url": HOOK}}});
+        let told = server.ask("POST", "/message:send", &[("A2A-Version", "1.0")], &body.to_string()).await;
+        assert_eq!(told.status, status, "{metadata}: {}", told.body);
+        assert_eq!(server.due().await.first().map(|due| due.settings.events), expected, "{metadata}");
+        let is_named = told.body.contains("message.metadata.Sabir-Push-Events");
+        assert_eq!(is_named, status == 400, "{}", told.body);
+    }
+}
+
+#[tokio::test]
 async fn cards_say_whether_webhooks_are_offered() {
     let (with, without) = (WithWebhooks::new().await, serve().await);
     for (address, expected) in [(with.served.address, true), (without.address, false)] {
