@@ -41,7 +41,7 @@ impl Default for DispatcherSettings {
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(15),
-            per_receiver: 8,
+            per_receiver: 64,
             total: 512,
             bytes: 128 << 20,
             first_delay: Duration::from_secs(1),

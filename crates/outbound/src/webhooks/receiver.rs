@@ -18,6 +18,9 @@ const FAILURES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// Deliveries at the same time to a receiver that could not be reached the last time.
+const IN_DOUBT: usize = 8;
+
 /// A receiver that takes longer is slow.
 const QUICK: Duration = Duration::from_secs(2);
 
@@ -71,6 +74,7 @@ impl Receiver {
             // Half-open.
             Some(_) => 1,
             None if self.pace == Pace::Unknown => slots.min(2),
+            None if self.failures > 0 => slots.min(IN_DOUBT),
             None => slots,
         };
         slots.saturating_sub(self.in_flight)
@@ -117,6 +121,7 @@ mod tests {
             receiver.has_failed(start);
         }
         assert_eq!((receiver.free(8, start), receiver.pause(start)), (5, None), "closed still");
+        assert_eq!(receiver.free(64, start), IN_DOUBT - 3, "in doubt");
         receiver.has_failed(start);
         assert_eq!(receiver.free(8, start), 0);
         let until = receiver.pause(start).unwrap();

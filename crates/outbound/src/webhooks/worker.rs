@@ -187,7 +187,8 @@ impl Worker<'_> {
         let time = now();
         // An event has waited in vain since it was stored or since the first failure, whichever is later.
         let began = trouble.failing_since.map_or(time, |since| since.max(stored));
-        let left = settings.give_up_after.saturating_sub(between(began, time));
+        let failing_for = between(began, time);
+        let left = settings.give_up_after.saturating_sub(failing_for);
         let failure = Failure { reason: failed.reason, time };
         if failed.is_permanent || left.is_zero() {
             self.shared.counts.count_given_up();
@@ -195,7 +196,8 @@ impl Worker<'_> {
             tracing::error!(task_no, %webhook, event, reason = failure.reason, "webhook given up; `sabir push list` shows it");
             return self.shared.outbox.give_up(self.due.webhook, event, failure).await;
         }
-        let delay = backoff::delay(settings.first_delay, settings.longest_delay, trouble.attempts);
+        let longest = backoff::longest(settings.longest_delay, failing_for);
+        let delay = backoff::delay(settings.first_delay, longest, trouble.attempts);
         // Whatever a receiver asks for, the last attempt is made when the time is up.
         let delay = delay.max(failed.retry_after.unwrap_or_default().min(left));
         self.shared.outbox.postpone(self.due.webhook, failure, after(time, delay)).await

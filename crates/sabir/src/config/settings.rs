@@ -264,7 +264,7 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
             .help("How long one delivery may take, from the look-up of the name to the answer."),
         Row::new("push.give_up_after", "24h", interval(), |config| &mut config.push.give_up_after)
             .help("An event that cannot be delivered for so long is not tried any more; `sabir push list` shows it."),
-        Row::new("push.per_receiver", "8", count(1..=1000), |config| &mut config.push.per_receiver)
+        Row::new("push.per_receiver", "64", count(1..=1000), |config| &mut config.push.per_receiver)
             .help("Deliveries at the same time to one receiver: scheme, host and port."),
         Row::new("push.hmac_secret", "", optional(hmac_secret()), |config| &mut config.push.hmac_secret).help(
             "Deliveries are signed with this shared secret, as Standard Webhooks have it (`webhook-signature`). After \
