@@ -13,7 +13,6 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use sabir_engine::{AdmittedWebhook, WebhookPolicy, WebhookRefusal};
 use sabir_model::PushConfig;
-use sabir_outbound::guard::Ports;
 use sabir_outbound::webhooks::{Dispatcher, DispatcherSettings, SealKey, WebhookSecrets};
 use sabir_outbound::{Client, EgressPolicy, Guard, Limits, Roots, SystemResolver, Target};
 use sabir_store::{Outbox, Store};
@@ -33,9 +32,7 @@ pub struct Webhooks {
 
 impl Webhooks {
     /// `policy` says what may be dialled beside public addresses.
-    pub fn new(mut policy: EgressPolicy, settings: DispatcherSettings) -> Self {
-        // A receiver speaks HTTP. A mail server or a database that is sent a request may take a line of it for a command.
-        policy.restrict_ports(Ports::NotOtherProtocols);
+    pub fn new(policy: EgressPolicy, settings: DispatcherSettings) -> Self {
         let guard = Arc::new(Guard::new(policy, Arc::new(SystemResolver::default())));
         Webhooks { guard, settings, stop: watch::Sender::new(false) }
     }
@@ -167,7 +164,6 @@ mod tests {
             ("HTTP://127.0.0.1/x?y", Some("t"), None, "http://127.0.0.1:80"),
             ("https://hook-a./", None, Some("c"), "https://hook-a:443"),
             ("http://192.168.1.1/", None, None, "url: is refused: the host is not a public address"),
-            ("http://127.0.0.1:25/", None, None, "url: is refused: the port 25 is not allowed"),
             ("ftp://127.0.0.1/", None, None, "url: is refused: the URL must begin with http:// or https://"),
             ("", None, None, "url: is refused: the URL must begin with http:// or https://"),
             ("http://127.0.0.1/", Some("a\nb"), None, "token: must be at most 4096 printable ASCII characters"),
