@@ -48,6 +48,12 @@ class Stage:
     def __exit__(self, *_):
         for helper in self.helpers:
             helper.send_signal(signal.SIGTERM)
+        # nginx ends its workers itself. Without it they could not be found: they have another name and no environment.
+        for helper in self.helpers:
+            try:
+                helper.wait(5)
+            except subprocess.TimeoutExpired:
+                pass
         # All that was started here has the folder in its environment, whoever its parent is by now.
         processes.kill_all(self.folder)
         for helper in self.helpers:

@@ -8,7 +8,7 @@ use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,9 @@ use anyhow::{Context, Result, anyhow, bail};
 /// How many of the last lines of a program or a log are quoted.
 const QUOTED_LINES: usize = 20;
 const PAUSE: Duration = Duration::from_millis(50);
+/// How often is looked whether a silent command has ended, and how long its last lines may take after that.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const LAST_LINES: Duration = Duration::from_secs(2);
 
 /// Runs one step of a set-up quietly, and says how long it took; `remedy` is what to do if it fails.
 pub fn step(command: &mut Command, limit: Duration, remedy: &str) -> Result<()> {
@@ -59,9 +62,19 @@ pub fn follow(command: &mut Command, limit: Duration, mut each_line: impl FnMut(
     send_lines(child.stderr.take().expect("stderr is piped"), sender);
 
     let mut last = VecDeque::new();
-    while Instant::now() < deadline
-        && let Ok(line) = lines.recv_timeout(deadline.saturating_duration_since(Instant::now()))
-    {
+    let mut ended_at: Option<Instant> = None;
+    while Instant::now() < deadline {
+        let line = match lines.recv_timeout(deadline.saturating_duration_since(Instant::now()).min(LOOK_AGAIN)) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Disconnected) => break,
+            // A process that the command has left behind may keep the pipe open for ever.
+            Err(RecvTimeoutError::Timeout) => {
+                if child.try_wait()?.is_some() && ended_at.get_or_insert_with(Instant::now).elapsed() > LAST_LINES {
+                    break;
+                }
+                continue;
+            }
+        };
         each_line(&line);
         if last.len() == QUOTED_LINES {
             last.pop_front();

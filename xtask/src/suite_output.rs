@@ -53,6 +53,8 @@ impl SuiteOutput {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -64,10 +66,14 @@ mod tests {
             ("echo 'ok - a'; echo '1 passed, 0 failed'; exit 1", "1 passed, 1 failed"),
             ("echo '0 passed, 0 failed'", "0 passed, 1 failed"),
             ("true", "0 passed, 1 failed"),
+            // A process that is left behind with the output in its hands.
+            ("echo 'ok - a'; sleep 15 & echo '1 passed, 0 failed'", "1 passed, 0 failed"),
         ] {
             let mut shell = Command::new("sh");
+            let began = Instant::now();
             let tally = tally(shell.args(["-c", script]), Duration::from_secs(20)).unwrap();
             assert_eq!(tally.to_string(), expected, "{script}");
+            assert!(began.elapsed() < Duration::from_secs(12), "{script}");
         }
     }
 }
