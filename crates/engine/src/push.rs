@@ -175,7 +175,7 @@ impl Engine {
             WebhookSet::NoTask => Err(Error::TaskNotFound(row.task.clone())),
             WebhookSet::TooMany => Err(Error::invalid(
                 format!("{CONFIG_MEMBER}.id"),
-                "the task has too many push configs; delete one of them first",
+                "is one too many: the task has as many push configs as it may have; delete one of them first",
             )),
         }
     }
