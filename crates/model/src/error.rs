@@ -60,8 +60,22 @@ pub enum Error {
     /// The server as a whole has no room for this now. Nothing was stored, so trying again is safe.
     #[error("the server has no memory left for this request; try again later")]
     Overloaded,
+    /// The caller has shown no credential, or none that counts.
+    #[error("{0}")]
+    Unauthenticated(String),
+    /// Whether a credential counts cannot be found out now.
+    #[error("the credential cannot be checked now; try again later")]
+    IdentityUnavailable,
     #[error("{0}")]
     Forbidden(String),
+    /// The caller has used up what it may have. Nothing was stored.
+    #[error("{sentence}")]
+    LimitReached {
+        /// Which limit, and what to do.
+        sentence: String,
+        /// When a retry makes sense, in seconds.
+        retry_after: u32,
+    },
     /// The request came to a host name that is not this server's.
     #[error("{0}")]
     Misdirected(String),
@@ -121,7 +135,10 @@ impl Error {
             Error::Busy(_) => "queue is full",
             Error::Stopping => "server stops",
             Error::StoreFull => "store is full",
+            Error::Unauthenticated(_) => "unauthenticated",
+            Error::IdentityUnavailable => "credential cannot be checked",
             Error::Forbidden(_) => "forbidden",
+            Error::LimitReached { .. } => "limit of the caller",
             Error::TooLarge { .. } => "body is too large",
             Error::Overloaded => "memory budget is used up",
             Error::Misdirected(_) => "host is not this server",

@@ -60,7 +60,7 @@ pub use lifecycle::{
 };
 pub use message::{Content, IncomingMessage, Message, Part, Role};
 pub use outcome::{Outcome, Required};
-pub use owner::{Caller, Owner};
+pub use owner::{Caller, Owner, scope};
 pub use push::{PushAuthentication, PushConfig, PushEvents};
 pub use question::{QUESTION, QUESTION_ID, QuestionForm, QuestionId, QuestionType};
 pub use question_answer::{Choice, ChoiceKind, QuestionAnswer, Verdict, choice_of};

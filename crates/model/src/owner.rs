@@ -4,11 +4,15 @@
 //! exist. Until credentials are configured everybody is the one anonymous caller.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// An organisation and somebody in it.
+use crate::AgentId;
+
+/// An organisation and somebody in it. The subject is qualified by who vouches for it (`token:alice` is not
+/// `https://idp.example/#alice`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner(Arc<str>);
 
@@ -62,15 +66,32 @@ impl<'de> Deserialize<'de> for Owner {
     }
 }
 
+/// What a caller may do, by the names that every credential can grant. Agents may name further scopes of their own
+/// (`approver`).
+pub mod scope {
+    /// Sends messages, answers questions, cancels, sets webhooks; whoever may do that may also read.
+    pub const RUN: &str = "run";
+    /// Sees its own tasks.
+    pub const READ: &str = "read";
+    /// Answers questions of the type `permission`, where an agent's `approver` names this scope.
+    pub const APPROVE: &str = "approve";
+    /// Sees and does everything with everybody's tasks.
+    pub const ADMIN: &str = "admin";
+}
+
 /// Everything that is known about who makes a call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Caller {
     /// Whose tasks the caller sees and makes.
     pub owner: Owner,
-    /// What the caller may do, as its credential says. Empty where credentials name no scopes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub scopes: Vec<String>,
+    /// What the caller may do, as its credential says: `run`, or `run:coder` for one agent alone. `None`: nothing limits
+    /// what it does with its own tasks, since no credential is asked for or a mounting program did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Arc<[String]>>,
+    /// Where the request came from. It is not stored.
+    #[serde(skip)]
+    pub peer: Option<IpAddr>,
 }
 
 impl Caller {
@@ -84,13 +105,19 @@ impl Caller {
         Self::from(Owner::new(tenant, subject))
     }
 
-    /// The same with these scopes.
+    /// The same with these scopes, and no others.
     pub fn with_scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self.scopes = Some(scopes.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Who it is, as the issuer of its credential names it. `None`: anonymous.
+    /// The same, calling from this address.
+    pub fn from_peer(mut self, peer: Option<IpAddr>) -> Self {
+        self.peer = peer;
+        self
+    }
+
+    /// Who it is, qualified by who says so (`token:alice`, `https://idp.example/#alice`). `None`: anonymous.
     pub fn subject(&self) -> Option<&str> {
         self.owner.parts().map(|(_, subject)| subject)
     }
@@ -105,15 +132,40 @@ impl Caller {
         self.owner == Owner::anonymous()
     }
 
-    /// Whether the caller has this scope.
+    /// Whether the credential names this very scope.
     pub fn has_scope(&self, scope: &str) -> bool {
-        self.scopes.iter().any(|own| own == scope)
+        self.scopes.as_deref().unwrap_or_default().iter().any(|own| own == scope)
+    }
+
+    /// Whether the credential names this scope, for all agents or for this one.
+    pub fn has_scope_for(&self, scope: &str, agent: &AgentId) -> bool {
+        let is_it = |own: &str| match own.strip_prefix(scope) {
+            Some("") => true,
+            Some(rest) => rest.strip_prefix(':') == Some(agent.as_str()),
+            None => false,
+        };
+        self.scopes.as_deref().unwrap_or_default().iter().any(|own| is_it(own))
+    }
+
+    /// Whether the caller sees and does everything with everybody's tasks.
+    pub fn is_admin(&self) -> bool {
+        self.has_scope(scope::ADMIN)
+    }
+
+    /// Whether the caller may send to this agent, and change its own tasks there.
+    pub fn may_run(&self, agent: &AgentId) -> bool {
+        self.scopes.is_none() || self.is_admin() || self.has_scope_for(scope::RUN, agent)
+    }
+
+    /// Whether the caller may see its own tasks of this agent.
+    pub fn may_read(&self, agent: &AgentId) -> bool {
+        self.may_run(agent) || self.has_scope_for(scope::READ, agent)
     }
 }
 
 impl From<Owner> for Caller {
     fn from(owner: Owner) -> Self {
-        Self { owner, scopes: Vec::new() }
+        Self { owner, scopes: None, peer: None }
     }
 }
 
@@ -134,5 +186,35 @@ mod tests {
         }
         let caller = Caller::new("acme", "alice").with_scopes(["run", "read"]);
         assert!(caller.has_scope("read") && !caller.has_scope("admin"));
+    }
+
+    #[test]
+    fn scopes_say_what_a_caller_may_do() {
+        let alice = || Caller::new("acme", "alice");
+        let coder = AgentId::parse("coder").unwrap();
+        for (caller, run, read, admin) in [
+            (Caller::anonymous(), true, true, false),
+            (alice(), true, true, false),
+            (alice().with_scopes([] as [&str; 0]), false, false, false),
+            (alice().with_scopes(["run"]), true, true, false),
+            (alice().with_scopes(["run:coder"]), true, true, false),
+            (alice().with_scopes(["run:other", "run:", "run:coder:x", "running", "coder"]), false, false, false),
+            (alice().with_scopes(["read"]), false, true, false),
+            (alice().with_scopes(["read:coder", "run:other"]), false, true, false),
+            (alice().with_scopes(["approve"]), false, false, false),
+            (alice().with_scopes(["admin"]), true, true, true),
+            (alice().with_scopes(["admin:coder"]), false, false, false),
+        ] {
+            let may = (caller.may_run(&coder), caller.may_read(&coder), caller.is_admin());
+            assert_eq!(may, (run, read, admin), "{:?}", caller.scopes);
+        }
+    }
+
+    #[test]
+    fn the_address_of_a_caller_is_not_stored() {
+        let caller = Caller::new("acme", "alice").with_scopes(["run"]).from_peer("192.0.2.7".parse().ok());
+        let text = serde_json::to_string(&caller).unwrap();
+        assert!(!text.contains("192.0.2.7"), "{text}");
+        assert_eq!(serde_json::from_str::<Caller>(&text).unwrap(), caller.from_peer(None));
     }
 }

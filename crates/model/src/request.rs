@@ -33,7 +33,10 @@ impl RequestContext {
 
     /// About how many bytes of text it holds.
     pub fn weight(&self) -> usize {
-        let caller = self.caller.as_ref().map_or(0, |caller| caller.owner.as_key().len() + texts(&caller.scopes));
+        let caller = self
+            .caller
+            .as_ref()
+            .map_or(0, |caller| caller.owner.as_key().len() + texts(caller.scopes.as_deref().unwrap_or_default()));
         let trace =
             self.trace.as_ref().map_or(0, |trace| trace.parent.len() + trace.state.as_deref().map_or(0, str::len));
         caller + texts(&self.extensions) + texts(&self.accepted_output) + trace

@@ -163,9 +163,11 @@ impl Serialize for GatewayText<'_> {
             Error::NotCancelable(_) | Error::NotWaiting(_) | Error::TaskFinished(_) => {
                 "bad request: task is not active".to_owned()
             }
-            Error::Busy(_) | Error::Stopping | Error::StoreFull | Error::Overloaded => {
+            Error::Busy(_) | Error::Stopping | Error::StoreFull | Error::Overloaded | Error::IdentityUnavailable => {
                 format!("unavailable: {sentence}")
             }
+            Error::Unauthenticated(_) => format!("unauthorized: {sentence}"),
+            Error::LimitReached { .. } => format!("too many requests: {sentence}"),
             Error::QuestionClosed(_) => format!("conflict: {sentence}"),
             Error::Forbidden(_) => format!("forbidden: {sentence}"),
             Error::Internal(_) => sentence,

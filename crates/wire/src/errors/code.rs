@@ -19,6 +19,7 @@ const CONTENT_TYPE: Code = (-32005, "Incompatible content types");
 const AGENT_RESPONSE: Code = (-32006, "Invalid agent response");
 const VERSION: Code = (-32009, "Version not supported");
 const UNAVAILABLE: Code = (-32007, "Agent unavailable");
+const UNAUTHENTICATED: Code = (-32008, "Authentication required");
 const FORBIDDEN: Code = (-32009, "Authorization failed");
 
 /// `operation` is the one that failed; `None`: not known, or not an operation at all.
@@ -54,6 +55,9 @@ pub(super) fn v1(error: &Error) -> Code {
         Error::Stopping => INTERNAL,
         Error::StoreFull => INTERNAL,
         Error::Overloaded => INTERNAL,
+        Error::Unauthenticated(_) => REQUEST,
+        Error::IdentityUnavailable => INTERNAL,
+        Error::LimitReached { .. } => INTERNAL,
         Error::Forbidden(_) => REQUEST,
         Error::Misdirected(_) => REQUEST,
         Error::BrokenHead(_) => REQUEST,
@@ -91,6 +95,9 @@ fn v0_3(error: &Error, operation: Option<Operation>) -> Code {
         Error::Stopping => unavailable(operation),
         Error::StoreFull => unavailable(operation),
         Error::Overloaded => unavailable(operation),
+        Error::Unauthenticated(_) => UNAUTHENTICATED,
+        Error::IdentityUnavailable => unavailable(operation),
+        Error::LimitReached { .. } => unavailable(operation),
         Error::Forbidden(_) => FORBIDDEN,
         Error::Misdirected(_) => REQUEST,
         Error::BrokenHead(_) => REQUEST,
@@ -128,6 +135,9 @@ fn v0_1(error: &Error) -> Code {
         Error::Stopping => INTERNAL,
         Error::StoreFull => INTERNAL,
         Error::Overloaded => INTERNAL,
+        Error::Unauthenticated(_) => REQUEST,
+        Error::IdentityUnavailable => INTERNAL,
+        Error::LimitReached { .. } => INTERNAL,
         Error::Forbidden(_) => REQUEST,
         Error::Misdirected(_) => REQUEST,
         Error::BrokenHead(_) => REQUEST,
@@ -153,6 +163,7 @@ pub(super) fn name(code: Code) -> Option<&'static str> {
     match code {
         VERSION => Some("VersionNotSupported"),
         UNAVAILABLE => Some("AgentUnavailable"),
+        UNAUTHENTICATED => Some("AuthenticationRequired"),
         FORBIDDEN => Some("AuthorizationFailed"),
         _ => None,
     }
@@ -183,6 +194,9 @@ pub(super) fn reason(error: &Error) -> &'static str {
         Error::Stopping => "UNAVAILABLE",
         Error::StoreFull => "UNAVAILABLE",
         Error::Overloaded => "RESOURCE_EXHAUSTED",
+        Error::Unauthenticated(_) => "UNAUTHENTICATED",
+        Error::IdentityUnavailable => "UNAVAILABLE",
+        Error::LimitReached { .. } => "RESOURCE_EXHAUSTED",
         Error::Forbidden(_) => "PERMISSION_DENIED",
         Error::Misdirected(_) => "INVALID_REQUEST",
         Error::BrokenHead(_) => "INVALID_REQUEST",

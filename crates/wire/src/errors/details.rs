@@ -56,6 +56,11 @@ pub(super) fn of(error: &Error) -> ErrorDetails<'_> {
         Error::Stopping => vec![detail(error)],
         Error::StoreFull => vec![detail(error)],
         Error::Overloaded => vec![detail(error)],
+        Error::Unauthenticated(_) => vec![detail(error)],
+        Error::IdentityUnavailable => vec![detail(error)],
+        Error::LimitReached { retry_after, .. } => {
+            vec![detail(error), ("retryAfterSeconds", Cow::Owned(retry_after.to_string()))]
+        }
         Error::Forbidden(_) => vec![detail(error)],
         Error::Misdirected(_) => vec![detail(error)],
         Error::BrokenHead(_) => vec![detail(error)],

@@ -39,6 +39,9 @@ fn row(error: &Error) -> (u16, &'static str, Option<&'static str>) {
         Error::Stopping => (503, "UNAVAILABLE", Some("Agent unavailable")),
         Error::StoreFull => (503, "UNAVAILABLE", Some("Agent unavailable")),
         Error::Overloaded => (503, "RESOURCE_EXHAUSTED", Some("Server overloaded")),
+        Error::Unauthenticated(_) => (401, "UNAUTHENTICATED", Some("Authentication required")),
+        Error::IdentityUnavailable => (503, "UNAVAILABLE", Some("Server unavailable")),
+        Error::LimitReached { .. } => (429, "RESOURCE_EXHAUSTED", Some("Too many requests")),
         Error::Forbidden(_) => (403, "PERMISSION_DENIED", Some("Forbidden")),
         Error::Misdirected(_) => (421, "INVALID_ARGUMENT", Some("Misdirected request")),
         Error::BrokenHead(_) => (400, "INVALID_ARGUMENT", Some("Broken head")),
@@ -70,7 +73,10 @@ pub(crate) fn rpc_status(error: &Error) -> u16 {
 
 /// In seconds. Nothing was stored, so a retry is safe.
 pub(crate) fn retry_after(error: &Error) -> Option<u32> {
-    (http_status(error) == 503).then_some(5)
+    match error {
+        Error::LimitReached { retry_after, .. } => Some(*retry_after),
+        _ => (http_status(error) == 503).then_some(5),
+    }
 }
 
 /// The title where an answer has an HTTP status instead of a code.

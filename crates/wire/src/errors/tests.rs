@@ -317,3 +317,50 @@ fn an_error_repeats_at_most_200_characters_of_the_caller() {
         fixture::json(&responder(ProtocolVersion::V1_0, Operation::Get, "1").error_reply(&Error::Invalid(many)).body);
     assert_eq!(body["error"]["data"][0]["fieldViolations"].as_array().unwrap().len(), 20);
 }
+
+#[test]
+fn who_is_not_let_in_learns_why_in_each_dialect() {
+    let unauthenticated = Error::Unauthenticated("a bearer token is required".into());
+    let limited = Error::LimitReached { sentence: "at most 5 requests a second".into(), retry_after: 7 };
+    for (error, status, retry_after, code_0_3, name, reason, gateway) in [
+        (
+            &unauthenticated,
+            401,
+            None,
+            -32008,
+            Some("AuthenticationRequired"),
+            "UNAUTHENTICATED",
+            "unauthorized: a bearer token is required",
+        ),
+        (
+            &limited,
+            429,
+            Some(7),
+            -32007,
+            Some("AgentUnavailable"),
+            "RESOURCE_EXHAUSTED",
+            "too many requests: at most 5 requests a second",
+        ),
+        (
+            &Error::IdentityUnavailable,
+            503,
+            Some(5),
+            -32007,
+            Some("AgentUnavailable"),
+            "UNAVAILABLE",
+            "unavailable: the credential cannot be checked now; try again later",
+        ),
+    ] {
+        let old = responder(ProtocolVersion::V0_3, Operation::Send, "1").error_reply(error);
+        let body = fixture::json(&old.body);
+        assert_eq!((old.status, old.retry_after), (status, retry_after), "{error}");
+        assert_eq!((&body["error"]["code"], body["error"]["data"]["name"].as_str()), (&json!(code_0_3), name));
+        let new = responder(ProtocolVersion::V1_0, Operation::Send, "1").error_reply(error);
+        assert_eq!((new.status, new.retry_after), (status, retry_after), "{error}");
+        assert_eq!(fixture::json(&new.body)["error"]["data"][0]["reason"], reason);
+        let rest = Responder::http_json(EndpointGroup::V1, None).error_reply(error);
+        assert_eq!((rest.status, rest.retry_after), (status, retry_after), "{error}");
+        assert_eq!(fixture::json(&rest.body)["error"]["details"][0]["reason"], reason);
+        assert_eq!(serde_json::to_value(super::GatewayError(error)).unwrap(), json!({"error": gateway}));
+    }
+}
