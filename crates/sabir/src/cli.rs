@@ -90,13 +90,17 @@ words, with the remedy; the exit code is 1 if any program does not answer.")]
 A delivery is pending (p12) while it is tried, and dead (d7) after it was given up: push.give_up_after says when. A dead one
 stays until it is delivered after a retry, until somebody drops it, or until its task or its webhook is deleted.
 
-The server is the one that serve would start here: it is asked at the first address of server.listen, or at --url. It
-answers to programs on its own machine only. On a terminal a table or lines are printed, in a pipe JSON."
+The server is the one that serve would start here: it is asked at the first address of server.listen, or at --url. One that
+asks for credentials wants a token with the scope admin (SABIR_TOKEN); others answer to programs on their own machine only. On
+a terminal a table or lines are printed, in a pipe JSON."
     )]
     Push(PushCommand),
     /// Make keys
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Make tokens for callers
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Measure an A2A server, and check every reply of it
     #[command(after_help = "Examples:
   sabir bench http://127.0.0.1:41242
@@ -165,6 +169,10 @@ pub struct RunningServer {
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
 
+    /// The bearer token to show, if the server asks for credentials. Rather in the environment: others see command lines
+    #[arg(long, value_name = "TOKEN", env = "SABIR_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+
     /// Without --url: the configuration that names its address, instead of ./sabir.toml
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -200,6 +208,37 @@ On a terminal it also prints what to do with it, in a pipe one JSON object.")]
         #[arg(long)]
         plain: bool,
     },
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum TokenCommand {
+    /// Print a new token, and the table of sabir.toml that lets it in
+    #[command(after_help = "Examples:
+  sabir token new alice
+  sabir token new ci --scope run:coder --scope read
+  sabir token new ops --scope admin
+  sabir token new --api-key old-client
+
+Scopes: run (send messages, cancel, set webhooks, and read), read (see own tasks), approve (answer questions of agents whose
+approver is approve), admin (everything, with everybody's tasks, and admin calls). run:coder is for one agent alone. Without
+--scope it allows run and read.
+
+Nothing is stored: who has the output has the only copy of the token. The server knows its hash.")]
+    New {
+        /// Whose it is; tasks belong to the subject
+        subject: String,
+        /// The organisation of the subject
+        #[arg(long, value_name = "NAME")]
+        tenant: Option<String>,
+        /// What it allows; may be repeated
+        #[arg(long = "scope", value_name = "SCOPE")]
+        scopes: Vec<String>,
+        /// A key for the header X-API-Key instead of a bearer token
+        #[arg(long)]
+        api_key: bool,
+    },
+    /// Print the hash of a token that is read from standard input
+    Hash,
 }
 
 /// The flags of `config`.

@@ -10,8 +10,8 @@ use sabir_model::AgentId;
 use sabir_outbound::EgressPolicy;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
-    AdminAccess, App, CardSettings, CorsSettings, HostCheck, HostName, Listeners, RESERVED_AGENT_IDS, ServerSettings,
-    Service, Timeouts, is_path_segment,
+    AdminAccess, App, AuthSettings, CardSettings, CorsSettings, HostCheck, HostName, Listeners, RESERVED_AGENT_IDS,
+    ServerSettings, Service, Timeouts, is_path_segment,
 };
 use sabir_store::{Durability, MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::watch;
@@ -273,6 +273,7 @@ impl Server {
             compat: sabir_wire::Compat::default(),
             hosts,
             cors: CorsSettings { origins: self.cors_origins },
+            auth: AuthSettings::default(),
             admin: match self.public_url {
                 Some(_) => AdminAccess::RefusedForPublicUrl,
                 None => AdminAccess::Loopback,

@@ -4,6 +4,7 @@
 //! is 2 when the command line or the configuration is wrong and 1 for everything else.
 
 mod about;
+mod admin_client;
 mod agents;
 mod bench;
 mod check;
@@ -17,9 +18,10 @@ mod machine;
 mod push;
 mod serve;
 mod signals;
+mod tokens;
 mod webhooks;
 
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -29,7 +31,7 @@ use clap::Parser;
 use sabir_agents::process;
 use sabir_agents::program::{GitLimits, Host, WarmPrograms, Workspaces, Worktrees};
 
-use cli::{AgentsOptions, Cli, CliCommand, CliOptions, ConfigOptions, KeyCommand};
+use cli::{AgentsOptions, Cli, CliCommand, CliOptions, ConfigOptions, KeyCommand, TokenCommand};
 use config::{Audience, Config, LoadedConfig, Problems, StoreUrl};
 use descriptors::Descriptors;
 use hosting::Surroundings;
@@ -109,10 +111,28 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             let key = keys::NewKey::make(signing);
             print(&if plain { key.plain() } else { key.show(audience()) })?;
         }
+        CliCommand::Token(TokenCommand::New { subject, tenant, scopes, api_key }) => {
+            config::check_credential(&subject, &scopes)?;
+            let request = tokens::TokenRequest {
+                subject: &subject,
+                tenant: tenant.as_deref(),
+                scopes: &scopes,
+                is_api_key: api_key,
+            };
+            print(&tokens::new(&request, audience()))?;
+        }
+        CliCommand::Token(TokenCommand::Hash) => {
+            let mut secret = String::new();
+            io::stdin().take(MOST_INPUT).read_to_string(&mut secret).context("cannot read the token")?;
+            print(&tokens::hash(&secret)?)?;
+        }
         CliCommand::Bench(options) => bench::run(&options)?,
     }
     Ok(ExitCode::SUCCESS)
 }
+
+/// A token has a few dozen bytes.
+const MOST_INPUT: u64 = 64 * 1024;
 
 fn load(options: &CliOptions) -> Result<LoadedConfig, Problems> {
     let loaded = config::load(options, std::env::vars_os())?;

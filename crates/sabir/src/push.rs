@@ -1,28 +1,17 @@
 //! `sabir push`: asks a running server for its deliveries of webhooks, and has them tried again or dropped.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::{Context, anyhow, bail};
-use sabir_outbound::{Client, EgressPolicy, Guard, Limits, Request, Roots, SystemResolver, Target};
+use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
+use crate::admin_client::{AdminClient, Load, visible};
 use crate::agents::table;
-use crate::cli::{CliOptions, DeliveryIds, PushCommand, RunningServer};
-use crate::config::{Audience, LoadedConfig, Problems};
-use crate::serve::reachable;
+use crate::cli::{DeliveryIds, PushCommand};
+use crate::config::Audience;
 
-/// A server on the same machine answers sooner, or not at all.
-const TIMEOUT: Duration = Duration::from_secs(30);
-/// A page of deliveries, each with a URL of up to 4 KiB.
-const LARGEST_ANSWER: usize = 16 << 20;
 const PAGE: usize = 1000;
 const STATES: [&str; 2] = ["pending", "dead"];
 /// Of a URL or a reason in a table.
 const WIDEST: usize = 60;
-
-type Load = fn(&CliOptions) -> Result<LoadedConfig, Problems>;
 
 /// What is printed, and what went wrong with single deliveries.
 pub fn run(command: &PushCommand, audience: Audience, load: Load) -> anyhow::Result<(String, Vec<String>)> {
@@ -37,12 +26,12 @@ async fn ask(command: &PushCommand, audience: Audience, load: Load) -> anyhow::R
             let states = STATES.into_iter().filter(|known| state.as_deref().is_none_or(|state| state == *known));
             let mut deliveries = Vec::new();
             for state in states {
-                deliveries.extend(server.list(state).await?);
+                deliveries.extend(list(&server, state).await?);
             }
             Ok((show_list(&deliveries, audience), Vec::new()))
         }
         PushCommand::Show { id, server } => {
-            let delivery = AdminClient::new(server, load)?.call("GET", id).await?;
+            let delivery = AdminClient::new(server, load)?.call("GET", &format!("deliveries/{id}")).await?;
             Ok((show_one(&delivery, audience), Vec::new()))
         }
         PushCommand::Retry(ids) => change(ids, load, audience, "POST", "/retry", "is tried again now").await,
@@ -62,7 +51,7 @@ async fn change(
     let server = AdminClient::new(server, load)?;
     let (mut changed, mut failures) = (Vec::new(), Vec::new());
     for id in ids {
-        match server.call(method, &format!("{id}{below}")).await {
+        match server.call(method, &format!("deliveries/{id}{below}")).await {
             Ok(_) => changed.push(id),
             Err(error) => failures.push(format!("{error:#}")),
         }
@@ -74,70 +63,17 @@ async fn change(
     Ok((text, failures))
 }
 
-/// Calls below `/admin/v1/deliveries` of one server.
-struct AdminClient {
-    client: Client,
-    base: String,
-}
-
-impl AdminClient {
-    fn new(server: &RunningServer, load: Load) -> anyhow::Result<Self> {
-        let base = match &server.url {
-            Some(url) => url.trim_end_matches('/').to_owned(),
-            None => {
-                let loaded = load(&CliOptions { config: server.config.clone(), ..CliOptions::default() })?;
-                base_of(&loaded.config.server.listen)?
-            }
-        };
-        let target = Target::parse(&base).map_err(|error| anyhow!("cannot ask {base}: {error}"))?;
-        // The operator wrote this address; nothing else can be dialled with this client.
-        let mut policy = EgressPolicy::default();
-        policy.trust(target.host, target.port);
-        let guard = Guard::new(policy, Arc::new(SystemResolver::default()));
-        let limits = Limits { body: LARGEST_ANSWER, ..Limits::default() };
-        Ok(AdminClient { client: Client::new(Arc::new(guard), limits, Roots::default()), base })
-    }
-
-    /// All deliveries of a state, page by page.
-    async fn list(&self, state: &str) -> anyhow::Result<Vec<Value>> {
-        let (mut all, mut after) = (Vec::new(), 0);
-        loop {
-            let mut page = self.call("GET", &format!("?state={state}&limit={PAGE}&after={after}")).await?;
-            let Value::Array(deliveries) = page["deliveries"].take() else { bail!(self.strange("no list")) };
-            all.extend(deliveries);
-            match page["after"].as_u64() {
-                Some(next) if next > after => after = next,
-                _ => return Ok(all),
-            }
+/// All deliveries of a state, page by page.
+async fn list(server: &AdminClient, state: &str) -> anyhow::Result<Vec<Value>> {
+    let (mut all, mut after) = (Vec::new(), 0);
+    loop {
+        let mut page = server.call("GET", &format!("deliveries?state={state}&limit={PAGE}&after={after}")).await?;
+        let Value::Array(deliveries) = page["deliveries"].take() else { bail!(server.strange("no list")) };
+        all.extend(deliveries);
+        match page["after"].as_u64() {
+            Some(next) if next > after => after = next,
+            _ => return Ok(all),
         }
-    }
-
-    /// `below` is a query, or the rest of the path.
-    async fn call(&self, method: &str, below: &str) -> anyhow::Result<Value> {
-        let slash = if below.starts_with('?') { "" } else { "/" };
-        let mut request = Request::get(format!("{}/admin/v1/deliveries{slash}{below}", self.base), TIMEOUT);
-        request.method = method.parse().expect("a method of HTTP");
-        let response = self.client.send(request).await.map_err(|error| {
-            anyhow!("cannot ask the server at {}: {error}; start it, or give its address with --url", self.base)
-        })?;
-        let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
-        match (response.status.is_success(), body["detail"].as_str()) {
-            (true, _) if body.is_object() => Ok(body),
-            (false, Some(detail)) => bail!("{}", visible(detail)),
-            _ => bail!(self.strange(response.status.as_str())),
-        }
-    }
-
-    fn strange(&self, what: &str) -> String {
-        format!("the server at {} answered {what}; is it a Sabir of this version?", self.base)
-    }
-}
-
-/// Where a server with these addresses is reached from its own machine.
-fn base_of(listen: &[SocketAddr]) -> anyhow::Result<String> {
-    match listen.iter().find(|address| address.port() != 0) {
-        Some(address) => Ok(format!("http://{}", reachable(*address))),
-        None => bail!("server.listen names no port; give the server's address with --url"),
     }
 }
 
@@ -185,11 +121,6 @@ fn spell(value: &Value) -> String {
     }
 }
 
-/// URLs are chosen by callers, and must not steer the operator's terminal.
-fn visible(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
-}
-
 fn shortened(text: &str) -> String {
     match text.chars().count() > WIDEST {
         true => text.chars().take(WIDEST - 3).chain("...".chars()).collect(),
@@ -220,20 +151,6 @@ mod tests {
         assert_eq!(lines.lines().count(), 2);
         for text in [text, lines] {
             assert!(!text.contains('\u{1b}'), "{text}");
-        }
-    }
-
-    #[test]
-    fn the_server_is_where_serve_would_listen() {
-        for (listen, expected) in [
-            (&["127.0.0.1:41242"][..], "http://127.0.0.1:41242"),
-            (&["127.0.0.1:0", "[::1]:7"], "http://[::1]:7"),
-            (&["0.0.0.0:80"], "http://127.0.0.1:80"),
-            (&["127.0.0.1:0"], "server.listen names no port; give the server's address with --url"),
-        ] {
-            let addresses: Vec<SocketAddr> = listen.iter().map(|address| address.parse().unwrap()).collect();
-            let base = base_of(&addresses).unwrap_or_else(|error| error.to_string());
-            assert_eq!(base, expected, "{listen:?}");
         }
     }
 }

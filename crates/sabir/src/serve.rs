@@ -15,7 +15,8 @@ use sabir_engine::{Builder, Engine, EngineSettings};
 use sabir_outbound::EgressPolicy;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
-    AdminAccess, App, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings, Timeouts,
+    AdminAccess, ApiKey, App, AuthSettings, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings,
+    Timeouts,
 };
 use sabir_store::{MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::watch;
@@ -235,6 +236,7 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
         compat: config.compat,
         hosts: host_check(&config.server),
         cors: CorsSettings { origins: config.server.cors_origins.clone() },
+        auth: auth_settings(&config.auth),
         admin: match &config.server {
             server if server.allow_open => AdminAccess::RefusedForAllowOpen,
             server if server.public_url.is_some() => AdminAccess::RefusedForPublicUrl,
@@ -263,6 +265,17 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
             },
             max_age: card.max_age,
         },
+    }
+}
+
+fn auth_settings(auth: &config::AuthSection) -> AuthSettings {
+    let named = auth.token.iter().filter_map(config::CredentialConfig::credential);
+    let key = |key: &config::CredentialConfig| {
+        key.credential().map(|credential| ApiKey { header: key.header.clone(), credential })
+    };
+    AuthSettings {
+        tokens: auth.tokens.iter().cloned().chain(named).collect(),
+        api_keys: auth.api_key.iter().filter_map(key).collect(),
     }
 }
 

@@ -75,10 +75,9 @@ impl From<sabir_model::Error> for AdminRefusal {
 
 impl App {
     pub(crate) async fn admin(&self, parts: &Parts, below: &str, source: Source<'_>) -> Response<Body> {
-        let settings = &self.inner.settings;
-        let answered = match settings.admin.refuses(&parts.headers, &source) {
-            Some(detail) => Err(AdminRefusal::Problem { status: StatusCode::FORBIDDEN, detail }),
-            None => self.admin_call(parts, below).await,
+        let answered = match self.admit_admin(parts, &source).await {
+            Ok(()) => self.admin_call(parts, below).await,
+            Err(refusal) => Err(refusal),
         };
         let mut response = match answered {
             Ok(AdminReply { status, body }) => with_status(status, "application/json", body),
@@ -96,6 +95,22 @@ impl App {
         };
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         response
+    }
+
+    /// Where callers have credentials, one with the scope `admin` is needed; elsewhere the call must come from this machine.
+    async fn admit_admin(&self, parts: &Parts, source: &Source<'_>) -> Result<(), AdminRefusal> {
+        let app = &*self.inner;
+        let forbidden = |detail: String| Err(AdminRefusal::Problem { status: StatusCode::FORBIDDEN, detail });
+        if !app.auth.is_required() {
+            return app.settings.admin.refuses(&parts.headers, source).map_or(Ok(()), forbidden);
+        }
+        if let RequestOrigin::Refused = source.origin {
+            return forbidden("pages of this origin may not call; allow it with server.cors_origins".into());
+        }
+        match self.caller(parts, source.peer).await? {
+            caller if caller.is_admin() => Ok(()),
+            _ => forbidden("the credential lacks the scope admin".into()),
+        }
     }
 
     async fn admin_call(&self, parts: &Parts, below: &str) -> Result<AdminReply, AdminRefusal> {

@@ -8,6 +8,7 @@ use sabir_model::AgentId;
 use sabir_wire::{CardFormat, Compat, KnownAgents};
 
 use crate::admin::AdminAccess;
+use crate::auth::{Auth, AuthSettings};
 use crate::budget::Budget;
 use crate::cards::Cards;
 use crate::connections::Timeouts;
@@ -24,6 +25,7 @@ pub struct App {
 pub(crate) struct AppState {
     pub(crate) engine: Engine,
     pub(crate) agents: AgentIds,
+    pub(crate) auth: Auth,
     pub(crate) cards: Cards,
     pub(crate) settings: ServerSettings,
     pub(crate) budget: Arc<Budget>,
@@ -45,6 +47,9 @@ pub struct ServerSettings {
     pub compat: Compat,
     pub hosts: HostCheck,
     pub cors: CorsSettings,
+    /// What callers must show.
+    pub auth: AuthSettings,
+    /// Whether admin calls are taken where nobody is asked for a credential.
     pub admin: AdminAccess,
     /// The keys by which receivers verify webhooks, a JWKS document; `None`: webhooks are not signed with such a key.
     pub jwks: Option<String>,
@@ -78,11 +83,12 @@ pub struct CardSettings {
 impl App {
     pub fn new(engine: Engine, settings: ServerSettings) -> Self {
         let agents = AgentIds(engine.agents().map(|agent| agent.id.clone()).collect());
-        let cards = Cards::new(&engine, settings.card.clone());
+        let auth = Auth::new(&settings.auth);
+        let cards = Cards::new(&engine, settings.card.clone(), &auth);
         let budget = Budget::new(settings.memory);
         let encoded_tasks = EncodedTasks::new(budget.clone());
         let request_ids = RequestIds::new();
-        Self { inner: Arc::new(AppState { engine, agents, cards, settings, budget, encoded_tasks, request_ids }) }
+        Self { inner: Arc::new(AppState { engine, agents, auth, cards, settings, budget, encoded_tasks, request_ids }) }
     }
 
     /// What large requests and replies take now, in bytes.

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sabir_engine::{About, Engine, Streaming};
-use sabir_model::{AgentId, Call, Capabilities, Card, Extension, Gateway, Interface, Provider, Skill};
+use sabir_model::{
+    AgentId, Call, Capabilities, Card, Extension, Gateway, Interface, Provider, Requirement, SecurityScheme, Skill,
+};
 use sabir_wire::gateway::{self, message_send_path, write_agent_list};
 use sabir_wire::{CardFormat, write_card};
 
 use crate::app::CardSettings;
+use crate::auth::Auth;
 use crate::body::Body;
 use crate::host::Authority;
 
@@ -18,11 +21,16 @@ pub(crate) struct Cards {
     engine: Engine,
     /// Where messages go that name no agent.
     default: Option<AgentId>,
+    /// By name: what callers must show. Any one of them is enough.
+    security_schemes: Vec<(String, SecurityScheme)>,
+    security: Vec<Requirement>,
 }
 
 impl Cards {
-    pub(crate) fn new(engine: &Engine, settings: CardSettings) -> Self {
-        Self { settings, engine: engine.clone(), default: engine.default_agent().cloned() }
+    pub(crate) fn new(engine: &Engine, settings: CardSettings, auth: &Auth) -> Self {
+        let default = engine.default_agent().cloned();
+        let (security_schemes, security) = (auth.schemes(), auth.requirements());
+        Self { settings, engine: engine.clone(), default, security_schemes, security }
     }
 
     /// What the agents say of themselves now, sorted by id.
@@ -87,7 +95,7 @@ impl Cards {
     }
 
     /// Where the client reaches us.
-    fn base(&self, host: Option<Authority<'_>>) -> String {
+    pub(crate) fn base(&self, host: Option<Authority<'_>>) -> String {
         if let Some(base) = &self.settings.base {
             return base.clone();
         }
@@ -129,8 +137,8 @@ impl Cards {
                 state_history: Some(true),
                 extensions: extensions(&shown, reached),
             },
-            security_schemes: Vec::new(),
-            security: Vec::new(),
+            security_schemes: self.security_schemes.clone(),
+            security: self.security.clone(),
             input_modes: reached.map(|about| about.input_modes.clone()).unwrap_or_default(),
             output_modes: reached.map(|about| about.output_modes.clone()).unwrap_or_default(),
             skills: match only {

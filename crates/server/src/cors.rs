@@ -15,7 +15,7 @@ const HEADERS: HeaderValue = HeaderValue::from_static(
     "Content-Type, Accept, Authorization, A2A-Version, A2A-Extensions, X-A2A-Extensions, Last-Event-ID, Idempotency-Key, Sabir-Push-Events, X-Request-Id",
 );
 const EXPOSED: HeaderValue =
-    HeaderValue::from_static("A2A-Extensions, X-A2A-Extensions, ETag, Retry-After, X-Request-Id");
+    HeaderValue::from_static("A2A-Extensions, X-A2A-Extensions, ETag, Retry-After, WWW-Authenticate, X-Request-Id");
 const ONE_DAY: HeaderValue = HeaderValue::from_static("86400");
 
 /// What the origin of a request means.

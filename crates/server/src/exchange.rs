@@ -21,7 +21,7 @@ use crate::incoming::{BodyLimits, BodySource, Received, RequestBody};
 use crate::pieces::{Large, Pieces};
 use crate::request_id::{self, X_REQUEST_ID};
 use crate::stream::Frames;
-use crate::{admin, encoded_tasks, extensions, home, host, operations};
+use crate::{admin, auth, encoded_tasks, extensions, home, host, operations};
 
 /// How often an answer looks whether there is memory again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -80,6 +80,9 @@ impl App {
             (RequestOrigin::Allowed(_), Some(response)) => response,
             _ => self.exchange(parts, asking, host, &origin).await,
         };
+        if response.status() == StatusCode::UNAUTHORIZED {
+            self.inner.auth.challenge(&self.inner.cards.base(host), &parts.headers, &mut response);
+        }
         if let RequestOrigin::Allowed(origin) = origin {
             cors::allow(origin, &mut response);
         }
@@ -105,27 +108,41 @@ impl App {
             return self.admin(parts, below, admin::Source { origin, host, peer: asking.peer }).await;
         }
         if let Some(document) = app.settings.jwks.as_deref().filter(|_| parts.uri.path() == operations::JWKS_PATH) {
-            return operations::jwks(&parts.method, document);
+            return operations::public_document(&parts.method, document);
         }
-        let endpoint = match locate(&head, &app.agents) {
-            Surface::Call(endpoint) => endpoint,
+        if app.auth.is_required()
+            && let Some(resource) = auth::resource_path(parts.uri.path())
+        {
+            let metadata = app.auth.metadata(&app.cards.base(host), resource);
+            return operations::public_document(&parts.method, &metadata);
+        }
+        let located = locate(&head, &app.agents);
+        let endpoint = match located {
             Surface::Card { agent, format } => return app.cards.answer(format, parts, host, agent.as_ref()),
             Surface::GatewayCard(agent) => {
                 return app.cards.answer(Some(CardFormat::Gateway), parts, host, Some(&agent));
             }
-            Surface::AgentList => return app.cards.agent_list(parts),
             Surface::Health => return operations::alive(),
             Surface::Ready => return operations::ready(&app.engine).await,
+            Surface::Call(_) | Surface::AgentList | Surface::Refused(_) => located,
+        };
+        if let RequestOrigin::Refused = origin
+            && let Surface::Call(endpoint) = &endpoint
+        {
+            let why = "pages of this origin may not call; allow it with server.cors_origins";
+            return self.refuse(parts, &endpoint.responder(&head), &Error::Forbidden(why.into()));
+        }
+        // Before the body is read, and before anything is said of what is at this path.
+        let caller = match self.caller(parts, asking.peer).await {
+            Ok(caller) => caller,
+            Err(error) => return self.refuse(parts, &endpoint.responder(&head), &error),
+        };
+        let endpoint = match endpoint {
+            Surface::Call(endpoint) => endpoint,
             Surface::Refused(refusal) => return response_of(refusal.reply()),
+            _ => return app.cards.agent_list(parts),
         };
-        let received = match origin {
-            RequestOrigin::Refused => {
-                let why = "pages of this origin may not call; allow it with server.cors_origins";
-                Err(Error::Forbidden(why.into()))
-            }
-            _ => self.receive(parts, asking).await,
-        };
-        let body = match received {
+        let body = match self.receive(parts, asking).await {
             Ok(body) => body,
             Err(error) => return self.refuse(parts, &endpoint.responder(&head), &error),
         };
@@ -133,7 +150,15 @@ impl App {
         let responder = responder.into_owned();
         // A call may take hours; what it was read from is not needed any more.
         drop(body);
-        self.call(parts, call, responder).await
+        self.call(parts, caller, call, responder).await
+    }
+
+    /// Who calls. Whoever mounts this server in another may have found that out.
+    pub(crate) async fn caller(&self, parts: &Parts, peer: Option<IpAddr>) -> Result<Caller, Error> {
+        match parts.extensions.get::<Caller>() {
+            Some(caller) => Ok(caller.clone()),
+            None => self.inner.auth.caller(&parts.headers, peer).await,
+        }
     }
 
     async fn receive(&self, parts: &Parts, asking: &mut Asking) -> Result<Received, Error> {
@@ -147,6 +172,7 @@ impl App {
     async fn call(
         &self,
         parts: &Parts,
+        caller: Caller,
         call: Result<Call, Error>,
         mut responder: Responder<'static>,
     ) -> Response<Body> {
@@ -161,8 +187,6 @@ impl App {
             Call::Send(_) | Call::Cancel(_) => app.settings.timeouts.reply * 2,
             _ => Duration::ZERO,
         };
-        // Whoever mounts this server in another may have found out who calls.
-        let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(Caller::anonymous);
         let answered = match app.engine.call(&caller, call).await {
             Ok(Answer::Stream(subscription)) => {
                 responder = responder.for_birth(subscription.born());

@@ -6,6 +6,7 @@
 mod admin;
 mod agent_ids;
 mod app;
+mod auth;
 mod body;
 mod budget;
 mod cards;
@@ -29,6 +30,7 @@ mod stream;
 pub use admin::AdminAccess;
 pub use agent_ids::{RESERVED_AGENT_IDS, is_path_segment};
 pub use app::{App, CardSettings, CorsSettings, ServerSettings};
+pub use auth::{ApiKey, AuthSettings, Credential, Digest, Grant, random_secret};
 pub use connections::Timeouts;
 pub use host::{HostCheck, HostName};
 pub use listen::{Listeners, Unavailable};

@@ -23,10 +23,11 @@ pub(crate) async fn ready(engine: &Engine) -> Response<Body> {
 
 pub(crate) const JWKS_PATH: &str = "/.well-known/jwks.json";
 
-/// Receivers may keep the keys for a while; a key that is replaced is known to all of them soon.
-const JWKS_MAX_AGE: HeaderValue = HeaderValue::from_static("public, max-age=300");
+/// Others may keep it for a while; a key that is replaced is known to all of them soon.
+const PUBLIC_MAX_AGE: HeaderValue = HeaderValue::from_static("public, max-age=300");
 
-pub(crate) fn jwks(method: &Method, document: &str) -> Response<Body> {
+/// A document for everybody: keys, where to log in.
+pub(crate) fn public_document(method: &Method, document: &str) -> Response<Body> {
     if *method != Method::GET && *method != Method::HEAD {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
@@ -34,7 +35,7 @@ pub(crate) fn jwks(method: &Method, document: &str) -> Response<Body> {
         return response;
     }
     let mut response = answer(StatusCode::OK, document.to_owned());
-    response.headers_mut().insert(header::CACHE_CONTROL, JWKS_MAX_AGE);
+    response.headers_mut().insert(header::CACHE_CONTROL, PUBLIC_MAX_AGE);
     response
 }
 

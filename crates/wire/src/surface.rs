@@ -190,7 +190,7 @@ fn locate_below_agent<'a>(
             };
             return only_get(head, Surface::Card { agent, format });
         }
-        "/healthz" if agent.is_none() => return only_get(head, Surface::Health),
+        "/healthz" | "/health" if agent.is_none() => return only_get(head, Surface::Health),
         "/readyz" if agent.is_none() => return only_get(head, Surface::Ready),
         path => return locate_http_json(head, path, agent, agents),
     };

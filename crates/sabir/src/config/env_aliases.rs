@@ -3,8 +3,8 @@
 //! They are weaker than `SABIR_` names and do not stop a start: people have `PORT` and `LOG_LEVEL` set for other
 //! programs. A value that cannot be used is a warning, and so is a name whose feature does not exist yet, since
 //! silence would look as if it worked. Only a word that chooses what runs (`AGENT_ADAPTER`, `AGENT_ARGS`, an adapter of
-//! `ROUTING__`) stops the start when it makes no sense, since something else would run instead, and so does an allow-list
-//! of webhooks (`PUSH_NOTIFICATION_`): their server promised it.
+//! `ROUTING__`) stops the start when it makes no sense, since something else would run instead, and so do an allow-list
+//! of webhooks (`PUSH_NOTIFICATION_`) and credentials (`A2A_AUTH_`): their server promised them.
 
 use sabir_agents::program::settings::Kind;
 
@@ -23,7 +23,7 @@ pub enum Meaning {
     /// A setting, and how the value is spelled for it.
     Setting(&'static str, fn(&str) -> String),
     /// A setting whose value stops the start when it does not fit.
-    CheckedSetting(&'static str),
+    CheckedSetting(&'static str, fn(&str) -> String),
     /// Half of an address.
     Host,
     Port,
@@ -71,8 +71,11 @@ pub static ENV_ALIASES: &[EnvAlias] = &[
     row("LOG_FORMAT", Meaning::Setting("log.format", lower_case)),
     row("LOG_LEVEL", Meaning::Setting("log.level", level)),
     row("A2A_LOG_LEVEL", Meaning::Setting("log.level", level)),
-    row("PUSH_NOTIFICATION_ALLOWED_HOSTS", Meaning::CheckedSetting("push.allow_hosts")),
-    row("PUSH_NOTIFICATION_ALLOWED_CIDRS", Meaning::CheckedSetting("push.allow_cidrs")),
+    row("PUSH_NOTIFICATION_ALLOWED_HOSTS", Meaning::CheckedSetting("push.allow_hosts", as_it_is)),
+    row("PUSH_NOTIFICATION_ALLOWED_CIDRS", Meaning::CheckedSetting("push.allow_cidrs", as_it_is)),
+    row("A2A_AUTH_ENABLED", Meaning::CheckedSetting("auth.required", as_it_is)),
+    row("A2A_AUTH_TOKEN", Meaning::CheckedSetting("auth.tokens", named_default)),
+    row("A2A_AUTH_TOKENS", Meaning::CheckedSetting("auth.tokens", as_it_is)),
     row("AGENT_ADAPTER", Meaning::Kind),
     row("AGENT_TIMEOUT_MS", Meaning::AgentLimit("timeout")),
     row("AGENT_IDLE_EXIT_MS", Meaning::AgentLimit("idle_timeout")),
@@ -96,9 +99,6 @@ pub static ENV_ALIASES: &[EnvAlias] = &[
     row("ROUTING__ROUTINE__ADAPTER", Meaning::RouteAdapter("routing.routine")),
     row("ROUTING__ROUTINE__MODEL", Meaning::RouteModel("routing.routine")),
     row("A2A_AGENT_DISCOVERY_MAX_AGE", Meaning::NotYet),
-    row("A2A_AUTH_ENABLED", Meaning::NotYet),
-    row("A2A_AUTH_TOKEN", Meaning::NotYet),
-    row("A2A_AUTH_TOKENS", Meaning::NotYet),
     row("AGENTOS_CONFIG", Meaning::NotYet),
     row("AGENTOS_NATS_URL", Meaning::NotYet),
     row("AUTH_ALLOWED_REDIRECT_URIS", Meaning::NotYet),
@@ -170,8 +170,8 @@ pub fn read_aliases(environment: &Environment) -> AliasValues {
             Meaning::Setting(key, spell) => {
                 values.settings.push((key, (*name).to_owned(), Raw::untyped(spell(text))));
             }
-            Meaning::CheckedSetting(key) => {
-                values.checked_settings.push((key, (*name).to_owned(), Raw::untyped(text)));
+            Meaning::CheckedSetting(key, spell) => {
+                values.checked_settings.push((key, (*name).to_owned(), Raw::untyped(spell(text))));
             }
             Meaning::Host if parse_host(text).is_some() => host = Some((*name, text)),
             Meaning::Host => values.warnings.push(unusable(name, text, "an IP address or localhost")),
@@ -238,6 +238,11 @@ fn listen(host: Option<(&str, &str)>, port: Option<(&str, &str)>) -> Option<(&'s
 
 fn unusable(name: &str, text: &str, expected: &str) -> String {
     format!("{name} is {}; expected {expected}; it is ignored", Raw::untyped(text))
+}
+
+/// A token may have a colon of its own.
+fn named_default(token: &str) -> String {
+    format!("default:{token}")
 }
 
 fn as_it_is(text: &str) -> String {

@@ -17,6 +17,8 @@ use super::values::nearest;
 
 pub const FILE: &str = "SABIR_CONFIG";
 pub const AGENT: &str = "SABIR_AGENT";
+/// For commands that ask a server; `cli` reads it.
+const TOKEN: &str = "SABIR_TOKEN";
 const PREFIX: &str = "SABIR_";
 
 /// Every variable that is set to something.
@@ -72,7 +74,7 @@ pub fn read_variables(environment: &Environment) -> (Vec<VariableSetting>, Vec<S
 
 fn unknown_names(environment: &Environment) -> Vec<String> {
     // A Sabir that is started by a program of another one has that one's mark.
-    let mut known = vec![FILE.to_owned(), AGENT.to_owned(), sabir_agents::process::MARK.to_owned()];
+    let mut known = vec![FILE.to_owned(), AGENT.to_owned(), TOKEN.to_owned(), sabir_agents::process::MARK.to_owned()];
     known.extend(SETTINGS.iter().flat_map(Setting::variables));
     let ours = environment.0.keys().filter(|name| name.starts_with(PREFIX));
     let unknown = ours.filter(|name| !known.contains(name) && !is_service_link(environment, name));
@@ -138,7 +140,7 @@ mod tests {
             ),
             (vec![("SABIR_LISTEN", "1"), ("SABIR_SERVER_LISTEN", "")], ""),
             (vec![("SABIR_PORT", "tcp://10.0.0.1:80"), ("SABIR_SERVICE_HOST", "10.0.0.1")], ""),
-            (vec![("SABIR_CONFIG", "x"), ("SABIR_RUN", "1"), ("SABIR_AGENT", "demo"), ("PATH", "/bin")], ""),
+            (vec![("SABIR_CONFIG", "x"), ("SABIR_RUN", "1"), ("SABIR_AGENT", "demo"), ("SABIR_TOKEN", "t")], ""),
         ] {
             let (_, warnings) = read_variables(&Environment::new(variables.clone()));
             assert_eq!(warnings.join("\n"), expected, "{variables:?}");
@@ -147,7 +149,7 @@ mod tests {
 
     #[test]
     fn no_two_settings_share_a_name() {
-        let mut names = vec![FILE.to_owned(), AGENT.to_owned()];
+        let mut names = vec![FILE.to_owned(), AGENT.to_owned(), TOKEN.to_owned()];
         names.extend(SETTINGS.iter().flat_map(Setting::variables));
         let count = names.len();
         names.sort();

@@ -10,6 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::agent_settings::AGENT_SETTINGS;
+use super::auth;
 use super::environment::{self, Environment};
 use super::origin::Problem;
 use super::paths::expand_home;
@@ -32,6 +33,15 @@ pub struct File {
 
 impl File {
     /// Where its relative paths begin; empty is the working directory.
+    /// What stands in a section.
+    pub fn entries_of(&self, section: &str) -> impl Iterator<Item = &RawEntry> {
+        let tables = self.root.entries.iter().filter(move |entry| entry.key == section);
+        tables.flat_map(|entry| match &entry.value {
+            Raw::Table(table) => table.entries.as_slice(),
+            _ => &[],
+        })
+    }
+
     pub fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
@@ -185,7 +195,8 @@ impl TableKeys {
 
     pub fn section(name: &str) -> Self {
         let settings = SETTINGS.iter().filter(|setting| setting.section() == name);
-        TableKeys { header: format!("[{name}]"), keys: settings.map(Setting::leaf).collect(), tables: Vec::new() }
+        let lists = auth::LISTS.iter().filter(|_| name == "auth").map(|list| format!("[[auth.{list}]]"));
+        TableKeys { header: format!("[{name}]"), keys: settings.map(Setting::leaf).collect(), tables: lists.collect() }
     }
 
     /// A table of the list with this path, and the lists below it.

@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::cli::CliOptions;
 
 use super::agents::{self, Source};
+use super::auth;
 use super::default_database::default_database;
 use super::env_aliases::read_aliases;
 use super::environment::{self, Environment, read_flags, read_variables};
@@ -68,6 +69,8 @@ pub fn merge(
     for entry in &file.root.entries {
         problems.extend(read_section(&mut config, &file.name, entry));
     }
+
+    auth::read_lists(&mut config, &file, &mut problems);
 
     let aliases = read_aliases(environment);
     for (key, names, raw) in &aliases.settings {
@@ -131,7 +134,10 @@ fn read_section(config: &mut Configured<Config>, file: &str, entry: &RawEntry) -
     let words = match &entry.value {
         Raw::Table(table) if is_section => {
             let (prefix, place) = (format!("{name}."), TableKeys::section(name));
-            let set = table.entries.iter().map(|entry| config.set_entry(&SETTINGS, &prefix, &place, file, entry));
+            // Lists of tables are read elsewhere.
+            let entries =
+                table.entries.iter().filter(|entry| name != "auth" || !auth::LISTS.contains(&entry.key.as_str()));
+            let set = entries.map(|entry| config.set_entry(&SETTINGS, &prefix, &place, file, entry));
             return set.filter_map(Result::err).collect();
         }
         value if is_section => format!("{name} is {value}; expected a section [{name}]"),
@@ -188,7 +194,7 @@ fn complete_tell_stderr(config: &mut Configured<Config>) {
 /// An environment alias may neither stop the start nor open the server to other machines, so an address of its making
 /// stays on loopback until somebody allows more.
 fn keep_alias_address_on_loopback(config: &mut Configured<Config>) -> Option<String> {
-    let address = exposed(&config.subject.server)?;
+    let address = exposed(&config.subject)?;
     let origin = config.value(LISTEN).origin.clone();
     let ValueOrigin::EnvAlias(_) = origin else { return None };
     let inside = only_loopback(&config.subject.server.listen);

@@ -13,6 +13,7 @@ mod agent_settings;
 mod settings;
 
 mod addresses;
+mod auth;
 mod paths;
 mod raw;
 mod secrets;
@@ -40,6 +41,7 @@ mod tests;
 
 pub use addresses::host_of_url;
 pub use agents::default_of;
+pub use auth::check_credential;
 pub use layers::{LoadedConfig, load};
 pub use origin::Problems;
 pub use schema::schema;

@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 use sabir_model::{Extension, Skill};
 
 use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS};
+use super::auth::{self, credential_settings};
 use super::origin::Configured;
-use super::sections::{AgentConfig, Config};
+use super::sections::{AgentConfig, Config, CredentialConfig};
 use super::settings::{DATA_DIRECTORY, SETTINGS, Setting};
 
 /// The schema as text. Draft 7, since that is what editors of TOML know.
@@ -15,6 +16,10 @@ pub fn schema() -> String {
     for (setting, property) in SETTINGS.iter().zip(properties(&SETTINGS, Config::default())) {
         let section = sections.entry(setting.section()).or_insert_with(|| object(Map::new(), Vec::new()));
         section["properties"][setting.leaf()] = property;
+    }
+    for name in auth::LISTS {
+        let items = table(&credential_settings(name), CredentialConfig::default());
+        sections["auth"]["properties"][name] = list(items);
     }
     let mut agent = table(&AGENT_SETTINGS, AgentConfig::default());
     agent["properties"]["skill"] = list(table(&SKILL_SETTINGS, Skill::default()));

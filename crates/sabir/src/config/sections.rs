@@ -13,6 +13,7 @@ use sabir_agents::prompt::Approve;
 use sabir_agents::routing::Profile;
 use sabir_engine::RetentionPolicy;
 use sabir_model::{Extension, Skill};
+use sabir_server::{Credential, Digest, Grant};
 use sabir_store::Durability;
 use sabir_wire::Compat;
 
@@ -20,6 +21,7 @@ use sabir_wire::Compat;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config {
     pub server: ServerSection,
+    pub auth: AuthSection,
     pub store: StoreSection,
     pub agents: Vec<AgentConfig>,
     /// Agents that only `routing` reaches: they have neither address nor card.
@@ -62,6 +64,47 @@ pub struct ServerSection {
     pub grace: Duration,
     pub drain: Duration,
     pub keep_alive: Duration,
+}
+
+/// What callers must show. With none of these, nobody is asked.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AuthSection {
+    /// Refuses to start without any credential.
+    pub required: bool,
+    /// Those that are given as they are, mostly in the environment.
+    pub tokens: Vec<Credential>,
+    pub token: Vec<CredentialConfig>,
+    pub api_key: Vec<CredentialConfig>,
+}
+
+impl AuthSection {
+    /// Whether callers are asked for a credential.
+    pub fn is_on(&self) -> bool {
+        !(self.tokens.is_empty() && self.token.is_empty() && self.api_key.is_empty())
+    }
+}
+
+/// One `[[auth.token]]` or `[[auth.api_key]]`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CredentialConfig {
+    pub subject: String,
+    pub tenant: Option<String>,
+    /// There in every configuration that was accepted.
+    pub digest: Option<Digest>,
+    pub scopes: Vec<String>,
+    /// In lower case; of keys only.
+    pub header: String,
+}
+
+impl CredentialConfig {
+    pub fn credential(&self) -> Option<Credential> {
+        let grant = Grant {
+            subject: self.subject.clone(),
+            tenant: self.tenant.clone().unwrap_or_default(),
+            scopes: self.scopes.clone(),
+        };
+        self.digest.map(|digest| Credential { digest, grant })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]

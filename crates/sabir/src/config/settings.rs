@@ -11,6 +11,7 @@ use sabir_wire::{CancelTerminal, TerminalMessage};
 use serde_json::Value;
 
 use super::addresses::{host_names, listen_addresses, origin, web_url, webhook_host, webhook_range};
+use super::auth::named_tokens;
 use super::paths::store_url;
 use super::raw::Raw;
 use super::secrets::{hmac_secret, signing_key, store_key};
@@ -166,6 +167,12 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
         ),
         Row::new("server.keep_alive", "15s", interval(), |config| &mut config.server.keep_alive)
             .help("How often a silent stream sends a comment so that proxies keep it open."),
+        Row::new("auth.tokens", "", named_tokens(), |config| &mut config.auth.tokens).help(
+            "Bearer tokens that callers may show, as `name:token` pairs; for the environment (`SABIR_AUTH_TOKENS`). They \
+             allow `run` and `read`. In a file rather use `[[auth.token]]`, which holds hashes.",
+        ),
+        Row::new("auth.required", "false", switch(), |config| &mut config.auth.required)
+            .help("Refuse to start when no credential is configured."),
         Row::new("store.url", DATA_DIRECTORY, store_url(), |config| &mut config.store.url)
             .help(
                 "Where tasks are kept: `sqlite:PATH`, or `memory:` for trials (not durable: everything is lost \

@@ -20,7 +20,11 @@ use super::sections::{AgentConfig, AgentKind, Config, ProgramConfig, ServerSecti
 impl LoadedConfig {
     /// Refuses to serve other machines by accident.
     pub fn check_exposure(&self) -> Result<(), Problems> {
-        match exposed(&self.config.server) {
+        if self.config.auth.required && !self.config.auth.is_on() {
+            let words = "is true, but there is no credential; make one with `sabir token new`";
+            return Err(Problems(vec![Problem::of(self.origin("auth.required"), "auth.required", words).text]));
+        }
+        match exposed(&self.config) {
             Some(address) => Err(Problems(vec![refusal(address, self.origin("server.listen"))])),
             None => Ok(()),
         }
@@ -50,21 +54,22 @@ impl LoadedConfig {
     }
 }
 
-/// The first address that needs `allow_open` and does not have it: as long as nothing asks callers for credentials, a
-/// listener that other machines can reach lets everybody in.
-pub fn exposed(server: &ServerSection) -> Option<SocketAddr> {
-    if server.allow_open {
+/// The first address that needs `allow_open` and does not have it: where nothing asks callers for credentials, a listener
+/// that other machines can reach lets everybody in.
+pub fn exposed(config: &Config) -> Option<SocketAddr> {
+    if config.server.allow_open || config.auth.is_on() {
         return None;
     }
-    server.listen.iter().copied().find(|address| !address.ip().to_canonical().is_loopback())
+    config.server.listen.iter().copied().find(|address| !address.ip().to_canonical().is_loopback())
 }
 
 /// Whether all callers are people at this machine, who without credentials are the ones who started the server. An address or
 /// a name for others says otherwise: a proxy stands behind it. So do pages of every origin that may call.
 pub fn is_private(config: &Config) -> bool {
-    // All sections are named: whoever adds credentials has to say here that callers with credentials are not the operator.
+    // All sections are named, so that whoever adds one decides here what it says of the callers.
     let Config {
         server,
+        auth,
         store: _,
         agents: _,
         routed_agents: _,
@@ -78,7 +83,8 @@ pub fn is_private(config: &Config) -> bool {
         log: _,
     } = config;
     let is_loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
-    server.public_url.is_none()
+    !auth.is_on()
+        && server.public_url.is_none()
         && server.listen.iter().all(is_loopback)
         && server.allowed_hosts.is_empty()
         && !server.cors_origins.iter().any(|origin| origin == "*")
@@ -88,7 +94,7 @@ pub fn is_private(config: &Config) -> bool {
 pub fn refusal(address: SocketAddr, origin: &impl Display) -> String {
     format!(
         "{origin}: other machines can reach {address}, and nothing asks callers for credentials; \
-         listen on 127.0.0.1, or allow it with --allow-open or server.allow_open"
+         make a token with `sabir token new`, listen on 127.0.0.1, or allow it with --allow-open or server.allow_open"
     )
 }
 
@@ -176,6 +182,7 @@ fn missing_repository(workspace: &Path, machine: &Machine) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sections::{AuthSection, CredentialConfig};
     use super::*;
 
     #[test]
@@ -190,9 +197,12 @@ mod tests {
             ("192.168.0.2:1", Some("192.168.0.2:1")),
         ] {
             let server = ServerSection { listen: vec![address.parse().unwrap()], ..ServerSection::default() };
-            assert_eq!(exposed(&server).map(|address| address.to_string()).as_deref(), expected);
-            let open = ServerSection { allow_open: true, ..server };
-            assert_eq!(exposed(&open), None);
+            let config = Config { server, ..Config::default() };
+            assert_eq!(exposed(&config).map(|address| address.to_string()).as_deref(), expected);
+            let auth = AuthSection { token: vec![CredentialConfig::default()], ..AuthSection::default() };
+            assert_eq!(exposed(&Config { auth, ..config.clone() }), None, "callers have credentials");
+            let open = ServerSection { allow_open: true, ..config.server };
+            assert_eq!(exposed(&Config { server: open, ..Config::default() }), None);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! helpers are here, the rest is below by topic.
 
 mod agents;
+mod credentials;
 pub mod documents;
 mod environment_aliases;
 mod file_text;
@@ -16,6 +17,7 @@ use sabir_agents::program::settings::SharedWorkspace;
 use sabir_agents::prompt::Approve;
 
 use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS};
+use super::auth;
 use super::env_aliases::{ENV_ALIASES, EnvAlias, Meaning};
 use super::environment::Environment;
 use super::layers::{LoadedConfig, merge};
@@ -116,7 +118,7 @@ fn serving_other_machines_needs_allow_open() {
         (
             &[("SABIR_LISTEN", "0.0.0.0:1")],
             "SABIR_LISTEN: other machines can reach 0.0.0.0:1, and nothing asks callers for credentials; \
-             listen on 127.0.0.1, or allow it with --allow-open or server.allow_open",
+             make a token with `sabir token new`, listen on 127.0.0.1, or allow it with --allow-open or server.allow_open",
         ),
     ] {
         let loaded = load_text(&CliOptions::default(), variables, "").unwrap();

@@ -32,10 +32,10 @@ impl AdminAccess {
     pub(super) fn refuses(self, headers: &HeaderMap, source: &Source<'_>) -> Option<String> {
         let why = match self {
             AdminAccess::RefusedForPublicUrl => {
-                "admin calls need a credential where server.public_url is set, and this version has no credentials yet"
+                "admin calls need a credential where server.public_url is set; make one with `sabir token new NAME --scope admin`"
             }
             AdminAccess::RefusedForAllowOpen => {
-                "admin calls need a credential where server.allow_open is set, and this version has no credentials yet"
+                "admin calls need a credential where server.allow_open is set; make one with `sabir token new NAME --scope admin`"
             }
             AdminAccess::Loopback if !source.peer.is_some_and(is_loopback) => {
                 "admin calls are taken only from the machine that the server runs on"

@@ -1,6 +1,7 @@
 //! The server in this process, with the demo agent behind it and nothing on disk.
 
 mod admin;
+mod auth;
 mod connections;
 mod http2;
 mod memory;
@@ -13,7 +14,9 @@ use std::time::Duration;
 use sabir_agents::DemoAgent;
 use sabir_engine::{Builder, Hosted, Inputs};
 use sabir_model::AgentId;
-use sabir_server::{AdminAccess, App, CardSettings, CorsSettings, HostCheck, Listeners, ServerSettings, Timeouts};
+use sabir_server::{
+    AdminAccess, App, AuthSettings, CardSettings, CorsSettings, HostCheck, Listeners, ServerSettings, Timeouts,
+};
 use sabir_store::MemoryStore;
 use sabir_wire::{CardFormat, Compat};
 use serde_json::Value;
@@ -60,6 +63,7 @@ async fn serve_engine(builder: Builder, change: impl FnOnce(ServerSettings) -> S
         compat: Compat::default(),
         hosts: HostCheck::Off,
         cors: CorsSettings::default(),
+        auth: AuthSettings::default(),
         admin: AdminAccess::Loopback,
         jwks: None,
         card,

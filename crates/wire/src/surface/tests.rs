@@ -194,6 +194,7 @@ fn requests_are_routed_by_verb_path_and_version() {
         ("DELETE", "/a2a/tasks/t", "", "405 problem VerbNotAllowed (GET, HEAD)"),
         // Operations, and nothing at all.
         ("GET", "/healthz", "", "health"),
+        ("GET", "/health", "", "health"),
         ("HEAD", "/readyz", "", "ready"),
         ("POST", "/healthz", "", "405 problem VerbNotAllowed (GET, HEAD)"),
         ("GET", "/agents/alpha/healthz", "", "404 problem PathNotFound"),

@@ -14,6 +14,10 @@ fn the_documentation_lists_every_setting_and_no_other() {
     rows.extend(AGENT_SETTINGS.iter().map(|setting| ("[[agent]]".to_owned(), row(setting, &[]))));
     rows.extend(SKILL_SETTINGS.iter().map(|setting| ("[[agent.skill]]".to_owned(), short_row(setting))));
     rows.extend(EXTENSION_SETTINGS.iter().map(|setting| ("[[agent.extension]]".to_owned(), short_row(setting))));
+    for list in auth::LISTS {
+        let settings = auth::credential_settings(list);
+        rows.extend(settings.iter().map(|setting| (format!("[[auth.{list}]]"), short_row(setting))));
+    }
     for (header, row) in &rows {
         assert!(chapter(header).contains(&row.as_str()), "docs/reference/settings.md lacks in {header}\n{row}");
     }

@@ -1,0 +1,109 @@
+//! Admin calls of the command line: asks a running server, below `/admin/v1`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use http::{HeaderValue, header};
+use sabir_outbound::{Client, EgressPolicy, Guard, Limits, Request, Roots, SystemResolver, Target};
+use serde_json::Value;
+
+use crate::cli::{CliOptions, RunningServer};
+use crate::config::{LoadedConfig, Problems};
+use crate::serve::reachable;
+
+/// A server on the same machine answers sooner, or not at all.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// A page of a thousand deliveries, each with a URL of up to 4 KiB, is the largest answer.
+const LARGEST_ANSWER: usize = 16 << 20;
+
+pub type Load = fn(&CliOptions) -> Result<LoadedConfig, Problems>;
+
+/// Calls of one server.
+pub struct AdminClient {
+    client: Client,
+    base: String,
+    /// What the server is shown, if it asks for credentials.
+    authorization: Option<HeaderValue>,
+}
+
+impl AdminClient {
+    pub fn new(server: &RunningServer, load: Load) -> anyhow::Result<Self> {
+        let base = match &server.url {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None => {
+                let loaded = load(&CliOptions { config: server.config.clone(), ..CliOptions::default() })?;
+                base_of(&loaded.config.server.listen)?
+            }
+        };
+        let target = Target::parse(&base).map_err(|error| anyhow!("cannot ask {base}: {error}"))?;
+        // The operator wrote this address; nothing else can be dialled with this client.
+        let mut policy = EgressPolicy::default();
+        policy.trust(target.host, target.port);
+        let guard = Guard::new(policy, Arc::new(SystemResolver::default()));
+        let limits = Limits { body: LARGEST_ANSWER, ..Limits::default() };
+        let authorization = server.token.as_deref().map(authorization).transpose()?;
+        Ok(AdminClient { client: Client::new(Arc::new(guard), limits, Roots::default()), base, authorization })
+    }
+
+    /// `below` is the path below `/admin/v1/`, with its query.
+    pub async fn call(&self, method: &str, below: &str) -> anyhow::Result<Value> {
+        let mut request = Request::get(format!("{}/admin/v1/{below}", self.base), TIMEOUT);
+        request.method = method.parse().expect("a method of HTTP");
+        request.headers.extend(self.authorization.clone().map(|value| (header::AUTHORIZATION, value)));
+        let response = self.client.send(request).await.map_err(|error| {
+            anyhow!("cannot ask the server at {}: {error}; start it, or give its address with --url", self.base)
+        })?;
+        let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+        match (response.status.as_u16(), body["detail"].as_str()) {
+            (200..300, _) if body.is_object() => Ok(body),
+            (401, Some(detail)) => bail!("{}; give a token with the scope admin as SABIR_TOKEN", visible(detail)),
+            (_, Some(detail)) => bail!("{}", visible(detail)),
+            _ => bail!(self.strange(response.status.as_str())),
+        }
+    }
+
+    pub fn strange(&self, what: &str) -> String {
+        format!("the server at {} answered {what}; is it a Sabir of this version?", self.base)
+    }
+}
+
+fn authorization(token: &str) -> anyhow::Result<HeaderValue> {
+    let value = HeaderValue::try_from(format!("Bearer {}", token.trim()));
+    let mut value = value.map_err(|_| anyhow!("the token has characters that a header cannot carry"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// Where a server with these addresses is reached from its own machine.
+fn base_of(listen: &[SocketAddr]) -> anyhow::Result<String> {
+    match listen.iter().find(|address| address.port() != 0) {
+        Some(address) => Ok(format!("http://{}", reachable(*address))),
+        None => bail!("server.listen names no port; give the server's address with --url"),
+    }
+}
+
+/// URLs are chosen by callers, and must not steer the operator's terminal.
+pub fn visible(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_is_where_serve_would_listen() {
+        for (listen, expected) in [
+            (&["127.0.0.1:41242"][..], "http://127.0.0.1:41242"),
+            (&["127.0.0.1:0", "[::1]:7"], "http://[::1]:7"),
+            (&["0.0.0.0:80"], "http://127.0.0.1:80"),
+            (&["127.0.0.1:0"], "server.listen names no port; give the server's address with --url"),
+        ] {
+            let addresses: Vec<SocketAddr> = listen.iter().map(|address| address.parse().unwrap()).collect();
+            let base = base_of(&addresses).unwrap_or_else(|error| error.to_string());
+            assert_eq!(base, expected, "{listen:?}");
+        }
+    }
+}

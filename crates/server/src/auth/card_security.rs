@@ -1,0 +1,27 @@
+//! What cards say of credentials: exactly those that are taken, any one of which is enough.
+
+use sabir_model::{Requirement, SecurityKind, SecurityScheme};
+
+use super::Auth;
+
+impl Auth {
+    /// The schemes by name.
+    pub(crate) fn schemes(&self) -> Vec<(String, SecurityScheme)> {
+        let scheme = |description: &str, kind| SecurityScheme { description: Some(description.to_owned()), kind };
+        let mut schemes = Vec::new();
+        if self.takes_tokens() {
+            let kind = SecurityKind::Http { scheme: "Bearer".into(), bearer_format: None };
+            schemes.push(("bearer".to_owned(), scheme("A token from the operator of this server", kind)));
+        }
+        for (position, (header, _)) in self.api_keys.iter().enumerate() {
+            let name = if position == 0 { "apiKey".to_owned() } else { format!("apiKey{}", position + 1) };
+            let kind = SecurityKind::ApiKey { location: "header".into(), name: header.clone() };
+            schemes.push((name, scheme("A key from the operator of this server", kind)));
+        }
+        schemes
+    }
+
+    pub(crate) fn requirements(&self) -> Vec<Requirement> {
+        self.schemes().into_iter().map(|(name, _)| Requirement { schemes: vec![(name, Vec::new())] }).collect()
+    }
+}

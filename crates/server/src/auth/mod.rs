@@ -1,0 +1,113 @@
+//! Who calls: which credential a request shows, and whose it is.
+//!
+//! `Auth` is the one source of what is enforced and of what the cards and the metadata say of it. Without a credential in
+//! its settings everybody is the anonymous caller. A request that shows a credential that does not count is refused, even
+//! if it shows another one that would: nobody should have to guess as whom it was let in.
+
+mod card_security;
+mod challenge;
+mod presented;
+mod resource_metadata;
+mod static_credentials;
+
+use std::net::IpAddr;
+
+use http::HeaderMap;
+use sabir_model::{Caller, Error};
+
+pub use static_credentials::{Credential, Digest, Grant, random_secret};
+
+use presented::Presented;
+pub(crate) use resource_metadata::resource_path;
+use static_credentials::CredentialTable;
+
+/// What callers may show. With none of these, nobody is asked.
+#[derive(Debug, Clone, Default)]
+pub struct AuthSettings {
+    /// Shown as `Authorization: Bearer`.
+    pub tokens: Vec<Credential>,
+    /// Shown in a header of their own.
+    pub api_keys: Vec<ApiKey>,
+}
+
+/// A key in a header.
+#[derive(Debug, Clone)]
+pub struct ApiKey {
+    /// In lower case.
+    pub header: String,
+    pub credential: Credential,
+}
+
+/// Finds out who calls.
+pub(crate) struct Auth {
+    tokens: CredentialTable,
+    /// One table for each header.
+    api_keys: Vec<(String, CredentialTable)>,
+}
+
+impl Auth {
+    pub(crate) fn new(settings: &AuthSettings) -> Self {
+        let mut headers: Vec<&str> = settings.api_keys.iter().map(|key| key.header.as_str()).collect();
+        headers.sort_unstable();
+        headers.dedup();
+        let table_of = |header: &str| {
+            let own = settings.api_keys.iter().filter(|key| key.header == header);
+            CredentialTable::new("key", own.map(|key| &key.credential))
+        };
+        Self {
+            tokens: CredentialTable::new("token", settings.tokens.iter()),
+            api_keys: headers.into_iter().map(|header| (header.to_owned(), table_of(header))).collect(),
+        }
+    }
+
+    /// Whether callers must show a credential.
+    pub(crate) fn is_required(&self) -> bool {
+        self.takes_tokens() || !self.api_keys.is_empty()
+    }
+
+    /// Whether a credential may be shown as `Authorization: Bearer`.
+    fn takes_bearer(&self) -> bool {
+        self.takes_tokens()
+    }
+
+    fn takes_tokens(&self) -> bool {
+        !self.tokens.is_empty()
+    }
+
+    /// Who calls. The error says what is missing, and nothing of what was shown.
+    pub(crate) async fn caller(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Result<Caller, Error> {
+        if !self.is_required() {
+            return Ok(Caller::anonymous().from_peer(peer));
+        }
+        let caller = match Presented::find(headers, self.api_keys.iter().map(|(name, _)| name.as_str()))? {
+            Presented::Bearer(token) if self.takes_bearer() => self.bearer(token).await?,
+            Presented::ApiKey { header, key } => {
+                let table = self.api_keys.iter().find(|(name, _)| name == header).map(|(_, table)| table);
+                table.and_then(|table| table.find(key)).ok_or_else(|| refused("the API key is not known"))?
+            }
+            Presented::Bearer(_) | Presented::OtherScheme => {
+                return Err(refused(format!("this kind of credential is not taken; {}", self.wanted())));
+            }
+            Presented::Nothing => return Err(refused(format!("a credential is required: {}", self.wanted()))),
+        };
+        Ok(caller.from_peer(peer))
+    }
+
+    async fn bearer(&self, token: &[u8]) -> Result<Caller, Error> {
+        self.tokens.find(token).ok_or_else(|| refused("the bearer token is not known"))
+    }
+
+    /// What callers can show, in words.
+    fn wanted(&self) -> String {
+        let bearer = self.takes_bearer().then(|| "send Authorization: Bearer TOKEN".to_owned());
+        let keys = self.api_keys.iter().map(|(header, _)| format!("send {header}: KEY"));
+        bearer.into_iter().chain(keys).collect::<Vec<_>>().join(", or ")
+    }
+}
+
+fn refused(why: impl Into<String>) -> Error {
+    Error::Unauthenticated(why.into())
+}
+
+#[cfg(test)]
+mod tests;

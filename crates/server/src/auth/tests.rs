@@ -1,0 +1,103 @@
+use http::{HeaderName, HeaderValue};
+
+use super::*;
+
+fn credential(secret: &str, subject: &str, scopes: &[&str]) -> Credential {
+    let scopes = scopes.iter().map(|scope| (*scope).to_owned()).collect();
+    Credential {
+        digest: Digest::of(secret.as_bytes()),
+        grant: Grant { subject: subject.into(), tenant: "acme".into(), scopes },
+    }
+}
+
+fn auth() -> Auth {
+    let key = |header: &str, secret: &str, subject: &str| ApiKey {
+        header: header.into(),
+        credential: credential(secret, subject, &["read"]),
+    };
+    Auth::new(&AuthSettings {
+        tokens: vec![credential("secret-a", "alice", &["run"]), credential("secret-b", "bob", &[])],
+        api_keys: vec![key("x-api-key", "key-c", "carol"), key("x-other-key", "key-d", "dave")],
+    })
+}
+
+fn headers(all: &[(&str, &str)]) -> HeaderMap {
+    let pair = |(name, value): &(&str, &str)| {
+        (HeaderName::try_from(*name).unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap())
+    };
+    all.iter().map(pair).collect()
+}
+
+#[tokio::test]
+async fn a_caller_is_who_its_credential_says() {
+    let auth = auth();
+    for (shown, expected) in [
+        (&[("authorization", "Bearer secret-a")][..], "token:alice"),
+        (&[("authorization", "bearer   secret-b ")], "token:bob"),
+        (&[("x-api-key", "key-c")], "key:carol"),
+        (&[("x-other-key", "key-d")], "key:dave"),
+        // Authorization decides.
+        (&[("authorization", "Bearer secret-a"), ("x-api-key", "key-c")], "token:alice"),
+        (&[("authorization", "Bearer wrong"), ("x-api-key", "key-c")], "the bearer token is not known"),
+        (&[("authorization", "Bearer key-c")], "the bearer token is not known"),
+        (&[("x-other-key", "key-c")], "the API key is not known"),
+        (&[("x-api-key", "")], "the API key is not known"),
+        (&[("authorization", "Bearer")], "the bearer token is malformed"),
+        (&[("authorization", "Bearer secret-a secret-b")], "the bearer token is malformed"),
+        (&[("authorization", "Bearer secret-a"), ("authorization", "Bearer secret-b")], "twice"),
+        (&[("x-api-key", "key-c"), ("x-api-key", "key-c")], "twice"),
+        (&[("authorization", "Basic c2VjcmV0LWE6")], "not taken"),
+        (&[("authorization", "")], "not taken"),
+        (&[("authorization", "secret-a")], "not taken"),
+        (&[], "a credential is required: send Authorization: Bearer TOKEN, or send x-api-key: KEY"),
+    ] {
+        match auth.caller(&headers(shown), None).await {
+            Ok(caller) => assert_eq!((caller.subject(), caller.tenant()), (Some(expected), Some("acme")), "{shown:?}"),
+            Err(error @ Error::Unauthenticated(_)) => {
+                let text = error.to_string();
+                assert!(text.contains(expected), "{shown:?}: {text}");
+                assert!(!text.contains("secret-") && !text.contains("key-"), "a credential is repeated: {text}");
+            }
+            Err(other) => panic!("{shown:?}: {other}"),
+        }
+    }
+    let bob = auth.caller(&headers(&[("authorization", "Bearer secret-b")]), None).await.unwrap();
+    assert_eq!(bob.scopes.as_deref(), Some(&[][..]), "a credential without scopes allows nothing");
+    let long = format!("Bearer {}", "x".repeat(20_000));
+    assert!(auth.caller(&headers(&[("authorization", &long)]), None).await.is_err());
+}
+
+#[tokio::test]
+async fn without_credentials_everybody_is_anonymous() {
+    let open = Auth::new(&AuthSettings::default());
+    assert!(!open.is_required() && open.schemes().is_empty());
+    for shown in [&[][..], &[("authorization", "Bearer x")], &[("authorization", "Basic x")]] {
+        assert!(open.caller(&headers(shown), None).await.unwrap().is_anonymous());
+    }
+}
+
+#[test]
+fn digests_have_one_text_form() {
+    let digest = Digest::of(b"secret");
+    let text = digest.to_string();
+    assert_eq!(Digest::parse(&text), Some(digest));
+    assert_eq!(Digest::parse(&text.to_uppercase().replace("SHA256", "sha256")), Some(digest));
+    for wrong in ["", "sha256:", "sha256:00", "secret", &text[7..], &format!("{text}0"), &text.replace("sha256", "md5")]
+    {
+        assert_eq!(Digest::parse(wrong), None, "{wrong}");
+    }
+    assert!(!format!("{digest:?}").contains(&text[7..]));
+}
+
+#[test]
+fn metadata_is_found_with_the_path_of_its_resource_appended() {
+    for (path, expected) in [
+        ("/.well-known/oauth-protected-resource", Some("")),
+        ("/.well-known/oauth-protected-resource/", Some("")),
+        ("/.well-known/oauth-protected-resource/a2a/jsonrpc", Some("/a2a/jsonrpc")),
+        ("/.well-known/oauth-protected-resources", None),
+        ("/.well-known/jwks.json", None),
+    ] {
+        assert_eq!(resource_path(path), expected, "{path}");
+    }
+}
