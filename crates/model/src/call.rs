@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::{
-    AgentId, Birth, ContextId, Cursor, Error, IdempotencyKey, IncomingMessage, Json, Message, Part, PushConfig,
+    AgentId, Birth, Card, ContextId, Cursor, Error, IdempotencyKey, IncomingMessage, Json, Message, Part, PushConfig,
     PushConfigId, PushEvents, Seq, State, Task, TaskId, Timestamp, TraceContext,
 };
 
@@ -264,6 +264,8 @@ pub enum Answer<S> {
     Stream(S),
     PushConfig(Option<Box<PushConfig>>),
     PushConfigs(Vec<PushConfig>),
+    /// What the agents that the caller may see say of themselves.
+    Card(Box<Card>),
     /// Done, with nothing to tell.
     Done,
 }

@@ -6,7 +6,8 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sabir_engine::{About, Engine, Streaming};
 use sabir_model::{
-    AgentId, Call, Capabilities, Card, Extension, Gateway, Interface, Provider, Requirement, SecurityScheme, Skill,
+    AgentId, Call, Caller, Capabilities, Card, Extension, Gateway, Interface, Provider, Requirement, SecurityScheme,
+    Skill,
 };
 use sabir_wire::gateway::{self, message_send_path, write_agent_list};
 use sabir_wire::{CardFormat, write_card};
@@ -48,8 +49,19 @@ impl Cards {
     ) -> Response<Body> {
         let format = format.unwrap_or(self.settings.default_format);
         let mut body = Vec::with_capacity(2048);
-        write_card(&self.card(&self.base(host), agent), format, &mut body);
+        write_card(&self.card(&self.base(host), agent, |_| true), format, &mut body);
         self.cached(parts, body)
+    }
+
+    /// The card of the agents that this caller may use; `None`: nobody is asked for a credential, so all see the same card.
+    pub(crate) fn extended(
+        &self,
+        caller: &Caller,
+        host: Option<Authority<'_>>,
+        agent: Option<&AgentId>,
+    ) -> Option<Card> {
+        let is_usable = |id: &AgentId| caller.may_read(id);
+        (!self.security.is_empty()).then(|| self.card(&self.base(host), agent, is_usable))
     }
 
     /// Whether whoever is called says that it knows this extension.
@@ -102,10 +114,11 @@ impl Cards {
         format!("http://{}", host.map_or("localhost", |host| host.text))
     }
 
-    fn card(&self, base: &str, agent: Option<&AgentId>) -> Card {
+    /// Shows those that pass `is_shown`.
+    fn card(&self, base: &str, agent: Option<&AgentId>, is_shown: impl Fn(&AgentId) -> bool) -> Card {
         let settings = &self.settings;
-        let shown: Vec<(&AgentId, Arc<About>)> =
-            self.agents().filter(|(id, _)| agent.is_none_or(|agent| agent == *id)).collect();
+        let is_wanted = |id: &AgentId| agent.is_none_or(|agent| agent == id) && is_shown(id);
+        let shown: Vec<(&AgentId, Arc<About>)> = self.agents().filter(|(id, _)| is_wanted(id)).collect();
         let place = agent.map_or_else(|| base.to_owned(), |agent| format!("{base}/agents/{agent}"));
         // One agent speaks for itself; several are introduced by the server.
         let only = match shown.as_slice() {
@@ -133,7 +146,7 @@ impl Cards {
             capabilities: Capabilities {
                 streaming: reached.map(|about| about.streaming == Streaming::Offered),
                 push_notifications: Some(self.engine.offers_webhooks()),
-                extended_card: Some(false),
+                extended_card: Some(!self.security.is_empty()),
                 state_history: Some(true),
                 extensions: extensions(&shown, reached),
             },

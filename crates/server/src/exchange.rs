@@ -150,6 +150,11 @@ impl App {
         let responder = responder.into_owned();
         // A call may take hours; what it was read from is not needed any more.
         drop(body);
+        if let Ok(Call::ExtendedCard { agent }) = &call
+            && let Some(card) = app.cards.extended(&caller, host, agent.as_ref())
+        {
+            return response_of(responder.reply(&Answer::Card(Box::new(card))));
+        }
         self.call(parts, caller, call, responder).await
     }
 

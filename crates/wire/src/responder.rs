@@ -122,6 +122,7 @@ impl<'a> Responder<'a> {
             Answer::Page(page) => (self.dialect, Payload::Page(page)),
             Answer::PushConfig(Some(config)) => (self.dialect, Payload::PushConfig(config)),
             Answer::PushConfigs(configs) => (self.dialect, Payload::PushConfigs(configs)),
+            Answer::Card(card) => (self.dialect, Payload::Card(card)),
             Answer::PushConfig(None) | Answer::Done => return self.empty_reply(),
             Answer::Stream(_) => return self.error_reply(&Error::internal("a stream is answered with frames")),
         };

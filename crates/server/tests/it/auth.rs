@@ -148,3 +148,27 @@ async fn admin_calls_need_the_scope() {
         assert!(told.json()["detail"].as_str().unwrap().contains(detail), "{headers:?}: {}", told.body);
     }
 }
+
+#[tokio::test]
+async fn the_extended_card_is_for_callers_with_a_credential() {
+    let served = guarded().await;
+    let rpc = |method: &str| json!({"jsonrpc": "2.0", "id": 1, "method": method}).to_string();
+    let old = rpc("agent/getAuthenticatedExtendedCard");
+    let new = rpc("GetExtendedAgentCard");
+    for (verb, path, body, at) in [
+        ("POST", "/a2a/jsonrpc", old.as_str(), "/result"),
+        ("POST", "/a2a/jsonrpc", &new, "/result"),
+        ("GET", "/extendedAgentCard", "", ""),
+        ("GET", "/v1/card", "", ""),
+        ("GET", "/agent/authenticatedExtendedCard", "", ""),
+    ] {
+        assert_eq!(ask(served.address, verb, path, &[], body).await.status, 401, "{path}");
+        let told = ask(served.address, verb, path, &[ALICE], body).await;
+        let card = told.json().pointer(at).cloned().unwrap_or_default();
+        assert_eq!((told.status, card["name"].is_string()), (200, true), "{verb} {path} {body}: {}", told.body);
+        assert!(card["securitySchemes"]["bearer"].is_object(), "{path}: {card}");
+    }
+    let card = ask(served.address, "GET", "/.well-known/agent-card.json", &[], "").await.json();
+    assert_eq!(card["capabilities"]["extendedAgentCard"], true);
+    assert_eq!(card["supportsAuthenticatedExtendedCard"], true);
+}
