@@ -11,9 +11,9 @@ use crate::engine::Engine;
 use crate::executor::Executor;
 use crate::topic::TopicKey;
 
-/// A task with undelivered webhooks is kept for so long after its end, whatever retention says. Deliveries are given up
+/// A task that has something to send is kept for so long after its end, whatever retention says. Deliveries are given up
 /// earlier.
-const UNDELIVERED: Duration = Duration::from_secs(48 * 3600);
+const PENDING: Duration = Duration::from_secs(48 * 3600);
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// How many waiting tasks one sweep looks at; the others are left for the next sweep.
@@ -45,8 +45,7 @@ impl Engine {
         self.expire_waiting().await;
         let policy = self.core.settings.retention;
         let settled_before = policy.max_age.map(|age| self.before(age));
-        let retention =
-            Retention { settled_before, keep: policy.max_tasks, undelivered_after: Some(self.before(UNDELIVERED)) };
+        let retention = Retention { settled_before, keep: policy.max_tasks, pending_after: Some(self.before(PENDING)) };
         let mut swept = 0;
         loop {
             match self.core.store.sweep(retention).await {

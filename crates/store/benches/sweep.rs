@@ -60,8 +60,7 @@ async fn measure(name: &str, tasks: usize, chunks: usize, bytes: usize) {
         .collect();
     let began = Instant::now();
     let before = Timestamp::from_millis(i64::MAX / 2);
-    let gone =
-        sweep_all(&*store, Retention { settled_before: Some(before), keep: None, undelivered_after: None }).await;
+    let gone = sweep_all(&*store, Retention { settled_before: Some(before), keep: None, pending_after: None }).await;
     assert_eq!(gone, tasks as u64);
     let took = began.elapsed();
     let log = fs::metadata(folder.path().join("bench.db-wal")).expect("the log").len();

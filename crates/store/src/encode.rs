@@ -103,6 +103,21 @@ impl Encoded {
         latest.is_some_and(|latest| latest.state.is_terminal())
     }
 
+    /// The time of the last status, of an append that makes a task.
+    pub fn created_until(&self) -> Option<Timestamp> {
+        match &self.target {
+            EncodedTarget::New(new) => Some(new.latest.time),
+            EncodedTarget::Known(..) => None,
+        }
+    }
+
+    /// Whether it has rows of `controls`.
+    pub fn has_controls(&self) -> bool {
+        let is_control =
+            |row: &EncodedSideRow| matches!(row, EncodedSideRow::CancelRequested | EncodedSideRow::Attempts(_));
+        self.side_rows.iter().any(is_control)
+    }
+
     pub fn last(&self) -> Seq {
         self.after.saturating_add(self.events.len() as Seq)
     }

@@ -19,7 +19,7 @@ mod sqlite;
 pub use error::{OpenError, StoreError};
 pub use memory::MemoryStore;
 pub use outbox::{
-    Delivery, DeliveryKind, Due, Failure, MAX_WEBHOOKS, Outbox, UndeliveredNo, Webhook, WebhookEvents, WebhookNo,
+    Delivery, DeliveryKind, Due, Failure, GivenUpNo, MAX_WEBHOOKS, Outbox, Webhook, WebhookEvents, WebhookNo,
     WebhookSet,
 };
 pub use sqlite::{Durability, SqliteSettings, SqliteStore};

@@ -337,7 +337,7 @@ impl MemoryState {
             self.tasks.values().map(|entry| &entry.row).filter(|row| row.state.is_terminal()).collect();
         let surplus = retention.keep.map_or(0, |keep| settled.len().saturating_sub(keep as usize));
         let is_spared = |row: &TaskRow| {
-            retention.undelivered_after.is_some_and(|after| row.time > after) && self.webhooks.has_due(row.no)
+            retention.pending_after.is_some_and(|after| row.time > after) && self.webhooks.has_due(row.no)
         };
         settled.retain(|row| !is_spared(row));
         settled.sort_by_key(|row| (row.time, row.no));

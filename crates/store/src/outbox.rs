@@ -9,9 +9,9 @@
 //! | idle         | due now                                                  | an append with an event it wants  |
 //! | due          | idle at the end of the log, else due now                 | `Outbox::delivered`               |
 //! | due          | due later                                                | `Outbox::postpone`                |
-//! | due          | as delivered; the event becomes an `Undelivered` row     | `Outbox::give_up`                 |
+//! | due          | as delivered; the event is given up                      | `Outbox::give_up`                 |
 //!
-//! An `Undelivered` row stays until its event is delivered after a `retry`, until somebody drops it, or until its task
+//! An event that was given up is kept until it is delivered after a `retry`, until somebody drops it, or until its task
 //! or its webhook is deleted.
 
 use std::sync::Arc;
@@ -61,8 +61,9 @@ pub enum WebhookSet {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WebhookNo(pub u64);
 
+/// The store's name for an event that was given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct UndeliveredNo(pub u64);
+pub struct GivenUpNo(pub u64);
 
 /// Where deliveries are read from and their outcomes are written to. The same object is a `Store`.
 pub trait Outbox: Send + Sync + 'static {
@@ -86,8 +87,8 @@ pub trait Outbox: Send + Sync + 'static {
     /// This event is not tried any more; deliveries go on with the one behind it.
     fn give_up(&self, webhook: WebhookNo, event: Seq, failure: Failure) -> StoreFuture<'static, ()>;
 
-    /// An undelivered event that was tried once more: delivered without a failure, or undelivered still.
-    fn retried(&self, undelivered: UndeliveredNo, failure: Option<Failure>) -> StoreFuture<'static, ()>;
+    /// An event that had been given up was tried once more: delivered without a failure, or given up still.
+    fn retried(&self, given_up: GivenUpNo, failure: Option<Failure>) -> StoreFuture<'static, ()>;
 
     /// The clock may have been set back. Whatever is due after `latest` becomes due now, and so does everything that is due
     /// in the future without a failed attempt: nobody postponed it.
@@ -99,7 +100,8 @@ pub trait Outbox: Send + Sync + 'static {
     /// Makes a delivery due now. `false`: there is none of this number.
     fn retry(&self, kind: DeliveryKind, number: u64, now: Timestamp) -> StoreFuture<'static, bool>;
 
-    /// Drops a delivery: all that a webhook has to send now, or an undelivered event. `false`: there is none of this number.
+    /// Drops a delivery: all that a webhook has to send now, or an event that was given up.
+    /// `false`: there is none of this number.
     fn discard(&self, kind: DeliveryKind, number: u64, now: Timestamp) -> StoreFuture<'static, bool>;
 }
 
@@ -117,7 +119,7 @@ pub struct Due {
     /// When the first delivery failed since the last success.
     pub failing_since: Option<Timestamp>,
     /// An event that had been given up and is tried once more.
-    pub retry: Option<(UndeliveredNo, Seq)>,
+    pub retry: Option<(GivenUpNo, Seq)>,
 }
 
 /// Why a delivery failed, and when.
@@ -128,12 +130,12 @@ pub struct Failure {
 }
 
 /// Two lists of deliveries, each with numbers of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DeliveryKind {
     /// Webhooks with something to send, by `WebhookNo`.
     Pending,
-    /// Events that were given up, by `UndeliveredNo`.
-    Dead,
+    /// Events that were given up, by `GivenUpNo`.
+    GivenUp,
 }
 
 /// A delivery as an operator sees it.
@@ -145,7 +147,7 @@ pub struct Delivery {
     pub agent: AgentId,
     pub webhook: PushConfigId,
     pub url: String,
-    /// Of a pending delivery the last event that is handled already, of a dead one the event that was given up.
+    /// Of a pending delivery the last event that is handled already, of a given-up one its event.
     pub event: Seq,
     pub attempts: u32,
     /// Why the last attempt failed.

@@ -245,5 +245,5 @@ pub struct Retention {
     /// All but this many of the newest settled tasks.
     pub keep: Option<u64>,
     /// Tasks that were settled after this stay while something is to be sent to one of their webhooks.
-    pub undelivered_after: Option<Timestamp>,
+    pub pending_after: Option<Timestamp>,
 }

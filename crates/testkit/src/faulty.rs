@@ -8,8 +8,8 @@ use sabir_model::{
     AgentId, ContextId, IdempotencyKey, Message, Owner, PushConfigId, Recorded, Seq, Task, TaskId, Timestamp,
 };
 use sabir_store::{
-    Append, AppendResult, Delivery, DeliveryKind, Due, Listing, Outbox, Query, Retention, Store, StoreError,
-    StoreFuture, SweepResult, TaskNo, TaskRow, UndeliveredNo, UnfinishedTask, Webhook, WebhookNo, WebhookSet,
+    Append, AppendResult, Delivery, DeliveryKind, Due, GivenUpNo, Listing, Outbox, Query, Retention, Store, StoreError,
+    StoreFuture, SweepResult, TaskNo, TaskRow, UnfinishedTask, Webhook, WebhookNo, WebhookSet,
 };
 use tokio::sync::Notify;
 
@@ -307,8 +307,8 @@ impl<S: Store + Outbox> Outbox for FaultyStore<S> {
         unless_failing(&self.failing_outcomes, || self.store.give_up(webhook, event, failure))
     }
 
-    fn retried(&self, undelivered: UndeliveredNo, failure: Option<sabir_store::Failure>) -> StoreFuture<'static, ()> {
-        unless_failing(&self.failing_outcomes, || self.store.retried(undelivered, failure))
+    fn retried(&self, given_up: GivenUpNo, failure: Option<sabir_store::Failure>) -> StoreFuture<'static, ()> {
+        unless_failing(&self.failing_outcomes, || self.store.retried(given_up, failure))
     }
 
     fn clock_was_set(&self, now: Timestamp, latest: Timestamp) -> StoreFuture<'static, ()> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use sabir_model::Timestamp;
-use sabir_store::{Due, Outbox, Store, StoreError, UndeliveredNo, WebhookNo};
+use sabir_store::{Due, GivenUpNo, Outbox, Store, StoreError, WebhookNo};
 use tokio::task::JoinSet;
 
 use super::attempt::LONGEST_WAIT;
@@ -83,7 +83,7 @@ pub struct Dispatcher {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Job {
     Webhook(WebhookNo),
-    Retry(UndeliveredNo),
+    Retry(GivenUpNo),
 }
 
 struct Finished {

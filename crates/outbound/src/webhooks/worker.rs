@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt;
 use sabir_model::{Recorded, Seq, Task, Timestamp};
-use sabir_store::{Due, Failure, StoreError, UndeliveredNo};
+use sabir_store::{Due, Failure, GivenUpNo, StoreError};
 
 use super::attempt::{Attempt, FailedAttempt};
 use super::backoff;
@@ -66,8 +66,8 @@ struct Trouble {
 
 impl Worker<'_> {
     async fn deliver(&self, verdict: &mut Verdict) -> Result<(), StoreError> {
-        if let Some((undelivered, event)) = self.due.retry {
-            return self.deliver_again(undelivered, event, verdict).await;
+        if let Some((given_up, event)) = self.due.retry {
+            return self.deliver_again(given_up, event, verdict).await;
         }
         let began = Instant::now();
         let mut log = LogReader::new(self.shared, self.due.task, self.due.settings.events, self.due.sent);
@@ -103,12 +103,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    async fn deliver_again(
-        &self,
-        undelivered: UndeliveredNo,
-        event: Seq,
-        verdict: &mut Verdict,
-    ) -> Result<(), StoreError> {
+    async fn deliver_again(&self, given_up: GivenUpNo, event: Seq, verdict: &mut Verdict) -> Result<(), StoreError> {
         let mut log = LogReader::new(self.shared, self.due.task, self.due.settings.events, event.saturating_sub(1));
         let failure = match log.exactly(event).await {
             Ok(Some(NextEvent { recorded, task, .. })) => {
@@ -128,7 +123,7 @@ impl Worker<'_> {
             Err(ReadError::Store(error)) => return Err(error),
         };
         let failure = failure.map(|reason| Failure { reason, time: now() });
-        self.shared.outbox.retried(undelivered, failure).await
+        self.shared.outbox.retried(given_up, failure).await
     }
 
     /// `task` is as of the event.
@@ -210,7 +205,7 @@ impl Worker<'_> {
         let time = now();
         let failure = Failure { reason: "a fault of this program".to_owned(), time };
         match self.due.retry {
-            Some((undelivered, _)) => self.shared.outbox.retried(undelivered, Some(failure)).await,
+            Some((given_up, _)) => self.shared.outbox.retried(given_up, Some(failure)).await,
             None => {
                 let settings = &self.shared.settings;
                 let delay = backoff::delay(settings.first_delay, settings.longest_delay, self.due.attempts);

@@ -21,7 +21,7 @@ struct DeliveryId {
 
 impl DeliveryId {
     fn parse(text: &str) -> Result<Self, AdminRefusal> {
-        let known = [("p", DeliveryKind::Pending), ("d", DeliveryKind::Dead)];
+        let known = [("p", DeliveryKind::Pending), ("d", DeliveryKind::GivenUp)];
         let parsed = known.into_iter().find_map(|(letter, kind)| {
             let number = whole_number(text.strip_prefix(letter)?)?;
             Some(Self { kind, number })
@@ -34,7 +34,7 @@ impl fmt::Display for DeliveryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letter = match self.kind {
             DeliveryKind::Pending => 'p',
-            DeliveryKind::Dead => 'd',
+            DeliveryKind::GivenUp => 'd',
         };
         write!(f, "{letter}{}", self.number)
     }
@@ -144,7 +144,7 @@ impl ListQuery {
 fn state(value: &str) -> Result<DeliveryKind, AdminRefusal> {
     match value {
         "pending" => Ok(DeliveryKind::Pending),
-        "dead" => Ok(DeliveryKind::Dead),
+        "dead" => Ok(DeliveryKind::GivenUp),
         _ => Err(AdminRefusal::invalid("state must be pending or dead")),
     }
 }

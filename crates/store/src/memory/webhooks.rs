@@ -8,16 +8,16 @@ use tokio::sync::Notify;
 
 use super::{MemoryState, MemoryStore, MemoryTask, answer};
 use crate::{
-    Delivery, DeliveryKind, Due, Failure, MAX_WEBHOOKS, Outbox, StoreFuture, TaskNo, UndeliveredNo, Webhook,
-    WebhookEvents, WebhookNo, WebhookSet,
+    Delivery, DeliveryKind, Due, Failure, GivenUpNo, MAX_WEBHOOKS, Outbox, StoreFuture, TaskNo, Webhook, WebhookEvents,
+    WebhookNo, WebhookSet,
 };
 
 #[derive(Default)]
 pub(super) struct Webhooks {
     last_webhook: u64,
-    last_undelivered: u64,
+    last_given_up: u64,
     all: BTreeMap<u64, Row>,
-    undelivered: BTreeMap<u64, Undelivered>,
+    given_up: BTreeMap<u64, GivenUp>,
 }
 
 struct Row {
@@ -30,7 +30,7 @@ struct Row {
     reason: Option<String>,
 }
 
-struct Undelivered {
+struct GivenUp {
     task: TaskNo,
     webhook: PushConfigId,
     event: Seq,
@@ -70,7 +70,7 @@ impl Webhooks {
     pub fn remove(&mut self, task: TaskNo, id: Option<&PushConfigId>) {
         let goes = |of: TaskNo, webhook: &PushConfigId| of == task && id.is_none_or(|id| webhook == id);
         self.all.retain(|_, row| !goes(row.task, &row.settings.id));
-        self.undelivered.retain(|_, row| !goes(row.task, &row.webhook));
+        self.given_up.retain(|_, row| !goes(row.task, &row.webhook));
     }
 
     /// Events were appended. Says whether something became due.
@@ -97,8 +97,8 @@ impl Webhooks {
         true
     }
 
-    fn receiver_of(&self, undelivered: &Undelivered) -> Option<(u64, &Row)> {
-        let is_it = |row: &Row| row.task == undelivered.task && row.settings.id == undelivered.webhook;
+    fn receiver_of(&self, given_up: &GivenUp) -> Option<(u64, &Row)> {
+        let is_it = |row: &Row| row.task == given_up.task && row.settings.id == given_up.webhook;
         self.all.iter().find(|(_, row)| is_it(row)).map(|(number, row)| (*number, row))
     }
 }
@@ -111,12 +111,12 @@ impl MemoryState {
     }
 
     fn delivery(&self, kind: DeliveryKind, number: u64) -> Option<Delivery> {
-        let undelivered = match kind {
+        let given_up = match kind {
             DeliveryKind::Pending => None,
-            DeliveryKind::Dead => Some(self.webhooks.undelivered.get(&number)?),
+            DeliveryKind::GivenUp => Some(self.webhooks.given_up.get(&number)?),
         };
-        let webhook = match undelivered {
-            Some(undelivered) => self.webhooks.receiver_of(undelivered)?.1,
+        let webhook = match given_up {
+            Some(given_up) => self.webhooks.receiver_of(given_up)?.1,
             None => self.webhooks.all.get(&number).filter(|row| row.due.is_some())?,
         };
         let entry = self.tasks.get(&webhook.task)?;
@@ -127,11 +127,11 @@ impl MemoryState {
             agent: entry.row.agent.clone(),
             webhook: webhook.settings.id.clone(),
             url: webhook.settings.url.clone(),
-            event: undelivered.map_or(webhook.sent, |dead| dead.event),
-            attempts: undelivered.map_or(webhook.attempts, |dead| dead.attempts),
-            reason: undelivered.map_or(webhook.reason.clone(), |dead| Some(dead.failure.reason.clone())),
-            since: undelivered.map_or(webhook.failing_since, |dead| Some(dead.failure.time)),
-            next: undelivered.map_or(webhook.due, |dead| dead.due),
+            event: given_up.map_or(webhook.sent, |given_up| given_up.event),
+            attempts: given_up.map_or(webhook.attempts, |given_up| given_up.attempts),
+            reason: given_up.map_or(webhook.reason.clone(), |given_up| Some(given_up.failure.reason.clone())),
+            since: given_up.map_or(webhook.failing_since, |given_up| Some(given_up.failure.time)),
+            next: given_up.map_or(webhook.due, |given_up| given_up.due),
         })
     }
 }
@@ -145,9 +145,9 @@ impl Outbox for MemoryStore {
         let state = self.lock();
         let webhooks = &state.webhooks;
         let pending = webhooks.all.values().filter_map(|row| Some((row.settings.receiver.clone(), row.due?)));
-        let retries = webhooks.undelivered.values().filter_map(|dead| {
-            let (_, row) = webhooks.receiver_of(dead)?;
-            Some((row.settings.receiver.clone(), dead.due?))
+        let retries = webhooks.given_up.values().filter_map(|given_up| {
+            let (_, row) = webhooks.receiver_of(given_up)?;
+            Some((row.settings.receiver.clone(), given_up.due?))
         });
         let mut receivers: Vec<(String, Timestamp)> = pending.chain(retries).collect();
         receivers.sort();
@@ -174,11 +174,11 @@ impl Outbox for MemoryStore {
             pending.filter_map(|(number, row)| Some((is_due(row.due)?, *number, row))).collect();
         pending.sort_by_key(|(time, number, _)| (*time, *number));
         let pending = pending.into_iter().take(limit).map(|(time, number, row)| read(number, row, time));
-        let retries = webhooks.undelivered.iter().filter_map(|(number, dead)| {
-            let (webhook, row) = webhooks.receiver_of(dead).filter(|(_, row)| row.settings.receiver == receiver)?;
-            let retry = Some((UndeliveredNo(*number), dead.event));
-            let (attempts, failing_since) = (dead.attempts, Some(dead.failure.time));
-            Some(Due { retry, attempts, failing_since, ..read(webhook, row, is_due(dead.due)?) })
+        let retries = webhooks.given_up.iter().filter_map(|(number, given_up)| {
+            let (webhook, row) = webhooks.receiver_of(given_up).filter(|(_, row)| row.settings.receiver == receiver)?;
+            let retry = Some((GivenUpNo(*number), given_up.event));
+            let (attempts, failing_since) = (given_up.attempts, Some(given_up.failure.time));
+            Some(Due { retry, attempts, failing_since, ..read(webhook, row, is_due(given_up.due)?) })
         });
         let mut due: Vec<Due> = pending.chain(retries).collect();
         due.sort_by_key(|due| (due.due, due.retry.map(|(number, _)| number)));
@@ -205,7 +205,7 @@ impl Outbox for MemoryStore {
         let row = state.webhooks.all.get(&webhook.0).filter(|row| row.due.is_some());
         if let Some(row) = row {
             let since = row.failing_since.unwrap_or(failure.time);
-            let dead = Undelivered {
+            let given_up = GivenUp {
                 task: row.task,
                 webhook: row.settings.id.clone(),
                 event,
@@ -213,9 +213,9 @@ impl Outbox for MemoryStore {
                 failure: failure.clone(),
                 due: None,
             };
-            state.webhooks.last_undelivered += 1;
-            let number = state.webhooks.last_undelivered;
-            state.webhooks.undelivered.insert(number, dead);
+            state.webhooks.last_given_up += 1;
+            let number = state.webhooks.last_given_up;
+            state.webhooks.given_up.insert(number, given_up);
             state.advance(webhook.0, Some(event), failure.time);
             if let Some(row) = state.webhooks.all.get_mut(&webhook.0) {
                 (row.failing_since, row.reason) = (Some(since), Some(failure.reason));
@@ -225,14 +225,14 @@ impl Outbox for MemoryStore {
         answer(Ok(()))
     }
 
-    fn retried(&self, undelivered: UndeliveredNo, failure: Option<Failure>) -> StoreFuture<'static, ()> {
+    fn retried(&self, given_up: GivenUpNo, failure: Option<Failure>) -> StoreFuture<'static, ()> {
         let mut state = self.lock();
-        let undelivered_rows = &mut state.webhooks.undelivered;
+        let rows = &mut state.webhooks.given_up;
         match failure {
-            None => drop(undelivered_rows.remove(&undelivered.0)),
+            None => drop(rows.remove(&given_up.0)),
             Some(failure) => {
-                if let Some(dead) = undelivered_rows.get_mut(&undelivered.0) {
-                    (dead.attempts, dead.failure, dead.due) = (dead.attempts + 1, failure, None);
+                if let Some(given_up) = rows.get_mut(&given_up.0) {
+                    (given_up.attempts, given_up.failure, given_up.due) = (given_up.attempts + 1, failure, None);
                 }
             }
         }
@@ -241,13 +241,13 @@ impl Outbox for MemoryStore {
 
     fn clock_was_set(&self, now: Timestamp, latest: Timestamp) -> StoreFuture<'static, ()> {
         let mut state = self.lock();
-        let Webhooks { all, undelivered, .. } = &mut state.webhooks;
+        let Webhooks { all, given_up, .. } = &mut state.webhooks;
         for row in all.values_mut() {
             let bound = if row.attempts == 0 { now } else { latest };
             row.due = row.due.map(|due| if due > bound { now } else { due });
         }
-        for dead in undelivered.values_mut() {
-            dead.due = dead.due.map(|due| due.min(now));
+        for given_up in given_up.values_mut() {
+            given_up.due = given_up.due.map(|due| due.min(now));
         }
         self.due.notify_one();
         answer(Ok(()))
@@ -257,7 +257,7 @@ impl Outbox for MemoryStore {
         let state = self.lock();
         let numbers: Vec<u64> = match kind {
             DeliveryKind::Pending => state.webhooks.all.keys().copied().collect(),
-            DeliveryKind::Dead => state.webhooks.undelivered.keys().copied().collect(),
+            DeliveryKind::GivenUp => state.webhooks.given_up.keys().copied().collect(),
         };
         let later = numbers.into_iter().filter(|number| *number > after);
         answer(Ok(later.filter_map(|number| state.delivery(kind, number)).take(limit).collect()))
@@ -270,7 +270,7 @@ impl Outbox for MemoryStore {
                 let row = state.webhooks.all.get_mut(&number).filter(|row| row.due.is_some());
                 row.map(|row| &mut row.due)
             }
-            DeliveryKind::Dead => state.webhooks.undelivered.get_mut(&number).map(|dead| &mut dead.due),
+            DeliveryKind::GivenUp => state.webhooks.given_up.get_mut(&number).map(|given_up| &mut given_up.due),
         };
         let is_found = due.map(|due| *due = Some(now)).is_some();
         self.due.notify_one();
@@ -281,7 +281,7 @@ impl Outbox for MemoryStore {
         let mut state = self.lock();
         let is_found = match kind {
             DeliveryKind::Pending => state.advance(number, None, now),
-            DeliveryKind::Dead => state.webhooks.undelivered.remove(&number).is_some(),
+            DeliveryKind::GivenUp => state.webhooks.given_up.remove(&number).is_some(),
         };
         self.due.notify_one();
         answer(Ok(is_found))

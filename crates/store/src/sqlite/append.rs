@@ -69,11 +69,11 @@ impl From<ReadError> for AppendError {
 }
 
 impl<'c> Appender<'c> {
-    pub fn new(conn: &'c Connection, last_no: Arc<AtomicU64>) -> Result<Self> {
+    pub fn new(conn: &'c Connection, last_no: Arc<AtomicU64>, watched: Watched) -> Result<Self> {
         Ok(Self {
             conn,
             task_counts: TaskCounts::new(conn)?,
-            watched: Watched::load(conn)?,
+            watched,
             last_no,
             insert_events: conn.prepare("INSERT INTO events (key, body) VALUES (?1, ?2)")?,
             insert_task: conn.prepare(
@@ -104,11 +104,11 @@ impl<'c> Appender<'c> {
             self.write_snapshot(no, append, snapshot)?;
         }
         for row in &append.side_rows {
-            self.write_side_row(no, append.after, row)?;
+            self.write_side_row(no, append, row)?;
         }
         self.watched.note_append(self.conn, no, append)?;
         // A new task that settles at once has no controls, unless they come with it.
-        if append.settles() && (append.after > 0 || !append.side_rows.is_empty()) {
+        if append.settles() && (append.after > 0 || append.has_controls()) {
             self.conn.prepare_cached("DELETE FROM controls WHERE no = ?1")?.execute((no,))?;
         }
         Ok(AppendResult { task: no, last: append.last() })
@@ -237,7 +237,7 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    fn write_side_row(&mut self, no: TaskNo, after: Seq, row: &EncodedSideRow) -> Result<()> {
+    fn write_side_row(&mut self, no: TaskNo, append: &Encoded, row: &EncodedSideRow) -> Result<()> {
         match row {
             EncodedSideRow::InboxAdd(message) => self.add_to_inbox(no, message),
             EncodedSideRow::InboxTake(count) => self.take_from_inbox(no, 0, *count),
@@ -249,7 +249,7 @@ impl<'c> Appender<'c> {
                 )?;
                 put.execute((no, key.as_str())).map(drop)
             }
-            EncodedSideRow::Webhook(webhook) => self.watched.add(self.conn, no, webhook, after),
+            EncodedSideRow::Webhook(webhook) => self.watched.add(self.conn, no, webhook, append),
             EncodedSideRow::AgentState(Some(state)) => {
                 let mut put = self.conn.prepare_cached(
                     "INSERT INTO agent_state (owner, agent, context, state)

@@ -16,9 +16,11 @@ mod open;
 
 mod append;
 mod checkpoint;
+mod due_index;
 mod queue;
 mod sweep;
 mod task_counts;
+mod webhook_numbers;
 mod webhooks;
 mod writer;
 

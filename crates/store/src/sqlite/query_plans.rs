@@ -5,7 +5,7 @@ use sabir_model::{AgentId, ContextId, Cursor, Owner, State, TaskId, Timestamp, W
 
 use crate::Query;
 
-use super::{list, outbox, reader, schema, sweep};
+use super::{list, outbox, reader, schema, sweep, webhooks};
 
 const EVENTS_OF_A_TASK: &str = "SEARCH events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
@@ -27,15 +27,23 @@ fn lookups_go_straight_to_their_rows() {
         (reader::EVENTS, EVENTS_OF_A_TASK),
         (list::AGENTS, "SEARCH tallies USING PRIMARY KEY (owner=?)"),
         (list::SUM_COUNTS, "SEARCH tallies USING PRIMARY KEY (owner=?)"),
-        // A scan in the order that is wanted, which ends at the limit.
-        (sweep::OLDEST, "SCAN tasks USING INDEX tasks_settled; SEARCH webhooks USING INDEX webhooks_id (no=?)"),
-        (outbox::WEBHOOKS, "SEARCH webhooks USING INDEX webhooks_id (no=?); USE TEMP B-TREE FOR ORDER BY"),
-        (outbox::NEXT_RECEIVER, "SEARCH webhooks USING COVERING INDEX webhooks_due (receiver>?)"),
-        (outbox::NEXT_RETRY, "SEARCH undelivered USING COVERING INDEX undelivered_due (receiver>?)"),
-        (outbox::DUE, "SEARCH webhooks USING INDEX webhooks_due (receiver=? AND due>? AND due<?)"),
         (
-            outbox::DUE_RETRIES,
-            "SEARCH undelivered USING INDEX undelivered_due (receiver=? AND due>? AND due<?); SEARCH webhooks USING INDEX webhooks_id (no=? AND id=?)",
+            sweep::OLDEST,
+            "SEARCH tasks USING INDEX tasks_settled (time>?); SEARCH webhooks USING PRIMARY KEY (at_rest=? AND no=?)",
+        ),
+        (outbox::WEBHOOKS, "SEARCH webhooks USING PRIMARY KEY (at_rest=? AND no=?); USE TEMP B-TREE FOR ORDER BY"),
+        (outbox::DUE, "SEARCH webhooks USING PRIMARY KEY (at_rest=? AND no=? AND number=?)"),
+        (
+            outbox::DUE_RETRY,
+            "SEARCH given_up USING INTEGER PRIMARY KEY (rowid=?); SEARCH webhooks USING PRIMARY KEY (at_rest=? AND no=?)",
+        ),
+        (
+            webhooks::LIVE,
+            "SEARCH webhooks USING PRIMARY KEY (at_rest=?); SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+        ),
+        (
+            webhooks::RETRIES,
+            "SEARCH given_up USING INDEX given_up_due (due>?); SEARCH webhooks USING PRIMARY KEY (at_rest=? AND no=?)",
         ),
     ] {
         let mut plan = plan(sql);

@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x5341_4252;
 /// The newest format that this version knows.
 pub(super) const FORMAT: i64 = MIGRATIONS.len() as i64;
 
-const MIGRATIONS: [&str; 4] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4];
+const MIGRATIONS: [&str; 5] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5];
 
 /// The first format. Each index costs something on every append, so each has a reason:
 /// - `tasks_time` and `tasks_context` give lists in their order;
@@ -141,6 +141,60 @@ CREATE TABLE undelivered (
 );
 CREATE INDEX undelivered_id ON undelivered (no, id);
 CREATE INDEX undelivered_due ON undelivered (receiver, due) WHERE due IS NOT NULL;
+";
+
+/// A send with a webhook writes one page for it, instead of four:
+/// - rows of `webhooks` are in the order of their tasks, without an index. Those that may be sent to again come first
+///   (`at_rest` is 0 until the task is settled and everything is sent), so that a start reads only these;
+/// - what is due when is in memory (`due_index`);
+/// - numbers are given out from memory. `webhook_numbers` has one that is at least as high as any that was used.
+///
+/// `given_up` was `undelivered`. The receiver of such an event is that of its webhook.
+const FORMAT_5: &str = "
+ALTER TABLE webhooks RENAME TO webhooks_before;
+CREATE TABLE webhooks (
+    at_rest       INTEGER NOT NULL,
+    no            INTEGER NOT NULL,
+    number        INTEGER NOT NULL,
+    id            TEXT NOT NULL,
+    url           TEXT NOT NULL,
+    receiver      TEXT NOT NULL,
+    secrets       BLOB NOT NULL,
+    dialect       INTEGER NOT NULL,
+    all_events    INTEGER NOT NULL,
+    sent          INTEGER NOT NULL,
+    due           INTEGER,
+    attempts      INTEGER NOT NULL DEFAULT 0,
+    failing_since INTEGER,
+    reason        TEXT,
+    PRIMARY KEY (at_rest, no, number)
+) WITHOUT ROWID;
+INSERT INTO webhooks
+    SELECT due IS NULL AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.no = webhooks_before.no AND state < 4),
+           no, number, id, url, receiver, secrets, dialect, all_events, sent, due, attempts, failing_since, reason
+    FROM webhooks_before;
+CREATE TABLE webhook_numbers (highest INTEGER NOT NULL);
+INSERT INTO webhook_numbers SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'webhooks_before';
+DROP TABLE webhooks_before;
+
+CREATE TABLE given_up (
+    number   INTEGER PRIMARY KEY AUTOINCREMENT,
+    no       INTEGER NOT NULL,
+    id       TEXT NOT NULL,
+    event    INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    reason   TEXT NOT NULL,
+    time     INTEGER NOT NULL,
+    due      INTEGER
+);
+INSERT INTO given_up SELECT number, no, id, event, attempts, reason, time, due FROM undelivered;
+UPDATE sqlite_sequence SET seq = (SELECT seq FROM sqlite_sequence WHERE name = 'undelivered')
+    WHERE name = 'given_up' AND EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'undelivered');
+INSERT INTO sqlite_sequence (name, seq) SELECT 'given_up', seq FROM sqlite_sequence
+    WHERE name = 'undelivered' AND NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'given_up');
+DROP TABLE undelivered;
+CREATE INDEX given_up_id ON given_up (no, id);
+CREATE INDEX given_up_due ON given_up (due) WHERE due IS NOT NULL;
 ";
 
 /// Migrates a file from format `from` to the newest one.

@@ -14,12 +14,13 @@ use tokio::sync::{Notify, oneshot};
 use crate::damage::DamageLog;
 use crate::encode::Encoded;
 use crate::{
-    Append, AppendResult, Delivery, DeliveryKind, Due, Failure, Listing, OpenError, Outbox, Query, Retention, Store,
-    StoreError, StoreFuture, SweepResult, TaskNo, TaskRow, UndeliveredNo, UnfinishedTask, Webhook, WebhookNo,
+    Append, AppendResult, Delivery, DeliveryKind, Due, Failure, GivenUpNo, Listing, OpenError, Outbox, Query,
+    Retention, Store, StoreError, StoreFuture, SweepResult, TaskNo, TaskRow, UnfinishedTask, Webhook, WebhookNo,
     WebhookSet,
 };
 
 use super::connect::{self, Durability, SqliteSettings};
+use super::due_index::DueIndex;
 use super::file_identity::FileIdentity;
 use super::lock::Lock;
 use super::pool::Pool;
@@ -27,7 +28,7 @@ use super::queue::Queue;
 use super::reader::QuickRead;
 use super::recent_heads::RecentHeads;
 use super::rows::TaskRecord;
-use super::webhooks::{Changed, WebhookChange};
+use super::webhooks::{Changed, Watched, WebhookChange};
 use super::writer::{self, Job, ReplySender};
 use super::{checkpoint, list, open, outbox, reader, sweep};
 
@@ -37,7 +38,7 @@ pub struct SqliteStore {
     damages: Arc<DamageLog>,
     heads: Arc<RecentHeads>,
     commits: Arc<AtomicU64>,
-    due: Arc<Notify>,
+    due_index: Arc<DueIndex>,
     /// The number of the newest task.
     last_no: Arc<AtomicU64>,
     open_file: Mutex<Option<OpenFile>>,
@@ -73,8 +74,8 @@ impl SqliteStore {
             let _ = queue.push(Job::RemoveLeftovers);
         }
         let commits = Arc::new(AtomicU64::new(0));
-        let due = Arc::new(Notify::new());
-        let signal = due.clone();
+        let due_index = Arc::new(DueIndex::default());
+        let watched = Watched::load(&conn, due_index.clone()).map_err(open_error)?;
         let last_no = Arc::new(AtomicU64::new(last_no.0));
         let (jobs, counter, moved, newest) = (queue.clone(), commits.clone(), queue.clone(), last_no.clone());
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
@@ -84,8 +85,10 @@ impl SqliteStore {
         // In this order, since the checkpointer ends when there is no writer.
         let checkpointer =
             spawn("store-checkpoint", Box::new(move || checkpointer.run(|| drop(moved.push(Job::CheckpointDone)))))?;
-        let writer =
-            spawn("store-writer", Box::new(move || writer::run(&conn, newest, &jobs, wal, identity, counter, signal)))?;
+        let writer = spawn(
+            "store-writer",
+            Box::new(move || writer::run(&conn, newest, watched, &jobs, wal, identity, counter)),
+        )?;
         let open_file = OpenFile { writer, checkpointer, lock };
         Ok(Self {
             queue,
@@ -93,7 +96,7 @@ impl SqliteStore {
             damages: Arc::default(),
             heads: Arc::default(),
             commits,
-            due,
+            due_index,
             last_no,
             open_file: Mutex::new(Some(open_file)),
         })
@@ -190,16 +193,17 @@ impl SqliteStore {
 
 impl Outbox for SqliteStore {
     fn due_signal(&self) -> Arc<Notify> {
-        self.due.clone()
+        self.due_index.signal.clone()
     }
 
     fn receivers(&self) -> StoreFuture<'_, Vec<(String, Timestamp)>> {
-        self.row(outbox::receivers)
+        Box::pin(std::future::ready(Ok(self.due_index.receivers())))
     }
 
     fn due(&self, receiver: &str, now: Timestamp, limit: usize) -> StoreFuture<'_, Vec<Due>> {
         let receiver = receiver.to_owned();
-        self.row(move |conn| outbox::due(conn, &receiver, now, limit))
+        let index = self.due_index.clone();
+        self.row(move |conn| outbox::due(conn, &index, &receiver, now, limit))
     }
 
     fn delivered(&self, webhook: WebhookNo, sent: Seq, now: Timestamp) -> StoreFuture<'static, bool> {
@@ -214,8 +218,8 @@ impl Outbox for SqliteStore {
         self.note(WebhookChange::GiveUp { webhook, event, failure })
     }
 
-    fn retried(&self, undelivered: UndeliveredNo, failure: Option<Failure>) -> StoreFuture<'static, ()> {
-        self.note(WebhookChange::Retried { undelivered, failure })
+    fn retried(&self, given_up: GivenUpNo, failure: Option<Failure>) -> StoreFuture<'static, ()> {
+        self.note(WebhookChange::Retried { given_up, failure })
     }
 
     fn clock_was_set(&self, now: Timestamp, latest: Timestamp) -> StoreFuture<'static, ()> {
@@ -223,7 +227,11 @@ impl Outbox for SqliteStore {
     }
 
     fn deliveries(&self, kind: DeliveryKind, after: u64, limit: usize) -> StoreFuture<'_, Vec<Delivery>> {
-        self.pool.read(move |conn| outbox::deliveries(conn, kind, after, limit))
+        let index = self.due_index.clone();
+        self.pool.read(move |conn| match kind {
+            DeliveryKind::Pending => outbox::pending(conn, &index, after, limit),
+            DeliveryKind::GivenUp => outbox::given_up(conn, after, limit),
+        })
     }
 
     fn retry(&self, kind: DeliveryKind, number: u64, now: Timestamp) -> StoreFuture<'static, bool> {

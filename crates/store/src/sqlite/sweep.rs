@@ -10,6 +10,7 @@ use sabir_model::Timestamp;
 use crate::{Retention, SweepResult, TaskNo};
 
 use super::key::keys;
+use super::webhooks::Watched;
 
 /// The cost of a slice: two or three milliseconds.
 const SLICE_COST: usize = 512 << 10;
@@ -18,13 +19,29 @@ const SLICE_COST: usize = 512 << 10;
 const ROW_COST: usize = 512;
 const TASK_COST: usize = 4 << 10;
 
-const MAX_TASKS: usize = SLICE_COST / TASK_COST;
+/// Looks at so many tasks in a slice at most, of which some have something to send and stay.
+const MAX_LOOKS: usize = 1024;
 
-/// Without those that have something to send and were settled after a moment.
-pub(super) const OLDEST: &str = "SELECT no, owner, agent, context, state, time FROM tasks INDEXED BY tasks_settled
-    WHERE state >= 4 AND (time <= ?2 OR NOT EXISTS
-        (SELECT 1 FROM webhooks WHERE webhooks.no = tasks.no AND webhooks.due IS NOT NULL))
-    ORDER BY time, no LIMIT ?1";
+/// The next settled tasks. One that was settled after a moment stays while it has something to send.
+pub(super) const OLDEST: &str = "SELECT no, owner, agent, context, state, time,
+        time > ?1 AND EXISTS (SELECT 1 FROM webhooks WHERE at_rest = 0 AND webhooks.no = tasks.no AND due IS NOT NULL)
+    FROM tasks INDEXED BY tasks_settled WHERE state >= 4 AND (time, no) > (?2, ?3) ORDER BY time, no LIMIT ?4";
+
+/// Where the next slice begins: behind the last task that was looked at. Otherwise every slice would look again at all
+/// tasks that stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SweepPosition {
+    time: i64,
+    no: i64,
+    /// How many tasks were looked at since the beginning.
+    looks: usize,
+}
+
+impl Default for SweepPosition {
+    fn default() -> Self {
+        Self { time: i64::MIN, no: i64::MIN, looks: 0 }
+    }
+}
 
 /// A row of a settled task. Nothing is decoded, so that damaged rows are deleted like others.
 struct SettledTask {
@@ -34,6 +51,8 @@ struct SettledTask {
     context: String,
     state: i64,
     time: Timestamp,
+    /// It has something to send.
+    stays: bool,
 }
 
 /// The cost that is left in a slice.
@@ -50,7 +69,12 @@ impl SliceBudget {
 }
 
 /// Deletes one slice: first what earlier slices have left, then tasks that retention does not keep.
-pub(super) fn sweep(conn: &Connection, retention: Retention) -> Result<SweepResult> {
+pub(super) fn sweep(
+    conn: &Connection,
+    retention: Retention,
+    position: &mut SweepPosition,
+    watched: &mut Watched,
+) -> Result<SweepResult> {
     let mut budget = SliceBudget(SLICE_COST);
     let mut swept = SweepResult { tasks: 0, more: !remove_leftovers_within(conn, &mut budget)? };
     if swept.more {
@@ -62,9 +86,9 @@ pub(super) fn sweep(conn: &Connection, retention: Retention) -> Result<SweepResu
     };
     let is_old = |task: &SettledTask| retention.settled_before.is_some_and(|before| task.time < before);
     let mut highest = 0;
-    let oldest = oldest(conn, retention.undelivered_after)?;
-    swept.more = oldest.len() == MAX_TASKS;
-    for task in oldest {
+    let tasks = settled_tasks(conn, retention.pending_after, *position)?;
+    swept.more = tasks.len() == MAX_LOOKS;
+    for task in tasks {
         if swept.tasks >= surplus && !is_old(&task) {
             swept.more = false;
             break;
@@ -73,7 +97,11 @@ pub(super) fn sweep(conn: &Connection, retention: Retention) -> Result<SweepResu
             swept.more = true;
             break;
         }
-        remove_task(conn, &task)?;
+        *position = SweepPosition { time: task.time.as_millis(), no: task.no, looks: position.looks + 1 };
+        if task.stays {
+            continue;
+        }
+        remove_task(conn, &task, watched)?;
         budget.spend(TASK_COST);
         if !remove_rows(conn, task.no, &mut budget)? {
             conn.prepare_cached("INSERT INTO leftovers (no) VALUES (?1)")?.execute((task.no,))?;
@@ -84,6 +112,9 @@ pub(super) fn sweep(conn: &Connection, retention: Retention) -> Result<SweepResu
     }
     if swept.tasks > 0 {
         conn.prepare_cached("UPDATE swept SET no = max(no, ?1)")?.execute((highest,))?;
+    }
+    if !swept.more {
+        *position = SweepPosition::default();
     }
     Ok(swept)
 }
@@ -115,10 +146,14 @@ fn count(conn: &Connection) -> Result<u64> {
     Ok(u64::try_from(sum).unwrap_or(0))
 }
 
-fn oldest(conn: &Connection, spared_after: Option<Timestamp>) -> Result<Vec<SettledTask>> {
+fn settled_tasks(
+    conn: &Connection,
+    pending_after: Option<Timestamp>,
+    position: SweepPosition,
+) -> Result<Vec<SettledTask>> {
     let mut select = conn.prepare_cached(OLDEST)?;
-    let spared_after = spared_after.map_or(i64::MAX, Timestamp::as_millis);
-    let tasks = select.query_map((MAX_TASKS as i64, spared_after), |row| {
+    let pending_after = pending_after.map_or(i64::MAX, Timestamp::as_millis);
+    let tasks = select.query_map((pending_after, position.time, position.no, MAX_LOOKS as i64), |row| {
         let text =
             |column| Ok::<_, rusqlite::Error>(String::from_utf8_lossy(row.get_ref(column)?.as_bytes()?).into_owned());
         Ok(SettledTask {
@@ -129,19 +164,19 @@ fn oldest(conn: &Connection, spared_after: Option<Timestamp>) -> Result<Vec<Sett
             state: row.get(4)?,
             // A task without a readable time is not old.
             time: Timestamp::from_millis(row.get(5).unwrap_or(i64::MAX)),
+            stays: row.get(6)?,
         })
     })?;
     tasks.collect()
 }
 
 /// Deletes everything by which a task can be found.
-fn remove_task(conn: &Connection, task: &SettledTask) -> Result<()> {
+fn remove_task(conn: &Connection, task: &SettledTask, watched: &mut Watched) -> Result<()> {
+    watched.remove(conn, TaskNo(task.no as u64), None)?;
     for sql in [
         "DELETE FROM controls WHERE no = ?1",
         "DELETE FROM task_state WHERE no = ?1",
         "DELETE FROM keys WHERE no = ?1",
-        "DELETE FROM webhooks WHERE no = ?1",
-        "DELETE FROM undelivered WHERE no = ?1",
         "DELETE FROM tasks WHERE no = ?1",
     ] {
         conn.prepare_cached(sql)?.execute((task.no,))?;
@@ -196,4 +231,44 @@ fn remove_rows(conn: &Connection, no: i64, budget: &mut SliceBudget) -> Result<b
         budget.spend(ROW_COST + row.get::<_, i64>(0)?.unsigned_abs() as usize);
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::sqlite::schema;
+
+    /// Tasks that stay because they have something to send come first, and are as many as in ten slices.
+    #[test]
+    fn a_slice_does_not_look_again_at_tasks_that_stay() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        schema::migrate(&mut conn, 0).unwrap();
+        let (stay, all) = (10 * MAX_LOOKS, 12 * MAX_LOOKS);
+        let tasks = format!(
+            "WITH RECURSIVE numbers (no) AS (SELECT 1 UNION ALL SELECT no + 1 FROM numbers WHERE no < {all})
+             INSERT INTO tasks (no, owner, agent, id, context, born, state, time, turn_over, created)
+             SELECT no, 'o', 'a', 't' || no, 'c' || no, 1, 4, 1000 + no, 1, 1 FROM numbers;
+             INSERT INTO webhooks (at_rest, no, number, id, url, receiver, secrets, dialect, all_events, sent, due)
+             SELECT 0, no, no, 'w', 'u', 'r', x'', 1, 0, 0, 1 FROM tasks WHERE no <= {stay};"
+        );
+        conn.execute_batch(&tasks).unwrap();
+        let mut watched = Watched::load(&conn, Arc::default()).unwrap();
+        let before = Timestamp::from_millis(i64::MAX);
+        let retention =
+            Retention { settled_before: Some(before), keep: None, pending_after: Some(Timestamp::from_millis(0)) };
+        let (mut position, mut removed, mut looks) = (SweepPosition::default(), 0, 0);
+        loop {
+            let swept = sweep(&conn, retention, &mut position, &mut watched).unwrap();
+            removed += swept.tasks;
+            if !swept.more {
+                break;
+            }
+            looks = position.looks;
+        }
+        assert_eq!(removed as usize, all - stay);
+        assert!((stay..=all).contains(&looks), "{looks} looks");
+        assert_eq!(position, SweepPosition::default(), "the next sweep begins with the oldest");
+    }
 }

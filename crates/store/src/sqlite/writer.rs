@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Statement};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 use crate::encode::Encoded;
 use crate::{AppendResult, Retention, StoreError, SweepResult};
@@ -18,8 +18,8 @@ use super::checkpoint::WalMonitor;
 use super::failure::WriteError;
 use super::file_identity::FileIdentity;
 use super::queue::Queue;
-use super::sweep::{remove_leftovers, sweep};
-use super::webhooks::{Changed, WebhookChange};
+use super::sweep::{SweepPosition, remove_leftovers, sweep};
+use super::webhooks::{Changed, Watched, WebhookChange};
 
 pub(super) type ReplySender<T> = oneshot::Sender<Result<T, StoreError>>;
 
@@ -69,14 +69,14 @@ struct Answers {
 pub(super) fn run(
     conn: &Connection,
     last_no: Arc<AtomicU64>,
+    watched: Watched,
     queue: &Queue<Job>,
     wal: WalMonitor,
     identity: Arc<FileIdentity>,
     commits: Arc<AtomicU64>,
-    due: Arc<Notify>,
 ) {
     let _close_on_drop = CloseOnDrop(queue);
-    let mut writer = match Writer::new(conn, last_no, wal, identity, commits, due) {
+    let mut writer = match Writer::new(conn, last_no, watched, wal, identity, commits) {
         Ok(writer) => writer,
         Err(error) => return tracing::error!(%error, "the database cannot be written"),
     };
@@ -114,8 +114,8 @@ struct Writer<'c> {
     /// The last check of the files has failed.
     is_lost: bool,
     commits: Arc<AtomicU64>,
-    /// Notified when something is to be sent to a webhook.
-    due: Arc<Notify>,
+    /// Where the next slice of a sweep begins.
+    sweep_position: SweepPosition,
     /// Sweeps that wait for a checkpoint.
     paused: Vec<Job>,
     /// The last group could not be stored, and that is logged.
@@ -126,21 +126,21 @@ impl<'c> Writer<'c> {
     fn new(
         conn: &'c Connection,
         last_no: Arc<AtomicU64>,
+        watched: Watched,
         wal: WalMonitor,
         identity: Arc<FileIdentity>,
         commits: Arc<AtomicU64>,
-        due: Arc<Notify>,
     ) -> rusqlite::Result<Self> {
         Ok(Self {
             conn,
             begin: conn.prepare("BEGIN IMMEDIATE")?,
             commit: conn.prepare("COMMIT")?,
-            appender: Appender::new(conn, last_no)?,
+            appender: Appender::new(conn, last_no, watched)?,
             wal,
             identity,
             is_lost: false,
+            sweep_position: SweepPosition::default(),
             commits,
-            due,
             paused: Vec::new(),
             is_failing: false,
         })
@@ -196,7 +196,10 @@ impl<'c> Writer<'c> {
         let conn = self.conn;
         match slice {
             Job::Sweep(retention, reply) => {
-                answer(reply, self.transact(|_| sweep(conn, retention)).map_err(|error| error.to_store_error()));
+                let mut position = self.sweep_position;
+                let swept = self.transact(|appender| sweep(conn, retention, &mut position, &mut appender.watched));
+                self.sweep_position = if swept.is_ok() { position } else { SweepPosition::default() };
+                answer(reply, swept.map_err(|error| error.to_store_error()));
             }
             Job::RemoveLeftovers => match self.transact(|_| remove_leftovers(conn)) {
                 Ok(true) => {}
@@ -282,7 +285,7 @@ impl<'c> Writer<'c> {
         let is_due = self.appender.watched.committed();
         self.check_files()?;
         if is_due {
-            self.due.notify_one();
+            self.appender.watched.wake();
         }
         Ok(done)
     }
@@ -350,7 +353,8 @@ mod tests {
         let identity = Arc::new(FileIdentity::new(&path, &opened.lock).unwrap());
         let commits = Arc::new(AtomicU64::new(0));
         let last_no = Arc::new(AtomicU64::new(opened.last_no.0));
-        let mut writer = Writer::new(&conn, last_no, wal, identity, commits.clone(), Arc::default()).unwrap();
+        let watched = Watched::load(&conn, Arc::default()).unwrap();
+        let mut writer = Writer::new(&conn, last_no, watched, wal, identity, commits.clone()).unwrap();
 
         writer.transact(|_| probe(&conn)).unwrap();
         let failed =

@@ -181,7 +181,7 @@ async fn a_row_that_cannot_be_read_is_left_out() {
         // When it counts as settled, retention deletes it like any other.
         execute(&path, "UPDATE tasks SET state = 5; UPDATE tallies SET state = 5");
         assert_eq!(
-            sweep_all(&store, Retention { settled_before: None, keep: Some(0), undelivered_after: None }).await,
+            sweep_all(&store, Retention { settled_before: None, keep: Some(0), pending_after: None }).await,
             3,
             "{harm}"
         );
@@ -193,7 +193,7 @@ async fn a_row_that_cannot_be_read_is_left_out() {
 async fn a_webhook_that_cannot_be_read_stops_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sabir.db");
-    let store = SqliteStore::open(&path, Durability::Process).unwrap();
+    let mut store = SqliteStore::open(&path, Durability::Process).unwrap();
     for id in ["t1", "t2", "t3"] {
         let no = create_in(&store, ["ann", "echo", id, id], State::Completed, 1).await;
         let webhook = Webhook {
@@ -206,15 +206,26 @@ async fn a_webhook_that_cannot_be_read_stops_no_other() {
         };
         store.set_webhook(no, webhook, at(2)).await.unwrap();
     }
-    for damage in ["id = ''", "url = x'ff'", "secrets = 7", "sent = 'x'", "dialect = 1000"] {
+    for damage in ["id = ''", "url = x'ff'", "receiver = x'ff'", "secrets = 7", "sent = 'x'", "dialect = 1000"] {
         let conn = Connection::open(&path).unwrap();
         conn.execute_batch("CREATE TEMP TABLE IF NOT EXISTS before AS SELECT * FROM webhooks WHERE number = 1")
             .unwrap();
         conn.execute_batch(&format!("UPDATE webhooks SET {damage} WHERE number = 1")).unwrap();
-        let due = store.due("https://a", at(9), 1).await.unwrap();
-        assert_eq!(due.iter().map(|due| due.settings.id.as_str()).collect::<Vec<_>>(), ["t2"], "{damage}");
-        store.deliveries(DeliveryKind::Pending, 0, 9).await.unwrap();
+        check_others(&store, damage).await;
+        drop(store);
+        store = SqliteStore::open(&path, Durability::Process).unwrap();
+        check_others(&store, &format!("{damage}, opened again")).await;
         conn.execute_batch("REPLACE INTO webhooks SELECT * FROM before").unwrap();
     }
+    drop(store);
+    let store = SqliteStore::open(&path, Durability::Process).unwrap();
     assert_eq!(store.due("https://a", at(9), 9).await.unwrap().len(), 3);
+}
+
+async fn check_others(store: &SqliteStore, damage: &str) {
+    assert_eq!(store.receivers().await.unwrap(), [("https://a".to_owned(), at(2))], "{damage}");
+    let due = store.due("https://a", at(9), 1).await.unwrap();
+    assert_eq!(due.iter().map(|due| due.settings.id.as_str()).collect::<Vec<_>>(), ["t2"], "{damage}");
+    let pending = store.deliveries(DeliveryKind::Pending, 1, 9).await.unwrap();
+    assert_eq!(pending.iter().map(|delivery| delivery.number).collect::<Vec<_>>(), [2, 3], "{damage}");
 }

@@ -57,7 +57,7 @@ async fn work() {
         30
     );
     assert_eq!(store.unfinished().await.unwrap().len(), 1);
-    assert_eq!(sweep_all(&store, Retention { settled_before: None, keep: Some(0), undelivered_after: None }).await, 30);
+    assert_eq!(sweep_all(&store, Retention { settled_before: None, keep: Some(0), pending_after: None }).await, 30);
     assert!(File::open("/dev/null").is_err(), "somebody has closed a descriptor");
     drop(hoard);
 }

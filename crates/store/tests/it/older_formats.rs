@@ -8,14 +8,15 @@ use std::fs;
 use std::path::Path;
 
 use rusqlite::Connection;
-use sabir_model::{AgentId, Content, IdempotencyKey, Message, Owner, Part, Role, State, Task, Wanted};
-use sabir_store::{Durability, Query, Retention, SqliteStore, Store};
-use sabir_testkit::store_contract::fixture::{all_of, fold, ids, list, load, push, status, sweep_all};
+use sabir_model::{AgentId, Content, IdempotencyKey, Message, Owner, Part, Role, State, Task, Timestamp, Wanted};
+use sabir_store::{Delivery, DeliveryKind, Durability, Outbox, Query, Retention, SqliteStore, Store};
+use sabir_testkit::store_contract::fixture::{all_of, at, fold, ids, list, load, push, status, sweep_all};
 
-const FORMATS: [(&str, &[u8], &str); 3] = [
+const FORMATS: [(&str, &[u8], &str); 4] = [
     ("format 1", include_bytes!("older_formats/format1.sparse"), include_str!("older_formats/format1.txt")),
     ("format 2", include_bytes!("older_formats/format2.sparse"), include_str!("older_formats/format2.txt")),
     ("format 3", include_bytes!("older_formats/format3.sparse"), include_str!("older_formats/format3.txt")),
+    ("format 4", include_bytes!("older_formats/format4.sparse"), include_str!("older_formats/format4.txt")),
 ];
 
 /// Writes the file with its zeros.
@@ -88,13 +89,13 @@ async fn files_of_older_formats_are_read_and_brought_up() {
         }
         let conn = Connection::open(&path).unwrap();
         let format: i64 = conn.query_row("PRAGMA user_version", (), |row| row.get(0)).unwrap();
-        assert_eq!(format, 4, "{name}");
+        assert_eq!(format, 5, "{name}");
     }
 }
 
 #[tokio::test]
 async fn tasks_of_older_formats_live_on() {
-    // The third has tasks of later versions too, which the numbers below leave out.
+    // The later ones have other tasks too, which the numbers below leave out.
     for (name, sparse, _) in &FORMATS[..2] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sabir.db");
@@ -121,7 +122,54 @@ async fn tasks_of_older_formats_live_on() {
         }
         let completed = list(&store, Query { state: Some(State::Completed), ..everything() }).await;
         assert_eq!(completed.total, 14, "{name}: {}", ids(&completed.tasks));
-        let gone = sweep_all(&store, Retention { settled_before: None, keep: Some(0), undelivered_after: None }).await;
+        let gone = sweep_all(&store, Retention { settled_before: None, keep: Some(0), pending_after: None }).await;
         assert_eq!((gone, list(&store, everything()).await.total), (16, 0), "{name}");
     }
+}
+
+/// Format 4 was the first with webhooks: delivered ones, one of a task that waits, pending ones at two receivers, and two events that
+/// were given up. The highest number, 9, is that of a webhook that was removed.
+#[tokio::test]
+async fn webhooks_of_format_4_live_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sabir.db");
+    unfold(FORMATS[3].1, &path);
+    let later = Timestamp::from_millis(i64::MAX / 2);
+    let tell = |deliveries: Vec<Delivery>| {
+        let tell = |row: &Delivery| format!("{} {} after {} tried {}", row.number, row.url, row.event, row.attempts);
+        deliveries.iter().map(tell).collect::<Vec<_>>()
+    };
+    for round in 0..2 {
+        let store = SqliteStore::open(&path, Durability::Process).unwrap();
+        let pending = tell(store.deliveries(DeliveryKind::Pending, 0, 100).await.unwrap());
+        let expected = [
+            "4 http://127.0.0.1:41399/busy after 0 tried 2",
+            "5 http://127.0.0.1:41397/down after 0 tried 2",
+            "8 http://127.0.0.1:41397/down after 3 tried 2",
+        ];
+        assert_eq!(pending, expected, "round {round}");
+        let given_up = tell(store.deliveries(DeliveryKind::GivenUp, 0, 100).await.unwrap());
+        let expected =
+            ["1 http://127.0.0.1:41399/gone after 2 tried 1", "2 http://127.0.0.1:41399/gone after 4 tried 1"];
+        assert_eq!(given_up, expected, "round {round}");
+        let due = store.due("http://127.0.0.1:41397", later, 100).await.unwrap();
+        assert_eq!(due.iter().map(|due| due.webhook.0).collect::<Vec<_>>(), [5, 8], "round {round}");
+        assert_eq!(store.receivers().await.unwrap().len(), 2, "round {round}");
+    }
+
+    let store = SqliteStore::open(&path, Durability::Process).unwrap();
+    // The task that waits goes on, and its webhook hears of it.
+    let waiting = store.unfinished().await.unwrap().remove(0).row;
+    push(&store, waiting.no, waiting.seq, &[status(State::Completed, 5)]).await.unwrap();
+    let due = store.due("http://127.0.0.1:41399", later, 100).await.unwrap();
+    let woken = due.iter().find(|due| due.task == waiting.no).unwrap();
+    assert_eq!((woken.webhook.0, woken.sent), (2, waiting.seq));
+    // Numbers go on behind the highest that was ever used.
+    let again = store.webhooks(waiting.no).await.unwrap().remove(0);
+    store.set_webhook(waiting.no, again, at(9)).await.unwrap();
+    let due = store.due("http://127.0.0.1:41399", later, 100).await.unwrap();
+    assert_eq!(due.iter().map(|due| due.webhook.0).max(), Some(10));
+    assert!(store.retry(DeliveryKind::GivenUp, 2, at(9)).await.unwrap());
+    let due = store.due("http://127.0.0.1:41399", at(9), 100).await.unwrap();
+    assert_eq!(due.iter().filter_map(|due| due.retry).map(|(_, event)| event).collect::<Vec<_>>(), [4]);
 }

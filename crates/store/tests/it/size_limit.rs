@@ -47,7 +47,7 @@ async fn a_full_store_refuses_and_recovers() {
 
     // Retention frees space by itself.
     let gone =
-        sweep_all(&store, Retention { settled_before: None, keep: Some(fitted - 100), undelivered_after: None }).await;
+        sweep_all(&store, Retention { settled_before: None, keep: Some(fitted - 100), pending_after: None }).await;
     assert_eq!(gone, 100);
     store.check().await.unwrap();
     let name = ["ann", "echo", "big0", "c1"];

@@ -156,7 +156,7 @@ impl<'a> BothStores<'a> {
                 assert_eq!(say(ours), say(theirs));
             }
             StoreStep::Sweep { before, keep } => {
-                let retention = Retention { settled_before: before.map(at), keep: *keep, undelivered_after: None };
+                let retention = Retention { settled_before: before.map(at), keep: *keep, pending_after: None };
                 let ours = sweep_all(&self.memory, retention).await;
                 assert_eq!(ours, sweep_all(&self.sqlite, retention).await);
             }

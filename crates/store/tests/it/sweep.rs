@@ -8,7 +8,7 @@ use sabir_model::{Event, State, apply};
 use sabir_store::{Durability, Retention, SideRow, SqliteStore, Store, SweepResult, TaskNo};
 use sabir_testkit::store_contract::fixture::*;
 
-const EVERYTHING: Retention = Retention { settled_before: None, keep: Some(0), undelivered_after: None };
+const EVERYTHING: Retention = Retention { settled_before: None, keep: Some(0), pending_after: None };
 
 fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path, Durability::Process).unwrap()

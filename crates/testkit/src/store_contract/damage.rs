@@ -89,7 +89,7 @@ pub async fn a_damaged_task_can_be_settled((store, spoil): (&dyn Store, Spoil<'_
     let failed = list(store, Query { state: Some(State::Failed), ..all_of("ann") }).await;
     assert_eq!((ids(&failed.tasks).as_str(), failed.total, failed.tasks[0].seq), ("t2", 1, 7));
     // Retention takes it like any other.
-    let gone = sweep_all(store, Retention { settled_before: None, keep: Some(0), undelivered_after: None }).await;
+    let gone = sweep_all(store, Retention { settled_before: None, keep: Some(0), pending_after: None }).await;
     assert_eq!((gone, find(store, "ann", None, "t2").await), (2, None));
 }
 

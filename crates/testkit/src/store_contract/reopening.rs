@@ -69,7 +69,7 @@ pub async fn no_number_is_given_twice(open: OpenStore<'_>) {
         assert!(!made.contains(&no), "{no:?} is given twice");
         made.push(no);
         assert_eq!(
-            sweep_all(store.as_ref(), Retention { settled_before: None, keep: Some(0), undelivered_after: None }).await,
+            sweep_all(store.as_ref(), Retention { settled_before: None, keep: Some(0), pending_after: None }).await,
             1
         );
     }
@@ -82,8 +82,7 @@ pub async fn totals_are_right_again(open: OpenStore<'_>) {
         create_in(store.as_ref(), ["ann", by, &id, "c1"], State::ALL[number % 8], number as i64).await;
     }
     let gone =
-        sweep_all(store.as_ref(), Retention { settled_before: Some(at(20)), keep: None, undelivered_after: None })
-            .await;
+        sweep_all(store.as_ref(), Retention { settled_before: Some(at(20)), keep: None, pending_after: None }).await;
     drop(store);
     let store = open();
     for state in State::ALL {

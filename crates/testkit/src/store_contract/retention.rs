@@ -29,11 +29,11 @@ async fn left(store: &dyn Store) -> String {
 }
 
 fn before(moment: i64) -> Retention {
-    Retention { settled_before: Some(at(moment)), keep: None, undelivered_after: None }
+    Retention { settled_before: Some(at(moment)), keep: None, pending_after: None }
 }
 
 fn newest(keep: u64) -> Retention {
-    Retention { settled_before: None, keep: Some(keep), undelivered_after: None }
+    Retention { settled_before: None, keep: Some(keep), pending_after: None }
 }
 
 async fn sweep(store: &dyn Store, retention: Retention, expected: &str) {
@@ -65,9 +65,9 @@ pub async fn the_newest_settled_tasks_stay(store: &dyn Store) {
 
 pub async fn either_rule_lets_a_task_go(store: &dyn Store) {
     seven(store).await;
-    sweep(store, Retention { settled_before: Some(at(15)), keep: Some(3), undelivered_after: None }, "s3 s4 s5 u1 u2")
+    sweep(store, Retention { settled_before: Some(at(15)), keep: Some(3), pending_after: None }, "s3 s4 s5 u1 u2")
         .await;
-    sweep(store, Retention { settled_before: Some(at(45)), keep: Some(3), undelivered_after: None }, "s5 u1 u2").await;
+    sweep(store, Retention { settled_before: Some(at(45)), keep: Some(3), pending_after: None }, "s5 u1 u2").await;
 }
 
 pub async fn nothing_goes_without_a_rule(store: &dyn Store) {

@@ -156,7 +156,7 @@ pub async fn a_webhook_that_is_replaced_keeps_what_is_to_be_sent((store, outbox)
     assert_eq!(due(outbox, "https://b", 7).await, "w1 after 1 tried 0");
     assert!(!outbox.delivered(old, 2, at(8)).await.unwrap(), "it is another webhook now");
     outbox.give_up(old, 2, failure("late", 8)).await.unwrap();
-    assert_eq!(deliveries(outbox, DeliveryKind::Dead).await, "");
+    assert_eq!(deliveries(outbox, DeliveryKind::GivenUp).await, "");
     assert_eq!(store.webhooks(no).await.unwrap().len(), 1);
 }
 
@@ -198,13 +198,13 @@ pub async fn what_is_given_up_can_be_retried_or_dropped((store, outbox): Both<'_
     outbox.give_up(number, 3, failure("gone too", 10)).await.unwrap();
     assert_eq!(due(outbox, "https://a", 999).await, "");
     let both = "w1 of t1 at 2 tried 2 gone since 9 next -, w1 of t1 at 3 tried 1 gone too since 10 next -";
-    assert_eq!(deliveries(outbox, DeliveryKind::Dead).await, both);
+    assert_eq!(deliveries(outbox, DeliveryKind::GivenUp).await, both);
 
-    let rows = outbox.deliveries(DeliveryKind::Dead, 0, 100).await.unwrap();
-    let after_first = outbox.deliveries(DeliveryKind::Dead, rows[0].number, 1).await.unwrap();
+    let rows = outbox.deliveries(DeliveryKind::GivenUp, 0, 100).await.unwrap();
+    let after_first = outbox.deliveries(DeliveryKind::GivenUp, rows[0].number, 1).await.unwrap();
     assert_eq!(after_first, rows[1..]);
     for row in &rows {
-        assert!(outbox.retry(DeliveryKind::Dead, row.number, at(20)).await.unwrap());
+        assert!(outbox.retry(DeliveryKind::GivenUp, row.number, at(20)).await.unwrap());
     }
     assert_eq!(receivers(outbox).await, "https://a 20");
     assert_eq!(due(outbox, "https://a", 20).await, "w1 again 2, w1 again 3");
@@ -212,10 +212,10 @@ pub async fn what_is_given_up_can_be_retried_or_dropped((store, outbox): Both<'_
     outbox.retried(retries[0].0, None).await.unwrap();
     outbox.retried(retries[1].0, Some(failure("again", 21))).await.unwrap();
     assert_eq!(due(outbox, "https://a", 999).await, "");
-    assert_eq!(deliveries(outbox, DeliveryKind::Dead).await, "w1 of t1 at 3 tried 2 again since 21 next -");
-    assert!(outbox.discard(DeliveryKind::Dead, rows[1].number, at(30)).await.unwrap());
-    assert!(!outbox.discard(DeliveryKind::Dead, rows[1].number, at(30)).await.unwrap());
-    assert_eq!(deliveries(outbox, DeliveryKind::Dead).await, "");
+    assert_eq!(deliveries(outbox, DeliveryKind::GivenUp).await, "w1 of t1 at 3 tried 2 again since 21 next -");
+    assert!(outbox.discard(DeliveryKind::GivenUp, rows[1].number, at(30)).await.unwrap());
+    assert!(!outbox.discard(DeliveryKind::GivenUp, rows[1].number, at(30)).await.unwrap());
+    assert_eq!(deliveries(outbox, DeliveryKind::GivenUp).await, "");
 }
 
 pub async fn a_retry_waits_for_no_later_delivery((store, outbox): Both<'_>) {
@@ -226,8 +226,8 @@ pub async fn a_retry_waits_for_no_later_delivery((store, outbox): Both<'_>) {
     }
     let first = due_rows(outbox, "https://a", 5).await[0].webhook;
     outbox.give_up(first, 2, failure("gone", 6)).await.unwrap();
-    let dead = outbox.deliveries(DeliveryKind::Dead, 0, 100).await.unwrap();
-    assert!(outbox.retry(DeliveryKind::Dead, dead[0].number, at(20)).await.unwrap());
+    let dead = outbox.deliveries(DeliveryKind::GivenUp, 0, 100).await.unwrap();
+    assert!(outbox.retry(DeliveryKind::GivenUp, dead[0].number, at(20)).await.unwrap());
     let all = "t3 after 1 tried 0, t1 again 2, t2 after 1 tried 0";
     assert_eq!(due(outbox, "https://a", 999).await, all);
     let limited = outbox.due("https://a", at(999), 2).await.unwrap();
@@ -244,8 +244,8 @@ pub async fn a_clock_that_was_set_back_leaves_nothing_behind((store, outbox): Bo
     outbox.postpone(rows[0].webhook, failure("down", 400), at(600)).await.unwrap();
     outbox.postpone(rows[1].webhook, failure("down", 8), at(50)).await.unwrap();
     outbox.give_up(rows[2].webhook, 2, failure("gone", 8)).await.unwrap();
-    let dead = outbox.deliveries(DeliveryKind::Dead, 0, 100).await.unwrap();
-    assert!(outbox.retry(DeliveryKind::Dead, dead[0].number, at(700)).await.unwrap());
+    let dead = outbox.deliveries(DeliveryKind::GivenUp, 0, 100).await.unwrap();
+    assert!(outbox.retry(DeliveryKind::GivenUp, dead[0].number, at(700)).await.unwrap());
     outbox.clock_was_set(at(20), at(100)).await.unwrap();
     let now = "stored after 1 tried 0, postponed after 1 tried 1, given-up again 2";
     assert_eq!(due(outbox, "https://a", 20).await, now);
@@ -287,7 +287,7 @@ pub async fn webhooks_are_listed_and_removed((store, outbox): Both<'_>) {
     outbox.give_up(first.webhook, 2, failure("gone", 4)).await.unwrap();
     store.remove_webhooks(no, None).await.unwrap();
     assert_eq!(listed().await, "");
-    assert_eq!(deliveries(outbox, DeliveryKind::Dead).await, "");
+    assert_eq!(deliveries(outbox, DeliveryKind::GivenUp).await, "");
     assert_eq!(due(outbox, "https://a", 999).await, "w1 after 1 tried 0", "the other task's is still there");
 }
 
@@ -308,7 +308,7 @@ pub async fn retention_spares_what_is_to_be_sent((store, outbox): Both<'_>) {
     create_in(store, ["ann", "echo", "t2", "c"], State::Completed, 20).await;
     set(store, no, "w1", 21).await;
     let retention =
-        |after: i64| Retention { settled_before: Some(at(100)), keep: None, undelivered_after: Some(at(after)) };
+        |after: i64| Retention { settled_before: Some(at(100)), keep: None, pending_after: Some(at(after)) };
     assert_eq!(sweep_all(store, retention(5)).await, 1);
     let listed = async || ids(&list(store, Query { limit: 10, ..all_of("ann") }).await.tasks);
     assert_eq!(listed().await, "t1");

@@ -90,7 +90,7 @@ async fn a_webhook_that_is_replaced_sends_the_rest_to_its_new_url() {
 async fn a_task_that_is_swept_is_no_failure() {
     with_each_store(async |stored: Stored| {
         let UnderWay { receiver, gate, dispatcher, .. } = under_way(&stored).await;
-        let retention = Retention { settled_before: None, keep: Some(0), undelivered_after: None };
+        let retention = Retention { settled_before: None, keep: Some(0), pending_after: None };
         assert_eq!(sweep_all(stored.store.as_ref(), retention).await, 1);
         gate.add_permits(1);
         deliver_another(&stored, &dispatcher.counts).await;

@@ -252,6 +252,6 @@ pub async fn pending(stored: &Stored) -> usize {
 }
 
 pub async fn given_up(stored: &Stored) -> Vec<(u64, String)> {
-    let dead = stored.outbox.deliveries(DeliveryKind::Dead, 0, 10_000).await.unwrap();
+    let dead = stored.outbox.deliveries(DeliveryKind::GivenUp, 0, 10_000).await.unwrap();
     dead.into_iter().map(|delivery| (delivery.event, delivery.reason.unwrap_or_default())).collect()
 }
