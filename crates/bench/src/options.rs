@@ -21,6 +21,7 @@ pub struct Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workload {
     Send,
+    Webhook,
     Get,
     GetLive,
     List,
@@ -34,8 +35,9 @@ pub enum Workload {
 }
 
 impl Workload {
-    pub const ALL: [Workload; 11] = [
+    pub const ALL: [Workload; 12] = [
         Workload::Send,
+        Workload::Webhook,
         Workload::Get,
         Workload::GetLive,
         Workload::List,
@@ -55,6 +57,7 @@ impl Workload {
     pub fn name(self) -> &'static str {
         match self {
             Workload::Send => "send",
+            Workload::Webhook => "webhook",
             Workload::Get => "get",
             Workload::GetLive => "get-live",
             Workload::List => "list",
@@ -72,6 +75,7 @@ impl Workload {
     pub fn unit(self) -> &'static str {
         match self {
             Workload::Send
+            | Workload::Webhook
             | Workload::Get
             | Workload::GetLive
             | Workload::List

@@ -35,6 +35,25 @@ impl Place {
         Request::new(bytes)
     }
 
+    /// The same with a webhook at this URL. None where the dialect has no webhooks in a send.
+    pub fn send_with_webhook(&self, text: &str, url: &str) -> Option<Request> {
+        let (message, config) = (self.message(text), json!({"url": url, "token": "bench-token"}));
+        let of_v1 = json!({"message": message, "configuration": {"taskPushNotificationConfig": config}});
+        let of_v03 = json!({"message": message, "configuration": {"pushNotificationConfig": config}});
+        let bytes = match self.dialect {
+            Dialect::V1 => self.call("SendMessage", &of_v1),
+            Dialect::V03 => self.call("message/send", &of_v03),
+            Dialect::V01 => {
+                let mut task = self.task(text);
+                task["pushNotification"] = config;
+                self.call("tasks/send", &task)
+            }
+            Dialect::Rest => self.post("/message:send", &of_v1),
+            Dialect::Gateway => return None,
+        };
+        Some(Request::new(bytes))
+    }
+
     /// None where the dialect has no streams.
     pub fn stream(&self, text: &str) -> Option<Request> {
         let bytes = match self.dialect {
@@ -201,6 +220,10 @@ mod tests {
             assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
             assert!(body.contains("bench 000000000007") && !body.contains('#'), "{body}");
             serde_json::from_str::<Value>(body).unwrap();
+            let with_webhook = place(dialect, path).send_with_webhook("bench", "http://127.0.0.1:1/hook");
+            let with_webhook = with_webhook.map(|mut request| request.numbered(7).to_vec());
+            let has_webhook = with_webhook.is_some_and(|bytes| check::has(&bytes, b"http://127.0.0.1:1/hook"));
+            assert_eq!(has_webhook, dialect != Dialect::Gateway, "{dialect:?}");
         }
     }
 

@@ -15,7 +15,7 @@ use crate::stage::{self, Extent, Operation, Outcome, Tally};
 use crate::work::get::{Get, GetLive};
 use crate::work::list::{List, Pages};
 use crate::work::running::Running;
-use crate::work::send::{self, Collect, Send};
+use crate::work::send::{self, Collect, Send, SilentReceiver};
 use crate::work::stream::Stream;
 use crate::work::{fanout, http2_streams, open_streams, stalled};
 
@@ -63,8 +63,10 @@ pub async fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Resul
         Used::by(pid).ok_or(Error::NoProcess(pid))?;
     }
     let found = probe::find(options).await?;
-    let needs_demo =
-        !matches!(options.workload, Workload::Send | Workload::Get | Workload::List | Workload::ListNewest);
+    let needs_demo = !matches!(
+        options.workload,
+        Workload::Send | Workload::Webhook | Workload::Get | Workload::List | Workload::ListNewest
+    );
     if needs_demo && found.agent != Agent::Demo {
         return Err(Error::NeedsDemo(options.workload.name()));
     }
@@ -129,6 +131,12 @@ async fn measure(options: &Options, found: &Found, progress: &mut dyn FnMut(Prog
                 collect(&mut loaded, place, *agent).await;
             }
             Ok(loaded.finish())
+        }
+        Workload::Webhook => {
+            let receiver = SilentReceiver::new().map_err(|error| set_up(error.into()))?;
+            let all: Option<Vec<Send>> = (0..workers).map(|_| Send::with_webhook(place, *agent, &receiver)).collect();
+            let all = all.ok_or_else(|| Error::NotSpoken(options.dialect.name(), "webhooks in a send"))?;
+            Ok(load(options, place, all, progress).await.finish())
         }
         Workload::Get => {
             let mut connection = Connection::open(place.address).await.map_err(|error| set_up(error.into()))?;

@@ -11,8 +11,9 @@ use crate::bench::measured_server::{self, Folder, MeasuredServer, StoreDurabilit
 use crate::bench::table::{Row, TargetVerdict};
 use crate::workspace::Workspace;
 
-pub const GROUPS: [&str; 12] = [
+pub const GROUPS: [&str; 13] = [
     "send",
+    "webhook",
     "stored-first",
     "dialects",
     "get",
@@ -61,6 +62,7 @@ impl Bench {
     pub fn group(&mut self, name: &str) {
         let measured = match name {
             "send" => self.send(),
+            "webhook" => self.webhook(),
             "stored-first" => self.stored_first(),
             "dialects" => self.dialects(),
             "get" => self.get(),

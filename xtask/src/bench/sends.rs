@@ -48,6 +48,26 @@ impl Bench {
         Ok(())
     }
 
+    /// The same sends without and with a webhook, in turns on one server. The receiver answers nothing, so what is measured is the
+    /// cost before the delivery itself.
+    pub fn webhook(&mut self) -> Result<()> {
+        let server = self.server(&self.folder.fresh("webhook"), StoreDurability::Full)?;
+        for connections in [1, 16, 64] {
+            let mut all = [vec![], vec![]];
+            for _ in 0..self.rounds {
+                for (workload, figures) in ["send", "webhook"].iter().zip(&mut all) {
+                    figures.push(self.once(&server, &format!("--workload {workload} --connections {connections}"))?);
+                }
+            }
+            let [without, with] = all.map(|figures| generator::best(&figures).context("no round"));
+            let (without, with) = (without?.cpu, with?.cpu);
+            let name = format!("send with a webhook, {connections} connections, FULL");
+            let printed = format!("{with:.1} us, {:+.1} us to {without:.1} us", with - without);
+            self.put(&name, "<= 15 us more than without", printed, self.ratio(with), at_most(with - without, 15.0));
+        }
+        server.stop()
+    }
+
     /// Agents that act by themselves start after the commit of their message; the demo agent need not. The same words
     /// to both kinds, in turns, so that what disturbs one disturbs the other.
     pub fn stored_first(&mut self) -> Result<()> {

@@ -1,5 +1,6 @@
 //! A message and its answer; at a gateway, a message and the promise of one.
 
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 use memchr::memmem;
@@ -23,6 +24,27 @@ pub struct Send {
 impl Send {
     pub fn new(place: &Place, agent: Agent) -> Self {
         Self { request: place.send(TEXT), place: place.clone(), agent, promised: vec![] }
+    }
+
+    /// None where the dialect has no webhooks in a send.
+    pub fn with_webhook(place: &Place, agent: Agent, receiver: &SilentReceiver) -> Option<Self> {
+        let request = place.send_with_webhook(TEXT, &receiver.url)?;
+        Some(Self { request, place: place.clone(), agent, promised: vec![] })
+    }
+}
+
+/// A receiver of webhooks that takes connections and answers nothing, so that a server pays for what it stores and hardly for
+/// what it delivers.
+pub struct SilentReceiver {
+    pub url: String,
+    /// Nobody accepts: the system completes the connections.
+    _listener: TcpListener,
+}
+
+impl SilentReceiver {
+    pub fn new() -> std::io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        Ok(Self { url: format!("http://{}/hook", listener.local_addr()?), _listener: listener })
     }
 }
 
