@@ -14,6 +14,7 @@
 //! An event that was given up is kept until it is delivered after a `retry`, until somebody drops it, or until its task
 //! or its webhook is deleted.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use sabir_model::{AgentId, Birth, PushConfigId, Seq, TaskId, Timestamp};
@@ -69,6 +70,12 @@ pub struct GivenUpNo(pub u64);
 pub trait Outbox: Send + Sync + 'static {
     /// Notified after a commit that made something due.
     fn due_signal(&self) -> Arc<Notify>;
+
+    /// What becomes due at these receivers alone need not be signalled: nothing can be sent there now. Replaces those that
+    /// were told before. Whoever waits for the signal must tell none before each look, and then those that have no room.
+    fn ignore(&self, receivers: HashSet<String>) {
+        let _ = receivers;
+    }
 
     /// Every receiver that something is to be sent to, with the time of its earliest delivery.
     fn receivers(&self) -> StoreFuture<'_, Vec<(String, Timestamp)>>;

@@ -1,5 +1,6 @@
 //! A store whose disk can be full, slow or broken, and that counts what is asked of it.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -285,6 +286,10 @@ impl<S: Store> Store for FaultyStore<S> {
 impl<S: Store + Outbox> Outbox for FaultyStore<S> {
     fn due_signal(&self) -> Arc<Notify> {
         self.store.due_signal()
+    }
+
+    fn ignore(&self, receivers: HashSet<String>) {
+        self.store.ignore(receivers);
     }
 
     fn receivers(&self) -> StoreFuture<'_, Vec<(String, Timestamp)>> {

@@ -15,7 +15,7 @@ use super::log_reader::Memory;
 use super::receiver::{Pace, Receiver};
 use super::seal::SealKey;
 use super::signature::Signer;
-use super::worker::{self, Verdict, after, between, now};
+use super::worker::{self, Verdict, after, before, between, now};
 use crate::client::Client;
 
 #[derive(Clone)]
@@ -90,14 +90,37 @@ struct Finished {
     receiver: String,
     job: Job,
     verdict: Verdict,
+    /// Since when the webhook has failed before this.
+    failing_since: Option<Timestamp>,
+}
+
+/// What is to become of something that is due.
+#[derive(Debug, Clone, Copy)]
+enum Plan {
+    Deliver,
+    /// The receiver could not be reached since then. Events that have waited too long are given up untried: there may be more of
+    /// them than probes go out.
+    GiveUp {
+        dead_since: Timestamp,
+    },
+}
+
+/// Whether a receiver can take more, and after how long there is something to do.
+enum StartedAt {
+    Waits(Duration),
+    HasNoRoom(Duration),
 }
 
 /// When the store cannot be read, it is asked again after this.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 /// Whatever wakes it or not, it looks this often: a clock may have been set.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
-/// For deliveries that are under way when the server stops.
-const LAST_MOMENT: Duration = Duration::from_secs(2);
+/// When the server stops, deliveries that are due begin for so long.
+const LAST_PASS: Duration = Duration::from_secs(1);
+/// After that, for deliveries that are under way.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
+/// Webhooks of a dead receiver that are looked through at the same time for events to give up.
+const GIVE_UP_BATCH: usize = 16;
 /// A look at all receivers costs time for each of them. It is followed by a pause of so many times that time, so that
 /// thousands of receivers do not keep a processor busy.
 const REST: u32 = 4;
@@ -121,8 +144,8 @@ impl Dispatcher {
         self.shared.counts.clone()
     }
 
-    /// Delivers until `stop` resolves. Deliveries that are under way then get a moment to be noted; one that is not will
-    /// be repeated after the next start, with the same id.
+    /// Delivers until `stop` resolves, and then for a moment what is due. One that is not noted by the end will be repeated
+    /// after the next start, with the same id.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let signal = self.shared.outbox.due_signal();
         tokio::pin!(stop);
@@ -150,10 +173,20 @@ impl Dispatcher {
                 self.note(finished);
             }
         }
+        let _ = tokio::time::timeout(LAST_PASS, self.deliver_rest()).await;
         self.shared.is_stopping.store(true, Ordering::Relaxed);
         let rest = async { while self.workers.join_next().await.is_some() {} };
         if tokio::time::timeout(LAST_MOMENT, rest).await.is_err() {
             tracing::info!("deliveries of webhooks were cut off; they will be repeated after the next start");
+        }
+    }
+
+    /// Delivers until nothing more can be delivered now.
+    async fn deliver_rest(&mut self) {
+        while self.start_due().await.is_ok() && !self.workers.is_empty() {
+            if let Some(finished) = self.workers.join_next().await {
+                self.note(finished);
+            }
         }
     }
 
@@ -162,6 +195,7 @@ impl Dispatcher {
         self.check_clock().await?;
         let (time, instant) = (now(), Instant::now());
         let mut sleep = LONGEST_SLEEP;
+        self.shared.outbox.ignore(HashSet::new());
         let listed = self.shared.outbox.receivers().await?;
         let names: HashSet<&str> = listed.iter().map(|(name, _)| name.as_str()).collect();
         // Nothing has to be known of a receiver that nothing is to be sent to.
@@ -183,35 +217,44 @@ impl Dispatcher {
             by_pace[receiver.pace as usize] += receiver.in_flight;
         }
         let mut has_failed = None;
+        let mut without_room = HashSet::new();
         for (_, _, name) in due_receivers {
             match self.start_at(name, &mut by_pace, time, instant).await {
-                Ok(wait) => sleep = sleep.min(wait),
+                Ok(StartedAt::Waits(wait)) => sleep = sleep.min(wait),
+                Ok(StartedAt::HasNoRoom(wait)) => {
+                    sleep = sleep.min(wait);
+                    without_room.insert(name.to_owned());
+                }
                 // It may be this receiver's rows alone.
                 Err(error) => has_failed = Some(error),
             }
         }
+        // What becomes due there is found when there is room again.
+        self.shared.outbox.ignore(without_room);
         has_failed.map_or(Ok(sleep), Err)
     }
 
-    /// Starts what is due at one receiver. Says after how long there is more.
+    /// Starts what is due at one receiver.
     async fn start_at(
         &mut self,
         name: &str,
         by_pace: &mut [usize; Pace::ALL.len()],
         time: Timestamp,
         instant: Instant,
-    ) -> Result<Duration, StoreError> {
+    ) -> Result<StartedAt, StoreError> {
         let settings = &self.shared.settings;
         let receiver = self.receivers.entry(name.to_owned()).or_default();
         if let Some(until) = receiver.pause(instant) {
-            return Ok(until.saturating_duration_since(instant));
+            let dead_since = receiver.dead_since;
+            self.give_up_old(name, dead_since, time).await?;
+            return Ok(StartedAt::HasNoRoom(until.saturating_duration_since(instant)));
         }
         let (pace, in_flight) = (receiver.pace, receiver.in_flight);
         let free = receiver.free(settings.per_receiver, instant);
         let free = free.min(pace.room(settings.total, by_pace));
         if free == 0 {
             // A worker that finishes makes room.
-            return Ok(LONGEST_SLEEP);
+            return Ok(StartedAt::HasNoRoom(LONGEST_SLEEP));
         }
         // Also what is due later: while a delivery is under way, it hides from `receivers` when the next one is due.
         let end = Timestamp::from_millis(i64::MAX);
@@ -222,37 +265,60 @@ impl Dispatcher {
                 break;
             }
             match between(time, due.due) {
-                Duration::ZERO if self.start(name, due) => {
+                Duration::ZERO if self.start(name, due, Plan::Deliver) => {
                     started += 1;
                     by_pace[pace as usize] += 1;
                 }
                 Duration::ZERO => {}
-                wait => return Ok(wait),
+                wait => return Ok(StartedAt::Waits(wait)),
             }
         }
-        Ok(LONGEST_SLEEP)
+        Ok(StartedAt::Waits(LONGEST_SLEEP))
+    }
+
+    /// Gives up what has been due at a dead receiver for too long. A worker that finishes makes room for the next.
+    async fn give_up_old(
+        &mut self,
+        name: &str,
+        dead_since: Option<Timestamp>,
+        time: Timestamp,
+    ) -> Result<(), StoreError> {
+        let latest = before(time, self.shared.settings.give_up_after);
+        let Some(dead_since) = dead_since.filter(|since| *since <= latest) else { return Ok(()) };
+        let rows = self.shared.outbox.due(name, latest, GIVE_UP_BATCH).await?;
+        for due in rows.into_iter().filter(|due| due.retry.is_none()) {
+            self.start(name, due, Plan::GiveUp { dead_since });
+        }
+        Ok(())
     }
 
     /// `false`: it is under way already.
-    fn start(&mut self, name: &str, due: Due) -> bool {
+    fn start(&mut self, name: &str, due: Due, plan: Plan) -> bool {
         let job = due.retry.map_or(Job::Webhook(due.webhook), |(number, _)| Job::Retry(number));
         if !self.in_flight.insert(job) {
             return false;
         }
         self.receivers.entry(name.to_owned()).or_default().in_flight += 1;
         let (shared, receiver) = (self.shared.clone(), name.to_owned());
-        self.workers.spawn(async move { Finished { receiver, job, verdict: worker::work(shared, due).await } });
+        let failing_since = due.failing_since;
+        self.workers.spawn(async move {
+            let verdict = match plan {
+                Plan::Deliver => worker::work(shared, due).await,
+                Plan::GiveUp { dead_since } => worker::give_up_old(shared, due, dead_since).await,
+            };
+            Finished { receiver, job, verdict, failing_since }
+        });
         true
     }
 
     fn note(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
-        let Ok(Finished { receiver, job, verdict }) = finished else { return };
+        let Ok(Finished { receiver, job, verdict, failing_since }) = finished else { return };
         self.in_flight.remove(&job);
         let receiver = self.receivers.entry(receiver).or_default();
         receiver.in_flight = receiver.in_flight.saturating_sub(1);
         match verdict {
             Verdict::Answers(took) => receiver.has_answered(took),
-            Verdict::Unreachable => receiver.has_failed(Instant::now()),
+            Verdict::Unreachable => receiver.has_failed(Instant::now(), failing_since.unwrap_or_else(now)),
             Verdict::Nothing => {}
         }
     }

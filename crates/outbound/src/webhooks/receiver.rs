@@ -12,6 +12,8 @@
 
 use std::time::{Duration, Instant};
 
+use sabir_model::Timestamp;
+
 use super::backoff;
 
 const FAILURES: u32 = 5;
@@ -64,6 +66,8 @@ pub(super) struct Receiver {
     /// Failures to connect, in a row.
     failures: u32,
     open_until: Option<Instant>,
+    /// The earliest failure that is known since the last answer.
+    pub dead_since: Option<Timestamp>,
 }
 
 impl Receiver {
@@ -92,11 +96,13 @@ impl Receiver {
 
     pub fn has_answered(&mut self, took: Duration) {
         self.failures = 0;
-        self.open_until = None;
+        (self.open_until, self.dead_since) = (None, None);
         self.pace = if took < QUICK { Pace::Quick } else { Pace::Slow };
     }
 
-    pub fn has_failed(&mut self, now: Instant) {
+    /// `since` is when the webhook in hand failed first.
+    pub fn has_failed(&mut self, now: Instant, since: Timestamp) {
+        self.dead_since = Some(self.dead_since.map_or(since, |known| known.min(since)));
         self.pace = Pace::Slow;
         self.failures = self.failures.saturating_add(1);
         if self.failures >= FAILURES {
@@ -112,26 +118,28 @@ mod tests {
     #[test]
     fn a_circuit_opens_and_closes() {
         let (mut receiver, start) = (Receiver::default(), Instant::now());
+        let since = Timestamp::from_millis(7);
         assert_eq!(receiver.free(8, start), 2, "unknown");
         receiver.has_answered(Duration::ZERO);
         assert_eq!(receiver.free(8, start), 8);
         receiver.in_flight = 3;
         assert_eq!(receiver.free(8, start), 5);
         for _ in 1..FAILURES {
-            receiver.has_failed(start);
+            receiver.has_failed(start, since);
         }
         assert_eq!((receiver.free(8, start), receiver.pause(start)), (5, None), "closed still");
         assert_eq!(receiver.free(64, start), IN_DOUBT - 3, "in doubt");
-        receiver.has_failed(start);
+        receiver.has_failed(start, since);
         assert_eq!(receiver.free(8, start), 0);
         let until = receiver.pause(start).unwrap();
         assert!(until <= start + FIRST_PAUSE);
         receiver.in_flight = 0;
         assert_eq!(receiver.free(8, until), 1, "half-open");
-        receiver.has_failed(until);
+        receiver.has_failed(until, since);
         assert!(receiver.pause(until).unwrap() > until + FIRST_PAUSE / 2);
+        assert_eq!(receiver.dead_since, Some(since));
         receiver.has_answered(QUICK);
-        assert_eq!((receiver.free(8, until), receiver.pace), (8, Pace::Slow));
+        assert_eq!((receiver.free(8, until), receiver.pace, receiver.dead_since), (8, Pace::Slow, None));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt;
 use sabir_model::{Recorded, Seq, Task, Timestamp};
-use sabir_store::{Due, Failure, GivenUpNo, StoreError};
+use sabir_store::{DeliveryKind, Due, Failure, GivenUpNo, StoreError};
 
 use super::attempt::{Attempt, FailedAttempt};
 use super::backoff;
@@ -36,19 +36,15 @@ pub(super) enum Verdict {
 pub(super) async fn work(shared: Arc<Shared>, due: Due) -> Verdict {
     let mut verdict = Verdict::Nothing;
     let worker = Worker { shared: &shared, due: &due };
-    let done = std::panic::AssertUnwindSafe(worker.deliver(&mut verdict)).catch_unwind().await;
-    // What panics once may panic again: it must wait like any other failure.
-    let done = match done {
-        Ok(done) => done,
-        Err(_) => worker.has_panicked().await,
-    };
-    if let Err(error) = done {
-        let (task_no, webhook) = (due.task.0, &due.settings.id);
-        tracing::warn!(task_no, %webhook, %error, "a webhook cannot be read or noted; it will be tried again");
-        // The store has trouble and the webhook is still due: this must not become a busy loop.
-        tokio::time::sleep(STORE_PAUSE).await;
-    }
+    worker.finish(worker.deliver(&mut verdict)).await;
     verdict
+}
+
+/// Gives up the events that have waited too long for a receiver that could not be reached since then, and sends nothing.
+pub(super) async fn give_up_old(shared: Arc<Shared>, due: Due, dead_since: Timestamp) -> Verdict {
+    let worker = Worker { shared: &shared, due: &due };
+    worker.finish(worker.give_up_old(dead_since)).await;
+    Verdict::Nothing
 }
 
 const STORE_PAUSE: Duration = Duration::from_secs(1);
@@ -65,6 +61,21 @@ struct Trouble {
 }
 
 impl Worker<'_> {
+    async fn finish(&self, work: impl Future<Output = Result<(), StoreError>>) {
+        let done = std::panic::AssertUnwindSafe(work).catch_unwind().await;
+        // What panics once may panic again: it must wait like any other failure.
+        let done = match done {
+            Ok(done) => done,
+            Err(_) => self.has_panicked().await,
+        };
+        if let Err(error) = done {
+            let (task_no, webhook) = (self.due.task.0, &self.due.settings.id);
+            tracing::warn!(task_no, %webhook, %error, "a webhook cannot be read or noted; it will be tried again");
+            // The store has trouble and the webhook is still due: this must not become a busy loop.
+            tokio::time::sleep(STORE_PAUSE).await;
+        }
+    }
+
     async fn deliver(&self, verdict: &mut Verdict) -> Result<(), StoreError> {
         if let Some((given_up, event)) = self.due.retry {
             return self.deliver_again(given_up, event, verdict).await;
@@ -186,16 +197,46 @@ impl Worker<'_> {
         let left = settings.give_up_after.saturating_sub(failing_for);
         let failure = Failure { reason: failed.reason, time };
         if failed.is_permanent || left.is_zero() {
-            self.shared.counts.count_given_up();
-            let (task_no, webhook) = (self.due.task.0, &self.due.settings.id);
-            tracing::error!(task_no, %webhook, event, reason = failure.reason, "webhook given up; `sabir push list` shows it");
-            return self.shared.outbox.give_up(self.due.webhook, event, failure).await;
+            return self.give_up(event, failure).await;
         }
         let longest = backoff::longest(settings.longest_delay, failing_for);
         let delay = backoff::delay(settings.first_delay, longest, trouble.attempts);
         // Whatever a receiver asks for, the last attempt is made when the time is up.
         let delay = delay.max(failed.retry_after.unwrap_or_default().min(left));
         self.shared.outbox.postpone(self.due.webhook, failure, after(time, delay)).await
+    }
+
+    async fn give_up(&self, event: Seq, failure: Failure) -> Result<(), StoreError> {
+        self.shared.counts.count_given_up();
+        let (task_no, webhook) = (self.due.task.0, &self.due.settings.id);
+        tracing::error!(task_no, %webhook, event, reason = failure.reason, "webhook given up; `sabir push list` shows it");
+        self.shared.outbox.give_up(self.due.webhook, event, failure).await
+    }
+
+    async fn give_up_old(&self, dead_since: Timestamp) -> Result<(), StoreError> {
+        let mut log = LogReader::new(self.shared, self.due.task, self.due.settings.events, self.due.sent);
+        let since = self.due.failing_since.map_or(dead_since, |since| since.min(dead_since));
+        for _ in 0..TURN {
+            let NextEvent { recorded, task, handled } = match log.next().await {
+                Ok(Some(next)) => next,
+                Ok(None) => {
+                    self.shared.outbox.delivered(self.due.webhook, log.handled(), now()).await?;
+                    return Ok(());
+                }
+                Err(ReadError::Damaged(reason)) => return self.give_up_rest(&reason).await,
+                Err(ReadError::Store(error)) => return Err(error),
+            };
+            let (time, stored) = (now(), task.status.time);
+            if between(since.max(stored), time) < self.shared.settings.give_up_after {
+                // In its place, so that it is found when its own time is up.
+                self.shared.outbox.retry(DeliveryKind::Pending, self.due.webhook.0, stored).await?;
+                return Ok(());
+            }
+            let failure = Failure { reason: "the receiver could not be reached in time".to_owned(), time };
+            self.give_up(recorded.seq, failure).await?;
+            log.keep(task, handled);
+        }
+        Ok(())
     }
 
     async fn has_panicked(&self) -> Result<(), StoreError> {
@@ -242,6 +283,10 @@ pub(super) fn now() -> Timestamp {
 /// Nothing, if the first is the later one.
 pub(super) fn between(first: Timestamp, second: Timestamp) -> Duration {
     Duration::from_millis(u64::try_from(second.as_millis().saturating_sub(first.as_millis())).unwrap_or(0))
+}
+
+pub(super) fn before(time: Timestamp, delay: Duration) -> Timestamp {
+    Timestamp::from_millis(time.as_millis().saturating_sub(i64::try_from(delay.as_millis()).unwrap_or(i64::MAX)))
 }
 
 pub(super) fn after(time: Timestamp, delay: Duration) -> Timestamp {

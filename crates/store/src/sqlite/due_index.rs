@@ -4,7 +4,7 @@
 //! webhook another page, and every look of the dispatcher a read. It is filled when the file is opened and changed after
 //! each commit, so it shows nothing that is not stored.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,6 +25,8 @@ struct Entries {
     pending: BTreeMap<u64, DueEntry>,
     given_up: BTreeMap<u64, DueEntry>,
     receivers: BTreeMap<Arc<str>, BTreeSet<Position>>,
+    /// See `Outbox::ignore`.
+    ignored: HashSet<String>,
 }
 
 /// The order of deliveries to one receiver: time, kind, number.
@@ -49,11 +51,20 @@ impl DueIndex {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn apply(&self, changes: impl IntoIterator<Item = DueChange>) {
+    /// Says whether something is due at a receiver that is not ignored.
+    pub fn apply(&self, changes: impl IntoIterator<Item = DueChange>) -> bool {
         let mut entries = self.lock();
+        let mut is_due = false;
         for change in changes {
+            let receiver = change.entry.as_ref().map(|entry| &*entry.receiver);
+            is_due |= receiver.is_some_and(|receiver| !entries.ignored.contains(receiver));
             entries.apply(change);
         }
+        is_due
+    }
+
+    pub fn ignore(&self, receivers: HashSet<String>) {
+        self.lock().ignored = receivers;
     }
 
     pub fn find(&self, kind: DeliveryKind, number: u64) -> Option<DueEntry> {
@@ -76,7 +87,7 @@ impl DueIndex {
         limit: usize,
     ) -> Vec<(Position, TaskNo)> {
         let mut entries = self.lock();
-        let Entries { pending, given_up, receivers } = &mut *entries;
+        let Entries { pending, given_up, receivers, .. } = &mut *entries;
         let Some(due) = receivers.get(receiver) else { return Vec::new() };
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let due = due.range((from, Bound::Unbounded)).take_while(|(time, ..)| *time <= until);
@@ -115,7 +126,13 @@ impl Entries {
         }
     }
 
-    fn apply(&mut self, DueChange { kind, number, entry }: DueChange) {
+    fn apply(&mut self, DueChange { kind, number, mut entry }: DueChange) {
+        // One name for all entries of a receiver.
+        if let Some(entry) = &mut entry
+            && let Some((receiver, _)) = self.receivers.get_key_value(&entry.receiver)
+        {
+            entry.receiver = receiver.clone();
+        }
         let before = match &entry {
             Some(entry) => self.of_kind(kind).insert(number, entry.clone()),
             None => self.of_kind(kind).remove(&number),

@@ -1,5 +1,6 @@
 //! The SQLite store: sends appends and sweeps to the writer, and lookups to the readers.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -194,6 +195,10 @@ impl SqliteStore {
 impl Outbox for SqliteStore {
     fn due_signal(&self) -> Arc<Notify> {
         self.due_index.signal.clone()
+    }
+
+    fn ignore(&self, receivers: HashSet<String>) {
+        self.due_index.ignore(receivers);
     }
 
     fn receivers(&self) -> StoreFuture<'_, Vec<(String, Timestamp)>> {

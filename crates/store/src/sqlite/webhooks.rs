@@ -46,6 +46,8 @@ pub(super) struct Watched {
     changes: Vec<DueChange>,
     /// The transaction that is open has made something due that nobody is at work on.
     is_due: bool,
+    /// The dispatcher has to look after this transaction, whichever receiver it concerns.
+    is_urgent: bool,
 }
 
 /// Rows that may be sent to again, and nothing else.
@@ -72,7 +74,7 @@ impl Watched {
         }
         index.apply(due);
         let numbers = WebhookNumbers::load(conn)?;
-        Ok(Self { tasks, settled: Vec::new(), numbers, index, changes: Vec::new(), is_due: false })
+        Ok(Self { tasks, settled: Vec::new(), numbers, index, changes: Vec::new(), is_due: false, is_urgent: false })
     }
 
     /// Marks the webhooks that want events of this append, whose rows are written already.
@@ -135,7 +137,7 @@ impl Watched {
                 self.note_due(changed, DeliveryKind::Pending, webhook.0, DueEntry { due: *next, ..entry })
             }
             WebhookChange::GiveUp { webhook, event, failure } => {
-                self.is_due = true;
+                self.is_urgent = true;
                 self.give_up(conn, *webhook, *event, failure)?
             }
             WebhookChange::Retried { given_up: GivenUpNo(number), failure: None } => self.forget(conn, *number)?,
@@ -148,12 +150,12 @@ impl Watched {
             }
             WebhookChange::ClockWasSet { now, latest } => self.clock_was_set(conn, *now, *latest)?,
             WebhookChange::Retry { kind, number, now } => {
-                self.is_due = true;
+                self.is_urgent = true;
                 self.set_due(conn, *kind, *number, *now)?
             }
             WebhookChange::Discard { kind: DeliveryKind::GivenUp, number, .. } => self.forget(conn, *number)?,
             WebhookChange::Discard { kind: DeliveryKind::Pending, number, now } => {
-                self.is_due = true;
+                self.is_urgent = true;
                 self.advance(conn, WebhookNo(*number), None, *now)?
             }
         }))
@@ -320,7 +322,7 @@ impl Watched {
                 attempts.is_none_or(|attempts| attempts > 0)
             };
             if !is_postponed {
-                self.is_due = true;
+                self.is_urgent = true;
                 changed += self.set_due(conn, kind, number, now)?;
             }
         }
@@ -366,16 +368,15 @@ impl Watched {
         self.changes.push(DueChange { kind, number, entry: None });
     }
 
-    /// The transaction is committed. Says whether something became due.
+    /// The transaction is committed. Says whether somebody should know what became due.
     pub fn committed(&mut self) -> bool {
         for task in self.settled.drain(..) {
             self.tasks.remove(&task);
         }
         self.numbers.committed();
-        if !self.changes.is_empty() {
-            self.index.apply(self.changes.drain(..));
-        }
-        std::mem::take(&mut self.is_due)
+        let is_heard = !self.changes.is_empty() && self.index.apply(self.changes.drain(..));
+        let (is_due, is_urgent) = (std::mem::take(&mut self.is_due), std::mem::take(&mut self.is_urgent));
+        is_urgent || (is_due && is_heard)
     }
 
     /// Wakes whoever waits for something due.
@@ -387,7 +388,7 @@ impl Watched {
         self.settled.clear();
         self.changes.clear();
         self.numbers.rolled_back();
-        self.is_due = false;
+        (self.is_due, self.is_urgent) = (false, false);
     }
 }
 

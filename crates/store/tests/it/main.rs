@@ -3,6 +3,7 @@
 mod contract;
 mod damage;
 mod descriptors;
+mod due_signal;
 mod group_commit;
 mod limits;
 mod older_formats;

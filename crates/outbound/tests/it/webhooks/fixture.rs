@@ -131,6 +131,11 @@ pub fn working(text: &str) -> Event {
     at_present(change)
 }
 
+pub fn working_at(text: &str, time: Timestamp) -> Event {
+    let Event::Status(change) = rows::status_with_message(State::Working, 0, text) else { unreachable!() };
+    Event::Status(StatusChange { status: Status { time, ..change.status }, ..change })
+}
+
 pub fn completed() -> Event {
     let Event::Status(change) = rows::status(State::Completed, 0) else { unreachable!() };
     at_present(change)
@@ -252,6 +257,6 @@ pub async fn pending(stored: &Stored) -> usize {
 }
 
 pub async fn given_up(stored: &Stored) -> Vec<(u64, String)> {
-    let dead = stored.outbox.deliveries(DeliveryKind::GivenUp, 0, 10_000).await.unwrap();
-    dead.into_iter().map(|delivery| (delivery.event, delivery.reason.unwrap_or_default())).collect()
+    let given_up = stored.outbox.deliveries(DeliveryKind::GivenUp, 0, 10_000).await.unwrap();
+    given_up.into_iter().map(|delivery| (delivery.event, delivery.reason.unwrap_or_default())).collect()
 }

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use sabir_model::Timestamp;
 use sabir_outbound::webhooks::DispatcherSettings;
+use sabir_store::Failure;
+use sabir_testkit::store_contract::fixture as rows;
 use tokio::sync::Semaphore;
 
 use super::fixture::*;
-use crate::support::Receiver;
+use crate::support::{LONG, Receiver};
 
 /// A receiver that answers nothing before the gate opens.
 async fn gated(gate: &Arc<Semaphore>) -> Receiver {
@@ -90,6 +93,34 @@ async fn a_dead_receiver_gets_few_connects() {
         }
         // Five failures open the circuit; the others were under way. A slow machine may see a few probes as well.
         assert!(dead.accepts() < 30, "{} connects", dead.accepts());
+    })
+    .await;
+}
+
+/// Only a probe now and then goes to a receiver that has been dead for a day. What has waited as long is given up all the same.
+#[tokio::test]
+async fn the_backlog_of_a_dead_receiver_is_given_up_in_time() {
+    with_each_store(async |stored: Stored| {
+        let dead = reacting("127.0.0.1:0", |_| Reaction::Drop).await;
+        let hours = |ago: i64| Timestamp::from_millis(now().as_millis() - ago * 3600 * 1000);
+        let hook = webhook("w", &format!("http://{}/dead", dead.address));
+        for number in 0..200 {
+            let task = task_with(&stored, &format!("old-{number}"), hook.clone()).await;
+            let events = [working_at("1", hours(30)), working_at("2", hours(29)), working_at("3", hours(1))];
+            for (after, event) in (1..).zip(events) {
+                rows::push(stored.store.as_ref(), task, after, &[event]).await.unwrap();
+            }
+        }
+        let first = stored.outbox.due(&hook.receiver, now(), 1).await.unwrap().remove(0);
+        let failure = Failure { reason: "down".to_owned(), time: hours(30) };
+        stored.outbox.postpone(first.webhook, failure, hours(29)).await.unwrap();
+        let _dispatcher = Running::start(&stored, DispatcherSettings { longest_delay: LONG, ..settings() });
+
+        // The few that were tried before the circuit opened have failed once.
+        until("what is old is given up", async || given_up(&stored).await.len() >= 2 * 180).await;
+        assert!(dead.accepts() < 30, "{} connects", dead.accepts());
+        assert!(given_up(&stored).await.iter().all(|(event, _)| [2, 3].contains(event)), "the third is not old");
+        assert_eq!(pending(&stored).await, 200, "it waits still");
     })
     .await;
 }

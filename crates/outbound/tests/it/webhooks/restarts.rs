@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sabir_model::Timestamp;
+use sabir_outbound::webhooks::Dispatcher;
 use sabir_store::{DeliveryKind, Failure};
 use tokio::sync::Semaphore;
 
@@ -48,6 +49,26 @@ async fn after_a_restart_everything_arrives_and_duplicates_have_their_id() {
         let _dispatcher = Running::start(&stored, settings());
         until_all_is_noted(&stored).await;
         assert_eq!(in_order(&arrivals(&receiver))["t1"], all_of(6));
+    })
+    .await;
+}
+
+/// Whoever stops the server need not wait for the next start: what is due and can be delivered is.
+#[tokio::test]
+async fn what_is_due_is_delivered_before_the_end() {
+    with_each_store(async |stored: Stored| {
+        let receiver = reacting("127.0.0.1:0", |_| OK).await;
+        let url = format!("http://{}/hook", receiver.address);
+        for name in ["t1", "t2", "t3", "t4", "t5"] {
+            let task = task_with(&stored, name, webhook("w", &url)).await;
+            run_task(&stored, task, 3).await;
+        }
+        let (store, outbox) = (stored.store.clone(), stored.outbox.clone());
+        let dispatcher = Dispatcher::new(store, outbox, loopback_client(), settings());
+        dispatcher.run(std::future::ready(())).await;
+        assert_eq!(pending(&stored).await, 0);
+        let seen = in_order(&arrivals(&receiver));
+        assert!(seen.len() == 5 && seen.values().all(|labels| *labels == all_of(3)), "{seen:?}");
     })
     .await;
 }
