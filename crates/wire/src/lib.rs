@@ -10,6 +10,7 @@ mod dialect;
 mod request_head;
 
 mod excerpt;
+mod jcs;
 pub mod json;
 mod work;
 
@@ -41,11 +42,12 @@ mod responder;
 #[cfg(test)]
 mod fixture;
 
-pub use card::{CardFormat, read_card, write_card};
+pub use card::{CardFormat, CardMembers, SigningPayload, payloads_to_sign, payloads_to_verify, read_card, write_card};
 pub use compat::{CancelTerminal, Compat, TerminalMessage};
 pub use decoded::Decoded;
 pub use dialect::{Dialect, Operation, Payload, PushMembers, Strictness};
 pub use excerpt::excerpt;
+pub use jcs::canonical_json;
 pub use peer_response::PeerResponse;
 pub use request_head::RequestHead;
 pub use responder::{EVENT_STREAM, KEEP_ALIVE, Reply, Responder, SplitTaskReply, TaskEncoder, TaskShape, Wrapper};

@@ -8,12 +8,16 @@ mod case;
 mod entry;
 mod flow;
 mod format;
+mod payload;
 mod read;
 mod requirement;
 mod security;
+mod signed_members;
 mod skill;
 mod write;
 
 pub use format::CardFormat;
+pub use payload::{SigningPayload, payloads_to_sign, payloads_to_verify};
 pub use read::read as read_card;
+pub use signed_members::CardMembers;
 pub use write::write_card;
