@@ -15,6 +15,8 @@ use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use http::header::HeaderName;
 use sabir_model::Base64;
 
+use crate::jose::base64url;
+
 const PREFIX: &str = "sabir-signing-key-";
 const SEED_BYTES: usize = 32;
 
@@ -94,10 +96,10 @@ impl SigningKey {
         Self { seed, pair: Arc::new(pair) }
     }
 
-    /// The public half as a JWKS document.
-    pub fn jwks(&self) -> String {
+    /// The public half as a JSON object, for a key set.
+    pub fn jwk(&self) -> String {
         let (x, kid) = (base64url(self.pair.public_key().as_ref()), self.kid());
-        format!(r#"{{"keys":[{{"kty":"OKP","crv":"Ed25519","alg":"EdDSA","use":"sig","kid":"{kid}","x":"{x}"}}]}}"#)
+        format!(r#"{{"kty":"OKP","crv":"Ed25519","alg":"EdDSA","use":"sig","kid":"{kid}","x":"{x}"}}"#)
     }
 
     /// The thumbprint of the public key (RFC 7638).
@@ -120,15 +122,12 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-fn base64url(bytes: &[u8]) -> String {
-    Base64::encode(bytes).as_str().trim_end_matches('=').replace('+', "-").replace('/', "_")
-}
-
 #[cfg(test)]
 mod tests {
     use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 
     use super::*;
+    use crate::jose::key_set;
 
     #[test]
     fn the_hmac_is_that_of_the_specification() {
@@ -147,7 +146,7 @@ mod tests {
         assert_eq!(names, ["webhook-signature", "sabir-signature"]);
         let (head, signature) = headers[1].1.split_once("..").unwrap();
         let key = signer.key.as_ref().unwrap();
-        let jwks: serde_json::Value = serde_json::from_str(&key.jwks()).unwrap();
+        let jwks: serde_json::Value = serde_json::from_str(&key_set([key.jwk()])).unwrap();
         let bytes = |text: &str| {
             let padded = format!("{text}{}", "=".repeat((4 - text.len() % 4) % 4));
             Base64::parse(padded.replace('-', "+").replace('_', "/")).unwrap().decode()
@@ -158,7 +157,7 @@ mod tests {
         assert!(public.verify(b"other", &bytes(signature)).is_err());
         let head: serde_json::Value = serde_json::from_slice(&bytes(head)).unwrap();
         assert_eq!(head["kid"], jwks["keys"][0]["kid"]);
-        assert_eq!(SigningKey::parse(&key.to_text()).unwrap().jwks(), key.jwks());
+        assert_eq!(SigningKey::parse(&key.to_text()).unwrap().jwk(), key.jwk());
         assert!(SigningKey::parse("sabir-key-00").is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! The guarded client against real sockets. Nothing leaves the loopback interface.
 
+mod cards;
 mod hosts;
 mod rebinding;
 mod redirects;

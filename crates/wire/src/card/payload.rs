@@ -35,7 +35,7 @@ pub fn payloads_to_verify(card: &[u8]) -> Result<Vec<SigningPayload>, Error> {
     let card = Tree::read(card)?;
     let has = |name: &str| matches!(&card, Tree::Object(members) if members.iter().any(|(known, _)| known == name));
     let mut payloads = Vec::new();
-    if has("supportedInterfaces") {
+    if has("supportedInterfaces") || has("supported_interfaces") {
         payloads.push(payload(&card, CardMembers::V1_0, Charset::Utf8));
     }
     if has("url") {

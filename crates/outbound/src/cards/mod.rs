@@ -1,0 +1,7 @@
+//! The cards of other servers: fetched where the operator says, and verified with keys that have a reason to be trusted.
+
+mod fetch;
+mod verify;
+
+pub use fetch::{CardClient, CardError, FetchedCard};
+pub use verify::{KeySource, SignatureCheck, Trust, Verdict};

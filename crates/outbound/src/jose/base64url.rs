@@ -1,0 +1,35 @@
+//! Base64 as JSON signatures write it: URL-safe, without padding.
+
+use sabir_model::Base64;
+
+pub(crate) fn base64url(bytes: &[u8]) -> String {
+    Base64::encode(bytes).as_str().trim_end_matches('=').replace('+', "-").replace('/', "_")
+}
+
+/// `None` for any other spelling of the same bytes: each value has one text.
+pub(crate) fn from_base64url(text: &str) -> Option<Vec<u8>> {
+    let bytes = Base64::parse(text)?.decode();
+    (base64url(&bytes) == text).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_value_has_one_text() {
+        for (text, expected) in [
+            ("", Some(&b""[..])),
+            ("_-8", Some(b"\xff\xef")),
+            ("AQ", Some(b"\x01")),
+            // Padding, the other alphabet, bits that are left over, white space.
+            ("AQ==", None),
+            ("/+8", None),
+            ("AR", None),
+            ("A", None),
+            ("A Q", None),
+        ] {
+            assert_eq!(from_base64url(text).as_deref(), expected, "{text}");
+        }
+    }
+}
