@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::cli::{CliOptions, RunningServer};
 use crate::config::{LoadedConfig, Problems};
 use crate::serve::reachable;
+use crate::terminal_text::visible;
 
 /// A server on the same machine answers sooner, or not at all.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -82,11 +83,6 @@ fn base_of(listen: &[SocketAddr]) -> anyhow::Result<String> {
         Some(address) => Ok(format!("http://{}", reachable(*address))),
         None => bail!("server.listen names no port; give the server's address with --url"),
     }
-}
-
-/// URLs are chosen by callers, and must not steer the operator's terminal.
-pub fn visible(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }
 
 #[cfg(test)]

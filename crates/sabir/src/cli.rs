@@ -23,6 +23,7 @@ use sabir_bench::{Dialect, Workload};
   sabir config                       what would be used, and where it is set
   sabir push list                    webhooks that could not be delivered yet, or not at all
   sabir key new                      a key that encrypts the secrets of webhooks
+  sabir card https://example.com     what an A2A server says of itself, and with --verify who signed it
   sabir bench http://127.0.0.1:41242 how fast a server is, and whether it is right
 
 Exit codes: 0 all went well, 1 something failed, 2 the command line or the configuration is wrong."
@@ -95,6 +96,21 @@ asks for credentials wants a token with the scope admin (SABIR_TOKEN); others an
 a terminal a table or lines are printed, in a pipe JSON."
     )]
     Push(PushCommand),
+    /// Show the card of an A2A server, and verify its signatures
+    #[command(after_help = "Examples:
+  sabir card http://127.0.0.1:41242
+  sabir card https://agents.example.com --verify
+  sabir card https://agents.example.com --verify --jwks company-keys.json
+  sabir card https://agents.example.com | jq .card.skills
+
+URL is a server, or the card itself. On a terminal it prints lines to read, in a pipe one JSON object: `url`, `card`, and with
+--verify also `verified` and `signatures`.
+
+With --verify each signature is valid, invalid, or made with a key that is not known. The keys come from --jwks, or else from
+where the signature says (jku), if that is the same server; a key set on another server is used only if --jwks names it. The
+exit code is 0 only if there is a signature and all are valid. A signature covers what clients of one protocol version read
+of the card; which one is said.")]
+    Card(CardOptions),
     /// Make keys
     #[command(subcommand)]
     Key(KeyCommand),
@@ -187,6 +203,25 @@ fn delivery_id(text: &str) -> Result<String, String> {
     }
 }
 
+/// The flags of `card`.
+#[derive(Debug, Clone, Args)]
+pub struct CardOptions {
+    /// The server, such as https://agents.example.com, or its card
+    pub url: String,
+
+    /// Verify the signatures of the card
+    #[arg(long)]
+    pub verify: bool,
+
+    /// The key set (JWKS) that you trust: a URL or a file
+    #[arg(long, value_name = "URL|FILE", requires = "verify")]
+    pub jwks: Option<String>,
+
+    /// Print JSON on a terminal too
+    #[arg(long)]
+    pub json: bool,
+}
+
 #[derive(Debug, Clone, Subcommand)]
 pub enum KeyCommand {
     /// Print a new random key
@@ -195,15 +230,23 @@ pub enum KeyCommand {
   export SABIR_STORE_KEY=$(sabir key new --plain)
   export SABIR_PUSH_SIGNING_KEY=$(sabir key new --signing --plain)
   sabir key new --signing | jq .jwks
+  export SABIR_CARD_SIGNING_KEY=$(sabir key new --card --plain)
 
-Without --signing it is a key for store.key, which encrypts the secrets of webhooks in the store. With --signing it is one
-for push.signing_key, which deliveries are signed with. Nothing is stored: who has the output has the only copy.
+Without a flag it is a key for store.key, which encrypts the secrets of webhooks in the store. With --signing it is one
+for push.signing_key, which deliveries are signed with, and with --card one for card.signing_key, which cards are signed
+with. Nothing is stored: who has the output has the only copy.
 
 On a terminal it also prints what to do with it, in a pipe one JSON object.")]
     New {
         /// A key to sign deliveries with
         #[arg(long)]
         signing: bool,
+        /// A key to sign cards with
+        #[arg(long, conflicts_with = "signing")]
+        card: bool,
+        /// The algorithm that cards are signed with
+        #[arg(long, value_name = "ALG", requires = "card", default_value = "es256", value_parser = ["es256", "eddsa"])]
+        alg: String,
         /// Print the key alone
         #[arg(long)]
         plain: bool,

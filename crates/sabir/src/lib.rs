@@ -81,6 +81,7 @@
 #![warn(missing_docs)]
 
 pub mod calls;
+mod card_signer;
 mod function_agent;
 mod library_server;
 pub mod testing;

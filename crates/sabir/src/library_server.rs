@@ -8,6 +8,7 @@ use std::time::Duration;
 use sabir_engine::{Agent, Builder, Engine, EngineSettings, Hosted, Limits};
 use sabir_model::AgentId;
 use sabir_outbound::EgressPolicy;
+use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
     AdminAccess, App, AuthSettings, CardSettings, CorsSettings, HostCheck, HostName, Listeners, RESERVED_AGENT_IDS,
@@ -17,6 +18,7 @@ use sabir_store::{Durability, MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::card_signer::{card_signer, jwks};
 use crate::webhooks::{Deliveries, Webhooks};
 
 /// How long running turns have to end when the server stops.
@@ -46,6 +48,7 @@ pub struct Server {
     webhook_ranges: Vec<String>,
     webhook_secret: Option<String>,
     webhook_signing_key: Option<String>,
+    card_signing_key: Option<String>,
     store_key: Option<String>,
 }
 
@@ -87,6 +90,9 @@ pub enum ServerError {
     /// What [`Server::webhook_signing_key`] was given is no key. The value is not repeated.
     #[error("the signing key of webhooks is not a signing key; `sabir key new --signing` makes one")]
     SigningKey,
+    /// What [`Server::card_signing_key`] was given is no key. The value is not repeated.
+    #[error("the signing key of cards cannot be used: {0}; `sabir key new --card` makes one")]
+    CardKey(String),
     /// It is no address, or the system does not let us listen there.
     #[error("cannot listen on {address}: {reason}")]
     Listen {
@@ -120,6 +126,7 @@ impl Server {
             webhook_ranges: Vec::new(),
             webhook_secret: None,
             webhook_signing_key: None,
+            card_signing_key: None,
             store_key: None,
         }
     }
@@ -191,6 +198,14 @@ impl Server {
         self
     }
 
+    /// Cards are signed with this key, which `sabir key new --card` makes; PEM is fine too. Its public half is at
+    /// `/.well-known/jwks.json`. They are signed only if the server knows its address: by [`Server::public_url`], or because
+    /// it listens on one that is no wildcard.
+    pub fn card_signing_key(mut self, key: impl Into<String>) -> Self {
+        self.card_signing_key = Some(key.into());
+        self
+    }
+
     /// The secrets of webhooks are encrypted in the store with this key, which `sabir key new` makes.
     pub fn store_key(mut self, key: impl Into<String>) -> Self {
         self.store_key = Some(key.into());
@@ -237,7 +252,9 @@ impl Server {
     /// `addresses` are those that it will listen on; `None`: somebody else listens.
     async fn start_app(self, addresses: Option<Vec<SocketAddr>>) -> Result<StartedServer, ServerError> {
         let signing_key = self.signing_key()?;
-        let jwks = signing_key.as_ref().filter(|_| self.offers_webhooks).map(SigningKey::jwks);
+        let card_key = self.card_signing_key.as_deref().map(CardKey::parse).transpose();
+        let card_key = card_key.map_err(|why| ServerError::CardKey(why.to_string()))?;
+        let jwks = jwks(signing_key.as_ref().filter(|_| self.offers_webhooks), card_key.as_ref());
         let webhooks = self.webhooks(signing_key)?;
         let hosted = hosted(self.agents)?;
         let public = self.public_url.as_deref().and_then(host_of).and_then(HostName::parse);
@@ -279,6 +296,7 @@ impl Server {
                 None => AdminAccess::Loopback,
             },
             jwks,
+            card_signer: card_key.map(card_signer),
             card: CardSettings {
                 name: None,
                 description: None,

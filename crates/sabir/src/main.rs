@@ -7,6 +7,8 @@ mod about;
 mod admin_client;
 mod agents;
 mod bench;
+mod card;
+mod card_signer;
 mod check;
 mod cli;
 mod config;
@@ -18,6 +20,7 @@ mod machine;
 mod push;
 mod serve;
 mod signals;
+mod terminal_text;
 mod tokens;
 mod webhooks;
 
@@ -107,8 +110,20 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
                 return Ok(ExitCode::from(1));
             }
         }
-        CliCommand::Key(KeyCommand::New { signing, plain }) => {
-            let key = keys::NewKey::make(signing);
+        CliCommand::Card(options) => {
+            let audience = if options.json { Audience::Program } else { audience() };
+            let report = card::run(&options, audience)?;
+            print(&report.text)?;
+            for warning in &report.warnings {
+                eprintln!("sabir: warning: {warning}");
+            }
+            if let Some(failure) = report.failure {
+                eprintln!("sabir: {failure}");
+                return Ok(ExitCode::from(1));
+            }
+        }
+        CliCommand::Key(KeyCommand::New { signing, card, alg, plain }) => {
+            let key = keys::NewKey::make(keys::Purpose::of(signing, card.then_some(alg.as_str())));
             print(&if plain { key.plain() } else { key.show(audience()) })?;
         }
         CliCommand::Token(TokenCommand::New { subject, tenant, scopes, api_key }) => {

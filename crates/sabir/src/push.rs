@@ -3,10 +3,11 @@
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use crate::admin_client::{AdminClient, Load, visible};
+use crate::admin_client::{AdminClient, Load};
 use crate::agents::table;
 use crate::cli::{DeliveryIds, PushCommand};
 use crate::config::Audience;
+use crate::terminal_text::visible;
 
 const PAGE: usize = 1000;
 const STATES: [&str; 2] = ["pending", "dead"];

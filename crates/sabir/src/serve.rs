@@ -13,6 +13,7 @@ use sabir_agents::process;
 use sabir_agents::program::{Host, keep_tidy};
 use sabir_engine::{Builder, Engine, EngineSettings};
 use sabir_outbound::EgressPolicy;
+use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
     AdminAccess, ApiKey, App, AuthSettings, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings,
@@ -25,6 +26,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::card_signer::{card_signer, jwks};
 use crate::config::{self, Config, LogFormat, StoreUrl};
 use crate::hosting::{Surroundings, host};
 use crate::machine;
@@ -89,6 +91,9 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Sto
         anyhow!("cannot listen on {}: {}{remedy}", unavailable.address, unavailable.error)
     })?;
     let addresses = listeners.addresses();
+    if config.card.signing_key.is_some() && public_base(&config, &addresses).is_none() {
+        tracing::warn!("cards are not signed: on a wildcard address only server.public_url says what to vouch for");
+    }
 
     let mut builder = Builder::new(store.clone()).settings(engine_settings(&config));
     if let Some(webhooks) = &webhooks {
@@ -227,6 +232,9 @@ fn engine_settings(config: &Config) -> EngineSettings {
 
 fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketAddr]) -> ServerSettings {
     let card = &config.card;
+    // The configuration has checked the keys.
+    let signing_key = config.push.signing_key.as_ref().and_then(|key| SigningKey::parse(key.as_str()).ok());
+    let card_key = card.signing_key.as_ref().and_then(|key| CardKey::parse(key.as_str()).ok());
     ServerSettings {
         body_limit: config.server.body_limit,
         memory: config.server.memory,
@@ -242,13 +250,8 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
             server if server.public_url.is_some() => AdminAccess::RefusedForPublicUrl,
             _ => AdminAccess::Loopback,
         },
-        // The configuration has checked the key.
-        jwks: config
-            .push
-            .signing_key
-            .as_ref()
-            .and_then(|key| SigningKey::parse(key.as_str()).ok())
-            .map(|key| key.jwks()),
+        jwks: jwks(signing_key.as_ref(), card_key.as_ref()),
+        card_signer: card_key.map(card_signer),
         card: CardSettings {
             name: card.name.clone(),
             description: card.description.clone(),

@@ -15,6 +15,7 @@ use crate::connections::Timeouts;
 use crate::encoded_tasks::EncodedTasks;
 use crate::host::HostCheck;
 use crate::request_id::RequestIds;
+use crate::signed_cards::CardSigner;
 
 /// Cheap to clone; all clones are the same server.
 #[derive(Clone)]
@@ -51,9 +52,11 @@ pub struct ServerSettings {
     pub auth: AuthSettings,
     /// Whether admin calls are taken where nobody is asked for a credential.
     pub admin: AdminAccess,
-    /// The keys by which receivers verify webhooks, a JWKS document; `None`: webhooks are not signed with such a key.
+    /// The keys by which receivers verify webhooks and clients verify cards, a JWKS document; `None`: there are none.
     pub jwks: Option<String>,
     pub card: CardSettings,
+    /// `None`: cards are not signed. They are not either where `card.base` is not known.
+    pub card_signer: Option<Arc<dyn CardSigner>>,
 }
 
 /// Which pages of other origins may call.
@@ -84,7 +87,7 @@ impl App {
     pub fn new(engine: Engine, settings: ServerSettings) -> Self {
         let agents = AgentIds(engine.agents().map(|agent| agent.id.clone()).collect());
         let auth = Auth::new(&settings.auth);
-        let cards = Cards::new(&engine, settings.card.clone(), &auth);
+        let cards = Cards::new(&engine, settings.card.clone(), settings.card_signer.clone(), &auth);
         let budget = Budget::new(settings.memory);
         let encoded_tasks = EncodedTasks::new(budget.clone());
         let request_ids = RequestIds::new();

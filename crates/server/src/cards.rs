@@ -16,6 +16,7 @@ use crate::app::CardSettings;
 use crate::auth::Auth;
 use crate::body::Body;
 use crate::host::Authority;
+use crate::signed_cards::{CardSigner, SignedCards};
 
 pub(crate) struct Cards {
     settings: CardSettings,
@@ -25,13 +26,21 @@ pub(crate) struct Cards {
     /// By name: what callers must show. Any one of them is enough.
     security_schemes: Vec<(String, SecurityScheme)>,
     security: Vec<Requirement>,
+    /// `None`: cards are not signed.
+    signed: Option<SignedCards>,
 }
 
 impl Cards {
-    pub(crate) fn new(engine: &Engine, settings: CardSettings, auth: &Auth) -> Self {
+    pub(crate) fn new(
+        engine: &Engine,
+        settings: CardSettings,
+        signer: Option<Arc<dyn CardSigner>>,
+        auth: &Auth,
+    ) -> Self {
         let default = engine.default_agent().cloned();
+        let signed = signer.zip(settings.base.as_deref()).map(|(signer, base)| SignedCards::new(signer, base));
         let (security_schemes, security) = (auth.schemes(), auth.requirements());
-        Self { settings, engine: engine.clone(), default, security_schemes, security }
+        Self { settings, engine: engine.clone(), default, security_schemes, security, signed }
     }
 
     /// What the agents say of themselves now, sorted by id.
@@ -48,8 +57,15 @@ impl Cards {
         agent: Option<&AgentId>,
     ) -> Response<Body> {
         let format = format.unwrap_or(self.settings.default_format);
-        let mut body = Vec::with_capacity(2048);
-        write_card(&self.card(&self.base(host), agent, |_| true), format, &mut body);
+        let card = self.card(&self.base(host), agent, |_| true);
+        let body = match &self.signed {
+            Some(signed) => signed.write(card, format, agent),
+            None => {
+                let mut body = Vec::with_capacity(2048);
+                write_card(&card, format, &mut body);
+                body
+            }
+        };
         self.cached(parts, body)
     }
 

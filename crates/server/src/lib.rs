@@ -24,6 +24,7 @@ mod pieces;
 mod progress;
 mod request_id;
 mod service;
+mod signed_cards;
 mod socket;
 mod stream;
 
@@ -35,3 +36,4 @@ pub use connections::Timeouts;
 pub use host::{HostCheck, HostName};
 pub use listen::{Listeners, Unavailable};
 pub use service::{ResponseBody, Service, ServiceFuture};
+pub use signed_cards::CardSigner;

@@ -1,4 +1,5 @@
-//! For those who watch over the server: is it alive, can it take work. For those who get webhooks: the keys to verify them.
+//! For those who watch over the server: is it alive, can it take work. For those who get
+//! webhooks or cards: the keys to verify them.
 
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use sabir_engine::{Engine, Health};

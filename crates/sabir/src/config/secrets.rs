@@ -1,6 +1,7 @@
 //! Keys and shared secrets. They are never shown: neither by `sabir config` nor in the words about one that does not fit.
 
 use sabir_model::Base64;
+use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{SealKey, SigningKey};
 use serde_json::json;
 
@@ -15,6 +16,16 @@ pub fn store_key() -> ValueKind<Secret> {
 /// What `sabir key new --signing` makes.
 pub fn signing_key() -> ValueKind<Secret> {
     secret("a signing key; `sabir key new --signing` makes one", |text| SigningKey::parse(text).is_ok())
+}
+
+/// What `sabir key new --card` makes, or PEM.
+pub fn card_key() -> ValueKind<Secret> {
+    ValueKind::new(json!({"type": "string"}), |raw| {
+        let expected = "does not fit; expected a private key, also as PEM; `sabir key new --card` makes one";
+        let text = raw.as_text().ok_or(expected)?;
+        CardKey::parse(text).map_err(|why| format!("{expected}; {why}"))?;
+        Ok((Secret::new(text), json!("(not shown)")))
+    })
 }
 
 /// Any text; in the spelling of Standard Webhooks, base64 follows `whsec_`.

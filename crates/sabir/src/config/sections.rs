@@ -270,6 +270,7 @@ pub struct CardSection {
     /// One protocol version's keys only, not those of all.
     pub pure: bool,
     pub max_age: Duration,
+    pub signing_key: Option<Secret>,
 }
 
 /// Whose clients find their way by the card's `url`.

@@ -14,7 +14,7 @@ use super::addresses::{host_names, listen_addresses, origin, web_url, webhook_ho
 use super::auth::named_tokens;
 use super::paths::store_url;
 use super::raw::Raw;
-use super::secrets::{hmac_secret, signing_key, store_key};
+use super::secrets::{card_key, hmac_secret, signing_key, store_key};
 use super::sections::{CardProfile, Config, LogFormat};
 use super::table_values::route;
 use super::values::*;
@@ -233,6 +233,11 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
         ),
         Row::new("card.max_age", "30s", duration(), |config| &mut config.card.max_age)
             .help("How long clients may keep the card before they ask again."),
+        Row::new("card.signing_key", "", optional(card_key()), |config| &mut config.card.signing_key).help(
+            "Cards are signed with this private key, and clients verify them with `/.well-known/jwks.json`; `sabir key new \
+             --card` makes one. PEM is fine too: P-256 (ES256) or Ed25519 (EdDSA), without a passphrase. Needs \
+             `server.public_url` where the server listens on a wildcard address.",
+        ),
         Row::new("compat.strict", "false", switch(), |config| &mut config.compat.strict)
             .help("Refuse sloppy requests (a missing messageId or role, old part spellings) on every mount."),
         Row::new(

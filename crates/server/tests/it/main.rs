@@ -67,6 +67,7 @@ async fn serve_engine(builder: Builder, change: impl FnOnce(ServerSettings) -> S
         admin: AdminAccess::Loopback,
         jwks: None,
         card,
+        card_signer: None,
     });
     let listeners = Listeners::bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
     let address = listeners.addresses()[0];

@@ -1,5 +1,6 @@
 //! The page of settings and the example file list every setting and no other.
 
+use sabir_outbound::jose::{CardKey, KeyAlgorithm};
 use sabir_outbound::webhooks::{SealKey, SigningKey};
 
 use super::*;
@@ -106,7 +107,12 @@ pub fn example_with_everything() -> String {
     });
     // An example key would end up in use, so the example has none.
     let (store_key, signing_key) = (SealKey::generate().to_text(), SigningKey::generate().to_text());
-    let keys = [("what `sabir key new` prints", store_key), ("what `sabir key new --signing` prints", signing_key)];
+    let card_key = CardKey::generate(KeyAlgorithm::Es256).to_text();
+    let keys = [
+        ("what `sabir key new` prints", store_key),
+        ("what `sabir key new --signing` prints", signing_key),
+        ("what `sabir key new --card` prints", card_key),
+    ];
     let text = lines.collect::<Vec<_>>().join("\n");
     keys.into_iter().fold(text, |text, (placeholder, key)| text.replace(placeholder, &key))
 }

@@ -1,5 +1,6 @@
 //! Webhooks: allow-lists stop the start where they are malformed, and secrets are shown nowhere.
 
+use sabir_outbound::jose::{CardKey, KeyAlgorithm};
 use sabir_outbound::webhooks::{SealKey, SigningKey};
 
 use super::*;
@@ -52,7 +53,9 @@ fn allow_lists_in_every_spelling() {
 #[test]
 fn secrets_are_neither_shown_nor_repeated() {
     let (store, signing) = (SealKey::generate().to_text(), SigningKey::generate().to_text());
+    let card = CardKey::generate(KeyAlgorithm::Es256).to_text();
     for (variable, fitting, wrong) in [
+        ("SABIR_CARD_SIGNING_KEY", card.as_str(), "sabir-card-key-0123"),
         ("SABIR_STORE_KEY", store.as_str(), "sabir-key-0123"),
         ("SABIR_PUSH_SIGNING_KEY", &signing, "sabir-signing-key-0123"),
         ("SABIR_PUSH_HMAC_SECRET", "at least 16 bytes", "too short"),
