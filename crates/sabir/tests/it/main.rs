@@ -33,6 +33,7 @@ mod scheduling;
 mod server_fixture;
 mod sessions;
 mod shutdown;
+mod signed_cards;
 mod slow_readers;
 mod startup;
 mod uploads;

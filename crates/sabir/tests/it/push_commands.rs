@@ -119,6 +119,8 @@ fn new_keys_are_taken_by_the_server_and_never_shown_again() {
     for (words, key, variable) in [
         ("key new", "store.key", "SABIR_STORE_KEY"),
         ("key new --signing", "push.signing_key", "SABIR_PUSH_SIGNING_KEY"),
+        ("key new --card", "card.signing_key", "SABIR_CARD_SIGNING_KEY"),
+        ("key new --card --alg eddsa", "card.signing_key", "SABIR_CARD_SIGNING_KEY"),
     ] {
         let made = sabir(words, &[]).printed;
         assert_eq!((&made["setting"], &made["variable"]), (&json!(key), &json!(variable)), "{made}");

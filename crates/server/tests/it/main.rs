@@ -5,6 +5,7 @@ mod auth;
 mod connections;
 mod http2;
 mod memory;
+mod signed_cards;
 mod webhooks;
 
 use std::net::SocketAddr;
