@@ -19,6 +19,8 @@ pub fn run(mut command: Command, binding: &str, binary: &Path, log: &Path, temp:
     // Whatever proxy the machine has, the loopback interface is not behind it.
     command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
     command.env("TMPDIR", temp);
+    // Sabir is a client too: it verifies what the SDKs sign.
+    command.env("SABIR", binary);
     let mut tally = suite_output::tally(&mut command, LIMIT)?;
     if let Err(error) = server.stop() {
         println!("    FAILED: {error:#}");

@@ -44,6 +44,8 @@ impl ServerProcess {
         serve.env("TMPDIR", temp);
         // The receivers of webhooks of the suites are on this machine.
         serve.env("SABIR_PUSH_ALLOW_CIDRS", "127.0.0.0/8");
+        let card_key = command::output(Command::new(binary).args(["key", "new", "--card", "--plain"]))?;
+        serve.env("SABIR_CARD_SIGNING_KEY", card_key.trim());
         serve.current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(log)?);
         let mut child = serve.spawn().with_context(|| format!("`{}` cannot be started", binary.display()))?;
         let (sender, stdout) = mpsc::channel();

@@ -11,6 +11,7 @@ import { refusals } from './refusals.mjs';
 import { refused } from './refused.mjs';
 import { Report, commandLine } from './report.mjs';
 import { sending } from './sending.mjs';
+import { signing } from './signing.mjs';
 import { streaming } from './streaming.mjs';
 import { spoken, turns } from './turns.mjs';
 import { webhooks } from './webhooks.mjs';
@@ -70,7 +71,7 @@ const ownOf1_0 = {
 
 const client = await report.run('a client is built from the card', () => connect(url, binding));
 if (client) {
-  for (const cases of [card, sending, streaming, turns, ownOf1_0, listing, webhooks, refusals]) {
+  for (const cases of [card, sending, streaming, turns, ownOf1_0, listing, webhooks, refusals, signing]) {
     await report.runAll(cases, client);
   }
 }

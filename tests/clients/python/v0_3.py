@@ -6,7 +6,10 @@ import sys
 sys.dont_write_bytecode = True
 
 import report
-from cases import cancel, card, context, interfaces, push, refusals, send, stream, subscribe, turns, v0_3_only, v0_x
+from cases import cancel, card, context, interfaces, push, refusals, send, stream, subscribe, turns
+from cases import v0_3_only, v0_3_signing, v0_x
 from peer_v0_3 import Peer
 
-report.main(Peer, card, interfaces, send, stream, subscribe, turns, cancel, context, push, refusals, v0_x, v0_3_only)
+SHARED = card, interfaces, send, stream, subscribe, turns, cancel, context, push, refusals
+
+report.main(Peer, *SHARED, v0_x, v0_3_only, v0_3_signing)

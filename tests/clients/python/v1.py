@@ -7,9 +7,9 @@ sys.dont_write_bytecode = True
 
 import report
 from cases import cancel, card, context, interfaces, push, refusals, send, stream, subscribe, turns
-from cases import v1_compat, v1_list, v1_only
+from cases import v1_compat, v1_list, v1_only, v1_signing
 from peer_v1 import Peer
 
 SHARED = card, interfaces, send, stream, subscribe, turns, cancel, context, push, refusals
 
-report.main(Peer, *SHARED, v1_list, v1_only, v1_compat)
+report.main(Peer, *SHARED, v1_list, v1_only, v1_compat, v1_signing)
