@@ -16,6 +16,7 @@ use crate::app::CardSettings;
 use crate::auth::Auth;
 use crate::body::Body;
 use crate::host::Authority;
+use crate::scheme::Scheme;
 use crate::signed_cards::{CardSigner, SignedCards};
 
 pub(crate) struct Cards {
@@ -57,7 +58,7 @@ impl Cards {
         agent: Option<&AgentId>,
     ) -> Response<Body> {
         let format = format.unwrap_or(self.settings.default_format);
-        let card = self.card(&self.base(host), agent, |_| true);
+        let card = self.card(&self.base(parts, host), agent, |_| true);
         let body = match &self.signed {
             Some(signed) => signed.write(card, format, agent),
             None => {
@@ -70,14 +71,9 @@ impl Cards {
     }
 
     /// The card of the agents that this caller may use; `None`: nobody is asked for a credential, so all see the same card.
-    pub(crate) fn extended(
-        &self,
-        caller: &Caller,
-        host: Option<Authority<'_>>,
-        agent: Option<&AgentId>,
-    ) -> Option<Card> {
+    pub(crate) fn extended(&self, caller: &Caller, base: &str, agent: Option<&AgentId>) -> Option<Card> {
         let is_usable = |id: &AgentId| caller.may_read(id);
-        (!self.security.is_empty()).then(|| self.card(&self.base(host), agent, is_usable))
+        (!self.security.is_empty()).then(|| self.card(base, agent, is_usable))
     }
 
     /// Whether whoever is called says that it knows this extension.
@@ -123,11 +119,11 @@ impl Cards {
     }
 
     /// Where the client reaches us.
-    pub(crate) fn base(&self, host: Option<Authority<'_>>) -> String {
+    pub(crate) fn base(&self, parts: &Parts, host: Option<Authority<'_>>) -> String {
         if let Some(base) = &self.settings.base {
             return base.clone();
         }
-        format!("http://{}", host.map_or("localhost", |host| host.text))
+        format!("{}://{}", Scheme::of(&parts.extensions), host.map_or("localhost", |host| host.text))
     }
 
     /// Shows those that pass `is_shown`.

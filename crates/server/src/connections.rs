@@ -7,7 +7,8 @@
 //!
 //! | what the connection does                 | it ends after      | gives way to a new one        |
 //! |------------------------------------------|--------------------|-------------------------------|
-//! | has not sent a complete request head     | `Timeouts::head`   | first, once it is a second old |
+//! | has not sent a complete request head, or |                    |                               |
+//! | has not completed its TLS handshake      | `Timeouts::head`   | first, once it is a second old |
 //! | rests between two requests               | `Timeouts::idle`   | second                        |
 //! | has just been accepted                   | `Timeouts::head`   | third                         |
 //! | sends the body of its request            | see `incoming`     | last                          |
@@ -15,6 +16,7 @@
 //! | is being answered, or reads a stream     | never              | never                         |
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -78,6 +80,8 @@ pub(crate) struct ConnectionSlot {
 }
 
 pub(crate) struct Connection {
+    /// The address of the other end.
+    pub(crate) peer: IpAddr,
     state: Mutex<ConnectionState>,
     /// There is an order.
     ordered: Notify,
@@ -137,11 +141,11 @@ impl Connections {
     }
 
     /// A slot for a new connection, as soon as one is free.
-    pub(crate) async fn admit(self: &Arc<Self>) -> ConnectionSlot {
+    pub(crate) async fn admit(self: &Arc<Self>, peer: IpAddr) -> ConnectionSlot {
         loop {
             let mut ended = std::pin::pin!(self.ended.notified());
             ended.as_mut().enable();
-            if let Some(place) = self.try_admit() {
+            if let Some(place) = self.try_admit(peer) {
                 return place;
             }
             self.make_room();
@@ -149,14 +153,14 @@ impl Connections {
         }
     }
 
-    fn try_admit(self: &Arc<Self>) -> Option<ConnectionSlot> {
+    fn try_admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionSlot> {
         let mut table = lock(&self.table);
         if table.open.len() >= self.most {
             return None;
         }
         table.count += 1;
         let id = table.count;
-        let connection = Arc::new(Connection::new(Instant::now()));
+        let connection = Arc::new(Connection::new(peer, Instant::now()));
         if table.is_closing {
             connection.end(End::Gracefully);
         }
@@ -222,7 +226,7 @@ impl Drop for ConnectionSlot {
 }
 
 impl Connection {
-    fn new(now: Instant) -> Self {
+    fn new(peer: IpAddr, now: Instant) -> Self {
         let state = ConnectionState {
             protocol: Protocol::Http1,
             exchanges: 0,
@@ -234,7 +238,7 @@ impl Connection {
             blocked_since: None,
             order: None,
         };
-        Self { state: Mutex::new(state), ordered: Notify::new() }
+        Self { peer, state: Mutex::new(state), ordered: Notify::new() }
     }
 
     pub(crate) fn speaks(&self, protocol: Protocol) {
@@ -270,7 +274,7 @@ impl Connection {
         lock(&self.state).blocked_since = None;
     }
 
-    fn end(&self, how: End) {
+    pub(crate) fn end(&self, how: End) {
         let mut state = lock(&self.state);
         if state.order < Some(how) {
             state.order = Some(how);
@@ -381,7 +385,7 @@ mod tests {
     /// A connection that has lived through these, one second apart, and when it was opened.
     fn lived(moments: &[&str]) -> (ConnectionState, Instant) {
         let start = Instant::now();
-        let mut state = Connection::new(start).state.into_inner().unwrap();
+        let mut state = Connection::new(IpAddr::from([127, 0, 0, 1]), start).state.into_inner().unwrap();
         for (seconds, moment) in (1..).zip(moments) {
             let now = start + Duration::from_secs(seconds);
             match *moment {

@@ -1,6 +1,7 @@
 //! One request and its answer: locate, read, decode, call, encode.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -21,6 +22,7 @@ use crate::incoming::{BodyLimits, BodySource, Received, RequestBody};
 use crate::pieces::{Large, Pieces};
 use crate::request_id::{self, X_REQUEST_ID};
 use crate::stream::Frames;
+use crate::tls::PeerCertificate;
 use crate::{admin, auth, encoded_tasks, extensions, home, host, operations};
 
 /// How often an answer looks whether there is memory again.
@@ -31,7 +33,7 @@ impl App {
     pub(crate) async fn answer(&self, request: Request<BodySource>, connected: Option<Connected>) -> Response<Body> {
         let started = Instant::now();
         let (parts, incoming) = request.into_parts();
-        let (exchange, peer) = connected.map(|Connected { exchange, peer }| (exchange, peer)).unzip();
+        let (exchange, peer) = connected.map(|Connected { exchange, peer, .. }| (exchange, peer)).unzip();
         let mut asking = Asking { body: RequestBody::new(&parts, incoming), exchange, peer };
         let mut response = match self.host_of(&parts) {
             Ok(host) => self.for_origin(&parts, &mut asking, host).await,
@@ -81,7 +83,7 @@ impl App {
             _ => self.exchange(parts, asking, host, &origin).await,
         };
         if response.status() == StatusCode::UNAUTHORIZED {
-            self.inner.auth.challenge(&self.inner.cards.base(host), &parts.headers, &mut response);
+            self.inner.auth.challenge(&self.inner.cards.base(parts, host), &parts.headers, &mut response);
         }
         if let RequestOrigin::Allowed(origin) = origin {
             cors::allow(origin, &mut response);
@@ -113,7 +115,7 @@ impl App {
         if app.auth.is_required()
             && let Some(resource) = auth::resource_path(parts.uri.path())
         {
-            let metadata = app.auth.metadata(&app.cards.base(host), resource);
+            let metadata = app.auth.metadata(&app.cards.base(parts, host), resource);
             return operations::public_document(&parts.method, &metadata);
         }
         let located = locate(&head, &app.agents);
@@ -151,7 +153,7 @@ impl App {
         // A call may take hours; what it was read from is not needed any more.
         drop(body);
         if let Ok(Call::ExtendedCard { agent }) = &call
-            && let Some(card) = app.cards.extended(&caller, host, agent.as_ref())
+            && let Some(card) = app.cards.extended(&caller, &app.cards.base(parts, host), agent.as_ref())
         {
             return response_of(responder.reply(&Answer::Card(Box::new(card))));
         }
@@ -278,7 +280,11 @@ struct Asking {
 /// What is known of a request by the connection that it came on.
 pub(crate) struct Connected {
     pub(crate) exchange: Exchange,
+    /// Who asks: the other end of the connection, or whom a trusted proxy names.
     pub(crate) peer: IpAddr,
+    /// What the client has shown in its TLS handshake. It was verified then, and it has not expired since.
+    #[allow(dead_code, reason = "callers are not told apart yet")]
+    pub(crate) peer_certificate: Option<Arc<PeerCertificate>>,
 }
 
 fn head_of(parts: &Parts) -> RequestHead<'_> {

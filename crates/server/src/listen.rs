@@ -1,43 +1,52 @@
-//! Sockets: accepting connections, and letting them go.
+//! Sockets: accepting connections, with TLS or without, and letting them go.
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime};
 
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 use crate::App;
 use crate::body::Body;
 use crate::connections::{Connection, ConnectionSlot, Connections, End, Protocol};
 use crate::exchange::Connected;
 use crate::incoming::BodySource;
+use crate::log_limit::LogLimit;
 use crate::pieces::PIECE;
 use crate::progress::Streams;
-use crate::socket::Socket;
+use crate::scheme::Scheme;
+use crate::socket::{Opening, Socket};
+use crate::tls::{ClientCertificate, Tls, client_certificate};
 
 /// After an accept that failed (too many open files), others may close meanwhile.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// One line of log says as much as twenty a second.
-const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
 /// How many streams one HTTP/2 connection may have open. Each is a few kilobytes; with too few of them a client that
 /// watches many tasks could not cancel one.
 const HTTP2_STREAMS: u32 = 4096;
 /// How often the client of an HTTP/2 connection is asked whether it is still there.
 const HTTP2_PING: Duration = Duration::from_secs(30);
 
+/// What may still come of a request that is refused unread. To close the connection before it has come would take the
+/// answer from its client.
+const UNREAD_REQUEST: u64 = 64 * 1024;
+const UNREAD_FOR: Duration = Duration::from_secs(1);
+
 /// Addresses that are bound and not served yet.
 pub struct Listeners {
     listeners: Vec<TcpListener>,
+    tls: Option<Arc<Tls>>,
 }
 
 /// An address that cannot be listened on.
@@ -57,7 +66,12 @@ impl Listeners {
                 Err(error) => return Err(Unavailable { address: *address, error }),
             }
         }
-        Ok(Self { listeners })
+        Ok(Self { listeners, tls: None })
+    }
+
+    /// All of them speak TLS, and nothing else.
+    pub fn with_tls(self, tls: Arc<Tls>) -> Self {
+        Self { tls: Some(tls), ..self }
     }
 
     /// The addresses as they are, with the ports that the system has chosen.
@@ -69,9 +83,10 @@ impl Listeners {
     pub async fn serve(self, app: App, closing: watch::Receiver<bool>, linger: Duration) {
         let settings = &app.inner.settings;
         let connections = Connections::new(settings.max_connections, settings.timeouts);
+        let front = Arc::new(Front { tls: self.tls, misdirected: LogLimit::default() });
         let mut accepting = JoinSet::new();
         for listener in self.listeners {
-            accepting.spawn(accept(listener, app.clone(), connections.clone()));
+            accepting.spawn(accept(listener, app.clone(), connections.clone(), front.clone()));
         }
         let serving = async {
             until_true(closing).await;
@@ -99,18 +114,24 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-async fn accept(listener: TcpListener, app: App, connections: Arc<Connections>) {
-    let mut complained: Option<Instant> = None;
+/// What the listeners of a server share.
+struct Front {
+    tls: Option<Arc<Tls>>,
+    /// Lines on clients that speak TLS to a port without it.
+    misdirected: LogLimit,
+}
+
+async fn accept(listener: TcpListener, app: App, connections: Arc<Connections>, front: Arc<Front>) {
+    let failures = LogLimit::default();
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                let slot = connections.admit().await;
-                tokio::spawn(connect(stream, peer.ip(), app.clone(), slot));
+                let slot = connections.admit(peer.ip().to_canonical()).await;
+                tokio::spawn(connect(stream, app.clone(), slot, front.clone()));
             }
             Err(error) => {
-                if complained.is_none_or(|at| at.elapsed() > COMPLAIN_EVERY) {
+                if failures.is_due() {
                     tracing::warn!(%error, "cannot accept connections");
-                    complained = Some(Instant::now());
                 }
                 connections.make_room();
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -119,32 +140,89 @@ async fn accept(listener: TcpListener, app: App, connections: Arc<Connections>) 
     }
 }
 
-async fn connect(stream: TcpStream, peer: IpAddr, app: App, slot: ConnectionSlot) {
+async fn connect(stream: TcpStream, app: App, slot: ConnectionSlot, front: Arc<Front>) {
     let connection = &slot.connection;
     let mut socket = Socket::new(stream, connection.clone());
-    let protocol = tokio::select! {
-        protocol = socket.protocol() => protocol,
+    let opening = tokio::select! {
+        opening = socket.opening() => opening,
         // Nothing has been asked, so nothing is lost.
         _ = connection.has_to_end(End::Gracefully) => return,
     };
-    let ended = match protocol {
-        Ok(Some(Protocol::Http1)) => serve_http1(socket, peer, app, connection).await,
+    let ended = match (opening, &front.tls) {
+        (Ok(Some(Opening::Http1)), None) => serve_http1(socket, None, app, connection).await,
         // Rare and large, so that the others should not carry its size.
-        Ok(Some(Protocol::Http2)) => Box::pin(serve_http2(socket, peer, app, connection)).await,
-        Ok(None) => Ok(()),
-        Err(error) => return tracing::debug!(%error, "a connection broke off"),
+        (Ok(Some(Opening::Http2)), None) => Box::pin(serve_http2(socket, None, app, connection)).await,
+        (Ok(Some(Opening::Tls)), Some(tls)) => Box::pin(serve_tls(socket, tls, app, connection)).await,
+        (Ok(Some(Opening::Tls)), None) => {
+            if front.misdirected.is_due() {
+                let peer = connection.peer;
+                tracing::warn!(%peer, "a client speaks TLS, and this port does not; give it an http:// address, or set server.tls_cert");
+            }
+            Ok(())
+        }
+        (Ok(Some(Opening::Http1 | Opening::Http2)), Some(_)) => {
+            tracing::debug!(peer = %connection.peer, "a client speaks HTTP without TLS");
+            Box::pin(refuse_unread(socket, BAD_REQUEST, SPEAKS_HTTPS)).await;
+            Ok(())
+        }
+        (Ok(None), _) => Ok(()),
+        (Err(error), _) => return tracing::debug!(%error, "a connection broke off"),
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection broke off");
     }
 }
 
-async fn serve_http1(socket: Socket, peer: IpAddr, app: App, connection: &Arc<Connection>) -> hyper::Result<()> {
+const BAD_REQUEST: &str = "400 Bad Request";
+const SPEAKS_HTTPS: &str = "This port speaks HTTPS: use https:// instead of http://.";
+
+/// Answers whatever is asked, unread, and closes the connection.
+async fn refuse_unread(mut stream: impl AsyncRead + AsyncWrite + Unpin, status: &str, text: &str) {
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}\n",
+        text.len() + 1
+    );
+    let refusing = async {
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await?;
+        tokio::io::copy(&mut (&mut stream).take(UNREAD_REQUEST), &mut tokio::io::sink()).await
+    };
+    let _ = tokio::time::timeout(UNREAD_FOR, refusing).await;
+}
+
+/// Until the handshake is complete, the connection is one that has asked nothing, with the limits of such.
+async fn serve_tls(socket: Socket, tls: &Tls, app: App, connection: &Arc<Connection>) -> hyper::Result<()> {
+    let shaking_hands = TlsAcceptor::from(tls.current()).accept(socket);
+    let stream = tokio::select! {
+        stream = shaking_hands => stream,
+        _ = connection.has_to_end(End::Gracefully) => return Ok(()),
+    };
+    let stream = match stream {
+        Ok(stream) => stream,
+        Err(error) => {
+            tracing::debug!(peer = %connection.peer, %error, "a TLS handshake failed");
+            return Ok(());
+        }
+    };
+    let session = stream.get_ref().1;
+    let client = client_certificate(session);
+    match session.alpn_protocol() {
+        Some(b"h2") => serve_http2(stream, Some(&client), app, connection).await,
+        _ => serve_http1(stream, Some(&client), app, connection).await,
+    }
+}
+
+async fn serve_http1(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    client: Option<&ClientCertificate>,
+    app: App,
+    connection: &Arc<Connection>,
+) -> hyper::Result<()> {
     let mut builder = http1::Builder::new();
     // A head may be as large as what is buffered of a reply; `connections` has the timeouts.
     builder.max_buf_size(PIECE).half_close(true).header_read_timeout(None);
-    let service = service_fn(|request| answer(app.clone(), connection.clone(), peer, request));
-    let mut serving = pin!(builder.serve_connection(TokioIo::new(socket), service));
+    let service = service_fn(|request| answer(app.clone(), connection.clone(), client, request));
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         ended = serving.as_mut() => return ended,
         how = connection.has_to_end(End::Gracefully) => match how {
@@ -158,7 +236,12 @@ async fn serve_http1(socket: Socket, peer: IpAddr, app: App, connection: &Arc<Co
     }
 }
 
-async fn serve_http2(socket: Socket, peer: IpAddr, app: App, connection: &Arc<Connection>) -> hyper::Result<()> {
+async fn serve_http2(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    client: Option<&ClientCertificate>,
+    app: App,
+    connection: &Arc<Connection>,
+) -> hyper::Result<()> {
     connection.speaks(Protocol::Http2);
     let mut builder = http2::Builder::new(Streams { limit: app.inner.settings.timeouts.reply });
     builder
@@ -166,8 +249,8 @@ async fn serve_http2(socket: Socket, peer: IpAddr, app: App, connection: &Arc<Co
         .keep_alive_interval(Some(HTTP2_PING))
         .max_concurrent_streams(HTTP2_STREAMS)
         .max_send_buf_size(PIECE);
-    let service = service_fn(|request| answer(app.clone(), connection.clone(), peer, request));
-    let mut serving = pin!(builder.serve_connection(TokioIo::new(socket), service));
+    let service = service_fn(|request| answer(app.clone(), connection.clone(), client, request));
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         ended = serving.as_mut() => return ended,
         how = connection.has_to_end(End::Gracefully) => match how {
@@ -183,13 +266,39 @@ async fn serve_http2(socket: Socket, peer: IpAddr, app: App, connection: &Arc<Co
 
 type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
-/// In a box, which is gone when the response is there: a stream may be open for days, and the connection would keep
-/// room for the making of its response.
-fn answer(app: App, connection: Arc<Connection>, peer: IpAddr, request: Request<Incoming>) -> ResponseFuture {
+/// `client` is what a TLS connection knows of its client. In a box, which is gone when the response is there: a stream may
+/// be open for days, and the connection would keep room for the making of its response.
+fn answer(
+    app: App,
+    connection: Arc<Connection>,
+    client: Option<&ClientCertificate>,
+    mut request: Request<Incoming>,
+) -> ResponseFuture {
+    let refused = client.and_then(|client| client.refuses(SystemTime::now()));
+    if client.is_some() {
+        request.extensions_mut().insert(Scheme::Https);
+    }
+    let peer_certificate = match client {
+        Some(ClientCertificate::Known(known)) => Some(known.clone()),
+        _ => None,
+    };
     Box::pin(async move {
-        let connected = Connected { exchange: connection.begin(), peer };
+        // Here, since a stream of HTTP/2 has a task of its own.
+        let exchange = connection.begin();
+        if let Some(why) = refused {
+            connection.end(End::Gracefully);
+            return Ok(forbidden(why).map(|body| body.of(exchange)));
+        }
+        let connected = Connected { exchange, peer: connection.peer, peer_certificate };
         Ok(app.answer(request.map(BodySource::Connection), Some(connected)).await)
     })
+}
+
+fn forbidden(why: &str) -> Response<Body> {
+    let mut response = Response::new(Body::from(format!("{why}\n").into_bytes()));
+    *response.status_mut() = StatusCode::FORBIDDEN;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
 }
 
 /// Also when nobody is left who could say so.

@@ -1,7 +1,7 @@
 //! The socket of a connection: which protocol its client speaks, and whether the client writes and reads.
 //!
-//! HTTP/2 announces itself with its first bytes. They are looked at before anything is set up, so that an HTTP/1
-//! connection, of which there may be thousands, pays for one protocol only.
+//! HTTP/2 and TLS announce themselves with their first bytes. They are looked at before anything is set up, so that a
+//! connection, of which there may be thousands, pays for one protocol only, and one that says nothing for none.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -13,15 +13,26 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::connections::{Connection, Protocol};
+use crate::connections::Connection;
 
 /// How the preface of HTTP/2 begins; no method of HTTP/1 does.
 const PREFACE: &[u8; 3] = b"PRI";
+/// The first byte of TLS: a record of the handshake.
+const TLS_HANDSHAKE: u8 = 0x16;
 /// What the system holds of what was written and not sent yet. Without a limit it takes megabytes for each client that
 /// does not read; the data on its way to the client does not count.
 const UNSENT: u32 = 128 * 1024;
 /// A client that vanished without a word is noticed after some of these.
 const PROBE_AFTER: Duration = Duration::from_secs(60);
+
+/// How a connection begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// Also what is no protocol at all.
+    Http1,
+    Http2,
+    Tls,
+}
 
 pub(crate) struct Socket {
     stream: TcpStream,
@@ -47,14 +58,17 @@ impl Socket {
     }
 
     /// Which protocol the client speaks. `None`: it closed the connection before that was clear.
-    pub(crate) async fn protocol(&mut self) -> io::Result<Option<Protocol>> {
+    pub(crate) async fn opening(&mut self) -> io::Result<Option<Opening>> {
         loop {
             let seen = &self.first[..self.untaken];
+            if seen.first() == Some(&TLS_HANDSHAKE) {
+                return Ok(Some(Opening::Tls));
+            }
             if seen != &PREFACE[..seen.len()] {
-                return Ok(Some(Protocol::Http1));
+                return Ok(Some(Opening::Http1));
             }
             if seen.len() == PREFACE.len() {
-                return Ok(Some(Protocol::Http2));
+                return Ok(Some(Opening::Http2));
             }
             self.stream.readable().await?;
             match self.stream.try_read(&mut self.first[self.untaken..]) {

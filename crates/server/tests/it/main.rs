@@ -6,6 +6,7 @@ mod connections;
 mod http2;
 mod memory;
 mod signed_cards;
+mod tls;
 mod webhooks;
 
 use std::net::SocketAddr;
@@ -16,7 +17,7 @@ use sabir_agents::DemoAgent;
 use sabir_engine::{Builder, Hosted, Inputs};
 use sabir_model::AgentId;
 use sabir_server::{
-    AdminAccess, App, AuthSettings, CardSettings, CorsSettings, HostCheck, Listeners, ServerSettings, Timeouts,
+    AdminAccess, App, AuthSettings, CardSettings, CorsSettings, HostCheck, Listeners, ServerSettings, Timeouts, Tls,
 };
 use sabir_store::MemoryStore;
 use sabir_wire::{CardFormat, Compat};
@@ -40,6 +41,14 @@ async fn serve_with(change: impl FnOnce(ServerSettings) -> ServerSettings) -> Se
 }
 
 async fn serve_engine(builder: Builder, change: impl FnOnce(ServerSettings) -> ServerSettings) -> Served {
+    serve_all(builder, change, None).await
+}
+
+async fn serve_all(
+    builder: Builder,
+    change: impl FnOnce(ServerSettings) -> ServerSettings,
+    tls: Option<Arc<Tls>>,
+) -> Served {
     let id = AgentId::parse("demo").unwrap();
     let agent = Hosted::new(id, Arc::new(DemoAgent::new(Inputs::Anything)));
     let engine = builder.agent(agent).start().await.unwrap();
@@ -71,6 +80,10 @@ async fn serve_engine(builder: Builder, change: impl FnOnce(ServerSettings) -> S
         card_signer: None,
     });
     let listeners = Listeners::bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+    let listeners = match tls {
+        Some(tls) => listeners.with_tls(tls),
+        None => listeners,
+    };
     let address = listeners.addresses()[0];
     let (closing, closed) = watch::channel(false);
     let app = App::new(engine, settings);
