@@ -76,12 +76,12 @@ struct ConnectionTable {
 pub(crate) struct ConnectionSlot {
     connections: Arc<Connections>,
     id: u64,
+    /// The address of the other end.
+    pub(crate) peer: IpAddr,
     pub(crate) connection: Arc<Connection>,
 }
 
 pub(crate) struct Connection {
-    /// The address of the other end.
-    pub(crate) peer: IpAddr,
     state: Mutex<ConnectionState>,
     /// There is an order.
     ordered: Notify,
@@ -160,12 +160,12 @@ impl Connections {
         }
         table.count += 1;
         let id = table.count;
-        let connection = Arc::new(Connection::new(peer, Instant::now()));
+        let connection = Arc::new(Connection::new(Instant::now()));
         if table.is_closing {
             connection.end(End::Gracefully);
         }
         table.open.insert(id, connection.clone());
-        Some(ConnectionSlot { connections: self.clone(), id, connection })
+        Some(ConnectionSlot { connections: self.clone(), id, peer, connection })
     }
 
     /// Ends the connection that is missed least.
@@ -226,7 +226,7 @@ impl Drop for ConnectionSlot {
 }
 
 impl Connection {
-    fn new(peer: IpAddr, now: Instant) -> Self {
+    fn new(now: Instant) -> Self {
         let state = ConnectionState {
             protocol: Protocol::Http1,
             exchanges: 0,
@@ -238,7 +238,7 @@ impl Connection {
             blocked_since: None,
             order: None,
         };
-        Self { peer, state: Mutex::new(state), ordered: Notify::new() }
+        Self { state: Mutex::new(state), ordered: Notify::new() }
     }
 
     pub(crate) fn speaks(&self, protocol: Protocol) {
@@ -385,7 +385,7 @@ mod tests {
     /// A connection that has lived through these, one second apart, and when it was opened.
     fn lived(moments: &[&str]) -> (ConnectionState, Instant) {
         let start = Instant::now();
-        let mut state = Connection::new(IpAddr::from([127, 0, 0, 1]), start).state.into_inner().unwrap();
+        let mut state = Connection::new(start).state.into_inner().unwrap();
         for (seconds, moment) in (1..).zip(moments) {
             let now = start + Duration::from_secs(seconds);
             match *moment {

@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::App;
 use crate::body::Body;
-use crate::connections::{Connection, ConnectionSlot, Connections, End, Protocol};
+use crate::connections::{ConnectionSlot, Connections, End, Protocol};
 use crate::exchange::Connected;
 use crate::incoming::BodySource;
 use crate::log_limit::LogLimit;
@@ -83,10 +83,10 @@ impl Listeners {
     pub async fn serve(self, app: App, closing: watch::Receiver<bool>, linger: Duration) {
         let settings = &app.inner.settings;
         let connections = Connections::new(settings.max_connections, settings.timeouts);
-        let front = Arc::new(Front { tls: self.tls, misdirected: LogLimit::default() });
+        let front = Arc::new(Front { app: app.clone(), tls: self.tls, misdirected: LogLimit::default() });
         let mut accepting = JoinSet::new();
         for listener in self.listeners {
-            accepting.spawn(accept(listener, app.clone(), connections.clone(), front.clone()));
+            accepting.spawn(accept(listener, connections.clone(), front.clone()));
         }
         let serving = async {
             until_true(closing).await;
@@ -116,18 +116,19 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// What the listeners of a server share.
 struct Front {
+    app: App,
     tls: Option<Arc<Tls>>,
     /// Lines on clients that speak TLS to a port without it.
     misdirected: LogLimit,
 }
 
-async fn accept(listener: TcpListener, app: App, connections: Arc<Connections>, front: Arc<Front>) {
+async fn accept(listener: TcpListener, connections: Arc<Connections>, front: Arc<Front>) {
     let failures = LogLimit::default();
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
                 let slot = connections.admit(peer.ip().to_canonical()).await;
-                tokio::spawn(connect(stream, app.clone(), slot, front.clone()));
+                tokio::spawn(connect(stream, slot, front.clone()));
             }
             Err(error) => {
                 if failures.is_due() {
@@ -140,8 +141,8 @@ async fn accept(listener: TcpListener, app: App, connections: Arc<Connections>, 
     }
 }
 
-async fn connect(stream: TcpStream, app: App, slot: ConnectionSlot, front: Arc<Front>) {
-    let connection = &slot.connection;
+async fn connect(stream: TcpStream, slot: ConnectionSlot, front: Arc<Front>) {
+    let (app, connection) = (&front.app, &slot.connection);
     let mut socket = Socket::new(stream, connection.clone());
     let opening = tokio::select! {
         opening = socket.opening() => opening,
@@ -149,19 +150,19 @@ async fn connect(stream: TcpStream, app: App, slot: ConnectionSlot, front: Arc<F
         _ = connection.has_to_end(End::Gracefully) => return,
     };
     let ended = match (opening, &front.tls) {
-        (Ok(Some(Opening::Http1)), None) => serve_http1(socket, None, app, connection).await,
+        (Ok(Some(Opening::Http1)), None) => serve_http1(socket, None, app, &slot).await,
         // Rare and large, so that the others should not carry its size.
-        (Ok(Some(Opening::Http2)), None) => Box::pin(serve_http2(socket, None, app, connection)).await,
-        (Ok(Some(Opening::Tls)), Some(tls)) => Box::pin(serve_tls(socket, tls, app, connection)).await,
+        (Ok(Some(Opening::Http2)), None) => Box::pin(serve_http2(socket, None, app, &slot)).await,
+        (Ok(Some(Opening::Tls)), Some(tls)) => Box::pin(serve_tls(socket, tls, app, &slot)).await,
         (Ok(Some(Opening::Tls)), None) => {
             if front.misdirected.is_due() {
-                let peer = connection.peer;
+                let peer = slot.peer;
                 tracing::warn!(%peer, "a client speaks TLS, and this port does not; give it an http:// address, or set server.tls_cert");
             }
             Ok(())
         }
         (Ok(Some(Opening::Http1 | Opening::Http2)), Some(_)) => {
-            tracing::debug!(peer = %connection.peer, "a client speaks HTTP without TLS");
+            tracing::debug!(peer = %slot.peer, "a client speaks HTTP without TLS");
             Box::pin(refuse_unread(socket, BAD_REQUEST, SPEAKS_HTTPS)).await;
             Ok(())
         }
@@ -191,37 +192,38 @@ async fn refuse_unread(mut stream: impl AsyncRead + AsyncWrite + Unpin, status: 
 }
 
 /// Until the handshake is complete, the connection is one that has asked nothing, with the limits of such.
-async fn serve_tls(socket: Socket, tls: &Tls, app: App, connection: &Arc<Connection>) -> hyper::Result<()> {
+async fn serve_tls(socket: Socket, tls: &Tls, app: &App, slot: &ConnectionSlot) -> hyper::Result<()> {
     let shaking_hands = TlsAcceptor::from(tls.current()).accept(socket);
     let stream = tokio::select! {
         stream = shaking_hands => stream,
-        _ = connection.has_to_end(End::Gracefully) => return Ok(()),
+        _ = slot.connection.has_to_end(End::Gracefully) => return Ok(()),
     };
     let stream = match stream {
         Ok(stream) => stream,
         Err(error) => {
-            tracing::debug!(peer = %connection.peer, %error, "a TLS handshake failed");
+            tracing::debug!(peer = %slot.peer, %error, "a TLS handshake failed");
             return Ok(());
         }
     };
     let session = stream.get_ref().1;
     let client = client_certificate(session);
     match session.alpn_protocol() {
-        Some(b"h2") => serve_http2(stream, Some(&client), app, connection).await,
-        _ => serve_http1(stream, Some(&client), app, connection).await,
+        Some(b"h2") => serve_http2(stream, Some(&client), app, slot).await,
+        _ => serve_http1(stream, Some(&client), app, slot).await,
     }
 }
 
 async fn serve_http1(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     client: Option<&ClientCertificate>,
-    app: App,
-    connection: &Arc<Connection>,
+    app: &App,
+    slot: &ConnectionSlot,
 ) -> hyper::Result<()> {
+    let connection = &slot.connection;
     let mut builder = http1::Builder::new();
     // A head may be as large as what is buffered of a reply; `connections` has the timeouts.
     builder.max_buf_size(PIECE).half_close(true).header_read_timeout(None);
-    let service = service_fn(|request| answer(app.clone(), connection.clone(), client, request));
+    let service = service_fn(|request| answer(app.clone(), slot, client, request));
     let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         ended = serving.as_mut() => return ended,
@@ -239,9 +241,10 @@ async fn serve_http1(
 async fn serve_http2(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     client: Option<&ClientCertificate>,
-    app: App,
-    connection: &Arc<Connection>,
+    app: &App,
+    slot: &ConnectionSlot,
 ) -> hyper::Result<()> {
+    let connection = &slot.connection;
     connection.speaks(Protocol::Http2);
     let mut builder = http2::Builder::new(Streams { limit: app.inner.settings.timeouts.reply });
     builder
@@ -249,7 +252,7 @@ async fn serve_http2(
         .keep_alive_interval(Some(HTTP2_PING))
         .max_concurrent_streams(HTTP2_STREAMS)
         .max_send_buf_size(PIECE);
-    let service = service_fn(|request| answer(app.clone(), connection.clone(), client, request));
+    let service = service_fn(|request| answer(app.clone(), slot, client, request));
     let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         ended = serving.as_mut() => return ended,
@@ -270,10 +273,11 @@ type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infalli
 /// be open for days, and the connection would keep room for the making of its response.
 fn answer(
     app: App,
-    connection: Arc<Connection>,
+    slot: &ConnectionSlot,
     client: Option<&ClientCertificate>,
     mut request: Request<Incoming>,
 ) -> ResponseFuture {
+    let (connection, peer) = (slot.connection.clone(), slot.peer);
     let refused = client.and_then(|client| client.refuses(SystemTime::now()));
     if client.is_some() {
         request.extensions_mut().insert(Scheme::Https);
@@ -289,7 +293,7 @@ fn answer(
             connection.end(End::Gracefully);
             return Ok(forbidden(why).map(|body| body.of(exchange)));
         }
-        let connected = Connected { exchange, peer: connection.peer, peer_certificate };
+        let connected = Connected { exchange, peer, peer_certificate };
         Ok(app.answer(request.map(BodySource::Connection), Some(connected)).await)
     })
 }
