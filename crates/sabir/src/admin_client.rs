@@ -1,6 +1,5 @@
 //! Admin calls of the command line: asks a running server, below `/admin/v1`.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,8 @@ use sabir_outbound::{Client, EgressPolicy, Guard, Limits, Request, Roots, System
 use serde_json::Value;
 
 use crate::cli::{CliOptions, RunningServer};
-use crate::config::{LoadedConfig, Problems};
+use crate::config::{LoadedConfig, Problems, ServerSection};
+use crate::dev_tls;
 use crate::serve::reachable;
 use crate::terminal_text::visible;
 
@@ -31,11 +31,15 @@ pub struct AdminClient {
 
 impl AdminClient {
     pub fn new(server: &RunningServer, load: Load) -> anyhow::Result<Self> {
+        let mut roots = Roots::default();
         let base = match &server.url {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => {
                 let loaded = load(&CliOptions { config: server.config.clone(), ..CliOptions::default() })?;
-                base_of(&loaded.config.server.listen)?
+                if loaded.config.server.dev_tls {
+                    roots.add(dev_tls::authority_of(&loaded.config.store.url)?.into())?;
+                }
+                base_of(&loaded.config.server)?
             }
         };
         let target = Target::parse(&base).map_err(|error| anyhow!("cannot ask {base}: {error}"))?;
@@ -45,7 +49,7 @@ impl AdminClient {
         let guard = Guard::new(policy, Arc::new(SystemResolver::default()));
         let limits = Limits { body: LARGEST_ANSWER, ..Limits::default() };
         let authorization = server.token.as_deref().map(authorization).transpose()?;
-        Ok(AdminClient { client: Client::new(Arc::new(guard), limits, Roots::default()), base, authorization })
+        Ok(AdminClient { client: Client::new(Arc::new(guard), limits, roots), base, authorization })
     }
 
     /// `below` is the path below `/admin/v1/`, with its query.
@@ -78,9 +82,9 @@ fn authorization(token: &str) -> anyhow::Result<HeaderValue> {
 }
 
 /// Where a server with these addresses is reached from its own machine.
-fn base_of(listen: &[SocketAddr]) -> anyhow::Result<String> {
-    match listen.iter().find(|address| address.port() != 0) {
-        Some(address) => Ok(format!("http://{}", reachable(*address))),
+fn base_of(server: &ServerSection) -> anyhow::Result<String> {
+    match server.listen.iter().find(|address| address.port() != 0) {
+        Some(address) => Ok(format!("{}://{}", server.scheme(), reachable(*address))),
         None => bail!("server.listen names no port; give the server's address with --url"),
     }
 }
@@ -91,15 +95,17 @@ mod tests {
 
     #[test]
     fn the_server_is_where_serve_would_listen() {
-        for (listen, expected) in [
-            (&["127.0.0.1:41242"][..], "http://127.0.0.1:41242"),
-            (&["127.0.0.1:0", "[::1]:7"], "http://[::1]:7"),
-            (&["0.0.0.0:80"], "http://127.0.0.1:80"),
-            (&["127.0.0.1:0"], "server.listen names no port; give the server's address with --url"),
+        for (listen, dev_tls, expected) in [
+            (&["127.0.0.1:41242"][..], true, "https://127.0.0.1:41242"),
+            (&["127.0.0.1:41242"], false, "http://127.0.0.1:41242"),
+            (&["127.0.0.1:0", "[::1]:7"], false, "http://[::1]:7"),
+            (&["0.0.0.0:80"], false, "http://127.0.0.1:80"),
+            (&["127.0.0.1:0"], false, "server.listen names no port; give the server's address with --url"),
         ] {
-            let addresses: Vec<SocketAddr> = listen.iter().map(|address| address.parse().unwrap()).collect();
-            let base = base_of(&addresses).unwrap_or_else(|error| error.to_string());
-            assert_eq!(base, expected, "{listen:?}");
+            let listen = listen.iter().map(|address| address.parse().unwrap()).collect();
+            let server = ServerSection { listen, dev_tls, ..ServerSection::default() };
+            let base = base_of(&server).unwrap_or_else(|error| error.to_string());
+            assert_eq!(base, expected, "{:?}", server.listen);
         }
     }
 }

@@ -41,6 +41,7 @@ pub enum CliCommand {
   sabir serve --agent claude-code
   sabir serve --port 7870 --store sqlite:tasks.db
   sabir serve --listen 127.0.0.1:41242 --listen '[::1]:41242'
+  sabir serve --dev-tls
   sabir serve --listen 0.0.0.0:80 --allow-open --public-url https://agents.example.com
 
 Without --config the file sabir.toml of the working directory is used, if there is one. Flags win over
@@ -388,6 +389,10 @@ pub struct CliOptions {
     /// The address under which clients reach this server, for its card
     #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
+
+    /// Serve HTTPS with a certificate for this machine that sabir makes, for trials
+    #[arg(long)]
+    pub dev_tls: bool,
 
     /// How log lines look: text or json
     #[arg(long, value_name = "FORMAT")]

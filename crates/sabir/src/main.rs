@@ -13,6 +13,7 @@ mod check;
 mod cli;
 mod config;
 mod descriptors;
+mod dev_tls;
 mod diagnosis;
 mod hosting;
 mod keys;
@@ -70,6 +71,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         CliCommand::Serve(options) => {
             let loaded = load(&options)?;
             loaded.check_exposure()?;
+            loaded.check_tls()?;
             let descriptors = descriptors::raise();
             let surroundings = surroundings(descriptors, &loaded.config)?;
             loaded.check_requirements(&surroundings.machine)?;
@@ -80,7 +82,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         CliCommand::Config(ConfigOptions { schema: true, .. }) => print(&config::schema())?,
         CliCommand::Config(ConfigOptions { options, schema: false }) => {
             let loaded = load(&options)?;
-            for refused in [loaded.check_exposure(), loaded.check_requirements(&machine()?)] {
+            for refused in [loaded.check_exposure(), loaded.check_tls(), loaded.check_requirements(&machine()?)] {
                 for problem in refused.err().into_iter().flat_map(|Problems(problems)| problems) {
                     eprintln!("sabir: warning: serve would refuse this: {problem}");
                 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, anyhow};
 use sabir_agents::process;
@@ -17,10 +17,10 @@ use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
     AdminAccess, ApiKey, App, AuthSettings, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings,
-    Timeouts,
+    Timeouts, Tls,
 };
 use sabir_store::{MemoryStore, Outbox, SqliteStore, Store};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -28,6 +28,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::card_signer::{card_signer, jwks};
 use crate::config::{self, Config, LogFormat, StoreUrl};
+use crate::dev_tls::DevCertificate;
 use crate::hosting::{Surroundings, host};
 use crate::machine;
 use crate::signals::{Signals, StopRequest};
@@ -81,6 +82,7 @@ enum Stopped {
 async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Stopped> {
     let (store, outbox) = open_store(&config)?;
     let webhooks = webhooks(&config)?;
+    let tls = open_tls(&config)?;
     let listeners = Listeners::bind(&config.server.listen).await.map_err(|unavailable| {
         let remedy = match unavailable.error.kind() {
             ErrorKind::AddrInUse => "; stop what uses it, or choose another with --port",
@@ -94,6 +96,10 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Sto
     if config.card.signing_key.is_some() && public_base(&config, &addresses).is_none() {
         tracing::warn!("cards are not signed: on a wildcard address only server.public_url says what to vouch for");
     }
+    let listeners = match &tls {
+        Some(tls) => listeners.with_tls(tls.tls.clone()),
+        None => listeners,
+    };
 
     let mut builder = Builder::new(store.clone()).settings(engine_settings(&config));
     if let Some(webhooks) = &webhooks {
@@ -117,8 +123,13 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Sto
     tokio::spawn(keep_tidy(surroundings.host.clone(), engine.clone()));
     let (close, closed) = watch::channel(false);
     let mut serving = tokio::spawn(listeners.serve(app, closed, LINGER));
-    let mut signals = Signals::new()?;
-    announce(&config, &addresses)?;
+    let reload = tls.as_ref().map(|tls| {
+        let asked = Arc::new(Notify::new());
+        tokio::spawn(tls.tls.clone().keep_current(asked.clone()));
+        asked
+    });
+    let mut signals = Signals::new(reload)?;
+    announce(&config, &addresses, tls.as_ref())?;
     let mut latest = signals.next().await;
     let grace = config.server.grace;
     tracing::info!("stopping; runs have {grace:?} to finish; a second signal ends them now");
@@ -188,6 +199,31 @@ fn open_store(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Arc<dyn Outbox
             Ok((store.clone(), store))
         }
     }
+}
+
+/// The TLS of a server, and where its certificate comes from if nobody else gave it one.
+struct OpenedTls {
+    tls: Arc<Tls>,
+    dev: Option<DevCertificate>,
+}
+
+/// `None`: the server speaks HTTP. The configuration has checked that the settings belong together.
+fn open_tls(config: &Config) -> anyhow::Result<Option<OpenedTls>> {
+    let server = &config.server;
+    let dev = match server.dev_tls {
+        true => Some(DevCertificate::of_store(&config.store.url, machine::own_name().as_deref())?),
+        false => None,
+    };
+    let settings = match &dev {
+        Some(dev) => Some(dev.settings(config::client_certificates(server))),
+        None => config::tls_settings(server),
+    };
+    let Some(settings) = settings else { return Ok(None) };
+    let tls = Tls::load(settings).map_err(|error| anyhow!("TLS {error}"))?;
+    if tls.not_after().is_some_and(|not_after| not_after < SystemTime::now()) {
+        tracing::warn!("the certificate of server.tls_cert has expired, so clients will refuse it; renew it");
+    }
+    Ok(Some(OpenedTls { tls, dev }))
 }
 
 /// `None`: they are switched off. The configuration has checked every entry and key.
@@ -295,32 +331,41 @@ fn host_check(server: &config::ServerSection) -> HostCheck {
 /// Where clients reach the server. With a wildcard address only the client knows, so the request says.
 fn public_base(config: &Config, addresses: &[SocketAddr]) -> Option<String> {
     let first = addresses.first().filter(|address| !address.ip().is_unspecified());
-    config.server.public_url.clone().or_else(|| first.map(|address| format!("http://{address}")))
+    config.server.public_url.clone().or_else(|| first.map(|address| format!("{}://{address}", config.server.scheme())))
 }
 
 /// Says where to go next: a few lines for a person, one line of JSON for a program.
-fn announce(config: &Config, addresses: &[SocketAddr]) -> anyhow::Result<()> {
+fn announce(config: &Config, addresses: &[SocketAddr], tls: Option<&OpenedTls>) -> anyhow::Result<()> {
     let mut out = std::io::stdout();
-    let urls: Vec<String> = addresses.iter().map(|address| format!("http://{}", reachable(*address))).collect();
+    let scheme = config.server.scheme();
+    let urls: Vec<String> = addresses.iter().map(|address| format!("{scheme}://{}", reachable(*address))).collect();
+    let authority = tls.and_then(|tls| tls.dev.as_ref()).map(DevCertificate::authority);
     let Some(url) = urls.first() else { return Ok(()) };
     let store = match &config.store.url {
         StoreUrl::Memory => "memory: (gone when the server stops)".to_owned(),
         StoreUrl::Sqlite(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string(),
     };
     let written = if out.is_terminal() {
+        let (trust, option) = match &authority {
+            Some(file) => {
+                let file = file.display();
+                (format!("\n  trust   {file} (made for this machine; clients need it)"), format!(" --cacert {file}"))
+            }
+            None => Default::default(),
+        };
         let agents: Vec<String> = config.agents.iter().map(|agent| agent.id.clone()).collect();
         writeln!(
             out,
             "Sabir {version} serves {agents} on {all}\n\
-             \n  card    {url}/.well-known/agent-card.json\n  tasks   {store}\n\
-             \nTry it:\n\n  curl -s {url}/message:send -H 'Content-Type: application/json' \\\n       -d '{{\"message\":{{\"messageId\":\"1\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":\"hello\"}}]}}}}'\n\
+             \n  card    {url}/.well-known/agent-card.json\n  tasks   {store}{trust}\n\
+             \nTry it:\n\n  curl -s{option} {url}/message:send -H 'Content-Type: application/json' \\\n       -d '{{\"message\":{{\"messageId\":\"1\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":\"hello\"}}]}}}}'\n\
              \nCtrl-C stops it.",
             version = env!("CARGO_PKG_VERSION"),
             agents = agents.join(", "),
             all = urls.join(", "),
         )
     } else {
-        let line = serde_json::json!({
+        let mut line = serde_json::json!({
             "url": url,
             "urls": urls,
             "card": format!("{url}/.well-known/agent-card.json"),
@@ -328,6 +373,9 @@ fn announce(config: &Config, addresses: &[SocketAddr]) -> anyhow::Result<()> {
             "version": env!("CARGO_PKG_VERSION"),
             "pid": std::process::id(),
         });
+        if let Some(file) = &authority {
+            line["ca"] = file.display().to_string().into();
+        }
         writeln!(out, "{line}")
     };
     match written.and_then(|()| out.flush()) {

@@ -1,12 +1,14 @@
 //! Signals: what asks a server to stop, and how urgently.
 //!
 //! SIGTERM and Ctrl-C ask to stop. SIGHUP means two things: to a program with a terminal, that its terminal has closed;
-//! to a service, that its configuration has changed.
+//! to a service, that its configuration has changed. Of that only the files of TLS can be read again.
 
 use std::fs::File;
+use std::sync::Arc;
 
 use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Notify;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,10 +24,12 @@ pub struct Signals {
     /// `None`: whoever started Sabir wants it to outlive the terminal, as `nohup` does.
     hangup: Option<Signal>,
     has_terminal: bool,
+    /// Who reads files again on SIGHUP; `None`: there are none.
+    reload: Option<Arc<Notify>>,
 }
 
 impl Signals {
-    pub fn new() -> anyhow::Result<Self> {
+    pub fn new(reload: Option<Arc<Notify>>) -> anyhow::Result<Self> {
         let hangup = match is_hangup_ignored() {
             true => None,
             false => Some(signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?),
@@ -36,6 +40,7 @@ impl Signals {
             hangup,
             // Asked now: once it has closed, it cannot be opened any more.
             has_terminal: File::open("/dev/tty").is_ok(),
+            reload,
         })
     }
 
@@ -48,7 +53,10 @@ impl Signals {
                     if self.has_terminal {
                         return StopRequest::Stop;
                     }
-                    tracing::info!("SIGHUP: no setting can be changed while the server runs; nothing was reloaded");
+                    match &self.reload {
+                        Some(reload) => reload.notify_one(),
+                        None => tracing::info!("SIGHUP: no setting can be changed while the server runs; nothing was reloaded"),
+                    }
                 }
             }
         }

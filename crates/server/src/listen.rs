@@ -185,23 +185,29 @@ async fn refuse_unread(mut stream: impl AsyncRead + AsyncWrite + Unpin, status: 
     );
     let refusing = async {
         stream.write_all(answer.as_bytes()).await?;
-        stream.shutdown().await?;
-        tokio::io::copy(&mut (&mut stream).take(UNREAD_REQUEST), &mut tokio::io::sink()).await
+        close_unread(&mut stream).await
     };
     let _ = tokio::time::timeout(UNREAD_FOR, refusing).await;
 }
 
+async fn close_unread(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<()> {
+    stream.shutdown().await?;
+    tokio::io::copy(&mut stream.take(UNREAD_REQUEST), &mut tokio::io::sink()).await.map(drop)
+}
+
 /// Until the handshake is complete, the connection is one that has asked nothing, with the limits of such.
 async fn serve_tls(socket: Socket, tls: &Tls, app: &App, slot: &ConnectionSlot) -> hyper::Result<()> {
-    let shaking_hands = TlsAcceptor::from(tls.current()).accept(socket);
+    let shaking_hands = TlsAcceptor::from(tls.current()).accept(socket).into_fallible();
     let stream = tokio::select! {
         stream = shaking_hands => stream,
         _ = slot.connection.has_to_end(End::Gracefully) => return Ok(()),
     };
     let stream = match stream {
         Ok(stream) => stream,
-        Err(error) => {
+        Err((error, mut socket)) => {
             tracing::debug!(peer = %slot.peer, %error, "a TLS handshake failed");
+            // The client has been sent the reason.
+            let _ = tokio::time::timeout(UNREAD_FOR, close_unread(&mut socket)).await;
             return Ok(());
         }
     };

@@ -76,23 +76,28 @@ impl Authority {
 
     /// Of a client that trusts this authority. `client` is what it shows of itself.
     pub fn client_config(&self, client: Option<&Issued>, protocols: &[&str]) -> Arc<ClientConfig> {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.0.der().clone()).unwrap();
-        let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots);
-        let mut config = match client {
-            None => builder.with_no_client_auth(),
-            Some(client) => {
-                let chain = CertificateDer::pem_slice_iter(client.certificate.as_bytes()).collect::<Result<_, _>>();
-                let key = PrivateKeyDer::from_pem_slice(client.key.as_bytes()).unwrap();
-                builder.with_client_auth_cert(chain.unwrap(), key).unwrap()
-            }
-        };
-        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
-        Arc::new(config)
+        client_config(&self.certificate(), client, protocols)
     }
+}
+
+/// Of a client that trusts this authority, which is PEM.
+pub fn client_config(authority: &str, client: Option<&Issued>, protocols: &[&str]) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap()).unwrap();
+    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let mut config = match client {
+        None => builder.with_no_client_auth(),
+        Some(client) => {
+            let chain = CertificateDer::pem_slice_iter(client.certificate.as_bytes()).collect::<Result<_, _>>();
+            let key = PrivateKeyDer::from_pem_slice(client.key.as_bytes()).unwrap();
+            builder.with_client_auth_cert(chain.unwrap(), key).unwrap()
+        }
+    };
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+    Arc::new(config)
 }
 
 impl Issued {
@@ -108,13 +113,29 @@ impl Issued {
     }
 }
 
-/// The whole reply to a request without a body on a connection of its own, or what went wrong.
-pub fn https_get(config: &Arc<ClientConfig>, address: SocketAddr, path: &str) -> std::io::Result<String> {
+/// The certificate that a server shows to a client that comes now.
+pub fn shown_certificate(config: &Arc<ClientConfig>, address: SocketAddr) -> std::io::Result<Vec<u8>> {
+    let mut session = session(config)?;
+    let mut socket = connect(address)?;
+    session.complete_io(&mut socket)?;
+    let shown = session.peer_certificates().and_then(<[_]>::first).map(|certificate| certificate.to_vec());
+    shown.ok_or_else(|| std::io::Error::other("the server has shown no certificate"))
+}
+
+fn session(config: &Arc<ClientConfig>) -> std::io::Result<ClientConnection> {
     let name = ServerName::try_from("localhost").unwrap();
-    let session = ClientConnection::new(config.clone(), name).map_err(std::io::Error::other)?;
+    ClientConnection::new(config.clone(), name).map_err(std::io::Error::other)
+}
+
+fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
     let socket = TcpStream::connect(address)?;
     socket.set_read_timeout(Some(Duration::from_secs(20)))?;
-    let mut stream = StreamOwned::new(session, socket);
+    Ok(socket)
+}
+
+/// The whole reply to a request without a body on a connection of its own, or what went wrong.
+pub fn https_get(config: &Arc<ClientConfig>, address: SocketAddr, path: &str) -> std::io::Result<String> {
+    let mut stream = StreamOwned::new(session(config)?, connect(address)?);
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
     let mut reply = String::new();
     stream.read_to_string(&mut reply)?;

@@ -88,7 +88,7 @@ impl SabirOptions {
             panic!("{error}: expected one line of JSON, got {line:?}")
         });
         let url = ready["url"].as_str().expect("the line has a url");
-        let address = url.trim_start_matches("http://").parse().expect("the url has an address");
+        let address = url.split_once("://").expect("the url is one").1.parse().expect("the url has an address");
         SabirProcess { child, address, ready }
     }
 }

@@ -107,6 +107,9 @@ pub fn read_flags(options: &CliOptions) -> Vec<(&'static str, &'static str, Raw)
         (false, Some(_)) => Some("--listen, --port"),
     };
     given.extend(flag.map(|flag| ("server.listen", flag, Raw::List(listen.chain(port).collect()))));
+    if options.dev_tls {
+        given.push(("server.dev_tls", "--dev-tls", Raw::Boolean(true)));
+    }
     if options.allow_open {
         given.push(("server.allow_open", "--allow-open", Raw::Boolean(true)));
     }
@@ -159,7 +162,8 @@ mod tests {
 
     #[test]
     fn every_flag_of_the_table_exists_and_sets_its_key() {
-        let words = "sabir serve --listen :1 --public-url u --store s --allow-open --log-level l --log-format f";
+        let words =
+            "sabir serve --listen :1 --public-url u --store s --allow-open --dev-tls --log-level l --log-format f";
         let CliCommand::Serve(options) = Cli::parse_from(words.split(' ')).command else {
             panic!("serve was asked for");
         };

@@ -47,3 +47,4 @@ pub use origin::Problems;
 pub use schema::schema;
 pub use sections::*;
 pub use show::{Audience, show};
+pub use start_checks::{client_certificates, tls_settings};

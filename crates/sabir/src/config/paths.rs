@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::origin::{Configured, Problem, SettingValue, ValueOrigin};
 use super::raw::Raw;
-use super::sections::{Config, ProgramConfig, StoreUrl};
+use super::sections::{Config, ProgramConfig, ServerSection, StoreUrl};
 use super::values::ValueKind;
 
 /// Where tasks are kept: `sqlite:PATH` or `memory:`.
@@ -43,6 +43,13 @@ pub fn folder() -> ValueKind<PathBuf> {
         Ok((PathBuf::from(path), json!(path)))
     })
     .called("a folder")
+}
+
+pub fn pem_file() -> ValueKind<PathBuf> {
+    ValueKind::new(json!({"type": "string"}), |raw| {
+        let path = raw.as_text().filter(|path| !path.is_empty()).ok_or_else(|| raw.unexpected("a PEM file"))?;
+        Ok((PathBuf::from(path), json!(path)))
+    })
 }
 
 /// A program and its first arguments.
@@ -88,6 +95,15 @@ impl Folders<'_> {
         if let StoreUrl::Sqlite(path) = &mut subject.store.url {
             values.complete("store.url", "store.url", &mut [path]);
             values.show("store.url", json!(format!("sqlite:{}", path.display())));
+        }
+        let ServerSection { tls_cert, tls_key, tls_client_ca, .. } = &mut subject.server;
+        for (key, path) in
+            [("server.tls_cert", tls_cert), ("server.tls_key", tls_key), ("server.tls_client_ca", tls_client_ca)]
+        {
+            if let Some(path) = path {
+                values.complete(key, key, &mut [path]);
+                values.show(key, json!(path.display().to_string()));
+            }
         }
         for agent in subject.agents.iter_mut().chain(&mut subject.routed_agents).filter(|agent| agent.is_program()) {
             let key = |leaf: &str| format!("agent.{}.{leaf}", agent.id);

@@ -13,7 +13,7 @@ use sabir_agents::prompt::Approve;
 use sabir_agents::routing::Profile;
 use sabir_engine::RetentionPolicy;
 use sabir_model::{Extension, Skill};
-use sabir_server::{Credential, Digest, Grant};
+use sabir_server::{ClientAuth, Credential, Digest, Grant};
 use sabir_store::Durability;
 use sabir_wire::Compat;
 
@@ -64,6 +64,19 @@ pub struct ServerSection {
     pub grace: Duration,
     pub drain: Duration,
     pub keep_alive: Duration,
+    /// PEM files; both or neither, which `check_tls` checks.
+    pub tls_cert: Option<PathBuf>,
+    pub tls_key: Option<PathBuf>,
+    pub tls_client_ca: Option<PathBuf>,
+    pub tls_client_auth: ClientAuth,
+    pub dev_tls: bool,
+}
+
+impl ServerSection {
+    /// What the addresses of this server begin with.
+    pub fn scheme(&self) -> &'static str {
+        if self.dev_tls || self.tls_cert.is_some() { "https" } else { "http" }
+    }
 }
 
 /// What callers must show. With none of these, nobody is asked.

@@ -6,13 +6,14 @@
 use std::sync::LazyLock;
 
 use sabir_engine::Recovery;
+use sabir_server::ClientAuth;
 use sabir_store::Durability;
 use sabir_wire::{CancelTerminal, TerminalMessage};
 use serde_json::Value;
 
 use super::addresses::{host_names, listen_addresses, origin, web_url, webhook_host, webhook_range};
 use super::auth::named_tokens;
-use super::paths::store_url;
+use super::paths::{pem_file, store_url};
 use super::raw::Raw;
 use super::secrets::{card_key, hmac_secret, signing_key, store_key};
 use super::sections::{CardProfile, Config, LogFormat};
@@ -167,6 +168,32 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
         ),
         Row::new("server.keep_alive", "15s", interval(), |config| &mut config.server.keep_alive)
             .help("How often a silent stream sends a comment so that proxies keep it open."),
+        Row::new("server.tls_cert", "", optional(pem_file()), |config| &mut config.server.tls_cert).help(
+            "A PEM file with the certificate of the server, followed by those between it and its authority. With it \
+             all addresses speak HTTPS and nothing else. The file is read again when it changes.",
+        ),
+        Row::new("server.tls_key", "", optional(pem_file()), |config| &mut config.server.tls_key)
+            .help("A PEM file with the private key of `tls_cert`, not encrypted."),
+        Row::new("server.tls_client_ca", "", optional(pem_file()), |config| &mut config.server.tls_client_ca).help(
+            "A PEM file with the authorities whose client certificates are accepted (mutual TLS). Without it clients are \
+             not asked for certificates.",
+        ),
+        Row::new(
+            "server.tls_client_auth",
+            "optional",
+            choice(&[("optional", ClientAuth::Optional), ("required", ClientAuth::Required)]),
+            |config| &mut config.server.tls_client_auth,
+        )
+        .help(
+            "Whether clients without a certificate may connect (`optional`) or not (`required`). One that \
+             `tls_client_ca` did not sign is always refused.",
+        ),
+        Row::new("server.dev_tls", "false", switch(), |config| &mut config.server.dev_tls)
+            .help(
+                "Serve HTTPS with a certificate for this machine that Sabir makes, for trials: `localhost`, \
+                 `127.0.0.1`, `::1` and the name of the machine. It lies beside the database and is valid for a year.",
+            )
+            .flag("--dev-tls"),
         Row::new("auth.tokens", "", named_tokens(), |config| &mut config.auth.tokens).help(
             "Bearer tokens that callers may show, as `name:token` pairs; for the environment (`SABIR_AUTH_TOKENS`). They \
              allow `run` and `read`. In a file rather use `[[auth.token]]`, which holds hashes.",

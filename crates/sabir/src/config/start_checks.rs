@@ -1,5 +1,5 @@
-//! What `serve` checks before it starts: that it is not open to other machines by accident, and that this machine has the
-//! programs, folders and repositories that the agents need.
+//! What `serve` checks before it starts: that it is not open to other machines by accident, that its TLS files can be used,
+//! and that this machine has the programs, folders and repositories that the agents need.
 //!
 //! `sabir config` shows a configuration that fails these checks; `serve` asks here first. The one line of each problem
 //! says what is missing, which setting wants it, and what to do.
@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use sabir_agents::program::settings::{Isolation, Kind};
+use sabir_server::{ClientAuth, ClientCertificates, Tls, TlsFile, TlsSettings};
 
 use crate::machine::Machine;
 
@@ -27,6 +28,17 @@ impl LoadedConfig {
         match exposed(&self.config) {
             Some(address) => Err(Problems(vec![refusal(address, self.origin("server.listen"))])),
             None => Ok(()),
+        }
+    }
+
+    /// Refuses TLS settings that do not belong together, and files that cannot be used.
+    pub fn check_tls(&self) -> Result<(), Problems> {
+        let problem = |(key, words): (&str, String)| Problem::of(self.origin(key), key, &words);
+        let server = &self.config.server;
+        Problems::check(incomplete_tls(server).into_iter().map(problem).collect())?;
+        match tls_settings(server).map(Tls::load) {
+            Some(Err(error)) => Problems::check(vec![problem((setting_of(error.file), error.to_string()))]),
+            Some(Ok(_)) | None => Ok(()),
         }
     }
 
@@ -63,6 +75,51 @@ pub fn exposed(config: &Config) -> Option<SocketAddr> {
     config.server.listen.iter().copied().find(|address| !address.ip().to_canonical().is_loopback())
 }
 
+/// The files that the settings name; `None`: no certificate of the operator's is used.
+pub fn tls_settings(server: &ServerSection) -> Option<TlsSettings> {
+    let (certificate, key) = (server.tls_cert.clone()?, server.tls_key.clone()?);
+    Some(TlsSettings { certificate, key, clients: client_certificates(server) })
+}
+
+pub fn client_certificates(server: &ServerSection) -> Option<ClientCertificates> {
+    let authorities = server.tls_client_ca.clone()?;
+    Some(ClientCertificates { authorities, auth: server.tls_client_auth })
+}
+
+/// Settings that lack another one, and what to do about it.
+fn incomplete_tls(server: &ServerSection) -> Vec<(&'static str, String)> {
+    let has_certificate = server.dev_tls || (server.tls_cert.is_some() && server.tls_key.is_some());
+    let mut problems = Vec::new();
+    let mut add = |key, words: &str| problems.push((key, words.to_owned()));
+    match (&server.tls_cert, &server.tls_key) {
+        (Some(_), None) => add("server.tls_cert", "is set without server.tls_key; name both files, or neither"),
+        (None, Some(_)) => add("server.tls_key", "is set without server.tls_cert; name both files, or neither"),
+        _ => {}
+    }
+    if server.dev_tls && (server.tls_cert.is_some() || server.tls_key.is_some()) {
+        add("server.dev_tls", "is set beside server.tls_cert or server.tls_key; leave one of them out");
+    }
+    if server.tls_client_ca.is_some() && !has_certificate {
+        add(
+            "server.tls_client_ca",
+            "asks for certificates of clients, which needs HTTPS; set server.tls_cert and server.tls_key, or --dev-tls",
+        );
+    }
+    if server.tls_client_auth == ClientAuth::Required && server.tls_client_ca.is_none() {
+        add("server.tls_client_auth", "is \"required\" without server.tls_client_ca; name the authorities");
+    }
+    problems
+}
+
+/// The setting that names this file.
+fn setting_of(file: TlsFile) -> &'static str {
+    match file {
+        TlsFile::Certificate => "server.tls_cert",
+        TlsFile::Key => "server.tls_key",
+        TlsFile::Authorities => "server.tls_client_ca",
+    }
+}
+
 /// Whether all callers are people at this machine, who without credentials are the ones who started the server. An address or
 /// a name for others says otherwise: a proxy stands behind it. So do pages of every origin that may call.
 pub fn is_private(config: &Config) -> bool {
@@ -87,6 +144,7 @@ pub fn is_private(config: &Config) -> bool {
         && server.public_url.is_none()
         && server.listen.iter().all(is_loopback)
         && server.allowed_hosts.is_empty()
+        && server.tls_client_ca.is_none()
         && !server.cors_origins.iter().any(|origin| origin == "*")
 }
 
@@ -184,6 +242,41 @@ fn missing_repository(workspace: &Path, machine: &Machine) -> Option<String> {
 mod tests {
     use super::super::sections::{AuthSection, CredentialConfig};
     use super::*;
+
+    #[test]
+    fn settings_of_tls_belong_together() {
+        const CERT: u8 = 1;
+        const KEY: u8 = 2;
+        const CA: u8 = 4;
+        const REQUIRED: u8 = 8;
+        const DEV: u8 = 16;
+        for (set, expected) in [
+            (0, &[][..]),
+            (CERT | KEY, &[]),
+            (CERT | KEY | CA | REQUIRED, &[]),
+            (DEV, &[]),
+            (DEV | CA | REQUIRED, &[]),
+            (CERT, &["server.tls_cert"]),
+            (KEY, &["server.tls_key"]),
+            (CERT | CA, &["server.tls_cert", "server.tls_client_ca"]),
+            (CA, &["server.tls_client_ca"]),
+            (REQUIRED, &["server.tls_client_auth"]),
+            (CERT | KEY | REQUIRED, &["server.tls_client_auth"]),
+            (CERT | KEY | DEV, &["server.dev_tls"]),
+        ] {
+            let file = |bit| (set & bit != 0).then(|| "file.pem".into());
+            let server = ServerSection {
+                tls_cert: file(CERT),
+                tls_key: file(KEY),
+                tls_client_ca: file(CA),
+                tls_client_auth: if set & REQUIRED != 0 { ClientAuth::Required } else { ClientAuth::Optional },
+                dev_tls: set & DEV != 0,
+                ..ServerSection::default()
+            };
+            let keys: Vec<&str> = incomplete_tls(&server).into_iter().map(|(key, _)| key).collect();
+            assert_eq!(keys, expected, "{set:b}");
+        }
+    }
 
     #[test]
     fn only_loopback_needs_no_allow_open() {

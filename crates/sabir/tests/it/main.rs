@@ -36,6 +36,7 @@ mod shutdown;
 mod signed_cards;
 mod slow_readers;
 mod startup;
+mod tls;
 mod uploads;
 mod v0_1;
 mod webhook_receiver;

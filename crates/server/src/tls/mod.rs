@@ -11,9 +11,12 @@ mod peer_certificate;
 mod reload;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::SystemTime;
 
 use rustls::ServerConfig;
-use rustls::server::WebPkiClientVerifier;
+use rustls::client::verify_server_name;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 
 pub use files::{ClientAuth, ClientCertificates, TlsError, TlsFile, TlsSettings};
 pub use peer_certificate::PeerCertificate;
@@ -29,8 +32,14 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 /// The TLS of a server, with the files that are in force.
 pub struct Tls {
     settings: TlsSettings,
-    current: RwLock<Arc<ServerConfig>>,
+    current: RwLock<InForce>,
     looked: Mutex<Looked>,
+}
+
+struct InForce {
+    config: Arc<ServerConfig>,
+    /// The server's own.
+    certificate: CertificateDer<'static>,
 }
 
 impl Tls {
@@ -44,12 +53,26 @@ impl Tls {
         Ok(Arc::new(Self { settings, current: RwLock::new(config), looked }))
     }
 
-    /// For a connection that comes now.
-    pub(crate) fn current(&self) -> Arc<ServerConfig> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Whether clients that ask for this name or address may accept the certificate in force.
+    pub fn is_for(&self, name: &str) -> bool {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let parsed = ParsedCertificate::try_from(&current.certificate);
+        let name = ServerName::try_from(name);
+        parsed.is_ok_and(|parsed| name.is_ok_and(|name| verify_server_name(&parsed, &name).is_ok()))
     }
 
-    fn replace(&self, config: Arc<ServerConfig>) {
+    /// When the certificate in force expires, if it says so in a way that is understood.
+    pub fn not_after(&self) -> Option<SystemTime> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        der::read(&current.certificate).map(|fields| fields.not_after)
+    }
+
+    /// For a connection that comes now.
+    pub(crate) fn current(&self) -> Arc<ServerConfig> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).config.clone()
+    }
+
+    fn replace(&self, config: InForce) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = config;
     }
 
@@ -58,8 +81,9 @@ impl Tls {
     }
 }
 
-fn server_config(settings: &TlsSettings, contents: &Contents) -> Result<Arc<ServerConfig>, TlsError> {
+fn server_config(settings: &TlsSettings, contents: &Contents) -> Result<InForce, TlsError> {
     let pair = contents.pair(settings)?;
+    let certificate = pair.certificates[0].clone();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
@@ -80,5 +104,5 @@ fn server_config(settings: &TlsSettings, contents: &Contents) -> Result<Arc<Serv
         .with_single_cert(pair.certificates, pair.key)
         .map_err(|error| files::unusable_pair(settings, &error))?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
-    Ok(Arc::new(config))
+    Ok(InForce { config: Arc::new(config), certificate })
 }
