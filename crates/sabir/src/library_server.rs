@@ -288,6 +288,7 @@ impl Server {
             timeouts: Timeouts::default(),
             keep_alive: KEEP_ALIVE,
             compat: sabir_wire::Compat::default(),
+            hosts_beyond_loopback: hosts.clone(),
             hosts,
             cors: CorsSettings { origins: self.cors_origins },
             auth: AuthSettings::default(),

@@ -16,8 +16,8 @@ use sabir_outbound::EgressPolicy;
 use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
-    AdminAccess, ApiKey, App, AuthSettings, CardSettings, CorsSettings, HostCheck, HostName, Listeners, ServerSettings,
-    Timeouts, Tls,
+    AdminAccess, ApiKey, App, AuthSettings, CardSettings, CertificateGrant, CorsSettings, HostCheck, HostName,
+    Listeners, ServerSettings, Timeouts, Tls,
 };
 use sabir_store::{MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::{Notify, watch};
@@ -279,8 +279,14 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
         keep_alive: config.server.keep_alive,
         compat: config.compat,
         hosts: host_check(&config.server),
+        // A page that makes its own name lead here cannot add a header with a credential; a browser shows certificates by
+        // itself.
+        hosts_beyond_loopback: match config.auth.has_headers() && config.server.tls_client_ca.is_none() {
+            true => HostCheck::Off,
+            false => host_check(&config.server),
+        },
         cors: CorsSettings { origins: config.server.cors_origins.clone() },
-        auth: auth_settings(&config.auth),
+        auth: auth_settings(config),
         admin: match &config.server {
             server if server.allow_open => AdminAccess::RefusedForAllowOpen,
             server if server.public_url.is_some() => AdminAccess::RefusedForPublicUrl,
@@ -307,7 +313,7 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
     }
 }
 
-fn auth_settings(auth: &config::AuthSection) -> AuthSettings {
+fn auth_settings(Config { auth, server, .. }: &Config) -> AuthSettings {
     let named = auth.token.iter().filter_map(config::CredentialConfig::credential);
     let key = |key: &config::CredentialConfig| {
         key.credential().map(|credential| ApiKey { header: key.header.clone(), credential })
@@ -315,6 +321,10 @@ fn auth_settings(auth: &config::AuthSection) -> AuthSettings {
     AuthSettings {
         tokens: auth.tokens.iter().cloned().chain(named).collect(),
         api_keys: auth.api_key.iter().filter_map(key).collect(),
+        certificates: server
+            .tls_client_ca
+            .is_some()
+            .then(|| CertificateGrant { scopes: auth.certificate_scopes.clone() }),
     }
 }
 

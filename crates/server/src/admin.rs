@@ -6,8 +6,6 @@
 mod access;
 mod deliveries;
 
-use std::net::IpAddr;
-
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
 use sabir_wire::{RequestHead, locate};
@@ -16,6 +14,7 @@ use serde::Serialize;
 pub use access::AdminAccess;
 
 use crate::app::App;
+use crate::auth::Peer;
 use crate::body::Body;
 use crate::cors::RequestOrigin;
 use crate::host::Authority;
@@ -26,8 +25,7 @@ const BASE: &str = "/admin/v1";
 pub(crate) struct Source<'a> {
     pub(crate) origin: &'a RequestOrigin,
     pub(crate) host: Option<Authority<'a>>,
-    /// The other end of the connection. `None`: this server is mounted in another one, which has the connection.
-    pub(crate) peer: Option<IpAddr>,
+    pub(crate) peer: &'a Peer,
 }
 
 /// What of the path follows the base; `None`: it is no admin call.

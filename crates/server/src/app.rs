@@ -1,5 +1,6 @@
 //! What the server knows, shared by all its connections.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ use crate::signed_cards::CardSigner;
 #[derive(Clone)]
 pub struct App {
     pub(crate) inner: Arc<AppState>,
+    /// Which names requests may come to, on this listener.
+    pub(crate) hosts: Arc<HostCheck>,
 }
 
 pub(crate) struct AppState {
@@ -47,6 +50,8 @@ pub struct ServerSettings {
     pub keep_alive: Duration,
     pub compat: Compat,
     pub hosts: HostCheck,
+    /// The same for listeners that other machines can reach.
+    pub hosts_beyond_loopback: HostCheck,
     pub cors: CorsSettings,
     /// What callers must show.
     pub auth: AuthSettings,
@@ -91,7 +96,20 @@ impl App {
         let budget = Budget::new(settings.memory);
         let encoded_tasks = EncodedTasks::new(budget.clone());
         let request_ids = RequestIds::new();
-        Self { inner: Arc::new(AppState { engine, agents, auth, cards, settings, budget, encoded_tasks, request_ids }) }
+        let hosts = Arc::new(settings.hosts.clone());
+        let inner = Arc::new(AppState { engine, agents, auth, cards, settings, budget, encoded_tasks, request_ids });
+        Self { inner, hosts }
+    }
+
+    /// The same server as a listener on this address sees it.
+    pub(crate) fn on_listener(&self, address: Option<SocketAddr>) -> Self {
+        let settings = &self.inner.settings;
+        match address {
+            Some(address) if !address.ip().to_canonical().is_loopback() => {
+                Self { inner: self.inner.clone(), hosts: Arc::new(settings.hosts_beyond_loopback.clone()) }
+            }
+            _ => self.clone(),
+        }
     }
 
     /// What large requests and replies take now, in bytes.

@@ -12,6 +12,7 @@ use sabir_model::{Call, Caller, Error};
 use sabir_wire::{CardFormat, Decoded, EVENT_STREAM, Reply, RequestHead, Responder, SplitTaskReply, Surface, locate};
 
 use crate::app::App;
+use crate::auth::Peer;
 use crate::body::Body;
 use crate::budget::SMALL;
 use crate::connections::Exchange;
@@ -33,7 +34,12 @@ impl App {
     pub(crate) async fn answer(&self, request: Request<BodySource>, connected: Option<Connected>) -> Response<Body> {
         let started = Instant::now();
         let (parts, incoming) = request.into_parts();
-        let (exchange, peer) = connected.map(|Connected { exchange, peer, .. }| (exchange, peer)).unzip();
+        let (exchange, peer) = match connected {
+            Some(Connected { exchange, peer, peer_certificate }) => {
+                (Some(exchange), Peer { address: Some(peer), certificate: peer_certificate })
+            }
+            None => (None, Peer::default()),
+        };
         let mut asking = Asking { body: RequestBody::new(&parts, incoming), exchange, peer };
         let mut response = match self.host_of(&parts) {
             Ok(host) => self.for_origin(&parts, &mut asking, host).await,
@@ -68,7 +74,7 @@ impl App {
     /// Where the request came to, if this server answers to that. Clients of HTTP/1.0 know no Host, and some of them
     /// watch over servers.
     fn host_of<'a>(&self, parts: &'a Parts) -> Result<Option<Authority<'a>>, Error> {
-        let checked = self.inner.settings.hosts.check(parts);
+        let checked = self.hosts.check(parts);
         let is_health = || matches!(locate(&head_of(parts), &self.inner.agents), Surface::Health | Surface::Ready);
         if checked.is_err() && parts.version == Version::HTTP_10 && host::requested(parts)?.is_none() && is_health() {
             return Ok(None);
@@ -107,7 +113,7 @@ impl App {
             return home::page(&app.engine);
         }
         if let Some(below) = admin::path_below_base(parts.uri.path()) {
-            return self.admin(parts, below, admin::Source { origin, host, peer: asking.peer }).await;
+            return self.admin(parts, below, admin::Source { origin, host, peer: &asking.peer }).await;
         }
         if let Some(document) = app.settings.jwks.as_deref().filter(|_| parts.uri.path() == operations::JWKS_PATH) {
             return operations::public_document(&parts.method, document);
@@ -135,7 +141,7 @@ impl App {
             return self.refuse(parts, &endpoint.responder(&head), &Error::Forbidden(why.into()));
         }
         // Before the body is read, and before anything is said of what is at this path.
-        let caller = match self.caller(parts, asking.peer).await {
+        let caller = match self.caller(parts, &asking.peer).await {
             Ok(caller) => caller,
             Err(error) => return self.refuse(parts, &endpoint.responder(&head), &error),
         };
@@ -161,7 +167,7 @@ impl App {
     }
 
     /// Who calls. Whoever mounts this server in another may have found that out.
-    pub(crate) async fn caller(&self, parts: &Parts, peer: Option<IpAddr>) -> Result<Caller, Error> {
+    pub(crate) async fn caller(&self, parts: &Parts, peer: &Peer) -> Result<Caller, Error> {
         match parts.extensions.get::<Caller>() {
             Some(caller) => Ok(caller.clone()),
             None => self.inner.auth.caller(&parts.headers, peer).await,
@@ -274,7 +280,7 @@ impl App {
 struct Asking {
     body: RequestBody,
     exchange: Option<Exchange>,
-    peer: Option<IpAddr>,
+    peer: Peer,
 }
 
 /// What is known of a request by the connection that it came on.
@@ -283,7 +289,6 @@ pub(crate) struct Connected {
     /// Who asks: the other end of the connection, or whom a trusted proxy names.
     pub(crate) peer: IpAddr,
     /// What the client has shown in its TLS handshake. It was verified then, and it has not expired since.
-    #[allow(dead_code, reason = "callers are not told apart yet")]
     pub(crate) peer_certificate: Option<Arc<PeerCertificate>>,
 }
 

@@ -34,7 +34,7 @@ mod tls;
 pub use admin::AdminAccess;
 pub use agent_ids::{RESERVED_AGENT_IDS, is_path_segment};
 pub use app::{App, CardSettings, CorsSettings, ServerSettings};
-pub use auth::{ApiKey, AuthSettings, Credential, Digest, Grant, random_secret};
+pub use auth::{ApiKey, AuthSettings, CertificateGrant, Credential, Digest, Grant, random_secret};
 pub use connections::Timeouts;
 pub use host::{HostCheck, HostName};
 pub use listen::{Listeners, Unavailable};

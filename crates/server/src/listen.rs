@@ -83,10 +83,11 @@ impl Listeners {
     pub async fn serve(self, app: App, closing: watch::Receiver<bool>, linger: Duration) {
         let settings = &app.inner.settings;
         let connections = Connections::new(settings.max_connections, settings.timeouts);
-        let front = Arc::new(Front { app: app.clone(), tls: self.tls, misdirected: LogLimit::default() });
         let mut accepting = JoinSet::new();
         for listener in self.listeners {
-            accepting.spawn(accept(listener, connections.clone(), front.clone()));
+            let app = app.on_listener(listener.local_addr().ok());
+            let front = Arc::new(Front { app, tls: self.tls.clone(), misdirected: LogLimit::default() });
+            accepting.spawn(accept(listener, connections.clone(), front));
         }
         let serving = async {
             until_true(closing).await;
@@ -114,7 +115,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// What the listeners of a server share.
+/// What the connections of a listener share.
 struct Front {
     app: App,
     tls: Option<Arc<Tls>>,

@@ -42,6 +42,11 @@ impl Config {
         self.agents.iter().chain(&self.routed_agents)
     }
 
+    /// Whether callers are asked for a credential.
+    pub fn asks_for_credentials(&self) -> bool {
+        self.auth.has_headers() || self.server.tls_client_ca.is_some()
+    }
+
     /// How many programs can run at the same time, including those that wait for an answer.
     pub fn program_runs(&self) -> usize {
         let programs = self.all_agents().filter(|agent| agent.is_program());
@@ -88,11 +93,13 @@ pub struct AuthSection {
     pub tokens: Vec<Credential>,
     pub token: Vec<CredentialConfig>,
     pub api_key: Vec<CredentialConfig>,
+    /// Of callers with a client certificate, where `server.tls_client_ca` names authorities.
+    pub certificate_scopes: Vec<String>,
 }
 
 impl AuthSection {
-    /// Whether callers are asked for a credential.
-    pub fn is_on(&self) -> bool {
+    /// Whether there is a credential that callers show in a header.
+    pub fn has_headers(&self) -> bool {
         !(self.tokens.is_empty() && self.token.is_empty() && self.api_key.is_empty())
     }
 }

@@ -12,7 +12,7 @@ use sabir_wire::{CancelTerminal, TerminalMessage};
 use serde_json::Value;
 
 use super::addresses::{host_names, listen_addresses, origin, web_url, webhook_host, webhook_range};
-use super::auth::named_tokens;
+use super::auth::{named_tokens, scope};
 use super::paths::{pem_file, store_url};
 use super::raw::Raw;
 use super::secrets::{card_key, hmac_secret, signing_key, store_key};
@@ -200,6 +200,10 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
         ),
         Row::new("auth.required", "false", switch(), |config| &mut config.auth.required)
             .help("Refuse to start when no credential is configured."),
+        Row::new("auth.certificate_scopes", "run,read", list(scope()), |config| &mut config.auth.certificate_scopes).help(
+            "What client certificates allow, where `server.tls_client_ca` names the authorities that sign them. Their \
+             subject is the first `spiffe://` name in them, else the first URI.",
+        ),
         Row::new("store.url", DATA_DIRECTORY, store_url(), |config| &mut config.store.url)
             .help(
                 "Where tasks are kept: `sqlite:PATH`, or `memory:` for trials (not durable: everything is lost \

@@ -21,7 +21,7 @@ use super::sections::{AgentConfig, AgentKind, Config, ProgramConfig, ServerSecti
 impl LoadedConfig {
     /// Refuses to serve other machines by accident.
     pub fn check_exposure(&self) -> Result<(), Problems> {
-        if self.config.auth.required && !self.config.auth.is_on() {
+        if self.config.auth.required && !self.config.asks_for_credentials() {
             let words = "is true, but there is no credential; make one with `sabir token new`";
             return Err(Problems(vec![Problem::of(self.origin("auth.required"), "auth.required", words).text]));
         }
@@ -69,7 +69,7 @@ impl LoadedConfig {
 /// The first address that needs `allow_open` and does not have it: where nothing asks callers for credentials, a listener
 /// that other machines can reach lets everybody in.
 pub fn exposed(config: &Config) -> Option<SocketAddr> {
-    if config.server.allow_open || config.auth.is_on() {
+    if config.server.allow_open || config.asks_for_credentials() {
         return None;
     }
     config.server.listen.iter().copied().find(|address| !address.ip().to_canonical().is_loopback())
@@ -140,7 +140,7 @@ pub fn is_private(config: &Config) -> bool {
         log: _,
     } = config;
     let is_loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
-    !auth.is_on()
+    !auth.has_headers()
         && server.public_url.is_none()
         && server.listen.iter().all(is_loopback)
         && server.allowed_hosts.is_empty()

@@ -37,7 +37,7 @@ impl AdminAccess {
             AdminAccess::RefusedForAllowOpen => {
                 "admin calls need a credential where server.allow_open is set; make one with `sabir token new NAME --scope admin`"
             }
-            AdminAccess::Loopback if !source.peer.is_some_and(is_loopback) => {
+            AdminAccess::Loopback if !source.peer.address.is_some_and(is_loopback) => {
                 "admin calls are taken only from the machine that the server runs on"
             }
             AdminAccess::Loopback => {
@@ -74,6 +74,7 @@ mod tests {
     use http::{HeaderName, HeaderValue};
 
     use super::*;
+    use crate::auth::Peer;
     use crate::host::Authority;
 
     #[test]
@@ -105,7 +106,8 @@ mod tests {
                 headers.insert(HeaderName::try_from(name).unwrap(), HeaderValue::from_static(""));
             }
             let peer = peer.map(|peer| peer.parse().unwrap());
-            let source = Source { origin: &RequestOrigin::Own, host: host.and_then(Authority::parse), peer };
+            let peer = Peer { address: peer, certificate: None };
+            let source = Source { origin: &RequestOrigin::Own, host: host.and_then(Authority::parse), peer: &peer };
             let told = access.refuses(&headers, &source).unwrap_or_else(|| "taken".to_owned());
             assert!(told.contains(expected), "{access:?} {peer:?} {host:?} {header:?}: {told}");
         }

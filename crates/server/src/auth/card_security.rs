@@ -18,6 +18,10 @@ impl Auth {
             let kind = SecurityKind::ApiKey { location: "header".into(), name: header.clone() };
             schemes.push((name, scheme("A key from the operator of this server", kind)));
         }
+        if self.takes_certificates() {
+            let words = "A client certificate of an authority that this server trusts";
+            schemes.push(("mutualTls".to_owned(), scheme(words, SecurityKind::MutualTls)));
+        }
         schemes
     }
 

@@ -20,6 +20,10 @@ impl Auth {
         }
         let keys = self.api_keys.iter().map(|(header, _)| header);
         challenges.extend(keys.map(|header| format!("ApiKey realm=\"sabir\", header=\"{header}\", {metadata}")));
+        // There is no scheme for certificates; a 401 must have one all the same.
+        if challenges.is_empty() {
+            challenges.push(format!("Mutual realm=\"sabir\", {metadata}"));
+        }
         for challenge in challenges {
             if let Ok(value) = HeaderValue::try_from(challenge) {
                 response.headers_mut().append(WWW_AUTHENTICATE, value);

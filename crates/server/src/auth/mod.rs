@@ -11,15 +11,18 @@ mod resource_metadata;
 mod static_credentials;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::HeaderMap;
-use sabir_model::{Caller, Error};
+use sabir_model::{Caller, Error, Owner};
 
 pub use static_credentials::{Credential, Digest, Grant, random_secret};
 
 use presented::Presented;
 pub(crate) use resource_metadata::resource_path;
 use static_credentials::CredentialTable;
+
+use crate::tls::PeerCertificate;
 
 /// What callers may show. With none of these, nobody is asked.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +31,23 @@ pub struct AuthSettings {
     pub tokens: Vec<Credential>,
     /// Shown in a header of their own.
     pub api_keys: Vec<ApiKey>,
+    /// What a verified client certificate allows; `None`: it is no credential.
+    pub certificates: Option<CertificateGrant>,
+}
+
+/// What callers with a client certificate may do. The certificate says who they are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CertificateGrant {
+    pub scopes: Vec<String>,
+}
+
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Peer {
+    /// `None`: this server is mounted in another one, which has the connection.
+    pub(crate) address: Option<IpAddr>,
+    /// Verified, and not expired.
+    pub(crate) certificate: Option<Arc<PeerCertificate>>,
 }
 
 /// A key in a header.
@@ -43,6 +63,7 @@ pub(crate) struct Auth {
     tokens: CredentialTable,
     /// One table for each header.
     api_keys: Vec<(String, CredentialTable)>,
+    certificate_scopes: Option<Arc<[String]>>,
 }
 
 impl Auth {
@@ -57,12 +78,17 @@ impl Auth {
         Self {
             tokens: CredentialTable::new("token", settings.tokens.iter()),
             api_keys: headers.into_iter().map(|header| (header.to_owned(), table_of(header))).collect(),
+            certificate_scopes: settings.certificates.as_ref().map(|grant| grant.scopes.clone().into()),
         }
     }
 
     /// Whether callers must show a credential.
     pub(crate) fn is_required(&self) -> bool {
-        self.takes_tokens() || !self.api_keys.is_empty()
+        self.takes_tokens() || !self.api_keys.is_empty() || self.takes_certificates()
+    }
+
+    fn takes_certificates(&self) -> bool {
+        self.certificate_scopes.is_some()
     }
 
     /// Whether a credential may be shown as `Authorization: Bearer`.
@@ -75,9 +101,9 @@ impl Auth {
     }
 
     /// Who calls. The error says what is missing, and nothing of what was shown.
-    pub(crate) async fn caller(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Result<Caller, Error> {
+    pub(crate) async fn caller(&self, headers: &HeaderMap, peer: &Peer) -> Result<Caller, Error> {
         if !self.is_required() {
-            return Ok(Caller::anonymous().from_peer(peer));
+            return Ok(Caller::anonymous().from_peer(peer.address));
         }
         let caller = match Presented::find(headers, self.api_keys.iter().map(|(name, _)| name.as_str()))? {
             Presented::Bearer(token) if self.takes_bearer() => self.bearer(token).await?,
@@ -88,9 +114,19 @@ impl Auth {
             Presented::Bearer(_) | Presented::OtherScheme => {
                 return Err(refused(format!("this kind of credential is not taken; {}", self.wanted())));
             }
-            Presented::Nothing => return Err(refused(format!("a credential is required: {}", self.wanted()))),
+            Presented::Nothing => self
+                .caller_of_certificate(peer)
+                .ok_or_else(|| refused(format!("a credential is required: {}", self.wanted())))?,
         };
-        Ok(caller.from_peer(peer))
+        Ok(caller.from_peer(peer.address))
+    }
+
+    /// A credential in a header comes first: programs that share a certificate may act for different callers.
+    fn caller_of_certificate(&self, peer: &Peer) -> Option<Caller> {
+        let (certificate, scopes) = (peer.certificate.as_ref()?, self.certificate_scopes.as_ref()?);
+        let mut caller = Caller::from(Owner::new("", &format!("cert:{}", certificate.uri)));
+        caller.scopes = Some(scopes.clone());
+        Some(caller)
     }
 
     async fn bearer(&self, token: &[u8]) -> Result<Caller, Error> {
@@ -101,7 +137,8 @@ impl Auth {
     fn wanted(&self) -> String {
         let bearer = self.takes_bearer().then(|| "send Authorization: Bearer TOKEN".to_owned());
         let keys = self.api_keys.iter().map(|(header, _)| format!("send {header}: KEY"));
-        bearer.into_iter().chain(keys).collect::<Vec<_>>().join(", or ")
+        let certificate = self.takes_certificates().then(|| "connect with a client certificate".to_owned());
+        bearer.into_iter().chain(keys).chain(certificate).collect::<Vec<_>>().join(", or ")
     }
 }
 

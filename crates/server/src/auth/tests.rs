@@ -18,6 +18,7 @@ fn auth() -> Auth {
     Auth::new(&AuthSettings {
         tokens: vec![credential("secret-a", "alice", &["run"]), credential("secret-b", "bob", &[])],
         api_keys: vec![key("x-api-key", "key-c", "carol"), key("x-other-key", "key-d", "dave")],
+        certificates: None,
     })
 }
 
@@ -51,7 +52,7 @@ async fn a_caller_is_who_its_credential_says() {
         (&[("authorization", "secret-a")], "not taken"),
         (&[], "a credential is required: send Authorization: Bearer TOKEN, or send x-api-key: KEY"),
     ] {
-        match auth.caller(&headers(shown), None).await {
+        match auth.caller(&headers(shown), &Peer::default()).await {
             Ok(caller) => assert_eq!((caller.subject(), caller.tenant()), (Some(expected), Some("acme")), "{shown:?}"),
             Err(error @ Error::Unauthenticated(_)) => {
                 let text = error.to_string();
@@ -61,10 +62,10 @@ async fn a_caller_is_who_its_credential_says() {
             Err(other) => panic!("{shown:?}: {other}"),
         }
     }
-    let bob = auth.caller(&headers(&[("authorization", "Bearer secret-b")]), None).await.unwrap();
+    let bob = auth.caller(&headers(&[("authorization", "Bearer secret-b")]), &Peer::default()).await.unwrap();
     assert_eq!(bob.scopes.as_deref(), Some(&[][..]), "a credential without scopes allows nothing");
     let long = format!("Bearer {}", "x".repeat(20_000));
-    assert!(auth.caller(&headers(&[("authorization", &long)]), None).await.is_err());
+    assert!(auth.caller(&headers(&[("authorization", &long)]), &Peer::default()).await.is_err());
 }
 
 #[tokio::test]
@@ -72,7 +73,7 @@ async fn without_credentials_everybody_is_anonymous() {
     let open = Auth::new(&AuthSettings::default());
     assert!(!open.is_required() && open.schemes().is_empty());
     for shown in [&[][..], &[("authorization", "Bearer x")], &[("authorization", "Basic x")]] {
-        assert!(open.caller(&headers(shown), None).await.unwrap().is_anonymous());
+        assert!(open.caller(&headers(shown), &Peer::default()).await.unwrap().is_anonymous());
     }
 }
 
@@ -100,4 +101,27 @@ fn metadata_is_found_with_the_path_of_its_resource_appended() {
     ] {
         assert_eq!(resource_path(path), expected, "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_client_certificate_is_a_credential_where_the_settings_say_so() {
+    let uri = "spiffe://acme/worker".to_owned();
+    let certificate = PeerCertificate { uri, fingerprint: "00".into(), not_after: std::time::SystemTime::UNIX_EPOCH };
+    let peer = Peer { address: None, certificate: Some(Arc::new(certificate)) };
+    let settings = |certificates| AuthSettings {
+        tokens: vec![credential("secret-a", "alice", &["run"])],
+        certificates,
+        ..AuthSettings::default()
+    };
+    let with = Auth::new(&settings(Some(CertificateGrant { scopes: vec!["read".into()] })));
+    let caller = with.caller(&HeaderMap::new(), &peer).await.unwrap();
+    assert_eq!((caller.subject(), caller.has_scope("read")), (Some("cert:spiffe://acme/worker"), true));
+    // A header decides.
+    let shown = headers(&[("authorization", "Bearer secret-a")]);
+    assert_eq!(with.caller(&shown, &peer).await.unwrap().subject(), Some("token:alice"));
+    assert!(with.caller(&headers(&[("authorization", "Bearer wrong")]), &peer).await.is_err());
+    assert!(with.caller(&HeaderMap::new(), &Peer::default()).await.is_err());
+    assert_eq!(with.schemes().len(), 2);
+    let without = Auth::new(&settings(None));
+    assert!(without.caller(&HeaderMap::new(), &peer).await.is_err());
 }

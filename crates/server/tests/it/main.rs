@@ -72,6 +72,7 @@ async fn serve_all(
         keep_alive: Duration::from_secs(15),
         compat: Compat::default(),
         hosts: HostCheck::Off,
+        hosts_beyond_loopback: HostCheck::Off,
         cors: CorsSettings::default(),
         auth: AuthSettings::default(),
         admin: AdminAccess::Loopback,

@@ -29,7 +29,7 @@ fn tables_and_variables_list_who_may_call() {
     let named: Vec<(&str, Digest)> =
         auth.tokens.iter().map(|each| (each.grant.subject.as_str(), each.digest)).collect();
     assert_eq!(named, [("carol", Digest::of(b"x:y")), ("default", Digest::of(b"plain"))]);
-    assert!(auth.is_on());
+    assert!(loaded.config.asks_for_credentials());
 }
 
 #[test]
