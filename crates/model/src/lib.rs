@@ -62,7 +62,7 @@ pub use message::{Content, IncomingMessage, Message, Part, Role};
 pub use outcome::{Outcome, Required};
 pub use owner::{Caller, Owner, scope};
 pub use push::{PushAuthentication, PushConfig, PushEvents};
-pub use question::{QUESTION, QUESTION_ID, QuestionForm, QuestionId, QuestionType};
+pub use question::{APPROVER, QUESTION, QUESTION_ID, QuestionForm, QuestionId, QuestionType};
 pub use question_answer::{Choice, ChoiceKind, QuestionAnswer, Verdict, choice_of};
 pub use request::{RequestContext, TraceContext};
 pub use task::{Birth, State, Status, Task};

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use crate::{
     Artifact, ArtifactId, Chunk, Created, Error, Event, Json, Message, Outcome, Part, QuestionForm, QuestionId,
-    Required, Seq, State, Status, StatusChange, Task, TaskId, Timestamp, Usage,
+    QuestionType, Required, Seq, State, Status, StatusChange, Task, TaskId, Timestamp, Usage,
 };
 
 /// What the rules must know of a task: little, so that asking them never needs the whole of it.
@@ -33,6 +33,8 @@ pub struct Standing {
     /// The event that asked what the task waits for, with a live run or without.
     open_question: Option<Seq>,
     question_form: QuestionForm,
+    /// The scope without which nobody may answer questions of the type `permission`.
+    approver: Option<Arc<str>>,
     artifacts: Vec<OpenArtifact>,
     /// Where each is in that list: a task may have thousands.
     places: HashMap<ArtifactId, u32>,
@@ -307,6 +309,7 @@ impl Standing {
             question: None,
             open_question: None,
             question_form: QuestionForm::WithData,
+            approver: None,
             artifacts,
             places,
         }
@@ -320,6 +323,11 @@ impl Standing {
     /// The same task of an agent whose questions are shown like this.
     pub fn with_question_form(self, question_form: QuestionForm) -> Self {
         Self { question_form, ..self }
+    }
+
+    /// The same task of an agent whose questions for permission only callers with this scope may answer.
+    pub fn with_approver(self, approver: Option<Arc<str>>) -> Self {
+        Self { approver, ..self }
     }
 
     /// The event that asked what the task waits for.
@@ -382,9 +390,13 @@ impl Standing {
 
     /// A question that this event asks, with its id.
     fn with_id(&self, question: Arc<Message>, event: Seq) -> Arc<Message> {
+        // A question that somebody else must answer says so, whatever its agent wants to be shown.
+        let needs_approval = self.approver.is_some() && question.question_type() == QuestionType::Permission;
         match self.question_form {
-            QuestionForm::WithData => question.with_question_id(QuestionId::issue(&self.task, event)),
-            QuestionForm::WordsOnly => question,
+            QuestionForm::WordsOnly if !needs_approval => question,
+            QuestionForm::WithData | QuestionForm::WordsOnly => {
+                question.with_question_id(QuestionId::issue(&self.task, event), self.approver.as_deref())
+            }
         }
     }
 

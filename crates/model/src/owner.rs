@@ -161,6 +161,23 @@ impl Caller {
     pub fn may_read(&self, agent: &AgentId) -> bool {
         self.may_run(agent) || self.has_scope_for(scope::READ, agent)
     }
+
+    /// The agents whose tasks the caller may see, if its scopes name some; `None`: all.
+    pub fn readable_agents(&self) -> Option<Vec<AgentId>> {
+        let scopes = self.scopes.as_deref()?;
+        let is_unlimited = |own: &String| matches!(own.as_str(), scope::RUN | scope::READ | scope::ADMIN);
+        if scopes.iter().any(is_unlimited) {
+            return None;
+        }
+        let named = scopes.iter().filter_map(|own| match own.split_once(':') {
+            Some((scope::RUN | scope::READ, agent)) => AgentId::parse(agent).ok(),
+            _ => None,
+        });
+        let mut agents: Vec<AgentId> = named.collect();
+        agents.sort();
+        agents.dedup();
+        Some(agents)
+    }
 }
 
 impl From<Owner> for Caller {
@@ -207,6 +224,8 @@ mod tests {
         ] {
             let may = (caller.may_run(&coder), caller.may_read(&coder), caller.is_admin());
             assert_eq!(may, (run, read, admin), "{:?}", caller.scopes);
+            let is_readable = caller.readable_agents().is_none_or(|agents| agents.contains(&coder));
+            assert_eq!(is_readable, read, "{:?}", caller.scopes);
         }
     }
 

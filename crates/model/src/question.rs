@@ -16,6 +16,10 @@ use crate::{Content, Json, Message, Part, Seq, TaskId};
 pub const QUESTION_ID: &str = "questionId";
 /// The `kind` of a question's data part.
 pub const QUESTION: &str = "question";
+/// The member of a question's data part that names the scope without which nobody may answer it.
+pub const APPROVER: &str = "approver";
+/// The member that holds its type.
+const TYPE: &str = "type";
 
 /// The longest id: `q`, twenty digits, `-` and sixteen more.
 const LONGEST: usize = 38;
@@ -92,6 +96,11 @@ pub enum QuestionType {
     Input,
 }
 
+impl QuestionType {
+    /// As data parts have it.
+    const PERMISSION: &str = "permission";
+}
+
 /// How the questions of an agent are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuestionForm {
@@ -112,11 +121,25 @@ struct PlainQuestion<'a> {
 }
 
 impl Message {
-    /// The question with its id, in the data part that the agent made for it or in one more.
-    pub(crate) fn with_question_id(self: Arc<Self>, id: QuestionId) -> Arc<Self> {
+    /// The question with its id, in the data part that the agent made for it or in one more. If an approver is named, a
+    /// question of the type `permission` says that only callers with this scope may answer; an agent has no say in that.
+    pub(crate) fn with_question_id(self: Arc<Self>, id: QuestionId, approver: Option<&str>) -> Arc<Self> {
         let mut message = Arc::unwrap_or_clone(self);
-        let value = Json::of(&id.to_string()).expect("text is JSON");
-        let with_id = |data: &Json| Json::with_member(Some(&data.without_member(QUESTION_ID)), QUESTION_ID, &value);
+        let approver = approver.filter(|_| message.question_type() == QuestionType::Permission);
+        let text = |text: &str| Json::of(text).expect("text is JSON");
+        let value = text(&id.to_string());
+        let with_id = |data: &Json| {
+            let own = data.without_member(QUESTION_ID).without_member(APPROVER);
+            let own = match approver {
+                Some(scope) => Json::with_member(Some(&own), APPROVER, &text(scope)),
+                None => own,
+            };
+            Json::with_member(Some(&own), QUESTION_ID, &value)
+        };
+        if let Some(scope) = approver {
+            let place = message.parts.iter().position(|part| part.as_text().is_none()).unwrap_or(message.parts.len());
+            message.parts.insert(place, Part::text(pending_approval(scope)));
+        }
         match message.parts.iter().position(|part| question_data(part).is_some()) {
             Some(place) => {
                 let part = &mut message.parts[place];
@@ -134,11 +157,30 @@ impl Message {
         Arc::new(message)
     }
 
+    /// What this message asks about, if it asks.
+    pub fn question_type(&self) -> QuestionType {
+        let is_permission = |part: &Part| {
+            question_data(part).is_some_and(|data| data.text_of(TYPE).as_deref() == Some(QuestionType::PERMISSION))
+        };
+        // An agent may quote earlier questions. If one of them was for permission, it does no harm to take this for one.
+        if self.parts.iter().any(is_permission) { QuestionType::Permission } else { QuestionType::Input }
+    }
+
+    /// The scope without which nobody may answer this question. `None`: the owner of the task answers.
+    pub fn approver(&self) -> Option<String> {
+        self.parts.iter().find_map(question_data)?.text_of(APPROVER)
+    }
+
     /// What this message asks, in words: as the question's data part has it, else all its text.
     pub fn question_text(&self) -> String {
         let in_data = self.parts.iter().find_map(|part| question_data(part)?.text_of(QUESTION));
         in_data.unwrap_or_else(|| self.text())
     }
+}
+
+/// What the owner of a task reads behind a question that somebody else must answer.
+fn pending_approval(scope: &str) -> String {
+    format!("An approval is pending: only callers with the scope {scope} may answer.")
 }
 
 /// The data of a part that describes a question.
@@ -183,7 +225,7 @@ mod tests {
 
     fn asked(parts: Vec<Part>) -> Message {
         let message = Arc::new(Message::new(MessageId::parse("m").unwrap(), Role::Agent, parts));
-        Message::clone(&message.with_question_id(QuestionId::issue(&task("t"), 3)))
+        Message::clone(&message.with_question_id(QuestionId::issue(&task("t"), 3), None))
     }
 
     #[test]
@@ -226,6 +268,26 @@ mod tests {
         let parts = [vec![fresh], earlier.parts.clone()].concat();
         let quoted = Arc::new(Message { parts, ..earlier });
         let id = QuestionId::issue(&task("t"), 9);
-        assert_eq!(QuestionId::in_message(&task("t"), &quoted.with_question_id(id)), Some(id));
+        assert_eq!(QuestionId::in_message(&task("t"), &quoted.with_question_id(id, None)), Some(id));
+    }
+
+    #[test]
+    fn only_permission_questions_name_an_approver_and_agents_cannot() {
+        let id = QuestionId::issue(&task("t"), 3);
+        let data = |text: &str| Part::from(Content::Data(Json::parse(text).unwrap()));
+        for (parts, approver, expected) in [
+            (vec![data(r#"{"kind":"question","type":"permission"}"#)], Some("ops"), Some("ops")),
+            (vec![data(r#"{"kind":"question","type":"permission","approver":"me"}"#)], Some("ops"), Some("ops")),
+            (vec![data(r#"{"kind":"question","type":"permission","approver":"me"}"#)], None, None),
+            (vec![data(r#"{"kind":"question","type":"input"}"#)], Some("ops"), None),
+            (vec![data(r#"{"kind":"question","approver":"me"}"#)], Some("ops"), None),
+            (vec![Part::text("May I?")], Some("ops"), None),
+        ] {
+            let asked = Arc::new(Message::new(MessageId::parse("m").unwrap(), Role::Agent, parts));
+            let (shown, was) = (asked.clone().with_question_id(id, approver), asked);
+            assert_eq!(shown.approver().as_deref(), expected, "{was:?}");
+            assert_eq!(QuestionId::in_message(&task("t"), &shown), Some(id));
+            assert_eq!(shown.text().contains("the scope ops"), expected.is_some(), "the owner reads who must answer");
+        }
     }
 }

@@ -120,9 +120,19 @@ impl Status {
         let question = self.message.as_deref().filter(|_| self.state.is_waiting())?;
         QuestionId::in_message(task, question)
     }
+
+    /// The scope without which nobody may answer the question that a task in this status asks.
+    pub fn approver(&self) -> Option<String> {
+        self.message.as_deref().filter(|_| self.state.is_waiting())?.approver()
+    }
 }
 
 impl Task {
+    /// The scope without which nobody may answer the open question. `None`: there is none, or the owner answers it.
+    pub fn approver(&self) -> Option<String> {
+        self.status.approver()
+    }
+
     /// The question that the task waits to have answered.
     pub fn open_question(&self) -> Option<QuestionId> {
         // After a turn that ended by asking, nothing happens until the answer comes.

@@ -158,6 +158,8 @@ impl Files {
 fn query(limit: usize) -> Query {
     Query {
         owner: Owner::anonymous(),
+        own_agents: None,
+        others: sabir_store::Others::None,
         agent: None,
         context: None,
         state: None,

@@ -6,7 +6,7 @@
 use sabir_model::{AgentId, Birth, ContextId, Event, IdempotencyKey, Owner, Seq, State, Task, TaskId, Timestamp};
 
 use crate::head::HeadChange;
-use crate::{Append, AppendTarget, MAX_EVENTS_WITHOUT_SNAPSHOT, SideRow, StoreError, TaskNo, Webhook};
+use crate::{Append, AppendTarget, MAX_EVENTS_WITHOUT_SNAPSHOT, SentKey, SideRow, StoreError, TaskNo, Webhook};
 
 /// The size of a pack, unless a single event is larger.
 const PACK_EVENTS: usize = 64;
@@ -62,7 +62,7 @@ pub(crate) enum EncodedSideRow {
     InboxTakeAt(usize),
     AgentState(Option<String>),
     TaskState(Option<String>),
-    Key(IdempotencyKey),
+    Key(SentKey),
     CancelRequested,
     Attempts(u32),
     Webhook(Box<Webhook>),

@@ -24,6 +24,6 @@ pub use outbox::{
 };
 pub use sqlite::{Durability, SqliteSettings, SqliteStore};
 pub use store::{
-    Append, AppendResult, AppendTarget, Listing, MAX_EVENTS_WITHOUT_SNAPSHOT, NewTask, Query, Retention, SideRow,
-    Store, StoreFuture, SweepResult, TaskNo, TaskRow, UnfinishedTask,
+    Append, AppendResult, AppendTarget, Listing, MAX_EVENTS_WITHOUT_SNAPSHOT, NewTask, Others, Query, Retention,
+    SentKey, SideRow, Store, StoreFuture, SweepResult, TaskNo, TaskRow, UnfinishedTask,
 };

@@ -22,8 +22,8 @@ use crate::encode::{Encoded, EncodedNewTask, EncodedSideRow, EncodedTarget, Late
 use crate::fold::{Fold, decode, decode_event};
 use crate::page::{EVENT_BYTES, PageBudget, cut, trim};
 use crate::{
-    Append, AppendResult, Listing, Query, Retention, Store, StoreError, StoreFuture, SweepResult, TaskNo, TaskRow,
-    UnfinishedTask, Webhook, WebhookSet,
+    Append, AppendResult, Listing, Others, Query, Retention, SentKey, Store, StoreError, StoreFuture, SweepResult,
+    TaskNo, TaskRow, UnfinishedTask, Webhook, WebhookSet,
 };
 
 /// A sweep deletes at most this many tasks.
@@ -95,6 +95,13 @@ impl Store for MemoryStore {
 
     fn find(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<TaskRow>> {
         answer(Ok(self.lock().find(owner, agent, task).map(|entry| entry.row.clone())))
+    }
+
+    fn find_of_all(&self, agent: Option<&AgentId>, task: &TaskId, limit: usize) -> StoreFuture<'_, Vec<TaskRow>> {
+        let state = self.lock();
+        let newest_first = state.tasks.values().rev().map(|entry| &entry.row);
+        let found = newest_first.filter(|row| row.task == *task && agent.is_none_or(|agent| row.agent == *agent));
+        answer(Ok(found.take(limit).cloned().collect()))
     }
 
     fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>> {
@@ -240,8 +247,9 @@ impl MemoryState {
                 EncodedSideRow::CancelRequested => entry.cancel_requested = true,
                 EncodedSideRow::Attempts(count) => entry.attempts = count,
                 EncodedSideRow::Webhook(webhook) => self.webhooks.insert(no, *webhook, append.after, None),
-                EncodedSideRow::Key(key) => {
-                    let place = (entry.row.owner.clone(), entry.row.agent.clone(), key);
+                EncodedSideRow::Key(SentKey { key, sender }) => {
+                    let sender = sender.unwrap_or_else(|| entry.row.owner.clone());
+                    let place = (sender, entry.row.agent.clone(), key);
                     self.keys.entry(place).or_insert(no);
                 }
                 EncodedSideRow::TaskState(state) => entry.state = state,
@@ -312,14 +320,18 @@ impl MemoryState {
     }
 
     fn list(&self, damages: &DamageLog, query: &Query) -> Listing {
-        let mut matching: Vec<&MemoryTask> = self.tasks.values().filter(|entry| entry.matches(query)).collect();
+        let mut matching: Vec<&MemoryTask> =
+            self.tasks.values().filter(|entry| entry.matches(damages, query)).collect();
         let total = matching.len() as u64;
         if let Some(from) = &query.from {
-            matching.retain(|entry| entry.order() < (from.time, &from.task, &from.agent));
+            // Only the tasks of one owner can be told apart without numbers.
+            let number = from.number.map_or(TaskNo(0), TaskNo);
+            matching.retain(|entry| entry.order() < (from.time, &from.task, &from.agent, number));
         }
         matching.sort_by(|a, b| b.order().cmp(&a.order()));
         let mut more = cut(&mut matching, query.limit);
         let (mut tasks, mut budget) = (Vec::new(), PageBudget::new(query.max_bytes));
+        let mut last = None;
         for entry in matching {
             let mut task = entry.fold(damages);
             trim(&mut task, query);
@@ -328,8 +340,9 @@ impl MemoryState {
                 break;
             }
             tasks.push(task);
+            last = (query.others != Others::None).then_some(entry.row.no);
         }
-        Listing { tasks, more, total }
+        Listing { tasks, more, total, last }
     }
 
     fn sweep(&mut self, retention: Retention) -> SweepResult {
@@ -429,16 +442,23 @@ impl MemoryTask {
         self.row.owner == *owner && self.row.agent == *agent && self.row.context == *context
     }
 
-    fn matches(&self, query: &Query) -> bool {
+    fn matches(&self, damages: &DamageLog, query: &Query) -> bool {
         let row = &self.row;
-        row.owner == query.owner
+        let is_own = row.owner == query.owner && query.lists_own(&row.agent);
+        let is_listed = is_own
+            || match query.others {
+                Others::None => false,
+                Others::All => true,
+                Others::ForApproval(_) => row.state.is_waiting() && query.awaits_approval(&self.fold(damages)),
+            };
+        is_listed
             && query.agent.as_ref().is_none_or(|agent| row.agent == *agent)
             && query.context.as_ref().is_none_or(|context| row.context == *context)
             && query.state.is_none_or(|state: State| row.state == state)
             && query.since.is_none_or(|since| row.time >= since)
     }
 
-    fn order(&self) -> (Timestamp, &TaskId, &AgentId) {
-        (self.row.time, &self.row.task, &self.row.agent)
+    fn order(&self) -> (Timestamp, &TaskId, &AgentId, TaskNo) {
+        (self.row.time, &self.row.task, &self.row.agent, self.row.no)
     }
 }

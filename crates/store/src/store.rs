@@ -26,6 +26,10 @@ pub trait Store: Send + Sync + 'static {
     /// (callers of v0.1 choose ids), the newest.
     fn find(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<TaskRow>>;
 
+    /// The tasks of all owners with this id, the newest first, at most `limit`. Only for callers who may see more than their
+    /// own: it looks at every owner.
+    fn find_of_all(&self, agent: Option<&AgentId>, task: &TaskId, limit: usize) -> StoreFuture<'_, Vec<TaskRow>>;
+
     /// The task as of its last event. A task with a damaged log is shown as failed as of that event, with a message
     /// that says so, here and in lists and conversations; its row may still have another state.
     fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>>;
@@ -149,15 +153,23 @@ pub enum SideRow {
     AgentState(Option<String>),
     /// What the agent remembers of the task itself; `None` removes it. Kept as long as the task.
     TaskState(Option<String>),
-    /// The idempotency key of a later message of the task: a repetition finds the task. A key that is already known
-    /// keeps its task.
-    Key(IdempotencyKey),
+    /// The idempotency key of a later message of the task: a repetition by the same sender finds the task. A key that is
+    /// already known keeps its task.
+    Key(SentKey),
     /// A caller asked to cancel the task. Kept until the task settles.
     CancelRequested,
     /// How often recovery has started the current turn; 0 removes the row. Kept until the task settles.
     Attempts(u32),
     /// A webhook of the task. It gets the events of this append too.
     Webhook(Box<Webhook>),
+}
+
+/// An idempotency key, which belongs to its sender.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SentKey {
+    pub key: IdempotencyKey,
+    /// `None`: the owner of the task.
+    pub sender: Option<Owner>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,10 +209,14 @@ pub struct UnfinishedTask {
     pub damage: Option<String>,
 }
 
-/// A query for tasks by status time, newest first; for equal times by id, descending.
+/// A query for tasks by status time, newest first; for equal times by id, then by agent, then by number, descending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     pub owner: Owner,
+    /// Of the owner's tasks, only those of these agents; `None`: of all.
+    pub own_agents: Option<Vec<AgentId>>,
+    /// Which tasks are listed beside the owner's.
+    pub others: Others,
     pub agent: Option<AgentId>,
     pub context: Option<ContextId>,
     pub state: Option<State>,
@@ -218,6 +234,31 @@ pub struct Query {
     pub history: Option<u32>,
 }
 
+/// Which tasks are listed beside the owner's.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Others {
+    #[default]
+    None,
+    /// Everybody's.
+    All,
+    /// Those of these agents that wait for the answer of an approver with the scope beside the agent.
+    ForApproval(Vec<(AgentId, String)>),
+}
+
+impl Query {
+    /// Whether the owner's tasks of this agent are listed.
+    pub(crate) fn lists_own(&self, agent: &AgentId) -> bool {
+        self.own_agents.as_ref().is_none_or(|agents| agents.contains(agent))
+    }
+
+    /// Whether the task is listed because it waits for an approver.
+    pub(crate) fn awaits_approval(&self, task: &Task) -> bool {
+        let Others::ForApproval(scopes) = &self.others else { return false };
+        let Some(approver) = task.approver() else { return false };
+        scopes.iter().any(|(agent, scope)| *agent == task.agent && *scope == approver)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// At most `limit` tasks, with the parts that the query wants.
@@ -226,6 +267,8 @@ pub struct Listing {
     pub more: bool,
     /// How many tasks match the filters, independent of `from` and `limit`.
     pub total: u64,
+    /// The number of the last task, if the query is for tasks of several owners.
+    pub last: Option<TaskNo>,
 }
 
 /// The result of a sweep.

@@ -213,6 +213,10 @@ impl<S: Store> Store for FaultyStore<S> {
         self.store.find(owner, agent, task)
     }
 
+    fn find_of_all(&self, agent: Option<&AgentId>, task: &TaskId, limit: usize) -> StoreFuture<'_, Vec<TaskRow>> {
+        self.store.find_of_all(agent, task, limit)
+    }
+
     fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>> {
         self.reads.fetch_add(1, Ordering::SeqCst);
         self.store.load(task)

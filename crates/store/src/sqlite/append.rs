@@ -11,7 +11,7 @@ use sabir_model::{AgentId, Owner, Seq, State, TaskId};
 
 use crate::encode::{Encoded, EncodedNewTask, EncodedSideRow, EncodedSnapshot, EncodedTarget, LatestStatus};
 use crate::head::{HeadChange, Placement, RowLog};
-use crate::{AppendResult, MAX_EVENTS_WITHOUT_SNAPSHOT, StoreError, TaskNo};
+use crate::{AppendResult, MAX_EVENTS_WITHOUT_SNAPSHOT, SentKey, StoreError, TaskNo};
 
 use super::failure::{ReadError, is_duplicate};
 use super::key::{MAX_NO, MAX_SEQ, key, keys, seq};
@@ -242,12 +242,12 @@ impl<'c> Appender<'c> {
             EncodedSideRow::InboxAdd(message) => self.add_to_inbox(no, message),
             EncodedSideRow::InboxTake(count) => self.take_from_inbox(no, 0, *count),
             EncodedSideRow::InboxTakeAt(place) => self.take_from_inbox(no, *place, 1),
-            EncodedSideRow::Key(key) => {
+            EncodedSideRow::Key(SentKey { key, sender }) => {
                 let mut put = self.conn.prepare_cached(
-                    "INSERT INTO keys (owner, agent, key, no) SELECT owner, agent, ?2, no FROM tasks WHERE no = ?1
+                    "INSERT INTO keys (owner, agent, key, no) SELECT coalesce(?3, owner), agent, ?2, no FROM tasks WHERE no = ?1
                      ON CONFLICT DO NOTHING",
                 )?;
-                put.execute((no, key.as_str())).map(drop)
+                put.execute((no, key.as_str(), sender.as_ref().map(Owner::as_key))).map(drop)
             }
             EncodedSideRow::Webhook(webhook) => self.watched.add(self.conn, no, webhook, append),
             EncodedSideRow::AgentState(Some(state)) => {

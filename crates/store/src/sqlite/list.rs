@@ -2,18 +2,19 @@
 //!
 //! Every list scans an index that has the order of the list, so a page costs the same among ten tasks and among a
 //! million. There is one scan for each agent of the owner, and the results are merged. Totals come from the counters,
-//! unless a filter needs more than these have.
+//! unless a filter needs more than these have. Lists with tasks of several owners are in `list_of_owners`.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
-use sabir_model::{AgentId, State, Task, TaskId, Timestamp, Wanted};
+use sabir_model::{AgentId, Cursor, State, Task, TaskId, Timestamp, Wanted};
 
 use crate::damage::DamageLog;
 use crate::head::Head;
 use crate::page::{PageBudget, cut, trim};
-use crate::{Listing, Query, StoreError};
+use crate::{Listing, Others, Query, StoreError};
 
 use super::failure::ReadError;
+use super::list_of_owners::list_of_owners;
 use super::reader::{self, QuickRead, fold, readable};
 use super::recent_heads::RecentHeads;
 use super::rows::{self, TaskRecord, state_code, task_record_columns};
@@ -26,6 +27,9 @@ pub(super) fn list(
 ) -> Result<Listing, StoreError> {
     // One transaction, so that the total and the page are of the same moment.
     let tx = conn.transaction()?;
+    if query.others != Others::None {
+        return list_of_owners(&tx, damages, query);
+    }
     let mut page = PageBuilder::new(page_rows(&tx, damages, heads, query)?, heads, query);
     while let Some(found) = page.next_unread() {
         let Some(mut task) = fold(&tx, damages, found, query.artifacts)? else { continue };
@@ -42,7 +46,7 @@ pub(super) fn quick_list(
     heads: &RecentHeads,
     query: &Query,
 ) -> Result<Option<Listing>, StoreError> {
-    if query.limit > SHORT_PAGE || query.context.is_some() || query.since.is_some() {
+    if query.limit > SHORT_PAGE || query.context.is_some() || query.since.is_some() || query.others != Others::None {
         return Ok(None);
     }
     let tx = conn.transaction()?;
@@ -75,7 +79,7 @@ struct PageBuilder<'q> {
 
 impl<'q> PageBuilder<'q> {
     fn new(PageRows { tasks, more, total }: PageRows, heads: &'q RecentHeads, query: &'q Query) -> Self {
-        let listing = Listing { tasks: Vec::with_capacity(tasks.len()), more, total };
+        let listing = Listing { tasks: Vec::with_capacity(tasks.len()), more, total, last: None };
         Self { rest: tasks.into_iter(), heads, query, budget: PageBudget::new(query.max_bytes), listing }
     }
 
@@ -157,7 +161,7 @@ fn page_rows(
     heads: &RecentHeads,
     query: &Query,
 ) -> Result<PageRows, StoreError> {
-    let agents = agents(conn, query)?;
+    let agents = own_agents(conn, query)?;
     let scans: Vec<IndexScan> = match query.context {
         Some(_) => vec![IndexScan::through_context(query)],
         None => agents.iter().map(|agent| IndexScan::through_agent(query, agent, query.state)).collect(),
@@ -183,16 +187,18 @@ fn order_of(task: &TaskRecord) -> (Timestamp, &TaskId, &AgentId) {
     (task.time, &task.id, &task.birth.agent)
 }
 
-fn agents(conn: &Connection, query: &Query) -> Result<Vec<AgentId>, StoreError> {
+/// The agents of which the owner's tasks are listed.
+pub(super) fn own_agents(conn: &Connection, query: &Query) -> Result<Vec<AgentId>, StoreError> {
     if let Some(agent) = &query.agent {
-        return Ok(vec![agent.clone()]);
+        return Ok(Some(agent).filter(|agent| query.lists_own(agent)).into_iter().cloned().collect());
     }
     let mut select = conn.prepare_cached(AGENTS)?;
     let mut rows = select.query((query.owner.as_key(),))?;
     let mut agents = Vec::new();
     while let Some(row) = rows.next()? {
         match rows::agent(row, 0) {
-            Ok(agent) => agents.push(agent),
+            Ok(agent) if query.lists_own(&agent) => agents.push(agent),
+            Ok(_) => {}
             Err(ReadError::Store(error)) => return Err(error),
             // The tasks of this agent are damaged too, and none of them can be shown.
             Err(ReadError::Damaged(_)) => {}
@@ -203,12 +209,16 @@ fn agents(conn: &Connection, query: &Query) -> Result<Vec<AgentId>, StoreError> 
 
 pub(super) const AGENTS: &str = "SELECT DISTINCT agent FROM tallies WHERE owner = ?1 AND n > 0";
 
-fn total(conn: &Connection, query: &Query, agents: &[AgentId]) -> Result<u64, StoreError> {
+/// How many of the owner's tasks match.
+pub(super) fn total(conn: &Connection, query: &Query, agents: &[AgentId]) -> Result<u64, StoreError> {
     if query.context.is_some() {
         return IndexScan::through_context(query).count(conn);
     }
     if query.since.is_none() {
-        return sum_counts(conn, query);
+        if query.agent.is_some() || query.own_agents.is_none() {
+            return sum_counts(conn, query, query.agent.as_ref());
+        }
+        return agents.iter().map(|agent| sum_counts(conn, query, Some(agent))).sum();
     }
     let count = |agent, state| IndexScan::through_agent(query, agent, state).count(conn);
     let mut total = 0;
@@ -227,10 +237,10 @@ fn total(conn: &Connection, query: &Query, agents: &[AgentId]) -> Result<u64, St
     Ok(total)
 }
 
-fn sum_counts(conn: &Connection, query: &Query) -> Result<u64, StoreError> {
+fn sum_counts(conn: &Connection, query: &Query, agent: Option<&AgentId>) -> Result<u64, StoreError> {
     let mut sum = conn.prepare_cached(SUM_COUNTS)?;
     let state = query.state.map(state_code);
-    let agent = query.agent.as_ref().map(AgentId::as_str);
+    let agent = agent.map(AgentId::as_str);
     let sum: i64 = sum.query_row((query.owner.as_key(), agent, state), |row| row.get(0))?;
     Ok(u64::try_from(sum).unwrap_or(0))
 }
@@ -240,16 +250,16 @@ pub(super) const SUM_COUNTS: &str = "SELECT coalesce(sum(n), 0) FROM tallies
     WHERE owner = ?1 AND (?2 IS NULL OR agent = ?2) AND (?3 IS NULL OR state = ?3)";
 
 /// A scan of one index, with filters.
-struct IndexScan {
+pub(super) struct IndexScan {
     /// The agent of all rows; `None`: of several agents.
     agent: Option<AgentId>,
-    sql: String,
-    params: Vec<Value>,
+    pub(super) sql: String,
+    pub(super) params: Vec<Value>,
 }
 
 impl IndexScan {
     /// Contexts are small, so the other filters may look at each row.
-    fn through_context(query: &Query) -> Self {
+    pub(super) fn through_context(query: &Query) -> Self {
         let mut scan = IndexScan::new("INDEXED BY tasks_context WHERE owner = ?", query.owner.as_key());
         if let Some(context) = &query.context {
             scan.and("context = ?", context.as_str().to_owned());
@@ -257,13 +267,16 @@ impl IndexScan {
         if let Some(agent) = &query.agent {
             scan.and("agent = ?", agent.as_str().to_owned());
         }
+        if let Some(agents) = &query.own_agents {
+            scan.and_agent_in(agents);
+        }
         if let Some(state) = query.state {
             scan.and("state = ?", state_code(state));
         }
         scan.since(query)
     }
 
-    fn through_agent(query: &Query, agent: &AgentId, state: Option<State>) -> Self {
+    pub(super) fn through_agent(query: &Query, agent: &AgentId, state: Option<State>) -> Self {
         let index = match state {
             None | Some(State::Completed) => "INDEXED BY tasks_time WHERE owner = ?",
             // The index has this condition too, and SQLite uses it only if the query repeats the condition.
@@ -288,7 +301,13 @@ impl IndexScan {
         self.params.push(value.into());
     }
 
-    fn since(mut self, query: &Query) -> Self {
+    fn and_agent_in(&mut self, agents: &[AgentId]) {
+        let places = vec!["?"; agents.len()].join(", ");
+        self.sql.push_str(&format!(" AND agent IN ({places})"));
+        self.params.extend(agents.iter().map(|agent| Value::from(agent.as_str().to_owned())));
+    }
+
+    pub(super) fn since(mut self, query: &Query) -> Self {
         if let Some(since) = query.since {
             self.and("time >= ?", since.as_millis());
         }
@@ -316,23 +335,33 @@ impl IndexScan {
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
-    fn select_page(mut self, query: &Query) -> Self {
-        if let Some(from) = &query.from {
-            // If all rows have the same agent, the agent only decides about the row at the cursor itself.
-            self.sql.push_str(match &self.agent {
-                None => " AND (time, id, agent) < (?, ?, ?)",
-                Some(agent) if *agent < from.agent => " AND (time, id) <= (?, ?)",
-                Some(_) => " AND (time, id) < (?, ?)",
+    fn select_page(self, query: &Query) -> Self {
+        self.select(task_record_columns!(), query.from.as_ref(), query.limit)
+    }
+
+    /// Selects the first rows after a place of the order, and one more than wanted, which shows whether more follow.
+    pub(super) fn select(mut self, columns: &str, from: Option<&Cursor>, limit: usize) -> Self {
+        if let Some(from) = from {
+            // If all rows have the same agent, the agent only decides about the row at the cursor itself, and so does
+            // the number, which matters only among several owners.
+            let number = from.number.map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+            self.sql.push_str(match (&self.agent, number) {
+                (None, None) => " AND (time, id, agent) < (?, ?, ?)",
+                (None, Some(_)) => " AND (time, id, agent, no) < (?, ?, ?, ?)",
+                (Some(agent), _) if *agent < from.agent => " AND (time, id) <= (?, ?)",
+                (Some(agent), Some(_)) if *agent == from.agent => " AND (time, id, no) < (?, ?, ?)",
+                (Some(_), _) => " AND (time, id) < (?, ?)",
             });
             self.params.push(from.time.as_millis().into());
             self.params.push(from.task.as_str().to_owned().into());
             if self.agent.is_none() {
                 self.params.push(from.agent.as_str().to_owned().into());
             }
+            let counts = self.agent.as_ref().is_none_or(|agent| *agent == from.agent);
+            self.params.extend(number.filter(|_| counts).map(Value::from));
         }
-        // One row more than wanted shows whether more follow.
-        self.params.push(i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1).into());
-        let (columns, scan) = (task_record_columns!(), &self.sql);
+        self.params.push(i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1).into());
+        let scan = &self.sql;
         let sql = format!("SELECT {columns} FROM tasks {scan} ORDER BY time DESC, id DESC, agent DESC LIMIT ?");
         Self { sql, ..self }
     }

@@ -25,6 +25,7 @@ mod webhooks;
 mod writer;
 
 mod list;
+mod list_of_owners;
 mod outbox;
 mod pool;
 mod reader;

@@ -3,9 +3,9 @@
 use rusqlite::Connection;
 use sabir_model::{AgentId, ContextId, Cursor, Owner, State, TaskId, Timestamp, Wanted};
 
-use crate::Query;
+use crate::{Others, Query};
 
-use super::{list, outbox, reader, schema, sweep, webhooks};
+use super::{list, list_of_owners, outbox, reader, schema, sweep, webhooks};
 
 const EVENTS_OF_A_TASK: &str = "SEARCH events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
@@ -22,6 +22,13 @@ fn lookups_go_straight_to_their_rows() {
         (reader::WAITING, "SEARCH tasks USING INDEX tasks_open (owner=? AND context=?)"),
         (reader::WAITING_SINCE, "SEARCH tasks USING INDEX tasks_waiting (time<?)"),
         (reader::CONVERSATION, "SEARCH tasks USING INDEX tasks_context (owner=? AND context=?)"),
+        (
+            reader::FIND_OF_ALL,
+            "SEARCH tasks USING INDEX tasks_id (owner=? AND id=?); LIST SUBQUERY 2; SCAN tallies; USE TEMP B-TREE FOR ORDER BY",
+        ),
+        (list_of_owners::OWNERS, "SCAN tallies"),
+        // Scans an index that has only waiting tasks.
+        (list_of_owners::AWAITING, "SCAN tasks USING INDEX tasks_waiting"),
         // Scans an index that has only unfinished tasks.
         (reader::UNFINISHED, "SCAN tasks USING INDEX tasks_open; USE TEMP B-TREE FOR ORDER BY"),
         (reader::EVENTS, EVENTS_OF_A_TASK),
@@ -64,6 +71,8 @@ fn lists_walk_an_index_in_its_order() {
                 for from in [None, Some(1)] {
                     let query = Query {
                         owner: Owner::anonymous(),
+                        own_agents: None,
+                        others: Others::None,
                         agent: None,
                         context: context.map(|text| ContextId::parse(text).unwrap()),
                         state,
@@ -72,6 +81,7 @@ fn lists_walk_an_index_in_its_order() {
                             time: Timestamp::from_millis(time),
                             task: TaskId::parse("t").unwrap(),
                             agent: AgentId::parse("b").unwrap(),
+                            number: None,
                         }),
                         limit: 10,
                         max_bytes: 1 << 20,

@@ -18,6 +18,15 @@ pub(super) const FIND: &str =
 pub(super) const FIND_ANYWHERE: &str =
     concat!("SELECT ", task_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 ORDER BY no DESC LIMIT 1");
 
+/// Looks at every owner that has ever had a task: there is no index by id alone, since every append would pay for it.
+pub(super) const FIND_OF_ALL: &str = concat!(
+    "SELECT ",
+    task_columns!(),
+    " FROM tasks INDEXED BY tasks_id
+      WHERE owner IN (SELECT DISTINCT owner FROM tallies) AND id = ?1 AND (?2 IS NULL OR agent = ?2)
+      ORDER BY no DESC LIMIT ?3"
+);
+
 pub(super) const FIND_BY_KEY: &str = concat!(
     "SELECT ",
     task_columns!(),
@@ -73,6 +82,17 @@ pub(super) fn find(
         Some(agent) => one(conn, FIND, (owner.as_key(), task.as_str(), agent.as_str()), task_row),
         None => one(conn, FIND_ANYWHERE, (owner.as_key(), task.as_str()), task_row),
     }
+}
+
+pub(super) fn find_of_all(
+    conn: &Connection,
+    damages: &DamageLog,
+    agent: Option<&AgentId>,
+    task: &TaskId,
+    limit: usize,
+) -> Result<Vec<TaskRow>, StoreError> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    many(conn, damages, FIND_OF_ALL, (task.as_str(), agent.map(AgentId::as_str), limit))
 }
 
 pub(super) fn find_by_key(

@@ -267,6 +267,11 @@ impl Store for SqliteStore {
         self.row(move |conn| reader::find(conn, &owner, agent.as_ref(), &task))
     }
 
+    fn find_of_all(&self, agent: Option<&AgentId>, task: &TaskId, limit: usize) -> StoreFuture<'_, Vec<TaskRow>> {
+        let (agent, task, damages) = (agent.cloned(), task.clone(), self.damages.clone());
+        self.pool.read(move |conn| reader::find_of_all(conn, &damages, agent.as_ref(), &task, limit))
+    }
+
     fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>> {
         self.whole_task(move |conn| reader::by_number(conn, task))
     }

@@ -73,7 +73,10 @@ fn side_row() -> impl Strategy<Value = SideRow> {
         (0..9usize).prop_map(|length| SideRow::InboxAdd(message(&"x".repeat(length)).into())),
         (0..3usize).prop_map(SideRow::InboxTake),
         (0..3usize).prop_map(SideRow::InboxTakeAt),
-        (0..4usize).prop_map(|n| SideRow::Key(IdempotencyKey::parse(format!("k{n}")).unwrap())),
+        (0..4usize, proptest::option::of(0..OWNERS.len())).prop_map(|(n, sender)| {
+            let (key, sender) = (IdempotencyKey::parse(format!("k{n}")).unwrap(), sender.map(|at| owner(OWNERS[at])));
+            SideRow::Key(sabir_store::SentKey { key, sender })
+        }),
         proptest::option::of(0..9usize).prop_map(|length| SideRow::AgentState(length.map(|length| "s".repeat(length)))),
         Just(SideRow::CancelRequested),
         (0..3u32).prop_map(SideRow::Attempts),
@@ -263,7 +266,7 @@ impl StoreView {
     }
 
     async fn add_lists(&mut self, store: &dyn Store, of: &str) {
-        let from = Cursor { time: at(20), task: task("t3"), agent: agent("echo") };
+        let from = Cursor { time: at(20), task: task("t3"), agent: agent("echo"), number: None };
         for by in [None, Some("echo")] {
             for place in [None, Some("c1")] {
                 for state in [None, Some(State::Completed), Some(State::Working), Some(State::Failed)] {

@@ -5,8 +5,8 @@ use sabir_model::{
     Part, Role, State, Status, StatusChange, Task, TaskBirth, TaskId, Timestamp, Wanted, apply,
 };
 use sabir_store::{
-    Append, AppendResult, AppendTarget, Listing, NewTask, Query, Retention, SideRow, Store, StoreError, StoreFuture,
-    TaskNo, TaskRow,
+    Append, AppendResult, AppendTarget, Listing, NewTask, Others, Query, Retention, SentKey, SideRow, Store,
+    StoreError, StoreFuture, TaskNo, TaskRow,
 };
 
 /// Owner, agent, task and context.
@@ -102,6 +102,26 @@ pub fn start(
     store.append(Append { target: AppendTarget::New(new), events: &events, after: 0, snapshot: None, side_rows: &[] })
 }
 
+/// The key of a message that the owner of its task has sent.
+pub fn sent_key(name: &str) -> SentKey {
+    SentKey { key: key(name), sender: None }
+}
+
+/// A question for permission; with an approver, only callers with this scope may answer.
+pub fn permission_question(approver: Option<&str>, moment: i64) -> Event {
+    let data = match approver {
+        Some(scope) => format!(r#"{{"kind":"question","type":"permission","approver":"{scope}"}}"#),
+        None => r#"{"kind":"question","type":"permission"}"#.to_owned(),
+    };
+    let part = Part::from(sabir_model::Content::Data(sabir_model::Json::parse(&data).expect("JSON")));
+    let mut event = status(State::InputRequired, moment);
+    if let Event::Status(change) = &mut event {
+        let id = sabir_model::MessageId::parse("q").expect("an id");
+        change.status.message = Some(std::sync::Arc::new(Message::new(id, sabir_model::Role::Agent, vec![part])));
+    }
+    event
+}
+
 pub async fn create(store: &dyn Store, name: Name<'_>, moment: i64) -> TaskNo {
     start(store, name, None, moment, &[]).await.expect("a new task").task
 }
@@ -180,6 +200,8 @@ pub async fn sweep_all(store: &dyn Store, retention: Retention) -> u64 {
 pub fn all_of(of: &str) -> Query {
     Query {
         owner: owner(of),
+        own_agents: None,
+        others: Others::None,
         agent: None,
         context: None,
         state: None,

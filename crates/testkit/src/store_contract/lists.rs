@@ -1,7 +1,7 @@
 //! Lists: their order, their pages and their totals.
 
 use sabir_model::{Cursor, State, Task, Wanted};
-use sabir_store::{Query, Store};
+use sabir_store::{Others, Query, Store};
 
 use super::fixture::*;
 
@@ -10,7 +10,7 @@ async fn listed(store: &dyn Store, query: Query) -> String {
 }
 
 fn behind(last: &Task) -> Option<Cursor> {
-    Some(Cursor { time: last.status.time, task: last.id.clone(), agent: last.agent.clone() })
+    Some(Cursor { time: last.status.time, task: last.id.clone(), agent: last.agent.clone(), number: None })
 }
 
 pub async fn the_newest_status_comes_first(store: &dyn Store) {
@@ -35,7 +35,7 @@ pub async fn equal_times_are_ordered_by_id(store: &dyn Store) {
     assert_eq!(listed(store, all_of("ann")).await, "é c b aa a B");
     let query = Query { context: Some(context("c1")), ..all_of("ann") };
     assert_eq!(listed(store, query).await, "é c b aa a B");
-    let from = Some(Cursor { time: at(10), task: task("b"), agent: agent("echo") });
+    let from = Some(Cursor { time: at(10), task: task("b"), agent: agent("echo"), number: None });
     assert_eq!(listed(store, Query { from, ..all_of("ann") }).await, "aa a B");
 }
 
@@ -105,6 +105,127 @@ pub async fn equal_places_at_two_agents_are_not_skipped(store: &dyn Store) {
             }
             assert_eq!(pages, ["new of echo", "same of other", "same of echo", "old of other"], "by {limit}");
         }
+    }
+}
+
+pub async fn tasks_of_all_owners_make_up_one_list(store: &dyn Store) {
+    // Ids, times and agents repeat over the owners, so that only the numbers tell some places apart.
+    for number in 0..60usize {
+        let (of, by) = (["ann", "bob", "", "cy"][number % 4], ["echo", "other"][number / 4 % 2]);
+        let (id, place) = (format!("t{}", number / 8), ["c1", "c2"][number % 2]);
+        let (state, moment) = (State::ALL[number / 5 % 8], (number / 20) as i64);
+        create_in(store, [of, by, &id, place], state, moment).await;
+    }
+    let all = Query { others: Others::All, ..all_of("ann") };
+    let filters = [
+        all.clone(),
+        Query { agent: Some(agent("other")), ..all.clone() },
+        Query { state: Some(State::Working), ..all.clone() },
+        Query { state: Some(State::Completed), ..all.clone() },
+        Query { context: Some(context("c1")), ..all.clone() },
+        Query { context: Some(context("c1")), state: Some(State::Failed), ..all.clone() },
+        Query { since: Some(at(1)), ..all.clone() },
+        Query { since: Some(at(1)), state: Some(State::Completed), ..all.clone() },
+        Query { agent: Some(agent("none")), ..all.clone() },
+    ];
+    assert_eq!(list(store, all).await.total, 60);
+    for query in filters {
+        let whole = list(store, query.clone()).await;
+        assert!(!whole.more && whole.total == whole.tasks.len() as u64, "{query:?}");
+        let mut expected = Vec::new();
+        for of in ["ann", "bob", "", "cy"] {
+            let own = Query { owner: owner(of), others: Others::None, ..query.clone() };
+            expected.extend(list(store, own).await.tasks);
+        }
+        assert_eq!(whole.tasks.len(), expected.len(), "{query:?}");
+        assert!(expected.iter().all(|task| whole.tasks.contains(task)), "{query:?}");
+        for limit in [1, 2, 7, 59, 60, 61] {
+            let (mut pages, mut from) = (Vec::new(), None);
+            loop {
+                let page = list(store, Query { from, limit, ..query.clone() }).await;
+                assert!(page.tasks.len() <= limit && page.total == whole.total, "{query:?} by {limit}");
+                from = page.tasks.last().and_then(behind);
+                let number = page.last.map(|no| no.0);
+                from = from.map(|from| Cursor { number, ..from });
+                pages.extend(page.tasks);
+                if !page.more {
+                    break;
+                }
+            }
+            assert_eq!(pages, whole.tasks, "{query:?} by {limit}");
+        }
+    }
+}
+
+pub async fn only_some_agents_of_the_owner_are_listed(store: &dyn Store) {
+    for (number, by) in ["echo", "other", "third", "other"].into_iter().enumerate() {
+        create(store, ["ann", by, &format!("t{number}"), "c1"], number as i64).await;
+    }
+    let some =
+        |agents: &[&str]| Query { own_agents: Some(agents.iter().map(|name| agent(name)).collect()), ..all_of("ann") };
+    for (query, expected) in [
+        (some(&["echo", "third", "none"]), "t2 t0"),
+        (some(&["other"]), "t3 t1"),
+        (some(&[]), ""),
+        (Query { agent: Some(agent("other")), ..some(&["echo"]) }, ""),
+    ] {
+        for context in [None, Some(context("c1"))] {
+            for since in [None, Some(at(0))] {
+                let query = Query { context: context.clone(), since, ..query.clone() };
+                let listing = list(store, query.clone()).await;
+                assert_eq!(ids(&listing.tasks), expected, "{query:?}");
+                assert_eq!(listing.total, listing.tasks.len() as u64, "{query:?}");
+            }
+        }
+    }
+}
+
+pub async fn tasks_that_wait_for_an_approver_are_listed_beside_the_owners(store: &dyn Store) {
+    for (of, by, id, approver, moment) in [
+        ("ann", "echo", "own", None, 10),
+        ("bob", "echo", "t1", Some("ops"), 20),
+        ("bob", "echo", "t2", Some("law"), 30),
+        ("bob", "other", "t3", Some("ops"), 40),
+        ("cy", "echo", "t1", Some("ops"), 20),
+        ("cy", "echo", "t4", None, 60),
+        ("ann", "echo", "mine", Some("ops"), 70),
+    ] {
+        let asks = permission_question(approver, moment);
+        start(store, [of, by, id, "c1"], None, moment, &[asks]).await.unwrap();
+    }
+    // An answered question is no longer listed.
+    let answered = start(store, ["cy", "echo", "t5", "c1"], None, 80, &[permission_question(Some("ops"), 80)]).await;
+    push(store, answered.unwrap().task, 2, &[status(State::Working, 90)]).await.unwrap();
+    let scopes = |pairs: &[(&str, &str)]| {
+        Others::ForApproval(pairs.iter().map(|(name, scope)| (agent(name), (*scope).to_owned())).collect())
+    };
+    let none: Option<Vec<_>> = Some(Vec::new());
+    let base = all_of("ann");
+    for (query, expected) in [
+        (Query { others: scopes(&[("echo", "ops")]), ..base.clone() }, "mine t1 t1 own"),
+        (Query { others: scopes(&[("echo", "ops"), ("other", "ops")]), ..base.clone() }, "mine t3 t1 t1 own"),
+        (Query { others: scopes(&[("echo", "law")]), ..base.clone() }, "mine t2 own"),
+        // Who may not read its own tasks there sees those that it may approve.
+        (Query { own_agents: none.clone(), others: scopes(&[("echo", "ops")]), ..base.clone() }, "mine t1 t1"),
+        (Query { agent: Some(agent("other")), others: scopes(&[("echo", "ops")]), ..base.clone() }, ""),
+        (Query { state: Some(State::Working), others: scopes(&[("echo", "ops")]), ..base.clone() }, ""),
+        (Query { context: Some(context("c2")), others: scopes(&[("echo", "ops")]), ..base.clone() }, ""),
+        (Query { since: Some(at(20)), others: scopes(&[("echo", "ops")]), ..base.clone() }, "mine t1 t1"),
+    ] {
+        let whole = list(store, query.clone()).await;
+        assert_eq!(ids(&whole.tasks), expected, "{query:?}");
+        assert_eq!(whole.total, whole.tasks.len() as u64, "{query:?}");
+        let (mut pages, mut from) = (Vec::new(), None);
+        loop {
+            let page = list(store, Query { from, limit: 1, ..query.clone() }).await;
+            let number = page.last.map(|no| no.0);
+            from = page.tasks.last().and_then(behind).map(|from| Cursor { number, ..from });
+            pages.extend(page.tasks);
+            if !page.more {
+                break;
+            }
+        }
+        assert_eq!(pages, whole.tasks, "{query:?}");
     }
 }
 

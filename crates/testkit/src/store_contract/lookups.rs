@@ -85,6 +85,25 @@ pub async fn nobody_sees_the_tasks_of_another_owner(store: &dyn Store) {
     assert_eq!(list(store, all_of("bob")).await.total, 0);
 }
 
+pub async fn an_id_is_found_at_all_owners(store: &dyn Store) {
+    let mut numbers = Vec::new();
+    for (of, by) in [("ann", "echo"), ("bob", "other"), ("", "echo"), ("bob", "echo")] {
+        numbers.push(create(store, [of, by, "t1", "c1"], 0).await);
+    }
+    create(store, ["ann", "echo", "t2", "c1"], 0).await;
+    for (by, id, limit, expected) in [
+        (None, "t1", 9, vec![3, 2, 1, 0]),
+        (None, "t1", 2, vec![3, 2]),
+        (Some("echo"), "t1", 9, vec![3, 2, 0]),
+        (Some("none"), "t1", 9, vec![]),
+        (None, "t3", 9, vec![]),
+    ] {
+        let found = store.find_of_all(by.map(agent).as_ref(), &task(id), limit).await.unwrap();
+        let found: Vec<_> = found.iter().map(|row| row.no).collect();
+        assert_eq!(found, expected.iter().map(|at: &usize| numbers[*at]).collect::<Vec<_>>(), "{by:?} {id} {limit}");
+    }
+}
+
 pub async fn who_waits_in_a_context(store: &dyn Store) {
     for (id, place, state) in [
         ("t1", "c1", State::InputRequired),

@@ -1,7 +1,7 @@
 //! Rows that are stored together with events: the inbox, what agents remember, keys of later messages.
 
 use sabir_model::{Event, IdempotencyKey, Message, State};
-use sabir_store::{SideRow, Store};
+use sabir_store::{SentKey, SideRow, Store};
 
 use super::fixture::*;
 
@@ -85,10 +85,16 @@ pub async fn a_key_of_a_later_message_leads_to_its_task(store: &dyn Store) {
         let row = store.find_by_key(&owner(who), &agent("echo"), &key(text)).await.unwrap();
         row.map(|row| row.task.to_string()).unwrap_or_default()
     };
-    push_with(store, first, 1, &[], None, &[SideRow::Key(key("k1"))]).await.unwrap();
+    push_with(store, first, 1, &[], None, &[SideRow::Key(sent_key("k1"))]).await.unwrap();
     assert_eq!((found("ann", "k1").await.as_str(), found("bob", "k1").await.as_str()), ("t1", ""));
-    push_with(store, second, 1, &[], None, &[SideRow::Key(key("k1")), SideRow::Key(key("k2"))]).await.unwrap();
+    push_with(store, second, 1, &[], None, &[SideRow::Key(sent_key("k1")), SideRow::Key(sent_key("k2"))])
+        .await
+        .unwrap();
     assert_eq!((found("ann", "k1").await.as_str(), found("ann", "k2").await.as_str()), ("t1", "t2"));
+    // Who sends to somebody else's task finds it by the key, and the owner does not.
+    let of_bob = SideRow::Key(SentKey { sender: Some(owner("bob")), ..sent_key("k3") });
+    push_with(store, second, 1, &[], None, &[of_bob]).await.unwrap();
+    assert_eq!((found("ann", "k3").await.as_str(), found("bob", "k3").await.as_str()), ("", "t2"));
 }
 
 pub async fn a_request_to_cancel_and_attempts_last_until_the_task_settles(store: &dyn Store) {

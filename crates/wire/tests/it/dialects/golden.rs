@@ -242,8 +242,13 @@ fn folder() -> PathBuf {
 fn load(path: &str) -> Value {
     let text = std::fs::read_to_string(folder().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
     let time = Timestamp::parse("2026-02-03T10:15:01Z").unwrap();
-    let ours = Cursor { time, task: TaskId::parse("older-task-1").unwrap(), agent: AgentId::parse("demo").unwrap() }
-        .to_token();
+    let ours = Cursor {
+        time,
+        task: TaskId::parse("older-task-1").unwrap(),
+        agent: AgentId::parse("demo").unwrap(),
+        number: None,
+    }
+    .to_token();
     serde_json::from_str(&text.replace("b2Zmc2V0LTE", &ours)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
