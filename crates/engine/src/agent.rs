@@ -334,6 +334,11 @@ pub struct Hosted {
     pub router: Option<Arc<dyn Router>>,
     /// Messages that name no agent are for this one.
     pub is_default: bool,
+    /// Whether everybody may know of it. An agent that is not listed exists only for callers who have a right for it.
+    pub is_listed: bool,
+    /// The scope without which nobody may answer its questions of the type `permission`. `None`: the owner of the task
+    /// answers them.
+    pub approver: Option<Arc<str>>,
     describe: Arc<dyn Fn(About) -> About + Send + Sync>,
     about: Arc<RwLock<Arc<About>>>,
 }
@@ -349,6 +354,8 @@ impl Hosted {
             limits: Limits::default(),
             router: None,
             is_default: false,
+            is_listed: true,
+            approver: None,
         }
     }
 

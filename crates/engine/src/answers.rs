@@ -30,7 +30,7 @@ impl Engine {
         message: &mut Arc<Message>,
     ) -> Result<Vec<Result<(), Error>>, Error> {
         let id = message.task.as_ref().ok_or_else(|| Error::invalid("message.taskId", "is required"))?;
-        let task = self.task(caller, send.agent.as_ref(), id).await?;
+        let task = self.task(caller, send.agent.as_ref(), id).await?.task;
         let answers: Vec<&Vec<Part>> = [&message.parts].into_iter().chain(&send.further).collect();
         let subjects: Vec<AnswerSubject> = answers.iter().map(|parts| subject_of(&task, message, parts)).collect();
         let is_named = subjects.contains(&AnswerSubject::OpenQuestion);

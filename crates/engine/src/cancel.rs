@@ -4,16 +4,17 @@ use sabir_model::{Caller, Cancel, Error, OnFinishedCancel};
 use tokio::sync::oneshot;
 
 use crate::Answer;
+use crate::access::Action;
 use crate::drive::{self, Assignment, Control, DriverStart};
 use crate::engine::Engine;
 use crate::executor::Executor;
 
 impl Engine {
     pub(crate) async fn cancel(&self, caller: &Caller, cancel: Cancel) -> Result<Answer, Error> {
-        let found = self.locate(caller, cancel.agent.as_ref(), &cancel.task).await?;
+        let found = self.locate(caller, cancel.agent.as_ref(), &cancel.task, Action::Run).await?;
         // A cancel does not need the agent, which may no longer be configured.
-        let registered =
-            self.registered_agent(Some(&found.key.agent)).or_else(|_| self.registered_agent(None))?.clone();
+        let registered = self.registered_agent(Some(&found.key.agent)).or_else(|| self.registered_agent(None)).cloned();
+        let registered = registered.ok_or_else(|| self.agent_not_found(caller, Some(&found.key.agent)))?;
         let refused = loop {
             let lease = self.core.feed.open(found.key.clone());
             if !lease.load(&*self.core.store).await? {
@@ -58,7 +59,7 @@ impl Engine {
             Ok(Some(task)) => Ok(Answer::Task(task)),
             Ok(None) => Err(Error::TaskNotFound(cancel.task)),
             Err(error @ Error::NotCancelable(_)) if cancel.on_finished != OnFinishedCancel::Refuse => {
-                let task = self.task(caller, Some(&found.key.agent), &cancel.task).await?;
+                let task = self.task_of(&found.key).await?;
                 if cancel.on_finished.leaves(task.born) { Ok(Answer::Task(task)) } else { Err(error) }
             }
             Err(error) => Err(error),

@@ -29,7 +29,7 @@ impl Engine {
             if let Some(key) = &send.idempotency {
                 match in_flight.by_key(owner, agent, key, message) {
                     Registration::First(guard) => send_guards.push(Arc::new(guard)),
-                    Registration::Duplicate(first) => match self.await_first(&first).await? {
+                    Registration::Duplicate(first) => match self.await_first(caller, &first).await? {
                         Some(sent) => return Ok(Some(sent)),
                         None => {
                             tokio::task::yield_now().await;
@@ -38,7 +38,9 @@ impl Engine {
                     },
                 }
                 if let Some(row) = self.core.store.find_by_key(owner, agent, key).await? {
-                    let lease = self.core.feed.open(TopicKey { owner: row.owner, agent: row.agent, task: row.task });
+                    let key = TopicKey { owner: row.owner, agent: row.agent, task: row.task };
+                    check_joins(caller, &key)?;
+                    let lease = self.core.feed.open(key);
                     if !lease.load(&*self.core.store).await? {
                         // Retention deleted the task and its key after the key was found.
                         continue;
@@ -48,7 +50,7 @@ impl Engine {
             }
             match in_flight.by_message(owner, agent, message) {
                 Registration::First(guard) => send_guards.push(Arc::new(guard)),
-                Registration::Duplicate(first) => match self.await_first(&first).await? {
+                Registration::Duplicate(first) => match self.await_first(caller, &first).await? {
                     Some(sent) => return Ok(Some(sent)),
                     None => {
                         tokio::task::yield_now().await;
@@ -60,11 +62,21 @@ impl Engine {
         }
     }
 
-    async fn await_first(&self, send: &InFlightSend) -> Result<Option<SendResult>, Error> {
+    async fn await_first(&self, caller: &Caller, send: &InFlightSend) -> Result<Option<SendResult>, Error> {
         // `None`: the first send has failed, or was answered without a task.
         let Some(key) = send.stored_as().await else { return Ok(None) };
+        check_joins(caller, &key)?;
         let lease = self.core.feed.open(key);
         let is_there = lease.load(&*self.core.store).await?;
         Ok(is_there.then_some(SendResult { lease, effect: SendEffect::Duplicate }))
+    }
+}
+
+/// Whether the sender may see the task that its earlier send went to: that send may have been made with the rights of an
+/// admin.
+fn check_joins(caller: &Caller, key: &TopicKey) -> Result<(), Error> {
+    match key.owner == caller.owner || caller.is_admin() {
+        true => Ok(()),
+        false => Err(Error::invalid("Idempotency-Key", "belongs to a send that this credential could not have made")),
     }
 }

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use sabir_model::{Delivery, Error, Message, check_named_question};
+use sabir_model::{Caller, Delivery, Error, Message, Purpose, check_named_question};
+use sabir_store::SentKey;
 use tokio::sync::oneshot;
 
+use crate::access::check_message;
 use crate::drive::{self, Assignment, Control, DriverStart, MessageDelivery};
 use crate::engine::{Engine, RegisteredAgent};
 use crate::executor::RunRequest;
@@ -14,12 +16,29 @@ use crate::send_result::{SendEffect, SendResult};
 use crate::subscribe::cursor_beyond_log;
 use crate::topic::TopicKey;
 
+/// Who sends a message to a task that exists.
+#[derive(Clone, Copy)]
+pub(crate) struct Sender<'a> {
+    pub(crate) caller: &'a Caller,
+    /// It has no other right on the task than to answer its question.
+    pub(crate) is_approver: bool,
+}
+
+impl Sender<'_> {
+    /// The key of the message. It belongs to the sender, also in somebody else's task.
+    fn key(self, task: &TopicKey, send: &sabir_model::Send) -> Option<SentKey> {
+        let sender = Some(&self.caller.owner).filter(|sender| **sender != task.owner).cloned();
+        send.idempotency.clone().map(|key| SentKey { key, sender })
+    }
+}
+
 impl Engine {
     /// Delivers a message to a task; returns when the message is stored.
     pub(crate) async fn deliver(
         &self,
         registered: &Arc<RegisteredAgent>,
         key: TopicKey,
+        sender: Sender<'_>,
         send: &sabir_model::Send,
         message: Arc<Message>,
         send_guards: Vec<Arc<InFlightGuard>>,
@@ -47,18 +66,19 @@ impl Engine {
             if message.context.as_ref() != Some(&context) {
                 Arc::make_mut(&mut message).context = Some(context.clone());
             }
-            // Only a stream begins with the task as it was. Other sends must not hold it, or the next event would copy
+            // A stream begins with the task as it was, and an approver sees no more of it. Other sends must not hold it, or the next event would copy
             // it.
-            let before = lease.task().filter(|_| send.delivery == Delivery::Stream);
+            let before = lease.task().filter(|_| send.delivery == Delivery::Stream || sender.is_approver);
             let inbox = self.stored_inbox(&lease).await?;
             let (done, stored) = oneshot::channel();
             let keep = self.core.feed.open(key.clone());
             match lease.claim() {
                 Err(driver) => {
-                    let (message, key) = (message.clone(), send.idempotency.clone());
+                    let (message, key) = (message.clone(), sender.key(&key, send));
+                    let sender = sender.caller.clone();
                     // The guards are kept here too: a driver that releases the task drops its own, and the send is
                     // still in flight.
-                    let delivered = MessageDelivery { message, key, send_guards: send_guards.clone(), done };
+                    let delivered = MessageDelivery { sender, message, key, send_guards: send_guards.clone(), done };
                     if driver.send(Control::Deliver(Box::new(delivered))).is_err() {
                         tokio::task::yield_now().await;
                         continue;
@@ -78,7 +98,12 @@ impl Engine {
                         lease.release(None);
                         return Err(Error::Stopping);
                     }
-                    if let Some(Err(refusal)) = lease.with_task(|task| check_named_question(task, &message)) {
+                    let checked = lease.with_task(|task| {
+                        check_named_question(task, &message)?;
+                        let purpose = task.open_question().map_or(Purpose::NextTurn, |id| Purpose::Answer(id.event));
+                        check_message(sender.caller, &key, &message, Ok(purpose), task.approver().as_deref())
+                    });
+                    if let Some(Err(refusal)) = checked {
                         lease.release(None);
                         return Err(refusal);
                     }
@@ -91,7 +116,7 @@ impl Engine {
                         return Err(Error::Busy(registered.hosted.id.clone()));
                     }
                     lease.expect_more();
-                    let start = DriverStart::Deliver { message: message.clone(), key: send.idempotency.clone(), inbox };
+                    let start = DriverStart::Deliver { message: message.clone(), key: sender.key(&key, send), inbox };
                     let send_guards = send_guards.clone();
                     let assignment =
                         Assignment { lease, control, start, scheduled: Some(scheduled), send_guards, done: Some(done) };

@@ -47,6 +47,8 @@ pub(crate) struct Core {
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) store_check: StoreCheck,
     pub(crate) end_signals: EndSignals,
+    /// The scopes that the approvers of agents name, each once.
+    pub(crate) approvers: Vec<Arc<str>>,
 }
 
 /// An agent of this server, with its number in the schedule.
@@ -62,6 +64,18 @@ impl RegisteredAgent {
             Streaming::Refused => {
                 let id = &self.hosted.id;
                 Err(Error::Unsupported(format!("agent {id} offers no streaming; send without it and get the task")))
+            }
+        }
+    }
+}
+
+impl Core {
+    pub(crate) fn registered_agent(&self, id: Option<&AgentId>) -> Option<&Arc<RegisteredAgent>> {
+        match id {
+            None => self.agents.get(self.default),
+            Some(id) => {
+                let place = self.agents.binary_search_by(|registered| registered.hosted.id.cmp(id));
+                place.ok().map(|at| &self.agents[at])
             }
         }
     }
@@ -163,6 +177,10 @@ impl Builder {
         let listed = self.agents.len();
         let agents = self.agents.into_iter().chain(self.routed_agents).enumerate();
         let mut agents: Vec<_> = agents.map(|(number, hosted)| Arc::new(RegisteredAgent { hosted, number })).collect();
+        let mut approvers: Vec<Arc<str>> =
+            agents.iter().filter_map(|registered| registered.hosted.approver.clone()).collect();
+        approvers.sort();
+        approvers.dedup();
         let routed_agents = agents.split_off(listed);
         let core = Core {
             store: self.store,
@@ -182,6 +200,7 @@ impl Builder {
             stopping: watch::channel(false).0,
             store_check: StoreCheck::default(),
             end_signals: EndSignals::default(),
+            approvers,
         };
         let engine = Engine { core: Arc::new(core) };
         engine.recover().await?;
@@ -192,11 +211,12 @@ impl Builder {
 }
 
 impl Engine {
-    /// Executes a call.
+    /// Executes a call, if the caller may make it.
     ///
     /// # Errors
     /// What the caller can be told; [`Error::Internal`] is the server's own fault, all others are the caller's or pass.
     pub async fn call(&self, caller: &Caller, call: Call) -> Result<Answer, Error> {
+        self.check_access(caller, &call)?;
         match call {
             Call::Send(send) => {
                 let named = (send.agent.clone(), send.message.task.clone());
@@ -230,18 +250,9 @@ impl Engine {
         self.core.agents.binary_search_by(|registered| registered.hosted.id.as_str().cmp(id)).is_ok()
     }
 
-    pub(crate) fn registered_agent(&self, id: Option<&AgentId>) -> Result<&Arc<RegisteredAgent>, Error> {
-        let core = &self.core;
-        let found = match id {
-            None => core.agents.get(core.default),
-            Some(id) => {
-                core.agents.binary_search_by(|registered| registered.hosted.id.cmp(id)).ok().map(|at| &core.agents[at])
-            }
-        };
-        found.ok_or_else(|| Error::AgentNotFound {
-            named: id.map_or_else(String::new, ToString::to_string),
-            known: core.agents.iter().map(|registered| registered.hosted.id.clone()).collect(),
-        })
+    /// The agent of this id, or the default agent. Whether a caller may know of it is asked in `access`.
+    pub(crate) fn registered_agent(&self, id: Option<&AgentId>) -> Option<&Arc<RegisteredAgent>> {
+        self.core.registered_agent(id)
     }
 }
 

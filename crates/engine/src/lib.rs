@@ -27,6 +27,7 @@ mod drive;
 mod in_flight;
 mod turn_signals;
 
+mod access;
 mod engine;
 mod executor;
 mod health;

@@ -12,7 +12,9 @@ use sabir_model::{
 use sabir_store::{Delivery, DeliveryKind, Outbox, TaskRow, Webhook, WebhookEvents, WebhookSet};
 
 use crate::Answer;
+use crate::access::Action;
 use crate::engine::Engine;
+use crate::topic::TopicKey;
 
 /// Says which webhooks callers may set.
 pub trait WebhookPolicy: Send + Sync + 'static {
@@ -79,7 +81,7 @@ impl Engine {
                 self.set_webhook(caller, agent.as_ref(), config, born, events).await
             }
             PushCall::Get { agent, task, config } => {
-                let row = self.stored_task(caller, agent.as_ref(), &task).await?;
+                let row = self.stored_task(caller, agent.as_ref(), &task, Action::Read).await?;
                 let webhooks = self.core.store.webhooks(row.no).await?;
                 let found = webhooks.into_iter().find(|webhook| config.as_ref().is_none_or(|id| webhook.id == *id));
                 match (found, config) {
@@ -89,13 +91,13 @@ impl Engine {
                 }
             }
             PushCall::List { agent, task, .. } => {
-                let row = self.stored_task(caller, agent.as_ref(), &task).await?;
+                let row = self.stored_task(caller, agent.as_ref(), &task, Action::Read).await?;
                 let webhooks = self.core.store.webhooks(row.no).await?;
                 let shown = webhooks.into_iter().map(|webhook| shown(policy, webhook, task.clone()));
                 Ok(Answer::PushConfigs(shown.collect()))
             }
             PushCall::Delete { agent, task, config } => {
-                let row = self.stored_task(caller, agent.as_ref(), &task).await?;
+                let row = self.stored_task(caller, agent.as_ref(), &task, Action::Run).await?;
                 self.core.store.remove_webhooks(row.no, config.as_ref()).await?;
                 Ok(Answer::Done)
             }
@@ -111,7 +113,7 @@ impl Engine {
         events: PushEvents,
     ) -> Result<Answer, Error> {
         let task = config.task.clone().ok_or_else(|| Error::invalid("taskId", "is required"))?;
-        let row = self.stored_task(caller, agent, &task).await?;
+        let row = self.stored_task(caller, agent, &task, Action::Run).await?;
         let inline = self.admit(&config, born, events).await?;
         let webhook = inline.of_task(&row.task);
         let shown = shown(&*self.webhook_parts()?.policy, webhook.clone(), row.task.clone());
@@ -139,15 +141,9 @@ impl Engine {
     }
 
     /// Adds a webhook to a task that exists.
-    pub(crate) async fn add_webhook(
-        &self,
-        caller: &Caller,
-        agent: &AgentId,
-        task: &TaskId,
-        inline: InlineWebhook,
-    ) -> Result<(), Error> {
-        let row = self.stored_task(caller, Some(agent), task).await?;
-        self.store_webhook(&row, inline.of_task(task)).await
+    pub(crate) async fn add_webhook(&self, key: &TopicKey, inline: InlineWebhook) -> Result<(), Error> {
+        let row = self.row_of(key).await?;
+        self.store_webhook(&row, inline.of_task(&key.task)).await
     }
 
     async fn admit(&self, config: &PushConfig, born: Birth, events: PushEvents) -> Result<InlineWebhook, Error> {
@@ -180,10 +176,20 @@ impl Engine {
         }
     }
 
-    async fn stored_task(&self, caller: &Caller, agent: Option<&AgentId>, task: &TaskId) -> Result<TaskRow, Error> {
-        let key = self.locate(caller, agent, task).await?.key;
-        let row = self.core.store.find(&key.owner, Some(&key.agent), &key.task).await?;
-        row.ok_or(Error::TaskNotFound(key.task))
+    async fn stored_task(
+        &self,
+        caller: &Caller,
+        agent: Option<&AgentId>,
+        task: &TaskId,
+        action: Action,
+    ) -> Result<TaskRow, Error> {
+        let key = self.locate(caller, agent, task, action).await?.key;
+        self.row_of(&key).await
+    }
+
+    async fn row_of(&self, TopicKey { owner, agent, task }: &TopicKey) -> Result<TaskRow, Error> {
+        let row = self.core.store.find(owner, Some(agent), task).await?;
+        row.ok_or_else(|| Error::TaskNotFound(task.clone()))
     }
 
     /// Deliveries as operators see them, whoever owns their tasks, by numbers above `after`.

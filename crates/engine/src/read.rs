@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use sabir_model::{AgentId, Caller, ContextId, Cursor, Error, Get, List, Page, State, Task, TaskId, Wanted};
-use sabir_store::{Query, TaskRow};
+use sabir_store::{Query, TaskNo, TaskRow};
 
 use crate::Answer;
+use crate::access::{Action, TaskRights, may_approve};
 use crate::engine::Engine;
 use crate::feed::Lease;
 use crate::topic::TopicKey;
@@ -18,11 +19,18 @@ pub(crate) const CONVERSATION_BYTES: usize = 16 << 20;
 /// A page of a list ends early when its tasks have about this many bytes.
 const PAGE_BYTES: usize = 8 << 20;
 
-/// A task that belongs to the caller.
+/// A task that the caller may see.
 pub(crate) struct Located {
     pub(crate) key: TopicKey,
     pub(crate) context: ContextId,
     pub(crate) state: State,
+    pub(crate) rights: TaskRights,
+}
+
+/// A task as a caller may see it.
+pub(crate) struct SeenTask {
+    pub(crate) task: Arc<Task>,
+    pub(crate) rights: TaskRights,
 }
 
 /// Where a task was found.
@@ -34,10 +42,12 @@ enum TaskLocation {
 
 impl Engine {
     pub(crate) async fn get(&self, caller: &Caller, get: Get) -> Result<Answer, Error> {
-        self.check_agent(get.agent.as_ref())?;
-        let task = self.task(caller, get.agent.as_ref(), &get.task).await?;
+        let SeenTask { task, rights } = self.task(caller, get.agent.as_ref(), &get.task).await?;
         if get.earlier == Wanted::Yes {
-            let earlier = self.earlier(&task).await?;
+            let earlier = match rights {
+                TaskRights::Owner => self.earlier(&task).await?,
+                TaskRights::Approver => Vec::new(),
+            };
             return Ok(Answer::Conversation(task, earlier));
         }
         Ok(Answer::Task(task.with_history(get.history)))
@@ -58,9 +68,10 @@ impl Engine {
     }
 
     pub(crate) async fn list(&self, caller: &Caller, list: List) -> Result<Answer, Error> {
-        self.check_agent(list.agent.as_ref())?;
         let query = Query {
             owner: caller.owner.clone(),
+            own_agents: caller.readable_agents(),
+            others: self.listed_others(caller),
             agent: list.agent,
             context: list.context,
             state: list.state,
@@ -77,16 +88,37 @@ impl Engine {
             time: task.status.time,
             task: task.id.clone(),
             agent: task.agent.clone(),
+            number: listing.last.map(|TaskNo(number)| number),
         });
         let page = Page { tasks, artifacts: list.artifacts, next, page_size: list.page_size, total: listing.total };
         Ok(Answer::Page(Box::new(page)))
     }
 
     /// The whole task, as of its last stored event.
-    pub(crate) async fn task(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Arc<Task>, Error> {
+    pub(crate) async fn task(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<SeenTask, Error> {
+        if let Some(task) = self.own_task(caller, agent, id).await?
+            && caller.may_read(&task.agent)
+        {
+            return Ok(SeenTask { task, rights: TaskRights::Owner });
+        }
+        let Located { key, rights, .. } = self.locate(caller, agent, id, Action::Watch).await?;
+        let task = self.task_of(&key).await?;
+        // The question may have been answered since.
+        if rights == TaskRights::Approver && !may_approve(caller, &task) {
+            return Err(Error::TaskNotFound(id.clone()));
+        }
+        Ok(SeenTask { task, rights })
+    }
+
+    async fn own_task(
+        &self,
+        caller: &Caller,
+        agent: Option<&AgentId>,
+        id: &TaskId,
+    ) -> Result<Option<Arc<Task>>, Error> {
         let preferred = self.preferred_agent(agent);
         if let Some(task) = self.core.feed.find(&caller.owner, preferred, id).and_then(|lease| lease.task()) {
-            return Ok(task);
+            return Ok(Some(task));
         }
         let mut found = None;
         if let Some(preferred) = preferred {
@@ -96,46 +128,97 @@ impl Engine {
         if found.is_none() && preferred != agent {
             found = self.core.store.get(&caller.owner, agent, id).await?.map(Arc::new);
         }
-        found.ok_or_else(|| Error::TaskNotFound(id.clone()))
+        Ok(found)
     }
 
-    /// Finds a task: its key, its context and its state, without its content.
-    pub(crate) async fn locate(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Located, Error> {
-        self.check_agent(agent)?;
-        match self.find(caller, agent, id).await? {
-            TaskLocation::InMemory(lease) => {
-                let seen = lease.with_task(|task| (task.context.clone(), task.status.state));
-                let (context, state) = seen.ok_or_else(|| Error::TaskNotFound(id.clone()))?;
-                Ok(Located { key: lease.key.clone(), context, state })
-            }
-            TaskLocation::Stored(row) => {
-                let key = TopicKey { owner: row.owner, agent: row.agent, task: row.task };
-                Ok(Located { key, context: row.context, state: row.state })
-            }
+    /// The same of a task that was found already.
+    pub(crate) async fn task_of(&self, key: &TopicKey) -> Result<Arc<Task>, Error> {
+        let TopicKey { owner, agent, task } = key;
+        if let Some(task) = self.core.feed.find(owner, Some(agent), task).and_then(|lease| lease.task()) {
+            return Ok(task);
+        }
+        let found = self.core.reads.get(&*self.core.store, key).await?;
+        found.ok_or_else(|| Error::TaskNotFound(task.clone()))
+    }
+
+    /// Finds a task with which the caller may do this: its key, its context and its state, without its content. Tasks of
+    /// others are looked for only if there is none of the caller's own.
+    pub(crate) async fn locate(
+        &self,
+        caller: &Caller,
+        agent: Option<&AgentId>,
+        id: &TaskId,
+        action: Action,
+    ) -> Result<Located, Error> {
+        let own = self.locate_own(caller, agent, id, action).await?;
+        if let Some(Ok(found)) = own {
+            return Ok(found);
+        }
+        match self.locate_of_others(caller, agent, id, action).await? {
+            Some(found) => Ok(found),
+            None => own.unwrap_or_else(|| Err(Error::TaskNotFound(id.clone()))),
         }
     }
 
-    async fn find(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<TaskLocation, Error> {
+    /// `Some(Err(_))`: the caller sees the task, but may not do this.
+    async fn locate_own(
+        &self,
+        caller: &Caller,
+        agent: Option<&AgentId>,
+        id: &TaskId,
+        action: Action,
+    ) -> Result<Option<Result<Located, Error>>, Error> {
+        let mut found = self.find(caller, agent, id).await?;
+        if agent.is_none() && found.as_ref().is_some_and(|found| !caller.may_read(found.agent())) {
+            // Another agent, of which the caller may see the tasks, may have one with the same id.
+            found = None;
+            for readable in caller.readable_agents().unwrap_or_default() {
+                found = self.find(caller, Some(&readable), id).await?;
+                if found.is_some() {
+                    break;
+                }
+            }
+        }
+        let Some(found) = found else { return Ok(None) };
+        let rights = match self.rights_on_own(caller, action, found.agent()) {
+            None => return Ok(None),
+            Some(Err(refusal)) => return Ok(Some(Err(refusal))),
+            Some(Ok(rights)) => rights,
+        };
+        Ok(match found {
+            TaskLocation::InMemory(lease) => {
+                let seen = lease.with_task(|task| (task.context.clone(), task.status.state));
+                seen.map(|(context, state)| Ok(Located { key: lease.key.clone(), context, state, rights }))
+            }
+            TaskLocation::Stored(row) => {
+                let key = TopicKey { owner: row.owner, agent: row.agent, task: row.task };
+                Some(Ok(Located { key, context: row.context, state: row.state, rights }))
+            }
+        })
+    }
+
+    /// Finds a task of the caller's own.
+    async fn find(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Option<TaskLocation>, Error> {
         let preferred = self.preferred_agent(agent);
         if let Some(lease) =
             self.core.feed.find(&caller.owner, preferred, id).filter(|lease| lease.with_task(|_| ()).is_some())
         {
-            return Ok(TaskLocation::InMemory(lease));
+            return Ok(Some(TaskLocation::InMemory(lease)));
         }
         // Unknown ids are as frequent as known ones, so the first lookup is for any agent: one query shows that there
         // is no such task.
         let found = self.core.store.find(&caller.owner, agent, id).await?;
-        let mut row = found.ok_or_else(|| Error::TaskNotFound(id.clone()))?;
+        let Some(mut row) = found else { return Ok(None) };
         if preferred.is_some_and(|preferred| *preferred != row.agent) {
             let of_preferred = self.core.store.find(&caller.owner, preferred, id).await?;
             row = of_preferred.unwrap_or(row);
         }
         // The copy in memory is never older than the row.
         let lease = self.core.feed.find(&caller.owner, Some(&row.agent), id);
-        Ok(match lease.filter(|lease| lease.with_task(|_| ()).is_some()) {
+        Ok(Some(match lease.filter(|lease| lease.with_task(|_| ()).is_some()) {
             Some(lease) => TaskLocation::InMemory(lease),
             None => TaskLocation::Stored(row),
-        })
+        }))
     }
 
     /// The agent whose task is preferred. Callers who choose ids may use the same id at several agents; a call without
@@ -143,11 +226,13 @@ impl Engine {
     fn preferred_agent<'a>(&'a self, agent: Option<&'a AgentId>) -> Option<&'a AgentId> {
         agent.or_else(|| self.default_agent())
     }
+}
 
-    fn check_agent(&self, agent: Option<&AgentId>) -> Result<(), Error> {
-        match agent {
-            Some(_) => self.registered_agent(agent).map(drop),
-            None => Ok(()),
+impl TaskLocation {
+    fn agent(&self) -> &AgentId {
+        match self {
+            TaskLocation::InMemory(lease) => &lease.key.agent,
+            TaskLocation::Stored(row) => &row.agent,
         }
     }
 }

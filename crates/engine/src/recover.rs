@@ -93,7 +93,7 @@ impl Engine {
         if *cancel_requested {
             return Ok(Plan::Settle(Outcome::Canceled(Vec::new())));
         }
-        if self.registered_agent(Some(&row.agent)).is_err() {
+        if self.registered_agent(Some(&row.agent)).is_none() {
             // A waiting task may wait for its agent to be configured again.
             let keeps_waiting = row.state.is_waiting() && inbox.is_empty();
             let reason = format!("interrupted: agent {} is no longer configured", row.agent);
@@ -132,7 +132,7 @@ impl Engine {
 
     /// What the agent that executes the task can use of a run that has ended with its server.
     async fn survives(&self, row: &TaskRow, question: Option<&Message>) -> Result<Survives, StoreError> {
-        let Ok(registered) = self.registered_agent(Some(&row.agent)) else { return Ok(Survives::Nothing) };
+        let Some(registered) = self.registered_agent(Some(&row.agent)) else { return Ok(Survives::Nothing) };
         let executor = self.executor_of_row(registered, row).await?;
         let memory = self.core.store.agent_state(&row.owner, &row.agent, &row.context).await?;
         let task_memory = self.core.store.task_state(row.no).await?;
@@ -262,11 +262,11 @@ impl Engine {
         };
         lease.expect_more();
         // If the agent is no longer configured, the task only ends, and any agent will do.
-        let registered = match self.registered_agent(Some(&lease.key.agent)).or_else(|_| self.registered_agent(None)) {
-            Ok(registered) => registered,
-            Err(error) => {
+        let registered = match self.registered_agent(Some(&lease.key.agent)).or_else(|| self.registered_agent(None)) {
+            Some(registered) => registered,
+            None => {
                 lease.release(None);
-                return Err(error);
+                return Err(Error::internal("there is no agent"));
             }
         };
         let context = lease.with_task(|task| task.context.clone());

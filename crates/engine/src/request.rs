@@ -5,20 +5,21 @@
 
 use std::sync::Arc;
 
-use sabir_model::{Caller, Message, RequestContext, Send};
+use sabir_model::{Caller, Message, Owner, RequestContext, Send};
 
 use crate::About;
 
-/// `None`: there is nothing to tell, so nothing is stored.
+/// `owner` is the owner of the task. `None`: there is nothing to tell, so nothing is stored.
 pub(crate) fn request_context(
     caller: &Caller,
+    owner: &Owner,
     about: &About,
     send: &Send,
     message: &Message,
 ) -> Option<Arc<RequestContext>> {
     let mut context = RequestContext::default();
     // Without scopes there is no more to say of the caller than that the task is its own.
-    context.caller = Some(caller.clone()).filter(|caller| caller.scopes.is_some());
+    context.caller = Some(caller.clone()).filter(|caller| caller.scopes.is_some() || caller.owner != *owner);
     let is_named = |uri: &String| send.extensions.contains(uri) || message.extensions.contains(uri);
     context.extensions =
         about.extensions.iter().map(|extension| &extension.uri).filter(|uri| is_named(uri)).cloned().collect();

@@ -85,7 +85,8 @@ impl Engine {
 
     async fn expire(&self, row: TaskRow, before: Timestamp, limit: Duration) -> Result<(), Error> {
         let reason = format!("expired: nobody answered for {limit:?}");
-        let registered = self.registered_agent(Some(&row.agent)).or_else(|_| self.registered_agent(None))?;
+        let registered = self.registered_agent(Some(&row.agent)).or_else(|| self.registered_agent(None));
+        let registered = registered.ok_or_else(|| Error::internal("there is no agent"))?;
         let lease = self.core.feed.open(TopicKey { owner: row.owner, agent: row.agent, task: row.task });
         if !lease.load(&*self.core.store).await? {
             return Ok(());

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use sabir_model::{
     Addressee, AgentId, Caller, ContextAlone, ContextId, Created, Delivery, Direct, Error, Message, MessageId,
-    OnFinished, OnUnknown, Part, Role, TaskId,
+    OnFinished, OnUnknown, Owner, Part, Role, TaskId,
 };
 use tokio::sync::oneshot;
 
+use crate::access::{Action, TaskRights};
+use crate::deliver::Sender;
 use crate::drive::{self, Assignment, DriverStart};
 use crate::engine::{Engine, RegisteredAgent, new_id};
 use crate::executor::{Executor, RunRequest};
@@ -32,6 +34,20 @@ enum NamedTask {
     Known(Located),
     /// The caller chose the id of a task that does not exist yet.
     New(TaskId),
+}
+
+impl Addressed {
+    fn is_for_approval(&self) -> bool {
+        matches!(&self.task, NamedTask::Known(task) if task.rights == TaskRights::Approver)
+    }
+
+    /// The owner of the task that the message is for.
+    fn owner<'a>(&'a self, caller: &'a Caller) -> &'a Owner {
+        match &self.task {
+            NamedTask::Known(task) => &task.key.owner,
+            NamedTask::Nothing | NamedTask::New(_) => &caller.owner,
+        }
+    }
 }
 
 /// Where a message is delivered.
@@ -95,13 +111,20 @@ impl Engine {
         loop {
             let addressed = self.addressed(caller, &send).await?;
             let mut send_guards = Vec::new();
-            if let Some(joined) =
+            if addressed.is_for_approval() {
+                // An approver answers one question, and a repeated answer finds it closed: there is nothing to join.
+                send.idempotency = None;
+                if send.push.is_some() {
+                    return Err(Error::Forbidden("an approver answers the question, and cannot set a webhook".into()));
+                }
+            } else if let Some(joined) =
                 self.find_duplicate(caller, &addressed.agent, &send, &message, &mut send_guards).await?
             {
                 drop(message);
                 return joined.answer(self, &send).await;
             }
-            let registered = self.registered_agent(Some(&addressed.agent))?.clone();
+            let registered = self.registered_agent(Some(&addressed.agent));
+            let registered = registered.ok_or_else(|| self.agent_not_found(caller, Some(&addressed.agent)))?.clone();
             let answered = match send.further[..] {
                 [] => None,
                 [..] => Some(self.sort_answers(caller, &send, &mut message).await?),
@@ -111,17 +134,22 @@ impl Engine {
             check_media_types(&about, &message)?;
             // Before anything is stored: whoever names a forbidden URL hears so, and no work is begun.
             let webhook = self.admit_inline(send.push.as_ref(), send.born, &message).await?;
-            let request = request_context(caller, &about, &send, &message);
+            let request = request_context(caller, addressed.owner(caller), &about, &send, &message);
             if message.request != request {
                 Arc::make_mut(&mut message).request = request;
             }
+            let is_for_approval = addressed.is_for_approval();
             let plan = match self.destination(caller, &send, &message, addressed).await? {
                 Destination::Task(key) => {
                     if let Some(webhook) = webhook {
-                        self.add_webhook(caller, &key.agent, &key.task, webhook).await?;
+                        self.add_webhook(&key, webhook).await?;
                     }
-                    let sent = self.deliver(&registered, key, &send, message, send_guards).await?;
-                    let answer = sent.answer(self, &send).await?;
+                    let sender = Sender { caller, is_approver: is_for_approval };
+                    let sent = self.deliver(&registered, key, sender, &send, message, send_guards).await?;
+                    let answer = match is_for_approval {
+                        true => sent.answer_approver(self, &send)?,
+                        false => sent.answer(self, &send).await?,
+                    };
                     return Ok(match (answer, answered) {
                         (Answer::Task(task), Some(results)) => Answer::Answered(task, results),
                         (answer, _) => answer,
@@ -160,14 +188,14 @@ impl Engine {
     async fn addressed(&self, caller: &Caller, send: &sabir_model::Send) -> Result<Addressed, Error> {
         let Some(task) = &send.message.task else {
             return Ok(Addressed {
-                agent: self.registered_agent(send.agent.as_ref())?.hosted.id.clone(),
+                agent: self.agent_for(caller, send.agent.as_ref(), Action::Run)?.hosted.id.clone(),
                 task: NamedTask::Nothing,
             });
         };
-        match (self.locate(caller, send.agent.as_ref(), task).await, send.on_unknown) {
+        match (self.locate(caller, send.agent.as_ref(), task, Action::Answer).await, send.on_unknown) {
             (Ok(found), _) => Ok(Addressed { agent: found.key.agent.clone(), task: NamedTask::Known(found) }),
             (Err(Error::TaskNotFound(task)), OnUnknown::Create) => {
-                let agent = self.registered_agent(send.agent.as_ref())?.hosted.id.clone();
+                let agent = self.agent_for(caller, send.agent.as_ref(), Action::Run)?.hosted.id.clone();
                 Ok(Addressed { agent, task: NamedTask::New(task) })
             }
             (Err(error), _) => Err(error),

@@ -41,6 +41,20 @@ impl SendResult {
         }
     }
 
+    /// Answers an approver: with the task as of the event that took its answer, or with a stream that ends there. What
+    /// happens later is not for it.
+    pub(crate) fn answer_approver(self, engine: &Engine, send: &sabir_model::Send) -> Result<Answer, Error> {
+        let missing = || Error::TaskNotFound(self.lease.key.task.clone());
+        let SendEffect::Continued(Some(before)) = &self.effect else { return Err(missing()) };
+        let before = before.clone();
+        if send.delivery == Delivery::Stream {
+            return Ok(Answer::Stream(Subscription::start_at(engine, self.lease, before).until_closed()));
+        }
+        let mut shown = Subscription::start_from_snapshot(engine, self.lease, before);
+        let task = shown.take_snapshot().ok_or_else(|| Error::internal("a stream begins with its snapshot"))?;
+        Ok(Answer::Task(task.with_history(send.history)))
+    }
+
     fn stream(self, engine: &Engine, last_event_id: Option<LastEventId>) -> Result<Subscription, Error> {
         match self.effect {
             SendEffect::Created(_) => Subscription::start(engine, self.lease, Some(LastEventId::Event(0))),

@@ -7,10 +7,12 @@
 use std::sync::Arc;
 
 use sabir_model::{
-    Birth, Caller, ContextId, Error, Event, LastEventId, OnFinishedSubscribe, Seq, Subscribe, Task, TaskId, apply,
+    Birth, Caller, ContextId, Error, Event, LastEventId, OnFinishedSubscribe, QuestionId, Seq, State, Subscribe, Task,
+    TaskId, apply,
 };
 use tokio::sync::watch;
 
+use crate::access::{Action, TaskRights, may_approve};
 use crate::engine::{Core, Engine};
 use crate::feed::Lease;
 use crate::log_pages::LogPage;
@@ -32,6 +34,9 @@ pub struct Subscription {
     /// The last event that was read ended a turn.
     saw_end: bool,
     is_over: bool,
+    /// The question that the reader may answer. The stream ends with the event that closes it, since the task does not
+    /// exist for the reader after that.
+    until_closed: Option<QuestionId>,
     stopping: watch::Receiver<bool>,
 }
 
@@ -45,14 +50,17 @@ pub enum Batch {
 
 impl Engine {
     pub(crate) async fn subscribe(&self, caller: &Caller, subscribe: Subscribe) -> Result<Answer, Error> {
-        let found = self.locate(caller, subscribe.agent.as_ref(), &subscribe.task).await?;
+        let found = self.locate(caller, subscribe.agent.as_ref(), &subscribe.task, Action::Watch).await?;
         // A subscription does not need the agent, which may no longer be configured.
-        if let Ok(registered) = self.registered_agent(Some(&found.key.agent)) {
+        if let Some(registered) = self.registered_agent(Some(&found.key.agent)) {
             registered.check_streaming()?;
         }
         let lease = self.core.feed.open(found.key);
         if !lease.load(&*self.core.store).await? {
             return Err(Error::TaskNotFound(subscribe.task));
+        }
+        if found.rights == TaskRights::Approver {
+            return Subscription::for_approver(self, caller, lease, subscribe.after).map(Answer::Stream);
         }
         let is_finished = lease.with_task(|task| task.status.state.is_terminal()).unwrap_or(false);
         match (subscribe.after, is_finished, subscribe.on_finished) {
@@ -90,9 +98,31 @@ impl Subscription {
             snapshot,
             saw_end: false,
             is_over: false,
+            until_closed: None,
             stopping: engine.core.stopping.subscribe(),
             lease,
         })
+    }
+
+    /// Starts for an approver of the task's question, and ends when that is closed.
+    fn for_approver(engine: &Engine, caller: &Caller, lease: Lease, after: Option<Seq>) -> Result<Self, Error> {
+        let task = lease.task().filter(|task| may_approve(caller, task));
+        let task = task.ok_or_else(|| Error::TaskNotFound(lease.key.task.clone()))?;
+        if after.is_some_and(|after| after > task.seq) {
+            return Err(cursor_beyond_log(task.seq));
+        }
+        let mut subscription = Self::start_at(engine, lease, task).until_closed();
+        if let Some(after) = after {
+            (subscription.cursor, subscription.snapshot) = (after, None);
+        }
+        Ok(subscription)
+    }
+
+    /// The same stream, which ends when the question that its snapshot asks is closed.
+    pub(crate) fn until_closed(mut self) -> Self {
+        self.until_closed = self.snapshot.as_ref().and_then(|task| task.open_question());
+        self.is_over |= self.until_closed.is_none();
+        self
     }
 
     /// Starts with an earlier snapshot, to which the event that took the message in is applied, and continues with all
@@ -104,6 +134,11 @@ impl Subscription {
         {
             apply(Arc::make_mut(&mut snapshot), &first.event);
         }
+        Self::start_at(engine, lease, snapshot)
+    }
+
+    /// Starts with this snapshot, and continues with all later events.
+    pub(crate) fn start_at(engine: &Engine, lease: Lease, snapshot: Arc<Task>) -> Self {
         Self {
             core: engine.core.clone(),
             context: snapshot.context.clone(),
@@ -113,9 +148,14 @@ impl Subscription {
             snapshot: Some(snapshot),
             saw_end: false,
             is_over: false,
+            until_closed: None,
             stopping: engine.core.stopping.subscribe(),
             lease,
         }
+    }
+
+    pub(crate) fn take_snapshot(&mut self) -> Option<Arc<Task>> {
+        self.snapshot.take()
     }
 
     /// The task that is watched.
@@ -133,15 +173,20 @@ impl Subscription {
         self.born
     }
 
-    /// The whole task, at least up to the last event that was read.
+    /// The whole task, at least up to the last event that was read. An approver's stream has it only where the task ends with
+    /// the question, since there is more in it later than its reader may see.
     pub fn whole(&self) -> Option<Arc<Task>> {
-        self.lease.task()
+        let is_closed = self.until_closed.is_some() && self.is_over;
+        self.lease.task().filter(|task| !is_closed || task.seq == self.cursor)
     }
 
     /// Waits for the next batch; `None` at the end. The future can be dropped at any time.
     pub async fn next(&mut self) -> Option<Result<Batch, Error>> {
         if let Some(task) = self.snapshot.take() {
             return Some(Ok(Batch::Snapshot(task)));
+        }
+        if self.until_closed.is_some() && self.is_over {
+            return None;
         }
         loop {
             // Read before the log, so that no later event can be missed.
@@ -191,12 +236,32 @@ impl Subscription {
         }
     }
 
-    fn deliver_entries(&mut self, entries: Vec<Arc<LogEntry>>) -> Option<Result<Batch, Error>> {
+    fn deliver_entries(&mut self, mut entries: Vec<Arc<LogEntry>>) -> Option<Result<Batch, Error>> {
+        if let Some(question) = self.until_closed
+            && let Some(place) = entries.iter().position(|entry| closes(entry, question, self.task()))
+        {
+            entries.truncate(place + 1);
+            self.is_over = true;
+        }
         let last = entries.last()?;
         self.cursor = last.seq;
         self.saw_end = last.event.ends_turn();
         Some(Ok(Batch::Events(entries)))
     }
+}
+
+/// Whether this event closes the question: it is answered or withdrawn, another one is asked, or the task ends.
+fn closes(entry: &LogEntry, question: QuestionId, task: &TaskId) -> bool {
+    let Event::Status(change) = &entry.event else { return false };
+    // Progress while the question is open is followed by the question.
+    let is_progress = change.status.message.is_some() || change.metadata.is_some();
+    entry.seq > question.event
+        && match change.status.state {
+            _ if !change.input.is_empty() => true,
+            State::Working => !is_progress,
+            State::InputRequired | State::AuthRequired => change.status.question_id(task) != Some(question),
+            State::Submitted | State::Completed | State::Failed | State::Canceled | State::Rejected => true,
+        }
 }
 
 /// The error for a cursor that is newer than the last event.

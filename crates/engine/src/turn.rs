@@ -460,8 +460,14 @@ impl Turn {
     /// The tasks that the message refers to, as far as its sender may see them.
     pub async fn references(&self) -> Result<Vec<Task>, AgentError> {
         let mut tasks = Vec::new();
+        // Who answers a question in somebody else's task sees nothing else of that owner, unless it is an admin.
+        if self.caller.owner != self.owner && !self.caller.is_admin() {
+            return Ok(tasks);
+        }
         for id in &self.message.references {
-            if let Some(row) = self.store.find(&self.owner, None, id).await? {
+            if let Some(row) = self.store.find(&self.owner, None, id).await?
+                && self.caller.may_read(&row.agent)
+            {
                 tasks.extend(self.store.load(row.no).await?);
             }
         }

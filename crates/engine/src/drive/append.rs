@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use sabir_model::{Error, IdempotencyKey, Message, Purpose, RunState, Task, apply};
-use sabir_store::{Append, AppendResult, AppendTarget, NewTask, SideRow, StoreError, StoreFuture};
+use sabir_model::{Error, Message, Purpose, RunState, Task, apply};
+use sabir_store::{Append, AppendResult, AppendTarget, NewTask, SentKey, SideRow, StoreError, StoreFuture};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
 
@@ -66,7 +66,7 @@ enum AckKind {
     /// For a cancel or a refusal: if the store fails, the caller need not wait.
     Notice,
     /// For a message in the inbox, which can be refused if the store fails.
-    Message { message: Arc<Message>, key: Option<IdempotencyKey> },
+    Message { message: Arc<Message>, key: Option<SentKey> },
 }
 
 impl Ack {
@@ -86,7 +86,7 @@ impl Ack {
         done: DoneSender,
         send_guards: Vec<Arc<InFlightGuard>>,
         message: Arc<Message>,
-        key: Option<IdempotencyKey>,
+        key: Option<SentKey>,
     ) -> Self {
         Self { kind: AckKind::Message { message, key }, ..Self::plain(done, send_guards) }
     }
@@ -397,7 +397,7 @@ fn messages_of(acks: &[Ack]) -> HashSet<*const Message> {
     acks.iter().filter_map(message).collect()
 }
 
-fn keys_of(acks: &[Ack]) -> HashSet<IdempotencyKey> {
+fn keys_of(acks: &[Ack]) -> HashSet<SentKey> {
     let key = |ack: &Ack| match &ack.kind {
         AckKind::Message { key, .. } => key.clone(),
         AckKind::Plain | AckKind::Notice => None,

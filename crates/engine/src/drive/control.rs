@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use sabir_model::{Command, Error, IdempotencyKey, Message, Purpose, QuestionState, Timestamp};
-use sabir_store::SideRow;
+use sabir_model::{Caller, Command, Error, Message, Purpose, QuestionState, Timestamp};
+use sabir_store::{SentKey, SideRow};
 
 use super::active_turn::StopReason;
 use super::append::Ack;
 use super::{DoneSender, Driver, InboxMessage, InboxRow};
+use crate::access::check_message;
 use crate::in_flight::InFlightGuard;
 
 /// A control message to a driver.
@@ -37,8 +38,9 @@ pub(crate) enum Control {
 
 /// A message for a task that has a driver.
 pub(crate) struct MessageDelivery {
+    pub(crate) sender: Caller,
     pub(crate) message: Arc<Message>,
-    pub(crate) key: Option<IdempotencyKey>,
+    pub(crate) key: Option<SentKey>,
     pub(crate) send_guards: Vec<Arc<InFlightGuard>>,
     pub(crate) done: DoneSender,
 }
@@ -85,7 +87,7 @@ impl Driver {
     }
 
     /// Puts a message into the inbox. Its sender is acknowledged when the row is stored.
-    fn deliver(&mut self, MessageDelivery { mut message, key, send_guards, done }: MessageDelivery) {
+    fn deliver(&mut self, MessageDelivery { sender, mut message, key, send_guards, done }: MessageDelivery) {
         if let Some(failure) = self.store_failure() {
             return drop(done.send(Err(failure)));
         }
@@ -95,7 +97,9 @@ impl Driver {
             return drop(done.send(Err(Error::Busy(self.lease.key.agent.clone()))));
         }
         self.drop_abandoned_question();
-        let purpose = match sabir_model::purpose(&self.standing, &message, self.question_state()) {
+        let purpose = sabir_model::purpose(&self.standing, &message, self.question_state());
+        let approver = self.standing.question().and_then(|question| question.approver());
+        let purpose = match check_message(&sender, &self.lease.key, &message, purpose, approver.as_deref()) {
             Ok(purpose) => purpose,
             Err(refusal) => return self.refuse(done, refusal),
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sabir_model::{
     Birth, Command, ContextId, Created, Error, Event, IdempotencyKey, Message, Purpose, Standing, Task, TaskBirth,
 };
-use sabir_store::{SideRow, Webhook};
+use sabir_store::{SentKey, SideRow, Webhook};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -30,7 +30,7 @@ pub(crate) enum DriverStart {
         webhook: Option<Box<Webhook>>,
     },
     /// To deliver a message to a task at rest. `inbox` has messages that an earlier run left.
-    Deliver { message: Arc<Message>, key: Option<IdempotencyKey>, inbox: Vec<Arc<Message>> },
+    Deliver { message: Arc<Message>, key: Option<SentKey>, inbox: Vec<Arc<Message>> },
     /// To run a task that an earlier process left. `first` begins its turn if it is in the history already; otherwise
     /// the oldest message of the inbox does.
     Recover {
@@ -132,6 +132,9 @@ impl Driver {
         };
         let is_parked = standing.is_parked();
         let question_form = executor.agent.hosted.agent.question_form();
+        // The agent that acts needs the approval; the one that the task is addressed to may ask for one as well.
+        let addressed = core.registered_agent(Some(&key.agent)).map(|registered| &registered.hosted);
+        let approver = executor.agent.hosted.approver.as_ref().or_else(|| addressed?.approver.as_ref()).cloned();
         // Boxed: a future with the driver inside would be copied on its way to the tokio scheduler.
         let mut driver = Box::new(Driver {
             core: core.clone(),
@@ -140,7 +143,7 @@ impl Driver {
             lease,
             context,
             stored: standing.seq,
-            standing: standing.with_question_form(question_form),
+            standing: standing.with_question_form(question_form).with_approver(approver),
             first_append,
             control,
             pending: PendingAppend::default(),

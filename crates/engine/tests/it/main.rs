@@ -2,6 +2,7 @@
 
 mod fixture;
 
+mod approvals;
 mod between_turns;
 mod cancelling;
 mod deduplication;
@@ -9,6 +10,7 @@ mod failing;
 mod full_store;
 mod health;
 mod listing;
+mod ownership;
 mod parking;
 mod questions;
 mod races;

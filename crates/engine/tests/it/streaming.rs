@@ -49,6 +49,8 @@ async fn a_burst_from_an_agent_that_never_yields_arrives_whole() {
 async fn fixture_task(fixture: &Fixture) -> TaskId {
     let query = sabir_store::Query {
         owner: sabir_model::Owner::anonymous(),
+        own_agents: None,
+        others: sabir_store::Others::None,
         agent: None,
         context: None,
         state: None,
