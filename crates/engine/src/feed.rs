@@ -51,6 +51,18 @@ impl Feed {
         Some(self.lease(slot))
     }
 
+    /// Takes a topic out of the feed. Those who have a lease on it keep it, and nobody finds it any more.
+    pub(crate) fn detach(&self, lease: &Lease) {
+        let key = (lease.key.owner.clone(), lease.key.task.clone());
+        let mut shard = self.topics.shard(&key);
+        if let Some(slots) = shard.get_mut(&key) {
+            slots.retain(|slot| !Arc::ptr_eq(&slot.topic, &lease.topic));
+            if slots.is_empty() {
+                shard.remove(&key);
+            }
+        }
+    }
+
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&Topic)) {
         self.topics.for_each(|_, slots| {
             for slot in slots {

@@ -28,6 +28,7 @@ mod in_flight;
 mod turn_signals;
 
 mod access;
+mod assign;
 mod engine;
 mod executor;
 mod health;
@@ -54,6 +55,7 @@ pub use agent::{
     About, AboutFuture, Admission, Agent, AgentError, AgentFuture, Effects, Hosted, Inputs, InterruptedRun, Limits,
     Route, Router, Streaming, Survives, WorkingTreeFuture,
 };
+pub use assign::Assigned;
 pub use clock::{Clock, SystemClock};
 pub use engine::{Builder, Engine, EngineSettings, Recovery, RetentionPolicy};
 pub use health::Health;

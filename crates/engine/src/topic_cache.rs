@@ -51,6 +51,11 @@ impl TopicCache {
         drop(evicted);
     }
 
+    /// Stops caching a topic.
+    pub(crate) fn forget(&self, topic: &Lease) {
+        drop(self.remove(topic));
+    }
+
     /// An ended task is read from the store, where retention may delete it.
     fn remove(&self, topic: &Lease) -> Option<Lease> {
         if topic.cached_weight.load(Ordering::Relaxed) == 0 {

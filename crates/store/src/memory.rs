@@ -11,8 +11,8 @@ use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use sabir_model::{
-    AgentId, ContextId, IdempotencyKey, Message, Owner, PushConfigId, Recorded, Seq, State, Task, TaskBirth, TaskId,
-    Timestamp,
+    AgentId, ContextId, IdempotencyKey, Message, Owner, PushConfigId, Recorded, RunState, Seq, State, Task, TaskBirth,
+    TaskId, Timestamp,
 };
 use tokio::sync::Notify;
 
@@ -214,6 +214,20 @@ impl Store for MemoryStore {
         answer(Ok(()))
     }
 
+    fn tasks_of(&self, owner: &Owner, after: Option<(TaskId, AgentId)>, limit: usize) -> StoreFuture<'_, Vec<TaskRow>> {
+        let state = self.lock();
+        let mut rows: Vec<&TaskRow> = state.tasks.values().map(|entry| &entry.row).collect();
+        rows.retain(|row| row.owner == *owner);
+        rows.retain(|row| after.as_ref().is_none_or(|(task, agent)| (&row.task, &row.agent) > (task, agent)));
+        rows.sort_by_key(|row| (&row.task, &row.agent));
+        answer(Ok(rows.into_iter().take(limit).cloned().collect()))
+    }
+
+    fn assign(&self, tasks: Vec<TaskNo>, from: &Owner, to: &Owner) -> StoreFuture<'static, Vec<TaskNo>> {
+        let mut state = self.lock();
+        answer(Ok(tasks.into_iter().filter(|no| state.assign(*no, from, to)).collect()))
+    }
+
     fn highest_no(&self) -> TaskNo {
         TaskNo(self.lock().last_no)
     }
@@ -362,6 +376,40 @@ impl MemoryState {
             self.remove(*no);
         }
         SweepResult { tasks: numbers.len() as u64, more }
+    }
+
+    /// Returns whether the task was moved.
+    fn assign(&mut self, no: TaskNo, from: &Owner, to: &Owner) -> bool {
+        let Some(entry) = self.tasks.get(&no) else { return false };
+        let row = entry.row.clone();
+        let is_free = row.owner == *from && RunState::of(row.state, row.turn_over) == RunState::None;
+        if !is_free || self.find(to, Some(&row.agent), &row.task).is_some() {
+            return false;
+        }
+        if let Some(numbers) = self.ids.get_mut(&(from.clone(), row.task.clone())) {
+            numbers.retain(|other| *other != no);
+        }
+        let numbers = self.ids.entry((to.clone(), row.task.clone())).or_default();
+        numbers.push(no);
+        numbers.sort();
+        let is_moved = |key: &(Owner, AgentId, IdempotencyKey), other: TaskNo| other == no && key.0 == *from;
+        let moved: Vec<_> = self.keys.iter().filter(|(key, other)| is_moved(key, **other)).collect();
+        let moved: Vec<_> = moved.into_iter().map(|(key, _)| (key.1.clone(), key.2.clone())).collect();
+        self.keys.retain(|key, other| !is_moved(key, *other));
+        for (agent, key) in moved {
+            self.keys.entry((to.clone(), agent, key)).or_insert(no);
+        }
+        if let Some(entry) = self.tasks.get_mut(&no) {
+            entry.row.owner = to.clone();
+        }
+        let place = (from.clone(), row.agent.clone(), row.context.clone());
+        if let Some(memory) = self.agent_state.get(&place).cloned() {
+            self.agent_state.entry((to.clone(), row.agent.clone(), row.context.clone())).or_insert(memory);
+        }
+        if !self.tasks.values().any(|entry| entry.is_of(from, &row.agent, &row.context)) {
+            self.agent_state.remove(&place);
+        }
+        true
     }
 
     fn remove(&mut self, no: TaskNo) {

@@ -93,6 +93,13 @@ pub trait Store: Send + Sync + 'static {
     /// Removes one webhook of a task, or all, with everything that is still to be sent to it.
     fn remove_webhooks(&self, task: TaskNo, id: Option<&PushConfigId>) -> StoreFuture<'static, ()>;
 
+    /// Tasks of an owner by id and agent, after this place; at most `limit`.
+    fn tasks_of(&self, owner: &Owner, after: Option<(TaskId, AgentId)>, limit: usize) -> StoreFuture<'_, Vec<TaskRow>>;
+
+    /// Makes these tasks of one owner those of another, with their keys and with what their agents remember, all or none.
+    /// Returns those that were moved: a task at work stays, and so does one whose id the other owner uses at that agent.
+    fn assign(&self, tasks: Vec<TaskNo>, from: &Owner, to: &Owner) -> StoreFuture<'static, Vec<TaskNo>>;
+
     /// The highest number that any task has had, as far as is known: after a start, that of the newest task in the
     /// store.
     fn highest_no(&self) -> TaskNo;

@@ -200,6 +200,14 @@ impl<S: Store> Store for FaultyStore<S> {
         self.store.remove_webhooks(task, id)
     }
 
+    fn tasks_of(&self, owner: &Owner, after: Option<(TaskId, AgentId)>, limit: usize) -> StoreFuture<'_, Vec<TaskRow>> {
+        self.store.tasks_of(owner, after, limit)
+    }
+
+    fn assign(&self, tasks: Vec<TaskNo>, from: &Owner, to: &Owner) -> StoreFuture<'static, Vec<TaskNo>> {
+        self.store.assign(tasks, from, to)
+    }
+
     fn highest_no(&self) -> TaskNo {
         self.store.highest_no()
     }

@@ -75,6 +75,8 @@ const CASES: &[(&str, StoreCase)] = cases! {
         one_id_at_two_agents,
         nobody_sees_the_tasks_of_another_owner,
         an_id_is_found_at_all_owners,
+        tasks_of_an_owner_come_in_pages,
+        tasks_at_rest_get_another_owner,
         who_waits_in_a_context,
         who_has_waited_longest,
         a_conversation_is_told_in_order,

@@ -420,3 +420,49 @@ async fn agents_that_are_not_listed_are_told_to_those_who_have_a_right() {
         assert_eq!(engine.agents_for(&who).count(), names.len());
     }
 }
+
+#[tokio::test]
+async fn tasks_at_rest_are_given_to_another_owner() {
+    let engine = engine().await;
+    let (nobody, alice) = (Caller::anonymous(), caller("alice", &["run"]));
+    let get = |name: &str| Call::Get(Get { agent: None, task: id(name), history: None, earlier: Wanted::No });
+    make(&engine, &nobody, "t1", "done").await;
+    make(&engine, &nobody, "same", "done").await;
+    make(&engine, &alice, "same", "done").await;
+    let parked = make(&engine, &nobody, "parked", "go").await;
+    let done = engine.assign(&nobody.owner, &alice.owner).await.unwrap();
+    assert_eq!((done.moved, done.left), (1, 2), "one has a run, and one has an id that is taken");
+    assert_eq!(task_of(engine.call(&alice, get("t1")).await.unwrap()).owner, alice.owner);
+    assert!(matches!(engine.call(&nobody, get("t1")).await, Err(Error::TaskNotFound(_))));
+    // The one with a run goes on where it is, and is moved when it has ended.
+    let answer = Call::Send(Box::new(to(&parked.id, text("now"))));
+    assert_eq!(task_of(engine.call(&nobody, answer).await.unwrap()).status.state, State::Completed);
+    let done = engine.assign(&nobody.owner, &alice.owner).await.unwrap();
+    assert_eq!((done.moved, done.left), (1, 1));
+    for (who, total) in [(&nobody, 1), (&alice, 3)] {
+        let Answer::Page(page) = engine.call(who, Call::List(list())).await.unwrap() else { panic!() };
+        assert_eq!((page.total, page.tasks.len() as u64), (total, total));
+    }
+    assert!(matches!(engine.assign(&alice.owner, &alice.owner).await, Err(Error::Invalid(_))));
+}
+
+/// A task that waits for its next message is in memory, and may be watched.
+#[tokio::test]
+async fn who_still_watches_a_task_that_was_given_away_hears_no_more() {
+    let store = Arc::new(MemoryStore::new());
+    let builder = Builder::new(store).agent(hosted("demo", crate::fixture::asking(), Limits::default()));
+    let engine = builder.start().await.unwrap();
+    let (nobody, alice) = (Caller::anonymous(), caller("alice", &["run"]));
+    let task = make(&engine, &nobody, "t1", "ask what?").await;
+    assert!(task.turn_over && task.status.state == State::InputRequired);
+    let on_finished = OnFinishedSubscribe::Refuse;
+    let subscribe = Subscribe { agent: None, task: id("t1"), after: None, on_finished };
+    let mut stream = stream_of(engine.call(&nobody, Call::Subscribe(subscribe)).await.unwrap());
+    engine.assign(&nobody.owner, &alice.owner).await.unwrap();
+    let answer = || Call::Send(Box::new(to(&id("t1"), text("that"))));
+    assert!(matches!(engine.call(&nobody, answer()).await, Err(Error::TaskNotFound(_))));
+    let done = task_of(engine.call(&alice, answer()).await.unwrap());
+    assert_eq!((done.owner, done.status.state), (alice.owner.clone(), State::Completed));
+    let events: Vec<String> = crate::fixture::drain(&mut stream).await.into_iter().map(|(_, words)| words).collect();
+    assert_eq!(events, ["snapshot InputRequired"]);
+}

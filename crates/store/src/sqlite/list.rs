@@ -91,6 +91,7 @@ impl<'q> PageBuilder<'q> {
                 Listed::Unread(found) => {
                     let head = found.log.head.as_deref().filter(|_| self.query.artifacts == Wanted::No);
                     let kept = head.and_then(|head| self.heads.task(&found.head_row(head), self.query.history));
+                    let kept = kept.map(|task| owned(task, self.query));
                     match kept.or_else(|| shown(&found, head, self.heads, self.query)) {
                         Some(task) => self.take(task),
                         None => return Some(found),
@@ -124,7 +125,7 @@ fn listed(row: &Row<'_>, heads: &RecentHeads, query: &Query, agent: Option<&Agen
         && heads.was_read(rows::task_no(row)?)
         && let Some(task) = heads.task(&rows::head_row(row, head)?, query.history)
     {
-        return Ok(Listed::Shown(task));
+        return Ok(Listed::Shown(owned(task, query)));
     }
     let mut found = rows::task_without_log(row, Some(&query.owner), agent)?;
     if let Some(task) = shown(&found, head, heads, query) {
@@ -132,6 +133,11 @@ fn listed(row: &Row<'_>, heads: &RecentHeads, query: &Query, agent: Option<&Agen
     }
     found.log = rows::row_log(row)?;
     Ok(Listed::Unread(found))
+}
+
+/// A task may have got its owner after its head was read.
+fn owned(task: Task, query: &Query) -> Task {
+    Task { owner: query.owner.clone(), ..task }
 }
 
 /// Reads a row that may be on the page. With several agents most rows are not, so the head is parsed later.
@@ -215,7 +221,7 @@ pub(super) fn total(conn: &Connection, query: &Query, agents: &[AgentId]) -> Res
         return IndexScan::through_context(query).count(conn);
     }
     if query.since.is_none() {
-        if query.agent.is_some() || query.own_agents.is_none() {
+        if query.own_agents.is_none() {
             return sum_counts(conn, query, query.agent.as_ref());
         }
         return agents.iter().map(|agent| sum_counts(conn, query, Some(agent))).sum();

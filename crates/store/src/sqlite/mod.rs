@@ -15,6 +15,7 @@ mod lock;
 mod open;
 
 mod append;
+mod assign;
 mod checkpoint;
 mod due_index;
 mod queue;

@@ -26,6 +26,7 @@ fn lookups_go_straight_to_their_rows() {
             reader::FIND_OF_ALL,
             "SEARCH tasks USING INDEX tasks_id (owner=? AND id=?); LIST SUBQUERY 2; SCAN tallies; USE TEMP B-TREE FOR ORDER BY",
         ),
+        (reader::TASKS_OF, "SEARCH tasks USING INDEX tasks_id (owner=? AND (id,agent)>(?,?))"),
         (list_of_owners::OWNERS, "SCAN tallies"),
         // Scans an index that has only waiting tasks.
         (list_of_owners::AWAITING, "SCAN tasks USING INDEX tasks_waiting"),

@@ -27,6 +27,12 @@ pub(super) const FIND_OF_ALL: &str = concat!(
       ORDER BY no DESC LIMIT ?3"
 );
 
+pub(super) const TASKS_OF: &str = concat!(
+    "SELECT ",
+    task_columns!(),
+    " FROM tasks INDEXED BY tasks_id WHERE owner = ?1 AND (id, agent) > (?2, ?3) ORDER BY id, agent LIMIT ?4"
+);
+
 pub(super) const FIND_BY_KEY: &str = concat!(
     "SELECT ",
     task_columns!(),
@@ -93,6 +99,18 @@ pub(super) fn find_of_all(
 ) -> Result<Vec<TaskRow>, StoreError> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     many(conn, damages, FIND_OF_ALL, (task.as_str(), agent.map(AgentId::as_str), limit))
+}
+
+pub(super) fn tasks_of(
+    conn: &Connection,
+    damages: &DamageLog,
+    owner: &Owner,
+    after: Option<&(TaskId, AgentId)>,
+    limit: usize,
+) -> Result<Vec<TaskRow>, StoreError> {
+    // No id is empty.
+    let (task, agent) = after.map_or(("", ""), |(task, agent)| (task.as_str(), agent.as_str()));
+    many(conn, damages, TASKS_OF, (owner.as_key(), task, agent, i64::try_from(limit).unwrap_or(i64::MAX)))
 }
 
 pub(super) fn find_by_key(

@@ -30,7 +30,7 @@ use super::reader::QuickRead;
 use super::recent_heads::RecentHeads;
 use super::rows::TaskRecord;
 use super::webhooks::{Changed, Watched, WebhookChange};
-use super::writer::{self, Job, ReplySender};
+use super::writer::{self, Assignment, Job, ReplySender};
 use super::{checkpoint, list, open, outbox, reader, sweep};
 
 pub struct SqliteStore {
@@ -366,6 +366,16 @@ impl Store for SqliteStore {
 
     fn remove_webhooks(&self, task: TaskNo, id: Option<&PushConfigId>) -> StoreFuture<'static, ()> {
         self.note(WebhookChange::Remove { task, id: id.cloned() })
+    }
+
+    fn tasks_of(&self, owner: &Owner, after: Option<(TaskId, AgentId)>, limit: usize) -> StoreFuture<'_, Vec<TaskRow>> {
+        let (owner, damages) = (owner.clone(), self.damages.clone());
+        self.pool.read(move |conn| reader::tasks_of(conn, &damages, &owner, after.as_ref(), limit))
+    }
+
+    fn assign(&self, tasks: Vec<TaskNo>, from: &Owner, to: &Owner) -> StoreFuture<'static, Vec<TaskNo>> {
+        let assignment = Assignment { tasks, from: from.clone(), to: to.clone() };
+        self.ask_writer(|reply| Job::Assign(Box::new(assignment), reply))
     }
 
     fn highest_no(&self) -> TaskNo {

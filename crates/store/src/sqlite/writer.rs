@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Statement};
+use sabir_model::Owner;
 use tokio::sync::oneshot;
 
 use crate::encode::Encoded;
-use crate::{AppendResult, Retention, StoreError, SweepResult};
+use crate::{AppendResult, Retention, StoreError, SweepResult, TaskNo};
 
 use super::append::{AppendError, Appender};
+use super::assign::assign;
 use super::checkpoint::WalMonitor;
 use super::failure::WriteError;
 use super::file_identity::FileIdentity;
@@ -27,12 +29,21 @@ pub(super) enum Job {
     Append(Box<Encoded>, ReplySender<AppendResult>),
     Webhook(Box<WebhookChange>, ReplySender<Changed>),
     Sweep(Retention, ReplySender<SweepResult>),
+    /// Makes tasks of one owner those of another.
+    Assign(Box<Assignment>, ReplySender<Vec<TaskNo>>),
     /// Deletes rows that earlier sweeps have left.
     RemoveLeftovers,
     /// The checkpointer has run.
     CheckpointDone,
     /// Checks that a row can be written and committed.
     Check(ReplySender<()>),
+}
+
+/// Tasks that get another owner.
+pub(super) struct Assignment {
+    pub tasks: Vec<TaskNo>,
+    pub from: Owner,
+    pub to: Owner,
 }
 
 /// The minimum and maximum time that the writer waits for the next caller of the last group.
@@ -178,6 +189,12 @@ impl<'c> Writer<'c> {
                 self.wal.wake();
             }
             slice @ (Job::Sweep(..) | Job::RemoveLeftovers) => self.delete_slice(slice, queue),
+            Job::Assign(assignment, reply) => {
+                let (conn, Assignment { tasks, from, to }) = (self.conn, *assignment);
+                let moved = self.transact(|_| assign(conn, &tasks, &from, &to));
+                answer(reply, moved.map_err(|error| error.to_store_error()));
+                self.wal.after_commit(self.conn);
+            }
             Job::CheckpointDone => {
                 // Continues even if the log is still long: a reader may delay checkpoints for a long time.
                 for slice in std::mem::take(&mut self.paused) {
@@ -209,7 +226,7 @@ impl<'c> Writer<'c> {
                     tracing::warn!(error = %error.to_store_error(), "cannot delete what is left of old tasks");
                 }
             },
-            Job::Append(..) | Job::Webhook(..) | Job::CheckpointDone | Job::Check(_) => {}
+            Job::Append(..) | Job::Webhook(..) | Job::Assign(..) | Job::CheckpointDone | Job::Check(_) => {}
         }
         self.wal.after_commit(self.conn);
     }

@@ -104,6 +104,83 @@ pub async fn an_id_is_found_at_all_owners(store: &dyn Store) {
     }
 }
 
+pub async fn tasks_of_an_owner_come_in_pages(store: &dyn Store) {
+    for (of, by, id) in [("ann", "echo", "b"), ("ann", "other", "a"), ("bob", "echo", "a"), ("ann", "echo", "a")] {
+        create(store, [of, by, id, "c1"], 0).await;
+    }
+    let (mut found, mut after) = (Vec::new(), None);
+    while let Some(row) = store.tasks_of(&owner("ann"), after, 1).await.unwrap().pop() {
+        found.push(format!("{} of {}", row.task, row.agent));
+        after = Some((row.task, row.agent));
+    }
+    assert_eq!(found, ["a of echo", "a of other", "b of echo"]);
+}
+
+pub async fn tasks_at_rest_get_another_owner(store: &dyn Store) {
+    let mut numbers = Vec::new();
+    for (id, place, state) in [
+        ("done", "c1", State::Completed),
+        ("asks", "c1", State::InputRequired),
+        ("works", "c2", State::Working),
+        ("waits", "c2", State::Submitted),
+        ("taken", "c3", State::Failed),
+    ] {
+        let new = start(store, ["ann", "echo", id, place], Some(id), 10, &[]).await.unwrap().task;
+        let mut last = status(state, 20);
+        if let Event::Status(change) = &mut last {
+            change.is_final = state.is_terminal() || state.is_waiting();
+        }
+        let events = if state == State::Submitted { vec![] } else { vec![last] };
+        // Long enough for a snapshot, which names the owner.
+        let chunks: Vec<Event> = (0..40).map(|_| chunk("x")).collect();
+        let at = push(store, new, 1, &chunks).await.unwrap().last;
+        let whole = load(store, new).await;
+        let mut snapshot = whole.clone();
+        events.iter().for_each(|event| sabir_model::apply(&mut snapshot, event));
+        let memory = [SideRow::AgentState(Some(format!("of {place}")))];
+        push_with(store, new, at, &events, Some(&snapshot), &memory).await.unwrap();
+        numbers.push(new);
+    }
+    create(store, ["bob", "echo", "taken", "c9"], 0).await;
+    let mut asks = status(State::InputRequired, 30);
+    if let Event::Status(change) = &mut asks {
+        change.is_final = false;
+    }
+    let parked = start(store, ["ann", "echo", "parked", "c4"], None, 30, &[asks]).await.unwrap().task;
+    let all = [numbers.clone(), vec![parked]].concat();
+    // Nothing of somebody else's is moved.
+    assert_eq!(store.assign(all.clone(), &owner("cy"), &owner("bob")).await.unwrap(), []);
+    assert_eq!(store.assign(all, &owner("ann"), &owner("bob")).await.unwrap(), numbers[..2]);
+    for (of, expected, total) in [("ann", "parked works taken waits", 4), ("bob", "done asks taken", 3)] {
+        let listing = list(store, all_of(of)).await;
+        assert_eq!((ids(&listing.tasks).as_str(), listing.total), (expected, total), "{of}");
+        assert!(listing.tasks.iter().all(|task| task.owner == owner(of)), "{of}");
+        let light = list(store, Query { artifacts: sabir_model::Wanted::No, ..all_of(of) }).await;
+        assert!(light.tasks.iter().all(|task| task.owner == owner(of)), "{of}");
+        for state in State::ALL {
+            let listing = list(store, Query { state: Some(state), ..all_of(of) }).await;
+            assert_eq!(listing.total, listing.tasks.len() as u64, "{of} {state:?}");
+        }
+    }
+    for (of, id, found) in
+        [("ann", "done", false), ("bob", "done", true), ("ann", "works", true), ("bob", "works", false)]
+    {
+        let keyed = store.find_by_key(&owner(of), &agent("echo"), &key(id)).await.unwrap();
+        assert_eq!(
+            (keyed.is_some(), super::fixture::find(store, of, None, id).await.is_some()),
+            (found, found),
+            "{of} {id}"
+        );
+    }
+    for (of, place, expected) in [("ann", "c1", None), ("bob", "c1", Some("of c1")), ("ann", "c2", Some("of c2"))] {
+        let memory = store.agent_state(&owner(of), &agent("echo"), &context(place)).await.unwrap();
+        assert_eq!(memory.as_deref(), expected, "{of} {place}");
+    }
+    // The log goes on.
+    push(store, numbers[1], 42, &[status(State::Working, 50)]).await.unwrap();
+    assert_eq!(load(store, numbers[1]).await.owner, owner("bob"));
+}
+
 pub async fn who_waits_in_a_context(store: &dyn Store) {
     for (id, place, state) in [
         ("t1", "c1", State::InputRequired),
