@@ -98,6 +98,8 @@ fn hosted_with_limits(agent: &config::AgentConfig, program: Arc<dyn Agent>) -> a
         .timeout(agent.timeout)
         .idle_timeout(agent.idle_timeout);
     hosted.is_default = agent.default;
+    hosted.is_listed = agent.listed;
+    hosted.approver = agent.approver.as_deref().map(Arc::from);
     let agent = agent.clone();
     Ok(hosted.described_by(move |own| describe(own, &agent)))
 }

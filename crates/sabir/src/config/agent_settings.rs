@@ -7,7 +7,7 @@ use sabir_agents::prompt::Approve;
 use sabir_model::{Extension, Skill};
 
 use super::addresses::uri;
-use super::agents::{agent_id, agent_kind};
+use super::agents::{agent_id, agent_kind, scope_name};
 use super::paths::{arguments, command, folder};
 use super::sections::AgentConfig;
 use super::settings::{ForWhom, Setting};
@@ -88,6 +88,14 @@ fn common_settings() -> Vec<Row> {
         ),
         Row::new("default", "false", switch(), |agent| &mut agent.default)
             .help("Messages that name no agent go to this one. Without any such agent they go to the first by id."),
+        Row::new("listed", "true", switch(), |agent| &mut agent.listed).help(
+            "Whether everybody may know of it. With `false` it is on no card and in no list, and for callers \
+             without a scope for it, it does not exist.",
+        ),
+        Row::new("approver", "", optional(scope_name()), |agent| &mut agent.approver).help(
+            "Only callers whose credential has this scope answer its questions for permission; the owner of the task \
+             answers all others. Without it the owner answers them too.",
+        ),
         Row::new("max_concurrent", "10000", count(1..=1_000_000), |agent| &mut agent.max_concurrent)
             .help("How many of its tasks run at the same time. The default of programs is 4."),
         Row::new("queue", "10000", count(0..=1_000_000), |agent| &mut agent.queue).help(

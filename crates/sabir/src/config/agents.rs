@@ -3,7 +3,7 @@
 //! An id becomes a path segment and a tenant, so it must not look like a path that the server has already.
 
 use sabir_agents::kinds::PROGRAMS;
-use sabir_model::{Extension, Skill};
+use sabir_model::{Extension, Skill, scope};
 use sabir_server::{RESERVED_AGENT_IDS, is_path_segment};
 use serde_json::json;
 
@@ -114,6 +114,23 @@ pub fn agent_id() -> ValueKind<String> {
             ));
         }
         Ok((id.to_owned(), json!(id)))
+    })
+}
+
+/// The name of a scope that is no right by itself.
+pub fn scope_name() -> ValueKind<String> {
+    ValueKind::new(json!({"type": "string"}), |raw| {
+        let name = raw.as_text().unwrap_or_default();
+        let is_plain = name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b','));
+        if !is_plain || name.is_empty() || name.len() > 128 {
+            return Err(raw.unexpected("the name of a scope: at most 128 visible characters without quotes and commas"));
+        }
+        if [scope::RUN, scope::READ, scope::ADMIN].contains(&name) {
+            return Err(format!(
+                "is {raw}, which callers have for other reasons; use a scope of its own, such as approve"
+            ));
+        }
+        Ok((name.to_owned(), json!(name)))
     })
 }
 

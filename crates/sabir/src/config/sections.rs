@@ -158,6 +158,9 @@ pub struct AgentConfig {
     pub extensions: Vec<Extension>,
     pub streaming: bool,
     pub default: bool,
+    pub listed: bool,
+    /// The scope of those who answer its questions for permission.
+    pub approver: Option<String>,
     pub max_concurrent: usize,
     pub queue: usize,
     pub max_parked: usize,

@@ -155,3 +155,23 @@ fn wrong_extension_tables_are_refused() {
         assert_eq!(outcome(&CliOptions::default(), &[], &file, ""), expected, "{rest:?}");
     }
 }
+
+#[test]
+fn an_approver_is_a_scope_that_is_no_other_right() {
+    let refused = "; expected the name of a scope: at most 128 visible characters without quotes and commas";
+    for (value, expected) in [
+        ("'approve'", "\"approve\" # sabir.toml:4".to_owned()),
+        ("'https://idp.example/ops'", "\"https://idp.example/ops\" # sabir.toml:4".to_owned()),
+        (
+            "'run'",
+            "sabir.toml:4: approver is \"run\", which callers have for other reasons; use a scope of its own, \
+             such as approve"
+                .to_owned(),
+        ),
+        ("'two words'", format!("sabir.toml:4: approver is \"two words\"{refused}")),
+        ("''", format!("sabir.toml:4: approver is \"\"{refused}")),
+    ] {
+        let file = format!("[[agent]]\nid = 'a'\nkind = 'demo'\napprover = {value}\n");
+        assert_eq!(outcome(&CliOptions::default(), &[], &file, "agent.a.approver"), expected);
+    }
+}
