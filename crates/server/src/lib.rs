@@ -6,7 +6,7 @@
 mod admin;
 mod agent_ids;
 mod app;
-mod auth;
+pub mod auth;
 mod body;
 mod budget;
 mod cards;

@@ -6,6 +6,7 @@
 
 mod card_security;
 mod challenge;
+pub mod jwt;
 mod presented;
 mod resource_metadata;
 mod static_credentials;
