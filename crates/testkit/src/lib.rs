@@ -1,10 +1,12 @@
-//! What tests share: contract suites, a scripted agent, a clock to advance, a small HTTP client, and the
-//! real program as a child process, and certificates of an authority of their own.
+//! What tests share: contract suites, a scripted agent, a clock to advance, a small HTTP client, an OpenID
+//! provider, certificates of an authority of their own, and the real program as a child process.
 
 pub mod certificates;
 pub mod clock;
 pub mod faulty;
 pub mod http;
+pub mod oidc_keys;
+pub mod oidc_provider;
 pub mod process;
 pub mod scripted;
 pub mod sse;
