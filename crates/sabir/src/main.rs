@@ -16,6 +16,7 @@ mod descriptors;
 mod dev_tls;
 mod diagnosis;
 mod hosting;
+mod identity_documents;
 mod keys;
 mod machine;
 mod push;
