@@ -76,7 +76,8 @@ mod tests {
     use std::io;
     use std::net::IpAddr;
 
-    use sabir_testkit::oidc_provider::{AUDIENCE, DISCOVERY, KEYS, ProviderAnswer, ServedProvider};
+    use http::HeaderMap;
+    use sabir_testkit::oidc_provider::{AUDIENCE, CLIENT, DISCOVERY, KEYS, ProviderAnswer, ServedProvider, TOKENS};
     use serde_json::json;
 
     use super::*;
@@ -141,10 +142,15 @@ mod tests {
     async fn a_token_of_a_real_provider_is_verified() {
         let served = ServedProvider::start();
         let provider = &served.provider;
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
         let issuers = issuers([JwtSettings::new(provider.issuer.clone(), AUDIENCE)]).unwrap();
-        let token = provider.key().token(&provider.claims("alice", now));
-        assert_eq!(issuers.verify(&token).await.unwrap().subject, "alice");
+        let (client, secret) = CLIENT;
+        let form = format!("grant_type=client_credentials&client_id={client}&client_secret={secret}&scope=run+admin");
+        let documents = documents(&[&provider.issuer], TIME_LIMIT);
+        let url = format!("{}{TOKENS}", provider.issuer);
+        let granted = documents.client.post(&url, HeaderMap::new(), form.into(), TIME_LIMIT).await.unwrap();
+        let granted: serde_json::Value = serde_json::from_slice(&granted.body).unwrap();
+        let verified = issuers.verify(granted["access_token"].as_str().unwrap()).await.unwrap();
+        assert_eq!((verified.subject.as_str(), verified.scopes.join(" ").as_str()), (client, "admin run"));
         assert_eq!((provider.requests(DISCOVERY), provider.requests(KEYS)), (1, 1));
     }
 

@@ -4,11 +4,12 @@
 //! programs. A value that cannot be used is a warning, and so is a name whose feature does not exist yet, since
 //! silence would look as if it worked. Only a word that chooses what runs (`AGENT_ADAPTER`, `AGENT_ARGS`, an adapter of
 //! `ROUTING__`) stops the start when it makes no sense, since something else would run instead, and so do an allow-list
-//! of webhooks (`PUSH_NOTIFICATION_`) and credentials (`A2A_AUTH_`): their server promised them.
+//! of webhooks (`PUSH_NOTIFICATION_`) and credentials (`A2A_AUTH_`, `AUTH_`): their server promised them.
 
 use sabir_agents::program::settings::Kind;
 
 use super::addresses::parse_host;
+use super::auth_issuers::{IssuerAliases, issuer_of_discovery};
 use super::environment::Environment;
 use super::raw::Raw;
 use super::settings::{SETTINGS, row_of};
@@ -38,6 +39,10 @@ pub enum Meaning {
     /// Half of a route.
     RouteAdapter(&'static str),
     RouteModel(&'static str),
+    /// A setting of the one issuer of tokens, and how the value is spelled for it. It stops the start when it does not fit.
+    Issuer(&'static str, fn(&str) -> String),
+    /// Whether that issuer counts.
+    IssuerEnabled,
     /// Known, and not possible yet.
     NotYet,
 }
@@ -76,6 +81,12 @@ pub static ENV_ALIASES: &[EnvAlias] = &[
     row("A2A_AUTH_ENABLED", Meaning::CheckedSetting("auth.required", as_it_is)),
     row("A2A_AUTH_TOKEN", Meaning::CheckedSetting("auth.tokens", named_default)),
     row("A2A_AUTH_TOKENS", Meaning::CheckedSetting("auth.tokens", as_it_is)),
+    row("AUTH_ENABLED", Meaning::IssuerEnabled),
+    row("AUTH_OIDC_DISCOVERY_URL", Meaning::Issuer("issuer", issuer_of_discovery)),
+    row("AUTH_ISSUER", Meaning::Issuer("issuer", as_it_is)),
+    row("AUTH_JWKS_URI", Meaning::Issuer("jwks_url", as_it_is)),
+    row("AUTH_RESOURCE_URL", Meaning::Issuer("audience", as_it_is)),
+    row("AUTH_AUDIENCE", Meaning::Issuer("audience", as_it_is)),
     row("AGENT_ADAPTER", Meaning::Kind),
     row("AGENT_TIMEOUT_MS", Meaning::AgentLimit("timeout")),
     row("AGENT_IDLE_EXIT_MS", Meaning::AgentLimit("idle_timeout")),
@@ -102,9 +113,6 @@ pub static ENV_ALIASES: &[EnvAlias] = &[
     row("AGENTOS_CONFIG", Meaning::NotYet),
     row("AGENTOS_NATS_URL", Meaning::NotYet),
     row("AUTH_ALLOWED_REDIRECT_URIS", Meaning::NotYet),
-    row("AUTH_ENABLED", Meaning::NotYet),
-    row("AUTH_OIDC_DISCOVERY_URL", Meaning::NotYet),
-    row("AUTH_RESOURCE_URL", Meaning::NotYet),
     row("AUTH_SERVER_URL", Meaning::NotYet),
     row("CONFIG_FILE", Meaning::NotYet),
     row("DATABASE_URL", Meaning::NotYet),
@@ -126,6 +134,7 @@ pub struct AliasValues {
     /// The name that says whether tools may be used without asking, and what it says.
     pub force: Option<(&'static str, Force)>,
     pub routes: Vec<RouteAlias>,
+    pub issuer: IssuerAliases,
     pub warnings: Vec<String>,
 }
 
@@ -197,6 +206,11 @@ pub fn read_aliases(environment: &Environment) -> AliasValues {
             }
             Meaning::RouteAdapter(key) => values.route(key).adapter = Some((name, text.to_owned())),
             Meaning::RouteModel(key) => values.route(key).model = Some((name, text.to_owned())),
+            Meaning::Issuer(key, spell) => values.issuer.values.push((key, name, Raw::untyped(spell(text)))),
+            Meaning::IssuerEnabled => match truth(text) {
+                Some(is_enabled) => values.issuer.is_enabled = Some((name, is_enabled)),
+                None => values.warnings.push(unusable(name, text, "true or false")),
+            },
             Meaning::NotYet => {
                 values.warnings.push(format!("{name} has no effect yet in this version"));
             }

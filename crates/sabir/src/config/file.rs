@@ -10,7 +10,6 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::agent_settings::AGENT_SETTINGS;
-use super::auth;
 use super::environment::{self, Environment};
 use super::origin::Problem;
 use super::paths::expand_home;
@@ -176,6 +175,14 @@ pub fn tables_of<'a>(file: &str, path: &str, list: &'a RawEntry, problems: &mut 
     tables
 }
 
+/// The lists of tables in a section, beside its settings.
+pub fn lists_in(section: &str) -> &'static [&'static str] {
+    match section {
+        "auth" => &["token", "api_key", "issuer"],
+        _ => &[],
+    }
+}
+
 /// A level of the file, and what may stand there.
 pub struct TableKeys {
     /// Such as `[server]`; empty at the top.
@@ -189,14 +196,14 @@ impl TableKeys {
     pub fn top() -> Self {
         let mut tables: Vec<String> = SETTINGS.iter().map(|setting| format!("[{}]", setting.section())).collect();
         tables.dedup();
-        tables.push("[[agent]]".to_owned());
+        tables.extend(["[[agent]]"].map(str::to_owned));
         TableKeys { header: String::new(), keys: Vec::new(), tables }
     }
 
     pub fn section(name: &str) -> Self {
         let settings = SETTINGS.iter().filter(|setting| setting.section() == name);
-        let lists = auth::LISTS.iter().filter(|_| name == "auth").map(|list| format!("[[auth.{list}]]"));
-        TableKeys { header: format!("[{name}]"), keys: settings.map(Setting::leaf).collect(), tables: lists.collect() }
+        let tables = lists_in(name).iter().map(|list| format!("[[{name}.{list}]]")).collect();
+        TableKeys { header: format!("[{name}]"), keys: settings.map(Setting::leaf).collect(), tables }
     }
 
     /// A table of the list with this path, and the lists below it.

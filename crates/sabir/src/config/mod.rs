@@ -28,6 +28,7 @@ mod origin;
 
 mod agents;
 mod alias_agents;
+mod auth_issuers;
 mod env_aliases;
 mod programs;
 mod routes;

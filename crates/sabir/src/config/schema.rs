@@ -6,6 +6,7 @@ use sabir_model::{Extension, Skill};
 
 use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS};
 use super::auth::{self, credential_settings};
+use super::auth_issuers::{self, ISSUER_SETTINGS};
 use super::origin::Configured;
 use super::sections::{AgentConfig, Config, CredentialConfig};
 use super::settings::{DATA_DIRECTORY, SETTINGS, Setting};
@@ -26,6 +27,7 @@ pub fn schema() -> String {
     let blank = Extension { uri: String::new(), description: None, required: false, params: None };
     agent["properties"]["extension"] = list(table(&EXTENSION_SETTINGS, blank));
     sections.insert("agent".to_owned(), list(agent));
+    sections["auth"]["properties"]["issuer"] = list(table(&ISSUER_SETTINGS, auth_issuers::blank()));
 
     let mut schema = object(sections, Vec::new());
     schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");

@@ -13,6 +13,7 @@ use sabir_agents::prompt::Approve;
 use sabir_agents::routing::Profile;
 use sabir_engine::RetentionPolicy;
 use sabir_model::{Extension, Skill};
+use sabir_server::auth::jwt::JwtSettings;
 use sabir_server::{ClientAuth, Credential, Digest, Grant};
 use sabir_store::Durability;
 use sabir_wire::Compat;
@@ -93,6 +94,7 @@ pub struct AuthSection {
     pub tokens: Vec<Credential>,
     pub token: Vec<CredentialConfig>,
     pub api_key: Vec<CredentialConfig>,
+    pub issuers: Vec<JwtSettings>,
     /// Of callers with a client certificate, where `server.tls_client_ca` names authorities.
     pub certificate_scopes: Vec<String>,
 }
@@ -100,7 +102,7 @@ pub struct AuthSection {
 impl AuthSection {
     /// Whether there is a credential that callers show in a header.
     pub fn has_headers(&self) -> bool {
-        !(self.tokens.is_empty() && self.token.is_empty() && self.api_key.is_empty())
+        !(self.tokens.is_empty() && self.token.is_empty() && self.api_key.is_empty() && self.issuers.is_empty())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Values that are tables of the file: variables of a program, a route, and JSON that is passed on as it is.
 
+use std::collections::BTreeMap;
+
 use sabir_model::Json;
 use serde_json::{Number, Value, json};
 
@@ -27,6 +29,22 @@ pub fn variables() -> ValueKind<Vec<(String, String)>> {
         }
         let shown: Value = variables.iter().map(|(name, _)| (name.clone(), json!("(not shown)"))).collect();
         Ok((variables, shown))
+    })
+}
+
+/// Names and texts for them.
+pub fn text_table() -> ValueKind<BTreeMap<String, String>> {
+    let schema = json!({"type": "object", "additionalProperties": {"type": "string"}});
+    ValueKind::new(schema, |raw| {
+        let Raw::Table(table) = raw else { return Err(raw.unexpected("a table of texts")) };
+        let mut texts = BTreeMap::new();
+        for RawEntry { key, value, .. } in &table.entries {
+            let (text, _) =
+                text().read(value).map_err(|words| format!("holds {}, which {words}", Raw::Text(key.clone())))?;
+            texts.insert(key.clone(), text);
+        }
+        let shown = json!(texts);
+        Ok((texts, shown))
     })
 }
 

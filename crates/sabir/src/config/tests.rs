@@ -2,6 +2,7 @@
 //! helpers are here, the rest is below by topic.
 
 mod agents;
+mod auth_issuers;
 mod credentials;
 pub mod documents;
 mod environment_aliases;
@@ -18,6 +19,7 @@ use sabir_agents::prompt::Approve;
 
 use super::agent_settings::{AGENT_SETTINGS, EXTENSION_SETTINGS, SKILL_SETTINGS};
 use super::auth;
+use super::auth_issuers::ISSUER_SETTINGS;
 use super::env_aliases::{ENV_ALIASES, EnvAlias, Meaning};
 use super::environment::Environment;
 use super::layers::{LoadedConfig, merge};

@@ -19,6 +19,7 @@ fn the_documentation_lists_every_setting_and_no_other() {
         let settings = auth::credential_settings(list);
         rows.extend(settings.iter().map(|setting| (format!("[[auth.{list}]]"), short_row(setting))));
     }
+    rows.extend(ISSUER_SETTINGS.iter().map(|setting| ("[[auth.issuer]]".to_owned(), short_row(setting))));
     for (header, row) in &rows {
         assert!(chapter(header).contains(&row.as_str()), "docs/reference/settings.md lacks in {header}\n{row}");
     }

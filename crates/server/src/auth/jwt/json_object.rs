@@ -37,7 +37,7 @@ impl<'t> JsonObject<'t> {
 
     /// A member that is text. `Err` means that it is something else.
     pub(super) fn text(&self, name: &str) -> Result<Option<String>, ()> {
-        self.get(name).map(|json| serde_json::from_str(json)).transpose().map_err(drop)
+        self.get(name).map(serde_json::from_str).transpose().map_err(drop)
     }
 
     /// A member by name, or else by a path with dots, such as Keycloak's `realm_access.roles`. Names with dots are names

@@ -6,6 +6,7 @@ mod cached_tokens;
 mod claim_rules;
 mod issuer_documents;
 mod key_refresh;
+mod log_lines;
 
 use std::sync::Arc;
 
