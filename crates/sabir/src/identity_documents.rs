@@ -4,8 +4,6 @@
 //! document can name any other address for the keys; that one is dialled like a webhook, which means public addresses only.
 //! Each issuer has a client of its own, so that one issuer's document cannot lead to a host that only another one excuses.
 
-#![allow(dead_code, reason = "the server does not ask for credentials yet")]
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +11,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::StatusCode;
 use sabir_outbound::{Client, EgressPolicy, Guard, Limits, Refusal, Request, Resolve, Roots, SystemResolver, Target};
-use sabir_server::auth::jwt::{DocumentFetcher, Issuers, JwtSettings, JwtVerifier};
+use sabir_server::jwt::{DocumentFetcher, Issuers, JwtSettings, JwtVerifier};
 
 /// For one document.
 const TIME_LIMIT: Duration = Duration::from_secs(5);

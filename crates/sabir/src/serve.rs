@@ -30,6 +30,7 @@ use crate::card_signer::{card_signer, jwks};
 use crate::config::{self, Config, LogFormat, StoreUrl};
 use crate::dev_tls::DevCertificate;
 use crate::hosting::{Surroundings, host};
+use crate::identity_documents;
 use crate::machine;
 use crate::signals::{Signals, StopRequest};
 use crate::webhooks::{Deliveries, Webhooks};
@@ -315,12 +316,17 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
 
 fn auth_settings(Config { auth, server, .. }: &Config) -> AuthSettings {
     let named = auth.token.iter().filter_map(config::CredentialConfig::credential);
+    let issuers = identity_documents::issuers(auth.issuers.iter().cloned());
+    let issuers = issuers.expect("the configuration has checked the addresses");
+    // Not waited for: the server starts without its issuers.
+    issuers.prefetch();
     let key = |key: &config::CredentialConfig| {
         key.credential().map(|credential| ApiKey { header: key.header.clone(), credential })
     };
     AuthSettings {
         tokens: auth.tokens.iter().cloned().chain(named).collect(),
         api_keys: auth.api_key.iter().filter_map(key).collect(),
+        issuers: Arc::new(issuers),
         certificates: server
             .tls_client_ca
             .is_some()

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use divan::{Bencher, black_box};
 use futures_util::future::BoxFuture;
 use sabir_engine::{Clock, SystemClock};
-use sabir_server::auth::jwt::{DocumentFetcher, Issuers, JwtSettings, JwtVerifier};
+use sabir_server::jwt::{DocumentFetcher, Issuers, JwtSettings, JwtVerifier};
 use sabir_testkit::oidc_keys::IssuerKey;
 use sabir_testkit::oidc_provider::{AUDIENCE, OidcProvider};
 use serde_json::json;

@@ -6,7 +6,7 @@
 mod admin;
 mod agent_ids;
 mod app;
-pub mod auth;
+mod auth;
 mod body;
 mod budget;
 mod cards;
@@ -34,6 +34,7 @@ mod tls;
 pub use admin::AdminAccess;
 pub use agent_ids::{RESERVED_AGENT_IDS, is_path_segment};
 pub use app::{App, CardSettings, CorsSettings, ServerSettings};
+pub use auth::jwt;
 pub use auth::{ApiKey, AuthSettings, CertificateGrant, Credential, Digest, Grant, random_secret};
 pub use connections::Timeouts;
 pub use host::{HostCheck, HostName};

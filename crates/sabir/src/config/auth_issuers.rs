@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use sabir_outbound::Target;
 use sabir_outbound::guard::Scheme;
-use sabir_server::auth::jwt::{JwtAlgorithm, JwtSettings};
+use sabir_server::jwt::{JwtAlgorithm, JwtSettings};
 use serde_json::json;
 
 use super::env_aliases::AliasValues;
 use super::file::{File, tables_of};
 use super::origin::{Configured, Problem, ValueOrigin, repeated};
 use super::raw::{Raw, RawTable};
+use super::sections::Config;
 use super::settings::{Setting, row_of};
 use super::table_values::text_table;
 use super::values::{ValueKind, choice, duration, list, not_empty, optional, text};
@@ -73,14 +74,15 @@ pub struct IssuerAliases {
     pub is_enabled: Option<(&'static str, bool)>,
 }
 
-/// All issuers. `public_url` is the audience of those that have none.
+/// All issuers. The public address of `config` is the audience of those that have none.
 pub fn collect(
+    config: &Config,
     file: &File,
     aliases: &AliasValues,
-    public_url: Option<&str>,
     problems: &mut Vec<Problem>,
     warnings: &mut Vec<String>,
 ) -> Vec<Configured<JwtSettings>> {
+    let public_url = config.server.public_url.as_deref();
     let mut issuers: Vec<Configured<JwtSettings>> = Vec::new();
     for table in tables_in(file, problems) {
         let new = Configured::read_table(blank(), &ISSUER_SETTINGS, PATH, &[], &file.name, table, problems);
@@ -97,9 +99,11 @@ pub fn collect(
         Some((switch, false)) => {
             warnings.extend(names.iter().map(|name| format!("{name} is ignored, since {switch} is false")));
         }
+        // Other credentials will do.
+        Some((_, true)) if values.is_empty() && config.asks_for_credentials() => {}
         Some((switch, true)) if values.is_empty() => problems.push(Problem::outside(format!(
             "{switch} asks callers for tokens, and nothing says who issues them; set AUTH_OIDC_DISCOVERY_URL, or write \
-             [[{PATH}]]"
+             [[{PATH}]] or [[auth.token]]"
         ))),
         _ if values.is_empty() => {}
         _ => issuers.extend(from_aliases(values, public_url, problems)),

@@ -104,12 +104,7 @@ pub fn merge(
     }
     config.subject.agents = absorb_agents(&mut config, agents.agents);
     config.subject.routed_agents = absorb_agents(&mut config, agents.routed_agents);
-    let public_url = config.subject.server.public_url.clone();
-    let issuers = auth_issuers::collect(&file, &aliases, public_url.as_deref(), &mut problems, &mut warnings);
-    if !issuers.is_empty() {
-        warnings
-            .push("issuers of tokens have no effect yet in this version: nothing asks callers for tokens".to_owned());
-    }
+    let issuers = auth_issuers::collect(&config.subject, &file, &aliases, &mut problems, &mut warnings);
     for issuer in issuers {
         let issuer = config.absorb(&auth_issuers::key_of(&issuer.subject), issuer);
         config.subject.auth.issuers.push(issuer);

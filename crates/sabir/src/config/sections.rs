@@ -13,7 +13,7 @@ use sabir_agents::prompt::Approve;
 use sabir_agents::routing::Profile;
 use sabir_engine::RetentionPolicy;
 use sabir_model::{Extension, Skill};
-use sabir_server::auth::jwt::JwtSettings;
+use sabir_server::jwt::JwtSettings;
 use sabir_server::{ClientAuth, Credential, Digest, Grant};
 use sabir_store::Durability;
 use sabir_wire::Compat;

@@ -15,6 +15,7 @@ mod generic_programs;
 mod host_check;
 mod http_surface;
 mod in_process;
+mod issuers;
 mod library;
 mod library_turns;
 mod logging;

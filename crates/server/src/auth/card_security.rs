@@ -13,6 +13,20 @@ impl Auth {
             let kind = SecurityKind::Http { scheme: "Bearer".into(), bearer_format: None };
             schemes.push(("bearer".to_owned(), scheme("A token from the operator of this server", kind)));
         }
+        for (position, issuer) in self.issuers.iter().enumerate() {
+            let number = if position == 0 { String::new() } else { (position + 1).to_string() };
+            let text = format!("A token of {}", issuer.issuer());
+            match issuer.discovery_url() {
+                Some(url) => {
+                    schemes
+                        .push((format!("openIdConnect{number}"), scheme(&text, SecurityKind::OpenIdConnect { url })));
+                }
+                None => {
+                    let kind = SecurityKind::Http { scheme: "Bearer".into(), bearer_format: Some("JWT".into()) };
+                    schemes.push((format!("jwt{number}"), scheme(&text, kind)));
+                }
+            }
+        }
         for (position, (header, _)) in self.api_keys.iter().enumerate() {
             let name = if position == 0 { "apiKey".to_owned() } else { format!("apiKey{}", position + 1) };
             let kind = SecurityKind::ApiKey { location: "header".into(), name: header.clone() };

@@ -19,6 +19,7 @@ use sabir_model::{Caller, Error, Owner};
 
 pub use static_credentials::{Credential, Digest, Grant, random_secret};
 
+use jwt::{Issuers, JwtRefusal, Verified};
 use presented::Presented;
 pub(crate) use resource_metadata::resource_path;
 use static_credentials::CredentialTable;
@@ -32,6 +33,8 @@ pub struct AuthSettings {
     pub tokens: Vec<Credential>,
     /// Shown in a header of their own.
     pub api_keys: Vec<ApiKey>,
+    /// Whose signed tokens count, shown as `Authorization: Bearer` too.
+    pub issuers: Arc<Issuers>,
     /// What a verified client certificate allows; `None`: it is no credential.
     pub certificates: Option<CertificateGrant>,
 }
@@ -64,6 +67,7 @@ pub(crate) struct Auth {
     tokens: CredentialTable,
     /// One table for each header.
     api_keys: Vec<(String, CredentialTable)>,
+    issuers: Arc<Issuers>,
     certificate_scopes: Option<Arc<[String]>>,
 }
 
@@ -79,13 +83,14 @@ impl Auth {
         Self {
             tokens: CredentialTable::new("token", settings.tokens.iter()),
             api_keys: headers.into_iter().map(|header| (header.to_owned(), table_of(header))).collect(),
+            issuers: settings.issuers.clone(),
             certificate_scopes: settings.certificates.as_ref().map(|grant| grant.scopes.clone().into()),
         }
     }
 
     /// Whether callers must show a credential.
     pub(crate) fn is_required(&self) -> bool {
-        self.takes_tokens() || !self.api_keys.is_empty() || self.takes_certificates()
+        self.takes_bearer() || !self.api_keys.is_empty() || self.takes_certificates()
     }
 
     fn takes_certificates(&self) -> bool {
@@ -94,7 +99,7 @@ impl Auth {
 
     /// Whether a credential may be shown as `Authorization: Bearer`.
     fn takes_bearer(&self) -> bool {
-        self.takes_tokens()
+        self.takes_tokens() || !self.issuers.is_empty()
     }
 
     fn takes_tokens(&self) -> bool {
@@ -131,7 +136,19 @@ impl Auth {
     }
 
     async fn bearer(&self, token: &[u8]) -> Result<Caller, Error> {
-        self.tokens.find(token).ok_or_else(|| refused("the bearer token is not known"))
+        if let Some(caller) = self.tokens.find(token) {
+            return Ok(caller);
+        }
+        let unknown = || refused("the bearer token is not known");
+        let token = std::str::from_utf8(token).map_err(|_| unknown())?;
+        if self.issuers.is_empty() || !Issuers::looks_like_jwt(token) {
+            return Err(unknown());
+        }
+        match self.issuers.verify(token).await {
+            Ok(verified) => Ok(caller_of(&verified)),
+            Err(JwtRefusal::KeysUnavailable { .. }) => Err(Error::IdentityUnavailable),
+            Err(refusal) => Err(refused(refusal.to_string())),
+        }
     }
 
     /// What callers can show, in words.
@@ -141,6 +158,12 @@ impl Auth {
         let certificate = self.takes_certificates().then(|| "connect with a client certificate".to_owned());
         bearer.into_iter().chain(keys).chain(certificate).collect::<Vec<_>>().join(", or ")
     }
+}
+
+/// The issuer is before the `#`, which no issuer has in its own name.
+fn caller_of(verified: &Verified) -> Caller {
+    let subject = format!("{}#{}", verified.issuer, verified.subject);
+    Caller::new(verified.tenant.as_deref().unwrap_or_default(), &subject).with_scopes(verified.scopes.iter().cloned())
 }
 
 fn refused(why: impl Into<String>) -> Error {

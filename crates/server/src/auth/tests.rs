@@ -1,4 +1,8 @@
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::{HeaderName, HeaderValue};
+use sabir_engine::{Clock, SystemClock};
+use sabir_testkit::oidc_provider::{AUDIENCE, KEYS, OidcProvider, ProviderAnswer};
 
 use super::*;
 
@@ -19,6 +23,7 @@ fn auth() -> Auth {
         tokens: vec![credential("secret-a", "alice", &["run"]), credential("secret-b", "bob", &[])],
         api_keys: vec![key("x-api-key", "key-c", "carol"), key("x-other-key", "key-d", "dave")],
         certificates: None,
+        issuers: Arc::default(),
     })
 }
 
@@ -124,4 +129,71 @@ async fn a_client_certificate_is_a_credential_where_the_settings_say_so() {
     assert_eq!(with.schemes().len(), 2);
     let without = Auth::new(&settings(None));
     assert!(without.caller(&HeaderMap::new(), &peer).await.is_err());
+}
+
+/// Documents of an issuer of this process.
+struct Published(Arc<OidcProvider>);
+
+impl jwt::DocumentFetcher for Published {
+    fn fetch<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Bytes, String>> {
+        let answer = match self.0.answer(url.strip_prefix(&self.0.issuer).unwrap_or_default()) {
+            ProviderAnswer::Document(text) => Ok(Bytes::from(text)),
+            other => Err(format!("{other:?}")),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+fn auth_with_issuer(provider: &Arc<OidcProvider>) -> Auth {
+    let settings = jwt::JwtSettings::new(provider.issuer.clone(), AUDIENCE);
+    let verifier = jwt::JwtVerifier::new(settings, Arc::new(Published(provider.clone())));
+    Auth::new(&AuthSettings {
+        tokens: vec![credential("secret.a.b", "alice", &["run"])],
+        issuers: Arc::new(Issuers::new(vec![verifier])),
+        ..AuthSettings::default()
+    })
+}
+
+#[tokio::test]
+async fn tokens_of_issuers_and_of_the_file_are_taken_side_by_side() {
+    let provider = Arc::new(OidcProvider::new("https://idp.example/"));
+    let auth = auth_with_issuer(&provider);
+    let now = SystemClock.now().as_millis() / 1000;
+    let mut claims = provider.claims("alice", now);
+    let good = provider.key().token(&claims);
+    claims["aud"] = "another".into();
+    let elsewhere = provider.key().token(&claims);
+    for (token, expected) in [
+        (good.as_str(), "https://idp.example/#alice"),
+        ("secret.a.b", "token:alice"),
+        (&elsewhere, "the token is meant for another audience"),
+        ("wrong", "the bearer token is not known"),
+        ("eyJh.b.c", "the token is malformed"),
+        ("e.\u{e9}.c", "the token is malformed"),
+    ] {
+        let header = headers(&[("authorization", &format!("Bearer {token}"))]);
+        let outcome = match auth.caller(&header, &Peer::default()).await {
+            Ok(caller) => caller.subject().unwrap_or_default().to_owned(),
+            Err(Error::Unauthenticated(words)) => words,
+            Err(other) => panic!("{other}"),
+        };
+        assert!(outcome.starts_with(expected), "{token}: {outcome}");
+    }
+    let caller =
+        auth.caller(&headers(&[("authorization", &format!("Bearer {good}"))]), &Peer::default()).await.unwrap();
+    assert_eq!(caller.scopes.as_deref(), Some(&["read".to_owned(), "run".to_owned()][..]));
+    assert!(auth.metadata("https://me.example", "").contains(r#""authorization_servers":["https://idp.example/"]"#));
+    let schemes: Vec<String> = auth.schemes().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(schemes, ["bearer", "openIdConnect"]);
+}
+
+#[tokio::test]
+async fn without_the_keys_of_an_issuer_nobody_is_told_that_a_token_is_wrong() {
+    let provider = Arc::new(OidcProvider::new("https://idp.example"));
+    provider.fail(KEYS, ProviderAnswer::Status(500));
+    let auth = auth_with_issuer(&provider);
+    let token = provider.key().token(&provider.claims("alice", SystemClock.now().as_millis() / 1000));
+    let header = headers(&[("authorization", &format!("Bearer {token}"))]);
+    assert!(matches!(auth.caller(&header, &Peer::default()).await, Err(Error::IdentityUnavailable)));
+    assert!(auth.caller(&headers(&[("authorization", "Bearer secret.a.b")]), &Peer::default()).await.is_ok());
 }

@@ -19,7 +19,7 @@ async fn guarded() -> Served {
     let auth = AuthSettings {
         tokens: vec![credential("token-of-alice", "alice", &["run"]), credential("token-of-ops", "ops", &["admin"])],
         api_keys: vec![ApiKey { header: "x-api-key".into(), credential: credential("key-of-bob", "bob", &["run"]) }],
-        certificates: None,
+        ..AuthSettings::default()
     };
     serve_with(|settings| ServerSettings { auth, ..settings }).await
 }

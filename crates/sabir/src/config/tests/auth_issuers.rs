@@ -32,7 +32,7 @@ fn an_issuer_in_the_file() {
     assert_eq!((issuer.subject_claim.as_str(), issuer.default_scopes.len()), ("sub", 0));
     assert_eq!(issuer.scope_claims, ["scope", "scp", "permissions", "roles"]);
 
-    let defaults = sabir_server::auth::jwt::JwtSettings::new(ISSUER, "a");
+    let defaults = sabir_server::jwt::JwtSettings::new(ISSUER, "a");
     let file = format!("[[auth.issuer]]\nissuer = '{ISSUER}'\naudience = 'a'");
     let loaded = load_text(&CliOptions::default(), &[], &file).unwrap();
     assert_eq!(loaded.config.auth.issuers, [defaults], "one table of defaults says what the other does");
@@ -155,7 +155,8 @@ fn names_of_other_servers_make_one_issuer() {
         (&[on, discovery, audience], both),
         (&[off, discovery, audience], String::new()),
         (&[off], String::new()),
-        (&[on], format!("AUTH_ENABLED {unknown}, or write [[auth.issuer]]")),
+        (&[on], format!("AUTH_ENABLED {unknown}, or write [[auth.issuer]] or [[auth.token]]")),
+        (&[on, ("A2A_AUTH_TOKEN", "secret")], String::new()),
         (&[on, audience], format!("AUTH_RESOURCE_URL {unknown}")),
         (
             &[on, discovery],

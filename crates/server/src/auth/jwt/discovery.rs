@@ -37,14 +37,16 @@ const MOST_SCOPES: usize = 200;
 pub(super) fn locations(issuer: &str) -> Vec<String> {
     let issuer = issuer.trim_end_matches('/');
     let (origin, path) = split_origin(issuer);
-    let mut locations = vec![
-        format!("{issuer}/.well-known/openid-configuration"),
-        format!("{origin}/.well-known/oauth-authorization-server{path}"),
-    ];
+    let mut locations = vec![openid_location(issuer), format!("{origin}/.well-known/oauth-authorization-server{path}")];
     if !path.is_empty() {
         locations.push(format!("{origin}/.well-known/openid-configuration{path}"));
     }
     locations
+}
+
+/// OpenID Connect Discovery 1.0, section 4.
+pub(super) fn openid_location(issuer: &str) -> String {
+    format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'))
 }
 
 impl Discovered {

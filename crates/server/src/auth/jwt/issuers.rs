@@ -1,5 +1,6 @@
 //! All issuers of a server: which one a token is for.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::claims::unverified_issuer;
@@ -12,6 +13,12 @@ use super::verifier::{JwtVerifier, Verified};
 #[derive(Default)]
 pub struct Issuers(Vec<JwtVerifier>);
 
+impl fmt::Debug for Issuers {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_list().entries(self.0.iter().map(JwtVerifier::issuer)).finish()
+    }
+}
+
 impl Issuers {
     pub fn new(verifiers: Vec<JwtVerifier>) -> Self {
         Issuers(verifiers)
@@ -23,6 +30,11 @@ impl Issuers {
 
     pub fn iter(&self) -> impl Iterator<Item = &JwtVerifier> {
         self.0.iter()
+    }
+
+    /// Begins to fetch all keys, so that the first callers need not wait. Needs a tokio runtime.
+    pub fn prefetch(&self) {
+        self.0.iter().for_each(JwtVerifier::prefetch);
     }
 
     /// Whether a bearer token has the form of a JWT; other ones need not be asked about here.

@@ -7,7 +7,7 @@ use sabir_model::Timestamp;
 
 use super::claims::Claims;
 use super::compact::{CompactToken, LARGEST_TOKEN};
-use super::discovery::IssuerMetadata;
+use super::discovery::{IssuerMetadata, openid_location};
 use super::key_set::Check;
 use super::key_source::{DocumentFetcher, KeySource, Refreshed};
 use super::refusal::JwtRefusal;
@@ -55,6 +55,12 @@ impl JwtVerifier {
     /// What the issuer's discovery document says; `None` until it was fetched, and where `jwks_url` makes it unnecessary.
     pub fn metadata(&self) -> Option<Arc<IssuerMetadata>> {
         self.source.metadata()
+    }
+
+    /// Where clients find out how to get a token; `None` where the operator says himself where the keys are, since the
+    /// issuer may have no such document then.
+    pub fn discovery_url(&self) -> Option<String> {
+        self.settings.jwks_url.is_none().then(|| openid_location(&self.settings.issuer))
     }
 
     /// Begins to fetch the keys, so that the first caller need not wait. Needs a tokio runtime.

@@ -92,6 +92,8 @@ async fn scopes_in_every_spelling() {
         (json!({"scp": "admin"}), "admin"),
         (json!({"permissions": ["approve", 7, null, {}]}), "approve"),
         (json!({"roles": ["read"], "scope": "run"}), "read run"),
+        (json!({"scope": "run:coder read:demo x:coder"}), "read:demo run:coder"),
+        (json!({"scope": "admin:coder run: run:a/b"}), "read run"),
         (json!({"groups": ["admin"]}), "read run"),
         (json!({"scope": "openid profile"}), "read run"),
         (json!({"scope": "ADMIN"}), "read run"),
