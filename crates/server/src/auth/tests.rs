@@ -136,7 +136,7 @@ struct Published(Arc<OidcProvider>);
 
 impl jwt::DocumentFetcher for Published {
     fn fetch<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Bytes, String>> {
-        let answer = match self.0.answer(url.strip_prefix(&self.0.issuer).unwrap_or_default()) {
+        let answer = match self.0.answer(url.strip_prefix(self.0.issuer.trim_end_matches('/')).unwrap_or_default()) {
             ProviderAnswer::Document(text) => Ok(Bytes::from(text)),
             other => Err(format!("{other:?}")),
         };
