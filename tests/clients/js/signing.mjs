@@ -1,4 +1,6 @@
 // Signed cards: those of Sabir are verified by the SDK, and those of the SDK by Sabir.
+//
+// The SDK signs and verifies cards as JSON: of a card as its resolver gives it, it would leave out the security schemes.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -22,7 +24,7 @@ const sabirVerifies = (url) =>
 export const signing = {
   'the SDK verifies the card of Sabir': async ({ card }) => {
     assert.ok(card.signatures.length > 0, 'it is signed');
-    await verifyAgentCardSignature(publicKey)(card);
+    await verifyAgentCardSignature(publicKey)(AgentCard.toJSON(card));
   },
 
   'the SDK refuses a card that was changed': async ({ card }) => {
@@ -32,7 +34,7 @@ export const signing = {
     const { debug } = console;
     console.debug = () => {};
     try {
-      await assert.rejects(verifyAgentCardSignature(publicKey)(changed), /No valid signatures/);
+      await assert.rejects(verifyAgentCardSignature(publicKey)(AgentCard.toJSON(changed)), /No valid signatures/);
     } finally {
       console.debug = debug;
     }
@@ -52,13 +54,18 @@ export const signing = {
         unsigned.description = 'piers 1 to 9 – é 😀';
         const params = { numbers: [0, -0, 1e21, 1e-7, 0.1, 5e-324], '\ufb33': 1, '😀': 2, empty: { list: [], text: '' } };
         unsigned.capabilities.extensions.push({ uri: 'https://example.com/e', description: '', required: false, params });
+        const bearer = { description: 'a token', scheme: 'Bearer', bearerFormat: '' };
+        unsigned.securitySchemes.bearer = { scheme: { $case: 'httpAuthSecurityScheme', value: bearer } };
+        unsigned.securityRequirements.push({ schemes: { bearer: { list: [] } } });
         const header = { alg, kid: 'k', jku: `${url}/keys`, typ: 'JOSE' };
-        const signed = await generateAgentCardSignature(pair.privateKey, header)(unsigned);
-        documents['/.well-known/agent-card.json'] = AgentCard.toJSON(signed);
+        const sign = generateAgentCardSignature(pair.privateKey, header);
+        documents['/.well-known/agent-card.json'] = await sign(AgentCard.toJSON(unsigned));
         documents['/keys'] = { keys: [{ ...pair.publicKey.export({ format: 'jwk' }), kid: 'k', alg, use: 'sig' }] };
         const { code, printed } = await sabirVerifies(url);
         assert.equal(code, 0, `${alg}: ${JSON.stringify(printed)}`);
         assert.equal(printed.signatures[0].covers, '1.0');
+        documents['/.well-known/agent-card.json'].securitySchemes.bearer.httpAuthSecurityScheme.scheme = 'Basic';
+        assert.equal((await sabirVerifies(url)).printed.signatures[0].verdict, 'invalid');
       }
     } finally {
       server.close();
