@@ -339,7 +339,7 @@ mod tests {
             (hybrid.clone(), valid(CardMembers::V1_0, Trust::SameServer), &[uncovered]),
             (hybrid, invalid(), &[]),
         ] {
-            let found = warnings(&fetched, &[check.clone()]);
+            let found = warnings(&fetched, std::slice::from_ref(&check));
             assert_eq!(found.len(), expected.len(), "{check:?}: {found:?}");
             assert!(found.iter().zip(expected).all(|(found, expected)| found.starts_with(expected)), "{found:?}");
         }
