@@ -11,8 +11,8 @@ use sabir_outbound::EgressPolicy;
 use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
-    AdminAccess, App, AuthSettings, CardSettings, CorsSettings, HostCheck, HostName, Listeners, RESERVED_AGENT_IDS,
-    ServerSettings, Service, Timeouts, is_path_segment,
+    AddressRange, AdminAccess, App, AuthSettings, CardSettings, CorsSettings, HostCheck, HostName, Listeners,
+    PeerLimit, RESERVED_AGENT_IDS, ServerSettings, Service, Timeouts, TrustedProxies, is_path_segment,
 };
 use sabir_store::{Durability, MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::watch;
@@ -285,11 +285,13 @@ impl Server {
             body_limit: BODY_LIMIT,
             memory: MEMORY,
             max_connections: MAX_CONNECTIONS,
+            per_peer: PeerLimit { most: MAX_CONNECTIONS / 4, exempt: AddressRange::LOOPBACK.to_vec() },
             timeouts: Timeouts::default(),
             keep_alive: KEEP_ALIVE,
             compat: sabir_wire::Compat::default(),
             hosts_beyond_loopback: hosts.clone(),
             hosts,
+            trusted_proxies: TrustedProxies::default(),
             cors: CorsSettings { origins: self.cors_origins },
             auth: AuthSettings::default(),
             admin: match self.public_url {

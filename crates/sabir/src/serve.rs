@@ -16,8 +16,8 @@ use sabir_outbound::EgressPolicy;
 use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
-    AdminAccess, ApiKey, App, AuthSettings, CardSettings, CertificateGrant, CorsSettings, HostCheck, HostName,
-    Listeners, ServerSettings, Timeouts, Tls,
+    AddressRange, AdminAccess, ApiKey, App, AuthSettings, CardSettings, CertificateGrant, CorsSettings, HostCheck,
+    HostName, Listeners, PeerLimit, ServerSettings, Timeouts, Tls, TrustedProxies,
 };
 use sabir_store::{MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::{Notify, watch};
@@ -276,6 +276,7 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
         body_limit: config.server.body_limit,
         memory: config.server.memory,
         max_connections,
+        per_peer: peer_limit(config, max_connections),
         timeouts: Timeouts::default(),
         keep_alive: config.server.keep_alive,
         compat: config.compat,
@@ -286,6 +287,7 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
             true => HostCheck::Off,
             false => host_check(&config.server),
         },
+        trusted_proxies: TrustedProxies(config.server.trusted_proxies.clone()),
         cors: CorsSettings { origins: config.server.cors_origins.clone() },
         auth: auth_settings(config),
         admin: match &config.server {
@@ -344,9 +346,18 @@ fn host_check(server: &config::ServerSection) -> HostCheck {
     HostCheck::Names(names.filter_map(|name| HostName::parse(&name)).collect())
 }
 
-/// Where clients reach the server. With a wildcard address only the client knows, so the request says.
+/// A quarter of all connections unless the settings say otherwise, and enough for a few busy clients behind one address.
+fn peer_limit(config: &Config, max_connections: usize) -> PeerLimit {
+    let most = config.limits.connections_per_peer.unwrap_or((max_connections / 4).max(64));
+    let exempt = AddressRange::LOOPBACK.into_iter().chain(config.server.trusted_proxies.iter().copied()).collect();
+    PeerLimit { most, exempt }
+}
+
+/// Where clients reach the server. With a wildcard address only the client knows, so the request says; behind a proxy
+/// that says so it is the proxy's name.
 fn public_base(config: &Config, addresses: &[SocketAddr]) -> Option<String> {
-    let first = addresses.first().filter(|address| !address.ip().is_unspecified());
+    let is_direct = config.server.trusted_proxies.is_empty();
+    let first = addresses.first().filter(|address| !address.ip().is_unspecified() && is_direct);
     config.server.public_url.clone().or_else(|| first.map(|address| format!("{}://{address}", config.server.scheme())))
 }
 

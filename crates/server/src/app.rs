@@ -15,6 +15,7 @@ use crate::cards::Cards;
 use crate::connections::Timeouts;
 use crate::encoded_tasks::EncodedTasks;
 use crate::host::HostCheck;
+use crate::peer::{PeerLimit, TrustedProxies};
 use crate::request_id::RequestIds;
 use crate::signed_cards::CardSigner;
 
@@ -45,6 +46,7 @@ pub struct ServerSettings {
     pub memory: usize,
     /// Beyond this number, connections that do nothing give way to new ones.
     pub max_connections: usize,
+    pub per_peer: PeerLimit,
     pub timeouts: Timeouts,
     /// A stream that says nothing for so long gets a comment.
     pub keep_alive: Duration,
@@ -52,6 +54,8 @@ pub struct ServerSettings {
     pub hosts: HostCheck,
     /// The same for listeners that other machines can reach.
     pub hosts_beyond_loopback: HostCheck,
+    /// Whose forwarding headers say who asks.
+    pub trusted_proxies: TrustedProxies,
     pub cors: CorsSettings,
     /// What callers must show.
     pub auth: AuthSettings,

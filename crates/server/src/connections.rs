@@ -3,7 +3,7 @@
 //! Descriptors are finite, so connections have a cap. When it is reached, a new connection takes the place of one that
 //! does nothing for its client, so that whoever opens connections without asking anything only pushes out their own.
 //! Only when all of them are being answered do new ones wait, in the backlog of the system, where they cost nothing and
-//! are served as soon as a place is free.
+//! are served as soon as a place is free. One peer may have a part of them only; its further ones are refused.
 //!
 //! | what the connection does                 | it ends after      | gives way to a new one        |
 //! |------------------------------------------|--------------------|-------------------------------|
@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use crate::peer::{PeerCounts, PeerLimit, RequestInFlight, RequestsInFlight};
 use crate::progress::Progress;
 
 /// How long a client may keep the server waiting.
@@ -59,6 +60,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 pub(crate) struct Connections {
     most: usize,
+    per_peer: PeerLimit,
+    in_flight: Arc<RequestsInFlight>,
     pub(crate) timeouts: Timeouts,
     table: Mutex<ConnectionTable>,
     /// A connection has ended.
@@ -68,6 +71,8 @@ pub(crate) struct Connections {
 #[derive(Default)]
 struct ConnectionTable {
     open: HashMap<u64, Arc<Connection>>,
+    /// Of peers that are limited.
+    of_peers: PeerCounts,
     count: u64,
     is_closing: bool,
 }
@@ -136,17 +141,28 @@ enum GivesWay {
 }
 
 impl Connections {
-    pub(crate) fn new(most: usize, timeouts: Timeouts) -> Arc<Self> {
-        Arc::new(Self { most: most.max(1), timeouts, table: Mutex::default(), ended: Notify::new() })
+    pub(crate) fn new(most: usize, per_peer: PeerLimit, timeouts: Timeouts) -> Arc<Self> {
+        let in_flight = Arc::default();
+        Arc::new(Self {
+            most: most.max(1),
+            per_peer,
+            in_flight,
+            timeouts,
+            table: Mutex::default(),
+            ended: Notify::new(),
+        })
     }
 
-    /// A slot for a new connection, as soon as one is free.
-    pub(crate) async fn admit(self: &Arc<Self>, peer: IpAddr) -> ConnectionSlot {
+    /// A slot for a new connection, as soon as one is free. `None`: this peer has as many as it may have.
+    pub(crate) async fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionSlot> {
+        if !self.per_peer.exempts(peer) && !lock(&self.table).of_peers.try_enter(peer, self.per_peer.most) {
+            return None;
+        }
         loop {
             let mut ended = std::pin::pin!(self.ended.notified());
             ended.as_mut().enable();
-            if let Some(place) = self.try_admit(peer) {
-                return place;
+            if let Some(slot) = self.try_admit(peer) {
+                return Some(slot);
             }
             self.make_room();
             let _ = tokio::time::timeout(LOOK_AGAIN, ended).await;
@@ -218,9 +234,21 @@ impl Connections {
     }
 }
 
+impl ConnectionSlot {
+    /// A request that a proxy passes on for this peer. `None`: the peer has as many as it may have connections.
+    pub(crate) fn begin_forwarded(&self, peer: IpAddr) -> Option<RequestInFlight> {
+        self.connections.in_flight.try_enter(peer, self.connections.per_peer.most)
+    }
+}
+
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        lock(&self.connections.table).open.remove(&self.id);
+        let mut table = lock(&self.connections.table);
+        table.open.remove(&self.id);
+        if !self.connections.per_peer.exempts(self.peer) {
+            table.of_peers.leave(self.peer);
+        }
+        drop(table);
         self.connections.ended.notify_waiters();
     }
 }
@@ -253,7 +281,7 @@ impl Connection {
         state.since = Instant::now();
         state.head_since = None;
         drop(state);
-        Exchange { connection: self.clone(), progress: Progress::of_this_stream() }
+        Exchange { connection: self.clone(), progress: Progress::of_this_stream(), _in_flight: None }
     }
 
     /// Bytes have come.
@@ -334,9 +362,19 @@ impl ConnectionState {
 pub(crate) struct Exchange {
     connection: Arc<Connection>,
     progress: Option<Arc<Progress>>,
+    /// In a box, since most have none.
+    _in_flight: Option<Box<RequestInFlight>>,
 }
 
 impl Exchange {
+    /// Counts as this until it ends.
+    pub(crate) fn counted(self, in_flight: Option<Box<RequestInFlight>>) -> Self {
+        // `Exchange` has a `Drop`, so its fields cannot be moved to another.
+        let mut this = self;
+        this._in_flight = in_flight;
+        this
+    }
+
     /// The body of the request is awaited until the returned value is dropped.
     pub(crate) fn receive(&self) -> Receiving<'_> {
         lock(&self.connection.state).receiving += 1;

@@ -21,6 +21,7 @@ mod incoming;
 mod listen;
 mod log_limit;
 mod operations;
+mod peer;
 mod pieces;
 mod progress;
 mod request_id;
@@ -39,6 +40,7 @@ pub use auth::{ApiKey, AuthSettings, CertificateGrant, Credential, Digest, Grant
 pub use connections::Timeouts;
 pub use host::{HostCheck, HostName};
 pub use listen::{Listeners, Unavailable};
+pub use peer::{AddressRange, PeerLimit, TrustedProxies};
 pub use service::{ResponseBody, Service, ServiceFuture};
 pub use signed_cards::CardSigner;
 pub use tls::{ClientAuth, ClientCertificates, PeerCertificate, Reloaded, Tls, TlsError, TlsFile, TlsSettings};

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -14,7 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
@@ -42,6 +42,8 @@ const HTTP2_PING: Duration = Duration::from_secs(30);
 /// answer from its client.
 const UNREAD_REQUEST: u64 = 64 * 1024;
 const UNREAD_FOR: Duration = Duration::from_secs(1);
+/// So many connections are told at the same time that they are too many.
+const REFUSALS: usize = 64;
 
 /// Addresses that are bound and not served yet.
 pub struct Listeners {
@@ -82,11 +84,18 @@ impl Listeners {
     /// Serves until `closing` turns true, and then until the connections have ended, at most for `linger`.
     pub async fn serve(self, app: App, closing: watch::Receiver<bool>, linger: Duration) {
         let settings = &app.inner.settings;
-        let connections = Connections::new(settings.max_connections, settings.timeouts);
+        let connections = Connections::new(settings.max_connections, settings.per_peer.clone(), settings.timeouts);
+        let refusing = Arc::new(Semaphore::new(REFUSALS));
         let mut accepting = JoinSet::new();
         for listener in self.listeners {
             let app = app.on_listener(listener.local_addr().ok());
-            let front = Arc::new(Front { app, tls: self.tls.clone(), misdirected: LogLimit::default() });
+            let front = Arc::new(Front {
+                app,
+                tls: self.tls.clone(),
+                misdirected: LogLimit::default(),
+                crowded: LogLimit::default(),
+                refusing: refusing.clone(),
+            });
             accepting.spawn(accept(listener, connections.clone(), front));
         }
         let serving = async {
@@ -121,6 +130,26 @@ struct Front {
     tls: Option<Arc<Tls>>,
     /// Lines on clients that speak TLS to a port without it.
     misdirected: LogLimit,
+    /// Lines on peers with too many connections.
+    crowded: LogLimit,
+    /// Who may be told of a refusal now.
+    refusing: Arc<Semaphore>,
+}
+
+impl Front {
+    /// A connection too many. It is told so, unless it would need a handshake first, or many are being told.
+    fn refuse_crowd(&self, stream: TcpStream, peer: IpAddr) {
+        if self.crowded.is_due() {
+            tracing::warn!(%peer, "a peer has too many connections; further ones are refused (limits.connections_per_peer)");
+        }
+        let Ok(permit) = self.refusing.clone().try_acquire_owned() else { return };
+        if self.tls.is_none() {
+            tokio::spawn(async move {
+                refuse_unread(stream, TOO_MANY, CROWDED).await;
+                drop(permit);
+            });
+        }
+    }
 }
 
 async fn accept(listener: TcpListener, connections: Arc<Connections>, front: Arc<Front>) {
@@ -128,8 +157,11 @@ async fn accept(listener: TcpListener, connections: Arc<Connections>, front: Arc
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                let slot = connections.admit(peer.ip().to_canonical()).await;
-                tokio::spawn(connect(stream, slot, front.clone()));
+                let peer = peer.ip().to_canonical();
+                match connections.admit(peer).await {
+                    Some(slot) => drop(tokio::spawn(connect(stream, slot, front.clone()))),
+                    None => front.refuse_crowd(stream, peer),
+                }
             }
             Err(error) => {
                 if failures.is_due() {
@@ -176,6 +208,8 @@ async fn connect(stream: TcpStream, slot: ConnectionSlot, front: Arc<Front>) {
 }
 
 const BAD_REQUEST: &str = "400 Bad Request";
+const TOO_MANY: &str = "429 Too Many Requests\r\nRetry-After: 1";
+const CROWDED: &str = "Too many connections come from your address; close some, or try again later.";
 const SPEAKS_HTTPS: &str = "This port speaks HTTPS: use https:// instead of http://.";
 
 /// Answers whatever is asked, unread, and closes the connection.
@@ -284,9 +318,13 @@ fn answer(
     client: Option<&ClientCertificate>,
     mut request: Request<Incoming>,
 ) -> ResponseFuture {
-    let (connection, peer) = (slot.connection.clone(), slot.peer);
+    let connection = slot.connection.clone();
+    let source = app.inner.settings.trusted_proxies.source(slot.peer, request.headers());
     let refused = client.and_then(|client| client.refuses(SystemTime::now()));
-    if client.is_some() {
+    let in_flight = source.is_forwarded.then(|| slot.begin_forwarded(source.peer));
+    // The client's own https may end at the proxy, whose word counts then.
+    let scheme = source.scheme.or(client.is_some().then_some(Scheme::Https));
+    if scheme == Some(Scheme::Https) {
         request.extensions_mut().insert(Scheme::Https);
     }
     let peer_certificate = match client {
@@ -296,18 +334,34 @@ fn answer(
     Box::pin(async move {
         // Here, since a stream of HTTP/2 has a task of its own.
         let exchange = connection.begin();
+        let exchange = match in_flight {
+            None => exchange,
+            Some(Some(in_flight)) => exchange.counted(Some(Box::new(in_flight))),
+            Some(None) => return Ok(crowded().map(|body| body.of(exchange))),
+        };
         if let Some(why) = refused {
             connection.end(End::Gracefully);
             return Ok(forbidden(why).map(|body| body.of(exchange)));
         }
-        let connected = Connected { exchange, peer, peer_certificate };
+        let connected = Connected { exchange, peer: source.peer, peer_certificate };
         Ok(app.answer(request.map(BodySource::Connection), Some(connected)).await)
     })
 }
 
 fn forbidden(why: &str) -> Response<Body> {
-    let mut response = Response::new(Body::from(format!("{why}\n").into_bytes()));
-    *response.status_mut() = StatusCode::FORBIDDEN;
+    plain(StatusCode::FORBIDDEN, why)
+}
+
+fn crowded() -> Response<Body> {
+    let why = "Too many requests come from your address at the same time; try again when some are answered.";
+    let mut response = plain(StatusCode::TOO_MANY_REQUESTS, why);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(1));
+    response
+}
+
+fn plain(status: StatusCode, text: &str) -> Response<Body> {
+    let mut response = Response::new(Body::from(format!("{text}\n").into_bytes()));
+    *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response
 }

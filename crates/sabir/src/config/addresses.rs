@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use sabir_outbound::EgressPolicy;
-use sabir_server::HostName;
+use sabir_server::{AddressRange, HostName};
 use serde_json::json;
 
 use super::raw::Raw;
@@ -61,6 +61,15 @@ pub fn webhook_host() -> ValueKind<String> {
 pub fn webhook_range() -> ValueKind<String> {
     ValueKind::of_text("a range of addresses such as \"10.0.0.0/8\" or \"fd00::/8\"", |text| {
         EgressPolicy::default().allow_range(text).ok().map(|()| text.to_owned())
+    })
+}
+
+/// Addresses of proxies.
+pub fn address_range() -> ValueKind<AddressRange> {
+    let expected = "an address or a range such as \"10.0.0.1\", \"10.0.0.0/8\" or \"fd00::/8\"";
+    ValueKind::expecting(expected, json!({"type": "string"}), |raw| {
+        let range = AddressRange::parse(raw.as_text()?)?;
+        Some((range, json!(range.to_string())))
     })
 }
 
@@ -208,6 +217,18 @@ mod tests {
             (Raw::Integer(1), format!("is 1; {expected}")),
         ] {
             assert_eq!(outcome(&host_names(), &raw), expected, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn proxies_are_addresses_and_ranges() {
+        let expected = "expected an address or a range such as \"10.0.0.1\", \"10.0.0.0/8\" or \"fd00::/8\"";
+        for (text, expected) in [
+            ("10.0.0.0/8, ::1", r#"["10.0.0.0/8","::1"]"#.to_owned()),
+            ("10.0.0.1/8", format!("is \"10.0.0.1/8\"; {expected}")),
+            ("::1,proxy", format!("holds \"proxy\"; {expected}")),
+        ] {
+            assert_eq!(outcome(&super::super::values::list(address_range()), &Raw::untyped(text)), expected);
         }
     }
 

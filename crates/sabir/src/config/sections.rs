@@ -14,7 +14,7 @@ use sabir_agents::routing::Profile;
 use sabir_engine::RetentionPolicy;
 use sabir_model::{Extension, Skill};
 use sabir_server::jwt::JwtSettings;
-use sabir_server::{ClientAuth, Credential, Digest, Grant};
+use sabir_server::{AddressRange, ClientAuth, Credential, Digest, Grant};
 use sabir_store::Durability;
 use sabir_wire::Compat;
 
@@ -34,6 +34,7 @@ pub struct Config {
     pub push: PushSection,
     pub recovery: RecoverySection,
     pub retention: RetentionPolicy,
+    pub limits: LimitsSection,
     pub log: LogSection,
 }
 
@@ -76,6 +77,8 @@ pub struct ServerSection {
     pub tls_client_ca: Option<PathBuf>,
     pub tls_client_auth: ClientAuth,
     pub dev_tls: bool,
+    /// Whose forwarding headers say who asks.
+    pub trusted_proxies: Vec<AddressRange>,
 }
 
 impl ServerSection {
@@ -348,6 +351,12 @@ impl fmt::Debug for Secret {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RecoverySection {
     pub running: sabir_engine::Recovery,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LimitsSection {
+    /// `None`: a part of all connections.
+    pub connections_per_peer: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -11,7 +11,7 @@ use sabir_store::Durability;
 use sabir_wire::{CancelTerminal, TerminalMessage};
 use serde_json::Value;
 
-use super::addresses::{host_names, listen_addresses, origin, web_url, webhook_host, webhook_range};
+use super::addresses::{address_range, host_names, listen_addresses, origin, web_url, webhook_host, webhook_range};
 use super::auth::{named_tokens, scope};
 use super::paths::{pem_file, store_url};
 use super::raw::Raw;
@@ -194,6 +194,10 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
                  `127.0.0.1`, `::1` and the name of the machine. It lies beside the database and is valid for a year.",
             )
             .flag("--dev-tls"),
+        Row::new("server.trusted_proxies", "", list(address_range()), |config| &mut config.server.trusted_proxies).help(
+            "Addresses and ranges of proxies, such as `10.0.0.0/8`. Only what they say in `Forwarded`, `X-Forwarded-For` and \
+             `X-Forwarded-Proto` is believed: who asks, and whether by https.",
+        ),
         Row::new("auth.tokens", "", named_tokens(), |config| &mut config.auth.tokens).help(
             "Bearer tokens that callers may show, as `name:token` pairs; for the environment (`SABIR_AUTH_TOKENS`). They \
              allow `run` and `read`. In a file rather use `[[auth.token]]`, which holds hashes.",
@@ -330,6 +334,14 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
             .help("When more tasks than this are stored, the oldest settled ones are deleted."),
         Row::new("retention.waiting", "off", limit(), |config| &mut config.retention.waiting)
             .help("Tasks that have waited for an answer for longer than this fail."),
+        Row::new("limits.connections_per_peer", "", optional(count(1..=u64::MAX)), |config| {
+            &mut config.limits.connections_per_peer
+        })
+        .help(
+            "How many connections one address may have open (for IPv6 a network of 64 bits); further ones are refused. \
+             This machine is exempt, and so are trusted proxies: for those it is how many requests of one forwarded \
+             address are answered at the same time. Without it a quarter of all connections, at least 64.",
+        ),
         Row::new("log.level", "info", log_filter(), |config| &mut config.log.level)
             .help(
                 "What is logged: `off`, `error`, `warn`, `info`, `debug` or `trace`, also per module: \

@@ -137,6 +137,7 @@ pub fn is_private(config: &Config) -> bool {
         push: _,
         recovery: _,
         retention: _,
+        limits: _,
         log: _,
     } = config;
     let is_loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
@@ -145,6 +146,7 @@ pub fn is_private(config: &Config) -> bool {
         && server.listen.iter().all(is_loopback)
         && server.allowed_hosts.is_empty()
         && server.tls_client_ca.is_none()
+        && server.trusted_proxies.is_empty()
         && !server.cors_origins.iter().any(|origin| origin == "*")
 }
 
@@ -154,6 +156,21 @@ pub fn refusal(address: SocketAddr, origin: &impl Display) -> String {
         "{origin}: other machines can reach {address}, and nothing asks callers for credentials; \
          make a token with `sabir token new`, listen on 127.0.0.1, or allow it with --allow-open or server.allow_open"
     )
+}
+
+/// Credentials that anybody between client and server can read. `asks_for_credentials`: some are configured.
+pub fn readable_credentials(server: &ServerSection, asks_for_credentials: bool) -> Option<String> {
+    let is_loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
+    let exposed = server.listen.iter().find(|address| !is_loopback(address))?;
+    let is_encrypted = server.scheme() == "https"
+        || server.public_url.as_deref().is_some_and(|url| url.starts_with("https://"))
+        || !server.trusted_proxies.is_empty();
+    (asks_for_credentials && !is_encrypted).then(|| {
+        format!(
+            "credentials are sent to {exposed} without encryption; set server.tls_cert and server.tls_key, or \
+             server.public_url or server.trusted_proxies if a proxy speaks HTTPS in front"
+        )
+    })
 }
 
 /// The same ports on loopback.
@@ -275,6 +292,27 @@ mod tests {
             };
             let keys: Vec<&str> = incomplete_tls(&server).into_iter().map(|(key, _)| key).collect();
             assert_eq!(keys, expected, "{set:b}");
+        }
+    }
+
+    #[test]
+    fn credentials_without_encryption_are_warned_of() {
+        let range = sabir_server::AddressRange::parse("10.0.0.1").unwrap();
+        for (address, asks, change, is_warned) in [
+            ("0.0.0.0:80", true, (|_| {}) as fn(&mut ServerSection), true),
+            ("0.0.0.0:80", false, |_| {}, false),
+            ("127.0.0.1:80", true, |_| {}, false),
+            ("[::1]:80", true, |_| {}, false),
+            ("0.0.0.0:80", true, |server| server.public_url = Some("https://a.example".into()), false),
+            ("0.0.0.0:80", true, |server| server.public_url = Some("http://a.example".into()), true),
+            ("0.0.0.0:80", true, |server| server.tls_cert = Some("cert.pem".into()), false),
+            ("0.0.0.0:80", true, |server| server.dev_tls = true, false),
+        ] {
+            let mut server = ServerSection { listen: vec![address.parse().unwrap()], ..ServerSection::default() };
+            change(&mut server);
+            assert_eq!(readable_credentials(&server, asks).is_some(), is_warned, "{server:?}");
+            server.trusted_proxies = vec![range];
+            assert_eq!(readable_credentials(&server, asks), None);
         }
     }
 

@@ -5,6 +5,7 @@ mod auth;
 mod connections;
 mod http2;
 mod memory;
+mod peers;
 mod signed_cards;
 mod tls;
 mod webhooks;
@@ -17,7 +18,8 @@ use sabir_agents::DemoAgent;
 use sabir_engine::{Builder, Hosted, Inputs};
 use sabir_model::AgentId;
 use sabir_server::{
-    AdminAccess, App, AuthSettings, CardSettings, CorsSettings, HostCheck, Listeners, ServerSettings, Timeouts, Tls,
+    AdminAccess, App, AuthSettings, CardSettings, CorsSettings, HostCheck, Listeners, PeerLimit, ServerSettings,
+    Timeouts, Tls, TrustedProxies,
 };
 use sabir_store::MemoryStore;
 use sabir_wire::{CardFormat, Compat};
@@ -68,11 +70,13 @@ async fn serve_all(
         body_limit: 1024 * 1024,
         memory: 64 * 1024 * 1024,
         max_connections: 1000,
+        per_peer: PeerLimit { most: 1000, exempt: Vec::new() },
         timeouts: Timeouts::default(),
         keep_alive: Duration::from_secs(15),
         compat: Compat::default(),
         hosts: HostCheck::Off,
         hosts_beyond_loopback: HostCheck::Off,
+        trusted_proxies: TrustedProxies::default(),
         cors: CorsSettings::default(),
         auth: AuthSettings::default(),
         admin: AdminAccess::Loopback,
