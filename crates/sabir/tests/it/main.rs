@@ -21,6 +21,7 @@ mod library_turns;
 mod logging;
 mod lost_questions;
 mod many_connections;
+mod peers;
 mod process_guard;
 mod program_fixture;
 mod programs;

@@ -154,3 +154,49 @@ fn identity(path: &Path) -> Option<Identity> {
     let number = (0, 0);
     Some(Identity { number, length: metadata.len(), modified: metadata.modified().ok() })
 }
+
+#[cfg(test)]
+mod tests {
+    use sabir_testkit::certificates::{Authority, Wanted};
+
+    use super::*;
+
+    #[test]
+    fn a_pair_that_is_being_written_is_not_complained_about_and_a_broken_one_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::new("servers");
+        let write = |certificate: &str, key: &str| {
+            authority.issue(&Wanted::server()).write(folder.path(), certificate, key);
+        };
+        write("cert.pem", "key.pem");
+        let at = |name: &str| folder.path().join(name);
+        let settings = TlsSettings { certificate: at("cert.pem"), key: at("key.pem"), clients: None };
+        let tls = Tls::load(settings).unwrap();
+        // The new pair; its halves are put in place one after the other.
+        write("new.pem", "new.key");
+        let steps: [(&dyn Fn(), Look, &str); 12] = [
+            (&|| {}, Look::Routine, "unchanged"),
+            (&|| {}, Look::Asked, "unchanged"),
+            (&|| std::fs::rename(at("new.pem"), at("cert.pem")).unwrap(), Look::Routine, "unchanged"),
+            (&|| std::fs::rename(at("new.key"), at("key.pem")).unwrap(), Look::Routine, "renewed"),
+            (&|| {}, Look::Routine, "unchanged"),
+            (&|| std::fs::remove_file(at("key.pem")).unwrap(), Look::Routine, "unchanged"),
+            (&|| {}, Look::Routine, "broken"),
+            (&|| {}, Look::Routine, "unchanged"),
+            // Whoever asks is answered.
+            (&|| {}, Look::Asked, "broken"),
+            (&|| std::fs::write(at("key.pem"), "").unwrap(), Look::Routine, "unchanged"),
+            (&|| {}, Look::Routine, "broken"),
+            (&|| write("cert.pem", "key.pem"), Look::Routine, "renewed"),
+        ];
+        for (number, (change, look, expected)) in steps.into_iter().enumerate() {
+            change();
+            let found = match tls.look(look) {
+                Reloaded::Unchanged => "unchanged",
+                Reloaded::Renewed => "renewed",
+                Reloaded::Broken(_) => "broken",
+            };
+            assert_eq!(found, expected, "step {number}");
+        }
+    }
+}
