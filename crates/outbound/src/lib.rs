@@ -12,4 +12,4 @@ pub mod jose;
 pub mod webhooks;
 
 pub use client::{Client, DialError, Limits, Request, Response, Roots};
-pub use guard::{EgressPolicy, Guard, Refusal, Resolve, SystemResolver, Target};
+pub use guard::{EgressPolicy, Guard, Ports, Refusal, Resolve, SystemResolver, Target};

@@ -240,6 +240,7 @@ fn webhooks(config: &Config) -> anyhow::Result<Option<Webhooks>> {
     for range in &push.allow_cidrs {
         policy.allow_range(range)?;
     }
+    policy.restrict_ports(push.ports.clone());
     let seal_key = config.store.key.as_ref().map(|key| SealKey::parse(key.as_str())).transpose()?;
     let signing_key = push.signing_key.as_ref().map(|key| SigningKey::parse(key.as_str())).transpose()?;
     let hmac_secret = push.hmac_secret.as_ref().map(|secret| secret.as_str().into());
@@ -270,7 +271,8 @@ fn engine_settings(config: &Config) -> EngineSettings {
 fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketAddr]) -> ServerSettings {
     let card = &config.card;
     // The configuration has checked the keys.
-    let signing_key = config.push.signing_key.as_ref().and_then(|key| SigningKey::parse(key.as_str()).ok());
+    let signing_key = config.push.signing_key.as_ref().filter(|_| config.push.enabled);
+    let signing_key = signing_key.and_then(|key| SigningKey::parse(key.as_str()).ok());
     let card_key = card.signing_key.as_ref().and_then(|key| CardKey::parse(key.as_str()).ok());
     ServerSettings {
         body_limit: config.server.body_limit,

@@ -5,12 +5,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use sabir_outbound::EgressPolicy;
+use sabir_outbound::{EgressPolicy, Ports};
 use sabir_server::{AddressRange, HostName};
 use serde_json::json;
 
 use super::raw::Raw;
-use super::values::{ValueKind, not_empty, set};
+use super::values::{ValueKind, count, not_empty, set};
 
 /// Addresses to listen on, at least one.
 pub fn listen_addresses() -> ValueKind<Vec<SocketAddr>> {
@@ -70,6 +70,20 @@ pub fn address_range() -> ValueKind<AddressRange> {
     ValueKind::expecting(expected, json!({"type": "string"}), |raw| {
         let range = AddressRange::parse(raw.as_text()?)?;
         Some((range, json!(range.to_string())))
+    })
+}
+
+/// Ports that webhooks may lead to: `any`, `safe`, or a list.
+pub fn webhook_ports() -> ValueKind<Ports> {
+    let ports = not_empty(set(count(1..=u64::from(u16::MAX)), u16::eq));
+    let schema = json!({"anyOf": [{"enum": ["any", "safe"]}, ports.schema]});
+    ValueKind::new(schema, move |raw| match raw.as_text() {
+        Some("any") => Ok((Ports::Any, json!("any"))),
+        Some("safe") => Ok((Ports::NotOtherProtocols, json!("safe"))),
+        _ => match ports.read(raw) {
+            Ok((ports, shown)) => Ok((Ports::Only(ports), shown)),
+            Err(words) => Err(format!("{words}, or \"any\" or \"safe\" alone")),
+        },
     })
 }
 

@@ -13,6 +13,7 @@ use sabir_agents::prompt::Approve;
 use sabir_agents::routing::Profile;
 use sabir_engine::RetentionPolicy;
 use sabir_model::{Extension, Skill};
+use sabir_outbound::Ports;
 use sabir_server::jwt::JwtSettings;
 use sabir_server::{AddressRange, ClientAuth, Credential, Digest, Grant};
 use sabir_store::Durability;
@@ -321,6 +322,7 @@ pub struct PushSection {
     pub allow_hosts: Vec<String>,
     /// `10.0.0.0/8`, `fd00::/8`, or one address.
     pub allow_cidrs: Vec<String>,
+    pub ports: Ports,
     pub timeout: Duration,
     pub give_up_after: Duration,
     pub per_receiver: usize,

@@ -11,7 +11,9 @@ use sabir_store::Durability;
 use sabir_wire::{CancelTerminal, TerminalMessage};
 use serde_json::Value;
 
-use super::addresses::{address_range, host_names, listen_addresses, origin, web_url, webhook_host, webhook_range};
+use super::addresses::{
+    address_range, host_names, listen_addresses, origin, web_url, webhook_host, webhook_ports, webhook_range,
+};
 use super::auth::{named_tokens, scope};
 use super::paths::{pem_file, store_url};
 use super::raw::Raw;
@@ -307,6 +309,10 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
         ),
         Row::new("push.allow_cidrs", "", list(webhook_range()), |config| &mut config.push.allow_cidrs)
             .help("Ranges of addresses that webhooks may lead to although they are not public, such as `10.0.0.0/8`."),
+        Row::new("push.ports", "any", webhook_ports(), |config| &mut config.push.ports).help(
+            "Ports that webhooks may lead to: `any`; `safe`, which leaves out those where another protocol than HTTP \
+             listens, as browsers do; or a list such as `[443, 8443]`.",
+        ),
         Row::new("push.timeout", "15s", interval(), |config| &mut config.push.timeout)
             .help("How long one delivery may take, from the look-up of the name to the answer."),
         Row::new("push.give_up_after", "24h", interval(), |config| &mut config.push.give_up_after)

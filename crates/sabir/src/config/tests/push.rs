@@ -51,6 +51,23 @@ fn allow_lists_in_every_spelling() {
 }
 
 #[test]
+fn ports_in_every_spelling() {
+    let expected = "a number from 1 to 65535, or \"any\" or \"safe\" alone";
+    for (variables, file, shown) in [
+        (&[][..], "", "\"any\" # default".to_owned()),
+        (&[], "[push]\nports = 'safe'", "\"safe\" # sabir.toml:2".to_owned()),
+        (&[], "[push]\nports = [443, 8443, 443]", "[443,8443] # sabir.toml:2".to_owned()),
+        (&[("SABIR_PUSH_PORTS", "443, 8443")], "", "[443,8443] # SABIR_PUSH_PORTS".to_owned()),
+        (&[], "[push]\nports = 8443", "[8443] # sabir.toml:2".to_owned()),
+        (&[], "[push]\nports = [443, 0]", format!("sabir.toml:2: push.ports holds 0; expected {expected}")),
+        (&[], "[push]\nports = ['any', 443]", format!("sabir.toml:2: push.ports holds \"any\"; expected {expected}")),
+        (&[("SABIR_PUSH_PORTS", "https")], "", format!("SABIR_PUSH_PORTS is \"https\"; expected {expected}")),
+    ] {
+        assert_eq!(outcome(&CliOptions::default(), variables, file, "push.ports"), shown, "{variables:?} {file}");
+    }
+}
+
+#[test]
 fn secrets_are_neither_shown_nor_repeated() {
     let (store, signing) = (SealKey::generate().to_text(), SigningKey::generate().to_text());
     let card = CardKey::generate(KeyAlgorithm::Es256).to_text();
