@@ -10,7 +10,7 @@ use crate::config::Audience;
 use crate::terminal_text::visible;
 
 const PAGE: usize = 1000;
-const STATES: [&str; 2] = ["pending", "dead"];
+const STATES: [&str; 2] = ["pending", "given-up"];
 /// Of a URL or a reason in a table.
 const WIDEST: usize = 60;
 

@@ -53,22 +53,22 @@ fn served(receiver: &WebhookReceiver, status: u16) -> (ServerFixture, Value) {
 fn dead_deliveries_are_listed_shown_retried_and_dropped() {
     let receiver = WebhookReceiver::start();
     let (fixture, task) = served(&receiver, 410);
-    let dead = fixture.server.until("both events are given up", |_| {
-        let dead = push(&fixture, "list --state dead");
-        (ids(&dead).len() == 2).then_some(dead)
+    let given_up = fixture.server.until("both events are given up", |_| {
+        let given_up = push(&fixture, "list --state given-up");
+        (ids(&given_up).len() == 2).then_some(given_up)
     });
-    assert!(!dead.to_string().contains("secret"));
-    for delivery in dead.as_array().unwrap() {
+    assert!(!given_up.to_string().contains("secret"));
+    for delivery in given_up.as_array().unwrap() {
         assert_eq!((&delivery["task"], &delivery["url"]), (&task, &json!(receiver.url("/hook"))), "{delivery}");
         assert!(delivery["reason"].as_str().unwrap().contains("410"), "{delivery}");
     }
-    let [first, second] = ids(&dead)[..] else { panic!("{dead}") };
-    assert_eq!(push(&fixture, &format!("show {first}")), dead[0]);
+    let [first, second] = ids(&given_up)[..] else { panic!("{given_up}") };
+    assert_eq!(push(&fixture, &format!("show {first}")), given_up[0]);
 
-    let given_up = receiver.rest();
+    let attempts = receiver.rest();
     receiver.answer(200);
     assert_eq!(push(&fixture, &format!("retry {first}")), json!([{"id": first}]));
-    assert_eq!(receiver.next().header("webhook-id"), given_up[0].header("webhook-id"));
+    assert_eq!(receiver.next().header("webhook-id"), attempts[0].header("webhook-id"));
     fixture.server.until("the retry is noted", |_| (ids(&push(&fixture, "list")) == [second]).then_some(()));
     assert_eq!(push(&fixture, &format!("drop {second}")), json!([{"id": second}]));
     assert_eq!(push(&fixture, "list"), json!([]));
@@ -99,10 +99,10 @@ fn what_cannot_be_done_is_said() {
     let off = ServerFixture::configured("[push]\nenabled = false\n");
     let off = format!("http://{}", off.server.address);
     for (words, code, expected) in [
-        (format!("push show d7 --url {url}/"), 1, "there is no delivery d7"),
-        (format!("push retry d7 p9 --url {url}"), 1, "there is no delivery p9"),
-        (format!("push drop ../x --url {url}"), 2, "ids are such as p12 (pending) and d7 (dead)"),
-        (format!("push list --state lost --url {url}"), 2, "possible values: pending, dead"),
+        (format!("push show g7 --url {url}/"), 1, "there is no delivery g7"),
+        (format!("push retry g7 p9 --url {url}"), 1, "there is no delivery p9"),
+        (format!("push drop ../x --url {url}"), 2, "ids are such as p12 (pending) and g7 (given up)"),
+        (format!("push list --state lost --url {url}"), 2, "possible values: pending, given-up"),
         ("push list --url http://127.0.0.1:1".to_owned(), 1, "cannot ask the server at http://127.0.0.1:1: "),
         ("push list --url localhost".to_owned(), 1, "cannot ask localhost: the URL must begin with http://"),
         ("push list --config nowhere.toml".to_owned(), 2, "nowhere.toml"),

@@ -12,7 +12,7 @@ use super::{AdminRefusal, AdminReply};
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1000;
 
-/// `p12` or `d7`.
+/// `p12` or `g7`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DeliveryId {
     kind: DeliveryKind,
@@ -21,7 +21,7 @@ struct DeliveryId {
 
 impl DeliveryId {
     fn parse(text: &str) -> Result<Self, AdminRefusal> {
-        let known = [("p", DeliveryKind::Pending), ("d", DeliveryKind::GivenUp)];
+        let known = [("p", DeliveryKind::Pending), ("g", DeliveryKind::GivenUp)];
         let parsed = known.into_iter().find_map(|(letter, kind)| {
             let number = whole_number(text.strip_prefix(letter)?)?;
             Some(Self { kind, number })
@@ -34,7 +34,7 @@ impl fmt::Display for DeliveryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letter = match self.kind {
             DeliveryKind::Pending => 'p',
-            DeliveryKind::GivenUp => 'd',
+            DeliveryKind::GivenUp => 'g',
         };
         write!(f, "{letter}{}", self.number)
     }
@@ -48,7 +48,7 @@ fn whole_number(text: &str) -> Option<u64> {
 
 fn no_such(id: &str) -> AdminRefusal {
     AdminRefusal::not_found(format!(
-        "there is no delivery {}; it may have been delivered meanwhile. Ids are such as p12 (pending) and d7 (dead)",
+        "there is no delivery {}; it may have been delivered meanwhile. Ids are such as p12 (pending) and g7 (given up)",
         excerpt(id)
     ))
 }
@@ -65,7 +65,7 @@ struct DeliveryView<'a> {
     /// Of a pending one: the number of the last event that is handled already.
     #[serde(skip_serializing_if = "Option::is_none")]
     sent: Option<u64>,
-    /// Of a dead one: the number of the event that was given up.
+    /// Of a given-up one: the number of the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<u64>,
     attempts: u32,
@@ -83,7 +83,7 @@ impl<'a> From<&'a Delivery> for DeliveryView<'a> {
         let event = delivery.event;
         Self {
             id: DeliveryId { kind: delivery.kind, number: delivery.number }.to_string(),
-            state: if is_pending { "pending" } else { "dead" },
+            state: if is_pending { "pending" } else { "given-up" },
             task: delivery.task.as_str(),
             agent: delivery.agent.as_str(),
             config: delivery.webhook.as_str(),
@@ -144,8 +144,8 @@ impl ListQuery {
 fn state(value: &str) -> Result<DeliveryKind, AdminRefusal> {
     match value {
         "pending" => Ok(DeliveryKind::Pending),
-        "dead" => Ok(DeliveryKind::GivenUp),
-        _ => Err(AdminRefusal::invalid("state must be pending or dead")),
+        "given-up" => Ok(DeliveryKind::GivenUp),
+        _ => Err(AdminRefusal::invalid("state must be pending or given-up")),
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
         let huge = format!("p{}", "9".repeat(5000));
         for (text, expected) in [
             ("p12", true),
-            ("d7", true),
+            ("g7", true),
             ("p0", true),
             ("p9223372036854775807", true),
             ("p9223372036854775808", false),
@@ -250,17 +250,17 @@ mod tests {
         for (query, expected) in [
             (None, "Pending after 0, 100"),
             (Some(""), "Pending after 0, 100"),
-            (Some("state=dead&after=17&limit=1000"), "Dead after 17, 1000"),
+            (Some("state=given-up&after=17&limit=1000"), "GivenUp after 17, 1000"),
             (Some("state=pending&"), "Pending after 0, 100"),
-            (Some("state=all"), "state must be pending or dead"),
-            (Some("state"), "state must be pending or dead"),
+            (Some("state=all"), "state must be pending or given-up"),
+            (Some("state"), "state must be pending or given-up"),
             (Some("after=-1"), "after must be a whole number"),
             (Some("after=99999999999999999999"), "after must be a whole number"),
             (Some("limit=0"), "limit must be between 1 and 1000"),
             (Some("limit=1001"), "limit must be between 1 and 1000"),
             (Some("limit=x"), "limit must be between 1 and 1000"),
             (Some("limit=1&limit=1"), "limit is given twice"),
-            (Some("stat=dead"), "there is no parameter stat; known: state, after, limit"),
+            (Some("stat=given-up"), "there is no parameter stat; known: state, after, limit"),
         ] {
             let told = match ListQuery::parse(query) {
                 Ok(ListQuery { kind, after, limit }) => format!("{kind:?} after {after}, {limit}"),

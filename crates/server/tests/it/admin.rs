@@ -59,11 +59,11 @@ async fn operators_see_and_change_deliveries() {
     assert_eq!(shown, expected);
     let last = due[1].sent + 1;
     server.store.give_up(due[1].webhook, last, failure("410")).await.unwrap();
-    let dead = get("?state=dead").await;
-    let [id] = ids(&dead).try_into().unwrap();
-    assert_eq!(get(&format!("/{id}")).await, dead["deliveries"][0]);
-    for (member, expected) in [("state", json!("dead")), ("event", json!(last)), ("reason", json!("410"))] {
-        assert_eq!(dead["deliveries"][0][member], expected, "{dead}");
+    let given_up = get("?state=given-up").await;
+    let [id] = ids(&given_up).try_into().unwrap();
+    assert_eq!(get(&format!("/{id}")).await, given_up["deliveries"][0]);
+    for (member, expected) in [("state", json!("given-up")), ("event", json!(last)), ("reason", json!("410"))] {
+        assert_eq!(given_up["deliveries"][0][member], expected, "{given_up}");
     }
 
     // Both are tried again, and dropped.
@@ -92,7 +92,7 @@ async fn wrong_admin_calls_are_refused_plainly() {
         ("GET", "/", 404, "there is nothing at /admin/v1/"),
         ("GET", "/tasks", 404, "there is nothing at /admin/v1/tasks"),
         ("GET", "/deliveries/p1/retry/now", 404, "there is nothing at"),
-        ("GET", "/deliveries?state=all", 400, "state must be pending or dead"),
+        ("GET", "/deliveries?state=all", 400, "state must be pending or given-up"),
         ("GET", "/deliveries?limit=100000", 400, "limit must be between 1 and 1000"),
         ("GET", "/deliveries/p0", 404, "there is no delivery p0"),
         ("GET", "/deliveries/p99", 404, "there is no delivery p99"),

@@ -54,8 +54,8 @@ impl<'a> Checker<'a> {
             pending = left("pending");
         }
         promise::ARRIVES.check(is_none(&pending), || format!("after {PATIENCE:?} there are left: {pending}"));
-        let dead = left("dead");
-        promise::ARRIVES.check(is_none(&dead), || format!("given up: {dead}"));
+        let given_up = left("given-up");
+        promise::ARRIVES.check(is_none(&given_up), || format!("given up: {given_up}"));
     }
 
     pub fn check_webhooks(&self, webhooks: &Webhooks<'_>, id: &str, message: &str, events: &[Event]) {
