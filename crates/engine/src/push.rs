@@ -29,7 +29,7 @@ pub trait WebhookPolicy: Send + Sync + 'static {
 }
 
 /// What the policy has made of a config.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct AdmittedWebhook {
     /// Scheme, host and port of the URL.
     pub receiver: String,
@@ -52,10 +52,14 @@ pub(crate) struct Webhooks {
     pub(crate) outbox: Arc<dyn Outbox>,
 }
 
-/// A webhook that comes with a message, before the id of its task is known.
+/// A webhook that may be set, before the id of its task is known.
 pub(crate) struct InlineWebhook {
+    /// Without one it gets the id of its task.
     id: Option<PushConfigId>,
-    webhook: Webhook,
+    url: String,
+    admitted: AdmittedWebhook,
+    dialect: Birth,
+    events: WebhookEvents,
 }
 
 /// What refusals call the config. Each dialect puts its own name for it in this place.
@@ -129,10 +133,10 @@ impl Engine {
         message: &Message,
     ) -> Result<Option<InlineWebhook>, Error> {
         let Some(config) = config else { return Ok(None) };
-        let wanted = message.metadata.as_ref().and_then(|metadata| metadata.text_of(EVENTS_MEMBER));
-        let events = match wanted.as_deref() {
+        let wanted = message.metadata.as_ref().and_then(|metadata| metadata.member(EVENTS_MEMBER));
+        let events = match wanted.map(|wanted| wanted.text()) {
             None => PushEvents::Statuses,
-            Some("all") => PushEvents::All,
+            Some(Some(text)) if text == "all" => PushEvents::All,
             Some(_) => {
                 return Err(Error::invalid(format!("message.metadata.{EVENTS_MEMBER}"), "must be all, or left out"));
             }
@@ -148,21 +152,13 @@ impl Engine {
 
     async fn admit(&self, config: &PushConfig, born: Birth, events: PushEvents) -> Result<InlineWebhook, Error> {
         let admitted = self.webhook_parts()?.policy.admit(config).await;
-        let AdmittedWebhook { receiver, secrets } = admitted
+        let admitted = admitted
             .map_err(|WebhookRefusal { field, reason }| Error::invalid(format!("{CONFIG_MEMBER}.{field}"), reason))?;
-        let webhook = Webhook {
-            // Replaced when the task is known.
-            id: config.id.clone().unwrap_or_else(|| PushConfigId::parse("task").expect("a valid id")),
-            url: config.url.clone(),
-            receiver,
-            secrets,
-            dialect: born,
-            events: match events {
-                PushEvents::Statuses => WebhookEvents::Statuses,
-                PushEvents::All => WebhookEvents::All,
-            },
+        let events = match events {
+            PushEvents::Statuses => WebhookEvents::Statuses,
+            PushEvents::All => WebhookEvents::All,
         };
-        Ok(InlineWebhook { id: config.id.clone(), webhook })
+        Ok(InlineWebhook { id: config.id.clone(), url: config.url.clone(), admitted, dialect: born, events })
     }
 
     async fn store_webhook(&self, row: &TaskRow, webhook: Webhook) -> Result<(), Error> {
@@ -219,8 +215,9 @@ impl Engine {
 
 impl InlineWebhook {
     pub(crate) fn of_task(self, task: &TaskId) -> Webhook {
-        let id = self.id.unwrap_or_else(|| PushConfigId::parse(task.as_str()).expect("a task id is a valid id"));
-        Webhook { id, ..self.webhook }
+        let InlineWebhook { id, url, admitted: AdmittedWebhook { receiver, secrets }, dialect, events } = self;
+        let id = id.unwrap_or_else(|| PushConfigId::parse(task.as_str()).expect("a task id is a valid id"));
+        Webhook { id, url, receiver, secrets, dialect, events }
     }
 }
 

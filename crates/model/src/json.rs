@@ -55,10 +55,20 @@ impl Json {
         RawValue::from_string(text).map(Self).expect("members of an object are an object")
     }
 
+    /// This member, if this is an object that has it.
+    pub fn member(&self, name: &str) -> Option<Self> {
+        let members: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(self.as_str()).ok()?;
+        members.get(name).map(|value| Self::from(*value))
+    }
+
+    /// The text, if this is a text.
+    pub fn text(&self) -> Option<String> {
+        serde_json::from_str(self.as_str()).ok()
+    }
+
     /// The text of this member, if this is an object and the member is a text.
     pub fn text_of(&self, member: &str) -> Option<String> {
-        let members: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(self.as_str()).ok()?;
-        serde_json::from_str(members.get(member)?.get()).ok()
+        self.member(member)?.text()
     }
 
     /// As it was written.

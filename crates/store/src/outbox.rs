@@ -15,6 +15,7 @@
 //! or its webhook is deleted.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::Arc;
 
 use sabir_model::{AgentId, Birth, PushConfigId, Seq, TaskId, Timestamp};
@@ -26,7 +27,7 @@ use crate::{StoreFuture, TaskNo};
 pub const MAX_WEBHOOKS: usize = 20;
 
 /// What was set for a webhook.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Webhook {
     pub id: PushConfigId,
     pub url: String,
@@ -37,6 +38,19 @@ pub struct Webhook {
     /// The dialect of the client that set it.
     pub dialect: Birth,
     pub events: WebhookEvents,
+}
+
+/// Without the secrets, and without the URL, whose path or query may hold one.
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Webhook { id, receiver, dialect, events, .. } = self;
+        f.debug_struct("Webhook")
+            .field("id", id)
+            .field("receiver", receiver)
+            .field("dialect", dialect)
+            .field("events", events)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Which events a webhook gets.
@@ -163,4 +177,23 @@ pub struct Delivery {
     pub since: Option<Timestamp>,
     /// When it is tried next.
     pub next: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_printed() {
+        let webhook = Webhook {
+            id: PushConfigId::parse("c1").unwrap(),
+            url: "https://a/geheim".to_owned(),
+            receiver: "https://a:443".to_owned(),
+            secrets: vec![103, 101, 104],
+            dialect: Birth(1),
+            events: WebhookEvents::All,
+        };
+        let text = format!("{webhook:?}");
+        assert!(text.contains("https://a:443") && !text.contains("geheim") && !text.contains("103"), "{text}");
+    }
 }

@@ -15,6 +15,7 @@ mod counts;
 mod delivery_id;
 mod dispatcher;
 mod headers;
+mod key_text;
 mod log_reader;
 mod payload;
 mod receiver;

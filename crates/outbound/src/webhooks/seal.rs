@@ -5,11 +5,11 @@
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::digest::{SHA256, digest};
-use aws_lc_rs::rand;
+
+use super::key_text::{self, KEY_BYTES};
 
 const PLAIN: u8 = 0;
 const SEALED: u8 = 1;
-const KEY_BYTES: usize = 32;
 const NAME_BYTES: usize = 4;
 const PREFIX: &str = "sabir-key-";
 
@@ -34,27 +34,16 @@ pub(super) enum UnsealError {
 impl SealKey {
     /// A new random key.
     pub fn generate() -> Self {
-        let mut bytes = [0; KEY_BYTES];
-        rand::fill(&mut bytes).expect("the system has random numbers");
-        Self(bytes)
+        Self(key_text::random())
     }
 
     /// The key as it is written into a configuration.
     pub fn to_text(&self) -> String {
-        let hex: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{PREFIX}{hex}")
+        key_text::write(PREFIX, &self.0)
     }
 
     pub fn parse(text: &str) -> Result<Self, InvalidKey> {
-        let hex = text.trim().strip_prefix(PREFIX).ok_or(InvalidKey)?;
-        if hex.len() != 2 * KEY_BYTES || !hex.is_ascii() {
-            return Err(InvalidKey);
-        }
-        let mut bytes = [0; KEY_BYTES];
-        for (place, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&hex[2 * place..2 * place + 2], 16).map_err(|_| InvalidKey)?;
-        }
-        Ok(Self(bytes))
+        key_text::read(PREFIX, text).map(Self).ok_or(InvalidKey)
     }
 
     fn name(&self) -> [u8; NAME_BYTES] {
@@ -126,13 +115,7 @@ mod tests {
     fn keys_as_text() {
         let key = SealKey::generate();
         assert_eq!(SealKey::parse(&format!(" {}\n", key.to_text())).unwrap().0, key.0);
-        for text in [
-            "",
-            "sabir-key-",
-            "sabir-key-00",
-            &format!("{PREFIX}{}", "g".repeat(64)),
-            &format!("{PREFIX}{}", "ä".repeat(32)),
-        ] {
+        for text in ["", "sabir-key-", "sabir-key-00"] {
             assert_eq!(SealKey::parse(text).err(), Some(InvalidKey), "{text}");
         }
     }

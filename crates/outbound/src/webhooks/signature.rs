@@ -10,15 +10,14 @@ use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac;
-use aws_lc_rs::rand;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use http::header::HeaderName;
 use sabir_model::Base64;
 
+use super::key_text::{self, KEY_BYTES};
 use crate::jose::base64url;
 
 const PREFIX: &str = "sabir-signing-key-";
-const SEED_BYTES: usize = 32;
 
 /// What deliveries are signed with.
 #[derive(Clone, Default)]
@@ -30,7 +29,7 @@ pub struct Signer {
 /// An Ed25519 key.
 #[derive(Clone)]
 pub struct SigningKey {
-    seed: [u8; SEED_BYTES],
+    seed: [u8; KEY_BYTES],
     pair: Arc<Ed25519KeyPair>,
 }
 
@@ -68,30 +67,19 @@ fn hmac_key(secret: &str) -> Vec<u8> {
 impl SigningKey {
     /// A new random key.
     pub fn generate() -> Self {
-        let mut seed = [0; SEED_BYTES];
-        rand::fill(&mut seed).expect("the system has random numbers");
-        Self::from_seed(seed)
+        Self::from_seed(key_text::random())
     }
 
     /// The key as it is written into a configuration.
     pub fn to_text(&self) -> String {
-        let hex: String = self.seed.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{PREFIX}{hex}")
+        key_text::write(PREFIX, &self.seed)
     }
 
     pub fn parse(text: &str) -> Result<Self, InvalidSigningKey> {
-        let hex = text.trim().strip_prefix(PREFIX).ok_or(InvalidSigningKey)?;
-        if hex.len() != 2 * SEED_BYTES || !hex.is_ascii() {
-            return Err(InvalidSigningKey);
-        }
-        let mut seed = [0; SEED_BYTES];
-        for (place, byte) in seed.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&hex[2 * place..2 * place + 2], 16).map_err(|_| InvalidSigningKey)?;
-        }
-        Ok(Self::from_seed(seed))
+        key_text::read(PREFIX, text).map(Self::from_seed).ok_or(InvalidSigningKey)
     }
 
-    fn from_seed(seed: [u8; SEED_BYTES]) -> Self {
+    fn from_seed(seed: [u8; KEY_BYTES]) -> Self {
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).expect("every seed is a key");
         Self { seed, pair: Arc::new(pair) }
     }

@@ -281,6 +281,9 @@ async fn the_metadata_of_a_message_asks_for_every_event() {
         (json!({"Sabir-Push-Events": "all"}), 200, Some(WebhookEvents::All)),
         (json!({"Sabir-Push-Events": "ALL"}), 400, None),
         (json!({"Sabir-Push-Events": ""}), 400, None),
+        (json!({"Sabir-Push-Events": true}), 400, None),
+        (json!({"Sabir-Push-Events": ["all"]}), 400, None),
+        (json!({"Sabir-Push-Events": null}), 400, None),
     ] {
         let server = WithWebhooks::new().await;
         let message =
