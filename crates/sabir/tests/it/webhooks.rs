@@ -268,3 +268,31 @@ fn deliveries_are_signed_where_a_secret_or_a_key_is_configured() {
         assert!(request.header("sabir-signature").contains(".."), "{request:?}");
     }
 }
+
+#[test]
+fn the_public_key_is_served_where_deliveries_are_signed() {
+    let key = format!("sabir-signing-key-{}", "07".repeat(32));
+    for (key, enabled, status) in [(Some(&key), "true", 200), (Some(&key), "false", 404), (None, "true", 404)] {
+        let fixture = ServerFixture::with(|options| {
+            let options = options.variable("SABIR_PUSH_ENABLED", enabled);
+            key.into_iter().fold(options, |options, key| options.variable("SABIR_PUSH_SIGNING_KEY", key))
+        });
+        assert_eq!(fixture.get("/.well-known/jwks.json").status, status, "{key:?} {enabled}");
+    }
+}
+
+#[test]
+fn only_ports_that_are_allowed() {
+    let receiver = WebhookReceiver::start();
+    let (url, other) = (receiver.url("/"), "http://127.0.0.1:9/".to_owned());
+    let port = url.trim_end_matches('/').rsplit(':').next().unwrap().to_owned();
+    for (ports, url, is_accepted) in
+        [(port.as_str(), &url, true), (&port, &other, false), ("safe", &url, true), ("safe", &other, false)]
+    {
+        let fixture =
+            ServerFixture::with(|options| options.variable(LOOPBACK.0, LOOPBACK.1).variable("SABIR_PUSH_PORTS", ports));
+        let task = fixture.send("hello")["id"].take();
+        let answer = set(&fixture, &task, json!({"url": url}));
+        assert_eq!(answer.get("result").is_some(), is_accepted, "{ports} {url}: {answer}");
+    }
+}
