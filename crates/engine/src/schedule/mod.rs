@@ -11,18 +11,23 @@
 //!
 //! The context belongs to the agent that the task is addressed to, and the slot to the agent that executes it; mostly
 //! these are the same. A task whose context is busy waits in the queue of the context. The first task of a free context
-//! waits in the queue of its agent. All tasks that wait for an agent count against its `Limits::queue`.
+//! waits in the queue of its agent, where owners take turns (`fair_queue.rs`). All tasks that wait for an agent count
+//! against its `Limits::queue`; a full queue still has one place for an owner that has nothing in it.
 //!
 //! | file        | its idea                                                                         |
 //! |-------------|----------------------------------------------------------------------------------|
 //! | `slots.rs`  | the slots of one agent: who holds one, who is parked, who waits                  |
-//! | `queue.rs`  | a queue entry, the handle of its owner, and the queue of a context               |
+//! | `queue.rs`  | a queue entry, its handle, and the queue of a context                            |
+//! | `fair_queue.rs` | the queue of an agent: owners take turns                                     |
+//! | `owner_counts.rs` | how many of something each owner has                                       |
 //! | `permit.rs` | the right to run: parking, releasing the slot and reacquiring one                |
 //! | here        | the whole: tasks enter, and admitted runs start                                  |
 //!
 //! A task that leaves its queue (canceled, or the server stops) no longer counts from that moment; its entry is removed
 //! later.
 
+mod fair_queue;
+mod owner_counts;
 mod permit;
 mod queue;
 mod slots;
@@ -108,19 +113,19 @@ impl Schedule {
         let executor = request.executor;
         let is_busy = state.contexts.contains_key(&request.context);
         let slots = &mut state.agents[executor];
-        let queue = slots.queue.max(least_queue);
-        let queued = slots.waiting + slots.waiting_for_folders;
-        // A run with a slot may still have to wait for its folder, so runs that wait for folders count as queued.
-        let has_room = slots.waiting_for_folders == 0 || queued < queue;
-        if !is_busy && slots.has_free_slot() && slots.ready.is_empty() && has_room {
+        let owner = &request.context.owner;
+        let has_place = slots.has_place_in_queue(owner, slots.queue.max(least_queue));
+        let has_room = slots.waiting_for_folders.total() == 0 || has_place;
+        if !is_busy && slots.has_free_slot() && slots.wanting.is_empty() && has_room {
             slots.running += 1;
+            slots.wanting.note_served(owner);
             state.contexts.insert(request.context.clone(), ContextQueue::held_by(request.task));
             return Scheduled::Now(self.permit(executor, request.context));
         }
-        if queued >= queue {
+        if !has_place {
             return Scheduled::QueueFull;
         }
-        slots.waiting += 1;
+        slots.waiting.add(owner);
         let for_slot = WaitReason::Slots { limit: slots.limit };
         state.queued += 1;
         let (start, granted) = oneshot::channel();
@@ -134,8 +139,8 @@ impl Schedule {
         match state.contexts.get_mut(&context) {
             Some(queue) => queue.waiters.push_back(waiter),
             None => {
+                state.agents[executor].wanting.push(&context.owner, waiter);
                 state.contexts.insert(context, ContextQueue::held_by(task));
-                state.agents[executor].ready.push_back(waiter);
             }
         }
         Scheduled::Later(queued)
@@ -173,16 +178,15 @@ impl ScheduleState {
             if slots.running >= slots.limit {
                 return admitted;
             }
-            let Some(waiter) = slots.next_waiter() else { return admitted };
-            if waiter.wait.is_abandoned() {
-                self.abandoned -= 1;
-                continue;
-            }
+            let mut skipped = 0;
+            let next = slots.wanting.pop(&mut skipped);
+            self.abandoned -= skipped;
+            let Some(waiter) = next else { return admitted };
             waiter.wait.set_stage(QueueStage::Admitted);
             self.queued -= 1;
             match &waiter.wants {
-                Wants::Permit { .. } => {
-                    slots.waiting -= 1;
+                Wants::Permit { request, .. } => {
+                    slots.waiting.remove(&request.context.owner);
                     slots.running += 1;
                 }
                 // The permit was dropped before this entry.
@@ -211,7 +215,7 @@ impl ScheduleState {
             let slots = &mut self.agents[executor];
             next.wait.set_stage(QueueStage::WaitsForSlot);
             next.wait.reason.set(WaitReason::Slots { limit: slots.limit });
-            slots.ready.push_back(next);
+            slots.wanting.push(&context.owner, next);
             return Some(executor);
         }
         self.contexts.remove(context);
@@ -226,8 +230,7 @@ impl ScheduleState {
             queue.waiters.retain(|waiter| !waiter.wait.is_abandoned());
         }
         for slots in &mut self.agents {
-            slots.returning.retain(|waiter| !waiter.wait.is_abandoned());
-            slots.ready.retain(|waiter| !waiter.wait.is_abandoned());
+            slots.wanting.remove_abandoned();
         }
         self.abandoned = 0;
     }

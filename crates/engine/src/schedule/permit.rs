@@ -31,7 +31,7 @@ pub(crate) enum Reacquired {
 impl Permit {
     /// The context and one slot are already counted for it.
     pub(super) fn new(schedule: Arc<Schedule>, executor: AgentNo, context: ContextKey) -> Self {
-        let holding = Arc::new(HoldingCell::new(Holding::Slot));
+        let holding = Arc::new(HoldingCell::new(Holding::Slot, context.owner.clone()));
         Self { schedule, executor, context: Some(context), holding }
     }
 
@@ -84,7 +84,8 @@ impl Permit {
             let reason = WaitReason::Slots { limit: slots.limit };
             let wait = Arc::new(WaitState::new(QueueStage::WaitsForSlot, reason));
             let wants = Wants::Slot { holding: self.holding.clone(), start };
-            slots.returning.push_back(QueueEntry { executor: self.executor, wait: wait.clone(), wants });
+            let entry = QueueEntry { executor: self.executor, wait: wait.clone(), wants };
+            slots.wanting.push(&self.holding.owner, entry);
             state.queued += 1;
             let (schedule, executor) = (self.schedule.clone(), self.executor);
             Reacquired::Later(Queued { schedule, executor, granted, wait, context: None })

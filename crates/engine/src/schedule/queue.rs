@@ -132,7 +132,7 @@ impl<T> Drop for Queued<T> {
         state.abandoned += 1;
         let mut admitted = Vec::new();
         if let Some(context) = &self.context {
-            state.agents[self.executor].waiting -= 1;
+            state.agents[self.executor].waiting.remove(&context.owner);
             // The context is free now, and its next task may be for an agent that has a slot.
             if waits_for_slot && let Some(next) = state.advance(context) {
                 admitted = state.admit(next);

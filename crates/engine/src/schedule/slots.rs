@@ -14,14 +14,17 @@
 //! At most `Limits::max_parked` runs of an agent release their slots. A further run asks its caller too, but keeps its
 //! slot: nothing is lost, and the agent runs one task fewer until one of them is answered.
 //!
-//! Runs that return for a slot go before runs that have not begun: they keep a program alive, and there is only a
-//! limited number of them.
+//! Who gets a slot next is said by `fair_queue.rs`: owners take turns. Of one owner, runs that return for a slot go before
+//! runs that have not begun: they keep a program alive, and there is only a limited number of them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::queue::QueueEntry;
+use sabir_model::Owner;
+
+use super::fair_queue::FairQueue;
+use super::owner_counts::OwnerCounts;
 use crate::Limits;
 
 pub(super) struct AgentSlots {
@@ -31,15 +34,13 @@ pub(super) struct AgentSlots {
     pub(super) running: usize,
     pub(super) parked: usize,
     /// Tasks in the queue for their first slot.
-    pub(super) waiting: usize,
+    pub(super) waiting: OwnerCounts,
     /// Runs that released their slot to wait for their working folder.
-    pub(super) waiting_for_folders: usize,
+    pub(super) waiting_for_folders: OwnerCounts,
     /// Runs that ask their callers and keep their slots, since too many are parked.
     asking_with_slot: VecDeque<Arc<HoldingCell>>,
-    /// Runs that were answered or have got their folder, and want a slot again.
-    pub(super) returning: VecDeque<QueueEntry>,
-    /// Tasks that have their context and have not begun.
-    pub(super) ready: VecDeque<QueueEntry>,
+    /// Runs that want a slot: tasks that have their context and have not begun, and runs that had a slot before.
+    pub(super) wanting: FairQueue,
 }
 
 /// What a run has of its agent's slots.
@@ -70,19 +71,22 @@ impl Holding {
 }
 
 /// The holding of one run. Changed only under the lock of the schedule; read at any time.
-pub(super) struct HoldingCell(AtomicU8);
+pub(super) struct HoldingCell {
+    holding: AtomicU8,
+    pub(super) owner: Owner,
+}
 
 impl HoldingCell {
-    pub(super) fn new(holding: Holding) -> Self {
-        Self(AtomicU8::new(holding as u8))
+    pub(super) fn new(holding: Holding, owner: Owner) -> Self {
+        Self { holding: AtomicU8::new(holding as u8), owner }
     }
 
     pub(super) fn get(&self) -> Holding {
-        Holding::ALL[usize::from(self.0.load(Ordering::Acquire))]
+        Holding::ALL[usize::from(self.holding.load(Ordering::Acquire))]
     }
 
     fn replace(&self, holding: Holding) -> Holding {
-        Holding::ALL[usize::from(self.0.swap(holding as u8, Ordering::AcqRel))]
+        Holding::ALL[usize::from(self.holding.swap(holding as u8, Ordering::AcqRel))]
     }
 }
 
@@ -94,20 +98,24 @@ impl AgentSlots {
             max_parked: limits.max_parked,
             running: 0,
             parked: 0,
-            waiting: 0,
-            waiting_for_folders: 0,
+            waiting: OwnerCounts::default(),
+            waiting_for_folders: OwnerCounts::default(),
             asking_with_slot: VecDeque::new(),
-            returning: VecDeque::new(),
-            ready: VecDeque::new(),
+            wanting: FairQueue::default(),
         }
     }
 
     pub(super) fn has_free_slot(&self) -> bool {
-        self.running < self.limit && self.returning.is_empty()
+        self.running < self.limit && !self.wanting.has_returning()
     }
 
-    pub(super) fn next_waiter(&mut self) -> Option<QueueEntry> {
-        self.returning.pop_front().or_else(|| self.ready.pop_front())
+    /// Whether the queue has a place for a further task of this owner. In a full queue, an owner that has nothing waiting
+    /// gets one place, so that nobody can fill it for all others; beyond twice the bound nobody does.
+    pub(super) fn has_place_in_queue(&self, owner: &Owner, bound: usize) -> bool {
+        // A run with a slot may still have to wait for its folder, so runs that wait for folders count as queued.
+        let queued = self.waiting.total() + self.waiting_for_folders.total();
+        let has_none = || self.waiting.of(owner) + self.waiting_for_folders.of(owner) == 0;
+        queued < bound || (queued < bound.saturating_mul(2) && has_none())
     }
 
     /// Replaces the holding of a run and updates the counters.
@@ -119,7 +127,7 @@ impl AgentSlots {
                 self.asking_with_slot.retain(|asking| !Arc::ptr_eq(asking, cell));
             }
             Holding::Parked => self.unpark_one(),
-            Holding::WaitsForFolder => self.waiting_for_folders -= 1,
+            Holding::WaitsForFolder => self.waiting_for_folders.remove(&cell.owner),
             Holding::WaitsForSlot | Holding::Nothing => {}
         }
         match instead {
@@ -129,7 +137,7 @@ impl AgentSlots {
                 self.asking_with_slot.push_back(cell.clone());
             }
             Holding::Parked => self.parked += 1,
-            Holding::WaitsForFolder => self.waiting_for_folders += 1,
+            Holding::WaitsForFolder => self.waiting_for_folders.add(&cell.owner),
             Holding::WaitsForSlot | Holding::Nothing => {}
         }
     }

@@ -8,7 +8,7 @@ use super::*;
 /// A step of a run. The numbers choose an agent and a context, or one of the existing runs.
 #[derive(Debug, Clone)]
 enum ScheduleStep {
-    Enter { executor: usize, context: usize },
+    Enter { executor: usize, owner: usize, context: usize },
     Park(usize),
     ComeBack(usize),
     WaitForFolder(usize),
@@ -19,7 +19,8 @@ enum ScheduleStep {
 
 fn step() -> impl Strategy<Value = ScheduleStep> {
     prop_oneof![
-        4 => (0..2_usize, 0..6_usize).prop_map(|(executor, context)| ScheduleStep::Enter { executor, context }),
+        4 => (0..2_usize, 0..3_usize, 0..6_usize)
+            .prop_map(|(executor, owner, context)| ScheduleStep::Enter { executor, owner, context }),
         3 => any::<usize>().prop_map(ScheduleStep::Park),
         3 => any::<usize>().prop_map(ScheduleStep::ComeBack),
         1 => any::<usize>().prop_map(ScheduleStep::WaitForFolder),
@@ -41,8 +42,10 @@ impl AllRuns {
     fn take(&mut self, step: ScheduleStep) {
         let (runs, queued) = (self.running.len().max(1), self.waiting.len().max(1));
         match step {
-            ScheduleStep::Enter { executor, context } => {
-                match self.schedule.enter(executed_by(executor, &format!("c{context}"))) {
+            ScheduleStep::Enter { executor, owner, context } => {
+                let mut request = executed_by(executor, &format!("c{context}"));
+                request.context.owner = Owner::new("org", &format!("o{owner}"));
+                match self.schedule.enter(request) {
                     Scheduled::Now(permit) => self.running.push((permit, None)),
                     Scheduled::Later(queued) => self.waiting.push(queued),
                     Scheduled::QueueFull => {}
@@ -104,7 +107,7 @@ impl AllRuns {
             let with = |holding: Holding| of_agent().filter(|(permit, _)| permit.holding.get() == holding).count();
             assert_eq!(slots.running, with(Holding::Slot) + with(Holding::SlotWhileAsking), "slots are counted");
             assert_eq!(
-                (slots.parked, slots.waiting_for_folders),
+                (slots.parked, slots.waiting_for_folders.total()),
                 (with(Holding::Parked), with(Holding::WaitsForFolder))
             );
             assert!(slots.running <= slots.limit.max(most[agent]), "only those who cannot be held exceed the limit");
@@ -114,7 +117,16 @@ impl AllRuns {
                 "who can be parked is parked"
             );
             let in_queue = || self.waiting.iter().filter(|queued| queued.executor == agent);
-            assert_eq!(slots.waiting, in_queue().count());
+            assert_eq!(slots.waiting.total(), in_queue().count());
+            for owner in (0..3).map(|owner| Owner::new("org", &format!("o{owner}"))) {
+                let own = |context: &Option<ContextKey>| context.as_ref().is_some_and(|key| key.owner == owner);
+                let waiting = in_queue().filter(|queued| own(&queued.context)).count();
+                assert_eq!(slots.waiting.of(&owner), waiting, "waiting tasks are counted per owner");
+                let for_folders = of_agent().filter(|(permit, _)| permit.holding.get() == Holding::WaitsForFolder);
+                let for_folders = for_folders.filter(|(permit, _)| own(&permit.context)).count();
+                assert_eq!(slots.waiting_for_folders.of(&owner), for_folders);
+            }
+            assert!(slots.waiting.total() <= 2 * slots.queue, "a full queue has few places for owners without one");
             let is_ready = |queued: &&Queued<Permit>| queued.wait.is_in(QueueStage::WaitsForSlot);
             let is_due =
                 in_queue().any(|queued| is_ready(&queued)) || of_agent().any(|(_, queued_slot)| queued_slot.is_some());
@@ -164,7 +176,7 @@ proptest! {
         let state = lock(&schedule.state);
         prop_assert!(state.contexts.is_empty() && state.queued == 0);
         let left = state.agents.iter().map(|slots| {
-            slots.running + slots.parked + slots.waiting + slots.waiting_for_folders
+            slots.running + slots.parked + slots.waiting.total() + slots.waiting_for_folders.total()
         });
         prop_assert_eq!(left.sum::<usize>(), 0);
     }

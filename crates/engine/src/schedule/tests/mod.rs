@@ -1,6 +1,7 @@
 //! Tests of the schedule: single steps, and any order of steps.
 
 mod any_order;
+mod fairness;
 mod parking;
 mod queueing;
 
@@ -64,5 +65,5 @@ fn waits_for(scheduled: &Scheduled) -> String {
 
 fn counts(schedule: &Schedule) -> (usize, usize, usize) {
     let state = lock(&schedule.state);
-    (state.agents[0].running, state.agents[0].parked, state.agents[0].waiting)
+    (state.agents[0].running, state.agents[0].parked, state.agents[0].waiting.total())
 }

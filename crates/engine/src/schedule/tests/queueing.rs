@@ -69,7 +69,7 @@ fn a_new_task_is_refused_without_a_scan_of_the_queue() {
     scheduled.truncate(9_999);
     let state = || {
         let state = lock(&schedule.state);
-        (state.queued, state.abandoned, state.agents[0].ready.len())
+        (state.queued, state.abandoned, state.agents[0].wanting.len())
     };
     assert_eq!(state(), (9_999, 1, 10_000));
     assert_eq!(say(&schedule.enter(task("late"))), "later");
