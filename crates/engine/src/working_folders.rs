@@ -2,15 +2,17 @@
 //! server.
 //!
 //! Two folders conflict if they are the same or one contains the other, since a run in the outer folder can change the
-//! files of the inner one. A run gets its folder when no current user and no earlier waiter conflicts with it, so the
-//! order is that of arrival. A parked run releases its folder but keeps its place in the order: when it is answered, it
-//! goes before all runs that arrived after it, because its work is half done. This starves nobody, since each return
-//! needs a release before it. The folder is the second of three things that a run acquires; `schedule` explains the
-//! order.
+//! files of the inner one. A run gets its folder when no current user and no earlier waiter conflicts with it. Owners take
+//! turns: the waiting runs of one owner for one folder are a lane, and a lane goes behind all others when a run of it
+//! has released the folder. Within a lane the order is that of arrival, so with one owner and one folder all of it is.
+//!
+//! A parked run releases its folder but keeps its place in the order: when it is answered, it goes before all runs that
+//! have not had the folder yet, because its work is half done. This starves nobody, since each return needs a release
+//! before it. The folder is the second of three things that a run acquires; `schedule` explains the order.
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
@@ -42,13 +44,25 @@ struct FolderState {
     last: u64,
     /// Mostly one for each folder; more if a run could not be made to wait.
     held: Vec<(u64, FolderUser)>,
-    /// Sorted by order.
-    waiting: VecDeque<FolderWaiter>,
+    /// In the order in which they will be admitted, as far as that is known now.
+    waiting: Vec<FolderWaiter>,
+    lanes: Vec<FolderLane>,
+}
+
+/// The waiting runs of one owner for one folder.
+struct FolderLane {
+    owner: Owner,
+    path: PathBuf,
+    /// When its turn came last, or when it began; its waiters share it. Changed only under the lock.
+    turn: Arc<AtomicU64>,
 }
 
 struct FolderWaiter {
     number: u64,
     order: FolderOrder,
+    /// It has had the folder earlier in this turn.
+    is_returning: bool,
+    lane_turn: Arc<AtomicU64>,
     user: FolderUser,
     start: oneshot::Sender<FolderLock>,
     reason: Arc<WaitReasonCell>,
@@ -79,15 +93,25 @@ impl WorkingFolders {
     pub(crate) fn enter(self: &Arc<Self>, user: FolderUser, order: Option<FolderOrder>) -> ScheduledFolder {
         let mut state = lock(&self.state);
         let number = state.next();
+        let is_returning = order.is_some();
+        let obstacle = state.obstacle(&user, order);
         let order = order.unwrap_or(FolderOrder(number));
-        let Some(reason) = state.obstacle(&user, order) else {
+        let Some(reason) = obstacle else {
             state.held.push((number, user));
             return ScheduledFolder::Now(FolderLock { folders: self.clone(), number, order });
         };
         let (start, granted) = oneshot::channel();
         let reason = Arc::new(WaitReasonCell::new(reason));
-        let place = state.waiting.partition_point(|waiter| waiter.order < order);
-        state.waiting.insert(place, FolderWaiter { number, order, user, start, reason: reason.clone() });
+        let lane_turn = state.lane_turn(&user);
+        state.waiting.push(FolderWaiter {
+            number,
+            order,
+            is_returning,
+            lane_turn,
+            user,
+            start,
+            reason: reason.clone(),
+        });
         ScheduledFolder::Later(QueuedFolder { folders: self.clone(), number, granted, reason })
     }
 
@@ -113,11 +137,18 @@ impl WorkingFolders {
     }
 }
 
+impl FolderLane {
+    fn is_of(&self, user: &FolderUser) -> bool {
+        self.owner == user.owner && self.path == user.path
+    }
+}
+
 impl FolderState {
     #[must_use]
     fn admit(&mut self) -> Vec<(u64, FolderOrder, oneshot::Sender<FolderLock>)> {
         let mut started = Vec::new();
-        let mut still_waiting: VecDeque<FolderWaiter> = VecDeque::new();
+        let mut still_waiting: Vec<FolderWaiter> = Vec::new();
+        self.sort();
         // Most runs wait for the same few folders, so each comparison is with few paths.
         let mut wanted: Vec<PathBuf> = Vec::new();
         for waiter in std::mem::take(&mut self.waiting) {
@@ -136,10 +167,40 @@ impl FolderState {
             if !wanted.contains(&waiter.user.path) {
                 wanted.push(waiter.user.path.clone());
             }
-            still_waiting.push_back(waiter);
+            still_waiting.push(waiter);
         }
         self.waiting = still_waiting;
+        // A lane without waiters is forgotten: whoever comes next begins behind the others.
+        self.lanes.retain(|lane| Arc::strong_count(&lane.turn) > 1);
         started
+    }
+
+    /// Runs that return go first, in the order of their first turn. Then the lanes, the one whose turn came last at the
+    /// end.
+    fn sort(&mut self) {
+        self.waiting.sort_by_key(|waiter| match waiter.is_returning {
+            true => (0, waiter.order),
+            false => (waiter.lane_turn.load(Ordering::Relaxed), waiter.order),
+        });
+    }
+
+    fn lane_turn(&mut self, user: &FolderUser) -> Arc<AtomicU64> {
+        if let Some(lane) = self.lanes.iter().find(|lane| lane.is_of(user)) {
+            return lane.turn.clone();
+        }
+        let turn = Arc::new(AtomicU64::new(self.last));
+        self.lanes.push(FolderLane { owner: user.owner.clone(), path: user.path.clone(), turn: turn.clone() });
+        turn
+    }
+
+    /// A run releases its folder. Its lane goes behind all others.
+    fn release(&mut self, number: u64) {
+        let Some(at) = self.held.iter().position(|(held, _)| *held == number) else { return };
+        let (_, user) = self.held.remove(at);
+        let now = self.next();
+        if let Some(lane) = self.lanes.iter().find(|lane| lane.is_of(&user)) {
+            lane.turn.store(now, Ordering::Relaxed);
+        }
     }
 
     fn next(&mut self) -> u64 {
@@ -147,10 +208,12 @@ impl FolderState {
         self.last
     }
 
-    /// The reason why a run with this order has to wait.
-    fn obstacle(&self, newcomer: &FolderUser, order: FolderOrder) -> Option<WaitReason> {
+    /// The reason why a run has to wait. A run that returns waits only for others that return and were first, a new one
+    /// for all that wait.
+    fn obstacle(&self, newcomer: &FolderUser, order: Option<FolderOrder>) -> Option<WaitReason> {
         let held = self.held.iter().map(|(_, user)| user);
-        let earlier = self.waiting.iter().take_while(|waiter| waiter.order < order);
+        let is_earlier = |waiter: &&FolderWaiter| order.is_none_or(|order| waiter.is_returning && waiter.order < order);
+        let earlier = self.waiting.iter().filter(is_earlier);
         let mut all = held.chain(earlier.map(|waiter| &waiter.user));
         all.find(|other| overlap(&other.path, &newcomer.path)).map(|other| wait_reason(other, newcomer))
     }
@@ -186,7 +249,7 @@ impl Drop for QueuedFolder {
 
 impl Drop for FolderLock {
     fn drop(&mut self) {
-        self.folders.change(|state| state.held.retain(|(number, _)| *number != self.number));
+        self.folders.change(|state| state.release(self.number));
     }
 }
 
@@ -236,6 +299,63 @@ mod tests {
         drop(inner);
         assert!(started(&mut outer) && !started(&mut other));
         drop(outer);
+        assert!(started(&mut other));
+    }
+
+    #[test]
+    fn owners_take_turns_at_a_folder() {
+        for (arrivals, expected) in [
+            ("a/x a/x a/x a/x", "0 1 2 3"),
+            ("a/x a/x a/x b/x b/x", "0 3 1 4 2"),
+            ("a/x a/x a/x b/x c/x", "0 3 4 1 2"),
+            ("a/x b/x c/x a/x b/x", "0 1 2 3 4"),
+            // The outer folder waits for the inner ones, and who comes later waits for it.
+            ("a/x/1 a/x/2 b/x a/x/1 a/x/2", "0 1 2 3 4"),
+            // A queue for one folder does not hold up another.
+            ("a/x a/x a/x b/y a/y", "0 3 1 4 2"),
+        ] {
+            let folders = Arc::new(WorkingFolders::default());
+            let mut running = std::collections::VecDeque::new();
+            let mut waiting = Vec::new();
+            let mut began = Vec::new();
+            let mut note = |at: usize, scheduled: ScheduledFolder, running: &mut std::collections::VecDeque<_>| {
+                began.push(at.to_string());
+                running.push_back(scheduled);
+            };
+            for (at, word) in arrivals.split(' ').enumerate() {
+                let (owner, path) = word.split_once('/').unwrap();
+                let owner = Owner::new("org", owner);
+                let mut scheduled =
+                    folders.enter(FolderUser { owner, ..user(&at.to_string(), &format!("/{path}")) }, None);
+                match started(&mut scheduled) {
+                    true => note(at, scheduled, &mut running),
+                    false => waiting.push((at, scheduled)),
+                }
+            }
+            while let Some(ended) = running.pop_front() {
+                drop(ended);
+                for (at, mut scheduled) in std::mem::take(&mut waiting) {
+                    match started(&mut scheduled) {
+                        true => note(at, scheduled, &mut running),
+                        false => waiting.push((at, scheduled)),
+                    }
+                }
+            }
+            assert_eq!(began.join(" "), expected, "{arrivals}");
+            let state = lock(&folders.state);
+            assert!(state.held.is_empty() && state.waiting.is_empty() && state.lanes.is_empty());
+        }
+    }
+
+    #[test]
+    fn five_hundred_runs_do_not_keep_another_owner_from_their_folder() {
+        let folders = Arc::new(WorkingFolders::default());
+        let first = folders.enter(user("0", "/a"), None);
+        let _waiting: Vec<ScheduledFolder> =
+            (1..=500).map(|at| folders.enter(user(&at.to_string(), "/a"), None)).collect();
+        let stranger = FolderUser { owner: Owner::new("org", "bob"), ..user("x", "/a") };
+        let mut other = folders.enter(stranger, None);
+        drop(first);
         assert!(started(&mut other));
     }
 
