@@ -262,11 +262,26 @@ pub struct Limits {
     pub timeout: Option<Duration>,
     /// The longest silence in a turn.
     pub idle_timeout: Option<Duration>,
+    /// Tasks of one caller that are queued or work at the same time; further ones are refused.
+    pub tasks_per_caller: Option<usize>,
+    /// The largest message: its text, data, files and metadata.
+    pub message_bytes: Option<usize>,
+    /// The most parts of one message.
+    pub message_parts: Option<usize>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { concurrent: 10_000, queue: 10_000, max_parked: 100, timeout: None, idle_timeout: None }
+        Self {
+            concurrent: 10_000,
+            queue: 10_000,
+            max_parked: 100,
+            timeout: None,
+            idle_timeout: None,
+            tasks_per_caller: None,
+            message_bytes: None,
+            message_parts: None,
+        }
     }
 }
 
@@ -298,6 +313,25 @@ impl Limits {
     /// The longest silence in a turn, instead of any.
     pub fn idle_timeout(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.idle_timeout = time.into();
+        self
+    }
+
+    /// Tasks of one caller that are queued or work at the same time, instead of any number; further ones are refused. A task
+    /// that waits for its caller's answer does not count.
+    pub fn tasks_per_caller(mut self, tasks: impl Into<Option<usize>>) -> Self {
+        self.tasks_per_caller = tasks.into();
+        self
+    }
+
+    /// The bytes of the largest message (its text, data, files and metadata), instead of any number.
+    pub fn message_bytes(mut self, bytes: impl Into<Option<usize>>) -> Self {
+        self.message_bytes = bytes.into();
+        self
+    }
+
+    /// The most parts of one message, instead of any number.
+    pub fn message_parts(mut self, parts: impl Into<Option<usize>>) -> Self {
+        self.message_parts = parts.into();
         self
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use sabir_model::{AgentId, Call, Caller, Error, InvalidId, TaskId};
+use sabir_model::{AgentId, Call, Caller, CallerKey, Delivery, Error, InvalidId, Owner, TaskId};
 use sabir_store::{Outbox, Store};
 use tokio::sync::{Notify, watch};
 use uuid::{NoContext, Uuid};
@@ -12,13 +12,14 @@ use uuid::{NoContext, Uuid};
 use crate::feed::Feed;
 use crate::health::StoreCheck;
 use crate::in_flight::InFlightSends;
+use crate::limits::{Places, StreamPlace};
 use crate::push::{WebhookPolicy, Webhooks};
 use crate::schedule::{AgentNo, Schedule};
 use crate::shared_reads::SharedReads;
 use crate::task_lookup::EndSignals;
 use crate::topic_cache::TopicCache;
 use crate::working_folders::WorkingFolders;
-use crate::{Answer, Clock, Hosted, Streaming, SystemClock};
+use crate::{Answer, CallerLimits, Clock, Hosted, Streaming, SystemClock};
 
 /// A handle of the engine. It is cheap to clone, and all clones are the same engine.
 #[derive(Clone)]
@@ -43,6 +44,8 @@ pub(crate) struct Core {
     pub(crate) topic_cache: TopicCache,
     pub(crate) reads: SharedReads,
     pub(crate) in_flight: Arc<InFlightSends>,
+    pub(crate) task_places: Arc<Places<(Owner, AgentId)>>,
+    pub(crate) stream_places: Arc<Places<CallerKey>>,
     pub(crate) drivers: DriverCount,
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) store_check: StoreCheck,
@@ -90,6 +93,8 @@ pub struct EngineSettings {
     pub recovery: Recovery,
     /// How long tasks are kept.
     pub retention: RetentionPolicy,
+    /// What one caller may have.
+    pub limits: CallerLimits,
 }
 
 /// What recovery does with a task that was running when the server died or stopped.
@@ -196,6 +201,8 @@ impl Builder {
             topic_cache: TopicCache::default(),
             reads: SharedReads::new(),
             in_flight: InFlightSends::new(),
+            task_places: Places::new(),
+            stream_places: Places::new(),
             drivers: DriverCount::new(),
             stopping: watch::channel(false).0,
             store_check: StoreCheck::default(),
@@ -220,7 +227,10 @@ impl Engine {
         match call {
             Call::Send(send) => {
                 let named = (send.agent.clone(), send.message.task.clone());
-                let answer = self.send(caller, *send).await;
+                let answer = match send.delivery {
+                    Delivery::Stream => self.send_for_stream(caller, *send).await,
+                    Delivery::Immediately | Delivery::WhenSettled => self.send(caller, *send).await,
+                };
                 if let Err(refusal) = &answer {
                     log_refusal(caller, named, refusal);
                 }
@@ -229,10 +239,19 @@ impl Engine {
             Call::Get(get) => self.get(caller, get).await,
             Call::List(list) => self.list(caller, list).await,
             Call::Cancel(cancel) => self.cancel(caller, cancel).await,
-            Call::Subscribe(subscribe) => self.subscribe(caller, subscribe).await,
+            Call::Subscribe(subscribe) => {
+                let place = self.place_for_stream(caller)?;
+                Ok(holding(self.subscribe(caller, subscribe).await?, place))
+            }
             Call::Push(push) => self.push(caller, push).await,
             Call::ExtendedCard { .. } => Err(Error::ExtendedCardNotOffered),
         }
+    }
+
+    /// The place is taken first: a send that is refused must have done nothing.
+    async fn send_for_stream(&self, caller: &Caller, send: sabir_model::Send) -> Result<Answer, Error> {
+        let place = self.place_for_stream(caller)?;
+        Ok(holding(self.send(caller, send).await?, place))
     }
 
     /// The agents of this server, sorted by id.
@@ -253,6 +272,14 @@ impl Engine {
     /// The agent of this id, or the default agent. Whether a caller may know of it is asked in `access`.
     pub(crate) fn registered_agent(&self, id: Option<&AgentId>) -> Option<&Arc<RegisteredAgent>> {
         self.core.registered_agent(id)
+    }
+}
+
+/// A stream keeps its place until its reader drops it.
+fn holding(answer: Answer, place: Option<StreamPlace>) -> Answer {
+    match answer {
+        Answer::Stream(subscription) => Answer::Stream(subscription.holding(place)),
+        answer => answer,
     }
 }
 

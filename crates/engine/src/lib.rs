@@ -23,6 +23,8 @@ mod topic_cache;
 mod wait_reason;
 mod working_folders;
 
+mod limits;
+
 mod drive;
 mod in_flight;
 mod turn_signals;
@@ -59,6 +61,7 @@ pub use assign::Assigned;
 pub use clock::{Clock, SystemClock};
 pub use engine::{Builder, Engine, EngineSettings, Recovery, RetentionPolicy};
 pub use health::Health;
+pub use limits::CallerLimits;
 pub use log_entry::LogEntry;
 pub use push::{AdmittedWebhook, WebhookPolicy, WebhookRefusal};
 pub use reply::ReplyStream;

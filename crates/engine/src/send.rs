@@ -14,6 +14,7 @@ use crate::drive::{self, Assignment, DriverStart};
 use crate::engine::{Engine, RegisteredAgent, new_id};
 use crate::executor::{Executor, RunRequest};
 use crate::in_flight::InFlightGuard;
+use crate::limits::check_message_size;
 use crate::media::check_media_types;
 use crate::push::InlineWebhook;
 use crate::read::Located;
@@ -132,6 +133,7 @@ impl Engine {
             let about = registered.hosted.about();
             check_offer(&registered, &about, &send, &message)?;
             check_media_types(&about, &message)?;
+            check_message_size(&registered, &message, &send.further)?;
             // Before anything is stored: whoever names a forbidden URL hears so, and no work is begun.
             let webhook = self.admit_inline(send.push.as_ref(), send.born, &message).await?;
             let request = request_context(caller, addressed.owner(caller), &about, &send, &message);
@@ -293,6 +295,13 @@ impl Engine {
             lease.release(None);
             return Ok(CreateResult::IdTaken);
         }
+        let place = match self.place_for_new_task(&caller.owner, addressed) {
+            Ok(place) => place,
+            Err(refusal) => {
+                lease.release(None);
+                return Err(refusal);
+            }
+        };
         if is_named {
             // The topic may be left over from an earlier creation that failed.
             lease.expect_more();
@@ -324,6 +333,7 @@ impl Engine {
             born: send.born,
             key: send.idempotency.clone(),
             webhook,
+            place,
         };
         let assignment =
             Assignment { lease, control, start, scheduled: Some(scheduled), send_guards, done: Some(done) };

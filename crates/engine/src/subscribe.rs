@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use crate::access::{Action, TaskRights, may_approve};
 use crate::engine::{Core, Engine};
 use crate::feed::Lease;
+use crate::limits::StreamPlace;
 use crate::log_pages::LogPage;
 use crate::topic::{TailRead, TaskActivity};
 use crate::{Answer, LogEntry};
@@ -38,6 +39,8 @@ pub struct Subscription {
     /// exist for the reader after that.
     until_closed: Option<QuestionId>,
     stopping: watch::Receiver<bool>,
+    /// Its place among the streams of its caller, where these are limited.
+    _place: Option<StreamPlace>,
 }
 
 /// What `Subscription::next` returns.
@@ -100,6 +103,7 @@ impl Subscription {
             is_over: false,
             until_closed: None,
             stopping: engine.core.stopping.subscribe(),
+            _place: None,
             lease,
         })
     }
@@ -150,12 +154,17 @@ impl Subscription {
             is_over: false,
             until_closed: None,
             stopping: engine.core.stopping.subscribe(),
+            _place: None,
             lease,
         }
     }
 
     pub(crate) fn take_snapshot(&mut self) -> Option<Arc<Task>> {
         self.snapshot.take()
+    }
+
+    pub(crate) fn holding(self, place: Option<StreamPlace>) -> Self {
+        Self { _place: place, ..self }
     }
 
     /// The task that is watched.

@@ -7,6 +7,8 @@
 #[warn(missing_docs)]
 mod base64;
 #[warn(missing_docs)]
+mod caller_key;
+#[warn(missing_docs)]
 mod id;
 #[warn(missing_docs)]
 mod json;
@@ -16,7 +18,6 @@ mod time;
 mod artifact;
 #[warn(missing_docs)]
 mod message;
-#[warn(missing_docs)]
 mod owner;
 mod push;
 #[warn(missing_docs)]
@@ -44,6 +45,7 @@ pub use call::{
     Addressee, Answer, Call, Cancel, ContextAlone, Delivery, Direct, Get, LastEventId, List, OnFinished,
     OnFinishedCancel, OnFinishedSubscribe, OnUnknown, Page, PushCall, Send, Subscribe, Wanted,
 };
+pub use caller_key::CallerKey;
 pub use card::{
     Capabilities, Card, Extension, Flow, Gateway, Interface, Provider, Requirement, SecurityKind, SecurityScheme,
     Signature, Skill,

@@ -322,6 +322,7 @@ impl Driver {
     /// The first append of this driver has failed: the task was never created, or is at rest as before.
     fn undo_start(&mut self, error: &StoreError, append: PendingAppend) {
         self.release_reason = Some(ReleaseReason::NeverStored);
+        self.place = None;
         match self.first_append {
             FirstAppend::Create(_) => self.abandon(),
             FirstAppend::Wake | FirstAppend::Done => self.lease.restore_activity(),

@@ -51,6 +51,7 @@ use crate::engine::{Core, Engine};
 use crate::executor::Executor;
 use crate::feed::Lease;
 use crate::in_flight::InFlightGuard;
+use crate::limits::TaskPlace;
 use crate::log_entry::message_weight;
 use crate::schedule::{Permit, Scheduled};
 use crate::turn::Outcome;
@@ -115,6 +116,8 @@ pub(crate) struct Driver {
     deferred_outcome: Option<Outcome>,
     /// How often recovery has started the current turn.
     attempts: u32,
+    /// Its place among the tasks of its owner, where these are limited.
+    place: Option<TaskPlace>,
     /// The server stops: no more turns begin.
     is_settling: bool,
     /// The store has refused this task's events for so long that only its failure will be stored.
@@ -359,6 +362,11 @@ impl Driver {
 
     fn record(&mut self, event: Event) {
         self.standing.follow(&event);
+        if let Some(place) = &mut self.place {
+            // Before the event is stored: whoever reads that the task has ended may send the next one.
+            let state = self.standing.state;
+            place.set_counted(!state.is_terminal() && !state.is_waiting());
+        }
         self.pending.push(Arc::new(LogEntry::new(self.standing.seq, event)));
     }
 
@@ -370,6 +378,7 @@ impl Driver {
         let was_canceled = !self.cancels.is_empty();
         self.cancels.clear();
         self.release_resources();
+        self.place = None;
         self.turn = None;
         self.pending = PendingAppend::default();
         self.finish_append().await;

@@ -16,6 +16,7 @@ use crate::engine::Core;
 use crate::executor::Executor;
 use crate::feed::Lease;
 use crate::in_flight::InFlightGuard;
+use crate::limits::TaskPlace;
 use crate::schedule::Scheduled;
 use crate::turn::Outcome;
 
@@ -28,6 +29,8 @@ pub(crate) enum DriverStart {
         born: Birth,
         key: Option<IdempotencyKey>,
         webhook: Option<Box<Webhook>>,
+        /// `None`: the tasks of a caller are not limited.
+        place: Option<TaskPlace>,
     },
     /// To deliver a message to a task at rest. `inbox` has messages that an earlier run left.
     Deliver { message: Arc<Message>, key: Option<SentKey>, inbox: Vec<Arc<Message>> },
@@ -103,11 +106,11 @@ impl Driver {
         executor: Executor,
         assignment: Assignment,
     ) -> (Box<Self>, FirstMessage, Option<Scheduled>) {
-        let Assignment { lease, control, start, scheduled, send_guards, done } = assignment;
+        let Assignment { lease, control, mut start, scheduled, send_guards, done } = assignment;
         let key = lease.key.clone();
         let known = |task: &Task| (task.context.clone(), task.metadata.clone());
         let (context, metadata, standing, first_append) = match &start {
-            DriverStart::Create { created, context, born, key: idempotency, webhook: _ } => {
+            DriverStart::Create { created, context, born, key: idempotency, webhook: _, place: _ } => {
                 let (agent, owner) = (key.agent.clone(), key.owner.clone());
                 let birth = TaskBirth { context: context.clone(), agent, owner, born: *born };
                 let first_append = FirstAppend::Create(TaskCreation { birth, key: idempotency.clone() });
@@ -135,6 +138,11 @@ impl Driver {
         // The agent that acts needs the approval; the one that the task is addressed to may ask for one as well.
         let addressed = core.registered_agent(Some(&key.agent)).map(|registered| &registered.hosted);
         let approver = executor.agent.hosted.approver.as_ref().or_else(|| addressed?.approver.as_ref()).cloned();
+        let place = match &mut start {
+            DriverStart::Create { place, .. } => place.take(),
+            DriverStart::Deliver { .. } | DriverStart::Recover { .. } => core.place_for_known_task(&key),
+            DriverStart::Cancel { .. } | DriverStart::Settle { .. } => None,
+        };
         // Boxed: a future with the driver inside would be copied on its way to the tokio scheduler.
         let mut driver = Box::new(Driver {
             core: core.clone(),
@@ -170,6 +178,7 @@ impl Driver {
             send_guards: Vec::new(),
             deferred_outcome: None,
             attempts: 0,
+            place,
             is_settling: false,
             has_given_up: false,
             is_given_back: false,

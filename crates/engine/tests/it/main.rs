@@ -4,6 +4,7 @@ mod fixture;
 
 mod approvals;
 mod between_turns;
+mod caller_limits;
 mod cancelling;
 mod deduplication;
 mod failing;
