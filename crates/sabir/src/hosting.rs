@@ -36,7 +36,7 @@ pub struct HostedAgents {
 
 pub fn host(config: &Config, surroundings: &Surroundings) -> anyhow::Result<HostedAgents> {
     let host_all = |agents: &[config::AgentConfig]| -> anyhow::Result<Vec<Hosted>> {
-        agents.iter().map(|agent| hosted_with_limits(agent, make(agent, config, surroundings)?)).collect()
+        agents.iter().map(|agent| hosted_with_limits(agent, config, make(agent, config, surroundings)?)).collect()
     };
     let mut agents = HostedAgents { hosted: host_all(&config.agents)?, routed: host_all(&config.routed_agents)? };
     let default = default_of(config.agents.iter()).map(|agent| agent.id.as_str());
@@ -64,7 +64,7 @@ fn agent_id(id: &str) -> anyhow::Result<AgentId> {
 
 /// One agent alone, whatever routing says.
 pub fn host_one(agent: &config::AgentConfig, config: &Config, surroundings: &Surroundings) -> anyhow::Result<Hosted> {
-    hosted_with_limits(agent, make(agent, config, surroundings)?)
+    hosted_with_limits(agent, config, make(agent, config, surroundings)?)
 }
 
 /// The one place where an agent comes into being.
@@ -89,14 +89,17 @@ fn demo(agent: &config::AgentConfig, takes: Inputs) -> DemoAgent {
     if agent.stored_first { demo.stored_first() } else { demo }
 }
 
-fn hosted_with_limits(agent: &config::AgentConfig, program: Arc<dyn Agent>) -> anyhow::Result<Hosted> {
+fn hosted_with_limits(agent: &config::AgentConfig, config: &Config, program: Arc<dyn Agent>) -> anyhow::Result<Hosted> {
     let mut hosted = Hosted::new(agent_id(&agent.id)?, program);
     hosted.limits = Limits::default()
         .concurrent(agent.max_concurrent)
         .queue(agent.queue)
         .max_parked(agent.max_parked)
         .timeout(agent.timeout)
-        .idle_timeout(agent.idle_timeout);
+        .idle_timeout(agent.idle_timeout)
+        .tasks_per_caller(agent.tasks_per_caller.unwrap_or(config.limits.tasks_per_caller))
+        .message_bytes(agent.message_bytes.unwrap_or(config.limits.message_bytes))
+        .message_parts(agent.message_parts.unwrap_or(config.limits.message_parts));
     hosted.is_default = agent.default;
     hosted.is_listed = agent.listed;
     hosted.approver = agent.approver.as_deref().map(Arc::from);

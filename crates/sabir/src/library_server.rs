@@ -12,7 +12,7 @@ use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
     AddressRange, AdminAccess, App, AuthSettings, CardSettings, CorsSettings, HostCheck, HostName, Listeners,
-    PeerLimit, RESERVED_AGENT_IDS, ServerSettings, Service, Timeouts, TrustedProxies, is_path_segment,
+    PeerLimit, RESERVED_AGENT_IDS, RequestLimits, ServerSettings, Service, Timeouts, TrustedProxies, is_path_segment,
 };
 use sabir_store::{Durability, MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::watch;
@@ -294,6 +294,7 @@ impl Server {
             trusted_proxies: TrustedProxies::default(),
             cors: CorsSettings { origins: self.cors_origins },
             auth: AuthSettings::default(),
+            limits: RequestLimits::default(),
             admin: match self.public_url {
                 Some(_) => AdminAccess::RefusedForPublicUrl,
                 None => AdminAccess::Loopback,

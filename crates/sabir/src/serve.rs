@@ -11,13 +11,13 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, anyhow};
 use sabir_agents::process;
 use sabir_agents::program::{Host, keep_tidy};
-use sabir_engine::{Builder, Engine, EngineSettings};
+use sabir_engine::{Builder, CallerLimits, Engine, EngineSettings};
 use sabir_outbound::EgressPolicy;
 use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
     AddressRange, AdminAccess, ApiKey, App, AuthSettings, CardSettings, CertificateGrant, CorsSettings, HostCheck,
-    HostName, Listeners, PeerLimit, ServerSettings, Timeouts, Tls, TrustedProxies,
+    HostName, Listeners, PeerLimit, RequestLimits, ServerSettings, Timeouts, Tls, TrustedProxies,
 };
 use sabir_store::{MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::{Notify, watch};
@@ -265,7 +265,12 @@ fn make_folder_of(path: &Path) -> anyhow::Result<()> {
 }
 
 fn engine_settings(config: &Config) -> EngineSettings {
-    EngineSettings { max_wait: config.send.max_wait, recovery: config.recovery.running, retention: config.retention }
+    EngineSettings {
+        max_wait: config.send.max_wait,
+        recovery: config.recovery.running,
+        retention: config.retention,
+        limits: CallerLimits::default().open_streams(config.limits.open_streams),
+    }
 }
 
 fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketAddr]) -> ServerSettings {
@@ -292,6 +297,7 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
         trusted_proxies: TrustedProxies(config.server.trusted_proxies.clone()),
         cors: CorsSettings { origins: config.server.cors_origins.clone() },
         auth: auth_settings(config),
+        limits: RequestLimits { requests_per_second: config.limits.requests_per_second, burst: config.limits.burst },
         admin: match &config.server {
             server if server.allow_open => AdminAccess::RefusedForAllowOpen,
             server if server.public_url.is_some() => AdminAccess::RefusedForPublicUrl,

@@ -15,6 +15,7 @@ use crate::cards::Cards;
 use crate::connections::Timeouts;
 use crate::encoded_tasks::EncodedTasks;
 use crate::host::HostCheck;
+use crate::limits::{Limits, RequestLimits};
 use crate::peer::{PeerLimit, TrustedProxies};
 use crate::request_id::RequestIds;
 use crate::signed_cards::CardSigner;
@@ -36,6 +37,7 @@ pub(crate) struct AppState {
     pub(crate) budget: Arc<Budget>,
     pub(crate) encoded_tasks: Arc<EncodedTasks>,
     pub(crate) request_ids: RequestIds,
+    pub(crate) limits: Limits,
 }
 
 #[derive(Debug, Clone)]
@@ -59,6 +61,8 @@ pub struct ServerSettings {
     pub cors: CorsSettings,
     /// What callers must show.
     pub auth: AuthSettings,
+    /// How many requests one caller may make.
+    pub limits: RequestLimits,
     /// Whether admin calls are taken where nobody is asked for a credential.
     pub admin: AdminAccess,
     /// The keys by which receivers verify webhooks and clients verify cards, a JWKS document; `None`: there are none.
@@ -100,9 +104,10 @@ impl App {
         let budget = Budget::new(settings.memory);
         let encoded_tasks = EncodedTasks::new(budget.clone());
         let request_ids = RequestIds::new();
+        let limits = Limits::new(settings.limits);
         let hosts = Arc::new(settings.hosts.clone());
-        let inner = Arc::new(AppState { engine, agents, auth, cards, settings, budget, encoded_tasks, request_ids });
-        Self { inner, hosts }
+        let inner = AppState { engine, agents, auth, cards, settings, budget, encoded_tasks, request_ids, limits };
+        Self { inner: Arc::new(inner), hosts }
     }
 
     /// The same server as a listener on this address sees it.
@@ -119,6 +124,11 @@ impl App {
     /// What large requests and replies take now, in bytes.
     pub fn reserved_memory(&self) -> usize {
         self.inner.budget.reserved()
+    }
+
+    /// Streams that count against the limit of their callers now.
+    pub fn open_streams(&self) -> usize {
+        self.inner.engine.counted_against_limits().1
     }
 
     /// How often something large was encoded; those who read the same task at the same time share one encoding.

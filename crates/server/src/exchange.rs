@@ -142,6 +142,14 @@ impl App {
         }
         // Before the body is read, and before anything is said of what is at this path.
         let caller = match self.caller(parts, &asking.peer).await {
+            Ok(caller) => app.limits.admit_request(&caller).map(|()| caller),
+            // Who has no valid credential counts by its address, so that nobody can try many.
+            Err(error) => {
+                let unknown = Caller::anonymous().from_peer(asking.peer.address);
+                app.limits.admit_request(&unknown).and(Err(error))
+            }
+        };
+        let caller = match caller {
             Ok(caller) => caller,
             Err(error) => return self.refuse(parts, &endpoint.responder(&head), &error),
         };

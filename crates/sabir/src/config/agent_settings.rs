@@ -110,6 +110,12 @@ fn common_settings() -> Vec<Row> {
             .help("A run that takes longer fails. The default of programs is `20m`."),
         Row::new("idle_timeout", "off", limit(), |agent| &mut agent.idle_timeout)
             .help("A run that is silent for this long fails."),
+        Row::new("tasks_per_caller", "", optional(or_off(count(1..=1_000_000))), |agent| &mut agent.tasks_per_caller)
+            .help("Instead of `limits.tasks_per_caller`, for this agent."),
+        Row::new("message_bytes", "", optional(or_off(size())), |agent| &mut agent.message_bytes)
+            .help("Instead of `limits.message_bytes`, for this agent."),
+        Row::new("message_parts", "", optional(or_off(count(1..=65_536))), |agent| &mut agent.message_parts)
+            .help("Instead of `limits.message_parts`, for this agent."),
         Row::new("stored_first", "false", switch(), |agent| &mut agent.stored_first).only_for(ForWhom::Demo).help(
             "For `demo`, to measure what it costs: start only after the message is stored, as every other \
              agent does.",

@@ -31,11 +31,11 @@ pub struct Config {
     pub routing: Routing,
     pub card: CardSection,
     pub compat: Compat,
+    pub limits: LimitsSection,
     pub send: SendSection,
     pub push: PushSection,
     pub recovery: RecoverySection,
     pub retention: RetentionPolicy,
-    pub limits: LimitsSection,
     pub log: LogSection,
 }
 
@@ -172,6 +172,10 @@ pub struct AgentConfig {
     pub max_parked: usize,
     pub timeout: Option<Duration>,
     pub idle_timeout: Option<Duration>,
+    /// The outer `None`: what `[limits]` says; the inner one: no limit. The same for the next two.
+    pub tasks_per_caller: Option<Option<usize>>,
+    pub message_bytes: Option<Option<usize>>,
+    pub message_parts: Option<Option<usize>>,
     /// For the demo agent; all others start so anyway.
     pub stored_first: bool,
     pub card: AgentCard,
@@ -310,6 +314,20 @@ pub enum CardProfile {
     Gateway,
 }
 
+/// What one caller may have and do. `None`: no limit.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LimitsSection {
+    pub requests_per_second: Option<u32>,
+    /// `None`: as many as in a second.
+    pub burst: Option<u32>,
+    pub tasks_per_caller: Option<usize>,
+    pub open_streams: Option<usize>,
+    pub message_bytes: Option<usize>,
+    pub message_parts: Option<usize>,
+    /// `None`: a part of all connections.
+    pub connections_per_peer: Option<usize>,
+}
+
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SendSection {
     pub max_wait: Option<Duration>,
@@ -353,12 +371,6 @@ impl fmt::Debug for Secret {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RecoverySection {
     pub running: sabir_engine::Recovery,
-}
-
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct LimitsSection {
-    /// `None`: a part of all connections.
-    pub connections_per_peer: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]

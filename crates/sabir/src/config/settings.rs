@@ -297,6 +297,43 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
             "The answer to a message for a finished task: `error`, or `new_task` to start one in the same \
              context.",
         ),
+        Row::new("limits.requests_per_second", "off", or_off(count(1..=1_000_000)), |config| {
+            &mut config.limits.requests_per_second
+        })
+        .help(
+            "How many requests a caller may make per second in the long run; further ones get 429 with `Retry-After`. \
+             Callers without a credential are counted by their address (IPv6: by /64).",
+        ),
+        Row::new("limits.burst", "", optional(count(1..=1_000_000)), |config| &mut config.limits.burst)
+            .help("How many requests a caller may make at once after a pause. Without it as many as in a second."),
+        Row::new("limits.tasks_per_caller", "off", or_off(count(1..=1_000_000)), |config| {
+            &mut config.limits.tasks_per_caller
+        })
+        .help(
+            "How many tasks of a caller may be queued or work at the same time on one agent; further ones get 429. \
+             Tasks that wait for the caller's answer do not count. Callers without a credential count as one.",
+        ),
+        Row::new("limits.open_streams", "off", or_off(count(1..=1_000_000)), |config| {
+            &mut config.limits.open_streams
+        })
+        .help(
+            "How many streams a caller may read at the same time; further ones get 429. Callers without a credential \
+             are counted by their address.",
+        ),
+        Row::new("limits.message_bytes", "off", or_off(size()), |config| &mut config.limits.message_bytes)
+            .help("The largest message to an agent: its text, data, files and metadata. A larger one is refused as invalid."),
+        Row::new("limits.message_parts", "off", or_off(count(1..=65_536)), |config| {
+            &mut config.limits.message_parts
+        })
+        .help("The most parts of a message. More than 65,536 are always refused."),
+        Row::new("limits.connections_per_peer", "", optional(count(1..=u64::MAX)), |config| {
+            &mut config.limits.connections_per_peer
+        })
+        .help(
+            "How many connections one address may have open (for IPv6 a network of 64 bits); further ones are refused. \
+             This machine is exempt, and so are trusted proxies: for those it is how many requests of one forwarded \
+             address are answered at the same time. Without it a quarter of all connections, at least 64.",
+        ),
         Row::new("send.max_wait", "off", limit(), |config| &mut config.send.max_wait)
             .help("The longest that a blocking send waits; then it answers with the task as it is. The task goes on."),
         Row::new("push.enabled", "true", switch(), |config| &mut config.push.enabled).help(
@@ -340,14 +377,6 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
             .help("When more tasks than this are stored, the oldest settled ones are deleted."),
         Row::new("retention.waiting", "off", limit(), |config| &mut config.retention.waiting)
             .help("Tasks that have waited for an answer for longer than this fail."),
-        Row::new("limits.connections_per_peer", "", optional(count(1..=u64::MAX)), |config| {
-            &mut config.limits.connections_per_peer
-        })
-        .help(
-            "How many connections one address may have open (for IPv6 a network of 64 bits); further ones are refused. \
-             This machine is exempt, and so are trusted proxies: for those it is how many requests of one forwarded \
-             address are answered at the same time. Without it a quarter of all connections, at least 64.",
-        ),
         Row::new("log.level", "info", log_filter(), |config| &mut config.log.level)
             .help(
                 "What is logged: `off`, `error`, `warn`, `info`, `debug` or `trace`, also per module: \

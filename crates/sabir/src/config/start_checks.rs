@@ -133,11 +133,11 @@ pub fn is_private(config: &Config) -> bool {
         routing: _,
         card: _,
         compat: _,
+        limits: _,
         send: _,
         push: _,
         recovery: _,
         retention: _,
-        limits: _,
         log: _,
     } = config;
     let is_loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();

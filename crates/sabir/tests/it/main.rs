@@ -3,6 +3,7 @@
 mod agent_cards;
 mod agents_check;
 mod bench;
+mod caller_limits;
 mod configuration;
 mod crash_recovery;
 mod dialect_matrix;

@@ -4,6 +4,7 @@ mod admin;
 mod auth;
 mod connections;
 mod http2;
+mod limits;
 mod memory;
 mod peers;
 mod signed_cards;
@@ -18,8 +19,8 @@ use sabir_agents::DemoAgent;
 use sabir_engine::{Builder, Hosted, Inputs};
 use sabir_model::AgentId;
 use sabir_server::{
-    AdminAccess, App, AuthSettings, CardSettings, CorsSettings, HostCheck, Listeners, PeerLimit, ServerSettings,
-    Timeouts, Tls, TrustedProxies,
+    AdminAccess, App, AuthSettings, CardSettings, CorsSettings, HostCheck, Listeners, PeerLimit, RequestLimits,
+    ServerSettings, Timeouts, Tls, TrustedProxies,
 };
 use sabir_store::MemoryStore;
 use sabir_wire::{CardFormat, Compat};
@@ -79,6 +80,7 @@ async fn serve_all(
         trusted_proxies: TrustedProxies::default(),
         cors: CorsSettings::default(),
         auth: AuthSettings::default(),
+        limits: RequestLimits::default(),
         admin: AdminAccess::Loopback,
         jwks: None,
         card,
