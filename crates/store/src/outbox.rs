@@ -98,6 +98,9 @@ pub trait Outbox: Send + Sync + 'static {
     /// read are left out: they must not stop the others.
     fn due(&self, receiver: &str, now: Timestamp, limit: usize) -> StoreFuture<'_, Vec<Due>>;
 
+    /// Since when the deliveries to a receiver fail: the earliest failure of a webhook that still has something to send there.
+    fn failing_since(&self, receiver: &str) -> StoreFuture<'_, Option<Timestamp>>;
+
     /// Everything up to `sent` has been handled. `false`: the webhook was removed, replaced or has nothing to send any
     /// more, so the caller must not send more on its behalf.
     fn delivered(&self, webhook: WebhookNo, sent: Seq, now: Timestamp) -> StoreFuture<'static, bool>;

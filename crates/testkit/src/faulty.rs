@@ -312,6 +312,10 @@ impl<S: Store + Outbox> Outbox for FaultyStore<S> {
         unless_failing(&self.failing_looks, || self.store.due(receiver, now, limit))
     }
 
+    fn failing_since(&self, receiver: &str) -> StoreFuture<'_, Option<Timestamp>> {
+        unless_failing(&self.failing_looks, || self.store.failing_since(receiver))
+    }
+
     fn delivered(&self, webhook: WebhookNo, sent: Seq, now: Timestamp) -> StoreFuture<'static, bool> {
         unless_failing(&self.failing_outcomes, || self.store.delivered(webhook, sent, now))
     }

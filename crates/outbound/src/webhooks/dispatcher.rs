@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::attempt::LONGEST_WAIT;
 use super::counts::DeliveryCounts;
 use super::log_reader::Memory;
-use super::receiver::{Pace, Receiver};
+use super::receiver::{DeadSince, Pace, Receiver};
 use super::seal::SealKey;
 use super::signature::Signer;
 use super::worker::{self, Verdict, after, before, between, now};
@@ -90,8 +90,6 @@ struct Finished {
     receiver: String,
     job: Job,
     verdict: Verdict,
-    /// Since when the webhook has failed before this.
-    failing_since: Option<Timestamp>,
 }
 
 /// What is to become of something that is due.
@@ -245,8 +243,7 @@ impl Dispatcher {
         let settings = &self.shared.settings;
         let receiver = self.receivers.entry(name.to_owned()).or_default();
         if let Some(until) = receiver.pause(instant) {
-            let dead_since = receiver.dead_since;
-            self.give_up_old(name, dead_since, time).await?;
+            self.give_up_old(name, time).await?;
             return Ok(StartedAt::HasNoRoom(until.saturating_duration_since(instant)));
         }
         let (pace, in_flight) = (receiver.pace, receiver.in_flight);
@@ -277,14 +274,22 @@ impl Dispatcher {
     }
 
     /// Gives up what has been due at a dead receiver for too long. A worker that finishes makes room for the next.
-    async fn give_up_old(
-        &mut self,
-        name: &str,
-        dead_since: Option<Timestamp>,
-        time: Timestamp,
-    ) -> Result<(), StoreError> {
+    async fn give_up_old(&mut self, name: &str, time: Timestamp) -> Result<(), StoreError> {
+        let receiver = self.receivers.entry(name.to_owned()).or_default();
+        let dead_since = match receiver.dead_since() {
+            None => return Ok(()),
+            Some(DeadSince::Stored(since)) => since,
+            Some(DeadSince::Seen(since)) => {
+                let stored = self.shared.outbox.failing_since(name).await?;
+                let since = stored.map_or(since, |stored| stored.min(since));
+                receiver.is_dead_since(since);
+                since
+            }
+        };
         let latest = before(time, self.shared.settings.give_up_after);
-        let Some(dead_since) = dead_since.filter(|since| *since <= latest) else { return Ok(()) };
+        if dead_since > latest {
+            return Ok(());
+        }
         let rows = self.shared.outbox.due(name, latest, GIVE_UP_BATCH).await?;
         for due in rows.into_iter().filter(|due| due.retry.is_none()) {
             self.start(name, due, Plan::GiveUp { dead_since });
@@ -300,25 +305,24 @@ impl Dispatcher {
         }
         self.receivers.entry(name.to_owned()).or_default().in_flight += 1;
         let (shared, receiver) = (self.shared.clone(), name.to_owned());
-        let failing_since = due.failing_since;
         self.workers.spawn(async move {
             let verdict = match plan {
                 Plan::Deliver => worker::work(shared, due).await,
                 Plan::GiveUp { dead_since } => worker::give_up_old(shared, due, dead_since).await,
             };
-            Finished { receiver, job, verdict, failing_since }
+            Finished { receiver, job, verdict }
         });
         true
     }
 
     fn note(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
-        let Ok(Finished { receiver, job, verdict, failing_since }) = finished else { return };
+        let Ok(Finished { receiver, job, verdict }) = finished else { return };
         self.in_flight.remove(&job);
         let receiver = self.receivers.entry(receiver).or_default();
         receiver.in_flight = receiver.in_flight.saturating_sub(1);
         match verdict {
             Verdict::Answers(took) => receiver.has_answered(took),
-            Verdict::Unreachable => receiver.has_failed(Instant::now(), failing_since.unwrap_or_else(now)),
+            Verdict::Unreachable => receiver.has_failed(Instant::now(), now()),
             Verdict::Nothing => {}
         }
     }

@@ -66,8 +66,16 @@ pub(super) struct Receiver {
     /// Failures to connect, in a row.
     failures: u32,
     open_until: Option<Instant>,
-    /// The earliest failure that is known since the last answer.
-    pub dead_since: Option<Timestamp>,
+    /// The earliest failure since the last answer. The store knows more of it after a restart.
+    dead_since: Option<DeadSince>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DeadSince {
+    /// As seen here.
+    Seen(Timestamp),
+    /// As the store has it.
+    Stored(Timestamp),
 }
 
 impl Receiver {
@@ -100,9 +108,17 @@ impl Receiver {
         self.pace = if took < QUICK { Pace::Quick } else { Pace::Slow };
     }
 
-    /// `since` is when the webhook in hand failed first.
-    pub fn has_failed(&mut self, now: Instant, since: Timestamp) {
-        self.dead_since = Some(self.dead_since.map_or(since, |known| known.min(since)));
+    pub fn dead_since(&self) -> Option<DeadSince> {
+        self.dead_since
+    }
+
+    /// The store has told since when its deliveries fail.
+    pub fn is_dead_since(&mut self, since: Timestamp) {
+        self.dead_since = Some(DeadSince::Stored(since));
+    }
+
+    pub fn has_failed(&mut self, now: Instant, time: Timestamp) {
+        self.dead_since.get_or_insert(DeadSince::Seen(time));
         self.pace = Pace::Slow;
         self.failures = self.failures.saturating_add(1);
         if self.failures >= FAILURES {
@@ -137,7 +153,7 @@ mod tests {
         assert_eq!(receiver.free(8, until), 1, "half-open");
         receiver.has_failed(until, since);
         assert!(receiver.pause(until).unwrap() > until + FIRST_PAUSE / 2);
-        assert_eq!(receiver.dead_since, Some(since));
+        assert_eq!(receiver.dead_since, Some(DeadSince::Seen(since)));
         receiver.has_answered(QUICK);
         assert_eq!((receiver.free(8, until), receiver.pace, receiver.dead_since), (8, Pace::Slow, None));
     }

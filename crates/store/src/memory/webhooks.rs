@@ -186,6 +186,12 @@ impl Outbox for MemoryStore {
         answer(Ok(due))
     }
 
+    fn failing_since(&self, receiver: &str) -> StoreFuture<'_, Option<Timestamp>> {
+        let state = self.lock();
+        let rows = state.webhooks.all.values().filter(|row| row.settings.receiver == receiver && row.due.is_some());
+        answer(Ok(rows.filter_map(|row| row.failing_since).min()))
+    }
+
     fn delivered(&self, webhook: WebhookNo, sent: Seq, now: Timestamp) -> StoreFuture<'static, bool> {
         answer(Ok(self.lock().advance(webhook.0, Some(sent), now)))
     }

@@ -68,6 +68,15 @@ pub(super) fn due(
     Ok(due)
 }
 
+/// Looks at every webhook that may be sent to again, so it is not for every delivery.
+pub(super) fn failing_since(conn: &Connection, receiver: &str) -> Result<Option<Timestamp>, StoreError> {
+    let mut select = conn.prepare_cached(
+        "SELECT min(failing_since) FROM webhooks WHERE at_rest = 0 AND receiver = ?1 AND due IS NOT NULL",
+    )?;
+    let since = select.query_row((receiver,), |row| Ok(row.get::<_, Option<i64>>(0).unwrap_or(None)))?;
+    Ok(since.map(Timestamp::from_millis))
+}
+
 /// `None` for a row that is damaged, or not there any more.
 fn readable<T>(row: Result<Option<T>, ReadError>) -> Result<Option<T>, StoreError> {
     match row {

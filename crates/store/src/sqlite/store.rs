@@ -211,6 +211,11 @@ impl Outbox for SqliteStore {
         self.row(move |conn| outbox::due(conn, &index, &receiver, now, limit))
     }
 
+    fn failing_since(&self, receiver: &str) -> StoreFuture<'_, Option<Timestamp>> {
+        let receiver = receiver.to_owned();
+        self.pool.read(move |conn| outbox::failing_since(conn, &receiver))
+    }
+
     fn delivered(&self, webhook: WebhookNo, sent: Seq, now: Timestamp) -> StoreFuture<'static, bool> {
         self.found(WebhookChange::Delivered { webhook, sent, now })
     }

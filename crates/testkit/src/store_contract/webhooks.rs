@@ -172,6 +172,8 @@ pub async fn a_failed_delivery_is_due_later((store, outbox): Both<'_>) {
     assert_eq!(receivers(outbox).await, "https://a 50");
     assert_eq!(due(outbox, "https://a", 50).await, "w1 after 1 tried 2");
     assert_eq!(only_due(outbox).await.failing_since, Some(at(6)));
+    assert_eq!(outbox.failing_since("https://a").await.unwrap(), Some(at(6)));
+    assert_eq!(outbox.failing_since("https://b").await.unwrap(), None);
     let pending = "w1 of t1 at 1 tried 2 still down since 6 next 50";
     assert_eq!(deliveries(outbox, DeliveryKind::Pending).await, pending);
     assert!(outbox.retry(DeliveryKind::Pending, number.0, at(30)).await.unwrap());
