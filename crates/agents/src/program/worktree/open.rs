@@ -13,7 +13,8 @@ use super::super::folder_name::folder_name;
 use super::super::git::{Git, GitError, at_path};
 use super::super::kept_refs::StoredTask;
 use super::super::leftover_trees::clear_place;
-use super::repository::{Repository, none_if_missing};
+use super::super::worktrees::Claim;
+use super::repository::{Repository, TreeNames, none_if_missing};
 use super::tree::{OwnPlace, Record, Tree};
 use crate::adapter::Exit;
 
@@ -115,12 +116,14 @@ struct Opening {
 impl Opening {
     async fn open(self) -> Result<Worktree, GitError> {
         let Self { host, git, workspace, owner, agent, task, stored_as } = self;
-        let hash = git.hash(&format!("{}\0{agent}\0{task}", owner.as_key())).await?;
-        let name = format!("{}-{}", folder_name(&task), hash.get(..16).unwrap_or(&hash));
-        let claim = tokio::select! {
-            claim = host.worktrees.claim(&name) => claim,
-            () = git.until_unwanted() => return Err(GitError::Stopped),
+        let by_owner = tree_name(&git, &task, &format!("{}\0{agent}\0{task}", owner.as_key())).await?;
+        // A task keeps its number when it gets another owner. The id is in the name for people, and because a database
+        // that is made anew counts from the beginning.
+        let name = match &stored_as {
+            Some(stored) => tree_name(&git, &task, &format!("{}\0{agent}\0{task}", stored.trailer())).await?,
+            None => by_owner.clone(),
         };
+        let claim = claim(&host, &git, &name).await?;
         let places = ["rev-parse", "--path-format=absolute", "--git-common-dir", "--show-prefix"].map(OsStr::new);
         let places = git.in_repository(&workspace, &places).await?;
         let (common, prefix) = places.split_once('\n').unwrap_or((&places, ""));
@@ -131,7 +134,14 @@ impl Opening {
         let refs = format!("refs/sabir/{}/{name}", folder_name(&agent));
         // A server was killed while the task ran. The task resumes from what it left.
         let claim = clear_place(&repository.git, claim, Some((&repository.common, &refs))).await?;
-        let (left, old_refs) = repository.left_by(&owner, &agent, &task, &name).await?;
+        if by_owner != name {
+            // Earlier versions named the tree by the owner.
+            let old_place = self::claim(&host, &repository.git, &by_owner).await?;
+            let old_refs = format!("refs/sabir/{}/{by_owner}", folder_name(&agent));
+            clear_place(&repository.git, old_place, Some((&repository.common, &old_refs))).await?;
+        }
+        let names = TreeNames { current: &name, by_owner: &by_owner };
+        let (left, old_refs) = repository.left_by(&owner, &agent, &task, names).await?;
         let base = match &left {
             Some((_, refs)) => repository.commit(&format!("{refs}/base")).await?,
             // The commit of the workspace, which may be a worktree itself.
@@ -159,5 +169,18 @@ impl Opening {
         let made = blocking(blocking::SHORT, move || fs::create_dir_all(folder)).await?;
         made.map_err(|error| at_path(&worktree.folder, error))?;
         Ok(worktree)
+    }
+}
+
+/// The id of the task, and a hash of what tells it from others with the same id.
+async fn tree_name(git: &Git, task: &str, whose: &str) -> Result<String, GitError> {
+    let hash = git.hash(whose).await?;
+    Ok(format!("{}-{}", folder_name(task), hash.get(..16).unwrap_or(&hash)))
+}
+
+async fn claim(host: &Host, git: &Git, name: &str) -> Result<Claim, GitError> {
+    tokio::select! {
+        claim = host.worktrees.claim(name) => Ok(claim),
+        () = git.until_unwanted() => Err(GitError::Stopped),
     }
 }

@@ -24,6 +24,15 @@ pub(super) struct Repository {
     pub(super) common: PathBuf,
 }
 
+/// The names of a task's tree.
+#[derive(Clone, Copy)]
+pub(super) struct TreeNames<'a> {
+    /// By the number of the task in its store, if it has one.
+    pub(super) current: &'a str,
+    /// By its owner, as earlier versions named it.
+    pub(super) by_owner: &'a str,
+}
+
 /// A commit, and the prefix of the refs where it was found.
 pub(super) type LeftWork = Option<(String, String)>;
 
@@ -38,13 +47,17 @@ impl Repository {
         owner: &Owner,
         agent: &str,
         task: &str,
-        name: &str,
+        names: TreeNames<'_>,
     ) -> Result<(LeftWork, Option<String>), GitError> {
-        let refs = format!("refs/sabir/{}/{name}", folder_name(agent));
+        let TreeNames { current, by_owner } = names;
+        let refs = format!("refs/sabir/{}/{current}", folder_name(agent));
         if let Some(work) = self.commit(&format!("{refs}/work")).await? {
             return Ok((Some((work, refs)), None));
         }
-        let mut others = vec![recovered_refs(name)];
+        let mut others = vec![recovered_refs(current)];
+        if by_owner != current {
+            others.extend([format!("refs/sabir/{}/{by_owner}", folder_name(agent)), recovered_refs(by_owner)]);
+        }
         if *owner == Owner::anonymous() {
             // Earlier versions had one owner and no hash.
             others.push(format!("refs/sabir/{}/{}", folder_name(agent), folder_name(task)));

@@ -108,6 +108,42 @@ async fn worktrees_of_earlier_versions_are_kept_and_their_folder_is_cleaned() {
     fixture.assert_tidy();
 }
 
+/// Ids repeat across owners, and a task may get another owner: its number in the store is what it is known by.
+#[tokio::test]
+async fn a_task_continues_from_the_work_of_its_number() {
+    let fixture = RepositoryFixture::new();
+    let host = fixture.server();
+    let (ann, bob) = (Owner::new("acme", "ann"), Owner::new("acme", "bob"));
+    let open = async |owner: &Owner, number: Option<u64>| {
+        let whose = TaskName { number, ..task_of(owner, "a", "t") };
+        Worktree::open(&host, &fixture.repository(), whose).await.unwrap()
+    };
+    let made = |tree: &Worktree| fs::read_to_string(tree.folder.join("made")).unwrap_or_default();
+    // As earlier versions named it, by its owner; two others have the same id.
+    let tree = open(&ann, None).await;
+    fs::write(tree.folder.join("made"), "of ann\n").unwrap();
+    kept(tree).await;
+    let tree = open(&bob, Some(8)).await;
+    assert_eq!(made(&tree), "", "a task of somebody else begins anew");
+    fs::write(tree.folder.join("made"), "of bob\n").unwrap();
+    kept(tree).await;
+    let before = fixture.refs();
+    let tree = open(&ann, Some(7)).await;
+    assert_eq!(made(&tree), "of ann\n", "work under the old name is found");
+    fs::write(tree.folder.join("made"), "more of ann\n").unwrap();
+    kept(tree).await;
+    let after = fixture.refs();
+    assert_eq!((before.len(), after.len()), (4, 4), "the old name goes: {before:?} {after:?}");
+    // The task of the number 7 is given to bob.
+    let tree = open(&bob, Some(7)).await;
+    assert_eq!(made(&tree), "more of ann\n");
+    kept(tree).await;
+    let tree = open(&bob, Some(8)).await;
+    assert_eq!(made(&tree), "of bob\n");
+    kept(tree).await;
+    fixture.assert_tidy();
+}
+
 #[tokio::test]
 async fn a_worktree_that_cannot_be_made_names_the_reason() {
     let fixture = RepositoryFixture::empty();
