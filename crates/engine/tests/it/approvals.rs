@@ -107,7 +107,7 @@ async fn cancel(engine: &Engine, who: &Caller, task: &TaskId) -> Result<Task, Er
         .map(task_of)
 }
 
-async fn listed(engine: &Engine, who: &Caller, state: Option<State>) -> Vec<TaskId> {
+async fn listed(engine: &Engine, who: &Caller, state: Option<State>) -> String {
     let list = List {
         agent: None,
         context: None,
@@ -120,7 +120,8 @@ async fn listed(engine: &Engine, who: &Caller, state: Option<State>) -> Vec<Task
     };
     let Answer::Page(page) = engine.call(who, Call::List(list)).await.unwrap() else { panic!("expected a page") };
     assert_eq!(page.total, page.tasks.len() as u64);
-    page.tasks.into_iter().map(|task| task.id).collect()
+    let ids: Vec<&str> = page.tasks.iter().map(|task| task.id.as_str()).collect();
+    ids.join(" ")
 }
 
 async fn settled(engine: &Engine, task: &TaskId) -> Task {
@@ -150,9 +151,9 @@ async fn a_holder_of_the_scope_finds_sees_and_answers() {
     assert_eq!((question.question_type(), question.approver().as_deref()), (QuestionType::Permission, Some("ops")));
     assert!(question.text().contains("only callers with the scope ops may answer"), "{}", question.text());
     for state in [None, Some(State::InputRequired)] {
-        assert_eq!(listed(&engine, &ops(), state).await, [task.id.clone()]);
+        assert_eq!(listed(&engine, &ops(), state).await, task.id.as_str());
     }
-    assert_eq!(listed(&engine, &ops(), Some(State::Working)).await, []);
+    assert_eq!(listed(&engine, &ops(), Some(State::Working)).await, "");
     assert_eq!(get(&engine, &ops(), &task.id).await.unwrap(), get(&engine, &alice(), &task.id).await.unwrap());
     let shown = send(&engine, &ops(), &task.id, text("yes")).await.unwrap();
     assert!(!last_words(&shown).contains("secret work") && !shown.status.state.is_terminal(), "{shown:?}");
@@ -165,7 +166,7 @@ async fn a_holder_of_the_scope_finds_sees_and_answers() {
     assert!(is_gone(&get(&engine, &ops(), &task.id).await));
     assert!(is_gone(&send(&engine, &ops(), &task.id, text("yes")).await));
     assert!(is_gone(&watch(&engine, &ops(), &task.id, None).await));
-    assert_eq!(listed(&engine, &ops(), None).await, []);
+    assert_eq!(listed(&engine, &ops(), None).await, "");
 }
 
 #[tokio::test]
@@ -253,8 +254,8 @@ async fn a_holder_does_nothing_but_answer() {
         assert!(is_gone(&send(&engine, &ops(), &other.id, text("yes")).await), "{other:?}");
         assert!(is_gone(&watch(&engine, &ops(), &other.id, None).await), "{other:?}");
     }
-    assert_eq!(listed(&engine, &ops(), None).await, [task.id.clone()]);
-    assert_eq!(listed(&engine, &caller("lea", &["law"]), None).await, [of_law.id.clone()]);
+    assert_eq!(listed(&engine, &ops(), None).await, task.id.as_str());
+    assert_eq!(listed(&engine, &caller("lea", &["law"]), None).await, of_law.id.as_str());
     // An approver sees the agent that it approves for, although that is not listed.
     assert_eq!(engine.visible_agents(&caller("lea", &["law:secret"])).len(), 3);
     assert_eq!(engine.visible_agents(&ops()).len(), 3, "a scope for all agents is one for this one, too");
@@ -282,7 +283,7 @@ async fn a_turn_that_ended_by_asking_for_permission_waits_for_the_approver() {
     let engine = engine().await;
     let task = start(&engine, "coder", "end").await;
     assert!(task.turn_over);
-    assert_eq!(listed(&engine, &ops(), None).await, [task.id.clone()]);
+    assert_eq!(listed(&engine, &ops(), None).await, task.id.as_str());
     send(&engine, &ops(), &task.id, text("yes")).await.unwrap();
     assert_eq!(last_words(&settled(&engine, &task.id).await), "did yes");
 }
@@ -325,7 +326,7 @@ async fn a_pending_approval_outlives_its_server() {
     let seen = get(&engine, &alice(), &task.id).await.unwrap();
     assert_eq!((seen.status.state, seen.approver().as_deref()), (State::InputRequired, Some("ops")));
     assert!(matches!(send(&engine, &alice(), &task.id, text("yes")).await, Err(Error::Forbidden(_))));
-    assert_eq!(listed(&engine, &ops(), None).await, [task.id.clone()]);
+    assert_eq!(listed(&engine, &ops(), None).await, task.id.as_str());
     send(&engine, &ops(), &task.id, text("yes")).await.unwrap();
     assert_eq!(last_words(&settled(&engine, &task.id).await), "resumed Permission yes");
 }
@@ -343,7 +344,7 @@ async fn an_id_at_several_owners_is_the_newest_that_waits() {
     for (who, words) in [("ann", "run"), ("bob", "run"), ("cy", "name"), ("di", "work")] {
         engine.call(&caller(who, &["run"]), make(words)).await.unwrap();
     }
-    assert_eq!(listed(&engine, &ops(), None).await.len(), 2);
+    assert_eq!(listed(&engine, &ops(), None).await, "same same");
     for expected in ["bob", "ann"] {
         assert_eq!(get(&engine, &ops(), &id).await.unwrap().owner, caller(expected, &[]).owner);
         send(&engine, &ops(), &id, text("yes")).await.unwrap();

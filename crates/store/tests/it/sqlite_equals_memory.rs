@@ -7,8 +7,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use sabir_model::{Cursor, Event, IdempotencyKey, State, Status, StatusChange, Task, Usage, Wanted, apply};
 use sabir_store::{
-    AppendResult, Durability, MemoryStore, Query, Retention, SideRow, SqliteStore, Store, StoreError, TaskNo, TaskRow,
-    UnfinishedTask,
+    AppendResult, Durability, MemoryStore, Others, Query, Retention, SideRow, SqliteStore, Store, StoreError, TaskNo,
+    TaskRow, UnfinishedTask,
 };
 use sabir_testkit::store_contract::fixture::*;
 
@@ -283,6 +283,19 @@ impl StoreView {
                             };
                             self.add_page(store, query).await;
                         }
+                    }
+                }
+            }
+        }
+        for others in [Others::All, Others::ForApproval(vec![(agent("echo"), "ops".to_owned())])] {
+            for state in [None, Some(State::Completed), Some(State::Working)] {
+                for place in [None, Some("c1")] {
+                    for own_agents in
+                        [None, Some(vec![agent("echo")])].into_iter().take(if others == Others::All { 1 } else { 2 })
+                    {
+                        let (others, context) = (others.clone(), place.map(context));
+                        let query = Query { others, own_agents, state, context, limit: 3, ..all_of(of) };
+                        self.add_page(store, query).await;
                     }
                 }
             }
