@@ -62,19 +62,4 @@ impl JwtAlgorithm {
             name => Self::ALL.into_iter().find(|algorithm| algorithm.name() == name),
         }
     }
-
-    pub(super) fn of_library(self) -> jsonwebtoken::Algorithm {
-        use jsonwebtoken::Algorithm;
-        match self {
-            JwtAlgorithm::Rs256 => Algorithm::RS256,
-            JwtAlgorithm::Rs384 => Algorithm::RS384,
-            JwtAlgorithm::Rs512 => Algorithm::RS512,
-            JwtAlgorithm::Ps256 => Algorithm::PS256,
-            JwtAlgorithm::Ps384 => Algorithm::PS384,
-            JwtAlgorithm::Ps512 => Algorithm::PS512,
-            JwtAlgorithm::Es256 => Algorithm::ES256,
-            JwtAlgorithm::Es384 => Algorithm::ES384,
-            JwtAlgorithm::EdDsa => Algorithm::EdDSA,
-        }
-    }
 }

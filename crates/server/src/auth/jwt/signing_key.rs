@@ -5,8 +5,11 @@
 //! keys that are too short are not usable.
 
 use aws_lc_rs::digest::{SHA256, digest};
-use jsonwebtoken::DecodingKey;
-use jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384,
+    RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512,
+    RsaPublicKeyComponents, UnparsedPublicKey,
+};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -16,9 +19,20 @@ use super::compact::{CompactToken, decode};
 pub(super) struct SigningKey {
     pub(super) id: Option<String>,
     algorithms: Vec<JwtAlgorithm>,
-    key: DecodingKey,
+    material: Material,
     /// Equal for equal keys.
     pub(super) fingerprint: [u8; 32],
+}
+
+/// The public key itself.
+#[derive(Debug)]
+enum Material {
+    Rsa {
+        modulus: Vec<u8>,
+        exponent: Vec<u8>,
+    },
+    /// As the curve spells a point.
+    Point(Vec<u8>),
 }
 
 /// As RFC 7517 and 7518 spell it.
@@ -51,14 +65,13 @@ impl SigningKey {
             return None;
         }
         let bytes = |text: &Option<String>| decode(text.as_deref()?);
-        let (fitting, key, material): (&[JwtAlgorithm], _, _) = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
+        let (fitting, material): (&[JwtAlgorithm], _) = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
             ("RSA", _) => {
                 let (modulus, exponent) = (bytes(&jwk.n)?, bytes(&jwk.e)?);
                 if !RSA_BITS.contains(&bit_length(&modulus)) {
                     return None;
                 }
-                let key = DecodingKey::from_rsa_raw_components(&modulus, &exponent);
-                (&JwtAlgorithm::RSA, key, [modulus, exponent].concat())
+                (&JwtAlgorithm::RSA, Material::Rsa { modulus, exponent })
             }
             ("EC", Some(curve @ ("P-256" | "P-384"))) => {
                 let (size, algorithm): (_, &[JwtAlgorithm]) = match curve {
@@ -70,12 +83,11 @@ impl SigningKey {
                     return None;
                 }
                 // An uncompressed point, SEC 1, section 2.3.3.
-                let point = [&[4], x.as_slice(), &y].concat();
-                (algorithm, DecodingKey::from_ec_der(&point), point)
+                (algorithm, Material::Point([&[4], x.as_slice(), &y].concat()))
             }
             ("OKP", Some("Ed25519")) => {
                 let point = bytes(&jwk.x).filter(|point| point.len() == 32)?;
-                (&[JwtAlgorithm::EdDsa], DecodingKey::from_ed_der(&point), point)
+                (&[JwtAlgorithm::EdDsa], Material::Point(point))
             }
             _ => return None,
         };
@@ -85,19 +97,45 @@ impl SigningKey {
         };
         let identity = format!("{} {:?} {:?} {algorithms:?} {material:?}", jwk.kty, jwk.crv, jwk.kid);
         let fingerprint = digest(&SHA256, identity.as_bytes()).as_ref().try_into().expect("SHA-256 has 32 bytes");
-        Some(SigningKey { id: jwk.kid, algorithms, key, fingerprint })
+        Some(SigningKey { id: jwk.kid, algorithms, material, fingerprint })
     }
 
     pub(super) fn allows(&self, algorithm: JwtAlgorithm) -> bool {
         self.algorithms.contains(&algorithm)
     }
 
+    /// Whether the key allows the token's algorithm and made its signature.
     pub(super) fn has_signed(&self, token: &CompactToken<'_>) -> bool {
-        debug_assert!(self.allows(token.algorithm));
-        // Not `jsonwebtoken::crypto::verify`: that asks for a provider of the whole process, and panics in a program
-        // which uses the other one of that crate too.
-        let verifier = (DEFAULT_PROVIDER.verifier_factory)(&token.algorithm.of_library(), &self.key);
-        verifier.is_ok_and(|verifier| verifier.verify(token.message, &token.signature).is_ok())
+        if !self.allows(token.algorithm) {
+            return false;
+        }
+        let (message, signature) = (token.message, token.signature.as_slice());
+        match &self.material {
+            Material::Rsa { modulus, exponent } => {
+                let key = RsaPublicKeyComponents { n: modulus, e: exponent };
+                let parameters = match token.algorithm {
+                    JwtAlgorithm::Rs256 => &RSA_PKCS1_2048_8192_SHA256,
+                    JwtAlgorithm::Rs384 => &RSA_PKCS1_2048_8192_SHA384,
+                    JwtAlgorithm::Rs512 => &RSA_PKCS1_2048_8192_SHA512,
+                    JwtAlgorithm::Ps256 => &RSA_PSS_2048_8192_SHA256,
+                    JwtAlgorithm::Ps384 => &RSA_PSS_2048_8192_SHA384,
+                    JwtAlgorithm::Ps512 => &RSA_PSS_2048_8192_SHA512,
+                    JwtAlgorithm::Es256 | JwtAlgorithm::Es384 | JwtAlgorithm::EdDsa => return false,
+                };
+                key.verify(parameters, message, signature).is_ok()
+            }
+            Material::Point(point) => match token.algorithm {
+                JwtAlgorithm::Es256 => {
+                    UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signature)
+                }
+                JwtAlgorithm::Es384 => {
+                    UnparsedPublicKey::new(&ECDSA_P384_SHA384_FIXED, point).verify(message, signature)
+                }
+                JwtAlgorithm::EdDsa => UnparsedPublicKey::new(&ED25519, point).verify(message, signature),
+                _ => return false,
+            }
+            .is_ok(),
+        }
     }
 }
 
