@@ -1,5 +1,6 @@
 //! The real program, driven from outside.
 
+mod access_matrix;
 mod agent_cards;
 mod agents_check;
 mod bench;
