@@ -119,7 +119,8 @@ impl Engine {
         self.agents().filter(|hosted| self.is_visible(caller, hosted))
     }
 
-    fn is_visible(&self, caller: &Caller, hosted: &Hosted) -> bool {
+    /// Whether this caller may know of this agent.
+    pub fn is_visible(&self, caller: &Caller, hosted: &Hosted) -> bool {
         hosted.is_listed || caller.may_read(&hosted.id) || self.may_approve_at(caller, &hosted.id)
     }
 

@@ -264,6 +264,13 @@ impl Engine {
         self.core.agents.get(self.core.default).map(|registered| &registered.hosted.id)
     }
 
+    /// The agent of this id.
+    pub fn agent(&self, id: &str) -> Option<&Hosted> {
+        let agents = &self.core.agents;
+        let at = agents.binary_search_by(|registered| registered.hosted.id.as_str().cmp(id)).ok()?;
+        Some(&agents[at].hosted)
+    }
+
     /// Whether there is an agent of this id.
     pub fn knows_agent(&self, id: &str) -> bool {
         self.core.agents.binary_search_by(|registered| registered.hosted.id.as_str().cmp(id)).is_ok()

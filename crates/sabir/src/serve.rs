@@ -324,9 +324,15 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
     }
 }
 
-fn auth_settings(Config { auth, server, .. }: &Config) -> AuthSettings {
+fn auth_settings(Config { auth, server, agents, .. }: &Config) -> AuthSettings {
     let named = auth.token.iter().filter_map(config::CredentialConfig::credential);
-    let issuers = identity_documents::issuers(auth.issuers.iter().cloned());
+    // Scopes that agents name count in tokens too.
+    let approvers: Vec<String> = agents.iter().filter_map(|agent| agent.approver.clone()).collect();
+    let with_approvers = auth.issuers.iter().cloned().map(|mut issuer| {
+        issuer.own_scopes.extend(approvers.iter().cloned());
+        issuer
+    });
+    let issuers = identity_documents::issuers(with_approvers);
     let issuers = issuers.expect("the configuration has checked the addresses");
     // Not waited for: the server starts without its issuers.
     issuers.prefetch();

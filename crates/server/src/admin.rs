@@ -88,7 +88,7 @@ impl App {
             }
             Err(AdminRefusal::Engine(error)) => {
                 let head = RequestHead { path: parts.uri.path(), ..RequestHead::default() };
-                self.refuse(parts, &locate(&head, &self.inner.agents).responder(&head), &error)
+                self.refuse(parts, &locate(&head, &self.visible_agents(None)).responder(&head), &error)
             }
         };
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

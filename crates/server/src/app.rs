@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_engine::Engine;
-use sabir_model::AgentId;
-use sabir_wire::{CardFormat, Compat, KnownAgents};
+use sabir_model::Caller;
+use sabir_wire::{CardFormat, Compat};
 
 use crate::admin::AdminAccess;
 use crate::auth::{Auth, AuthSettings};
@@ -19,6 +19,7 @@ use crate::limits::{Limits, RequestLimits};
 use crate::peer::{PeerLimit, TrustedProxies};
 use crate::request_id::RequestIds;
 use crate::signed_cards::CardSigner;
+use crate::visible_agents::VisibleAgents;
 
 /// Cheap to clone; all clones are the same server.
 #[derive(Clone)]
@@ -30,8 +31,9 @@ pub struct App {
 
 pub(crate) struct AppState {
     pub(crate) engine: Engine,
-    pub(crate) agents: AgentIds,
-    pub(crate) auth: Auth,
+    /// Some agents are not listed, so what is at a path depends on who asks.
+    pub(crate) hides_agents: bool,
+    pub(crate) auth: Arc<Auth>,
     pub(crate) cards: Cards,
     pub(crate) settings: ServerSettings,
     pub(crate) budget: Arc<Budget>,
@@ -98,15 +100,16 @@ pub struct CardSettings {
 
 impl App {
     pub fn new(engine: Engine, settings: ServerSettings) -> Self {
-        let agents = AgentIds(engine.agents().map(|agent| agent.id.clone()).collect());
-        let auth = Auth::new(&settings.auth);
-        let cards = Cards::new(&engine, settings.card.clone(), settings.card_signer.clone(), &auth);
+        let hides_agents = engine.agents().any(|agent| !agent.is_listed);
+        let auth = Arc::new(Auth::new(&settings.auth));
+        let cards = Cards::new(&engine, settings.card.clone(), settings.card_signer.clone(), auth.clone());
         let budget = Budget::new(settings.memory);
         let encoded_tasks = EncodedTasks::new(budget.clone());
         let request_ids = RequestIds::new();
         let limits = Limits::new(settings.limits);
         let hosts = Arc::new(settings.hosts.clone());
-        let inner = AppState { engine, agents, auth, cards, settings, budget, encoded_tasks, request_ids, limits };
+        let inner =
+            AppState { engine, hides_agents, auth, cards, settings, budget, encoded_tasks, request_ids, limits };
         Self { inner: Arc::new(inner), hosts }
     }
 
@@ -119,6 +122,11 @@ impl App {
             }
             _ => self.clone(),
         }
+    }
+
+    /// The agents as this caller sees them; `None`: it is not known who calls.
+    pub(crate) fn visible_agents<'a>(&'a self, caller: Option<&'a Caller>) -> VisibleAgents<'a> {
+        VisibleAgents { engine: &self.inner.engine, caller }
     }
 
     /// What large requests and replies take now, in bytes.
@@ -134,18 +142,5 @@ impl App {
     /// How often something large was encoded; those who read the same task at the same time share one encoding.
     pub fn large_encodings(&self) -> usize {
         self.inner.encoded_tasks.count()
-    }
-}
-
-/// The ids of the agents, sorted.
-pub(crate) struct AgentIds(Vec<AgentId>);
-
-impl KnownAgents for AgentIds {
-    fn knows(&self, id: &str) -> bool {
-        self.0.binary_search_by(|agent| agent.as_str().cmp(id)).is_ok()
-    }
-
-    fn ids(&self) -> Vec<AgentId> {
-        self.0.clone()
     }
 }

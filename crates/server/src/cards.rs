@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use sabir_engine::{About, Engine, Streaming};
-use sabir_model::{
-    AgentId, Call, Caller, Capabilities, Card, Extension, Gateway, Interface, Provider, Requirement, SecurityScheme,
-    Skill,
-};
+use sabir_engine::{About, Engine, Hosted, Streaming};
+use sabir_model::{AgentId, Call, Caller, Capabilities, Card, Error, Extension, Gateway, Interface, Provider, Skill};
 use sabir_wire::gateway::{self, message_send_path, write_agent_list};
-use sabir_wire::{CardFormat, write_card};
+use sabir_wire::{CardFormat, KnownAgents, write_card};
 
 use crate::app::CardSettings;
 use crate::auth::Auth;
@@ -18,15 +15,15 @@ use crate::body::Body;
 use crate::host::Authority;
 use crate::scheme::Scheme;
 use crate::signed_cards::{CardSigner, SignedCards};
+use crate::visible_agents::VisibleAgents;
 
 pub(crate) struct Cards {
     settings: CardSettings,
     engine: Engine,
     /// Where messages go that name no agent.
     default: Option<AgentId>,
-    /// By name: what callers must show. Any one of them is enough.
-    security_schemes: Vec<(String, SecurityScheme)>,
-    security: Vec<Requirement>,
+    /// What callers must show.
+    auth: Arc<Auth>,
     /// `None`: cards are not signed.
     signed: Option<SignedCards>,
 }
@@ -36,12 +33,11 @@ impl Cards {
         engine: &Engine,
         settings: CardSettings,
         signer: Option<Arc<dyn CardSigner>>,
-        auth: &Auth,
+        auth: Arc<Auth>,
     ) -> Self {
         let default = engine.default_agent().cloned();
         let signed = signer.zip(settings.base.as_deref()).map(|(signer, base)| SignedCards::new(signer, base));
-        let (security_schemes, security) = (auth.schemes(), auth.requirements());
-        Self { settings, engine: engine.clone(), default, security_schemes, security, signed }
+        Self { settings, engine: engine.clone(), default, auth, signed }
     }
 
     /// What the agents say of themselves now, sorted by id.
@@ -58,7 +54,9 @@ impl Cards {
         agent: Option<&AgentId>,
     ) -> Response<Body> {
         let format = format.unwrap_or(self.settings.default_format);
-        let card = self.card(&self.base(parts, host), agent, |_| true);
+        // One that is named is known to whoever asks; `locate` has seen to that.
+        let is_shown = |hosted: &Hosted| hosted.is_listed || agent.is_some();
+        let card = self.card(&self.base(parts, host), agent, is_shown);
         let body = match &self.signed {
             Some(signed) => signed.write(card, format, agent),
             None => {
@@ -70,10 +68,12 @@ impl Cards {
         self.cached(parts, body)
     }
 
-    /// The card of the agents that this caller may use; `None`: nobody is asked for a credential, so all see the same card.
-    pub(crate) fn extended(&self, caller: &Caller, base: &str, agent: Option<&AgentId>) -> Option<Card> {
-        let is_usable = |id: &AgentId| caller.may_read(id);
-        (!self.security.is_empty()).then(|| self.card(base, agent, is_usable))
+    /// The card of the agents that this caller may use.
+    pub(crate) fn extended(&self, caller: &Caller, base: &str, agent: Option<&AgentId>) -> Result<Card, Error> {
+        if let Some(agent) = agent.filter(|agent| !caller.may_read(agent)) {
+            return Err(Error::Forbidden(format!("the credential lacks the scope read for agent {agent}")));
+        }
+        Ok(self.card(base, agent, |hosted| caller.may_read(&hosted.id)))
     }
 
     /// Whether whoever is called says that it knows this extension.
@@ -89,9 +89,9 @@ impl Cards {
     }
 
     /// The agents behind the gateway.
-    pub(crate) fn agent_list(&self, parts: &Parts) -> Response<Body> {
+    pub(crate) fn agent_list(&self, parts: &Parts, agents: &VisibleAgents<'_>) -> Response<Body> {
         let mut body = Vec::with_capacity(512);
-        write_agent_list(self.agents().map(|(id, _)| id), &mut body);
+        write_agent_list(agents.ids().iter(), &mut body);
         self.cached(parts, body)
     }
 
@@ -127,10 +127,11 @@ impl Cards {
     }
 
     /// Shows those that pass `is_shown`.
-    fn card(&self, base: &str, agent: Option<&AgentId>, is_shown: impl Fn(&AgentId) -> bool) -> Card {
+    fn card(&self, base: &str, agent: Option<&AgentId>, is_shown: impl Fn(&Hosted) -> bool) -> Card {
         let settings = &self.settings;
-        let is_wanted = |id: &AgentId| agent.is_none_or(|agent| agent == id) && is_shown(id);
-        let shown: Vec<(&AgentId, Arc<About>)> = self.agents().filter(|(id, _)| is_wanted(id)).collect();
+        let is_wanted = |hosted: &&Hosted| agent.is_none_or(|agent| *agent == hosted.id) && is_shown(hosted);
+        let shown = self.engine.agents().filter(is_wanted).map(|hosted| (&hosted.id, hosted.about()));
+        let shown: Vec<(&AgentId, Arc<About>)> = shown.collect();
         let place = agent.map_or_else(|| base.to_owned(), |agent| format!("{base}/agents/{agent}"));
         // One agent speaks for itself; several are introduced by the server.
         let only = match shown.as_slice() {
@@ -158,12 +159,12 @@ impl Cards {
             capabilities: Capabilities {
                 streaming: reached.map(|about| about.streaming == Streaming::Offered),
                 push_notifications: Some(self.engine.offers_webhooks()),
-                extended_card: Some(!self.security.is_empty()),
+                extended_card: Some(self.auth.is_required()),
                 state_history: Some(true),
                 extensions: extensions(&shown, reached),
             },
-            security_schemes: self.security_schemes.clone(),
-            security: self.security.clone(),
+            security_schemes: self.auth.schemes(),
+            security: self.auth.requirements(),
             input_modes: reached.map(|about| about.input_modes.clone()).unwrap_or_default(),
             output_modes: reached.map(|about| about.output_modes.clone()).unwrap_or_default(),
             skills: match only {

@@ -45,7 +45,7 @@ impl App {
             Ok(host) => self.for_origin(&parts, &mut asking, host).await,
             Err(error) => {
                 let head = head_of(&parts);
-                self.refuse(&parts, &locate(&head, &self.inner.agents).responder(&head), &error)
+                self.refuse(&parts, &locate(&head, &self.visible_agents(None)).responder(&head), &error)
             }
         };
         self.inner.settings.cors.vary(&mut response);
@@ -75,7 +75,8 @@ impl App {
     /// watch over servers.
     fn host_of<'a>(&self, parts: &'a Parts) -> Result<Option<Authority<'a>>, Error> {
         let checked = self.hosts.check(parts);
-        let is_health = || matches!(locate(&head_of(parts), &self.inner.agents), Surface::Health | Surface::Ready);
+        let is_health =
+            || matches!(locate(&head_of(parts), &self.visible_agents(None)), Surface::Health | Surface::Ready);
         if checked.is_err() && parts.version == Version::HTTP_10 && host::requested(parts)?.is_none() && is_health() {
             return Ok(None);
         }
@@ -124,18 +125,17 @@ impl App {
             let metadata = app.auth.metadata(&app.cards.base(parts, host), resource);
             return operations::public_document(&parts.method, &metadata);
         }
-        let located = locate(&head, &app.agents);
-        let endpoint = match located {
+        let located = match locate(&head, &self.visible_agents(None)) {
             Surface::Card { agent, format } => return app.cards.answer(format, parts, host, agent.as_ref()),
             Surface::GatewayCard(agent) => {
                 return app.cards.answer(Some(CardFormat::Gateway), parts, host, Some(&agent));
             }
             Surface::Health => return operations::alive(),
             Surface::Ready => return operations::ready(&app.engine).await,
-            Surface::Call(_) | Surface::AgentList | Surface::Refused(_) => located,
+            located => located,
         };
         if let RequestOrigin::Refused = origin
-            && let Surface::Call(endpoint) = &endpoint
+            && let Surface::Call(endpoint) = &located
         {
             let why = "pages of this origin may not call; allow it with server.cors_origins";
             return self.refuse(parts, &endpoint.responder(&head), &Error::Forbidden(why.into()));
@@ -151,25 +151,37 @@ impl App {
         };
         let caller = match caller {
             Ok(caller) => caller,
-            Err(error) => return self.refuse(parts, &endpoint.responder(&head), &error),
+            Err(error) => return self.refuse(parts, &located.responder(&head), &error),
         };
-        let endpoint = match endpoint {
+        let agents = self.visible_agents(Some(&caller));
+        let located = if app.hides_agents { locate(&head, &agents) } else { located };
+        let endpoint = match located {
             Surface::Call(endpoint) => endpoint,
+            Surface::AgentList => return app.cards.agent_list(parts, &agents),
             Surface::Refused(refusal) => return response_of(refusal.reply()),
-            _ => return app.cards.agent_list(parts),
+            // Of an agent that is not listed, or they would have been answered before.
+            Surface::Card { agent, format } => return app.cards.answer(format, parts, host, agent.as_ref()),
+            Surface::GatewayCard(agent) => {
+                return app.cards.answer(Some(CardFormat::Gateway), parts, host, Some(&agent));
+            }
+            Surface::Health => return operations::alive(),
+            Surface::Ready => return operations::ready(&app.engine).await,
         };
         let body = match self.receive(parts, asking).await {
             Ok(body) => body,
             Err(error) => return self.refuse(parts, &endpoint.responder(&head), &error),
         };
-        let Decoded { call, responder } = endpoint.decode(&head, &body, app.settings.compat, &app.agents);
+        let Decoded { call, responder } = endpoint.decode(&head, &body, app.settings.compat, &agents);
         let responder = responder.into_owned();
         // A call may take hours; what it was read from is not needed any more.
         drop(body);
         if let Ok(Call::ExtendedCard { agent }) = &call
-            && let Some(card) = app.cards.extended(&caller, &app.cards.base(parts, host), agent.as_ref())
+            && app.auth.is_required()
         {
-            return response_of(responder.reply(&Answer::Card(Box::new(card))));
+            return match app.cards.extended(&caller, &app.cards.base(parts, host), agent.as_ref()) {
+                Ok(card) => response_of(responder.reply(&Answer::Card(Box::new(card)))),
+                Err(error) => self.refuse(parts, &responder, &error),
+            };
         }
         self.call(parts, caller, call, responder).await
     }

@@ -17,7 +17,7 @@ pub(crate) fn is_wanted(parts: &Parts) -> bool {
 pub(crate) fn page(engine: &Engine) -> Response<Body> {
     let default = engine.default_agent();
     let mut agents = String::new();
-    for agent in engine.agents() {
+    for agent in engine.agents().filter(|agent| agent.is_listed) {
         let (id, about) = (escaped(agent.id.as_str()), agent.about());
         let is_default = if Some(&agent.id) == default { " (messages that name no agent go here)" } else { "" };
         agents += &format!(

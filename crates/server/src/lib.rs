@@ -32,6 +32,7 @@ mod signed_cards;
 mod socket;
 mod stream;
 mod tls;
+mod visible_agents;
 
 pub use admin::AdminAccess;
 pub use agent_ids::{RESERVED_AGENT_IDS, is_path_segment};

@@ -21,7 +21,7 @@ use super::raw::{Raw, RawEntry};
 use super::routes::{self, AliasRoute};
 use super::sections::{AgentConfig, Config, StoreUrl};
 use super::settings::{SETTINGS, row_of};
-use super::start_checks::{advice, exposed, is_private, only_loopback, readable_credentials, refusal};
+use super::start_checks::{advice, exposed, is_private, only_loopback, readable_credentials, refusal, unanswerable};
 use super::{auth, auth_issuers};
 
 /// The configuration in force.
@@ -125,6 +125,7 @@ pub fn merge(
     warnings.extend(keep_alias_address_on_loopback(&mut config));
     warnings.extend(advice(&config.subject.server));
     warnings.extend(readable_credentials(&config.subject.server, config.subject.auth.has_headers()));
+    warnings.extend(unanswerable(&config.subject));
     complete_tell_stderr(&mut config);
     Problems::check(problems)?;
     Ok(LoadedConfig { config: config.subject, values: config.values, warnings })

@@ -194,6 +194,22 @@ pub fn advice(server: &ServerSection) -> Option<String> {
     })
 }
 
+/// Agents whose questions for permission nobody can answer, since nobody has a credential with their scope.
+pub fn unanswerable(config: &Config) -> Vec<String> {
+    if config.asks_for_credentials() {
+        return Vec::new();
+    }
+    let warning = |(agent, scope): (&AgentConfig, &String)| {
+        format!(
+            "nobody can give the approvals that agent {} asks for: its approver is {scope:?}, and callers have no \
+             credentials; make one with `sabir token new NAME --scope {scope}`",
+            agent.id
+        )
+    };
+    let named = config.all_agents().filter_map(|agent| agent.approver.as_ref().map(|scope| (agent, scope)));
+    named.map(warning).collect()
+}
+
 /// Something that is not there. The words follow the name of the setting that wants it.
 struct Missing {
     key: &'static str,

@@ -321,3 +321,61 @@ fn a_foreign_task_is_answered_as_one_that_never_was() {
     }
     assert_eq!(bob(get), before, "nothing that others sent has changed the task");
 }
+
+#[test]
+fn an_agent_that_is_not_listed_exists_only_for_those_who_may_use_it() {
+    let hash = |secret: &str| sabir_server::Digest::of(secret.as_bytes());
+    let fixture = ServerFixture::configured(&format!(
+        "[[agent]]\nid = 'demo'\nkind = 'demo'\ndefault = true\n\n[[agent]]\nid = 'hidden'\nkind = 'demo'\nlisted = false\nname = 'Secret desk'\n\n\
+         [[auth.token]]\nsubject = 'alice'\nscopes = ['run:demo']\nhash = '{}'\n\n\
+         [[auth.token]]\nsubject = 'insider'\nscopes = ['run:hidden']\nhash = '{}'\n",
+        hash("token-of-alice"),
+        hash("token-of-insider")
+    ));
+    let rpc = |tenant: &str| {
+        let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]});
+        let params = json!({"tenant": tenant, "message": message});
+        json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params})
+    };
+    let ask = |verb: &str, path: &str, body: &Value, token: Option<&str>| {
+        let authorization = token.map(|token| format!("Bearer {token}"));
+        let headers: Vec<(&str, &str)> = authorization.iter().map(|value| ("Authorization", value.as_str())).collect();
+        fixture.ask(verb, path, &headers, body)
+    };
+    for (verb, path) in [
+        ("GET", "/agents/AGENT/.well-known/agent-card.json"),
+        ("GET", "/agents/AGENT/tasks"),
+        ("GET", "/AGENT/tasks"),
+        ("POST", "/agents/AGENT/a2a/jsonrpc"),
+        ("POST", "/a2a/jsonrpc"),
+        ("GET", "/v1/a2a/agents/AGENT/agent-card"),
+        ("GET", "/v1/a2a/agents/AGENT/tasks/x"),
+        ("POST", "/v1/a2a/agents/AGENT/message:send"),
+    ] {
+        let at = |agent: &str, token| {
+            let body = match (verb, path) {
+                ("GET", _) => Value::Null,
+                (_, path) if path.ends_with("message:send") => json!({"input": "hi"}),
+                _ => rpc(agent),
+            };
+            ask(verb, &path.replace("AGENT", agent), &body, token)
+        };
+        for token in [None, Some("nobody's"), Some("token-of-alice")] {
+            let (hidden, missing) = (at("hidden", token), at("nobody", token));
+            let same = |reply: &HttpReply, agent: &str| (reply.status, reply.text().replace(agent, "AGENT"));
+            assert_eq!(same(&hidden, "hidden"), same(&missing, "nobody"), "{verb} {path} with {token:?}");
+            assert!(hidden.status >= 400 || hidden.json().get("error").is_some(), "{verb} {path} with {token:?}");
+        }
+        let reply = at("hidden", Some("token-of-insider"));
+        assert!(reply.status < 300 || path.ends_with("/tasks/x"), "{verb} {path}: {} {}", reply.status, reply.text());
+    }
+    for path in ["/.well-known/agent-card.json", "/v1/a2a/agents", "/"] {
+        for token in [None, Some("token-of-alice")] {
+            let accept = [("Accept", "text/html"), ("Authorization", token.map_or("", |_| "Bearer token-of-alice"))];
+            let reply = fixture.ask("GET", path, &accept[..if token.is_some() { 2 } else { 1 }], &Value::Null);
+            assert!(!reply.text().contains("hidden") && !reply.text().contains("Secret"), "{path}: {}", reply.text());
+        }
+    }
+    let extended = ask("GET", "/extendedAgentCard", &Value::Null, Some("token-of-insider"));
+    assert!(extended.text().contains("Secret desk"), "{}", extended.text());
+}

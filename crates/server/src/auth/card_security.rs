@@ -1,8 +1,9 @@
 //! What cards say of credentials: exactly those that are taken, any one of which is enough.
 
-use sabir_model::{Requirement, SecurityKind, SecurityScheme};
+use sabir_model::{Flow, Requirement, SecurityKind, SecurityScheme};
 
 use super::Auth;
+use super::jwt::{IssuerMetadata, JwtVerifier};
 
 impl Auth {
     /// The schemes by name.
@@ -18,8 +19,9 @@ impl Auth {
             let text = format!("A token of {}", issuer.issuer());
             match issuer.discovery_url() {
                 Some(url) => {
-                    schemes
-                        .push((format!("openIdConnect{number}"), scheme(&text, SecurityKind::OpenIdConnect { url })));
+                    let flows = issuer.metadata().map(|metadata| flows(&metadata, issuer)).unwrap_or_default();
+                    let kind = SecurityKind::OAuth2 { flows, metadata_url: Some(url) };
+                    schemes.push((format!("oauth2{number}"), scheme(&text, kind)));
                 }
                 None => {
                     let kind = SecurityKind::Http { scheme: "Bearer".into(), bearer_format: Some("JWT".into()) };
@@ -41,5 +43,38 @@ impl Auth {
 
     pub(crate) fn requirements(&self) -> Vec<Requirement> {
         self.schemes().into_iter().map(|(name, _)| Requirement { schemes: vec![(name, Vec::new())] }).collect()
+    }
+}
+
+/// The ways to a token that the issuer says it has. Until its document is there, none is known.
+fn flows(metadata: &IssuerMetadata, issuer: &JwtVerifier) -> Vec<Flow> {
+    let Some(token_url) = &metadata.token_endpoint else { return Vec::new() };
+    let flow = |name: &str| Flow {
+        name: name.to_owned(),
+        authorization_url: None,
+        device_authorization_url: None,
+        token_url: Some(token_url.clone()),
+        refresh_url: None,
+        scopes: issuer.scope_names().map(|(name, ours)| (name.to_owned(), meaning(ours).to_owned())).collect(),
+        pkce_required: false,
+    };
+    let code = metadata
+        .authorization_endpoint
+        .clone()
+        .map(|url| Flow { authorization_url: Some(url), ..flow("authorizationCode") });
+    let device = metadata
+        .device_authorization_endpoint
+        .clone()
+        .map(|url| Flow { device_authorization_url: Some(url), ..flow("deviceCode") });
+    code.into_iter().chain([flow("clientCredentials")]).chain(device).collect()
+}
+
+/// What one of our scopes allows, for people.
+fn meaning(scope: &str) -> &'static str {
+    match scope.split(':').next().unwrap_or_default() {
+        "run" => "Send messages, answer questions, cancel, set webhooks, and read",
+        "read" => "See one's own tasks",
+        "admin" => "Everything, with everybody's tasks",
+        _ => "Answer questions for permission",
     }
 }

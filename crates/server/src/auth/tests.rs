@@ -184,7 +184,7 @@ async fn tokens_of_issuers_and_of_the_file_are_taken_side_by_side() {
     assert_eq!(caller.scopes.as_deref(), Some(&["read".to_owned(), "run".to_owned()][..]));
     assert!(auth.metadata("https://me.example", "").contains(r#""authorization_servers":["https://idp.example/"]"#));
     let schemes: Vec<String> = auth.schemes().into_iter().map(|(name, _)| name).collect();
-    assert_eq!(schemes, ["bearer", "openIdConnect"]);
+    assert_eq!(schemes, ["bearer", "oauth2"]);
 }
 
 #[tokio::test]

@@ -99,3 +99,10 @@ fn other_machines_may_call_where_credentials_are_asked_for() {
     let host = [("A2A_HOST", "0.0.0.0"), ("A2A_AUTH_TOKEN", "x")];
     assert_eq!(outcome(&CliOptions::default(), &host, "", "server.listen"), r#"["0.0.0.0:41242"] # A2A_HOST"#);
 }
+
+#[test]
+fn an_approver_without_credentials_is_warned_of() {
+    let file = "[[agent]]\nid = 'a'\nkind = 'demo'\napprover = 'ops'";
+    assert!(warnings(&[], file).contains("nobody can give the approvals that agent a asks for"));
+    assert_eq!(warnings(&[("SABIR_AUTH_TOKENS", "a:b")], file), "");
+}

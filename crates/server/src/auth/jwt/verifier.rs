@@ -57,6 +57,13 @@ impl JwtVerifier {
         self.source.metadata()
     }
 
+    /// What the issuer calls our scopes, and which ones they are.
+    pub fn scope_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        let JwtSettings { scope_names, own_scopes, .. } = &self.settings;
+        let own = own_scopes.iter().filter(|_| scope_names.is_empty()).map(|own| (own.as_str(), own.as_str()));
+        scope_names.iter().map(|(name, ours)| (name.as_str(), ours.as_str())).chain(own)
+    }
+
     /// Where clients find out how to get a token; `None` where the operator says himself where the keys are, since the
     /// issuer may have no such document then.
     pub fn discovery_url(&self) -> Option<String> {
