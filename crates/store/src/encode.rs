@@ -6,7 +6,9 @@
 use sabir_model::{AgentId, Birth, ContextId, Event, IdempotencyKey, Owner, Seq, State, Task, TaskId, Timestamp};
 
 use crate::head::HeadChange;
-use crate::{Append, AppendTarget, MAX_EVENTS_WITHOUT_SNAPSHOT, SentKey, SideRow, StoreError, TaskNo, Webhook};
+use crate::{
+    Append, AppendTarget, AuditEntry, MAX_EVENTS_WITHOUT_SNAPSHOT, SentKey, SideRow, StoreError, TaskNo, Webhook,
+};
 
 /// The size of a pack, unless a single event is larger.
 const PACK_EVENTS: usize = 64;
@@ -66,6 +68,7 @@ pub(crate) enum EncodedSideRow {
     CancelRequested,
     Attempts(u32),
     Webhook(Box<Webhook>),
+    Audit(Box<AuditEntry>),
 }
 
 impl Encoded {
@@ -183,6 +186,7 @@ fn encode_side_row(row: &SideRow) -> Result<EncodedSideRow, StoreError> {
         SideRow::CancelRequested => EncodedSideRow::CancelRequested,
         SideRow::Attempts(count) => EncodedSideRow::Attempts(*count),
         SideRow::Webhook(webhook) => EncodedSideRow::Webhook(webhook.clone()),
+        SideRow::Audit(entry) => EncodedSideRow::Audit(entry.clone()),
     })
 }
 

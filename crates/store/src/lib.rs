@@ -3,6 +3,7 @@
 //! `Store` is the interface. `sqlite` is for a laptop or a single server; `memory` gives the same answers without a
 //! disk, for tests and trials. One contract suite in `sabir-testkit` runs against every implementation.
 
+mod audit;
 mod error;
 mod outbox;
 mod store;
@@ -16,6 +17,7 @@ mod page;
 mod memory;
 mod sqlite;
 
+pub use audit::{AuditAction, AuditEntry, AuditLog, AuditPage, AuditQuery, AuditRecord, AuditRetention, AuditTrimmed};
 pub use error::{OpenError, StoreError};
 pub use memory::MemoryStore;
 pub use outbox::{

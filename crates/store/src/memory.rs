@@ -3,6 +3,7 @@
 //! It keeps the encoded bytes, so that tests exercise the format of the log too. A list looks at every task: it is the
 //! simple reference for the other stores.
 
+mod audit;
 mod webhooks;
 
 use std::cmp::Reverse;
@@ -16,14 +17,15 @@ use sabir_model::{
 };
 use tokio::sync::Notify;
 
+use self::audit::AuditEntries;
 use self::webhooks::Webhooks;
 use crate::damage::{Damage, DamageLog, damaged_task, unreadable_message};
 use crate::encode::{Encoded, EncodedNewTask, EncodedSideRow, EncodedTarget, LatestStatus};
 use crate::fold::{Fold, decode, decode_event};
 use crate::page::{EVENT_BYTES, PageBudget, cut, trim};
 use crate::{
-    Append, AppendResult, Listing, Others, Query, Retention, SentKey, Store, StoreError, StoreFuture, SweepResult,
-    TaskNo, TaskRow, UnfinishedTask, Webhook, WebhookSet,
+    Append, AppendResult, AuditEntry, Listing, Others, Query, Retention, SentKey, Store, StoreError, StoreFuture,
+    SweepResult, TaskNo, TaskRow, UnfinishedTask, Webhook, WebhookSet,
 };
 
 /// A sweep deletes at most this many tasks.
@@ -45,6 +47,7 @@ struct MemoryState {
     keys: HashMap<(Owner, AgentId, IdempotencyKey), TaskNo>,
     agent_state: HashMap<(Owner, AgentId, ContextId), String>,
     webhooks: Webhooks,
+    audit: AuditEntries,
 }
 
 struct MemoryTask {
@@ -266,6 +269,7 @@ impl MemoryState {
                     let place = (sender, entry.row.agent.clone(), key);
                     self.keys.entry(place).or_insert(no);
                 }
+                EncodedSideRow::Audit(entry) => self.audit.push(AuditEntry { no: Some(no), ..*entry }),
                 EncodedSideRow::TaskState(state) => entry.state = state,
                 EncodedSideRow::AgentState(state) => {
                     let place = (entry.row.owner.clone(), entry.row.agent.clone(), entry.row.context.clone());

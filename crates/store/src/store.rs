@@ -13,7 +13,7 @@ use sabir_model::{
     TaskId, Timestamp, Wanted,
 };
 
-use crate::{StoreError, Webhook, WebhookSet};
+use crate::{AuditEntry, StoreError, Webhook, WebhookSet};
 
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
@@ -169,6 +169,8 @@ pub enum SideRow {
     Attempts(u32),
     /// A webhook of the task. It gets the events of this append too.
     Webhook(Box<Webhook>),
+    /// An entry of the audit log about this task.
+    Audit(Box<AuditEntry>),
 }
 
 /// An idempotency key, which belongs to its sender.

@@ -4,6 +4,7 @@
 //! Where a store can be opened again, it also runs the second list.
 
 mod appends;
+mod audit;
 mod concurrent_appends;
 mod damage;
 pub mod fixture;
@@ -20,7 +21,7 @@ use std::path::Path;
 use std::pin::Pin;
 
 use sabir_model::Seq;
-use sabir_store::{Outbox, Store, TaskNo};
+use sabir_store::{AuditLog, Outbox, Store, TaskNo};
 
 type CaseFuture<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
@@ -44,6 +45,8 @@ type DamageCase = for<'a> fn((&'a dyn Store, Spoil<'a>)) -> CaseFuture<'a>;
 type StoreCase = fn(&dyn Store) -> CaseFuture<'_>;
 type ReopeningCase = for<'a> fn(OpenStore<'a>) -> CaseFuture<'a>;
 type WebhookCase = for<'a> fn(webhooks::Both<'a>) -> CaseFuture<'a>;
+type AuditCase = for<'a> fn(audit::Both<'a>) -> CaseFuture<'a>;
+type AuditReopeningCase = for<'a> fn(audit::OpenLog<'a>) -> CaseFuture<'a>;
 
 macro_rules! cases {
     ($($module:ident: $($case:ident),+;)+) => {
@@ -143,6 +146,23 @@ const WEBHOOKS: &[(&str, WebhookCase)] = cases! {
         who_waits_for_something_due_is_woken;
 };
 
+const AUDIT: &[(&str, AuditCase)] = cases! {
+    audit:
+        entries_are_numbered_in_their_order,
+        an_entry_is_stored_with_its_append,
+        every_action_is_read_as_it_was_stored,
+        entries_come_in_pages,
+        entries_are_found_by_each_filter,
+        a_rare_entry_is_found_page_by_page,
+        a_deleted_task_keeps_its_entries,
+        the_oldest_entries_are_deleted,
+        a_trim_is_bounded;
+};
+
+const AUDIT_REOPENING: &[(&str, AuditReopeningCase)] = cases! {
+    audit: entries_are_there_again;
+};
+
 const DAMAGE: &[(&str, DamageCase)] = cases! {
     damage:
         a_damaged_task_is_shown_as_failed,
@@ -169,6 +189,25 @@ pub fn check_webhooks<S: Store + Outbox>(open: impl Fn(&Path) -> S) {
             let store = open(folder);
             block_on(case((&store, &store)));
         });
+        (*name, verdict)
+    }));
+}
+
+/// Runs the cases about the audit log.
+pub fn check_audit<S: Store + AuditLog>(open: impl Fn(&Path) -> S) {
+    report(AUDIT.iter().map(|(name, case)| {
+        let verdict = attempt(|folder| {
+            let store = open(folder);
+            block_on(case((&store, &store)));
+        });
+        (*name, verdict)
+    }));
+}
+
+/// Runs those that close the log and open it again.
+pub fn check_audit_reopening(open: impl Fn(&Path) -> Box<dyn AuditLog>) {
+    report(AUDIT_REOPENING.iter().map(|(name, case)| {
+        let verdict = attempt(|folder| block_on(case(&|| open(folder))));
         (*name, verdict)
     }));
 }

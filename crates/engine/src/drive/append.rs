@@ -13,7 +13,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use sabir_model::{Error, Message, Purpose, RunState, Task, apply};
-use sabir_store::{Append, AppendResult, AppendTarget, NewTask, SentKey, SideRow, StoreError, StoreFuture};
+use sabir_store::{
+    Append, AppendResult, AppendTarget, AuditAction, NewTask, SentKey, SideRow, StoreError, StoreFuture,
+};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
 
@@ -343,6 +345,8 @@ impl Driver {
         append.side_rows.retain(|row| match row {
             SideRow::InboxAdd(added) => !messages.contains(&Arc::as_ptr(added)),
             SideRow::Key(added) => !keys.contains(added),
+            // What a refused message would have done was not done; a cancel has stopped the run.
+            SideRow::Audit(entry) => entry.action == AuditAction::Cancel,
             SideRow::InboxTake(_)
             | SideRow::InboxTakeAt(_)
             | SideRow::AgentState(_)

@@ -13,6 +13,7 @@ use crate::encode::{Encoded, EncodedNewTask, EncodedSideRow, EncodedSnapshot, En
 use crate::head::{HeadChange, Placement, RowLog};
 use crate::{AppendResult, MAX_EVENTS_WITHOUT_SNAPSHOT, SentKey, StoreError, TaskNo};
 
+use super::audit::AuditWriter;
 use super::failure::{ReadError, is_duplicate};
 use super::key::{MAX_NO, MAX_SEQ, key, keys, seq};
 use super::rows::{self, last_key, state_code};
@@ -23,6 +24,7 @@ pub(super) struct Appender<'c> {
     conn: &'c Connection,
     pub task_counts: TaskCounts<'c>,
     pub watched: Watched,
+    pub audit: AuditWriter,
     last_no: Arc<AtomicU64>,
     insert_events: Statement<'c>,
     insert_task: Statement<'c>,
@@ -74,6 +76,7 @@ impl<'c> Appender<'c> {
             conn,
             task_counts: TaskCounts::new(conn)?,
             watched,
+            audit: AuditWriter::load(conn)?,
             last_no,
             insert_events: conn.prepare("INSERT INTO events (key, body) VALUES (?1, ?2)")?,
             insert_task: conn.prepare(
@@ -249,6 +252,7 @@ impl<'c> Appender<'c> {
                 )?;
                 put.execute((no, key.as_str(), sender.as_ref().map(Owner::as_key))).map(drop)
             }
+            EncodedSideRow::Audit(entry) => self.audit.insert(self.conn, entry, Some(no)),
             EncodedSideRow::Webhook(webhook) => self.watched.add(self.conn, no, webhook, append),
             EncodedSideRow::AgentState(Some(state)) => {
                 let mut put = self.conn.prepare_cached(

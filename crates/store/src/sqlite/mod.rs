@@ -16,6 +16,7 @@ mod open;
 
 mod append;
 mod assign;
+mod audit;
 mod checkpoint;
 mod due_index;
 mod queue;

@@ -5,7 +5,7 @@ use sabir_model::{AgentId, ContextId, Cursor, Owner, State, TaskId, Timestamp, W
 
 use crate::{Others, Query};
 
-use super::{list, list_of_owners, outbox, reader, schema, sweep, webhooks};
+use super::{audit, list, list_of_owners, outbox, reader, schema, sweep, webhooks};
 
 const EVENTS_OF_A_TASK: &str = "SEARCH events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
@@ -39,6 +39,7 @@ fn lookups_go_straight_to_their_rows() {
             sweep::OLDEST,
             "SEARCH tasks USING INDEX tasks_settled (time>?); SEARCH webhooks USING PRIMARY KEY (at_rest=? AND no=?)",
         ),
+        (audit::ENTRIES, "SEARCH audit USING INTEGER PRIMARY KEY (rowid>?)"),
         (outbox::WEBHOOKS, "SEARCH webhooks USING PRIMARY KEY (at_rest=? AND no=?); USE TEMP B-TREE FOR ORDER BY"),
         (outbox::DUE, "SEARCH webhooks USING PRIMARY KEY (at_rest=? AND no=? AND number=?)"),
         (

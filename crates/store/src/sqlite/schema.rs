@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x5341_4252;
 /// The newest format that this version knows.
 pub(super) const FORMAT: i64 = MIGRATIONS.len() as i64;
 
-const MIGRATIONS: [&str; 5] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5];
+const MIGRATIONS: [&str; 6] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6];
 
 /// The first format. Each index costs something on every append, so each has a reason:
 /// - `tasks_time` and `tasks_context` give lists in their order;
@@ -195,6 +195,27 @@ INSERT INTO sqlite_sequence (name, seq) SELECT 'given_up', seq FROM sqlite_seque
 DROP TABLE undelivered;
 CREATE INDEX given_up_id ON given_up (no, id);
 CREATE INDEX given_up_due ON given_up (due) WHERE due IS NOT NULL;
+";
+
+/// `audit` is the audit log (`crate::audit`). It has no index, since every entry would have to write it, and readers go through
+/// the entries in their order anyway. `caller` and `owner` are keys of owners. `audit_numbers` has the highest number that was deleted, since
+/// no number is used twice.
+const FORMAT_6: &str = "
+CREATE TABLE audit (
+    number  INTEGER PRIMARY KEY,
+    time    INTEGER NOT NULL,
+    caller  TEXT NOT NULL,
+    peer    TEXT,
+    action  TEXT NOT NULL,
+    agent   TEXT,
+    task    TEXT,
+    no      INTEGER,
+    owner   TEXT,
+    refusal TEXT,
+    detail  TEXT NOT NULL
+);
+CREATE TABLE audit_numbers (deleted INTEGER NOT NULL);
+INSERT INTO audit_numbers VALUES (0);
 ";
 
 /// Migrates a file from format `from` to the newest one.

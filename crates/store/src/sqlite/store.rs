@@ -15,9 +15,9 @@ use tokio::sync::{Notify, oneshot};
 use crate::damage::DamageLog;
 use crate::encode::Encoded;
 use crate::{
-    Append, AppendResult, Delivery, DeliveryKind, Due, Failure, GivenUpNo, Listing, OpenError, Outbox, Query,
-    Retention, Store, StoreError, StoreFuture, SweepResult, TaskNo, TaskRow, UnfinishedTask, Webhook, WebhookNo,
-    WebhookSet,
+    Append, AppendResult, AuditEntry, AuditLog, AuditPage, AuditQuery, AuditRetention, AuditTrimmed, Delivery,
+    DeliveryKind, Due, Failure, GivenUpNo, Listing, OpenError, Outbox, Query, Retention, Store, StoreError,
+    StoreFuture, SweepResult, TaskNo, TaskRow, UnfinishedTask, Webhook, WebhookNo, WebhookSet,
 };
 
 use super::connect::{self, Durability, SqliteSettings};
@@ -31,7 +31,7 @@ use super::recent_heads::RecentHeads;
 use super::rows::TaskRecord;
 use super::webhooks::{Changed, Watched, WebhookChange};
 use super::writer::{self, Assignment, Job, ReplySender};
-use super::{checkpoint, list, open, outbox, reader, sweep};
+use super::{audit, checkpoint, list, open, outbox, reader, sweep};
 
 pub struct SqliteStore {
     queue: Arc<Queue<Job>>,
@@ -250,6 +250,20 @@ impl Outbox for SqliteStore {
 
     fn discard(&self, kind: DeliveryKind, number: u64, now: Timestamp) -> StoreFuture<'static, bool> {
         self.found(WebhookChange::Discard { kind, number, now })
+    }
+}
+
+impl AuditLog for SqliteStore {
+    fn record(&self, entry: AuditEntry) -> StoreFuture<'static, ()> {
+        self.ask_writer(|reply| Job::Audit(Box::new(entry), reply))
+    }
+
+    fn entries(&self, query: AuditQuery) -> StoreFuture<'_, AuditPage> {
+        self.pool.read(move |conn| audit::entries(conn, &query))
+    }
+
+    fn trim(&self, retention: AuditRetention) -> StoreFuture<'static, AuditTrimmed> {
+        self.ask_writer(|reply| Job::TrimAudit(retention, reply))
     }
 }
 

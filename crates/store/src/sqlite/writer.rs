@@ -12,7 +12,7 @@ use sabir_model::Owner;
 use tokio::sync::oneshot;
 
 use crate::encode::Encoded;
-use crate::{AppendResult, Retention, StoreError, SweepResult, TaskNo};
+use crate::{AppendResult, AuditEntry, AuditRetention, AuditTrimmed, Retention, StoreError, SweepResult, TaskNo};
 
 use super::append::{AppendError, Appender};
 use super::assign::assign;
@@ -28,7 +28,9 @@ pub(super) type ReplySender<T> = oneshot::Sender<Result<T, StoreError>>;
 pub(super) enum Job {
     Append(Box<Encoded>, ReplySender<AppendResult>),
     Webhook(Box<WebhookChange>, ReplySender<Changed>),
+    Audit(Box<AuditEntry>, ReplySender<()>),
     Sweep(Retention, ReplySender<SweepResult>),
+    TrimAudit(AuditRetention, ReplySender<AuditTrimmed>),
     /// Makes tasks of one owner those of another.
     Assign(Box<Assignment>, ReplySender<Vec<TaskNo>>),
     /// Deletes rows that earlier sweeps have left.
@@ -55,18 +57,20 @@ const MAX_GAP: Duration = Duration::from_millis(1);
 struct Group {
     appends: Vec<(Box<Encoded>, ReplySender<AppendResult>)>,
     changes: Vec<(Box<WebhookChange>, ReplySender<Changed>)>,
+    audit: Vec<(Box<AuditEntry>, ReplySender<()>)>,
 }
 
 impl Group {
     fn len(&self) -> usize {
-        self.appends.len() + self.changes.len()
+        self.appends.len() + self.changes.len() + self.audit.len()
     }
 
     /// Each in a group of its own.
     fn split(self) -> impl Iterator<Item = Group> {
-        let appends = self.appends.into_iter().map(|append| Group { appends: vec![append], changes: Vec::new() });
-        let changes = self.changes.into_iter().map(|change| Group { appends: Vec::new(), changes: vec![change] });
-        appends.chain(changes)
+        let appends = self.appends.into_iter().map(|append| Group { appends: vec![append], ..Group::default() });
+        let changes = self.changes.into_iter().map(|change| Group { changes: vec![change], ..Group::default() });
+        let audit = self.audit.into_iter().map(|entry| Group { audit: vec![entry], ..Group::default() });
+        appends.chain(changes).chain(audit)
     }
 }
 
@@ -165,6 +169,7 @@ impl<'c> Writer<'c> {
             match job {
                 Job::Append(append, reply) => group.appends.push((append, reply)),
                 Job::Webhook(change, reply) => group.changes.push((change, reply)),
+                Job::Audit(entry, reply) => group.audit.push((entry, reply)),
                 other => others.push(other),
             }
         }
@@ -184,11 +189,12 @@ impl<'c> Writer<'c> {
             Job::Webhook(change, reply) => {
                 self.store_group(Group { changes: vec![(change, reply)], ..Group::default() })
             }
-            slice @ (Job::Sweep(..) | Job::RemoveLeftovers) if self.wal.has_backlog() => {
+            Job::Audit(entry, reply) => self.store_group(Group { audit: vec![(entry, reply)], ..Group::default() }),
+            slice @ (Job::Sweep(..) | Job::TrimAudit(..) | Job::RemoveLeftovers) if self.wal.has_backlog() => {
                 self.paused.push(slice);
                 self.wal.wake();
             }
-            slice @ (Job::Sweep(..) | Job::RemoveLeftovers) => self.delete_slice(slice, queue),
+            slice @ (Job::Sweep(..) | Job::TrimAudit(..) | Job::RemoveLeftovers) => self.delete_slice(slice, queue),
             Job::Assign(assignment, reply) => {
                 let (conn, Assignment { tasks, from, to }) = (self.conn, *assignment);
                 let moved = self.transact(|_| assign(conn, &tasks, &from, &to));
@@ -218,6 +224,10 @@ impl<'c> Writer<'c> {
                 self.sweep_position = if swept.is_ok() { position } else { SweepPosition::default() };
                 answer(reply, swept.map_err(|error| error.to_store_error()));
             }
+            Job::TrimAudit(retention, reply) => {
+                let trimmed = self.transact(|appender| appender.audit.trim(conn, retention));
+                answer(reply, trimmed.map_err(|error| error.to_store_error()));
+            }
             Job::RemoveLeftovers => match self.transact(|_| remove_leftovers(conn)) {
                 Ok(true) => {}
                 // The rest is queued behind newer jobs. If the queue is closed, the next start does it.
@@ -226,7 +236,12 @@ impl<'c> Writer<'c> {
                     tracing::warn!(error = %error.to_store_error(), "cannot delete what is left of old tasks");
                 }
             },
-            Job::Append(..) | Job::Webhook(..) | Job::Assign(..) | Job::CheckpointDone | Job::Check(_) => {}
+            Job::Append(..)
+            | Job::Webhook(..)
+            | Job::Audit(..)
+            | Job::Assign(..)
+            | Job::CheckpointDone
+            | Job::Check(_) => {}
         }
         self.wal.after_commit(self.conn);
     }
@@ -242,6 +257,9 @@ impl<'c> Writer<'c> {
                 }
                 for ((_, reply), changed) in group.changes.into_iter().zip(changes) {
                     answer(reply, Ok(changed));
+                }
+                for (_, reply) in group.audit {
+                    answer(reply, Ok(()));
                 }
                 self.wal.after_commit(self.conn);
             }
@@ -262,6 +280,9 @@ impl<'c> Writer<'c> {
                 for (_, reply) in group.changes {
                     answer(reply, Err(error.to_store_error()));
                 }
+                for (_, reply) in group.audit {
+                    answer(reply, Err(error.to_store_error()));
+                }
             }
         }
     }
@@ -278,7 +299,11 @@ impl<'c> Writer<'c> {
                 }
             }
             let changes = group.changes.iter().map(|(change, _)| appender.watched.change(conn, change));
-            Ok(Answers { appends, changes: changes.collect::<rusqlite::Result<_>>()? })
+            let changes = changes.collect::<rusqlite::Result<_>>()?;
+            for (entry, _) in &group.audit {
+                appender.audit.insert(conn, entry, entry.no)?;
+            }
+            Ok(Answers { appends, changes })
         })
     }
 
@@ -299,6 +324,7 @@ impl<'c> Writer<'c> {
             }
         };
         self.commits.fetch_add(1, Ordering::Relaxed);
+        self.appender.audit.committed();
         let is_due = self.appender.watched.committed();
         self.check_files()?;
         if is_due {
@@ -323,6 +349,7 @@ impl<'c> Writer<'c> {
 
     fn roll_back(&mut self) {
         self.appender.task_counts.discard();
+        self.appender.audit.rolled_back();
         self.appender.watched.rolled_back();
         // On a full disk, SQLite rolls back by itself.
         if !self.conn.is_autocommit()

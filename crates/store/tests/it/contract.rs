@@ -42,6 +42,18 @@ fn sqlite_keeps_the_contract_of_webhooks() {
     store_contract::check_webhooks(|folder| SqliteStore::open(&folder.join("sabir.db"), Durability::Process).unwrap());
 }
 
+#[test]
+fn memory_keeps_the_contract_of_the_audit_log() {
+    store_contract::check_audit(|_| MemoryStore::new());
+}
+
+#[test]
+fn sqlite_keeps_the_contract_of_the_audit_log() {
+    let open = |folder: &Path| SqliteStore::open(&folder.join("sabir.db"), Durability::Process).unwrap();
+    store_contract::check_audit(open);
+    store_contract::check_audit_reopening(|folder| Box::new(open(folder)));
+}
+
 fn sqlite(folder: &Path) -> Box<dyn Store> {
     Box::new(SqliteStore::open(&folder.join("sabir.db"), Durability::Process).unwrap())
 }

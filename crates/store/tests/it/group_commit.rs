@@ -4,7 +4,9 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use sabir_model::State;
-use sabir_store::{AppendResult, Durability, SqliteStore, StoreFuture};
+use sabir_store::{
+    AppendResult, AuditAction, AuditEntry, AuditLog, AuditQuery, Durability, SideRow, SqliteStore, StoreFuture,
+};
 use sabir_testkit::store_contract::fixture::*;
 
 /// Locks the file as a backup would, so that appends collect in the queue.
@@ -68,4 +70,49 @@ async fn one_that_fails_midway_does_not_take_its_neighbours_along() {
     assert_eq!(find(&store, "ann", None, "known").await.unwrap().seq, 1);
     // The keys of failed appends are free.
     assert_eq!(say(start(&store, ["ann", "echo", "bad3", "c1"], Some("bad3"), 0, &[]).await), "up to 1");
+}
+
+/// A trigger makes one of the appends fail after its entry is written.
+#[tokio::test]
+async fn entries_of_the_audit_log_go_with_the_append_that_brings_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sabir.db");
+    drop(SqliteStore::open(&path, Durability::Process).unwrap());
+    let poison = "CREATE TRIGGER poison BEFORE INSERT ON audit WHEN NEW.detail = 'poison'
+                  BEGIN SELECT RAISE(ABORT, 'poison'); END";
+    Connection::open(&path).unwrap().execute_batch(poison).unwrap();
+    let store = SqliteStore::open(&path, Durability::Process).unwrap();
+    let known = create(&store, ["ann", "echo", "known", "c1"], 0).await;
+    let entry = |detail: &str| AuditEntry {
+        time: at(1),
+        caller: owner("ann"),
+        peer: None,
+        action: AuditAction::Message,
+        agent: None,
+        task: None,
+        no: None,
+        owner: None,
+        refusal: None,
+        detail: detail.to_owned(),
+    };
+    let row = |detail: &str| SideRow::Audit(Box::new(entry(detail)));
+    let commits = store.commits();
+    let (first, poisoned, recorded, second) = gather(&path, || {
+        let first = push_with(&store, known, 1, &[status(State::Working, 1)], None, &[row("first")]);
+        let poisoned = push_with(&store, known, 2, &[], None, &[row("lost"), row("poison")]);
+        let recorded = store.record(entry("alone"));
+        let second = push_with(&store, known, 2, &[], None, &[row("second")]);
+        (first, poisoned, recorded, second)
+    });
+    assert_eq!(say(first.await), "up to 2");
+    assert!(poisoned.await.is_err());
+    recorded.await.unwrap();
+    assert_eq!(say(second.await), "up to 2");
+    assert!(store.commits() <= commits + 4);
+    let page = store.entries(AuditQuery::oldest(10)).await.unwrap();
+    let mut stored: Vec<(u64, &str)> =
+        page.records.iter().map(|record| (record.number, record.entry.detail.as_str())).collect();
+    assert_eq!(stored.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1, 2, 3], "no gap: {stored:?}");
+    stored.sort_by_key(|(_, detail)| *detail);
+    assert_eq!(stored.iter().map(|(_, detail)| *detail).collect::<Vec<_>>(), ["alone", "first", "second"]);
 }

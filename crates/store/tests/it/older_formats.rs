@@ -89,7 +89,7 @@ async fn files_of_older_formats_are_read_and_brought_up() {
         }
         let conn = Connection::open(&path).unwrap();
         let format: i64 = conn.query_row("PRAGMA user_version", (), |row| row.get(0)).unwrap();
-        assert_eq!(format, 5, "{name}");
+        assert_eq!(format, 6, "{name}");
     }
 }
 

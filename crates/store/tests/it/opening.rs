@@ -48,7 +48,7 @@ async fn a_new_file_and_an_empty_one_can_be_opened() {
         drop(store);
         let conn = Connection::open(&path).unwrap();
         let pragma = |name: &str| conn.query_row(&format!("PRAGMA {name}"), (), |row| row.get::<_, i64>(0)).unwrap();
-        assert_eq!((pragma("page_size"), pragma("user_version"), pragma("application_id")), (8192, 5, 0x5341_4252));
+        assert_eq!((pragma("page_size"), pragma("user_version"), pragma("application_id")), (8192, 6, 0x5341_4252));
     }
 }
 
@@ -105,7 +105,7 @@ async fn a_newer_format_is_refused_and_left_alone() {
     file_with_tasks(&path, 1).await;
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let before = fs::read(&path).unwrap();
-    assert_eq!(refusal(&path), "newer: 99 than 5");
+    assert_eq!(refusal(&path), "newer: 99 than 6");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
