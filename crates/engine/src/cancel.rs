@@ -5,12 +5,13 @@ use tokio::sync::oneshot;
 
 use crate::Answer;
 use crate::access::Action;
+use crate::audit::CallAudit;
 use crate::drive::{self, Assignment, Control, DriverStart};
 use crate::engine::Engine;
 use crate::executor::Executor;
 
 impl Engine {
-    pub(crate) async fn cancel(&self, caller: &Caller, cancel: Cancel) -> Result<Answer, Error> {
+    pub(crate) async fn cancel(&self, caller: &Caller, cancel: Cancel, audit: &mut CallAudit) -> Result<Answer, Error> {
         let found = self.locate(caller, cancel.agent.as_ref(), &cancel.task, Action::Run).await?;
         // A cancel does not need the agent, which may no longer be configured.
         let registered = self.registered_agent(Some(&found.key.agent)).or_else(|| self.registered_agent(None)).cloned();
@@ -22,9 +23,10 @@ impl Engine {
             }
             let inbox = self.stored_inbox(&lease).await.unwrap_or_default();
             let (done, stopped) = oneshot::channel();
+            let audit_entry = audit.for_driver(&found.key);
             match lease.claim() {
                 Err(driver) => {
-                    if driver.send(Control::Cancel { done }).is_err() {
+                    if driver.send(Control::Cancel { done, audit: audit_entry }).is_err() {
                         tokio::task::yield_now().await;
                         continue;
                     }
@@ -36,7 +38,7 @@ impl Engine {
                     }
                     let keep = self.core.feed.open(found.key.clone());
                     let (start, scheduled, send_guards, done) =
-                        (DriverStart::Cancel { inbox }, None, Vec::new(), Some(done));
+                        (DriverStart::Cancel { inbox, audit: audit_entry }, None, Vec::new(), Some(done));
                     let executor = Executor::unrouted(&registered);
                     drive::start(
                         &self.core,
@@ -56,7 +58,10 @@ impl Engine {
             }
         };
         match refused {
-            Ok(Some(task)) => Ok(Answer::Task(task)),
+            Ok(Some(task)) => {
+                audit.set_stored();
+                Ok(Answer::Task(task))
+            }
             Ok(None) => Err(Error::TaskNotFound(cancel.task)),
             Err(error @ Error::NotCancelable(_)) if cancel.on_finished != OnFinishedCancel::Refuse => {
                 let task = self.task_of(&found.key).await?;

@@ -7,6 +7,7 @@ use sabir_store::SentKey;
 use tokio::sync::oneshot;
 
 use crate::access::check_message;
+use crate::audit::CallAudit;
 use crate::drive::{self, Assignment, Control, DriverStart, MessageDelivery};
 use crate::engine::{Engine, RegisteredAgent};
 use crate::executor::RunRequest;
@@ -42,6 +43,7 @@ impl Engine {
         send: &sabir_model::Send,
         message: Arc<Message>,
         send_guards: Vec<Arc<InFlightGuard>>,
+        audit: &mut CallAudit,
     ) -> Result<SendResult, Error> {
         let mut message = Message::clone(&message);
         message.request_metadata = send.metadata.clone();
@@ -72,13 +74,21 @@ impl Engine {
             let inbox = self.stored_inbox(&lease).await?;
             let (done, stored) = oneshot::channel();
             let keep = self.core.feed.open(key.clone());
+            let audit_entry = audit.for_driver(&key);
             match lease.claim() {
                 Err(driver) => {
                     let (message, key) = (message.clone(), sender.key(&key, send));
                     let sender = sender.caller.clone();
                     // The guards are kept here too: a driver that releases the task drops its own, and the send is
                     // still in flight.
-                    let delivered = MessageDelivery { sender, message, key, send_guards: send_guards.clone(), done };
+                    let delivered = MessageDelivery {
+                        sender,
+                        message,
+                        key,
+                        send_guards: send_guards.clone(),
+                        done,
+                        audit: audit_entry,
+                    };
                     if driver.send(Control::Deliver(Box::new(delivered))).is_err() {
                         tokio::task::yield_now().await;
                         continue;
@@ -116,7 +126,12 @@ impl Engine {
                         return Err(Error::Busy(registered.hosted.id.clone()));
                     }
                     lease.expect_more();
-                    let start = DriverStart::Deliver { message: message.clone(), key: sender.key(&key, send), inbox };
+                    let start = DriverStart::Deliver {
+                        message: message.clone(),
+                        key: sender.key(&key, send),
+                        inbox,
+                        audit: audit_entry,
+                    };
                     let send_guards = send_guards.clone();
                     let assignment =
                         Assignment { lease, control, start, scheduled: Some(scheduled), send_guards, done: Some(done) };
@@ -126,6 +141,7 @@ impl Engine {
             // A driver that released the task before it read the message drops `done`; then the loop tries again.
             if let Ok(stored) = stored.await {
                 stored?;
+                audit.set_stored();
                 return Ok(SendResult { lease: keep, effect: SendEffect::Continued(before) });
             }
         }

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sabir_model::{AgentId, Call, Caller, CallerKey, Delivery, Error, InvalidId, Owner, TaskId};
-use sabir_store::{Outbox, Store};
+use sabir_store::{AuditLog, Outbox, Store};
 use tokio::sync::{Notify, watch};
 use uuid::{NoContext, Uuid};
 
+use crate::audit::{Audit, AuditKeep, CallAudit};
 use crate::feed::Feed;
 use crate::health::StoreCheck;
 use crate::in_flight::InFlightSends;
@@ -32,6 +33,8 @@ pub(crate) struct Core {
     pub(crate) clock: Arc<dyn Clock>,
     /// `None`: callers cannot set webhooks.
     pub(crate) webhooks: Option<Webhooks>,
+    /// `None`: nothing is recorded.
+    pub(crate) audit: Option<Audit>,
     pub(crate) settings: EngineSettings,
     /// Sorted by id.
     pub(crate) agents: Vec<Arc<RegisteredAgent>>,
@@ -123,6 +126,7 @@ pub struct Builder {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     webhooks: Option<Webhooks>,
+    audit: Option<Audit>,
     settings: EngineSettings,
     agents: Vec<Hosted>,
     routed_agents: Vec<Hosted>,
@@ -135,6 +139,7 @@ impl Builder {
             store,
             clock: Arc::new(SystemClock),
             webhooks: None,
+            audit: None,
             settings: EngineSettings::default(),
             agents: Vec::new(),
             routed_agents: Vec::new(),
@@ -150,6 +155,12 @@ impl Builder {
     /// Callers can set webhooks that this policy admits. `outbox` is the store, which a dispatcher delivers from.
     pub fn webhooks(mut self, policy: Arc<dyn WebhookPolicy>, outbox: Arc<dyn Outbox>) -> Self {
         self.webhooks = Some(Webhooks { policy, outbox });
+        self
+    }
+
+    /// Records in this log who did what to which task. `log` is the store.
+    pub fn audit(mut self, log: Arc<dyn AuditLog>, keep: AuditKeep) -> Self {
+        self.audit = Some(Audit::new(log, keep));
         self
     }
 
@@ -191,6 +202,7 @@ impl Builder {
             store: self.store,
             clock: self.clock,
             webhooks: self.webhooks,
+            audit: self.audit,
             settings: self.settings,
             agents,
             routed_agents,
@@ -223,13 +235,19 @@ impl Engine {
     /// # Errors
     /// What the caller can be told; [`Error::Internal`] is the server's own fault, all others are the caller's or pass.
     pub async fn call(&self, caller: &Caller, call: Call) -> Result<Answer, Error> {
+        let mut audit = self.begin_audit(caller, &call);
+        let answer = self.execute(caller, call, &mut audit).await;
+        self.finish_audit(caller, audit, answer).await
+    }
+
+    async fn execute(&self, caller: &Caller, call: Call, audit: &mut CallAudit) -> Result<Answer, Error> {
         self.check_access(caller, &call)?;
         match call {
             Call::Send(send) => {
                 let named = (send.agent.clone(), send.message.task.clone());
                 let answer = match send.delivery {
-                    Delivery::Stream => self.send_for_stream(caller, *send).await,
-                    Delivery::Immediately | Delivery::WhenSettled => self.send(caller, *send).await,
+                    Delivery::Stream => self.send_for_stream(caller, *send, audit).await,
+                    Delivery::Immediately | Delivery::WhenSettled => self.send(caller, *send, audit).await,
                 };
                 if let Err(refusal) = &answer {
                     log_refusal(caller, named, refusal);
@@ -238,20 +256,25 @@ impl Engine {
             }
             Call::Get(get) => self.get(caller, get).await,
             Call::List(list) => self.list(caller, list).await,
-            Call::Cancel(cancel) => self.cancel(caller, cancel).await,
+            Call::Cancel(cancel) => self.cancel(caller, cancel, audit).await,
             Call::Subscribe(subscribe) => {
                 let place = self.place_for_stream(caller)?;
                 Ok(holding(self.subscribe(caller, subscribe).await?, place))
             }
-            Call::Push(push) => self.push(caller, push).await,
+            Call::Push(push) => self.push(caller, push, audit).await,
             Call::ExtendedCard { .. } => Err(Error::ExtendedCardNotOffered),
         }
     }
 
     /// The place is taken first: a send that is refused must have done nothing.
-    async fn send_for_stream(&self, caller: &Caller, send: sabir_model::Send) -> Result<Answer, Error> {
+    async fn send_for_stream(
+        &self,
+        caller: &Caller,
+        send: sabir_model::Send,
+        audit: &mut CallAudit,
+    ) -> Result<Answer, Error> {
         let place = self.place_for_stream(caller)?;
-        Ok(holding(self.send(caller, send).await?, place))
+        Ok(holding(self.send(caller, send, audit).await?, place))
     }
 
     /// The agents of this server, sorted by id.

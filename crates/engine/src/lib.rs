@@ -7,6 +7,7 @@
 
 mod agent;
 mod answers;
+mod audit;
 mod cards;
 mod clock;
 mod turn;
@@ -58,6 +59,7 @@ pub use agent::{
     Route, Router, Streaming, Survives, WorkingTreeFuture,
 };
 pub use assign::Assigned;
+pub use audit::AuditKeep;
 pub use clock::{Clock, SystemClock};
 pub use engine::{Builder, Engine, EngineSettings, Recovery, RetentionPolicy};
 pub use health::Health;
@@ -65,7 +67,7 @@ pub use limits::CallerLimits;
 pub use log_entry::LogEntry;
 pub use push::{AdmittedWebhook, WebhookPolicy, WebhookRefusal};
 pub use reply::ReplyStream;
-pub use sabir_store::{Delivery, DeliveryKind};
+pub use sabir_store::{AuditAction, AuditEntry, AuditPage, AuditQuery, AuditRecord, Delivery, DeliveryKind};
 pub use subscribe::{Batch, Subscription};
 pub use task_lookup::TaskLookup;
 pub use turn::{ArtifactUpdate, Outcome, StopCause, Turn};

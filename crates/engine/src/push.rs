@@ -9,10 +9,11 @@ use futures_util::future::BoxFuture;
 use sabir_model::{
     AgentId, Birth, Caller, Error, Message, PushAuthentication, PushCall, PushConfig, PushConfigId, PushEvents, TaskId,
 };
-use sabir_store::{Delivery, DeliveryKind, Outbox, TaskRow, Webhook, WebhookEvents, WebhookSet};
+use sabir_store::{AuditAction, Delivery, DeliveryKind, Outbox, TaskRow, Webhook, WebhookEvents, WebhookSet};
 
 use crate::Answer;
 use crate::access::Action;
+use crate::audit::CallAudit;
 use crate::engine::Engine;
 use crate::topic::TopicKey;
 
@@ -78,14 +79,15 @@ impl Engine {
         self.core.webhooks.as_ref().ok_or(Error::PushNotSupported)
     }
 
-    pub(crate) async fn push(&self, caller: &Caller, call: PushCall) -> Result<Answer, Error> {
+    pub(crate) async fn push(&self, caller: &Caller, call: PushCall, audit: &mut CallAudit) -> Result<Answer, Error> {
         let policy = &*self.webhook_parts()?.policy;
         match call {
             PushCall::Set { agent, config, born, events } => {
-                self.set_webhook(caller, agent.as_ref(), config, born, events).await
+                self.set_webhook(caller, agent.as_ref(), config, born, events, audit).await
             }
             PushCall::Get { agent, task, config } => {
                 let row = self.stored_task(caller, agent.as_ref(), &task, Action::Read).await?;
+                audit.set_task(&row);
                 let webhooks = self.core.store.webhooks(row.no).await?;
                 let found = webhooks.into_iter().find(|webhook| config.as_ref().is_none_or(|id| webhook.id == *id));
                 match (found, config) {
@@ -96,12 +98,14 @@ impl Engine {
             }
             PushCall::List { agent, task, .. } => {
                 let row = self.stored_task(caller, agent.as_ref(), &task, Action::Read).await?;
+                audit.set_task(&row);
                 let webhooks = self.core.store.webhooks(row.no).await?;
                 let shown = webhooks.into_iter().map(|webhook| shown(policy, webhook, task.clone()));
                 Ok(Answer::PushConfigs(shown.collect()))
             }
             PushCall::Delete { agent, task, config } => {
                 let row = self.stored_task(caller, agent.as_ref(), &task, Action::Run).await?;
+                audit.set_task(&row);
                 self.core.store.remove_webhooks(row.no, config.as_ref()).await?;
                 Ok(Answer::Done)
             }
@@ -115,9 +119,11 @@ impl Engine {
         config: PushConfig,
         born: Birth,
         events: PushEvents,
+        audit: &mut CallAudit,
     ) -> Result<Answer, Error> {
         let task = config.task.clone().ok_or_else(|| Error::invalid("taskId", "is required"))?;
         let row = self.stored_task(caller, agent, &task, Action::Run).await?;
+        audit.set_task(&row);
         let inline = self.admit(&config, born, events).await?;
         let webhook = inline.of_task(&row.task);
         let shown = shown(&*self.webhook_parts()?.policy, webhook.clone(), row.task.clone());
@@ -200,16 +206,22 @@ impl Engine {
     ///
     /// # Errors
     /// This engine offers no webhooks, or the store cannot be written.
-    pub async fn retry_delivery(&self, kind: DeliveryKind, number: u64) -> Result<bool, Error> {
-        Ok(self.webhook_parts()?.outbox.retry(kind, number, self.core.clock.now()).await?)
+    pub async fn retry_delivery(&self, caller: &Caller, kind: DeliveryKind, number: u64) -> Result<bool, Error> {
+        let entry = self.delivery_entry(caller, AuditAction::RetryDelivery, kind, number).await?;
+        let is_found = self.webhook_parts()?.outbox.retry(kind, number, self.core.clock.now()).await?;
+        self.record(entry.filter(|_| is_found)).await?;
+        Ok(is_found)
     }
 
     /// Drops a delivery; `false` if there is none of this number. Of a pending one, all that its webhook has to send now.
     ///
     /// # Errors
     /// This engine offers no webhooks, or the store cannot be written.
-    pub async fn drop_delivery(&self, kind: DeliveryKind, number: u64) -> Result<bool, Error> {
-        Ok(self.webhook_parts()?.outbox.discard(kind, number, self.core.clock.now()).await?)
+    pub async fn drop_delivery(&self, caller: &Caller, kind: DeliveryKind, number: u64) -> Result<bool, Error> {
+        let entry = self.delivery_entry(caller, AuditAction::DropDelivery, kind, number).await?;
+        let is_found = self.webhook_parts()?.outbox.discard(kind, number, self.core.clock.now()).await?;
+        self.record(entry.filter(|_| is_found)).await?;
+        Ok(is_found)
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use sabir_model::{Error, Timestamp};
 use sabir_store::{Retention, SweepResult, TaskRow};
 
+use crate::audit::Audit;
 use crate::drive::{self, Assignment, Control, DriverStart, failure};
 use crate::engine::Engine;
 use crate::executor::Executor;
@@ -23,7 +24,8 @@ impl Engine {
     /// Sweeps at regular intervals until the engine stops, if a retention policy is set.
     pub(crate) fn keep_sweeping(&self) {
         let policy = self.core.settings.retention;
-        if policy.max_age.is_none() && policy.max_tasks.is_none() && policy.waiting.is_none() {
+        let trims_audit = self.core.audit.as_ref().is_some_and(Audit::is_bounded);
+        if policy.max_age.is_none() && policy.max_tasks.is_none() && policy.waiting.is_none() && !trims_audit {
             return;
         }
         let engine = self.clone();
@@ -43,6 +45,7 @@ impl Engine {
     /// deleted.
     pub async fn sweep(&self) -> u64 {
         self.expire_waiting().await;
+        self.trim_audit().await;
         let policy = self.core.settings.retention;
         let settled_before = policy.max_age.map(|age| self.before(age));
         let retention = Retention { settled_before, keep: policy.max_tasks, pending_after: Some(self.before(PENDING)) };
@@ -117,7 +120,7 @@ impl Engine {
     }
 
     /// The time that is `age` ago.
-    fn before(&self, age: Duration) -> Timestamp {
+    pub(crate) fn before(&self, age: Duration) -> Timestamp {
         let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
         Timestamp::from_millis(self.core.clock.now().as_millis().saturating_sub(age))
     }

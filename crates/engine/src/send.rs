@@ -9,6 +9,7 @@ use sabir_model::{
 use tokio::sync::oneshot;
 
 use crate::access::{Action, TaskRights};
+use crate::audit::CallAudit;
 use crate::deliver::Sender;
 use crate::drive::{self, Assignment, DriverStart};
 use crate::engine::{Engine, RegisteredAgent, new_id};
@@ -93,7 +94,12 @@ enum CreateResult {
 }
 
 impl Engine {
-    pub(crate) async fn send(&self, caller: &Caller, mut send: sabir_model::Send) -> Result<Answer, Error> {
+    pub(crate) async fn send(
+        &self,
+        caller: &Caller,
+        mut send: sabir_model::Send,
+        audit: &mut CallAudit,
+    ) -> Result<Answer, Error> {
         // While the server stops, active tasks still accept messages; new tasks are refused.
         if *self.core.stopping.borrow() && send.message.task.is_none() {
             return Err(Error::Stopping);
@@ -147,7 +153,7 @@ impl Engine {
                         self.add_webhook(&key, webhook).await?;
                     }
                     let sender = Sender { caller, is_approver: is_for_approval };
-                    let sent = self.deliver(&registered, key, sender, &send, message, send_guards).await?;
+                    let sent = self.deliver(&registered, key, sender, &send, message, send_guards, audit).await?;
                     let answer = match is_for_approval {
                         true => sent.answer_approver(self, &send)?,
                         false => sent.answer(self, &send).await?,
@@ -173,7 +179,15 @@ impl Engine {
             }
             let agents = TaskAgents { addressed: &registered, executor };
             match self
-                .create(caller, agents, &send, &message, TaskIds { task: plan.task, context, webhook }, send_guards)
+                .create(
+                    caller,
+                    agents,
+                    &send,
+                    &message,
+                    TaskIds { task: plan.task, context, webhook },
+                    send_guards,
+                    audit,
+                )
                 .await?
             {
                 CreateResult::Created(sent) => {
@@ -274,6 +288,7 @@ impl Engine {
         message: &Message,
         ids: TaskIds,
         send_guards: Vec<Arc<InFlightGuard>>,
+        audit: &mut CallAudit,
     ) -> Result<CreateResult, Error> {
         if *self.core.stopping.borrow() {
             return Err(Error::Stopping);
@@ -326,6 +341,7 @@ impl Engine {
         let webhook = webhook.map(|webhook| Box::new(webhook.of_task(&task)));
         let created = Created { message, metadata: send.metadata.clone(), note, time: self.core.clock.now() };
         let (done, stored) = oneshot::channel();
+        let audit_entry = audit.for_driver(&key);
         let keep = self.core.feed.open(key);
         let start = DriverStart::Create {
             created: created.clone(),
@@ -334,6 +350,7 @@ impl Engine {
             key: send.idempotency.clone(),
             webhook,
             place,
+            audit: audit_entry,
         };
         let assignment =
             Assignment { lease, control, start, scheduled: Some(scheduled), send_guards, done: Some(done) };
@@ -344,6 +361,7 @@ impl Engine {
             return Ok(CreateResult::IdTaken);
         }
         stored?;
+        audit.set_stored();
         Ok(CreateResult::Created(SendResult { lease: keep, effect: SendEffect::Created(Box::new(created)) }))
     }
 

@@ -17,7 +17,7 @@ use crate::engine::{Core, Engine};
 use crate::feed::Lease;
 use crate::limits::StreamPlace;
 use crate::log_pages::LogPage;
-use crate::topic::{TailRead, TaskActivity};
+use crate::topic::{TailRead, TaskActivity, TopicKey};
 use crate::{Answer, LogEntry};
 
 /// A stream of a task's events, at the pace of its reader.
@@ -170,6 +170,10 @@ impl Subscription {
     /// The task that is watched.
     pub fn task(&self) -> &TaskId {
         &self.lease.key.task
+    }
+
+    pub(crate) fn key(&self) -> &TopicKey {
+        &self.lease.key
     }
 
     /// The context of that task.

@@ -8,9 +8,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::{Content, Json, Message, Part, Seq, TaskId};
+use crate::{Choice, ChoiceKind, Content, Json, Message, Part, Seq, TaskId};
 
 /// The member of a question's data part that holds its id.
 pub const QUESTION_ID: &str = "questionId";
@@ -120,6 +120,19 @@ struct PlainQuestion<'a> {
     question: &'a str,
 }
 
+/// The choices in the data part of a question.
+#[derive(Deserialize)]
+struct OfferedChoices {
+    choices: Vec<OfferedChoice>,
+}
+
+#[derive(Deserialize)]
+struct OfferedChoice {
+    id: String,
+    name: String,
+    kind: String,
+}
+
 impl Message {
     /// The question with its id, in the data part that the agent made for it or in one more. If an approver is named, a
     /// question of the type `permission` says that only callers with this scope may answer; an agent has no say in that.
@@ -175,6 +188,14 @@ impl Message {
     pub fn question_text(&self) -> String {
         let in_data = self.parts.iter().find_map(|part| question_data(part)?.text_of(QUESTION));
         in_data.unwrap_or_else(|| self.text())
+    }
+
+    /// The answers that this question offers, as its data part has them.
+    pub fn question_choices(&self) -> Vec<Choice> {
+        let read = |data: &Json| serde_json::from_str::<OfferedChoices>(data.as_str()).ok();
+        let offered = self.parts.iter().find_map(|part| read(question_data(part)?));
+        let choices = offered.into_iter().flat_map(|offered| offered.choices);
+        choices.map(|OfferedChoice { id, name, kind }| Choice { id, name, kind: ChoiceKind::parse(&kind) }).collect()
     }
 }
 

@@ -58,6 +58,30 @@ pub enum ChoiceKind {
 }
 
 impl ChoiceKind {
+    const ALL: [ChoiceKind; 5] = [
+        ChoiceKind::AllowOnce,
+        ChoiceKind::AllowAlways,
+        ChoiceKind::RejectOnce,
+        ChoiceKind::RejectAlways,
+        ChoiceKind::Other,
+    ];
+
+    /// Its name in the data part of a question.
+    pub fn name(self) -> &'static str {
+        match self {
+            ChoiceKind::AllowOnce => "allow_once",
+            ChoiceKind::AllowAlways => "allow_always",
+            ChoiceKind::RejectOnce => "reject_once",
+            ChoiceKind::RejectAlways => "reject_always",
+            ChoiceKind::Other => "other",
+        }
+    }
+
+    /// The kind of this name; any other name says no more than that it is a choice.
+    pub fn parse(name: &str) -> Self {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).unwrap_or(ChoiceKind::Other)
+    }
+
     pub fn allows(self) -> bool {
         matches!(self, ChoiceKind::AllowOnce | ChoiceKind::AllowAlways)
     }

@@ -15,7 +15,7 @@ pub(super) fn parts(question: &Question) -> Vec<Part> {
     }
     let choices = question.choices.iter();
     let choices =
-        choices.map(|choice| ChoiceData { id: &choice.id, name: &choice.name, kind: word(choice.kind) }).collect();
+        choices.map(|choice| ChoiceData { id: &choice.id, name: &choice.name, kind: choice.kind.name() }).collect();
     let data = QuestionData {
         kind: QUESTION,
         question_type: if is_permission(question) { QuestionType::Permission } else { QuestionType::Input },
@@ -61,7 +61,8 @@ pub(super) fn read(message: &Message) -> Option<Question> {
         }
         Content::Text(_) | Content::Bytes(_) | Content::Url(_) => None,
     })?;
-    let choice = |choice: StoredChoice| Choice { kind: kind(&choice.kind), id: choice.id, name: choice.name };
+    let choice =
+        |choice: StoredChoice| Choice { kind: ChoiceKind::parse(&choice.kind), id: choice.id, name: choice.name };
     Some(Question {
         id: stored.id,
         text: stored.question,
@@ -86,24 +87,6 @@ struct StoredChoice {
     id: String,
     name: String,
     kind: String,
-}
-
-fn kind(word: &str) -> ChoiceKind {
-    use ChoiceKind::{AllowAlways, AllowOnce, Other, RejectAlways, RejectOnce};
-    [AllowOnce, AllowAlways, RejectOnce, RejectAlways]
-        .into_iter()
-        .find(|kind| self::word(*kind) == word)
-        .unwrap_or(Other)
-}
-
-fn word(kind: ChoiceKind) -> &'static str {
-    match kind {
-        ChoiceKind::AllowOnce => "allow_once",
-        ChoiceKind::AllowAlways => "allow_always",
-        ChoiceKind::RejectOnce => "reject_once",
-        ChoiceKind::RejectAlways => "reject_always",
-        ChoiceKind::Other => "other",
-    }
 }
 
 /// The reply to a question that was asked again. "Always" becomes "once": by now it could allow more than what the caller

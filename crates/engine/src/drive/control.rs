@@ -8,12 +8,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use sabir_model::{Caller, Command, Error, Message, Purpose, QuestionState, Timestamp};
-use sabir_store::{SentKey, SideRow};
+use sabir_store::{AuditEntry, SentKey, SideRow};
 
 use super::active_turn::StopReason;
 use super::append::Ack;
 use super::{DoneSender, Driver, InboxMessage, InboxRow};
 use crate::access::check_message;
+use crate::audit::message_row;
 use crate::in_flight::InFlightGuard;
 
 /// A control message to a driver.
@@ -22,6 +23,7 @@ pub(crate) enum Control {
     Deliver(Box<MessageDelivery>),
     Cancel {
         done: DoneSender,
+        audit: Option<Box<AuditEntry>>,
     },
     /// The server stops: a task that waits for a slot stays queued in the store.
     LeaveQueue,
@@ -43,6 +45,8 @@ pub(crate) struct MessageDelivery {
     pub(crate) key: Option<SentKey>,
     pub(crate) send_guards: Vec<Arc<InFlightGuard>>,
     pub(crate) done: DoneSender,
+    /// Stored with the message.
+    pub(crate) audit: Option<Box<AuditEntry>>,
 }
 
 /// The inbox of a task is in memory, so it holds at most this many bytes.
@@ -63,7 +67,7 @@ impl Driver {
         while let Poll::Ready(Some(control)) = self.control.poll_recv(cx) {
             match control {
                 Control::Deliver(delivered) => self.deliver(*delivered),
-                Control::Cancel { done } => self.cancel(done),
+                Control::Cancel { done, audit } => self.cancel(done, audit),
                 Control::Expire { before, reason } => {
                     if let Some(turn) = &mut self.turn
                         && turn
@@ -87,7 +91,7 @@ impl Driver {
     }
 
     /// Puts a message into the inbox. Its sender is acknowledged when the row is stored.
-    fn deliver(&mut self, MessageDelivery { sender, mut message, key, send_guards, done }: MessageDelivery) {
+    fn deliver(&mut self, MessageDelivery { sender, mut message, key, send_guards, done, audit }: MessageDelivery) {
         if let Some(failure) = self.store_failure() {
             return drop(done.send(Err(failure)));
         }
@@ -110,6 +114,9 @@ impl Driver {
                 question.is_answered = true;
             }
         }
+        let question = self.standing.question().map(|question| &**question);
+        let audit = audit.map(|entry| message_row(entry, &self.lease.key.task, &purpose, question, &message));
+        self.pending.side_rows.extend(audit);
         self.pending.side_rows.extend(key.clone().map(SideRow::Key));
         self.pending.side_rows.push(SideRow::InboxAdd(message.clone()));
         self.pending.acks.push(Ack::message(done, send_guards, message.clone(), key));
@@ -117,7 +124,7 @@ impl Driver {
     }
 
     /// Stops the run, or cancels a task that has no run.
-    fn cancel(&mut self, done: DoneSender) {
+    fn cancel(&mut self, done: DoneSender, audit: Option<Box<AuditEntry>>) {
         if self.standing.state.is_terminal() {
             return self.refuse(done, Error::NotCancelable(self.lease.key.task.clone()));
         }
@@ -131,6 +138,7 @@ impl Driver {
                     None if is_first => self.pending.side_rows.push(SideRow::CancelRequested),
                     None => {}
                 }
+                self.pending.side_rows.extend(audit.map(SideRow::Audit));
                 self.cancels.push(done);
             }
             None => {
@@ -140,7 +148,10 @@ impl Driver {
                 self.decide(Command::Cancel { unread });
                 match failure {
                     Some(failure) => drop(done.send(Err(failure))),
-                    None => self.pending.acks.push(Ack::cancel(done)),
+                    None => {
+                        self.pending.side_rows.extend(audit.map(SideRow::Audit));
+                        self.pending.acks.push(Ack::cancel(done));
+                    }
                 }
             }
         }

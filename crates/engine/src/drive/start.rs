@@ -6,12 +6,13 @@ use std::sync::Arc;
 use sabir_model::{
     Birth, Command, ContextId, Created, Error, Event, IdempotencyKey, Message, Purpose, Standing, Task, TaskBirth,
 };
-use sabir_store::{SentKey, SideRow, Webhook};
+use sabir_store::{AuditAction, AuditEntry, SentKey, SideRow, Webhook};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::append::{Ack, PendingAppend};
 use super::{Control, Driver, InboxMessage, InboxRow};
+use crate::audit::message_row;
 use crate::engine::Core;
 use crate::executor::Executor;
 use crate::feed::Lease;
@@ -31,9 +32,10 @@ pub(crate) enum DriverStart {
         webhook: Option<Box<Webhook>>,
         /// `None`: the tasks of a caller are not limited.
         place: Option<TaskPlace>,
+        audit: Option<Box<AuditEntry>>,
     },
     /// To deliver a message to a task at rest. `inbox` has messages that an earlier run left.
-    Deliver { message: Arc<Message>, key: Option<SentKey>, inbox: Vec<Arc<Message>> },
+    Deliver { message: Arc<Message>, key: Option<SentKey>, inbox: Vec<Arc<Message>>, audit: Option<Box<AuditEntry>> },
     /// To run a task that an earlier process left. `first` begins its turn if it is in the history already; otherwise
     /// the oldest message of the inbox does.
     Recover {
@@ -44,7 +46,7 @@ pub(crate) enum DriverStart {
         plain_question: Option<Arc<Message>>,
     },
     /// To cancel a task at rest.
-    Cancel { inbox: Vec<Arc<Message>> },
+    Cancel { inbox: Vec<Arc<Message>>, audit: Option<Box<AuditEntry>> },
     /// To settle a task that an earlier process left, or that has waited too long.
     Settle { outcome: Outcome, inbox: Vec<Arc<Message>> },
 }
@@ -110,7 +112,7 @@ impl Driver {
         let key = lease.key.clone();
         let known = |task: &Task| (task.context.clone(), task.metadata.clone());
         let (context, metadata, standing, first_append) = match &start {
-            DriverStart::Create { created, context, born, key: idempotency, webhook: _, place: _ } => {
+            DriverStart::Create { created, context, born, key: idempotency, .. } => {
                 let (agent, owner) = (key.agent.clone(), key.owner.clone());
                 let birth = TaskBirth { context: context.clone(), agent, owner, born: *born };
                 let first_append = FirstAppend::Create(TaskCreation { birth, key: idempotency.clone() });
@@ -194,13 +196,16 @@ impl Driver {
     /// Records the start for the first append. Returns where the message of the first turn is.
     fn record_start(&mut self, start: DriverStart, has_slot: bool) -> FirstMessage {
         match start {
-            DriverStart::Create { created, webhook, .. } => {
+            DriverStart::Create { created, webhook, audit, .. } => {
                 self.pending.side_rows.extend(webhook.map(SideRow::Webhook));
+                self.pending.side_rows.extend(
+                    audit.map(|entry| SideRow::Audit(Box::new(AuditEntry { action: AuditAction::Create, ..*entry }))),
+                );
                 let message = created.message.clone();
                 self.record(Event::Created(created));
                 FirstMessage::InHistory(TurnMessage::beginning(message))
             }
-            DriverStart::Deliver { mut message, key, inbox } => {
+            DriverStart::Deliver { mut message, key, inbox, audit } => {
                 self.inherit_inbox(inbox);
                 self.pending.side_rows.extend(key.map(SideRow::Key));
                 let open = self.standing.open_question();
@@ -210,6 +215,9 @@ impl Driver {
                 }
                 let row = if has_slot { InboxRow::None } else { InboxRow::Pending };
                 let purpose = open.map_or(Purpose::NextTurn, Purpose::Answer);
+                let question = self.standing.question().map(|question| &**question);
+                let audit = audit.map(|entry| message_row(entry, &self.lease.key.task, &purpose, question, &message));
+                self.pending.side_rows.extend(audit);
                 self.inbox.push_back(InboxMessage::new(message, purpose, row));
                 FirstMessage::InInbox
             }
@@ -220,7 +228,8 @@ impl Driver {
                 self.attempts = attempts;
                 first.map_or(FirstMessage::InInbox, FirstMessage::InHistory)
             }
-            DriverStart::Cancel { inbox } => {
+            DriverStart::Cancel { inbox, audit } => {
+                self.pending.side_rows.extend(audit.map(SideRow::Audit));
                 self.inherit_inbox(inbox);
                 let unread = self.take_inbox();
                 self.decide(Command::Cancel { unread });

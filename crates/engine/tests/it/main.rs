@@ -3,6 +3,7 @@
 mod fixture;
 
 mod approvals;
+mod audit;
 mod between_turns;
 mod caller_limits;
 mod cancelling;
