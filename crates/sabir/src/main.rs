@@ -6,6 +6,7 @@
 mod about;
 mod admin_client;
 mod agents;
+mod audit;
 mod bench;
 mod card;
 mod card_signer;
@@ -103,6 +104,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
                 return Ok(ExitCode::from(1));
             }
         }
+        CliCommand::Audit(options) => audit::run(&options, audience(), load, &mut io::stdout())?,
         CliCommand::Push(command) => {
             let (text, failures) = push::run(&command, audience(), load)?;
             print(&text)?;

@@ -19,7 +19,7 @@ use sabir_server::{
     AddressRange, AdminAccess, ApiKey, App, AuthSettings, CardSettings, CertificateGrant, CorsSettings, HostCheck,
     HostName, Listeners, PeerLimit, RequestLimits, ServerSettings, Timeouts, Tls, TrustedProxies,
 };
-use sabir_store::{MemoryStore, Outbox, SqliteStore, Store};
+use sabir_store::{AuditLog, MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -81,7 +81,7 @@ enum Stopped {
 }
 
 async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Stopped> {
-    let (store, outbox) = open_store(&config)?;
+    let OpenStore { store, outbox, audit } = open_store(&config)?;
     let webhooks = webhooks(&config)?;
     let tls = open_tls(&config)?;
     let listeners = Listeners::bind(&config.server.listen).await.map_err(|unavailable| {
@@ -105,6 +105,9 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Sto
     let mut builder = Builder::new(store.clone()).settings(engine_settings(&config));
     if let Some(webhooks) = &webhooks {
         builder = builder.webhooks(webhooks.admission(), outbox.clone());
+    }
+    if config.keeps_audit() {
+        builder = builder.audit(audit, config.audit.keep);
     }
     let agents = host(&config, &surroundings)?;
     for agent in agents.hosted {
@@ -187,17 +190,26 @@ async fn stop(
     }
 }
 
-/// One object in its two roles.
-fn open_store(config: &Config) -> anyhow::Result<(Arc<dyn Store>, Arc<dyn Outbox>)> {
+/// One object in its roles.
+struct OpenStore {
+    store: Arc<dyn Store>,
+    outbox: Arc<dyn Outbox>,
+    audit: Arc<dyn AuditLog>,
+}
+
+impl OpenStore {
+    fn new<S: Store + Outbox + AuditLog>(store: S) -> Self {
+        let store = Arc::new(store);
+        Self { store: store.clone(), outbox: store.clone(), audit: store }
+    }
+}
+
+fn open_store(config: &Config) -> anyhow::Result<OpenStore> {
     match &config.store.url {
-        StoreUrl::Memory => {
-            let store = Arc::new(MemoryStore::new());
-            Ok((store.clone(), store))
-        }
+        StoreUrl::Memory => Ok(OpenStore::new(MemoryStore::new())),
         StoreUrl::Sqlite(path) => {
             make_folder_of(path)?;
-            let store = Arc::new(SqliteStore::open(path, config.store.durability)?);
-            Ok((store.clone(), store))
+            Ok(OpenStore::new(SqliteStore::open(path, config.store.durability)?))
         }
     }
 }

@@ -4,10 +4,12 @@
 //! in `access`, and is decided before the path is looked at.
 
 mod access;
+mod audit;
 mod deliveries;
 
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
+use sabir_model::Caller;
 use sabir_wire::{RequestHead, locate};
 use serde::Serialize;
 
@@ -20,6 +22,9 @@ use crate::cors::RequestOrigin;
 use crate::host::Authority;
 
 const BASE: &str = "/admin/v1";
+/// How many rows a page of a list has, and how many at most.
+const DEFAULT_LIMIT: usize = 100;
+const MAX_LIMIT: usize = 1000;
 
 /// Where an admin call comes from, and where it was sent to.
 pub(crate) struct Source<'a> {
@@ -74,7 +79,7 @@ impl From<sabir_model::Error> for AdminRefusal {
 impl App {
     pub(crate) async fn admin(&self, parts: &Parts, below: &str, source: Source<'_>) -> Response<Body> {
         let answered = match self.admit_admin(parts, &source).await {
-            Ok(()) => self.admin_call(parts, below).await,
+            Ok(caller) => self.admin_call(&caller, parts, below).await,
             Err(refusal) => Err(refusal),
         };
         let mut response = match answered {
@@ -96,22 +101,27 @@ impl App {
     }
 
     /// Where callers have credentials, one with the scope `admin` is needed; elsewhere the call must come from this machine.
-    async fn admit_admin(&self, parts: &Parts, source: &Source<'_>) -> Result<(), AdminRefusal> {
+    async fn admit_admin(&self, parts: &Parts, source: &Source<'_>) -> Result<Caller, AdminRefusal> {
         let app = &*self.inner;
         let forbidden = |detail: String| Err(AdminRefusal::Problem { status: StatusCode::FORBIDDEN, detail });
         if !app.auth.is_required() {
-            return app.settings.admin.refuses(&parts.headers, source).map_or(Ok(()), forbidden);
+            let caller = Caller::anonymous().from_peer(source.peer);
+            return app.settings.admin.refuses(&parts.headers, source).map_or(Ok(caller), forbidden);
         }
         if let RequestOrigin::Refused = source.origin {
             return forbidden("pages of this origin may not call; allow it with server.cors_origins".into());
         }
         match self.caller(parts, source.peer).await? {
-            caller if caller.is_admin() => Ok(()),
-            _ => forbidden("the credential lacks the scope admin".into()),
+            caller if caller.is_admin() => Ok(caller),
+            caller => {
+                let request = format!("{} {}", parts.method, parts.uri.path());
+                app.engine.record_refused_admin_call(&caller, &request);
+                forbidden("the credential lacks the scope admin".into())
+            }
         }
     }
 
-    async fn admin_call(&self, parts: &Parts, below: &str) -> Result<AdminReply, AdminRefusal> {
+    async fn admin_call(&self, caller: &Caller, parts: &Parts, below: &str) -> Result<AdminReply, AdminRefusal> {
         let engine = &self.inner.engine;
         let verb = match parts.method.as_str() {
             "HEAD" => "GET",
@@ -120,16 +130,34 @@ impl App {
         let below = below.strip_suffix('/').unwrap_or(below);
         let segments: Vec<&str> = below.split('/').skip(1).collect();
         match (segments.as_slice(), verb) {
+            (["audit"], "GET") => audit::list(engine, parts.uri.query()).await,
             (["deliveries"], "GET") => deliveries::list(engine, parts.uri.query()).await,
             (["deliveries", id], "GET") => deliveries::show(engine, id).await,
-            (["deliveries", id], "DELETE") => deliveries::discard(engine, id).await,
-            (["deliveries", id, "retry"], "POST") => deliveries::retry(engine, id).await,
-            (["deliveries"], _) => Err(AdminRefusal::VerbNotAllowed { allow: "GET, HEAD" }),
+            (["deliveries", id], "DELETE") => deliveries::discard(engine, caller, id).await,
+            (["deliveries", id, "retry"], "POST") => deliveries::retry(engine, caller, id).await,
+            (["audit" | "deliveries"], _) => Err(AdminRefusal::VerbNotAllowed { allow: "GET, HEAD" }),
             (["deliveries", _], _) => Err(AdminRefusal::VerbNotAllowed { allow: "GET, HEAD, DELETE" }),
             (["deliveries", _, "retry"], _) => Err(AdminRefusal::VerbNotAllowed { allow: "POST" }),
             _ => Err(AdminRefusal::not_found(format!("there is nothing at {}", sabir_wire::excerpt(parts.uri.path())))),
         }
     }
+}
+
+/// No sign, no zero in front, and not larger than numbers in a database are.
+fn whole_number(text: &str) -> Option<u64> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    text.parse().ok().filter(|number| is_plain && i64::try_from(*number).is_ok())
+}
+
+fn after_number(value: &str) -> Result<u64, AdminRefusal> {
+    whole_number(value).ok_or_else(|| AdminRefusal::invalid("after must be a whole number"))
+}
+
+fn limit_number(value: &str) -> Result<usize, AdminRefusal> {
+    let limit = whole_number(value).and_then(|limit| usize::try_from(limit).ok());
+    limit
+        .filter(|limit| (1..=MAX_LIMIT).contains(limit))
+        .ok_or_else(|| AdminRefusal::invalid(format!("limit must be between 1 and {MAX_LIMIT}")))
 }
 
 #[derive(Serialize)]

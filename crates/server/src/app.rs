@@ -9,7 +9,7 @@ use sabir_model::Caller;
 use sabir_wire::{CardFormat, Compat};
 
 use crate::admin::AdminAccess;
-use crate::auth::{Auth, AuthSettings};
+use crate::auth::{Auth, AuthSettings, RefusalLog};
 use crate::budget::Budget;
 use crate::cards::Cards;
 use crate::connections::Timeouts;
@@ -40,6 +40,7 @@ pub(crate) struct AppState {
     pub(crate) encoded_tasks: Arc<EncodedTasks>,
     pub(crate) request_ids: RequestIds,
     pub(crate) limits: Limits,
+    pub(crate) refusal_log: RefusalLog,
 }
 
 #[derive(Debug, Clone)]
@@ -108,8 +109,19 @@ impl App {
         let request_ids = RequestIds::new();
         let limits = Limits::new(settings.limits);
         let hosts = Arc::new(settings.hosts.clone());
-        let inner =
-            AppState { engine, hides_agents, auth, cards, settings, budget, encoded_tasks, request_ids, limits };
+        let refusal_log = RefusalLog::default();
+        let inner = AppState {
+            engine,
+            hides_agents,
+            auth,
+            cards,
+            settings,
+            budget,
+            encoded_tasks,
+            request_ids,
+            limits,
+            refusal_log,
+        };
         Self { inner: Arc::new(inner), hosts }
     }
 

@@ -190,7 +190,13 @@ impl App {
     pub(crate) async fn caller(&self, parts: &Parts, peer: &Peer) -> Result<Caller, Error> {
         match parts.extensions.get::<Caller>() {
             Some(caller) => Ok(caller.clone()),
-            None => self.inner.auth.caller(&parts.headers, peer).await,
+            None => {
+                let caller = self.inner.auth.caller(&parts.headers, peer).await;
+                if let Err(Error::Unauthenticated(_)) = caller {
+                    self.inner.refusal_log.note(peer);
+                }
+                caller
+            }
         }
     }
 

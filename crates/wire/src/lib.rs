@@ -49,6 +49,7 @@ pub use dialect::{Dialect, Operation, Payload, PushMembers, Strictness};
 pub use excerpt::excerpt;
 pub use jcs::canonical_json;
 pub use peer_response::PeerResponse;
+pub use percent::{parameters as query_parameters, value as query_value};
 pub use request_head::RequestHead;
 pub use responder::{EVENT_STREAM, KEEP_ALIVE, Reply, Responder, SplitTaskReply, TaskEncoder, TaskShape, Wrapper};
 pub use surface::{Endpoint, KnownAgents, Refusal, Surface, locate};

@@ -15,7 +15,7 @@ pub(crate) fn segment(text: &str) -> Option<Cow<'_, str>> {
 }
 
 /// The value of a query parameter, where `+` is a space.
-pub(crate) fn value(text: &str) -> Option<Cow<'_, str>> {
+pub fn value(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('+') {
         return segment(text);
     }
@@ -23,7 +23,7 @@ pub(crate) fn value(text: &str) -> Option<Cow<'_, str>> {
 }
 
 /// The names and values of a query, still as they were sent.
-pub(crate) fn parameters(query: Option<&str>) -> impl Iterator<Item = (&str, &str)> {
+pub fn parameters(query: Option<&str>) -> impl Iterator<Item = (&str, &str)> {
     let each = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     each.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
 }

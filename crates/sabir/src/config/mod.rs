@@ -49,3 +49,4 @@ pub use schema::schema;
 pub use sections::*;
 pub use show::{Audience, show};
 pub use start_checks::{client_certificates, tls_settings};
+pub use values::parse_duration;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use sabir_agents::program::settings::{Isolation, Kind, Mode, PromptBy, SharedWorkspace};
 use sabir_agents::prompt::Approve;
 use sabir_agents::routing::Profile;
-use sabir_engine::RetentionPolicy;
+use sabir_engine::{AuditKeep, RetentionPolicy};
 use sabir_model::{Extension, Skill};
 use sabir_outbound::Ports;
 use sabir_server::jwt::JwtSettings;
@@ -36,10 +36,16 @@ pub struct Config {
     pub push: PushSection,
     pub recovery: RecoverySection,
     pub retention: RetentionPolicy,
+    pub audit: AuditSection,
     pub log: LogSection,
 }
 
 impl Config {
+    /// Whether an audit log is kept.
+    pub fn keeps_audit(&self) -> bool {
+        self.audit.enabled.unwrap_or(self.auth.is_on())
+    }
+
     /// Those that have an address, then those that only `routing` reaches.
     pub fn all_agents(&self) -> impl Iterator<Item = &AgentConfig> {
         self.agents.iter().chain(&self.routed_agents)
@@ -371,6 +377,14 @@ impl fmt::Debug for Secret {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RecoverySection {
     pub running: sabir_engine::Recovery,
+}
+
+/// The audit log.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AuditSection {
+    /// `None`: if callers have credentials.
+    pub enabled: Option<bool>,
+    pub keep: AuditKeep,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]

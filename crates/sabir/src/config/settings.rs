@@ -377,6 +377,16 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
             .help("When more tasks than this are stored, the oldest settled ones are deleted."),
         Row::new("retention.waiting", "off", limit(), |config| &mut config.retention.waiting)
             .help("Tasks that have waited for an answer for longer than this fail."),
+        Row::new("audit.enabled", "auto", switch_or_auto(), |config| &mut config.audit.enabled).help(
+            "Whether the server records who did what to which task (`sabir audit`): `true`, `false`, or `auto`, which \
+             is `true` where callers have credentials.",
+        ),
+        Row::new("audit.keep", "90d", limit(), |config| &mut config.audit.keep.max_age)
+            .help("Entries of the audit log that are older than this are deleted."),
+        Row::new("audit.max_entries", "1000000", or_off(count(1..=u64::MAX)), |config| {
+            &mut config.audit.keep.max_entries
+        })
+        .help("When the audit log has more entries than this, the oldest are deleted."),
         Row::new("log.level", "info", log_filter(), |config| &mut config.log.level)
             .help(
                 "What is logged: `off`, `error`, `warn`, `info`, `debug` or `trace`, also per module: \

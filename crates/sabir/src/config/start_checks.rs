@@ -138,6 +138,7 @@ pub fn is_private(config: &Config) -> bool {
         push: _,
         recovery: _,
         retention: _,
+        audit: _,
         log: _,
     } = config;
     let is_loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();

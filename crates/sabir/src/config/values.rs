@@ -142,6 +142,18 @@ pub fn switch() -> ValueKind<bool> {
     })
 }
 
+/// A switch whose value depends on the rest of the configuration unless it is set: `auto` is `None`.
+pub fn switch_or_auto() -> ValueKind<Option<bool>> {
+    let switch = switch();
+    ValueKind::new(json!({"anyOf": [switch.schema, {"enum": ["auto"]}]}), move |raw| match raw.as_text() {
+        Some(text) if text.eq_ignore_ascii_case("auto") => Ok((None, json!("auto"))),
+        _ => match switch.read(raw) {
+            Ok((value, shown)) => Ok((Some(value), shown)),
+            Err(words) => Err(format!("{words}, or \"auto\"")),
+        },
+    })
+}
+
 /// What a word means as a switch.
 pub fn truth(word: &str) -> Option<bool> {
     match word.to_ascii_lowercase().as_str() {
@@ -288,7 +300,7 @@ fn text_of_number(raw: &Raw) -> Option<String> {
 }
 
 /// There is a longest one, so that adding a duration to a clock can never overflow.
-fn parse_duration(text: &str) -> Option<Duration> {
+pub fn parse_duration(text: &str) -> Option<Duration> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let duration = match text {
         number if is_number => Duration::from_secs(number.parse().ok()?),

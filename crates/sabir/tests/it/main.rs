@@ -3,6 +3,7 @@
 mod access_matrix;
 mod agent_cards;
 mod agents_check;
+mod audit;
 mod bench;
 mod caller_limits;
 mod configuration;

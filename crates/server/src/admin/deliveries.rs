@@ -4,13 +4,11 @@ use std::fmt;
 
 use http::StatusCode;
 use sabir_engine::{Delivery, DeliveryKind, Engine};
+use sabir_model::Caller;
 use sabir_wire::excerpt;
 use serde::Serialize;
 
-use super::{AdminRefusal, AdminReply};
-
-const DEFAULT_LIMIT: usize = 100;
-const MAX_LIMIT: usize = 1000;
+use super::{AdminRefusal, AdminReply, DEFAULT_LIMIT, after_number, limit_number, whole_number};
 
 /// `p12` or `g7`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,12 +36,6 @@ impl fmt::Display for DeliveryId {
         };
         write!(f, "{letter}{}", self.number)
     }
-}
-
-/// No sign, no zero in front, and not larger than numbers in a database are.
-fn whole_number(text: &str) -> Option<u64> {
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    text.parse().ok().filter(|number| is_plain && i64::try_from(*number).is_ok())
 }
 
 fn no_such(id: &str) -> AdminRefusal {
@@ -149,17 +141,6 @@ fn state(value: &str) -> Result<DeliveryKind, AdminRefusal> {
     }
 }
 
-fn after_number(value: &str) -> Result<u64, AdminRefusal> {
-    whole_number(value).ok_or_else(|| AdminRefusal::invalid("after must be a whole number"))
-}
-
-fn limit_number(value: &str) -> Result<usize, AdminRefusal> {
-    let limit = whole_number(value).and_then(|limit| usize::try_from(limit).ok());
-    limit
-        .filter(|limit| (1..=MAX_LIMIT).contains(limit))
-        .ok_or_else(|| AdminRefusal::invalid(format!("limit must be between 1 and {MAX_LIMIT}")))
-}
-
 pub(super) async fn list(engine: &Engine, query: Option<&str>) -> Result<AdminReply, AdminRefusal> {
     let ListQuery { kind, after, limit } = ListQuery::parse(query)?;
     let found = engine.deliveries(kind, after, limit).await?;
@@ -182,18 +163,18 @@ struct Changed<'a> {
     id: &'a str,
 }
 
-pub(super) async fn retry(engine: &Engine, id: &str) -> Result<AdminReply, AdminRefusal> {
+pub(super) async fn retry(engine: &Engine, caller: &Caller, id: &str) -> Result<AdminReply, AdminRefusal> {
     let DeliveryId { kind, number } = DeliveryId::parse(id)?;
-    if !engine.retry_delivery(kind, number).await? {
+    if !engine.retry_delivery(caller, kind, number).await? {
         return Err(no_such(id));
     }
     tracing::info!(delivery = id, "an operator asked to try a delivery again");
     Ok(AdminReply::new(StatusCode::ACCEPTED, &Changed { id }))
 }
 
-pub(super) async fn discard(engine: &Engine, id: &str) -> Result<AdminReply, AdminRefusal> {
+pub(super) async fn discard(engine: &Engine, caller: &Caller, id: &str) -> Result<AdminReply, AdminRefusal> {
     let DeliveryId { kind, number } = DeliveryId::parse(id)?;
-    if !engine.drop_delivery(kind, number).await? {
+    if !engine.drop_delivery(caller, kind, number).await? {
         return Err(no_such(id));
     }
     tracing::info!(delivery = id, "an operator dropped a delivery");

@@ -8,6 +8,7 @@ mod card_security;
 mod challenge;
 pub mod jwt;
 mod presented;
+mod refusal_log;
 mod resource_metadata;
 mod static_credentials;
 
@@ -21,6 +22,7 @@ pub use static_credentials::{Credential, Digest, Grant, random_secret};
 
 use jwt::{Issuers, JwtRefusal, Verified};
 use presented::Presented;
+pub(crate) use refusal_log::RefusalLog;
 pub(crate) use resource_metadata::resource_path;
 use static_credentials::CredentialTable;
 
