@@ -3,7 +3,7 @@
 //! Only tasks without a run are moved. Each is claimed meanwhile like by a driver, so that no message reaches it in between,
 //! and its topic is taken out of the feed: whoever still has it finds that nothing comes any more, and a retry finds no task.
 
-use sabir_model::{Error, Owner, RunState};
+use sabir_model::{Caller, Error, Owner, RunState};
 use sabir_store::TaskRow;
 use tokio::sync::mpsc;
 
@@ -29,15 +29,22 @@ impl Engine {
     ///
     /// # Errors
     /// The store cannot be read or written. What was moved stays moved.
-    pub async fn assign(&self, from: &Owner, to: &Owner) -> Result<Assigned, Error> {
-        let mut result = Assigned::default();
+    pub async fn assign(&self, caller: &Caller, from: &Owner, to: &Owner) -> Result<Assigned, Error> {
         if from == to {
             return Err(Error::invalid("to", "is the owner already"));
         }
+        let mut result = Assigned::default();
+        let assigned = self.assign_all(from, to, &mut result).await;
+        // Also what was moved before a failure.
+        self.record_assignment(caller, from, to, result.moved).await?;
+        assigned.map(|()| result)
+    }
+
+    async fn assign_all(&self, from: &Owner, to: &Owner, result: &mut Assigned) -> Result<(), Error> {
         let mut after = None;
         loop {
             let rows = self.core.store.tasks_of(from, after, SLICE).await?;
-            let Some(last) = rows.last() else { return Ok(result) };
+            let Some(last) = rows.last() else { return Ok(()) };
             after = Some((last.task.clone(), last.agent.clone()));
             let found = rows.len() as u64;
             let moved = self.assign_slice(rows, from, to).await?;

@@ -307,6 +307,20 @@ impl Engine {
         Ok(Some(entry))
     }
 
+    pub(crate) async fn record_assignment(
+        &self,
+        caller: &Caller,
+        from: &Owner,
+        to: &Owner,
+        tasks: u64,
+    ) -> Result<(), Error> {
+        if self.core.audit.is_none() || tasks == 0 {
+            return Ok(());
+        }
+        let (owner, detail) = (Some(from.clone()), shortened(format!("{tasks} tasks to {to}")));
+        self.record(Some(AuditEntry { owner, detail, ..self.entry(caller, AuditAction::Assign) })).await
+    }
+
     /// Records what was done, and waits for it.
     pub(crate) async fn record(&self, entry: Option<AuditEntry>) -> Result<(), Error> {
         match (&self.core.audit, entry) {

@@ -126,7 +126,7 @@ of the card; which one is said.")]
   sabir audit --follow
   sabir audit --since 7d | jq -r 'select(.outcome != \"ok\") | [.time, .subject, .action, .task] | @tsv'
 
-Recorded are messages (create, message, answer), cancel, webhook-set, webhook-delete, delivery-retry and delivery-drop; whether they were
+Recorded are messages (create, message, answer), cancel, webhook-set, webhook-delete, delivery-retry, delivery-drop and assign; whether they were
 done (ok) or refused because the caller lacks the right; and who looked at tasks of other owners (read, list). An entry never has the words
 of a message. Nothing changes or deletes an entry but its age and the number of entries: audit.keep and audit.max_entries.
 

@@ -105,7 +105,7 @@ impl App {
         let app = &*self.inner;
         let forbidden = |detail: String| Err(AdminRefusal::Problem { status: StatusCode::FORBIDDEN, detail });
         if !app.auth.is_required() {
-            let caller = Caller::anonymous().from_peer(source.peer);
+            let caller = Caller::anonymous().from_peer(source.peer.address);
             return app.settings.admin.refuses(&parts.headers, source).map_or(Ok(caller), forbidden);
         }
         if let RequestOrigin::Refused = source.origin {

@@ -193,7 +193,7 @@ impl App {
             None => {
                 let caller = self.inner.auth.caller(&parts.headers, peer).await;
                 if let Err(Error::Unauthenticated(_)) = caller {
-                    self.inner.refusal_log.note(peer);
+                    self.inner.refusal_log.note(peer.address);
                 }
                 caller
             }

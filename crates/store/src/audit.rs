@@ -65,12 +65,14 @@ pub enum AuditAction {
     DeleteWebhook,
     RetryDelivery,
     DropDelivery,
+    /// An admin gave tasks of one owner to another.
+    Assign,
     /// An admin call by somebody who is no admin.
     AdminCall,
 }
 
 impl AuditAction {
-    pub const ALL: [AuditAction; 11] = [
+    pub const ALL: [AuditAction; 12] = [
         AuditAction::Create,
         AuditAction::Message,
         AuditAction::Answer,
@@ -81,6 +83,7 @@ impl AuditAction {
         AuditAction::DeleteWebhook,
         AuditAction::RetryDelivery,
         AuditAction::DropDelivery,
+        AuditAction::Assign,
         AuditAction::AdminCall,
     ];
 
@@ -97,6 +100,7 @@ impl AuditAction {
             AuditAction::DeleteWebhook => "webhook-delete",
             AuditAction::RetryDelivery => "delivery-retry",
             AuditAction::DropDelivery => "delivery-drop",
+            AuditAction::Assign => "assign",
             AuditAction::AdminCall => "admin",
         }
     }

@@ -8,8 +8,8 @@ use sabir_engine::{
     Limits, Outcome, Turn,
 };
 use sabir_model::{
-    Call, Caller, Cancel, Error, Get, IdempotencyKey, Json, Message, OnFinishedCancel, Part, Required, Send, State,
-    TaskId, Wanted,
+    Call, Caller, Cancel, Error, Get, IdempotencyKey, Json, List, Message, OnFinishedCancel, Owner, Part, Required,
+    Send, State, TaskId, Wanted,
 };
 use sabir_store::{AuditLog, MemoryStore, Store, StoreError};
 use sabir_testkit::clock::ManualClock;
@@ -173,6 +173,46 @@ async fn a_refusal_by_rights_is_recorded_with_what_was_named() {
     let done = task_of(audited.send(text("y")).await.unwrap());
     audited.send(to(&done.id, Send { message: other_context, ..text("x") })).await.err().unwrap();
     assert_eq!(audited.told_of(4).await.len(), 4);
+}
+
+#[tokio::test]
+async fn looks_at_tasks_of_others_are_recorded_and_at_own_ones_not() {
+    let audited = Audited::with(crate::fixture::echo()).await;
+    let admin = Caller::new("acme", "token:ops").with_scopes(["admin"]);
+    let done = task_of(audited.send(text("x")).await.unwrap());
+    let get = || Call::Get(Get { agent: None, task: done.id.clone(), history: None, earlier: Wanted::No });
+    let list = || {
+        Call::List(List {
+            agent: None,
+            context: None,
+            state: None,
+            since: None,
+            from: None,
+            page_size: 10,
+            history: None,
+            artifacts: Wanted::No,
+        })
+    };
+    for call in [get(), list()] {
+        audited.engine.call(&alice(), call).await.unwrap();
+    }
+    assert_eq!(audited.told().await, ["create"]);
+    for call in [get(), list()] {
+        audited.engine.call(&admin, call).await.unwrap();
+    }
+    assert_eq!(audited.told().await, ["create", "read", "list (1 tasks of other owners)"]);
+    let read = &audited.records().await[1].entry;
+    let row = audited.store.find(&alice().owner, None, &done.id).await.unwrap().unwrap();
+    assert_eq!((&read.caller, &read.owner, read.no), (&admin.owner, &Some(alice().owner), Some(row.no)));
+
+    // A caller without the right is refused by the gate, and that is recorded.
+    let reader = Caller::new("acme", "token:alice").with_scopes(["read"]);
+    let refused = audited.engine.call(&reader, Call::Send(Box::new(text("x")))).await;
+    assert!(matches!(refused, Err(Error::Forbidden(_))));
+    assert_eq!(audited.told_of(4).await[3], "create refused: forbidden");
+    // An admin acts on a task of somebody else, and gives it away.
+    audited.engine.assign(&admin, &alice().owner, &Owner::new("acme", "token:bob")).await.unwrap();
+    assert_eq!(audited.told().await[4], "assign (1 tasks to token:bob@acme)");
 }
 
 #[tokio::test]

@@ -430,20 +430,20 @@ async fn tasks_at_rest_are_given_to_another_owner() {
     make(&engine, &nobody, "same", "done").await;
     make(&engine, &alice, "same", "done").await;
     let parked = make(&engine, &nobody, "parked", "go").await;
-    let done = engine.assign(&nobody.owner, &alice.owner).await.unwrap();
+    let done = engine.assign(&alice, &nobody.owner, &alice.owner).await.unwrap();
     assert_eq!((done.moved, done.left), (1, 2), "one has a run, and one has an id that is taken");
     assert_eq!(task_of(engine.call(&alice, get("t1")).await.unwrap()).owner, alice.owner);
     assert!(matches!(engine.call(&nobody, get("t1")).await, Err(Error::TaskNotFound(_))));
     // The one with a run goes on where it is, and is moved when it has ended.
     let answer = Call::Send(Box::new(to(&parked.id, text("now"))));
     assert_eq!(task_of(engine.call(&nobody, answer).await.unwrap()).status.state, State::Completed);
-    let done = engine.assign(&nobody.owner, &alice.owner).await.unwrap();
+    let done = engine.assign(&alice, &nobody.owner, &alice.owner).await.unwrap();
     assert_eq!((done.moved, done.left), (1, 1));
     for (who, total) in [(&nobody, 1), (&alice, 3)] {
         let Answer::Page(page) = engine.call(who, Call::List(list())).await.unwrap() else { panic!() };
         assert_eq!((page.total, page.tasks.len() as u64), (total, total));
     }
-    assert!(matches!(engine.assign(&alice.owner, &alice.owner).await, Err(Error::Invalid(_))));
+    assert!(matches!(engine.assign(&alice, &alice.owner, &alice.owner).await, Err(Error::Invalid(_))));
 }
 
 /// A task that waits for its next message is in memory, and may be watched.
@@ -458,7 +458,7 @@ async fn who_still_watches_a_task_that_was_given_away_hears_no_more() {
     let on_finished = OnFinishedSubscribe::Refuse;
     let subscribe = Subscribe { agent: None, task: id("t1"), after: None, on_finished };
     let mut stream = stream_of(engine.call(&nobody, Call::Subscribe(subscribe)).await.unwrap());
-    engine.assign(&nobody.owner, &alice.owner).await.unwrap();
+    engine.assign(&alice, &nobody.owner, &alice.owner).await.unwrap();
     let answer = || Call::Send(Box::new(to(&id("t1"), text("that"))));
     assert!(matches!(engine.call(&nobody, answer()).await, Err(Error::TaskNotFound(_))));
     let done = task_of(engine.call(&alice, answer()).await.unwrap());

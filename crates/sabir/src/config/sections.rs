@@ -43,7 +43,7 @@ pub struct Config {
 impl Config {
     /// Whether an audit log is kept.
     pub fn keeps_audit(&self) -> bool {
-        self.audit.enabled.unwrap_or(self.auth.is_on())
+        self.audit.enabled.unwrap_or_else(|| self.asks_for_credentials())
     }
 
     /// Those that have an address, then those that only `routing` reaches.
