@@ -298,7 +298,7 @@ impl Engine {
         let delivery = found.into_iter().find(|delivery| delivery.number == number);
         let state = match kind {
             DeliveryKind::Pending => "pending",
-            DeliveryKind::GivenUp => "dead",
+            DeliveryKind::GivenUp => "given-up",
         };
         let mut entry = AuditEntry { detail: format!("{state} delivery {number}"), ..self.entry(caller, action) };
         if let Some(delivery) = delivery {
