@@ -9,7 +9,7 @@
 //! A task that the caller may not see does not exist for it, so "not found" is a refusal by rights too. A call that is
 //! refused for another reason has changed nothing and is not recorded; nor is a repeated send, which changes nothing.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ impl LostEntries {
 /// The entry of a call that is being executed; nothing if no audit log is kept.
 pub(crate) struct CallAudit {
     entry: Option<Box<AuditEntry>>,
-    is_stored: bool,
+    is_stored: AtomicBool,
 }
 
 impl CallAudit {
@@ -118,8 +118,8 @@ impl CallAudit {
     }
 
     /// The driver has stored the entry.
-    pub(crate) fn set_stored(&mut self) {
-        self.is_stored = true;
+    pub(crate) fn set_stored(&self) {
+        self.is_stored.store(true, Ordering::Relaxed);
     }
 
     /// The call is about this task.
@@ -170,7 +170,7 @@ fn verdict(question: &Message, answer: &Message) -> Option<&'static str> {
 impl Engine {
     pub(crate) fn begin_audit(&self, caller: &Caller, call: &Call) -> CallAudit {
         let entry = self.core.audit.as_ref().and_then(|_| self.entry_of(caller, call));
-        CallAudit { entry: entry.map(Box::new), is_stored: false }
+        CallAudit { entry: entry.map(Box::new), is_stored: AtomicBool::new(false) }
     }
 
     /// Records what the driver did not. A call whose entry cannot be stored fails.
@@ -180,7 +180,7 @@ impl Engine {
         audit: CallAudit,
         answer: Result<Answer, Error>,
     ) -> Result<Answer, Error> {
-        let (CallAudit { entry: Some(mut entry), is_stored: false }, Some(log)) = (audit, &self.core.audit) else {
+        let (Some(mut entry), Some(log), false) = (audit.entry, &self.core.audit, audit.is_stored.into_inner()) else {
             return answer;
         };
         let is_look = matches!(entry.action, AuditAction::Read | AuditAction::List);

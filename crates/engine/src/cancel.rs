@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::executor::Executor;
 
 impl Engine {
-    pub(crate) async fn cancel(&self, caller: &Caller, cancel: Cancel, audit: &mut CallAudit) -> Result<Answer, Error> {
+    pub(crate) async fn cancel(&self, caller: &Caller, cancel: Cancel, audit: &CallAudit) -> Result<Answer, Error> {
         let found = self.locate(caller, cancel.agent.as_ref(), &cancel.task, Action::Run).await?;
         // A cancel does not need the agent, which may no longer be configured.
         let registered = self.registered_agent(Some(&found.key.agent)).or_else(|| self.registered_agent(None)).cloned();

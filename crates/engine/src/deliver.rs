@@ -17,12 +17,13 @@ use crate::send_result::{SendEffect, SendResult};
 use crate::subscribe::cursor_beyond_log;
 use crate::topic::TopicKey;
 
-/// Who sends a message to a task that exists.
+/// Who sends a message.
 #[derive(Clone, Copy)]
 pub(crate) struct Sender<'a> {
     pub(crate) caller: &'a Caller,
     /// It has no other right on the task than to answer its question.
     pub(crate) is_approver: bool,
+    pub(crate) audit: &'a CallAudit,
 }
 
 impl Sender<'_> {
@@ -43,7 +44,6 @@ impl Engine {
         send: &sabir_model::Send,
         message: Arc<Message>,
         send_guards: Vec<Arc<InFlightGuard>>,
-        audit: &mut CallAudit,
     ) -> Result<SendResult, Error> {
         let mut message = Message::clone(&message);
         message.request_metadata = send.metadata.clone();
@@ -74,7 +74,7 @@ impl Engine {
             let inbox = self.stored_inbox(&lease).await?;
             let (done, stored) = oneshot::channel();
             let keep = self.core.feed.open(key.clone());
-            let audit_entry = audit.for_driver(&key);
+            let audit_entry = sender.audit.for_driver(&key);
             match lease.claim() {
                 Err(driver) => {
                     let (message, key) = (message.clone(), sender.key(&key, send));
@@ -141,7 +141,7 @@ impl Engine {
             // A driver that released the task before it read the message drops `done`; then the loop tries again.
             if let Ok(stored) = stored.await {
                 stored?;
-                audit.set_stored();
+                sender.audit.set_stored();
                 return Ok(SendResult { lease: keep, effect: SendEffect::Continued(before) });
             }
         }

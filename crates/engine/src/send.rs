@@ -98,7 +98,7 @@ impl Engine {
         &self,
         caller: &Caller,
         mut send: sabir_model::Send,
-        audit: &mut CallAudit,
+        audit: &CallAudit,
     ) -> Result<Answer, Error> {
         // While the server stops, active tasks still accept messages; new tasks are refused.
         if *self.core.stopping.borrow() && send.message.task.is_none() {
@@ -152,8 +152,8 @@ impl Engine {
                     if let Some(webhook) = webhook {
                         self.add_webhook(&key, webhook).await?;
                     }
-                    let sender = Sender { caller, is_approver: is_for_approval };
-                    let sent = self.deliver(&registered, key, sender, &send, message, send_guards, audit).await?;
+                    let sender = Sender { caller, is_approver: is_for_approval, audit };
+                    let sent = self.deliver(&registered, key, sender, &send, message, send_guards).await?;
                     let answer = match is_for_approval {
                         true => sent.answer_approver(self, &send)?,
                         false => sent.answer(self, &send).await?,
@@ -178,18 +178,9 @@ impl Engine {
                 Arc::make_mut(&mut message).references.push(parent);
             }
             let agents = TaskAgents { addressed: &registered, executor };
-            match self
-                .create(
-                    caller,
-                    agents,
-                    &send,
-                    &message,
-                    TaskIds { task: plan.task, context, webhook },
-                    send_guards,
-                    audit,
-                )
-                .await?
-            {
+            let sender = Sender { caller, is_approver: false, audit };
+            let ids = TaskIds { task: plan.task, context, webhook };
+            match self.create(sender, agents, &send, &message, ids, send_guards).await? {
                 CreateResult::Created(sent) => {
                     drop(message);
                     return sent.answer(self, &send).await;
@@ -282,13 +273,12 @@ impl Engine {
 
     async fn create(
         &self,
-        caller: &Caller,
+        Sender { caller, audit, .. }: Sender<'_>,
         TaskAgents { addressed, executor }: TaskAgents<'_>,
         send: &sabir_model::Send,
         message: &Message,
         ids: TaskIds,
         send_guards: Vec<Arc<InFlightGuard>>,
-        audit: &mut CallAudit,
     ) -> Result<CreateResult, Error> {
         if *self.core.stopping.borrow() {
             return Err(Error::Stopping);
