@@ -1,4 +1,5 @@
-//! One client suite through one binding, against a server of its own with an empty store.
+//! One client suite through one binding, against servers of its own with empty stores: one that is open, and one that
+//! asks for credentials over HTTPS.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::server::ServerProcess;
+use crate::secured_server::SecuredServer;
+use crate::server::{ServerProcess, ServerVariant};
 use crate::tally::Tally;
 use crate::{command, suite_output};
 
@@ -14,20 +16,28 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 /// Runs the suite; `command` is its program, `log` where the server's log goes, `temp` where temporary files go.
 pub fn run(mut command: Command, binding: &str, binary: &Path, log: &Path, temp: &Path) -> Result<Tally> {
-    let server = ServerProcess::start(binary, log, temp)?;
-    command.args(["--url", &server.url, "--binding", binding]);
+    let server = ServerProcess::start(binary, &ServerVariant::PLAIN, log, temp)?;
+    let secured_log = log.with_extension("secured.log");
+    let secured = SecuredServer::start(binary, &secured_log, temp)?;
+    command.args(["--url", &server.url, "--binding", binding, "--secured"]).arg(&secured.description);
+    // Node reads this name once, when it starts.
+    command.env("NODE_EXTRA_CA_CERTS", &secured.authority);
     // Whatever proxy the machine has, the loopback interface is not behind it.
     command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
     command.env("TMPDIR", temp);
     // Sabir is a client too: it verifies what the SDKs sign.
     command.env("SABIR", binary);
     let mut tally = suite_output::tally(&mut command, LIMIT)?;
-    if let Err(error) = server.stop() {
-        println!("    FAILED: {error:#}");
-        tally += Tally::FAILED;
+    for stopped in [server.stop(), secured.stop()] {
+        if let Err(error) = stopped {
+            println!("    FAILED: {error:#}");
+            tally += Tally::FAILED;
+        }
     }
     if tally.failed > 0 {
-        println!("    the end of the server's log, {}:{}", log.display(), command::last_lines(log));
+        for log in [log, &secured_log] {
+            println!("    the end of the server's log, {}:{}", log.display(), command::last_lines(log));
+        }
     }
     Ok(tally)
 }

@@ -22,6 +22,7 @@ mod documents;
 mod leftovers;
 mod needs;
 mod programs;
+mod secured_server;
 mod server;
 mod soak;
 mod suite_output;

@@ -25,8 +25,24 @@ pub fn build(workspace: &Workspace) -> Result<PathBuf> {
     Ok(workspace.target.join("release").join("sabir"))
 }
 
+/// What makes one server of the suites differ from another.
+pub struct ServerVariant<'a> {
+    /// Of its folder in `temp`.
+    pub name: &'a str,
+    pub arguments: &'a [&'a str],
+    /// The text of its `sabir.toml`.
+    pub configuration: &'a str,
+}
+
+impl ServerVariant<'_> {
+    /// As it comes: open to everybody on this machine.
+    pub const PLAIN: ServerVariant<'static> = ServerVariant { name: "server", arguments: &[], configuration: "" };
+}
+
 pub struct ServerProcess {
     pub url: String,
+    /// The line that it printed when it was ready.
+    pub ready: Value,
     child: Child,
     stdout: Receiver<String>,
     /// Store and working directory; gone when the server is.
@@ -35,10 +51,11 @@ pub struct ServerProcess {
 
 impl ServerProcess {
     /// Starts the server and waits until it is ready; its log goes to the file, its store to a folder in `temp`.
-    pub fn start(binary: &Path, log: &Path, temp: &Path) -> Result<ServerProcess> {
-        let folder = fresh_folder(temp)?;
+    pub fn start(binary: &Path, variant: &ServerVariant<'_>, log: &Path, temp: &Path) -> Result<ServerProcess> {
+        let folder = fresh_folder(&temp.join(variant.name))?;
+        fs::write(folder.join("sabir.toml"), variant.configuration)?;
         let mut serve = Command::new(binary);
-        serve.args(["serve", "--listen", "127.0.0.1:0", "--store"]);
+        serve.args(["serve", "--listen", "127.0.0.1:0"]).args(variant.arguments).arg("--store");
         serve.arg(format!("sqlite:{}", folder.join("sabir.db").display()));
         serve.env_clear().envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         serve.env("TMPDIR", temp);
@@ -50,8 +67,8 @@ impl ServerProcess {
         let mut child = serve.spawn().with_context(|| format!("`{}` cannot be started", binary.display()))?;
         let (sender, stdout) = mpsc::channel();
         command::send_lines(child.stdout.take().expect("stdout is piped"), sender);
-        let mut server = ServerProcess { url: String::new(), child, stdout, folder };
-        server.url = server.ready().map_err(|error| {
+        let mut server = ServerProcess { url: String::new(), ready: Value::Null, child, stdout, folder };
+        (server.url, server.ready) = server.ready().map_err(|error| {
             let end = command::last_lines(log);
             anyhow!("the server did not start: {error:#}\n    the end of its log, {}:{end}", log.display())
         })?;
@@ -77,9 +94,9 @@ impl ServerProcess {
         }
     }
 
-    fn ready(&mut self) -> Result<String> {
+    fn ready(&mut self) -> Result<(String, Value)> {
         match self.stdout.recv_timeout(START_LIMIT) {
-            Ok(line) => address(&line),
+            Ok(line) => ready_line(&line),
             Err(RecvTimeoutError::Timeout) => bail!("it did not print its address within {} s", START_LIMIT.as_secs()),
             Err(RecvTimeoutError::Disconnected) => match command::wait(&mut self.child, Instant::now() + STOP_LIMIT)? {
                 Some(status) => bail!("it ended before it was ready: {status}"),
@@ -97,18 +114,18 @@ impl Drop for ServerProcess {
     }
 }
 
-/// The address in the one line that a server prints into a pipe.
-fn address(line: &str) -> Result<String> {
-    let ready: Option<Value> = serde_json::from_str(line).ok();
-    let url = ready.as_ref().and_then(|ready| ready["url"].as_str());
-    url.map(str::to_owned).with_context(|| format!("its first line is no JSON object with a `url`: {line}"))
+/// The one line that a server prints into a pipe, and the address in it.
+fn ready_line(line: &str) -> Result<(String, Value)> {
+    let ready: Value = serde_json::from_str(line).unwrap_or_default();
+    let url = ready["url"].as_str().map(str::to_owned);
+    let url = url.with_context(|| format!("its first line is no JSON object with a `url`: {line}"))?;
+    Ok((url, ready))
 }
 
-fn fresh_folder(temp: &Path) -> Result<PathBuf> {
-    let folder = temp.join("server");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    Ok(folder)
+fn fresh_folder(folder: &Path) -> Result<PathBuf> {
+    let _ = fs::remove_dir_all(folder);
+    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    Ok(folder.to_owned())
 }
 
 #[cfg(test)]
@@ -125,7 +142,7 @@ mod tests {
             ),
             ("Sabir is ready", "its first line is no JSON object with a `url`: Sabir is ready"),
         ] {
-            let printed = address(line).unwrap_or_else(|error| error.to_string());
+            let printed = ready_line(line).map_or_else(|error| error.to_string(), |(url, _)| url);
             assert_eq!(printed, expected, "{line}");
         }
     }
