@@ -15,6 +15,7 @@ from a2a.client import A2ACardResolver, A2AClient, A2AClientHTTPError
 import plain
 
 from kind_json import read, read_delivery, read_webhook, write_message, write_webhook
+from security_v0_x import header, security, shut_out
 
 # Releases before 0.2.6 allow no configuration without them.
 MODES = ['text/plain', 'application/json']
@@ -29,22 +30,24 @@ class Refused(Exception):
 class Peer:
     sdk = 'python 0.2.16'
     version = '0.2'
+    hides_status_of = ('stream', 'subscribe')
     binding = 'jsonrpc'
 
-    def __init__(self, http, url, card):
+    def __init__(self, http, url, card, caller=None):
         self.http = http
         self.url = url
         self.sdk_card = card
-        self.client = A2AClient(http, agent_card=card)
+        self.caller = caller
+        self.client = A2AClient(http, agent_card=card, interceptors=caller and caller.interceptors)
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def connect(cls, url, binding):
+    async def connect(cls, url, binding, caller=None, verify=True):
         if binding != cls.binding:
             raise ValueError(f'this SDK speaks {cls.binding} only')
         # The SDK's own time limit of 5 s is for the whole wait of a blocking send; the runner's limit is enough.
-        async with httpx.AsyncClient(timeout=None) as http:
-            yield cls(http, url, await A2ACardResolver(http, url).get_agent_card())
+        async with httpx.AsyncClient(timeout=None, verify=verify) as http:
+            yield cls(http, url, await A2ACardResolver(http, url).get_agent_card(), caller)
 
     def at(self, path):
         """The same peer with a client that was given this address instead of a card."""
@@ -63,6 +66,10 @@ class Peer:
             interfaces=None,
         )
 
+    def security(self):
+        """The schemes of the card by name, each as kind and detail, and which of them are enough."""
+        return security(self.sdk_card)
+
     async def card_at(self, base, path):
         """The card below an address, or the HTTP error that came instead."""
         try:
@@ -70,10 +77,19 @@ class Peer:
         except A2AClientHTTPError as error:
             return error
 
+    def promises_extended_card(self):
+        return self.sdk_card.supports_authenticated_extended_card
+
+    async def extended_card(self):
+        # The client has no call for it. Its users ask the resolver, with the header in their hands.
+        shown = header(self.sdk_card, self.caller) if self.caller.secret else {}
+        resolver = A2ACardResolver(self.http, self.url)
+        return await resolver.get_agent_card('/agent/authenticatedExtendedCard', http_kwargs={'headers': shown})
+
     async def send(self, content, number=None, **options):
         """A blocking send; `number` is the id of the request, and the options are those of `_params`."""
         request = types.SendMessageRequest(id=number or new_id(), params=self._params(content, **options))
-        return self._read(request, await self.client.send_message(request))
+        return self._read(request, await self.client.send_message(request, context=self._context()))
 
     async def start(self, content, **options):
         """A send that does not wait for the task."""
@@ -86,11 +102,11 @@ class Peer:
 
     async def get(self, task, history=None):
         request = types.GetTaskRequest(id=new_id(), params=types.TaskQueryParams(id=task, history_length=history))
-        return self._read(request, await self.client.get_task(request))
+        return self._read(request, await self.client.get_task(request, context=self._context()))
 
     async def cancel(self, task):
         request = types.CancelTaskRequest(id=new_id(), params=types.TaskIdParams(id=task))
-        return self._read(request, await self.client.cancel_task(request))
+        return self._read(request, await self.client.cancel_task(request, context=self._context()))
 
     async def subscribe(self, task):
         # The client has no call for this method, but its streaming call sends any request that it is given.
@@ -102,12 +118,12 @@ class Peer:
         config = write_webhook(plain.Webhook(task, name, url, token))
         params = types.TaskPushNotificationConfig(task_id=task, push_notification_config=config)
         request = types.SetTaskPushNotificationConfigRequest(id=new_id(), params=params)
-        return read_webhook(result(request, await self.client.set_task_callback(request)))
+        return read_webhook(result(request, await self.client.set_task_callback(request, context=self._context())))
 
     async def get_push(self, task, _name):
         # The task alone: releases before 0.2.5 have no name for one config of several.
         request = types.GetTaskPushNotificationConfigRequest(id=new_id(), params=types.TaskIdParams(id=task))
-        return read_webhook(result(request, await self.client.get_task_callback(request)))
+        return read_webhook(result(request, await self.client.get_task_callback(request, context=self._context())))
 
     async def list_push(self, task):
         params = types.ListTaskPushNotificationConfigParams(id=task)
@@ -132,6 +148,13 @@ class Peer:
             return refused.error.message, refused.error.data
         raise AssertionError(f'wanted {refusal.code}, got an answer: {answer!r}')
 
+    async def shut_out(self, status, call):
+        """The call must fail because of this HTTP status."""
+        await shut_out(status, call)
+
+    def _context(self):
+        return self.caller.context() if self.caller else None
+
     def _params(self, content, task=None, context=None, history=None, blocking=True, modes=MODES, webhook=None):
         """What a send says; without modes there is no configuration at all."""
         configuration = None
@@ -145,13 +168,16 @@ class Peer:
         return types.MessageSendParams(message=write_message(content, task, context), configuration=configuration)
 
     async def _frames(self, request):
-        async with contextlib.aclosing(self.client.send_message_streaming(request)) as responses:
+        sending = self.client.send_message_streaming(request, context=self._context())
+        async with contextlib.aclosing(sending) as responses:
             async for response in responses:
                 yield self._read(request, response)
 
     async def _call(self, request, response):
         """For methods that the SDK has types for, but no call in its client."""
-        answer = await self.client._send_request(request.model_dump(mode='json', exclude_none=True))
+        payload = request.model_dump(mode='json', exclude_none=True)
+        payload, options = await self.client._apply_interceptors(request.method, payload, {}, self._context())
+        answer = await self.client._send_request(payload, options)
         return result(request, response.model_validate(answer))
 
     def _read(self, request, response):

@@ -16,6 +16,7 @@ from google.protobuf.json_format import ParseDict
 import plain
 
 from kind_json import read, read_delivery, read_webhook, write_message, write_webhook
+from security_v0_x import header, security, shut_out
 
 BINDINGS = {'jsonrpc': types.TransportProtocol.jsonrpc, 'http_json': types.TransportProtocol.http_json}
 TRANSPORTS = {'jsonrpc': JsonRpcTransport, 'http_json': RestTransport}
@@ -24,9 +25,11 @@ TRANSPORTS = {'jsonrpc': JsonRpcTransport, 'http_json': RestTransport}
 class Peer:
     sdk = 'python 0.3.26'
     version = '0.3'
+    hides_status_of = ('subscribe',)
 
-    def __init__(self, http, resolver, card, binding):
+    def __init__(self, http, resolver, card, binding, caller=None):
         self.http = http
+        self.caller = caller
         self.card_at = resolver.get_agent_card
         self.sdk_card = card
         self.binding = binding
@@ -36,11 +39,15 @@ class Peer:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def connect(cls, url, binding):
+    async def connect(cls, url, binding, caller=None, verify=True):
         # The SDK's own time limit of 5 s is for the whole wait of a blocking send; the runner's limit is enough.
-        async with httpx.AsyncClient(timeout=None) as http:
+        async with httpx.AsyncClient(timeout=None, verify=verify) as http:
             resolver = A2ACardResolver(http, url)
-            yield cls(http, resolver, await resolver.get_agent_card(), binding)
+            card = await resolver.get_agent_card()
+            if binding == 'http_json' and caller and caller.secret:
+                # This transport takes interceptors and never asks them, so its users give their HTTP client the header.
+                http.headers.update(header(card, caller))
+            yield cls(http, resolver, card, binding, caller)
 
     def card(self):
         card = self.sdk_card
@@ -54,6 +61,10 @@ class Peer:
             skills=[skill.id for skill in card.skills],
             interfaces=[(card.preferred_transport, version), *others],
         )
+
+    def security(self):
+        """The schemes of the card by name, each as kind and detail, and which of them are enough."""
+        return security(self.sdk_card)
 
     def uses_its_own_version(self):
         return type(self.client._transport) is TRANSPORTS[self.binding]
@@ -73,23 +84,25 @@ class Peer:
             yield frame
 
     async def get(self, task, history=None):
-        return self._read(await self.client.get_task(types.TaskQueryParams(id=task, history_length=history)))
+        request = types.TaskQueryParams(id=task, history_length=history)
+        return self._read(await self.client.get_task(request, context=self._context()))
 
     async def cancel(self, task):
-        return self._read(await self.client.cancel_task(types.TaskIdParams(id=task)))
+        return self._read(await self.client.cancel_task(types.TaskIdParams(id=task), context=self._context()))
 
     async def subscribe(self, task):
-        async for frame in self._reading(self.streaming_client.resubscribe(types.TaskIdParams(id=task))):
+        request = types.TaskIdParams(id=task)
+        async for frame in self._reading(self.streaming_client.resubscribe(request, context=self._context())):
             yield frame
 
     async def set_push(self, task, name, url, token):
         config = write_webhook(plain.Webhook(task, name, url, token))
         request = types.TaskPushNotificationConfig(task_id=task, push_notification_config=config)
-        return read_webhook(await self.client.set_task_callback(request))
+        return read_webhook(await self.client.set_task_callback(request, context=self._context()))
 
     async def get_push(self, task, name):
         request = types.GetTaskPushNotificationConfigParams(id=task, push_notification_config_id=name)
-        return read_webhook(await self.client.get_task_callback(request))
+        return read_webhook(await self.client.get_task_callback(request, context=self._context()))
 
     async def list_push(self, task):
         request = types.ListTaskPushNotificationConfigRequest(
@@ -113,10 +126,14 @@ class Peer:
     def read_delivery(self, body):
         return read_delivery(body)
 
+    def promises_extended_card(self):
+        return self.sdk_card.supports_authenticated_extended_card
+
     async def extended_card(self):
         # The SDK asks only if the card promises an extended one, so this client is given a card that does.
         card = self.sdk_card.model_copy(update={'supports_authenticated_extended_card': True})
-        await self._client(card, streaming=False).get_card()
+        self.client = self._client(card, streaming=False)
+        return await self.client.get_card(context=self._context())
 
     async def refused(self, refusal, call):
         """The call must fail with exactly this error; returns the message and the data that came with it."""
@@ -131,6 +148,10 @@ class Peer:
             plain.equal(f'the HTTP status ({error})', error.status_code, refusal.http)
             return self._http_refusal(refusal, error)
         raise AssertionError(f'wanted {refusal.code}, got an answer: {answer!r}')
+
+    async def shut_out(self, status, call):
+        """The call must fail because of this HTTP status."""
+        await shut_out(status, call)
 
     def _http_refusal(self, refusal, error):
         """The SDK keeps only the status, but the body is still in the exception behind it, unless it was a stream's."""
@@ -148,15 +169,20 @@ class Peer:
             # Where the SDK's users say it: in a configuration of one message, the SDK itself makes a dict of it and
             # chokes on that.
             client = self._client(self.sdk_card, client is self.streaming_client, [write_webhook(webhook)])
-        async for frame in self._reading(client.send_message(message, configuration=configuration)):
+        events = client.send_message(message, configuration=configuration, context=self._context())
+        async for frame in self._reading(events):
             yield frame
 
     async def _call(self, request, verb, path):
         """The SDK's client has no call for this method, so the request goes out by hand, in the SDK's own spelling."""
         transport = self.client._transport
         if self.binding == 'jsonrpc':
-            answer = await self.http.post(transport.url, json=request.model_dump(mode='json', exclude_none=True))
-            answer = answer.raise_for_status().json()
+            payload = request.model_dump(mode='json', exclude_none=True)
+            payload, options = await transport._apply_interceptors(request.method, payload, {}, self._context())
+            answer = await self.http.post(transport.url, json=payload, **options)
+            if answer.is_error:
+                raise A2AClientHTTPError(answer.status_code, answer.text)
+            answer = answer.json()
             if 'error' in answer:
                 raise A2AClientJSONRPCError(types.JSONRPCErrorResponse.model_validate(answer))
             return answer
@@ -173,7 +199,10 @@ class Peer:
             supported_transports=[BINDINGS[self.binding]],
             push_notification_configs=list(webhooks),
         )
-        return ClientFactory(config).create(card)
+        return ClientFactory(config).create(card, interceptors=self.caller.interceptors if self.caller else None)
+
+    def _context(self):
+        return self.caller.context() if self.caller else None
 
     async def _reading(self, events):
         async with contextlib.aclosing(events):

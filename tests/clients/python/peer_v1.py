@@ -6,6 +6,7 @@ import uuid
 import httpx
 
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from a2a.client.errors import A2AClientError
 from a2a.client.transports.jsonrpc import JsonRpcTransport
 from a2a.client.transports.rest import RestTransport
 from a2a.helpers import new_data_part, new_raw_part, new_text_part, new_url_part
@@ -38,9 +39,11 @@ TRANSPORTS = {'jsonrpc': JsonRpcTransport, 'http_json': RestTransport}
 class Peer:
     sdk = 'python 1.3.0'
     version = '1.0'
+    hides_status_of = ()
 
-    def __init__(self, http, card, binding):
+    def __init__(self, http, card, binding, caller=None):
         self.http = http
+        self.caller = caller
         self.sdk_card = card
         self.binding = binding
         self.wire_binding = BINDINGS[binding]
@@ -49,10 +52,10 @@ class Peer:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def connect(cls, url, binding):
+    async def connect(cls, url, binding, caller=None, verify=True):
         # The SDK's own time limit of 5 s is for the whole wait of a blocking send; the runner's limit is enough.
-        async with httpx.AsyncClient(timeout=None) as http:
-            yield cls(http, await A2ACardResolver(http, url).get_agent_card(), binding)
+        async with httpx.AsyncClient(timeout=None, verify=verify) as http:
+            yield cls(http, await A2ACardResolver(http, url).get_agent_card(), binding, caller)
 
     def card(self):
         card = self.sdk_card
@@ -64,6 +67,20 @@ class Peer:
             skills=[skill.id for skill in card.skills],
             interfaces=[(each.protocol_binding, each.protocol_version) for each in card.supported_interfaces],
         )
+
+    def security(self):
+        """The schemes of the card by name, each as kind and detail, and which of them are enough."""
+        schemes = {}
+        for name, scheme in self.sdk_card.security_schemes.items():
+            kind = scheme.WhichOneof('scheme')
+            details = getattr(scheme, kind)
+            schemes[name] = {
+                'api_key_security_scheme': lambda: ('apiKey', details.name),
+                'http_auth_security_scheme': lambda: ('http', details.scheme),
+                'open_id_connect_security_scheme': lambda: ('openIdConnect', details.open_id_connect_url),
+                'oauth2_security_scheme': lambda: ('oauth2', details.oauth2_metadata_url),
+            }[kind]()
+        return schemes, [list(requirement.schemes) for requirement in self.sdk_card.security_requirements]
 
     def uses_its_own_version(self):
         """Whether the factory chose the 1.0 transport; it has others for older servers."""
@@ -78,49 +95,58 @@ class Peer:
         return await self._send_once(self.request(content, immediately=True, **options))
 
     async def stream(self, content, **options):
-        async for frame in _reading(self.streaming_client.send_message(self.request(content, **options))):
+        request = self.request(content, **options)
+        async for frame in _reading(self.streaming_client.send_message(request, context=self._context())):
             yield frame
 
     async def get(self, task, history=None):
-        return read_task(await self.client.get_task(GetTaskRequest(id=task, history_length=history)))
+        request = GetTaskRequest(id=task, history_length=history)
+        return read_task(await self.client.get_task(request, context=self._context()))
 
     async def cancel(self, task):
-        return read_task(await self.client.cancel_task(CancelTaskRequest(id=task)))
+        return read_task(await self.client.cancel_task(CancelTaskRequest(id=task), context=self._context()))
 
     async def subscribe(self, task):
-        async for frame in _reading(self.streaming_client.subscribe(SubscribeToTaskRequest(id=task))):
+        request = SubscribeToTaskRequest(id=task)
+        async for frame in _reading(self.streaming_client.subscribe(request, context=self._context())):
             yield frame
 
     async def list(self, **filters):
-        return await self.client.list_tasks(ListTasksRequest(**filters))
+        return await self.client.list_tasks(ListTasksRequest(**filters), context=self._context())
 
     async def set_push(self, task, name, url, token):
         config = TaskPushNotificationConfig(task_id=task, id=name, url=url, token=token)
-        return read_webhook(await self.client.create_task_push_notification_config(config))
+        return read_webhook(await self.client.create_task_push_notification_config(config, context=self._context()))
 
     async def get_push(self, task, name):
         request = GetTaskPushNotificationConfigRequest(task_id=task, id=name)
-        return read_webhook(await self.client.get_task_push_notification_config(request))
+        return read_webhook(await self.client.get_task_push_notification_config(request, context=self._context()))
 
     async def list_push(self, task):
         request = ListTaskPushNotificationConfigsRequest(task_id=task)
-        answer = await self.client.list_task_push_notification_configs(request)
+        answer = await self.client.list_task_push_notification_configs(request, context=self._context())
         return [read_webhook(config) for config in answer.configs]
 
     async def delete_push(self, task, name):
         request = DeleteTaskPushNotificationConfigRequest(task_id=task, id=name)
-        await self.client.delete_task_push_notification_config(request)
+        await self.client.delete_task_push_notification_config(request, context=self._context())
 
     def read_delivery(self, body):
         # The parser refuses members that the SDK does not know.
         return read_frame(Parse(body, StreamResponse()))
 
+    def promises_extended_card(self):
+        return self.sdk_card.capabilities.extended_agent_card
+
     async def extended_card(self):
-        # The SDK asks only if the card promises an extended one, so this client is given a card that does.
-        card = type(self.sdk_card)()
-        card.CopyFrom(self.sdk_card)
-        card.capabilities.extended_agent_card = True
-        await self._client(card, streaming=False).get_extended_agent_card(GetExtendedAgentCardRequest())
+        card = self.sdk_card
+        if not card.capabilities.extended_agent_card:
+            # The SDK asks only if the card promises an extended one, so this client is given a card that does.
+            card = type(card)()
+            card.CopyFrom(self.sdk_card)
+            card.capabilities.extended_agent_card = True
+        self.client = self._client(card, streaming=False)
+        return await self.client.get_extended_agent_card(GetExtendedAgentCardRequest(), context=self._context())
 
     async def refused(self, refusal, call):
         """The call must fail with exactly this error; returns the message and the data that came with it."""
@@ -131,6 +157,15 @@ class Peer:
             plain.equal('its code', errors.JSON_RPC_ERROR_CODE_MAP[type(error)], refusal.code)
             return error.message, error.data
         raise AssertionError(f'wanted {refusal.error}, got an answer: {answer!r}')
+
+    async def shut_out(self, status, call):
+        """The call must fail because of this HTTP status, of which the SDK tells in the text of its error."""
+        try:
+            answer = await call
+        except A2AClientError as error:
+            plain.holds(f'wanted status {status}', error.message.startswith(f'HTTP Error {status}:'), error)
+            return
+        raise AssertionError(f'wanted status {status}, got an answer: {answer!r}')
 
     def request(self, content, task=None, context=None, history=None, immediately=False, webhook=None):
         parts = [plain.text(content)] if isinstance(content, str) else content
@@ -153,10 +188,13 @@ class Peer:
         config = ClientConfig(
             streaming=streaming, httpx_client=self.http, supported_protocol_bindings=[self.wire_binding]
         )
-        return ClientFactory(config).create(card)
+        return ClientFactory(config).create(card, self.caller.interceptors if self.caller else None)
+
+    def _context(self):
+        return self.caller.context() if self.caller else None
 
     async def _send_once(self, request):
-        frames = [frame async for frame in _reading(self.client.send_message(request))]
+        frames = [frame async for frame in _reading(self.client.send_message(request, context=self._context()))]
         plain.equal('answers to one send', len(frames), 1)
         return frames[0]
 

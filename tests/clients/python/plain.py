@@ -104,6 +104,14 @@ NO_EXTENDED_CARD = Refusal('ExtendedAgentCardNotConfiguredError', -32007, 400)
 INVALID_PARAMS = Refusal('InvalidParamsError', -32602, 400)
 
 
+def of_subscription(peer, refusal):
+    """How the SDK tells of a refusal where it wanted to watch a task."""
+    if (peer.version, peer.binding) == ('0.3', 'http_json'):
+        # This transport looks at the content type before the status and calls any answer but a stream a 400.
+        return refusal._replace(http=400)
+    return refusal
+
+
 def text(value):
     return Part('text', value)
 

@@ -1,7 +1,8 @@
 """The tiny runner: one line per case, a time limit for each, one exit code for all.
 
 A case is a coroutine function named for the behaviour it shows; it takes a peer and raises when the behaviour
-is missing. Every case gets a peer of its own, so a broken connection spoils one case and not the rest.
+is missing. Every case gets a peer of its own, so a broken connection spoils one case and not the rest. Cases about
+credentials get the server that asks for them instead.
 """
 
 import argparse
@@ -9,26 +10,38 @@ import asyncio
 import inspect
 import sys
 
+from secured import SecuredServer
+
 # A server that hangs must not hang us.
 SECONDS_PER_CASE = 20
 
 
-def main(peer, *modules):
-    """Runs all cases of the modules against `--url` through `--binding`, and leaves with the exit code."""
+def main(peer, *modules, secured):
+    """Runs all cases of the modules through `--binding`, against `--url` and for `secured` against the server that the
+    file `--secured` tells of, and leaves with the exit code."""
     parser = argparse.ArgumentParser()
     parser.add_argument('--url', required=True)
+    parser.add_argument('--secured', required=True)
     parser.add_argument('--binding', required=True, choices=['jsonrpc', 'http_json'])
     parser.add_argument('--only', default='', help='run the cases whose name holds this text')
     args = parser.parse_args()
-    cases = [case for module in modules for case in _cases(module) if args.only in _name(case)]
-    sys.exit(asyncio.run(_run_all(peer, cases, args)))
+
+    def open_server():
+        return peer.connect(args.url, args.binding)
+
+    def secured_server():
+        return SecuredServer.connect(peer, args.secured, args.binding)
+
+    servers = [(open_server, module) for module in modules] + [(secured_server, module) for module in secured]
+    cases = [(connect, case) for connect, module in servers for case in _cases(module) if args.only in _name(case)]
+    sys.exit(asyncio.run(_run_all(f'{peer.sdk} {args.binding}', cases)))
 
 
-async def _run_all(peer, cases, args):
+async def _run_all(prefix, cases):
     passed = failed = 0
-    for case in cases:
-        name = f'{peer.sdk} {args.binding}: {_name(case)}'
-        reason = await _run(peer, case, args)
+    for connect, case in cases:
+        name = f'{prefix}: {_name(case)}'
+        reason = await _run(connect, case)
         if reason is None:
             passed += 1
             print(f'ok - {name}', flush=True)
@@ -40,9 +53,9 @@ async def _run_all(peer, cases, args):
     return 1 if failed or not passed else 0
 
 
-async def _run(peer, case, args):
+async def _run(connect, case):
     async def connected():
-        async with peer.connect(args.url, args.binding) as other:
+        async with connect() as other:
             await case(other)
 
     try:

@@ -1,4 +1,4 @@
-"""A2A 0.2, as the official Python SDK 0.2.16 speaks it: `v0_2.py --url URL --binding jsonrpc`."""
+"""A2A 0.2, as the official Python SDK 0.2.16 speaks it: `v0_2.py --url URL --binding jsonrpc --secured FILE`."""
 
 import sys
 
@@ -6,7 +6,7 @@ import sys
 sys.dont_write_bytecode = True
 
 import report
-from cases import cancel, card, context, push, refusals, send, stream, subscribe, turns, v0_2_only, v0_x
+from cases import cancel, card, context, credentials, push, refusals, send, stream, subscribe, turns, v0_2_only, v0_x
 from peer_v0_2 import Peer
 
-report.main(Peer, card, send, stream, subscribe, turns, cancel, context, push, refusals, v0_x, v0_2_only)
+report.main(Peer, card, send, stream, subscribe, turns, cancel, context, push, refusals, v0_x, v0_2_only, secured=[credentials])

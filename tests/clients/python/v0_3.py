@@ -1,4 +1,4 @@
-"""A2A 0.3, as the official Python SDK 0.3.26 speaks it: `v0_3.py --url URL --binding jsonrpc|http_json`."""
+"""A2A 0.3, as the official Python SDK 0.3.26 speaks it: `v0_3.py --url URL --binding jsonrpc|http_json --secured FILE`."""
 
 import sys
 
@@ -6,10 +6,10 @@ import sys
 sys.dont_write_bytecode = True
 
 import report
-from cases import cancel, card, context, interfaces, push, refusals, send, stream, subscribe, turns
+from cases import cancel, card, context, credentials, interfaces, push, refusals, send, stream, subscribe, turns
 from cases import v0_3_only, v0_3_signing, v0_x
 from peer_v0_3 import Peer
 
 SHARED = card, interfaces, send, stream, subscribe, turns, cancel, context, push, refusals
 
-report.main(Peer, *SHARED, v0_x, v0_3_only, v0_3_signing)
+report.main(Peer, *SHARED, v0_x, v0_3_only, v0_3_signing, secured=[credentials])

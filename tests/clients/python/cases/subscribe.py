@@ -2,7 +2,7 @@
 
 import contextlib
 
-from plain import TASK_NOT_FOUND, Chunk, Status, Task, artifact_texts, chunks, equal, holds, settled
+from plain import TASK_NOT_FOUND, Chunk, Status, Task, artifact_texts, chunks, equal, holds, of_subscription, settled
 
 
 async def a_dropped_stream_can_be_picked_up_without_loss_or_repetition(peer):
@@ -39,11 +39,7 @@ async def two_watchers_see_the_same(peer):
 
 
 async def watching_an_unknown_task_is_refused(peer):
-    refusal = TASK_NOT_FOUND
-    if (peer.version, peer.binding) == ('0.3', 'http_json'):
-        # This transport looks at the content type before the status and calls any answer but a stream a 400.
-        refusal = refusal._replace(http=400)
-    await peer.refused(refusal, anext(peer.subscribe('no-such-task')))
+    await peer.refused(of_subscription(peer, TASK_NOT_FOUND), anext(peer.subscribe('no-such-task')))
 
 
 async def _dropped_in_the_middle(peer, words):

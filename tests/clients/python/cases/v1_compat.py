@@ -8,7 +8,7 @@ from receiver import receiving
 
 
 async def the_older_client_inside_the_sdk_is_served(peer):
-    old = _old(peer)
+    old = older(peer)
     holds('the transport', not old.uses_its_own_version(), type(old.client._transport))
     task = await old.send('hello')
     equal('task', (task.state, task.artifacts[0].text), ('completed', 'echo: hello'))
@@ -16,14 +16,14 @@ async def the_older_client_inside_the_sdk_is_served(peer):
 
 
 async def the_older_client_inside_the_sdk_can_stream(peer):
-    frames = [frame async for frame in _old(peer).stream('stream 5 20')]
+    frames = [frame async for frame in older(peer).stream('stream 5 20')]
     equal('chunks', sum(isinstance(frame, Chunk) for frame in frames), 5)
     equal('text', artifact_texts(frames), [chunks(5)])
     equal('end', frames[-1].state, 'completed')
 
 
 async def the_older_client_inside_the_sdk_can_watch_and_cancel(peer):
-    old = _old(peer)
+    old = older(peer)
     task = await old.start('slow 30')
     frames = []
     async for frame in old.subscribe(task.id):
@@ -36,12 +36,12 @@ async def the_older_client_inside_the_sdk_can_watch_and_cancel(peer):
 async def the_older_client_inside_the_sdk_is_told_of_an_unknown_task(peer):
     # Over HTTP+JSON it looks for a `type` that 0.3 never defined, and takes a 404 without one for an unknown path.
     unknown = TASK_NOT_FOUND if peer.binding == 'jsonrpc' else Refusal('MethodNotFoundError', -32601, 404)
-    old = _old(peer)
+    old = older(peer)
     await old.refused(unknown, old.get('no-such-task'))
 
 
 async def the_older_client_inside_the_sdk_can_bring_and_set_webhooks(peer):
-    old = _old(peer)
+    old = older(peer)
     async with receiving() as receiver:
         task = await old.send('hello', webhook=Webhook(None, 'first', receiver.url('/first'), 't'))
         equal('in 0.3', (await _ends(receiver)).id, task.id)
@@ -51,7 +51,7 @@ async def the_older_client_inside_the_sdk_can_bring_and_set_webhooks(peer):
 
 
 async def a_task_made_in_one_version_is_seen_in_the_other(peer):
-    old = _old(peer)
+    old = older(peer)
     parts = [
         Part('url', 'https://example.com/a.png', 'a.png', 'image/png'),
         Part('data', {'a': [1, {'b': None}]}, metadata={'lang': 'da'}),
@@ -74,11 +74,11 @@ async def _ends(receiver):
             return task
 
 
-def _old(peer):
+def older(peer):
     """The same peer, shown only the card's 0.3 interfaces."""
     card = type(peer.sdk_card)()
     card.CopyFrom(peer.sdk_card)
     kept = [each for each in peer.sdk_card.supported_interfaces if each.protocol_version.startswith('0.3')]
     del card.supported_interfaces[:]
     card.supported_interfaces.extend(kept)
-    return type(peer)(peer.http, card, peer.binding)
+    return type(peer)(peer.http, card, peer.binding, peer.caller)
