@@ -75,7 +75,7 @@ const MTLS: &str = "mtlsSecurityScheme";
 impl<'a> SecurityScheme<'a> {
     pub(super) fn from_model(scheme: &'a model::SecurityScheme, format: CardFormat) -> Self {
         let mut written = SecurityScheme::default();
-        if format.has_v1() {
+        if format.has_schemes_as_proto() {
             let details = Some(Details::from_model(scheme));
             match &scheme.kind {
                 SecurityKind::ApiKey { .. } => written.api_key_security_scheme = details,

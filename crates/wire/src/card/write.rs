@@ -70,7 +70,9 @@ impl<'a> Card<'a> {
             CardFormat::Hybrid | CardFormat::V1 | CardFormat::V0_1 | CardFormat::Gateway => {
                 card.interfaces.iter().find(is_old)
             }
-            CardFormat::V0_3 => card.interfaces.iter().find(is_old).or(card.interfaces.first()),
+            CardFormat::V0_3 | CardFormat::V0_3HttpJson => {
+                card.interfaces.iter().find(is_old).or(card.interfaces.first())
+            }
         };
         let Some(main) = main else { return };
         self.protocol_version = Some("0.3.0".into());
@@ -114,7 +116,7 @@ impl<'a> Capabilities<'a> {
         let extensions = capabilities.extensions.iter().map(|extension| Extension {
             uri: Some((&extension.uri).into()),
             description: extension.description.as_ref().map(Text::from),
-            required: (extension.required || format == CardFormat::V0_3).then_some(extension.required),
+            required: (extension.required || format.is_v0_3()).then_some(extension.required),
             params: extension.params.as_ref().map(RawJson::from),
         });
         Capabilities {

@@ -70,7 +70,7 @@ impl Dialect for V03Proto {
             }
             Payload::PushConfig(config) => json::write(&TaskPushConfig::from(config), out),
             Payload::PushConfigs(configs) => json::write(&PushConfigs { configs: WireList::Model(configs) }, out),
-            Payload::Card(card) => write_card(card, CardFormat::V0_3, out),
+            Payload::Card(card) => write_card(card, CardFormat::V0_3HttpJson, out),
         }
     }
 }

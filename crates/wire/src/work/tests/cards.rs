@@ -72,7 +72,14 @@ fn reading_and_writing_cards_is_linear() {
         if read_card(&text(100)).is_err() {
             continue;
         }
-        for format in [CardFormat::Hybrid, CardFormat::V1, CardFormat::V0_3, CardFormat::Gateway, CardFormat::V0_1] {
+        for format in [
+            CardFormat::Hybrid,
+            CardFormat::V1,
+            CardFormat::V0_3,
+            CardFormat::V0_3HttpJson,
+            CardFormat::Gateway,
+            CardFormat::V0_1,
+        ] {
             report.check(
                 &format!("writing {shape} as {format:?}"),
                 |size| read_card(&text(size)).unwrap(),

@@ -30,6 +30,24 @@ fn golden_cards_come_back_as_they_were() {
     }
 }
 
+/// Some SDKs read the card of HTTP+JSON as JSON Schema has it, others as ProtoJSON.
+#[test]
+fn the_card_of_0_3_over_http_json_spells_security_schemes_both_ways() {
+    let golden = golden::card("v0.3/agent_card.json");
+    let card = read(&golden);
+    let mut both = written(&card, CardFormat::V0_3HttpJson);
+    let as_proto = written(&card, CardFormat::V1);
+    let schemes = as_proto["securitySchemes"].as_object().unwrap();
+    assert!(schemes.len() > 1, "{as_proto}");
+    for (name, scheme) in schemes {
+        for (member, details) in scheme.as_object().unwrap() {
+            assert_eq!(&both["securitySchemes"][name][member], details, "{name}");
+        }
+    }
+    golden::without_proto_schemes(&mut both);
+    assert_eq!(both, golden);
+}
+
 /// 0.2 has the card of 0.3, but for how it tells version and transports.
 #[test]
 fn golden_cards_of_0_2_are_read() {

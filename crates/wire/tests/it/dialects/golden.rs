@@ -89,7 +89,19 @@ fn check_answer(name: &str, dialect: TestDialect, operation: Operation, answer: 
         PeerResponse::Card(card) => dialect.encode(Payload::Card(card)),
         PeerResponse::Empty => return,
     };
-    assert_eq!(&serde_json::from_str::<Value>(&written).unwrap(), answer, "{name}");
+    let mut written = serde_json::from_str::<Value>(&written).unwrap();
+    if name.starts_with("v0.3/rest") && matches!(response, PeerResponse::Card(_)) {
+        // A card of ours has them in a second spelling, which the tests of cards are about.
+        without_proto_schemes(&mut written);
+    }
+    assert_eq!(&written, answer, "{name}");
+}
+
+/// Takes the spelling of ProtoJSON out of the security schemes.
+pub(super) fn without_proto_schemes(card: &mut Value) {
+    for scheme in card["securitySchemes"].as_object_mut().unwrap().values_mut() {
+        scheme.as_object_mut().unwrap().retain(|member, _| !member.ends_with("SecurityScheme"));
+    }
 }
 
 struct Case {
