@@ -1,7 +1,7 @@
 //! One client suite through one binding, against servers of its own with empty stores: one that is open, and one that
 //! asks for credentials over HTTPS.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -14,11 +14,18 @@ use crate::{command, suite_output};
 
 const LIMIT: Duration = Duration::from_secs(600);
 
+/// What the suite talks to: the programs.
+pub struct Programs {
+    pub sabir: PathBuf,
+    pub provider: PathBuf,
+}
+
 /// Runs the suite; `command` is its program, `log` where the server's log goes, `temp` where temporary files go.
-pub fn run(mut command: Command, binding: &str, binary: &Path, log: &Path, temp: &Path) -> Result<Tally> {
+pub fn run(mut command: Command, binding: &str, programs: &Programs, log: &Path, temp: &Path) -> Result<Tally> {
+    let binary = programs.sabir.as_path();
     let server = ServerProcess::start(binary, &ServerVariant::PLAIN, log, temp)?;
     let secured_log = log.with_extension("secured.log");
-    let secured = SecuredServer::start(binary, &secured_log, temp)?;
+    let secured = SecuredServer::start(binary, &programs.provider, &secured_log, temp)?;
     command.args(["--url", &server.url, "--binding", binding, "--secured"]).arg(&secured.description);
     // Node reads this name once, when it starts.
     command.env("NODE_EXTRA_CA_CERTS", &secured.authority);

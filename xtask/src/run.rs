@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
+use crate::client::Programs;
 use crate::clients::Client;
 use crate::command::seconds;
 use crate::jobs::TestJob;
@@ -15,8 +16,8 @@ use crate::leftovers::StateBefore;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 use crate::{
-    agents, arrows, client, compatibility, dependencies, documents, lints, publishing, server, setup, setup_program,
-    workspace_tests,
+    agents, arrows, client, compatibility, dependencies, documents, identity_provider, lints, publishing, server,
+    setup, setup_program, workspace_tests,
 };
 
 pub fn all(workspace: &Workspace, jobs: &[TestJob]) -> Tally {
@@ -55,10 +56,10 @@ fn one(workspace: &Workspace, shared: &mut SharedSetup, job: &TestJob) -> Result
         TestJob::QuickTests => workspace_tests::quick(workspace),
         TestJob::Documents => documents::run(workspace, &shared.server(workspace)?),
         TestJob::Client(client, binding) => {
-            let binary = shared.server(workspace)?;
+            let programs = Programs { sabir: shared.server(workspace)?, provider: shared.provider(workspace)? };
             shared.set_up(workspace, client)?;
             let log = workspace.clients().join(format!("{}.log", job.name()));
-            client::run(setup::command(workspace, client), binding, &binary, &log, &workspace.temp)
+            client::run(setup::command(workspace, client), binding, &programs, &log, &workspace.temp)
         }
         TestJob::Agent(program) => {
             let binary = shared.server(workspace)?;
@@ -85,6 +86,7 @@ fn report_faults(faults: &[String]) -> Tally {
 struct SharedSetup {
     before: Option<Result<StateBefore>>,
     server: Option<Result<PathBuf, String>>,
+    provider: Option<Result<PathBuf, String>>,
     clients: HashMap<&'static str, Result<(), String>>,
 }
 
@@ -92,6 +94,11 @@ impl SharedSetup {
     fn server(&mut self, workspace: &Workspace) -> Result<PathBuf> {
         let build = || server::build(workspace).map_err(|error| format!("{error:#}"));
         self.server.get_or_insert_with(build).clone().map_err(|error| anyhow!(error))
+    }
+
+    fn provider(&mut self, workspace: &Workspace) -> Result<PathBuf> {
+        let build = || identity_provider::build(workspace).map_err(|error| format!("{error:#}"));
+        self.provider.get_or_insert_with(build).clone().map_err(|error| anyhow!(error))
     }
 
     fn set_up(&mut self, workspace: &Workspace, client: &Client) -> Result<()> {

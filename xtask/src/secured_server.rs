@@ -1,8 +1,8 @@
 //! The server of the client suites that lets nobody in without a credential, and speaks HTTPS with a certificate of an
 //! authority that nobody knows yet.
 //!
-//! A suite is told of it in a JSON file: `url`, `authority` (a PEM file), and `callers`, by name, each with the `scheme` of
-//! the card that its `secret` is for.
+//! A suite is told of it in a JSON file: `url`, `authority` (a PEM file), `callers`, by name, each with the `scheme` of the
+//! card that its `secret` is for, and the `provider` whose tokens count too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::command;
+use crate::identity_provider::IdentityProvider;
 use crate::server::{ServerProcess, ServerVariant};
 
 /// Name, scheme of the card, and what `sabir token new` is told of it.
@@ -24,6 +25,7 @@ const CALLERS: [(&str, &str, &[&str]); 4] = [
 
 pub struct SecuredServer {
     server: ServerProcess,
+    provider: IdentityProvider,
     /// The file that tells a suite of it.
     pub description: PathBuf,
     /// The certificate that clients have to trust.
@@ -31,8 +33,13 @@ pub struct SecuredServer {
 }
 
 impl SecuredServer {
-    pub fn start(binary: &Path, log: &Path, temp: &Path) -> Result<Self> {
-        let mut configuration = String::new();
+    /// `provider` is the program of the identity provider.
+    pub fn start(binary: &Path, provider: &Path, log: &Path, temp: &Path) -> Result<Self> {
+        let provider = IdentityProvider::start(provider)?;
+        let mut configuration = format!(
+            "[[auth.issuer]]\nissuer = {}\naudience = {}\n",
+            provider.told["issuer"], provider.told["audience"]
+        );
         let mut callers = json!({});
         for (name, scheme, arguments) in CALLERS {
             let made = command::output(Command::new(binary).args(["token", "new", name]).args(arguments))?;
@@ -46,12 +53,13 @@ impl SecuredServer {
         let authority = server.ready["ca"].as_str().context("a server with --dev-tls names its authority")?;
         let authority = PathBuf::from(authority);
         let description = temp.join("secured-server").join("suite.json");
-        let told = json!({"url": server.url, "authority": authority, "callers": callers});
+        let told = json!({"url": server.url, "authority": authority, "callers": callers, "provider": provider.told});
         fs::write(&description, told.to_string())?;
-        Ok(Self { server, description, authority })
+        Ok(Self { server, provider, description, authority })
     }
 
     pub fn stop(self) -> Result<()> {
-        self.server.stop()
+        self.server.stop()?;
+        self.provider.stop()
     }
 }

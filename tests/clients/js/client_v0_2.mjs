@@ -3,12 +3,20 @@
 // This SDK has one class, speaks JSON-RPC only, and hands out what the server sent, unread. An error
 // comes back as an envelope, and in a stream as an error that tells the code in its text. An answer
 // with a wrong id is only complained of on the console, so that is listened to. It has no way to hang
-// up; but it fetches with the global `fetch`, and that one can be told to.
+// up, and none to authenticate; but it fetches with the global `fetch`, and that one can be told to.
 
 import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { A2AClient } from '@a2a-js/sdk/client';
-import { message, plainFrame, plainReply, plainTask, plainWebhook, readDelivery } from './kind_json.mjs';
+import {
+  message,
+  plainFrame,
+  plainReply,
+  plainSecurity,
+  plainTask,
+  plainWebhook,
+  readDelivery,
+} from './kind_json.mjs';
 
 // Releases before 0.2.6 allow no configuration without them.
 const MODES = ['text/plain', 'application/json'];
@@ -30,22 +38,58 @@ for (const level of ['warn', 'error']) {
   };
 }
 
-/** The signal that breaks the connection of the request which is sent within it. */
+/** The signal that breaks the connection of the request which is sent within it, and the caller who sends it. */
 const breaking = new AsyncLocalStorage();
+const calling = new AsyncLocalStorage();
 const plainFetch = globalThis.fetch;
-globalThis.fetch = (resource, options) => plainFetch(resource, { ...options, signal: breaking.getStore() });
+globalThis.fetch = async (resource, options) => {
+  const caller = calling.getStore();
+  const headers = { ...options?.headers, ...(await caller?.headers()) };
+  const response = await plainFetch(resource, { ...options, headers, signal: breaking.getStore() });
+  if (caller) {
+    caller.status = response.status;
+  }
+  return response;
+};
 
-/** Builds the client as a user of the SDK does: from the address of the server. */
-export async function connect(url, binding) {
+/** Builds the client as a user of the SDK does: from the address of the server. A caller shows what the card asks for. */
+export async function connect(url, binding, caller) {
   assert.equal(binding, 'jsonrpc', 'the only binding of this SDK');
   const sdk = new A2AClient(url);
-  return new PlainClient(sdk, await sdk.getAgentCard(), binding);
+  const card = await sdk.getAgentCard();
+  caller?.knowing(plainSecurity(card));
+  return new PlainClient(caller ? inTheNameOf(caller, sdk) : sdk, card, binding, url);
+}
+
+/** The SDK, each of whose calls is this caller's. */
+function inTheNameOf(caller, sdk) {
+  return new Proxy(sdk, {
+    get(target, name) {
+      const member = target[name];
+      if (typeof member !== 'function') {
+        return member;
+      }
+      return (...given) => ofCaller(caller, calling.run(caller, () => member.apply(target, given)));
+    },
+  });
+}
+
+/** A stream sends its request with the first step. */
+function ofCaller(caller, result) {
+  if (!result?.[Symbol.asyncIterator]) {
+    return result;
+  }
+  return {
+    next: () => calling.run(caller, () => result.next()),
+    return: () => result.return(),
+  };
 }
 
 class PlainClient {
-  constructor(sdk, card, binding) {
+  constructor(sdk, card, binding, url) {
     this.sdk = sdk;
     this.card = card;
+    this.url = url;
     this.binding = binding;
     // What the SDK hides from its user: nothing.
     this.visible = (part) => part;
@@ -101,6 +145,16 @@ class PlainClient {
 
   async #call(verb, params) {
     return result(await this.sdk._postRpcRequest(`tasks/pushNotificationConfig/${verb}`, params));
+  }
+
+  /** The card for this caller, at the place that 0.2 gives it. */
+  fullCard() {
+    return this.sdk.getAgentCard(this.url, 'agent/authenticatedExtendedCard');
+  }
+
+  /** What the card wants to see, by the name of the scheme: kind and detail. */
+  security() {
+    return plainSecurity(this.card);
   }
 
   /** Insists that `error` is a refusal with the code of that name. */

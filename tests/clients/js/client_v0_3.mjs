@@ -10,11 +10,22 @@ import {
   ClientFactory,
   ClientFactoryOptions,
   DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+  RestTransportFactory,
   TaskNotCancelableError,
   TaskNotFoundError,
   UnsupportedOperationError,
+  createAuthenticatingFetchWithRetry,
 } from '@a2a-js/sdk/client';
-import { message, plainFrame, plainReply, plainTask, plainWebhook, readDelivery } from './kind_json.mjs';
+import {
+  message,
+  plainFrame,
+  plainReply,
+  plainSecurity,
+  plainTask,
+  plainWebhook,
+  readDelivery,
+} from './kind_json.mjs';
 
 export const PROTOCOL_NAMES = { jsonrpc: 'JSONRPC', http_json: 'HTTP+JSON' };
 
@@ -27,11 +38,17 @@ const REFUSALS = {
   InvalidParams: { type: Error, code: -32602 },
 };
 
-/** Resolves the card as a user of the SDK does, and builds the client that prefers the binding. */
-export async function connect(url, binding) {
-  const card = await new DefaultAgentCardResolver().resolve(url);
+/** Resolves the card as a user of the SDK does, and builds the client that prefers the binding. A caller authenticates. */
+export async function connect(url, binding, caller) {
+  const fetchImpl = caller && createAuthenticatingFetchWithRetry(caller.fetch, caller);
+  const cardResolver = new DefaultAgentCardResolver({ fetchImpl });
+  const card = await cardResolver.resolve(url);
   const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
     preferredTransports: [PROTOCOL_NAMES[binding]],
+    ...(caller && {
+      transports: [new JsonRpcTransportFactory({ fetchImpl }), new RestTransportFactory({ fetchImpl })],
+      cardResolver,
+    }),
   });
   const sdk = await new ClientFactory(options).createFromAgentCard(card);
   return new PlainClient(sdk, card, binding);
@@ -93,6 +110,16 @@ class PlainClient {
     delete: (id, pushNotificationConfigId) =>
       this.sdk.deleteTaskPushNotificationConfig({ id, pushNotificationConfigId }),
   };
+
+  /** The card for this caller, which the SDK asks for where the public one promises it. */
+  fullCard() {
+    return this.sdk.getAgentCard();
+  }
+
+  /** What the card wants to see, by the name of the scheme: kind and detail. */
+  security() {
+    return plainSecurity(this.card);
+  }
 
   // The SDK's client returns the public card unasked where it promises no other, so the transport is
   // asked directly: the server has to say it too.

@@ -10,7 +10,14 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { Role, StreamResponse, TaskState, roleToJSON, taskStateFromJSON, taskStateToJSON } from '@a2a-js/sdk';
-import { ClientFactory, ClientFactoryOptions, DefaultAgentCardResolver } from '@a2a-js/sdk/client';
+import {
+  ClientFactory,
+  ClientFactoryOptions,
+  DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+  RestTransportFactory,
+  createAuthenticatingFetchWithRetry,
+} from '@a2a-js/sdk/client';
 import {
   A2AError,
   RequestMalformedError,
@@ -28,11 +35,17 @@ const REFUSALS = {
   InvalidParams: { type: RequestMalformedError, code: -32602, status: 400 },
 };
 
-/** Resolves the card as a user of the SDK does, and builds the client that prefers the binding. */
-export async function connect(url, binding) {
-  const card = await new DefaultAgentCardResolver().resolve(url);
+/** Resolves the card as a user of the SDK does, and builds the client that prefers the binding. A caller authenticates. */
+export async function connect(url, binding, caller) {
+  const fetchImpl = caller && createAuthenticatingFetchWithRetry(caller.fetch, caller);
+  const cardResolver = new DefaultAgentCardResolver({ fetchImpl });
+  const card = await cardResolver.resolve(url);
   const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
     preferredTransports: [PROTOCOL_NAMES[binding]],
+    ...(caller && {
+      transports: [new JsonRpcTransportFactory({ fetchImpl }), new RestTransportFactory({ fetchImpl })],
+      cardResolver,
+    }),
   });
   const sdk = await new ClientFactory(options).createFromAgentCard(card);
   return new PlainClient(sdk, card, binding);
@@ -123,6 +136,22 @@ class PlainClient {
   /** What a webhook got, read by the SDK's own type. */
   readDelivery(body) {
     return plainFrame(StreamResponse.fromJSON(JSON.parse(body)));
+  }
+
+  /** The card for this caller, which the SDK asks for where the public one promises it. */
+  fullCard() {
+    return this.sdk.getAgentCard();
+  }
+
+  /** What the card wants to see, by the name of the scheme: kind and detail. */
+  security() {
+    const plain = {
+      httpAuthSecurityScheme: ({ scheme }) => ['http', scheme],
+      apiKeySecurityScheme: ({ name }) => ['apiKey', name],
+      openIdConnectSecurityScheme: ({ openIdConnectUrl }) => ['openIdConnect', openIdConnectUrl],
+    };
+    const schemes = Object.entries(this.card.securitySchemes);
+    return Object.fromEntries(schemes.map(([name, { scheme }]) => [name, plain[scheme.$case](scheme.value)]));
   }
 
   // The SDK's client returns the public card unasked where it promises no other, so the transport is

@@ -120,3 +120,13 @@ export function plainFrame(event) {
       throw new Error(`a stream frame of kind ${event.kind}`);
   }
 }
+
+/** What a card wants to see, by the name of the scheme: kind and detail. */
+export function plainSecurity({ securitySchemes }) {
+  const plain = {
+    http: ({ scheme }) => ['http', scheme],
+    apiKey: ({ name }) => ['apiKey', name],
+    openIdConnect: ({ openIdConnectUrl }) => ['openIdConnect', openIdConnectUrl],
+  };
+  return Object.fromEntries(Object.entries(securitySchemes).map(([name, scheme]) => [name, plain[scheme.type](scheme)]));
+}

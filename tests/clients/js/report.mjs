@@ -6,16 +6,16 @@
 
 const LIMIT_MS = 20_000;
 
-/** Reads `--url URL --binding jsonrpc|http_json`. */
+/** Reads `--url URL --binding jsonrpc|http_json --secured FILE`; the file tells of the server that asks for credentials. */
 export function commandLine() {
   const given = process.argv.slice(2);
   const value = (flag) => (given.includes(flag) ? given[given.indexOf(flag) + 1] : undefined);
-  const [url, binding] = [value('--url'), value('--binding')];
-  if (!url || !['jsonrpc', 'http_json'].includes(binding)) {
-    console.error('usage: --url URL --binding jsonrpc|http_json');
+  const [url, binding, secured] = [value('--url'), value('--binding'), value('--secured')];
+  if (!url || !secured || !['jsonrpc', 'http_json'].includes(binding)) {
+    console.error('usage: --url URL --binding jsonrpc|http_json --secured FILE');
     process.exit(2);
   }
-  return { url, binding };
+  return { url, binding, secured };
 }
 
 export class Report {

@@ -1,22 +1,24 @@
 // The official JavaScript SDK 0.2.5 against Sabir: A2A 0.2, which is JSON-RPC only.
 //
-//     node v0_2.mjs --url http://127.0.0.1:41242 --binding jsonrpc
+//     node v0_2.mjs --url http://127.0.0.1:41242 --binding jsonrpc --secured FILE
 //
 // What every version promises is in sending, streaming, turns, webhooks and refusals, and what 0.2 and 0.3 say
 // otherwise than 1.0 in v0_x; here is what is 0.2's own.
 
 import assert from 'node:assert/strict';
 import { complaints, connect } from './client_v0_2.mjs';
+import { credentials } from './credentials.mjs';
 import { refusals } from './refusals.mjs';
 import { refused } from './refused.mjs';
 import { Report, commandLine } from './report.mjs';
+import { SecuredServer } from './secured.mjs';
 import { sending } from './sending.mjs';
 import { streaming } from './streaming.mjs';
 import { turns } from './turns.mjs';
 import { ownOf0_x } from './v0_x.mjs';
 import { webhooks } from './webhooks.mjs';
 
-const { url, binding } = commandLine();
+const { url, binding, secured } = commandLine();
 const report = new Report(`js 0.2.5 ${binding}`);
 
 const card = {
@@ -83,4 +85,5 @@ if (client) {
     await report.runAll(cases, client);
   }
 }
+await report.runAll(credentials, await SecuredServer.read(secured, binding, connect));
 report.finish();

@@ -1,6 +1,6 @@
 // The official JavaScript SDK 0.3.13 against Sabir: A2A 0.3 over JSON-RPC and over HTTP+JSON.
 //
-//     node v0_3.mjs --url http://127.0.0.1:41242 --binding jsonrpc|http_json
+//     node v0_3.mjs --url http://127.0.0.1:41242 --binding jsonrpc|http_json --secured FILE
 //
 // What every version promises is in sending, streaming, turns, webhooks and refusals, and what 0.2 and 0.3 say
 // otherwise than 1.0 in v0_x; here is what is 0.3's own.
@@ -9,17 +9,19 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { A2AClient, DefaultAgentCardResolver, JsonRpcTransport, RestTransport } from '@a2a-js/sdk/client';
 import { PROTOCOL_NAMES, connect } from './client_v0_3.mjs';
+import { credentials, retrying } from './credentials.mjs';
 import { all } from './frames.mjs';
 import { refusals } from './refusals.mjs';
 import { refused } from './refused.mjs';
 import { Report, commandLine } from './report.mjs';
+import { SecuredServer } from './secured.mjs';
 import { sending } from './sending.mjs';
 import { streaming } from './streaming.mjs';
 import { turns } from './turns.mjs';
 import { ownOf0_x } from './v0_x.mjs';
 import { webhooks } from './webhooks.mjs';
 
-const { url, binding } = commandLine();
+const { url, binding, secured } = commandLine();
 const report = new Report(`js 0.3.13 ${binding}`);
 
 const card = {
@@ -79,5 +81,9 @@ if (client) {
   if (binding === 'jsonrpc') {
     await report.runAll(olderClass, client);
   }
+}
+const server = await SecuredServer.read(secured, binding, connect);
+for (const cases of [credentials, retrying]) {
+  await report.runAll(cases, server);
 }
 report.finish();

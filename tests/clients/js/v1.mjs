@@ -1,22 +1,24 @@
 // The official JavaScript SDK 1.3.0 against Sabir: A2A 1.0 over JSON-RPC and over HTTP+JSON.
 //
-//     node v1.mjs --url http://127.0.0.1:41242 --binding jsonrpc|http_json
+//     node v1.mjs --url http://127.0.0.1:41242 --binding jsonrpc|http_json --secured FILE
 //
 // What every version promises is in sending, streaming, turns, webhooks and refusals; here is what is 1.0's own.
 
 import assert from 'node:assert/strict';
 import { PROTOCOL_NAMES, connect } from './client_v1.mjs';
+import { credentials, listingByCallers, retrying } from './credentials.mjs';
 import { listing } from './listing.mjs';
 import { refusals } from './refusals.mjs';
 import { refused } from './refused.mjs';
 import { Report, commandLine } from './report.mjs';
+import { SecuredServer } from './secured.mjs';
 import { sending } from './sending.mjs';
 import { signing } from './signing.mjs';
 import { streaming } from './streaming.mjs';
 import { spoken, turns } from './turns.mjs';
 import { webhooks } from './webhooks.mjs';
 
-const { url, binding } = commandLine();
+const { url, binding, secured } = commandLine();
 const report = new Report(`js 1.3.0 ${binding}`);
 
 const card = {
@@ -74,5 +76,9 @@ if (client) {
   for (const cases of [card, sending, streaming, turns, ownOf1_0, listing, webhooks, refusals, signing]) {
     await report.runAll(cases, client);
   }
+}
+const server = await SecuredServer.read(secured, binding, connect);
+for (const cases of [credentials, listingByCallers, retrying]) {
+  await report.runAll(cases, server);
 }
 report.finish();

@@ -100,6 +100,7 @@ class Refusal(NamedTuple):
 TASK_NOT_FOUND = Refusal('TaskNotFoundError', -32001, 404)
 TASK_NOT_CANCELABLE = Refusal('TaskNotCancelableError', -32002, 409)
 UNSUPPORTED_OPERATION = Refusal('UnsupportedOperationError', -32004, 400)
+FORBIDDEN = Refusal('A2AClientError', -32009, 403)  # 1.0 has no error for it
 NO_EXTENDED_CARD = Refusal('ExtendedAgentCardNotConfiguredError', -32007, 400)
 INVALID_PARAMS = Refusal('InvalidParamsError', -32602, 400)
 
