@@ -39,7 +39,8 @@ impl<'a> Authentication<'a> {
                 SecurityKind::Http { scheme, .. } => (&mut http, scheme, None),
                 SecurityKind::ApiKey { .. } => (&mut others, "ApiKey", None),
                 SecurityKind::OAuth2 { metadata_url, .. } => (&mut others, "oauth2", metadata_url.as_ref()),
-                SecurityKind::OpenIdConnect { url } => (&mut others, "OpenIdConnect", Some(url)),
+                // 0.1 has no name of its own for it; its tokens are got and shown like those of OAuth 2.
+                SecurityKind::OpenIdConnect { url } => (&mut others, "oauth2", Some(url)),
                 SecurityKind::MutualTls => (&mut others, "MutualTLS", None),
             };
             credentials = credentials.or(url.map(Text::from));

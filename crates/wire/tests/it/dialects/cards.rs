@@ -93,7 +93,7 @@ fn security_is_written_for_0_1() {
         (json!([{"known": []}]), json!({"schemes": ["oauth2"], "credentials": "https://id.example/.well-known/x"})),
         (
             json!([{"key": []}, {"open": []}, {"known": []}]),
-            json!({"schemes": ["ApiKey", "OpenIdConnect", "oauth2"], "credentials": "https://id.example/.well-known/y"}),
+            json!({"schemes": ["ApiKey", "oauth2"], "credentials": "https://id.example/.well-known/y"}),
         ),
         (json!([{"known": []}, {"basic": []}]), json!({"schemes": ["Basic"]})),
         (json!([{"key": [], "basic": []}]), json!({"schemes": ["Basic"]})),
@@ -112,10 +112,7 @@ fn security_of_0_1_is_read() {
         (json!({"schemes": ["Basic", "bearer", "Basic"]}), json!({"schemes": ["Basic", "bearer"]})),
         (json!({"schemes": ["OAuth2"], "credentials": url}), json!({"schemes": ["oauth2"], "credentials": url})),
         (json!({"schemes": ["oauth2"]}), json!({"schemes": ["oauth2"]})),
-        (
-            json!({"schemes": ["openIdConnect"], "credentials": url}),
-            json!({"schemes": ["OpenIdConnect"], "credentials": url}),
-        ),
+        (json!({"schemes": ["openIdConnect"], "credentials": url}), json!({"schemes": ["oauth2"], "credentials": url})),
         // It does not say which header, where to ask, or nothing that anybody knows.
         (json!({"schemes": ["ApiKey", "openIdConnect", "telepathy"]}), Value::Null),
         (json!([{"scheme": "bearer"}]), Value::Null),
