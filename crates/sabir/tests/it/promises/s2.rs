@@ -21,6 +21,12 @@ fn page_with_role(text: &str) -> Value {
     json!({"message": {"role": "user", "parts": [{"type": "text", "content": text}]}})
 }
 
+/// A server whose callers show a token, and the header of one.
+fn with_tokens() -> (ServerFixture, (&'static str, &'static str)) {
+    let fixture = ServerFixture::with(|options| options.variable("A2A_AUTH_TOKENS", "alice:a-long-secret-of-alice"));
+    (fixture, ("Authorization", "Bearer a-long-secret-of-alice"))
+}
+
 fn id_of(task: &Value) -> String {
     task["id"].as_str().unwrap_or_else(|| panic!("no task: {task}")).to_owned()
 }
@@ -116,6 +122,24 @@ fn s2_04_the_card_lists_configured_skills() {
         skill("code-assistance", "Code Assistance", "AI-powered coding assistance", json!(["code"])),
     ]);
     assert_eq!(fixture.get(CARD).json()["skills"], expected);
+}
+
+/// With tokens the card says that bearer is needed, in the members of 0.3 (`securitySchemes`, `security`), of 1.0
+/// (`securityRequirements`) and of 0.1 (`authentication`); the card stays public
+#[test]
+fn s2_05_the_card_says_that_bearer_is_needed() {
+    let (fixture, _) = with_tokens();
+    let card = fixture.get(CARD).json();
+    let scheme = &card["securitySchemes"]["bearer"];
+    assert_eq!((&scheme["type"], &scheme["scheme"]), (&json!("http"), &json!("Bearer")), "{card}");
+    assert_eq!(scheme["httpAuthSecurityScheme"]["scheme"], "Bearer", "{card}");
+    assert_eq!(card["security"], json!([{"bearer": []}]));
+    assert_eq!(card["securityRequirements"], json!([{"schemes": {"bearer": {}}}]));
+    assert_eq!(card["authentication"], json!({"schemes": ["Bearer"]}));
+    let open = ServerFixture::new().get(CARD).json();
+    for member in ["securitySchemes", "security", "securityRequirements", "authentication"] {
+        assert!(open[member].is_null(), "nobody is asked: {member} in {open}");
+    }
 }
 
 /// A part `{"type": "text", "content": ...}` is text; role, `messageId` and `kind` may be missing
@@ -470,6 +494,55 @@ fn s2_25_a_busy_agent_is_unavailable() {
         (reply.status == 200).then(|| reply.json())
     });
     assert_eq!(served["result"]["status"]["state"], "completed", "{served}");
+}
+
+/// A caller without a token is told 401 with `WWW-Authenticate: Bearer`, and so is one with a wrong token; JSON-RPC names the
+/// error `AuthenticationRequired`, REST has it as the title of a problem
+#[test]
+fn s2_26_a_caller_without_a_token_is_told_to_show_one() {
+    let (fixture, right) = with_tokens();
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": page("hello")});
+    for headers in [&[][..], &[("Authorization", "Bearer a-secret-that-nobody-has")]] {
+        for (path, body, place, name) in [
+            (RPC, &body, "/error/data/name", "AuthenticationRequired"),
+            (&format!("{REST}/message:send"), &page_with_role("hello"), "/title", "Authentication required"),
+        ] {
+            let refused = fixture.ask("POST", path, headers, body);
+            let challenge = refused.header("www-authenticate").unwrap_or_default();
+            assert_eq!((refused.status, challenge.starts_with("Bearer ")), (401, true), "{path}: {challenge}");
+            let told = refused.json();
+            assert_eq!(told.pointer(place), Some(&json!(name)), "{path}: {told}");
+        }
+    }
+    let served = fixture.ask("POST", RPC, &[right], &body).json();
+    assert_eq!(served["result"]["status"]["state"], "completed", "{served}");
+}
+
+/// A caller whose token lacks the scope is told 403, and nothing is done; JSON-RPC names the error `AuthorizationFailed`, REST
+/// says that it is forbidden
+#[test]
+fn s2_27_a_token_without_the_scope_is_not_enough() {
+    // The hash of `a-secret-for-reading`, as `sabir token hash` prints it.
+    let fixture = ServerFixture::configured(
+        r#"
+        [[auth.token]]
+        subject = "reader"
+        scopes = ["read"]
+        hash = "sha256:5839e39e30f2fbb41851f36d18cd4b027422b9a11c9a282ca8ea7f6e6f2fe101"
+        "#,
+    );
+    let reader = ("Authorization", "Bearer a-secret-for-reading");
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": page("hello")});
+    for (path, body, place, name) in [
+        (RPC, &body, "/error/data/name", "AuthorizationFailed"),
+        (&format!("{REST}/message:send"), &page_with_role("hello"), "/title", "Forbidden"),
+    ] {
+        let refused = fixture.ask("POST", path, &[reader], body);
+        let told = refused.json();
+        assert_eq!((refused.status, told.pointer(place)), (403, Some(&json!(name))), "{path}: {told}");
+    }
+    let tasks = fixture.ask("GET", "/tasks", &[reader, V1], &Value::Null);
+    assert_eq!((tasks.status, &tasks.json()["totalSize"]), (200, &json!(0)), "reading is what it is for");
 }
 
 /// Bad JSON is -32700, a request without a method -32600, bad params -32602, all with HTTP status 200

@@ -2,8 +2,9 @@
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use sabir_testkit::oidc_provider::{AUDIENCE, DISCOVERY, ServedProvider};
 use sabir_testkit::process::{SabirOptions, SabirProcess};
 use sabir_testkit::sse::{Events, SseFrame};
 use serde_json::{Value, json};
@@ -144,6 +145,30 @@ fn s3_03_the_card_tells_who_and_where() {
         let path = card["url"].as_str().unwrap().strip_prefix(&origin).expect("an absolute address");
         let id = format!("by the card {version}");
         assert_eq!(result(fixture.rpc(path, "tasks/send", params(&id, "hi")))["id"], id);
+    }
+}
+
+/// Where an OpenID provider issues the tokens, `authentication` on the card has the schemes `["oauth2"]`, and as `credentials`
+/// the address of the provider's OpenID configuration
+#[test]
+fn s3_04_the_card_says_where_oauth2_is_configured() {
+    let served = ServedProvider::start();
+    let issuer = &served.provider.issuer;
+    let discovery = format!("{issuer}{DISCOVERY}");
+    let fixture = ServerFixture::with(|options| {
+        options.variable("AUTH_OIDC_DISCOVERY_URL", &discovery).variable("AUTH_AUDIENCE", AUDIENCE)
+    });
+    for version in ["", "0.1"] {
+        let card = fixture.ask("GET", "/.well-known/agent.json", &[("A2A-Version", version)], &Value::Null).json();
+        assert_eq!(card["authentication"], json!({"schemes": ["oauth2"], "credentials": discovery}), "{card}");
+    }
+    // A token from there is taken.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
+    let authorization = format!("Bearer {}", served.provider.key().token(&served.provider.claims("alice", now)));
+    let body = request("tasks/send", &params("t", "hello"));
+    for (headers, status) in [(&[("Authorization", authorization.as_str())][..], 200), (&[], 401)] {
+        let reply = fixture.ask("POST", RPC, headers, &body);
+        assert_eq!(reply.status, status, "{}", reply.text());
     }
 }
 
