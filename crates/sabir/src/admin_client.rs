@@ -89,6 +89,15 @@ fn base_of(server: &ServerSection) -> anyhow::Result<String> {
     }
 }
 
+/// Percent-encoded for a query.
+pub fn encoded(text: &str) -> String {
+    let letter = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(letter).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

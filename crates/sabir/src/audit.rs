@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use sabir_model::Timestamp;
 use serde_json::Value;
 
-use crate::admin_client::{AdminClient, Load};
+use crate::admin_client::{AdminClient, Load, encoded};
 use crate::agents::table;
 use crate::cli::{AuditOptions, Since};
 use crate::config::Audience;
@@ -90,15 +90,6 @@ fn filters(options: &AuditOptions, now: SystemTime) -> String {
         ("since", since.map(|time| time.to_string())),
     ];
     given.into_iter().filter_map(|(name, value)| Some(format!("&{name}={}", encoded(&value?)))).collect()
-}
-
-/// Percent-encoded for a query.
-fn encoded(text: &str) -> String {
-    let letter = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    text.bytes().map(letter).collect()
 }
 
 fn show(entries: &[Value], audience: Audience, is_continued: bool) -> String {

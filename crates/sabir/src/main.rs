@@ -23,6 +23,7 @@ mod machine;
 mod push;
 mod serve;
 mod signals;
+mod tasks;
 mod terminal_text;
 mod tokens;
 mod webhooks;
@@ -37,7 +38,7 @@ use clap::Parser;
 use sabir_agents::process;
 use sabir_agents::program::{GitLimits, Host, WarmPrograms, Workspaces, Worktrees};
 
-use cli::{AgentsOptions, Cli, CliCommand, CliOptions, ConfigOptions, KeyCommand, TokenCommand};
+use cli::{AgentsOptions, Cli, CliCommand, CliOptions, ConfigOptions, KeyCommand, TasksCommand, TokenCommand};
 use config::{Audience, Config, LoadedConfig, Problems, StoreUrl};
 use descriptors::Descriptors;
 use hosting::Surroundings;
@@ -105,6 +106,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             }
         }
         CliCommand::Audit(options) => audit::run(&options, audience(), load, &mut io::stdout())?,
+        CliCommand::Tasks(TasksCommand::Assign(options)) => print(&tasks::assign(&options, audience(), load)?)?,
         CliCommand::Push(command) => {
             let (text, failures) = push::run(&command, audience(), load)?;
             print(&text)?;

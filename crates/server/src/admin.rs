@@ -6,6 +6,7 @@
 mod access;
 mod audit;
 mod deliveries;
+mod tasks;
 
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -135,6 +136,8 @@ impl App {
             (["deliveries", id], "GET") => deliveries::show(engine, id).await,
             (["deliveries", id], "DELETE") => deliveries::discard(engine, caller, id).await,
             (["deliveries", id, "retry"], "POST") => deliveries::retry(engine, caller, id).await,
+            (["tasks", "assign"], "POST") => tasks::assign(engine, caller, parts.uri.query()).await,
+            (["tasks", "assign"], _) => Err(AdminRefusal::VerbNotAllowed { allow: "POST" }),
             (["audit" | "deliveries"], _) => Err(AdminRefusal::VerbNotAllowed { allow: "GET, HEAD" }),
             (["deliveries", _], _) => Err(AdminRefusal::VerbNotAllowed { allow: "GET, HEAD, DELETE" }),
             (["deliveries", _, "retry"], _) => Err(AdminRefusal::VerbNotAllowed { allow: "POST" }),

@@ -379,3 +379,40 @@ fn an_agent_that_is_not_listed_exists_only_for_those_who_may_use_it() {
     let extended = ask("GET", "/extendedAgentCard", &Value::Null, Some("token-of-insider"));
     assert!(extended.text().contains("Secret desk"), "{}", extended.text());
 }
+
+#[test]
+fn tasks_from_before_credentials_can_be_given_to_somebody() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |config: &str| {
+        std::fs::write(folder.path().join("sabir.toml"), config).unwrap();
+        sabir_testkit::process::SabirOptions::new(crate::SABIR, folder.path()).start()
+    };
+    let send = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/send", "params": {"id": "old", "message":
+        {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}});
+    let get = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "old"}});
+    let server = start("");
+    let ask = |server: &sabir_testkit::process::SabirProcess, path: &str, token: &str, body: &Value| {
+        let authorization = format!("Bearer {token}");
+        let headers = [("Authorization", authorization.as_str())];
+        server.http().exchange("POST", path, &headers, body.to_string().as_bytes()).unwrap()
+    };
+    assert_eq!(told(&ask(&server, "/", "", &send)), Told::In);
+    drop(server);
+    let hash = sabir_server::Digest::of(b"token-of-ops");
+    let server = start(&format!(
+        "[auth]\ntokens = ['alice:token-of-alice']\n[[auth.token]]\nsubject = 'ops'\nscopes = ['admin']\nhash = '{hash}'\n"
+    ));
+    assert_eq!(told(&ask(&server, "/", "token-of-alice", &get)), Told::NotFound);
+    assert_eq!(told(&ask(&server, "/", "token-of-ops", &get)), Told::In, "an admin sees it");
+    let path = "/admin/v1/tasks/assign?from=anonymous&to=token:alice";
+    assert_eq!(ask(&server, path, "token-of-alice", &Value::Null).status, 403);
+    let done = std::process::Command::new(crate::SABIR)
+        .args(["tasks", "assign", "--from", "anonymous", "--to", "token:alice"])
+        .args(["--url", &format!("http://{}", server.address)])
+        .env("SABIR_TOKEN", "token-of-ops")
+        .output()
+        .unwrap();
+    let shown = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), json!({"moved": 1, "left": 0}), "{done:?}");
+    assert_eq!(told(&ask(&server, "/", "token-of-alice", &get)), Told::In);
+}
