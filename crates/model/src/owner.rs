@@ -48,6 +48,7 @@ impl Owner {
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.parts() {
+            Some(("", subject)) => f.write_str(subject),
             Some((organisation, subject)) => write!(f, "{subject}@{organisation}"),
             None => f.write_str("anonymous"),
         }

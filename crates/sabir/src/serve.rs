@@ -411,11 +411,12 @@ fn announce(config: &Config, addresses: &[SocketAddr], tls: Option<&OpenedTls>) 
             out,
             "Sabir {version} serves {agents} on {all}\n\
              \n  card    {url}/.well-known/agent-card.json\n  tasks   {store}{trust}\n\
-             \nTry it:\n\n  curl -s{option} {url}/message:send -H 'Content-Type: application/json' \\\n       -d '{{\"message\":{{\"messageId\":\"1\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":\"hello\"}}]}}}}'\n\
+             \nTry it:\n\n  curl -s{option} {url}/message:send -H 'Content-Type: application/json' {credential}\\\n       -d '{{\"message\":{{\"messageId\":\"1\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":\"hello\"}}]}}}}'\n\
              \nCtrl-C stops it.",
             version = env!("CARGO_PKG_VERSION"),
             agents = agents.join(", "),
             all = urls.join(", "),
+            credential = if config.auth.has_headers() { "-H \"Authorization: Bearer $TOKEN\" " } else { "" },
         )
     } else {
         let mut line = serde_json::json!({

@@ -50,17 +50,9 @@ impl<'a> From<&'a AuditRecord> for EntryView<'a> {
             agent: agent.as_ref().map(|agent| agent.as_str()),
             task: task.as_ref().map(TaskId::as_str),
             no: no.map(|no| no.0),
-            owner: owner.as_ref().map(owner_text),
+            owner: owner.as_ref().map(Owner::to_string),
             detail,
         }
-    }
-}
-
-fn owner_text(owner: &Owner) -> String {
-    let caller = Caller::from(owner.clone());
-    match (caller.subject(), caller.tenant()) {
-        (Some(subject), None | Some("")) => subject.to_owned(),
-        _ => owner.to_string(),
     }
 }
 

@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn whose_tasks_go_to_whom() {
         for (query, expected) in [
-            ("from=anonymous&to=token%3Aalice", "anonymous -> token:alice@"),
+            ("from=anonymous&to=token%3Aalice", "anonymous -> token:alice"),
             ("from=token:a&from_tenant=x&to=https://idp/%23b&to_tenant=y", "token:a@x -> https://idp/#b@y"),
             ("to=token:a", "from is missing; expected a subject such as token:alice, or anonymous"),
             ("from=token:a", "to is missing; expected a subject such as token:alice, or anonymous"),
