@@ -30,10 +30,10 @@ pub(super) struct Flow<'a> {
 object! { both Flow<'a> }
 
 /// The one that 1.0 shows.
-pub(super) fn preferred(flows: &[model::Flow]) -> Option<&model::Flow> {
+pub(super) fn preferred<'f>(flows: impl IntoIterator<Item = &'f model::Flow>) -> Option<&'f model::Flow> {
     const ORDER: [&str; 5] = ["authorizationCode", "clientCredentials", "deviceCode", "implicit", "password"];
     let rank = |flow: &&model::Flow| ORDER.iter().position(|name| *name == flow.name).unwrap_or(ORDER.len());
-    flows.iter().min_by_key(rank)
+    flows.into_iter().min_by_key(rank)
 }
 
 impl Flow<'_> {

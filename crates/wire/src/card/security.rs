@@ -86,12 +86,12 @@ impl<'a> SecurityScheme<'a> {
             }
         }
         if format.has_v0_3() {
-            written.write_v0_3(scheme);
+            written.write_v0_3(scheme, format);
         }
         written
     }
 
-    fn write_v0_3(&mut self, scheme: &'a model::SecurityScheme) {
+    fn write_v0_3(&mut self, scheme: &'a model::SecurityScheme, format: CardFormat) {
         self.description = scheme.description.as_ref().map(Text::from);
         self.type_ = Some(match &scheme.kind {
             SecurityKind::ApiKey { location, name } => {
@@ -106,7 +106,10 @@ impl<'a> SecurityScheme<'a> {
             SecurityKind::OAuth2 { flows, metadata_url } => {
                 // 0.3 knows neither the device flow nor the demand for PKCE.
                 let flows = flows.iter().filter(|flow| flow.name != "deviceCode");
-                let flows = flows.map(|flow| (Text::from(&flow.name), Flow::from(flow).without_pkce()));
+                // Where a card has both, the SDK 1.3 for Python reads these members, into a type of 1.0 that has one flow.
+                let flows: Vec<_> =
+                    if format.has_v1() { preferred(flows).into_iter().collect() } else { flows.collect() };
+                let flows = flows.into_iter().map(|flow| (Text::from(&flow.name), Flow::from(flow).without_pkce()));
                 self.flows = Some(OrderedMap(flows.collect()));
                 self.oauth2_metadata_url = metadata_url.as_ref().map(Text::from);
                 "oauth2".into()

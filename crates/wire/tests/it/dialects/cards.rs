@@ -155,10 +155,12 @@ fn one_flow_is_left_in_1_0_and_no_device_flow_in_0_3() {
     let flow = json!({"tokenUrl": "https://t", "scopes": {}});
     let flows = json!({"password": flow, "deviceCode": flow, "clientCredentials": flow});
     let card = json!({"name": "x", "url": "u", "securitySchemes": {"o": {"type": "oauth2", "flows": flows}}});
-    let whole = written(&read(&card), CardFormat::Hybrid);
-    let scheme = &whole["securitySchemes"]["o"];
-    assert_eq!(scheme["oauth2SecurityScheme"]["flows"], json!({"clientCredentials": flow}));
-    assert_eq!(scheme["flows"], json!({"password": flow, "clientCredentials": flow}));
+    let scheme = |format| written(&read(&card), format)["securitySchemes"]["o"].take();
+    let whole = scheme(CardFormat::Hybrid);
+    assert_eq!(whole["oauth2SecurityScheme"]["flows"], json!({"clientCredentials": flow}));
+    // A client of 1.0 may read this one.
+    assert_eq!(whole["flows"], json!({"clientCredentials": flow}));
+    assert_eq!(scheme(CardFormat::V0_3)["flows"], json!({"password": flow, "clientCredentials": flow}));
 }
 
 /// A server on the js SDK writes its objects as they lie in memory, empty members and all.
