@@ -148,7 +148,7 @@ class PlainClient {
     const plain = {
       httpAuthSecurityScheme: ({ scheme }) => ['http', scheme],
       apiKeySecurityScheme: ({ name }) => ['apiKey', name],
-      openIdConnectSecurityScheme: ({ openIdConnectUrl }) => ['openIdConnect', openIdConnectUrl],
+      oauth2SecurityScheme: ({ flows }) => ['oauth2', flows?.flow?.value.tokenUrl],
     };
     const schemes = Object.entries(this.card.securitySchemes);
     return Object.fromEntries(schemes.map(([name, { scheme }]) => [name, plain[scheme.$case](scheme.value)]));

@@ -51,8 +51,6 @@ async function isShutOut(client) {
   }
 }
 
-const discoveryOf = (client) => client.security().openIdConnect[1];
-
 export const credentials = {
   'the card says which credentials count': async (server) => {
     const { bearer, apiKey } = (await server.nobody()).security();
@@ -172,8 +170,8 @@ export const credentials = {
   },
 
   'a token of the issuer on the card counts': async (server) => {
-    const secret = await server.tokenOfProvider(discoveryOf(await server.nobody()));
-    const client = await server.clientOf(new Caller({ scheme: 'openIdConnect', secret }));
+    const secret = await server.tokenOfIssuer();
+    const client = await server.clientOf(new Caller({ scheme: 'oauth2', secret }));
     const { id, state } = await client.send('hello');
     assert.equal(state, 'completed');
     assert.equal((await client.get(id)).id, id);
@@ -182,15 +180,15 @@ export const credentials = {
   },
 
   'a token of the issuer that was tampered with does not count': async (server) => {
-    const token = await server.tokenOfProvider(discoveryOf(await server.nobody()));
+    const token = await server.tokenOfIssuer();
     const [head, claims, signature] = token.split('.');
     const secret = [head, claims, [...signature].reverse().join('')].join('.');
-    await isShutOut(await server.clientOf(new Caller({ scheme: 'openIdConnect', secret })));
+    await isShutOut(await server.clientOf(new Caller({ scheme: 'oauth2', secret })));
   },
 
   'a token of the issuer has the scopes that it names': async (server) => {
-    const secret = await server.tokenOfProvider(discoveryOf(await server.nobody()), { scope: 'read' });
-    const client = await server.clientOf(new Caller({ scheme: 'openIdConnect', secret }));
+    const secret = await server.tokenOfIssuer({ scope: 'read' });
+    const client = await server.clientOf(new Caller({ scheme: 'oauth2', secret }));
     await shutOut(client, 403, () => client.send('hello'));
     await refused(client, 'TaskNotFound', () => client.get('no-such-task'));
   },

@@ -126,7 +126,7 @@ export function plainSecurity({ securitySchemes }) {
   const plain = {
     http: ({ scheme }) => ['http', scheme],
     apiKey: ({ name }) => ['apiKey', name],
-    openIdConnect: ({ openIdConnectUrl }) => ['openIdConnect', openIdConnectUrl],
+    oauth2: ({ flows }) => ['oauth2', Object.values(flows)[0]?.tokenUrl],
   };
   return Object.fromEntries(Object.entries(securitySchemes).map(([name, scheme]) => [name, plain[scheme.type](scheme)]));
 }

@@ -3,6 +3,7 @@
 // Node trusts the authority of its certificate by NODE_EXTRA_CA_CERTS.
 
 import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
  * Who calls: an authentication handler as the SDKs take one. Like a program that has read nothing, it shows nothing at
@@ -87,11 +88,15 @@ export class SecuredServer {
     return this.clientOf(new Caller());
   }
 
-  /** A token as a program gets one that knows no more than the card: it asks where the provider says. */
-  async tokenOfProvider(discovery, fields = {}) {
+  /** A token as a program gets one that knows no more than the card: it asks where the card says. */
+  async tokenOfIssuer(fields = {}) {
     const { client_id, client_secret } = this.told.provider;
-    const { token_endpoint } = await (await fetch(discovery)).json();
+    let endpoint;
+    while (!(endpoint = (await this.nobody()).security().oauth2[1])) {
+      // The server has not read what the issuer says of itself.
+      await sleep(100);
+    }
     const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret, ...fields });
-    return (await (await fetch(token_endpoint, { method: 'POST', body })).json()).access_token;
+    return (await (await fetch(endpoint, { method: 'POST', body })).json()).access_token;
   }
 }

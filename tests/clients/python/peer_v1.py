@@ -77,8 +77,7 @@ class Peer:
             schemes[name] = {
                 'api_key_security_scheme': lambda: ('apiKey', details.name),
                 'http_auth_security_scheme': lambda: ('http', details.scheme),
-                'open_id_connect_security_scheme': lambda: ('openIdConnect', details.open_id_connect_url),
-                'oauth2_security_scheme': lambda: ('oauth2', details.oauth2_metadata_url),
+                'oauth2_security_scheme': lambda: ('oauth2', read_token_url(details.flows)),
             }[kind]()
         return schemes, [list(requirement.schemes) for requirement in self.sdk_card.security_requirements]
 
@@ -203,6 +202,11 @@ async def _reading(frames):
     async with contextlib.aclosing(frames):
         async for frame in frames:
             yield read_frame(frame)
+
+
+def read_token_url(flows):
+    flow = flows.WhichOneof('flow')
+    return flow and getattr(flows, flow).token_url
 
 
 def read_frame(frame):

@@ -4,6 +4,7 @@ A caller's secret lies in the SDK's own store, under the name of a scheme of the
 what the card asks for in there, and adds the header. It finds the store by the session in the context of a call.
 """
 
+import asyncio
 import contextlib
 import json
 import ssl
@@ -65,11 +66,13 @@ class SecuredServer:
         """The SDK on a machine that does not trust the authority of the server; connecting fails."""
         return await self._connect(Caller(), is_trusting=False)
 
-    async def token_of_provider(self, discovery_url, **fields):
-        """A token as a program gets one that knows no more than the card: it asks where the provider says."""
+    async def token_of_issuer(self, **fields):
+        """A token as a program gets one that knows no more than the card: it asks where the card says."""
+        while (endpoint := (await self.nobody()).security()[0]['oauth2'][1]) is None:
+            # The server has not read what the issuer says of itself.
+            await asyncio.sleep(0.1)
         provider = self.told['provider']
         async with httpx.AsyncClient() as http:
-            endpoint = (await http.get(discovery_url)).raise_for_status().json()['token_endpoint']
             client = {'client_id': provider['client_id'], 'client_secret': provider['client_secret']}
             form = {'grant_type': 'client_credentials', **client, **fields}
             return (await http.post(endpoint, data=form)).raise_for_status().json()['access_token']

@@ -36,6 +36,7 @@ def _kind_and_detail(scheme):
             return 'apiKey', scheme.name
         case types.HTTPAuthSecurityScheme():
             return 'http', scheme.scheme
-        case types.OpenIdConnectSecurityScheme():
-            return 'openIdConnect', scheme.open_id_connect_url
+        case types.OAuth2SecurityScheme():
+            flow = scheme.flows.authorization_code or scheme.flows.client_credentials
+            return 'oauth2', flow and flow.token_url
     raise AssertionError(f'a scheme that no case knows: {scheme!r}')

@@ -136,10 +136,8 @@ async def the_extended_card_is_for_callers_with_credentials(server):
 
 async def a_token_of_the_issuer_on_the_card_counts(server):
     schemes, enough = (await server.nobody()).security()
-    kind, discovery = schemes['openIdConnect']
-    equal('the scheme', (kind, ['openIdConnect'] in enough), ('openIdConnect', True))
-    token = await server.token_of_provider(discovery)
-    peer = await server.peer_with('openIdConnect', token)
+    equal('the scheme', (schemes['oauth2'][0], ['oauth2'] in enough), ('oauth2', True))
+    peer = await server.peer_with('oauth2', await server.token_of_issuer())
     task = await peer.send('hello')
     equal('task', (task.state, (await peer.get(task.id)).id), ('completed', task.id))
     frames = [frame async for frame in peer.stream('stream 3 0')]
@@ -149,14 +147,12 @@ async def a_token_of_the_issuer_on_the_card_counts(server):
 
 
 async def a_token_of_the_issuer_that_was_tampered_with_does_not_count(server):
-    _, discovery = (await server.nobody()).security()[0]['openIdConnect']
-    head, claims, signature = (await server.token_of_provider(discovery)).split('.')
-    await _is_shut_out(await server.peer_with('openIdConnect', f'{head}.{claims}.{signature[::-1]}'))
+    head, claims, signature = (await server.token_of_issuer()).split('.')
+    await _is_shut_out(await server.peer_with('oauth2', f'{head}.{claims}.{signature[::-1]}'))
 
 
 async def a_token_of_the_issuer_has_the_scopes_that_it_names(server):
-    _, discovery = (await server.nobody()).security()[0]['openIdConnect']
-    peer = await server.peer_with('openIdConnect', await server.token_of_provider(discovery, scope='read'))
+    peer = await server.peer_with('oauth2', await server.token_of_issuer(scope='read'))
     await peer.shut_out(403, peer.send('hello'))
     await peer.refused(TASK_NOT_FOUND, peer.get('no-such-task'))
 
