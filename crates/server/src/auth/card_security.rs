@@ -20,7 +20,11 @@ impl Auth {
             match issuer.discovery_url() {
                 Some(url) => {
                     let flows = issuer.metadata().map(|metadata| flows(&metadata, issuer)).unwrap_or_default();
-                    let kind = SecurityKind::OAuth2 { flows, metadata_url: Some(url) };
+                    // Clients refuse a scheme of OAuth 2 without flows.
+                    let kind = match flows.is_empty() {
+                        true => SecurityKind::OpenIdConnect { url },
+                        false => SecurityKind::OAuth2 { flows, metadata_url: Some(url) },
+                    };
                     schemes.push((format!("oauth2{number}"), scheme(&text, kind)));
                 }
                 None => {
