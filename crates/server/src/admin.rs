@@ -112,7 +112,7 @@ impl App {
         if let RequestOrigin::Refused = source.origin {
             return forbidden("pages of this origin may not call; allow it with server.cors_origins".into());
         }
-        match self.caller(parts, source.peer).await? {
+        match self.admitted_caller(parts, source.peer).await? {
             caller if caller.is_admin() => Ok(caller),
             caller => {
                 let request = format!("{} {}", parts.method, parts.uri.path());

@@ -141,15 +141,7 @@ impl App {
             return self.refuse(parts, &endpoint.responder(&head), &Error::Forbidden(why.into()));
         }
         // Before the body is read, and before anything is said of what is at this path.
-        let caller = match self.caller(parts, &asking.peer).await {
-            Ok(caller) => app.limits.admit_request(&caller).map(|()| caller),
-            // Who has no valid credential counts by its address, so that nobody can try many.
-            Err(error) => {
-                let unknown = Caller::anonymous().from_peer(asking.peer.address);
-                app.limits.admit_request(&unknown).and(Err(error))
-            }
-        };
-        let caller = match caller {
+        let caller = match self.admitted_caller(parts, &asking.peer).await {
             Ok(caller) => caller,
             Err(error) => return self.refuse(parts, &located.responder(&head), &error),
         };
@@ -157,12 +149,15 @@ impl App {
         let located = if app.hides_agents { locate(&head, &agents) } else { located };
         let endpoint = match located {
             Surface::Call(endpoint) => endpoint,
-            Surface::AgentList => return app.cards.agent_list(parts, &agents),
+            Surface::AgentList => return self.for_this_caller(app.cards.agent_list(parts, &agents)),
             Surface::Refused(refusal) => return response_of(refusal.reply()),
             // Of an agent that is not listed, or they would have been answered before.
-            Surface::Card { agent, format } => return app.cards.answer(format, parts, host, agent.as_ref()),
+            Surface::Card { agent, format } => {
+                return self.for_this_caller(app.cards.answer(format, parts, host, agent.as_ref()));
+            }
             Surface::GatewayCard(agent) => {
-                return app.cards.answer(Some(CardFormat::Gateway), parts, host, Some(&agent));
+                let card = app.cards.answer(Some(CardFormat::Gateway), parts, host, Some(&agent));
+                return self.for_this_caller(card);
             }
             Surface::Health => return operations::alive(),
             Surface::Ready => return operations::ready(&app.engine).await,
@@ -186,8 +181,26 @@ impl App {
         self.call(parts, caller, call, responder).await
     }
 
+    /// What not everybody is shown must not reach others through a cache between here and the caller.
+    fn for_this_caller(&self, mut response: Response<Body>) -> Response<Body> {
+        if self.inner.auth.is_required() || self.inner.hides_agents {
+            response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+        }
+        response
+    }
+
+    /// Who calls, if it has not called too often.
+    pub(crate) async fn admitted_caller(&self, parts: &Parts, peer: &Peer) -> Result<Caller, Error> {
+        let limits = &self.inner.limits;
+        match self.caller(parts, peer).await {
+            Ok(caller) => limits.admit_request(&caller).map(|()| caller),
+            // Who has no valid credential counts by its address, so that nobody can try many.
+            Err(error) => limits.admit_request(&Caller::anonymous().from_peer(peer.address)).and(Err(error)),
+        }
+    }
+
     /// Who calls. Whoever mounts this server in another may have found that out.
-    pub(crate) async fn caller(&self, parts: &Parts, peer: &Peer) -> Result<Caller, Error> {
+    async fn caller(&self, parts: &Parts, peer: &Peer) -> Result<Caller, Error> {
         match parts.extensions.get::<Caller>() {
             Some(caller) => Ok(caller.clone()),
             None => {

@@ -378,6 +378,16 @@ fn an_agent_that_is_not_listed_exists_only_for_those_who_may_use_it() {
     }
     let extended = ask("GET", "/extendedAgentCard", &Value::Null, Some("token-of-insider"));
     assert!(extended.text().contains("Secret desk"), "{}", extended.text());
+    // A cache between here and the callers keeps what everybody may see, and nothing else.
+    for (path, caching) in [
+        ("/.well-known/agent-card.json", "public, max-age=30, must-revalidate"),
+        ("/agents/hidden/.well-known/agent-card.json", "private, no-cache"),
+        ("/v1/a2a/agents/hidden/agent-card", "private, no-cache"),
+        ("/v1/a2a/agents", "private, no-cache"),
+    ] {
+        let reply = ask("GET", path, &Value::Null, Some("token-of-insider"));
+        assert_eq!((reply.status, reply.header("cache-control")), (200, Some(caching)), "{path}");
+    }
 }
 
 #[test]

@@ -30,10 +30,10 @@ const WRONG: &[(&str, &str)] = &[("Authorization", "Bearer of-nobody")];
 
 /// Counts the refusals of forty requests that are no JSON; refusals come before the body is read. A slow machine may give
 /// some tokens back meanwhile, so the number is not exact.
-async fn refused_of_forty(served: &Served, headers: &[(&str, &str)], status: u16) -> usize {
+async fn refused_of_forty(served: &Served, path: &str, headers: &[(&str, &str)], status: u16) -> usize {
     let mut refused = 0;
     for _ in 0..40 {
-        let told = ask(served.address, "POST", "/a2a/jsonrpc", headers, "no JSON at all").await;
+        let told = ask(served.address, "POST", path, headers, "no JSON at all").await;
         if told.status == 429 {
             assert!(told.head.contains("retry-after: 1"), "{}", told.head);
             assert!(told.body.contains("at most 1 request a second for you; wait, then try again"), "{}", told.body);
@@ -49,22 +49,33 @@ async fn refused_of_forty(served: &Served, headers: &[(&str, &str)], status: u16
 async fn each_caller_makes_so_many_requests() {
     let limits = RequestLimits { requests_per_second: Some(1), burst: Some(3) };
     let served = serve_with(|settings| ServerSettings { limits, auth: known(), ..settings }).await;
-    assert!((1..=37).contains(&refused_of_forty(&served, ALICE, 200).await));
+    assert!((1..=37).contains(&refused_of_forty(&served, "/a2a/jsonrpc", ALICE, 200).await));
     for _ in 0..3 {
         let told = ask(served.address, "POST", "/a2a/jsonrpc", BOB, "no JSON at all").await;
         assert_eq!(told.status, 200, "another caller is not concerned: {}", told.body);
     }
     // Who has no valid credential is counted by its address.
-    assert!((1..=37).contains(&refused_of_forty(&served, WRONG, 401).await));
+    assert!((1..=37).contains(&refused_of_forty(&served, "/a2a/jsonrpc", WRONG, 401).await));
     assert_eq!(ask(served.address, "GET", "/healthz", &[], "").await.status, 200);
     assert_eq!(ask(served.address, "GET", "/.well-known/agent-card.json", &[], "").await.status, 200);
+}
+
+/// A token can be tried at an admin call as well as anywhere.
+#[tokio::test]
+async fn admin_calls_are_counted_too() {
+    let limits = RequestLimits { requests_per_second: Some(1), burst: Some(3) };
+    let served = serve_with(|settings| ServerSettings { limits, auth: known(), ..settings }).await;
+    for (headers, status) in [(WRONG, 401), (ALICE, 403)] {
+        let refused = refused_of_forty(&served, "/admin/v1/audit", headers, status).await;
+        assert!((1..=37).contains(&refused), "{refused} with {headers:?}");
+    }
 }
 
 #[tokio::test]
 async fn callers_without_credentials_are_counted_by_their_address() {
     let limits = RequestLimits { requests_per_second: Some(1), burst: None };
     let served = serve_with(|settings| ServerSettings { limits, ..settings }).await;
-    assert!((1..=39).contains(&refused_of_forty(&served, &[], 200).await));
+    assert!((1..=39).contains(&refused_of_forty(&served, "/a2a/jsonrpc", &[], 200).await));
 }
 
 async fn open_stream(served: &Served, token: &str) -> (TcpStream, String) {
