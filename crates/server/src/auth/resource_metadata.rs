@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Auth;
+use super::jwt::OWN_SCOPES;
 
 pub(super) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
@@ -18,7 +19,7 @@ struct Metadata<'a> {
     resource_name: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     authorization_servers: Vec<&'a str>,
-    scopes_supported: &'a [&'a str],
+    scopes_supported: Vec<&'a str>,
     bearer_methods_supported: &'a [&'a str],
 }
 
@@ -29,10 +30,21 @@ impl Auth {
             resource: format!("{base}{path}"),
             resource_name: "Sabir",
             authorization_servers: self.issuers().collect(),
-            scopes_supported: &["run", "read", "approve", "admin"],
+            scopes_supported: self.scopes_to_ask_for(),
             bearer_methods_supported: if self.takes_bearer() { &["header"] } else { &[] },
         };
         serde_json::to_string(&metadata).expect("texts can be written as JSON")
+    }
+
+    /// As the issuers call them: hosts ask the issuer for these very names.
+    fn scopes_to_ask_for(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in self.issuers.iter().flat_map(|issuer| issuer.scope_names()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        if names.is_empty() { OWN_SCOPES.to_vec() } else { names }
     }
 
     /// Who issues tokens that count here.

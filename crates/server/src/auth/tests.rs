@@ -145,7 +145,10 @@ impl jwt::DocumentFetcher for Published {
 }
 
 fn auth_with_issuer(provider: &Arc<OidcProvider>) -> Auth {
-    let settings = jwt::JwtSettings::new(provider.issuer.clone(), AUDIENCE);
+    auth_with(provider, jwt::JwtSettings::new(provider.issuer.clone(), AUDIENCE))
+}
+
+fn auth_with(provider: &Arc<OidcProvider>, settings: jwt::JwtSettings) -> Auth {
     let verifier = jwt::JwtVerifier::new(settings, Arc::new(Published(provider.clone())));
     Auth::new(&AuthSettings {
         tokens: vec![credential("secret.a.b", "alice", &["run"])],
@@ -185,6 +188,21 @@ async fn tokens_of_issuers_and_of_the_file_are_taken_side_by_side() {
     assert!(auth.metadata("https://me.example", "").contains(r#""authorization_servers":["https://idp.example/"]"#));
     let schemes: Vec<String> = auth.schemes().into_iter().map(|(name, _)| name).collect();
     assert_eq!(schemes, ["bearer", "oauth2"]);
+}
+
+/// Hosts ask the issuer for what the metadata lists, and an issuer refuses names that it does not have.
+#[test]
+fn metadata_lists_scopes_as_the_issuer_calls_them() {
+    let provider = Arc::new(OidcProvider::new("https://idp.example"));
+    for (names, expected) in [
+        (&[][..], r#"["run","read","approve","admin"]"#),
+        (&[("a2a.look", "read"), ("a2a.run", "run")], r#"["a2a.look","a2a.run"]"#),
+    ] {
+        let mut settings = jwt::JwtSettings::new(provider.issuer.clone(), AUDIENCE);
+        settings.scope_names = names.iter().map(|(name, ours)| ((*name).to_owned(), (*ours).to_owned())).collect();
+        let metadata = auth_with(&provider, settings).metadata("https://me.example", "");
+        assert!(metadata.contains(&format!(r#""scopes_supported":{expected}"#)), "{metadata}");
+    }
 }
 
 #[tokio::test]

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sabir_model::scope;
+
 use super::algorithm::JwtAlgorithm;
 
 /// The scopes that Sabir knows by itself.
-pub const OWN_SCOPES: [&str; 4] = ["run", "read", "approve", "admin"];
+pub const OWN_SCOPES: [&str; 4] = [scope::RUN, scope::READ, scope::APPROVE, scope::ADMIN];
 
 /// One issuer whose tokens are accepted.
 #[derive(Debug, Clone, PartialEq)]
