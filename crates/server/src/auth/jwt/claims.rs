@@ -16,7 +16,6 @@ pub(super) struct Claims {
     pub(super) subject: String,
     pub(super) tenant: Option<String>,
     pub(super) scopes: Vec<String>,
-    pub(super) token_id: Option<String>,
     /// Milliseconds since 1970.
     pub(super) expires: i64,
 }
@@ -43,9 +42,8 @@ impl Claims {
             Some(json) => Some(name(json).ok_or(JwtRefusal::Tenant)?),
             None => None,
         };
-        let token_id = claims.text("jti").ok().flatten().filter(|id| is_name(id));
         let scopes = scopes_of(&claims, settings);
-        Ok(Claims { subject, tenant, scopes, token_id, expires: (expires * 1000.0) as i64 })
+        Ok(Claims { subject, tenant, scopes, expires: (expires * 1000.0) as i64 })
     }
 }
 

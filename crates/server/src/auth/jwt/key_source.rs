@@ -8,7 +8,7 @@
 //!
 //! A fetch is a task of its own: callers wait for it for at most 5 seconds, at most 256 of them, and a caller that goes away does
 //! not end it. A fetch that fails leaves the keys as they are. Keys that are missing from a set that was fetched do not
-//! count any more. The server starts without asking the issuer anything.
+//! count any more. The server begins a fetch when it starts, and does not wait for it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};

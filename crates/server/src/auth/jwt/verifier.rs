@@ -32,8 +32,6 @@ pub struct Verified {
     /// Ours, in the order of the alphabet.
     pub scopes: Vec<String>,
     pub expires: Timestamp,
-    /// `jti`.
-    pub token_id: Option<String>,
 }
 
 impl JwtVerifier {
@@ -97,10 +95,10 @@ impl JwtVerifier {
             return Err(JwtRefusal::Algorithm);
         }
         let now = self.clock.now().as_millis();
-        let Claims { subject, tenant, scopes, token_id, expires } = Claims::check(&token.claims, &self.settings, now)?;
+        let Claims { subject, tenant, scopes, expires } = Claims::check(&token.claims, &self.settings, now)?;
         let generation = self.check_signature(&token).await?;
         let (issuer, expires) = (self.settings.issuer.clone(), Timestamp::from_millis(expires));
-        let verified = Arc::new(Verified { issuer, subject, tenant, scopes, expires, token_id });
+        let verified = Arc::new(Verified { issuer, subject, tenant, scopes, expires });
         self.cache.insert(digest, verified.clone(), now, generation);
         Ok(verified)
     }

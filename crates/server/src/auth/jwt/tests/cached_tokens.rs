@@ -50,7 +50,6 @@ fn a_full_cache_forgets_the_oldest() {
         tenant: None,
         scopes: vec![],
         expires: sabir_model::Timestamp::from_millis(NOW * 1000),
-        token_id: None,
     });
     let digests: Vec<_> = (0..30_000).map(|number| verified_cache::digest_of(&format!("{number}"))).collect();
     for digest in &digests {
