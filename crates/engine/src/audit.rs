@@ -1,10 +1,11 @@
-//! What the audit log records of calls: every change and every refusal by rights, and each look at a task of another owner.
+//! What the audit log records of calls: every change, also one that is refused for missing rights, and each look at a task
+//! of another owner.
 //!
 //! | call                                      | its entry is stored                           | the caller waits for it |
 //! |-------------------------------------------|-----------------------------------------------|-------------------------|
 //! | send, answer, cancel                      | by the driver, with the change (`SideRow`)    | yes                     |
 //! | webhook, admin call, look at others' task | after it, by itself                           | yes                     |
-//! | refused because of missing rights         | by itself; left out when too many are waiting | no                      |
+//! | change that is refused for missing rights | by itself; left out when too many are waiting | no                      |
 //!
 //! A task that the caller may not see does not exist for it, so "not found" is a refusal by rights too. A call that is
 //! refused for another reason has changed nothing and is not recorded; nor is a repeated send, which changes nothing.

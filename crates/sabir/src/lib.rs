@@ -56,9 +56,9 @@
 //! # What is known of a request
 //!
 //! [`Turn::caller`], [`Turn::extensions`], [`Turn::accepted_output`] and [`Turn::trace`] tell of the request that brought the
-//! message. They are stored with it, so a turn that waits in the queue or runs after a restart has them too. The server
-//! itself knows no credentials yet: every caller is anonymous, unless the program that mounts the server says who calls, by
-//! putting a [`Caller`] into the extensions of the HTTP request:
+//! message. They are stored with it, so a turn that waits in the queue or runs after a restart has them too. A
+//! server of this library asks nobody for credentials: every caller is anonymous, unless the program that mounts the server
+//! says who calls, by putting a [`Caller`] into the extensions of the HTTP request:
 //!
 //! ```
 //! use axum::{extract::Request, middleware::Next, response::Response};

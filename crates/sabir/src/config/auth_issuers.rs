@@ -122,14 +122,8 @@ pub fn issuer_of_discovery(url: &str) -> String {
 }
 
 fn tables_in<'a>(file: &'a File, problems: &mut Vec<Problem>) -> Vec<&'a RawTable> {
-    let mut tables = Vec::new();
-    for section in file.root.entries.iter().filter(|entry| entry.key == "auth") {
-        let Raw::Table(section) = &section.value else { continue };
-        for list in section.entries.iter().filter(|entry| entry.key == "issuer") {
-            tables.extend(tables_of(&file.name, PATH, list, problems));
-        }
-    }
-    tables
+    let lists = file.entries_of("auth").filter(|entry| entry.key == "issuer");
+    lists.flat_map(|list| tables_of(&file.name, PATH, list, problems)).collect()
 }
 
 fn from_aliases(
