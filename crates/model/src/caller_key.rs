@@ -23,7 +23,8 @@ impl From<&Caller> for CallerKey {
     }
 }
 
-fn network_of(peer: IpAddr) -> IpAddr {
+/// Whom an address is counted with: one network of IPv6 has more addresses than anybody could count, and one owner.
+pub fn network_of(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64))),

@@ -7,6 +7,8 @@
 #[warn(missing_docs)]
 mod base64;
 #[warn(missing_docs)]
+mod base64url;
+#[warn(missing_docs)]
 mod caller_key;
 #[warn(missing_docs)]
 mod id;
@@ -41,11 +43,12 @@ mod extension;
 
 pub use artifact::Artifact;
 pub use base64::Base64;
+pub use base64url::{base64url, from_base64url};
 pub use call::{
     Addressee, Answer, Call, Cancel, ContextAlone, Delivery, Direct, Get, LastEventId, List, OnFinished,
     OnFinishedCancel, OnFinishedSubscribe, OnUnknown, Page, PushCall, Send, Subscribe, Wanted,
 };
-pub use caller_key::CallerKey;
+pub use caller_key::{CallerKey, network_of};
 pub use card::{
     Capabilities, Card, Extension, Flow, Gateway, Interface, Provider, Requirement, SecurityKind, SecurityScheme,
     Signature, Skill,

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
-use sabir_model::{Base64, Signature};
+use sabir_model::{Base64, Signature, base64url, from_base64url};
 use serde_json::json;
-
-use super::base64url::{base64url, from_base64url};
 
 /// PKCS#8 in base64 follows: a PEM file in one line.
 const PREFIX: &str = "sabir-card-key-";

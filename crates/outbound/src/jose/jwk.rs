@@ -6,10 +6,9 @@ use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RSA_PSS_2048_8192_SHA256,
     RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
 };
-use sabir_model::Signature;
+use sabir_model::{Signature, base64url, from_base64url};
 use serde::Deserialize;
 
-use super::base64url::{base64url, from_base64url};
 use super::protected_header::{JwsAlgorithm, ProtectedHeader};
 
 /// A key as it stands in a set; what it is good for is asked when a signature names it.

@@ -1,10 +1,8 @@
 //! What a signature says of itself, in the part that it covers.
 
-use sabir_model::Signature;
+use sabir_model::{Signature, from_base64url};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
-
-use super::base64url::from_base64url;
 
 /// The algorithms that prove who signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,10 +12,9 @@ use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use http::header::HeaderName;
-use sabir_model::Base64;
+use sabir_model::{Base64, base64url};
 
 use super::key_text::{self, KEY_BYTES};
-use crate::jose::base64url;
 
 const PREFIX: &str = "sabir-signing-key-";
 

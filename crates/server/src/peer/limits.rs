@@ -4,8 +4,10 @@
 //! requests that are not answered to their end.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use sabir_model::network_of;
 
 use super::AddressRange;
 
@@ -23,38 +25,25 @@ impl PeerLimit {
     }
 }
 
-/// Whom a peer is counted with. One network of IPv6 has more addresses than anybody could count, and one owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Counted(IpAddr);
-
-impl Counted {
-    fn of(peer: IpAddr) -> Self {
-        Counted(match peer.to_canonical() {
-            IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) >> 64 << 64).into(),
-            address => address,
-        })
-    }
-}
-
-/// How much each peer has now.
+/// How much each peer has now, by its network.
 #[derive(Default)]
-pub(crate) struct PeerCounts(HashMap<Counted, usize>);
+pub(crate) struct PeerCounts(HashMap<IpAddr, usize>);
 
 impl PeerCounts {
     /// Whether the peer had fewer than `most`; if so, it has one more until `leave`.
     pub(crate) fn try_enter(&mut self, peer: IpAddr, most: usize) -> bool {
-        let count = self.0.entry(Counted::of(peer)).or_default();
+        let count = self.0.entry(network_of(peer)).or_default();
         let has_room = *count < most;
         *count += usize::from(has_room);
         has_room
     }
 
     pub(crate) fn leave(&mut self, peer: IpAddr) {
-        let counted = Counted::of(peer);
-        if let Some(count) = self.0.get_mut(&counted) {
+        let network = network_of(peer);
+        if let Some(count) = self.0.get_mut(&network) {
             *count -= 1;
             if *count == 0 {
-                self.0.remove(&counted);
+                self.0.remove(&network);
             }
         }
     }

@@ -3,7 +3,7 @@
 //! `jwk`, `jku`, `x5c` and `x5u` of a header offer a key or say where to get one. They are not read: only the issuer's
 //! published keys count.
 
-use sabir_model::Base64;
+use sabir_model::from_base64url;
 
 use super::algorithm::JwtAlgorithm;
 use super::json_object::JsonObject;
@@ -35,14 +35,14 @@ impl<'t> CompactToken<'t> {
         if claims.contains('.') {
             return Err(NO_PARTS);
         }
-        let header = decode(header).ok_or(NO_BASE64)?;
+        let header = from_base64url(header).ok_or(NO_BASE64)?;
         let (algorithm, key_id) = read_header(&header)?;
         Ok(CompactToken {
             algorithm,
             key_id,
-            claims: decode(claims).ok_or(NO_BASE64)?,
+            claims: from_base64url(claims).ok_or(NO_BASE64)?,
             message: message.as_bytes(),
-            signature: decode(signature).ok_or(NO_BASE64)?,
+            signature: from_base64url(signature).ok_or(NO_BASE64)?,
         })
     }
 }
@@ -75,15 +75,4 @@ fn is_access_token(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let name = name.strip_prefix("application/").unwrap_or(&name);
     matches!(name, "jwt" | "at+jwt")
-}
-
-/// Base64url without padding, in its one spelling: no other text gives the same bytes.
-pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
-    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    if !text.bytes().all(is_digit) {
-        return None;
-    }
-    let base64 = Base64::parse(text)?;
-    let bytes = base64.decode();
-    (Base64::encode(&bytes) == base64).then_some(bytes)
 }

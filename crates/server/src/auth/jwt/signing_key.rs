@@ -10,11 +10,12 @@ use aws_lc_rs::signature::{
     RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512,
     RsaPublicKeyComponents, UnparsedPublicKey,
 };
+use sabir_model::from_base64url;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::algorithm::JwtAlgorithm;
-use super::compact::{CompactToken, decode};
+use super::compact::CompactToken;
 
 pub(super) struct SigningKey {
     pub(super) id: Option<String>,
@@ -64,7 +65,7 @@ impl SigningKey {
         if !is_for_signatures || !is_for_verifying || jwk.d.is_some() {
             return None;
         }
-        let bytes = |text: &Option<String>| decode(text.as_deref()?);
+        let bytes = |text: &Option<String>| from_base64url(text.as_deref()?);
         let (fitting, material): (&[JwtAlgorithm], _) = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
             ("RSA", _) => {
                 let (modulus, exponent) = (bytes(&jwk.n)?, bytes(&jwk.e)?);

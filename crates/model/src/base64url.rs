@@ -1,13 +1,14 @@
 //! Base64 as JSON signatures write it: URL-safe, without padding.
 
-use sabir_model::Base64;
+use crate::Base64;
 
-pub(crate) fn base64url(bytes: &[u8]) -> String {
+/// The text of these bytes.
+pub fn base64url(bytes: &[u8]) -> String {
     Base64::encode(bytes).as_str().trim_end_matches('=').replace('+', "-").replace('/', "_")
 }
 
-/// `None` for any other spelling of the same bytes: each value has one text.
-pub(crate) fn from_base64url(text: &str) -> Option<Vec<u8>> {
+/// The bytes of a text. `None` for any other spelling of the same bytes: each value has one text.
+pub fn from_base64url(text: &str) -> Option<Vec<u8>> {
     let bytes = Base64::parse(text)?.decode();
     (base64url(&bytes) == text).then_some(bytes)
 }
