@@ -7,7 +7,8 @@ use sabir_model::{AgentId, Birth, ContextId, Event, IdempotencyKey, Owner, Seq, 
 
 use crate::head::HeadChange;
 use crate::{
-    Append, AppendTarget, AuditEntry, MAX_EVENTS_WITHOUT_SNAPSHOT, SentKey, SideRow, StoreError, TaskNo, Webhook,
+    Append, AppendTarget, AuditEntry, MAX_EVENTS_WITHOUT_SNAPSHOT, SentKey, SideRow, StoreError, TASK_ROW_BYTES,
+    TaskNo, Webhook,
 };
 
 /// The size of a pack, unless a single event is larger.
@@ -119,6 +120,19 @@ impl Encoded {
         let is_control =
             |row: &EncodedSideRow| matches!(row, EncodedSideRow::CancelRequested | EncodedSideRow::Attempts(_));
         self.side_rows.iter().any(is_control)
+    }
+
+    /// How many bytes it adds to what the task takes, without the messages that it removes from the inbox.
+    pub fn added_bytes(&self) -> i64 {
+        let row = match self.target {
+            EncodedTarget::New(_) => TASK_ROW_BYTES as usize,
+            EncodedTarget::Known(..) => 0,
+        };
+        let inbox = self.side_rows.iter().map(|row| match row {
+            EncodedSideRow::InboxAdd(message) => message.len(),
+            _ => 0,
+        });
+        (row + self.events.as_bytes().len() + inbox.sum::<usize>()) as i64
     }
 
     pub fn last(&self) -> Seq {

@@ -27,5 +27,5 @@ pub use outbox::{
 pub use sqlite::{Durability, SqliteSettings, SqliteStore};
 pub use store::{
     Append, AppendResult, AppendTarget, Listing, MAX_EVENTS_WITHOUT_SNAPSHOT, NewTask, Others, Query, Retention,
-    SentKey, SideRow, Store, StoreFuture, SweepResult, TaskNo, TaskRow, UnfinishedTask,
+    SentKey, SideRow, Store, StoreFuture, SweepResult, TASK_ROW_BYTES, TaskNo, TaskRow, UnfinishedTask,
 };

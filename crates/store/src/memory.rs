@@ -25,7 +25,7 @@ use crate::fold::{Fold, decode, decode_event};
 use crate::page::{EVENT_BYTES, PageBudget, cut, trim};
 use crate::{
     Append, AppendResult, AuditEntry, Listing, Others, Query, Retention, SentKey, Store, StoreError, StoreFuture,
-    SweepResult, TaskNo, TaskRow, UnfinishedTask, Webhook, WebhookSet,
+    SweepResult, TASK_ROW_BYTES, TaskNo, TaskRow, UnfinishedTask, Webhook, WebhookSet,
 };
 
 /// A sweep deletes at most this many tasks.
@@ -235,6 +235,14 @@ impl Store for MemoryStore {
         TaskNo(self.lock().last_no)
     }
 
+    fn stored_bytes(&self) -> StoreFuture<'_, Vec<(Owner, u64)>> {
+        let mut of_owners = HashMap::<Owner, u64>::new();
+        for entry in self.lock().tasks.values() {
+            *of_owners.entry(entry.row.owner.clone()).or_default() += TASK_ROW_BYTES + entry.bytes() as u64;
+        }
+        answer(Ok(of_owners.into_iter().collect()))
+    }
+
     fn check(&self) -> StoreFuture<'_, ()> {
         answer(Ok(()))
     }
@@ -251,16 +259,20 @@ impl MemoryState {
             EncodedTarget::New(new) => self.create(new)?,
             EncodedTarget::Known(no, latest) => self.change(*no, append.after, *latest)?,
         };
-        let (last, settles) = (append.last(), append.settles());
+        let (last, settles, mut bytes) = (append.last(), append.settles(), append.added_bytes());
         let entry = self.tasks.get_mut(&no).ok_or(StoreError::Conflict)?;
         entry.events.extend(append.events.iter().map(Box::from));
         entry.row.seq = last;
         for row in append.side_rows {
             match row {
                 EncodedSideRow::InboxAdd(message) => entry.inbox.push_back(message),
-                EncodedSideRow::InboxTake(count) => drop(entry.inbox.drain(..count.min(entry.inbox.len()))),
-                EncodedSideRow::InboxTakeAt(place) if place < entry.inbox.len() => drop(entry.inbox.remove(place)),
-                EncodedSideRow::InboxTakeAt(_) => {}
+                EncodedSideRow::InboxTake(count) => {
+                    let taken = entry.inbox.drain(..count.min(entry.inbox.len()));
+                    bytes -= taken.map(|message| message.len() as i64).sum::<i64>();
+                }
+                EncodedSideRow::InboxTakeAt(place) => {
+                    bytes -= entry.inbox.remove(place).map_or(0, |message| message.len() as i64);
+                }
                 EncodedSideRow::CancelRequested => entry.cancel_requested = true,
                 EncodedSideRow::Attempts(count) => entry.attempts = count,
                 EncodedSideRow::Webhook(webhook) => self.webhooks.insert(no, *webhook, append.after, None),
@@ -285,7 +297,7 @@ impl MemoryState {
         }
         let time = entry.row.time;
         let is_due = append.has_later_events && self.webhooks.appended(no, append.has_status, time);
-        Ok((AppendResult { task: no, last }, is_due))
+        Ok((AppendResult { task: no, last, bytes }, is_due))
     }
 
     fn create(&mut self, new: &EncodedNewTask) -> Result<TaskNo, StoreError> {
@@ -430,6 +442,11 @@ impl MemoryState {
 }
 
 impl MemoryTask {
+    /// The size of its log and its waiting messages.
+    fn bytes(&self) -> usize {
+        self.events.iter().map(|event| event.len()).sum::<usize>() + self.inbox.iter().map(Vec::len).sum::<usize>()
+    }
+
     fn fold(&self, damages: &DamageLog) -> Task {
         self.fold_events(self.row.seq).unwrap_or_else(|damage| {
             damages.report(self.row.no, self.row.task.as_str(), &damage);

@@ -104,6 +104,10 @@ pub trait Store: Send + Sync + 'static {
     /// store.
     fn highest_no(&self) -> TaskNo;
 
+    /// How many bytes the tasks of each owner take: their rows, logs and waiting messages. Reads the whole store. Changes
+    /// after that are in `AppendResult::bytes`.
+    fn stored_bytes(&self) -> StoreFuture<'_, Vec<(Owner, u64)>>;
+
     /// Checks that the store can be read and written now.
     fn check(&self) -> StoreFuture<'_, ()>;
 }
@@ -115,6 +119,9 @@ pub struct TaskNo(pub u64);
 /// A log with at most this many events is read quickly without a snapshot. Stores keep none, and callers need not make
 /// one.
 pub const MAX_EVENTS_WITHOUT_SNAPSHOT: Seq = 16;
+
+/// What the row of a task counts in `Store::stored_bytes`, whatever its ids: about the size of the row and its index entries.
+pub const TASK_ROW_BYTES: u64 = 512;
 
 /// Changes of one task that are stored together.
 #[derive(Debug)]
@@ -185,6 +192,8 @@ pub struct SentKey {
 pub struct AppendResult {
     pub task: TaskNo,
     pub last: Seq,
+    /// How many bytes more the task takes (`Store::stored_bytes`). Negative if more was taken from its inbox than was stored.
+    pub bytes: i64,
 }
 
 /// A task without its events.

@@ -23,6 +23,7 @@ pub struct FaultyStore<S> {
     pace: Mutex<Duration>,
     largest: AtomicUsize,
     checks: AtomicUsize,
+    byte_counts: AtomicUsize,
     then: Arc<Mutex<Option<Then>>>,
     after_key: Mutex<Option<Then>>,
     failure: Mutex<Option<Failure>>,
@@ -44,6 +45,7 @@ impl<S: Store> FaultyStore<S> {
             pace: Mutex::default(),
             largest: AtomicUsize::new(0),
             checks: AtomicUsize::new(0),
+            byte_counts: AtomicUsize::new(0),
             then: Arc::default(),
             after_key: Mutex::default(),
             failure: Mutex::default(),
@@ -145,6 +147,11 @@ impl<S: Store> FaultyStore<S> {
         self.checks.load(Ordering::SeqCst)
     }
 
+    /// How often the bytes of all owners were added up.
+    pub fn byte_counts(&self) -> usize {
+        self.byte_counts.load(Ordering::SeqCst)
+    }
+
     fn is_full(&self) -> bool {
         self.is_full.load(Ordering::SeqCst)
     }
@@ -210,6 +217,11 @@ impl<S: Store> Store for FaultyStore<S> {
 
     fn highest_no(&self) -> TaskNo {
         self.store.highest_no()
+    }
+
+    fn stored_bytes(&self) -> StoreFuture<'_, Vec<(Owner, u64)>> {
+        self.byte_counts.fetch_add(1, Ordering::SeqCst);
+        self.store.stored_bytes()
     }
 
     fn check(&self) -> StoreFuture<'_, ()> {

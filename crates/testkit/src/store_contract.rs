@@ -13,6 +13,7 @@ mod lookups;
 mod reopening;
 mod retention;
 mod side_rows;
+mod stored_bytes;
 mod webhooks;
 
 use std::future::Future;
@@ -115,6 +116,10 @@ const CASES: &[(&str, StoreCase)] = cases! {
         a_task_that_is_gone_leaves_nothing,
         the_highest_number_is_known_when_its_task_is_gone,
         a_sweep_is_bounded;
+    stored_bytes:
+        every_append_says_how_many_bytes_more_there_are,
+        bytes_of_deleted_tasks_are_free,
+        bytes_move_with_their_task;
 };
 
 const REOPENING: &[(&str, ReopeningCase)] = cases! {
@@ -123,6 +128,7 @@ const REOPENING: &[(&str, ReopeningCase)] = cases! {
         numbers_go_on,
         no_number_is_given_twice,
         totals_are_right_again,
+        stored_bytes_are_the_same_again,
         a_thousand_tasks_made_at_once_are_there_again;
 };
 

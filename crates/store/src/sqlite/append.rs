@@ -106,15 +106,16 @@ impl<'c> Appender<'c> {
         if let Some(snapshot) = &append.snapshot {
             self.write_snapshot(no, append, snapshot)?;
         }
+        let mut bytes = append.added_bytes();
         for row in &append.side_rows {
-            self.write_side_row(no, append, row)?;
+            bytes -= self.write_side_row(no, append, row)?;
         }
         self.watched.note_append(self.conn, no, append)?;
         // A new task that settles at once has no controls, unless they come with it.
         if append.settles() && (append.after > 0 || append.has_controls()) {
             self.conn.prepare_cached("DELETE FROM controls WHERE no = ?1")?.execute((no,))?;
         }
-        Ok(AppendResult { task: no, last: append.last() })
+        Ok(AppendResult { task: no, last: append.last(), bytes })
     }
 
     fn create(&mut self, new: &EncodedNewTask, append: &Encoded) -> Result<TaskNo, AppendError> {
@@ -240,11 +241,12 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    fn write_side_row(&mut self, no: TaskNo, append: &Encoded, row: &EncodedSideRow) -> Result<()> {
+    /// Returns how many bytes of messages were taken from the inbox.
+    fn write_side_row(&mut self, no: TaskNo, append: &Encoded, row: &EncodedSideRow) -> Result<i64> {
         match row {
+            EncodedSideRow::InboxTake(count) => return self.take_from_inbox(no, 0, *count),
+            EncodedSideRow::InboxTakeAt(place) => return self.take_from_inbox(no, *place, 1),
             EncodedSideRow::InboxAdd(message) => self.add_to_inbox(no, message),
-            EncodedSideRow::InboxTake(count) => self.take_from_inbox(no, 0, *count),
-            EncodedSideRow::InboxTakeAt(place) => self.take_from_inbox(no, *place, 1),
             EncodedSideRow::Key(SentKey { key, sender }) => {
                 let mut put = self.conn.prepare_cached(
                     "INSERT INTO keys (owner, agent, key, no) SELECT coalesce(?3, owner), agent, ?2, no FROM tasks WHERE no = ?1
@@ -299,7 +301,8 @@ impl<'c> Appender<'c> {
                 )?;
                 put.execute((no, count)).map(drop)
             }
-        }
+        }?;
+        Ok(0)
     }
 
     fn add_to_inbox(&self, no: TaskNo, message: &[u8]) -> Result<()> {
@@ -314,13 +317,14 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    fn take_from_inbox(&self, no: TaskNo, from: usize, count: usize) -> Result<()> {
+    fn take_from_inbox(&self, no: TaskNo, from: usize, count: usize) -> Result<i64> {
         let (first, last) = keys(no).into_inner();
         let mut take = self.conn.prepare_cached(
-            "DELETE FROM inbox WHERE key IN (SELECT key FROM inbox WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3 OFFSET ?4)",
+            "DELETE FROM inbox WHERE key IN (SELECT key FROM inbox WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3 OFFSET ?4)
+             RETURNING length(body)",
         )?;
         let bound = |number| i64::try_from(number).unwrap_or(i64::MAX);
-        take.execute((first, last, bound(count), bound(from)))?;
-        Ok(())
+        let sizes = take.query_map((first, last, bound(count), bound(from)), |row| row.get::<_, i64>(0))?;
+        sizes.sum()
     }
 }

@@ -32,6 +32,7 @@ mod outbox;
 mod pool;
 mod reader;
 mod recent_heads;
+mod stored_bytes;
 
 mod store;
 

@@ -5,7 +5,7 @@ use sabir_model::{AgentId, ContextId, Cursor, Owner, State, TaskId, Timestamp, W
 
 use crate::{Others, Query};
 
-use super::{audit, list, list_of_owners, outbox, reader, schema, sweep, webhooks};
+use super::{audit, list, list_of_owners, outbox, reader, schema, stored_bytes, sweep, webhooks};
 
 const EVENTS_OF_A_TASK: &str = "SEARCH events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
@@ -33,6 +33,9 @@ fn lookups_go_straight_to_their_rows() {
         // Scans an index that has only unfinished tasks.
         (reader::UNFINISHED, "SCAN tasks USING INDEX tasks_open; USE TEMP B-TREE FOR ORDER BY"),
         (reader::EVENTS, EVENTS_OF_A_TASK),
+        // Each row is read once, and nothing is sorted.
+        (stored_bytes::EVENTS, "SCAN events; SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)"),
+        (stored_bytes::INBOX, "SCAN inbox; SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)"),
         (list::AGENTS, "SEARCH tallies USING PRIMARY KEY (owner=?)"),
         (list::SUM_COUNTS, "SEARCH tallies USING PRIMARY KEY (owner=?)"),
         (

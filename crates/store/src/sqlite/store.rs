@@ -31,7 +31,7 @@ use super::recent_heads::RecentHeads;
 use super::rows::TaskRecord;
 use super::webhooks::{Changed, Watched, WebhookChange};
 use super::writer::{self, Assignment, Job, ReplySender};
-use super::{audit, checkpoint, list, open, outbox, reader, sweep};
+use super::{audit, checkpoint, list, open, outbox, reader, stored_bytes, sweep};
 
 pub struct SqliteStore {
     queue: Arc<Queue<Job>>,
@@ -399,6 +399,10 @@ impl Store for SqliteStore {
 
     fn highest_no(&self) -> TaskNo {
         TaskNo(self.last_no.load(Ordering::Relaxed))
+    }
+
+    fn stored_bytes(&self) -> StoreFuture<'_, Vec<(Owner, u64)>> {
+        self.pool.read(stored_bytes::stored_bytes)
     }
 
     fn check(&self) -> StoreFuture<'_, ()> {

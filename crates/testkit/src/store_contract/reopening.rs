@@ -6,6 +6,7 @@ use sabir_store::{Query, Retention, SideRow};
 
 use super::OpenStore;
 use super::fixture::*;
+use super::stored_bytes::bytes_of;
 
 pub async fn everything_is_there_again(open: OpenStore<'_>) {
     let store = open();
@@ -109,4 +110,15 @@ pub async fn a_thousand_tasks_made_at_once_are_there_again(open: OpenStore<'_>) 
     assert_eq!((listing.total, listing.tasks.len()), (1000, 1000));
     assert!(listing.tasks.iter().all(|task| task.seq == 2 && task.status.state == State::Completed));
     assert_eq!(listing.tasks[0].id, task("t0999"));
+}
+
+pub async fn stored_bytes_are_the_same_again(open: OpenStore<'_>) {
+    let store = open();
+    let events: Vec<_> = (0..50).map(|at| chunk(&at.to_string())).collect();
+    let mut sum = start(&*store, ["ann", "echo", "t1", "c1"], None, 0, &events).await.unwrap().bytes;
+    let short = start(&*store, ["ann", "echo", "t2", "c1"], None, 0, &[]).await.unwrap();
+    let inbox = [SideRow::InboxAdd(message("more").into())];
+    sum += short.bytes + push_with(&*store, short.task, short.last, &[], None, &inbox).await.unwrap().bytes;
+    drop(store);
+    assert_eq!(bytes_of(&*open(), "ann").await, sum);
 }
