@@ -37,6 +37,13 @@ impl Engine {
         let assigned = self.assign_all(from, to, &mut result).await;
         // Also what was moved before a failure.
         self.record_assignment(caller, from, to, result.moved).await?;
+        if result.moved > 0
+            && let Some(stored) = &self.core.stored_bytes
+        {
+            // At once: the new owner has more than is known, and only an owner at the limit has the store counted.
+            stored.set_stale();
+            self.count_stored_bytes().await?;
+        }
         assigned.map(|()| result)
     }
 

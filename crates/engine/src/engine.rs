@@ -13,7 +13,7 @@ use crate::audit::{Audit, AuditKeep, CallAudit};
 use crate::feed::Feed;
 use crate::health::StoreCheck;
 use crate::in_flight::InFlightSends;
-use crate::limits::{Places, StreamPlace};
+use crate::limits::{Places, StoredBytes, StreamPlace};
 use crate::push::{WebhookPolicy, Webhooks};
 use crate::schedule::{AgentNo, Schedule};
 use crate::shared_reads::SharedReads;
@@ -49,6 +49,8 @@ pub(crate) struct Core {
     pub(crate) in_flight: Arc<InFlightSends>,
     pub(crate) task_places: Arc<Places<(Owner, AgentId)>>,
     pub(crate) stream_places: Arc<Places<CallerKey>>,
+    /// `None`: there is no such limit, and nothing is counted.
+    pub(crate) stored_bytes: Option<StoredBytes>,
     pub(crate) drivers: DriverCount,
     pub(crate) stopping: watch::Sender<bool>,
     pub(crate) store_check: StoreCheck,
@@ -198,6 +200,10 @@ impl Builder {
         approvers.sort();
         approvers.dedup();
         let routed_agents = agents.split_off(listed);
+        let stored_bytes = self.settings.limits.stored_bytes.map(StoredBytes::new);
+        if let Some(stored) = &stored_bytes {
+            stored.count(&*self.store).await?;
+        }
         let core = Core {
             store: self.store,
             clock: self.clock,
@@ -215,6 +221,7 @@ impl Builder {
             in_flight: InFlightSends::new(),
             task_places: Places::new(),
             stream_places: Places::new(),
+            stored_bytes,
             drivers: DriverCount::new(),
             stopping: watch::channel(false).0,
             store_check: StoreCheck::default(),

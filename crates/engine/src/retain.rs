@@ -67,6 +67,9 @@ impl Engine {
         if swept > 0 {
             tracing::info!(tasks = swept, "deleted old tasks");
             self.core.end_signals.deletions.notify_one();
+            if let Some(stored) = &self.core.stored_bytes {
+                stored.set_stale();
+            }
         }
         swept
     }

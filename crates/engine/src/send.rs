@@ -247,7 +247,12 @@ impl Engine {
                 let parent = Some(task.key.task);
                 Ok(Destination::New(NewTaskPlan { parent, ..NewTaskPlan::in_context(Some(task.context)) }))
             }
-            (false, _) => Ok(Destination::Task(task.key)),
+            (false, _) => {
+                if !task.state.is_waiting() {
+                    self.check_stored_bytes(caller, &task.key.owner).await?;
+                }
+                Ok(Destination::Task(task.key))
+            }
         }
     }
 
@@ -283,6 +288,7 @@ impl Engine {
         if *self.core.stopping.borrow() {
             return Err(Error::Stopping);
         }
+        self.check_stored_bytes(caller, &caller.owner).await?;
         let TaskIds { task: named, context, webhook } = ids;
         let is_named = named.is_some();
         let task = named.unwrap_or_else(|| new_id(TaskId::parse));

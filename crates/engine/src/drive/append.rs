@@ -270,6 +270,7 @@ impl Driver {
     fn show(&mut self, appended: AppendResult, append: PendingAppend) {
         self.no = Some(appended.task);
         self.stored = appended.last;
+        self.add_stored_bytes(appended);
         let birth = match std::mem::replace(&mut self.first_append, FirstAppend::Done) {
             FirstAppend::Create(new) => Some(new.birth),
             FirstAppend::Wake | FirstAppend::Done => None,
@@ -308,7 +309,14 @@ impl Driver {
         let Some(Storing { append, attempt: Attempt::Running(under_way), .. }) = self.storing.take() else { return };
         let Ok(appended) = under_way.await else { return };
         self.no = Some(appended.task);
+        self.add_stored_bytes(appended);
         self.acknowledge(append.acks);
+    }
+
+    fn add_stored_bytes(&self, appended: AppendResult) {
+        if let Some(stored) = &self.core.stored_bytes {
+            stored.add(&self.lease.key.owner, appended.bytes);
+        }
     }
 
     fn acknowledge(&mut self, acks: Vec<Ack>) {

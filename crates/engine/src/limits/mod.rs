@@ -4,18 +4,21 @@
 //! |-----------------------------|----------------------------------------------------|---------------------------------------|
 //! | `Limits::tasks_per_caller`  | tasks of an owner at the agent that they are addressed to: queued or working | when a task ends or waits for its caller; counted again when it resumes |
 //! | `CallerLimits::open_streams`| streams of a caller                                | when the reader drops its stream      |
+//! | `CallerLimits::stored_bytes`| what the tasks of an owner take in the store (`stored_bytes`) | when retention deletes tasks |
 //! | `Limits::message_bytes`, `Limits::message_parts` | one message                   | nothing is kept                       |
 //!
-//! Only new tasks are refused. An answer or a follow-up message resumes its task beyond the limit: work that has begun
-//! can always be finished.
+//! Only new tasks are refused, and by `stored_bytes` follow-up messages too, except to a task that waits for its caller. An
+//! answer resumes its task beyond the limit: work that has begun can always be finished.
 
 mod message_size;
 mod places;
+mod stored_bytes;
 
 use sabir_model::{AgentId, Caller, CallerKey, Error, Owner};
 
 pub(crate) use message_size::check_message_size;
 pub(crate) use places::{Place, Places};
+pub(crate) use stored_bytes::StoredBytes;
 
 use crate::engine::{Core, Engine, RegisteredAgent};
 use crate::topic::TopicKey;
@@ -30,12 +33,21 @@ pub(crate) type StreamPlace = Place<CallerKey>;
 pub struct CallerLimits {
     /// Streams that it reads at the same time.
     pub open_streams: Option<usize>,
+    /// Bytes that its tasks take in the store.
+    pub stored_bytes: Option<u64>,
 }
 
 impl CallerLimits {
     /// Streams that a caller reads at the same time; `None`: any number.
     pub fn open_streams(mut self, streams: impl Into<Option<usize>>) -> Self {
         self.open_streams = streams.into();
+        self
+    }
+
+    /// Bytes that the tasks of an owner may take in the store before new ones are refused; `None`: any number. Callers
+    /// without a credential are one owner.
+    pub fn stored_bytes(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.stored_bytes = bytes.into();
         self
     }
 }

@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_engine::{
-    AgentError, Answer, Builder, CallerLimits, Engine, EngineSettings, Limits, Outcome, Recovery, Turn,
+    AgentError, Answer, Builder, CallerLimits, Engine, EngineSettings, Limits, Outcome, Recovery, RetentionPolicy, Turn,
 };
-use sabir_model::{AgentId, Call, Caller, Delivery, Error, Message, Part, Send, State, Subscribe, TaskId};
+use sabir_model::{
+    AgentId, Call, Caller, Delivery, Error, IdempotencyKey, Message, Part, Send, State, Subscribe, TaskId,
+};
 use sabir_store::{MemoryStore, Store};
+use sabir_testkit::clock::ManualClock;
 use sabir_testkit::faulty::FaultyStore;
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::sync::Semaphore;
@@ -310,4 +313,146 @@ async fn owners_take_turns_after_a_restart_too() {
         tokio::task::yield_now().await;
     }
     assert_eq!(*seen.lock().unwrap(), ["a0", "b0", "a1", "b1", "a2", "a3"]);
+}
+
+/// An engine on which the tasks of a caller may take so many bytes. Retention deletes what has settled a minute ago.
+async fn with_stored_bytes(
+    store: &Arc<FaultyStore<MemoryStore>>,
+    clock: &Arc<ManualClock>,
+    bytes: Option<u64>,
+) -> Engine {
+    let retention = RetentionPolicy { max_age: Some(Duration::from_secs(60)), ..RetentionPolicy::default() };
+    let limits = CallerLimits::default().stored_bytes(bytes);
+    let settings = EngineSettings { retention, limits, ..EngineSettings::default() };
+    let builder = Builder::new(store.clone()).clock(clock.clone()).settings(settings);
+    builder.agent(hosted("demo", obedient(), Limits::default())).start().await.unwrap()
+}
+
+fn new_store() -> (Arc<FaultyStore<MemoryStore>>, Arc<ManualClock>) {
+    (Arc::new(FaultyStore::new(MemoryStore::new())), Arc::new(ManualClock::at(1_000_000)))
+}
+
+async fn bytes_of(store: &dyn Store, caller: &Caller) -> u64 {
+    let all = store.stored_bytes().await.unwrap();
+    all.iter().find(|(owner, _)| *owner == caller.owner).map_or(0, |(_, bytes)| *bytes)
+}
+
+const LARGE: usize = 20_000;
+
+fn large() -> String {
+    "x".repeat(LARGE)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_at_its_stored_bytes_can_only_finish_what_has_begun() {
+    let (store, clock) = new_store();
+    let engine = with_stored_bytes(&store, &clock, Some(LARGE as u64)).await;
+    let (alice, bob) = (owner("alice"), owner("bob"));
+    let works = task_of(send(&engine, &alice, at_once("stay")).await.unwrap());
+    let parked = task_of(send(&engine, &alice, text("park")).await.unwrap());
+    let asked = task_of(send(&engine, &alice, text("ask")).await.unwrap());
+    let keyed = || Send { idempotency: Some(IdempotencyKey::parse("key").unwrap()), ..text(&large()) };
+    let last = task_of(send(&engine, &alice, keyed()).await.unwrap());
+    assert_eq!(last.status.state, State::Completed, "the limit was not reached when it came");
+
+    let stored = bytes_of(&*store, &alice).await;
+    let expected = format!(
+        "your tasks take {stored} of {LARGE} bytes; wait until old ones are deleted by retention, or ask the operator for more"
+    );
+    let streamed = Send { delivery: Delivery::Stream, ..text("end") };
+    for refused in [text("end"), at_once("end"), streamed, to(&works.id, at_once("more"))] {
+        let about = format!("{:?} {:?}", refused.delivery, refused.message.task);
+        assert_eq!(refusal(send(&engine, &alice, refused).await), expected, "{about}");
+    }
+    assert_eq!(bytes_of(&*store, &alice).await, stored, "nothing is stored of what is refused");
+    assert_eq!(engine.counted_against_limits(), (0, 0));
+    let again = task_of(send(&engine, &alice, keyed()).await.unwrap());
+    assert_eq!(again.id, last.id, "a repeated send finds its task");
+
+    task_of(send(&engine, &bob, text("end")).await.unwrap());
+    for waits in [&parked, &asked] {
+        let answered = task_of(send(&engine, &alice, to(&waits.id, text("yes"))).await.unwrap());
+        assert_eq!(answered.status.state, State::Completed);
+    }
+    let cancel = sabir_model::Cancel {
+        agent: None,
+        task: works.id,
+        metadata: None,
+        on_finished: sabir_model::OnFinishedCancel::Refuse,
+    };
+    let canceled = task_of(engine.call(&alice, Call::Cancel(cancel)).await.unwrap());
+    assert_eq!(canceled.status.state, State::Canceled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stored_bytes_are_counted_at_the_start_and_when_a_sweep_may_have_made_room() {
+    let (store, clock) = new_store();
+    let (alice, bob) = (owner("alice"), owner("bob"));
+    let engine = with_stored_bytes(&store, &clock, None).await;
+    for caller in [&alice, &bob] {
+        task_of(send(&engine, caller, text(&large())).await.unwrap());
+    }
+    clock.advance(Duration::from_secs(61));
+    engine.sweep().await;
+    task_of(send(&engine, &alice, text(&large())).await.unwrap());
+    engine.assign(&owner("admin"), &alice.owner, &bob.owner).await.unwrap();
+    task_of(send(&engine, &alice, text(&large())).await.unwrap());
+    assert_eq!(store.byte_counts(), 0, "without a limit nothing is counted");
+    engine.stop(HOUR).await;
+
+    let engine = with_stored_bytes(&store, &clock, Some(LARGE as u64)).await;
+    for caller in [&alice, &alice, &bob] {
+        refusal(send(&engine, caller, text("end")).await);
+    }
+    assert_eq!(store.byte_counts(), 1, "the earlier process has stored them");
+    assert_eq!(engine.sweep().await, 0);
+    refusal(send(&engine, &alice, text("end")).await);
+    assert_eq!(store.byte_counts(), 1, "nothing was deleted");
+    clock.advance(Duration::from_secs(61));
+    assert_eq!(engine.sweep().await, 2);
+    assert_eq!(store.byte_counts(), 1, "nobody has asked for the room");
+    for caller in [&alice, &alice, &bob] {
+        task_of(send(&engine, caller, text("end")).await.unwrap());
+    }
+    assert_eq!(store.byte_counts(), 2, "one count for all owners");
+}
+
+#[tokio::test(start_paused = true)]
+async fn stored_bytes_go_with_tasks_that_get_another_owner() {
+    let (store, clock) = new_store();
+    let (alice, bob) = (owner("alice"), owner("bob"));
+    let engine = with_stored_bytes(&store, &clock, Some(LARGE as u64)).await;
+    task_of(send(&engine, &alice, text(&large())).await.unwrap());
+    refusal(send(&engine, &alice, text("end")).await);
+    assert_eq!(engine.assign(&owner("admin"), &alice.owner, &bob.owner).await.unwrap().moved, 1);
+    refusal(send(&engine, &bob, text("end")).await);
+    task_of(send(&engine, &alice, text("end")).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_the_engine_counts_is_what_the_store_has() {
+    let (store, clock) = new_store();
+    let alice = owner("alice");
+    let engine = with_stored_bytes(&store, &clock, Some(u64::MAX)).await;
+    let works = task_of(send(&engine, &alice, at_once("stay")).await.unwrap());
+    // Messages wait in the inbox until their turn and are in the log after that.
+    let mut sends = tokio::task::JoinSet::new();
+    for at in 0..200 {
+        let (engine, alice, works) = (engine.clone(), alice.clone(), works.id.clone());
+        let words = ["end", "fail", "ask", "park"][at % 4];
+        let sent = if at % 5 == 0 { to(&works, at_once(words)) } else { text(words) };
+        sends.spawn(async move { send(&engine, &alice, sent).await.map(drop).unwrap() });
+    }
+    sends.join_all().await;
+    let cancel = sabir_model::Cancel {
+        agent: None,
+        task: works.id,
+        metadata: None,
+        on_finished: sabir_model::OnFinishedCancel::Refuse,
+    };
+    engine.call(&alice, Call::Cancel(cancel)).await.unwrap();
+    engine.stop(HOUR).await;
+    let stored = bytes_of(&*store, &alice).await;
+    assert_eq!(engine.stored_bytes_of(&alice.owner), Some(stored));
+    assert_eq!(store.byte_counts(), 2, "one at the start, one here");
 }
