@@ -281,7 +281,9 @@ fn engine_settings(config: &Config) -> EngineSettings {
         max_wait: config.send.max_wait,
         recovery: config.recovery.running,
         retention: config.retention,
-        limits: CallerLimits::default().open_streams(config.limits.open_streams),
+        limits: CallerLimits::default()
+            .open_streams(config.limits.open_streams)
+            .stored_bytes(config.limits.stored_bytes.map(|bytes| bytes as u64)),
     }
 }
 

@@ -328,6 +328,7 @@ pub struct LimitsSection {
     pub burst: Option<u32>,
     pub tasks_per_caller: Option<usize>,
     pub open_streams: Option<usize>,
+    pub stored_bytes: Option<usize>,
     pub message_bytes: Option<usize>,
     pub message_parts: Option<usize>,
     /// `None`: a part of all connections.

@@ -320,6 +320,12 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
             "How many streams a caller may read at the same time; further ones get 429. Callers without a credential \
              are counted by their address.",
         ),
+        Row::new("limits.stored_bytes", "off", or_off(size()), |config| &mut config.limits.stored_bytes).help(
+            "How many bytes the tasks of a caller may take in the store: their logs and waiting messages, and 512 bytes \
+             for each. At the limit, new tasks and follow-up messages get 429 until retention has deleted tasks; tasks \
+             that run go on, and answers and cancels are accepted. Admins are limited like others. Callers without a \
+             credential count as one.",
+        ),
         Row::new("limits.message_bytes", "off", or_off(size()), |config| &mut config.limits.message_bytes)
             .help("The largest message to an agent: its text, data, files and metadata. A larger one is refused as invalid."),
         Row::new("limits.message_parts", "off", or_off(count(1..=65_536)), |config| {

@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sabir_testkit::http::HttpReply;
+use sabir_testkit::process::{SabirOptions, SabirProcess};
 use serde_json::{Value, json};
 
+use crate::SABIR;
 use crate::server_fixture::{ServerFixture, v1_message, v03_message};
 
 /// The tokens are `of-alice` and `of-bob`.
@@ -157,4 +159,31 @@ fn a_caller_with_five_hundred_queued_tasks_does_not_delay_another() {
     }
     let ended = fixture.ask("POST", "/a2a/v1", &[BOB], &rpc("GetTask", &json!({"id": task["id"]}))).json();
     assert_eq!(ended["result"]["status"]["state"], "TASK_STATE_COMPLETED", "{ended}");
+}
+
+#[test]
+fn a_caller_has_so_many_bytes_in_the_store_also_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = format!("{CALLERS}[limits]\nstored_bytes = '10kB'\n");
+    std::fs::write(folder.path().join("sabir.toml"), config).unwrap();
+    let options = SabirOptions::new(SABIR, folder.path());
+    let send = |server: &SabirProcess, who, text: &str| {
+        let mut params = v1_message(text);
+        params["message"]["messageId"] = json!("m");
+        let body = rpc("SendMessage", &params).to_string();
+        server.http().exchange("POST", "/a2a/v1", &[who], body.as_bytes()).unwrap()
+    };
+    let server = options.start();
+    let first = send(&server, ALICE, &"x".repeat(10_000));
+    assert_eq!((first.status, &first.json()["error"]), (200, &Value::Null), "{}", first.text());
+    let check = |server: &SabirProcess| {
+        let refused = send(server, ALICE, "hello");
+        assert_eq!((refused.status, refused.header("retry-after")), (429, Some("3600")), "{}", refused.text());
+        assert!(refused.text().contains(" of 10000 bytes; wait until old ones are deleted"), "{}", refused.text());
+        assert_eq!(refused.json()["error"]["data"][0]["reason"], "RESOURCE_EXHAUSTED", "{}", refused.text());
+        assert_eq!(send(server, BOB, "hello").status, 200, "another caller has room of its own");
+    };
+    check(&server);
+    server.kill();
+    check(&options.start());
 }
