@@ -4,7 +4,7 @@
 //! |-------------------------------------------|-----------------------------------------|-----------------------------------|
 //! | with `run` for the agent                  | its own tasks                           | everything                        |
 //! | with `read` for the agent                 | its own tasks                           | look                              |
-//! | with the scope that an agent's approver names | tasks of that agent that wait for it | look, and answer that question    |
+//! | with the scope that an agent's approver names | tasks of that agent and its own tenant that wait for it | look, and answer that question |
 //! | with `admin`                              | everybody's tasks                       | everything                        |
 //!
 //! Everything else does not exist for the caller: the answer is that of an id that was never given. Only a right that is
@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use sabir_model::{AgentId, Call, Caller, Error, Message, Purpose, PushCall, Send, Task, TaskId, scope};
+use sabir_model::{AgentId, Call, Caller, Error, Message, Owner, Purpose, PushCall, Send, Task, TaskId, scope};
 use sabir_store::{Others, TaskRow};
 
 use crate::Hosted;
@@ -173,6 +173,7 @@ impl Engine {
         }
         for row in self.core.store.find_of_all(agent, id, MAX_SAME_ID).await? {
             if row.state.is_waiting()
+                && row.owner.shares_tenant_with(&caller.owner)
                 && self.may_approve_at(caller, &row.agent)
                 && let Some(task) = self.core.store.load(row.no).await?
                 && may_approve(caller, &task)
@@ -191,11 +192,12 @@ fn located(row: TaskRow, rights: TaskRights) -> Located {
 
 /// Whether the task waits for an approver, and the caller is one.
 pub(crate) fn may_approve(caller: &Caller, task: &Task) -> bool {
-    task.approver().is_some_and(|scope| is_approver(caller, &scope, &task.agent))
+    task.approver().is_some_and(|scope| is_approver(caller, &scope, &task.owner, &task.agent))
 }
 
-fn is_approver(caller: &Caller, scope: &str, agent: &AgentId) -> bool {
-    caller.is_admin() || caller.has_scope_for(scope, agent)
+/// A scope counts within the tenant that its holder belongs to: tenants do not know of each other's tasks.
+fn is_approver(caller: &Caller, scope: &str, owner: &Owner, agent: &AgentId) -> bool {
+    caller.is_admin() || (caller.owner.shares_tenant_with(owner) && caller.has_scope_for(scope, agent))
 }
 
 fn lacks(action: Action, agent: &AgentId) -> Error {
@@ -221,7 +223,7 @@ pub(crate) fn check_message(
         // The question is closed, so for an approver the task does not exist any more.
         _ => return Err(Error::TaskNotFound(key.task.clone())),
     };
-    match (is_approver(sender, scope, &key.agent), has_owners_rights) {
+    match (is_approver(sender, scope, &key.owner, &key.agent), has_owners_rights) {
         (true, true) => purpose,
         (true, false) if message.is_only_approval() || !message.named_questions().is_empty() => purpose,
         (true, false) => Err(Error::invalid(

@@ -39,6 +39,14 @@ impl Owner {
         Self(Arc::from(key))
     }
 
+    /// Whether both belong to the same organisation, or both to none. The anonymous owner is beside all of them.
+    pub fn shares_tenant_with(&self, other: &Owner) -> bool {
+        match (self.parts(), other.parts()) {
+            (Some((own, _)), Some((others, _))) => own == others,
+            (own, others) => own.is_none() && others.is_none(),
+        }
+    }
+
     /// Organisation and subject; `None`: anonymous.
     fn parts(&self) -> Option<(&str, &str)> {
         self.0.split_once('\u{1f}')
@@ -204,6 +212,23 @@ mod tests {
         }
         let caller = Caller::new("acme", "alice").with_scopes(["run", "read"]);
         assert!(caller.has_scope("read") && !caller.has_scope("admin"));
+    }
+
+    #[test]
+    fn tenants_are_compared_whole() {
+        let (acme, none, anonymous) = (Owner::new("acme", "alice"), Owner::new("", "alice"), Owner::anonymous());
+        for (one, other, expected) in [
+            (&acme, Owner::new("acme", "bob"), true),
+            (&acme, Owner::new("acm", "ealice"), false),
+            (&acme, Owner::new("acme2", "alice"), false),
+            (&acme, none.clone(), false),
+            (&none, Owner::new("", "bob"), true),
+            (&none, anonymous.clone(), false),
+            (&anonymous, anonymous.clone(), true),
+        ] {
+            assert_eq!(one.shares_tenant_with(&other), expected, "{one:?} {other:?}");
+            assert_eq!(other.shares_tenant_with(one), expected, "{other:?} {one:?}");
+        }
     }
 
     #[test]

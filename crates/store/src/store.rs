@@ -259,7 +259,7 @@ pub enum Others {
     None,
     /// Everybody's.
     All,
-    /// Those of these agents that wait for the answer of an approver with the scope beside the agent.
+    /// Those of these agents, in the owner's tenant, that wait for the answer of an approver with the scope beside the agent.
     ForApproval(Vec<(AgentId, String)>),
 }
 
@@ -272,7 +272,9 @@ impl Query {
     /// Whether the task is listed because it waits for an approver.
     pub(crate) fn awaits_approval(&self, task: &Task) -> bool {
         let Others::ForApproval(scopes) = &self.others else { return false };
-        let Some(approver) = task.approver() else { return false };
+        let Some(approver) = task.approver().filter(|_| task.owner.shares_tenant_with(&self.owner)) else {
+            return false;
+        };
         scopes.iter().any(|(agent, scope)| *agent == task.agent && *scope == approver)
     }
 }

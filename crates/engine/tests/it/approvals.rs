@@ -204,11 +204,21 @@ async fn only_the_named_scope_counts() {
         (caller("alice", &["run", "ops"]), true),
         (caller("alice", &["read", "ops"]), true),
         (caller("alice", &["ops"]), true),
+        // The scope counts within its holder's tenant; an admin has none above it.
+        (Caller::new("globex", "olga").with_scopes(["ops"]), false),
+        (Caller::new("globex", "alice").with_scopes(["run", "ops"]), false),
+        (Caller::new("", "olga").with_scopes(["ops"]), false),
+        (Caller::new("globex", "root").with_scopes(["admin"]), true),
         (Caller::new("acme", "olga"), false),
         (Caller::anonymous(), false),
     ] {
         let engine = engine().await;
         let task = start(&engine, "coder", "run").await;
+        if !may {
+            assert!(is_gone(&get(&engine, &who, &task.id).await), "{who:?}");
+            assert!(is_gone(&watch(&engine, &who, &task.id, None).await), "{who:?}");
+            assert_eq!(listed(&engine, &who, None).await, "", "{who:?}");
+        }
         let answered = send(&engine, &who, &task.id, Send { delivery: Delivery::Immediately, ..text("yes") }).await;
         assert_eq!(answered.is_ok(), may, "{who:?}: {answered:?}");
         match may {

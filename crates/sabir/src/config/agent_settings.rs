@@ -93,8 +93,8 @@ fn common_settings() -> Vec<Row> {
              without a scope for it, it does not exist.",
         ),
         Row::new("approver", "", optional(scope_name()), |agent| &mut agent.approver).help(
-            "Only callers whose credential has this scope answer its questions for permission; the owner of the task \
-             answers all others. Without it the owner answers them too.",
+            "Only callers of the same tenant whose credential has this scope answer its questions for permission; the \
+             owner of the task answers all others. Without it the owner answers them too.",
         ),
         Row::new("max_concurrent", "10000", count(1..=1_000_000), |agent| &mut agent.max_concurrent)
             .help("How many of its tasks run at the same time. The default of programs is 4."),

@@ -12,8 +12,10 @@ use sabir_store::{
 /// Owner, agent, task and context.
 pub type Name<'a> = [&'a str; 4];
 
+/// Of the tenant acme, or of another one: `globex/dan`.
 pub fn owner(name: &str) -> Owner {
-    Owner::new("acme", name)
+    let (tenant, subject) = name.split_once('/').unwrap_or(("acme", name));
+    Owner::new(tenant, subject)
 }
 
 pub fn agent(name: &str) -> AgentId {

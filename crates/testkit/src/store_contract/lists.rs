@@ -189,6 +189,8 @@ pub async fn tasks_that_wait_for_an_approver_are_listed_beside_the_owners(store:
         ("cy", "echo", "t1", Some("ops"), 20),
         ("cy", "echo", "t4", None, 60),
         ("ann", "echo", "mine", Some("ops"), 70),
+        // Another tenant has approvers of its own.
+        ("globex/dan", "echo", "t6", Some("ops"), 75),
     ] {
         let asks = permission_question(approver, moment);
         start(store, [of, by, id, "c1"], None, moment, &[asks]).await.unwrap();
@@ -211,6 +213,7 @@ pub async fn tasks_that_wait_for_an_approver_are_listed_beside_the_owners(store:
         (Query { state: Some(State::Working), others: scopes(&[("echo", "ops")]), ..base.clone() }, ""),
         (Query { context: Some(context("c2")), others: scopes(&[("echo", "ops")]), ..base.clone() }, ""),
         (Query { since: Some(at(20)), others: scopes(&[("echo", "ops")]), ..base.clone() }, "mine t1 t1"),
+        (Query { others: scopes(&[("echo", "ops")]), ..all_of("globex/eve") }, "t6"),
     ] {
         let whole = list(store, query.clone()).await;
         assert_eq!(ids(&whole.tasks), expected, "{query:?}");
