@@ -3,8 +3,10 @@
 //!
 //! Anybody can send these headers, so they count only on connections from proxies that the operator trusts. Each proxy
 //! adds whom it was asked by at the end, so the list is read from there: trusted proxies are passed over, and the first
-//! other address is the peer. What is before it may be invented. Where a header cannot be read, or where the two headers
-//! disagree (a proxy keeps up one of them, and the client may have sent the other), the peer is the proxy itself.
+//! other address is the peer. What is before it may be invented, and need not even be readable. Where the last word of a proxy
+//! cannot be read, or where the two headers disagree (a proxy keeps up one of them, and the client may have sent the other),
+//! the peer is the proxy itself. Clients can bring about the second, so such requests count together as those of one peer:
+//! otherwise a header of two letters would lift the limit of its sender.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -21,7 +23,7 @@ pub struct TrustedProxies(pub Vec<AddressRange>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestSource {
     pub(crate) peer: IpAddr,
-    /// Whether a trusted proxy has named the peer.
+    /// Whether it counts among the requests of the peer: a trusted proxy has named the peer, or a client keeps it from that.
     pub(crate) is_forwarded: bool,
     /// What a trusted proxy says it was asked by.
     pub(crate) scheme: Option<Scheme>,
@@ -47,13 +49,12 @@ impl TrustedProxies {
         let standard = hops(headers, "forwarded", forwarded_hop);
         let common = hops(headers, "x-forwarded-for", |client| Some(Hop { client, proto: None }));
         let protos = hops(headers, "x-forwarded-proto", |proto| Some(Hop { client: "", proto: Some(proto) }));
-        let (Some(standard), Some(common), Some(protos)) = (standard, common, protos) else { return itself };
         let found = match (self.peer_of(&standard), self.peer_of(&common)) {
             (None, None) => None,
             (Some(found), None) => Some((found, standard[found.at].proto)),
             (None, Some(found)) => Some((found, None)),
             (Some(one), Some(other)) if one.peer == other.peer => Some((one, standard[one.at].proto)),
-            _ => return itself,
+            _ => return RequestSource { is_forwarded: true, ..itself },
         };
         let beside = |at: usize| match protos.as_slice() {
             [only] => only.proto,
@@ -91,15 +92,11 @@ struct Found {
     at: usize,
 }
 
-/// All hops of a header, which may come in several lines. `None`: it cannot be read.
-fn hops<'a>(headers: &'a HeaderMap, name: &str, read: impl Fn(&'a str) -> Option<Hop<'a>>) -> Option<Vec<Hop<'a>>> {
-    let mut hops = Vec::new();
-    for line in headers.get_all(name) {
-        for element in line.to_str().ok()?.split(',') {
-            hops.push(read(element.trim())?);
-        }
-    }
-    Some(hops)
+/// All hops of a header, which may come in several lines. One that cannot be read names nobody.
+fn hops<'a>(headers: &'a HeaderMap, name: &str, read: impl Fn(&'a str) -> Option<Hop<'a>>) -> Vec<Hop<'a>> {
+    let elements = headers.get_all(name).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    let hop = |element| std::str::from_utf8(element).ok().and_then(|element| read(element.trim()));
+    elements.map(|element| hop(element).unwrap_or(Hop { client: "", proto: None })).collect()
 }
 
 /// `for=192.0.2.1;proto=https;by=...`, RFC 7239. No value that counts here has a comma or a semicolon in its quotes.
@@ -193,8 +190,15 @@ mod tests {
                 &[("forwarded", "for=198.51.100.1;proto=https"), (FOR, "198.51.100.1")],
                 "198.51.100.1 forwarded https",
             ),
-            (PROXY, &[("forwarded", "for=127.0.0.1;proto=https"), (FOR, "198.51.100.1")], PROXY),
-            (PROXY, &[("forwarded", "nonsense"), (FOR, "198.51.100.1")], PROXY),
+            (PROXY, &[("forwarded", "for=127.0.0.1;proto=https"), (FOR, "198.51.100.1")], "10.0.0.1 forwarded"),
+            (PROXY, &[("forwarded", "nonsense"), (FOR, "198.51.100.1")], "10.0.0.1 forwarded"),
+            (PROXY, &[("forwarded", "for=198.51.100.1"), (FOR, "\u{e9}")], "10.0.0.1 forwarded"),
+            // What the client wrote before the proxy's word cannot hide that.
+            (PROXY, &[(FOR, "\u{e9}, 198.51.100.1")], "198.51.100.1 forwarded"),
+            (PROXY, &[(FOR, "\u{e9}"), (FOR, "198.51.100.1")], "198.51.100.1 forwarded"),
+            (PROXY, &[("forwarded", "nonsense, for=198.51.100.1")], "198.51.100.1 forwarded"),
+            (PROXY, &[("forwarded", "for=\"x, for=198.51.100.1")], "198.51.100.1 forwarded"),
+            (PROXY, &[(FOR, "198.51.100.1"), (PROTO, "\u{e9}")], "198.51.100.1 forwarded"),
             // By which scheme.
             (PROXY, &[(FOR, "198.51.100.1"), (PROTO, "https")], "198.51.100.1 forwarded https"),
             (PROXY, &[(FOR, "1.1.1.1, 198.51.100.1"), (PROTO, "http, https")], "198.51.100.1 forwarded https"),
