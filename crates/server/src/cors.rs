@@ -11,9 +11,8 @@ use crate::body::Body;
 use crate::host::Authority;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
-const HEADERS: HeaderValue = HeaderValue::from_static(
-    "Content-Type, Accept, Authorization, A2A-Version, A2A-Extensions, X-A2A-Extensions, Last-Event-ID, Idempotency-Key, Sabir-Push-Events, X-Request-Id",
-);
+/// Beside these, those that API keys are shown in.
+const HEADERS: &str = "Content-Type, Accept, Authorization, A2A-Version, A2A-Extensions, X-A2A-Extensions, Last-Event-ID, Idempotency-Key, Sabir-Push-Events, X-Request-Id";
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("A2A-Extensions, X-A2A-Extensions, ETag, Retry-After, WWW-Authenticate, X-Request-Id");
 const ONE_DAY: HeaderValue = HeaderValue::from_static("86400");
@@ -63,15 +62,21 @@ fn is_at(origin: &str, host: &Authority<'_>) -> bool {
     Authority::parse(authority).is_some_and(|origin| origin.is_same(host, default_port))
 }
 
-/// The answer to a browser that asks before it sends.
-pub(crate) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response<Body>> {
+/// The answer to a browser that asks before it sends. `key_headers` are those that API keys are shown in.
+pub(crate) fn preflight<'a>(
+    method: &Method,
+    headers: &HeaderMap,
+    key_headers: impl Iterator<Item = &'a str>,
+) -> Option<Response<Body>> {
     let asks = method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     asks.then(|| {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         let headers = response.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
-        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+        let allowed = [HEADERS].into_iter().chain(key_headers).collect::<Vec<_>>().join(", ");
+        let allowed = HeaderValue::try_from(allowed).unwrap_or(HeaderValue::from_static(HEADERS));
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed);
         headers.insert(header::ACCESS_CONTROL_MAX_AGE, ONE_DAY);
         response
     })
@@ -117,6 +122,19 @@ mod tests {
             assert_eq!(say(allowed, Some("127.0.0.1:41242"), &origins), expected, "{origin:?} with {allowed:?}");
         }
         assert_eq!(say(&["*"], None, &["https://a.example", "https://b.example"]), "refused");
+    }
+
+    #[test]
+    fn a_preflight_allows_the_headers_that_keys_are_shown_in() {
+        let mut asks = HeaderMap::new();
+        assert!(preflight(&Method::OPTIONS, &asks, [].into_iter()).is_none());
+        asks.insert(header::ACCESS_CONTROL_REQUEST_METHOD, HeaderValue::from_static("POST"));
+        assert!(preflight(&Method::POST, &asks, [].into_iter()).is_none());
+        for (keys, end) in [(&[][..], "X-Request-Id"), (&["x-api-key", "x-other-key"], "x-api-key, x-other-key")] {
+            let response = preflight(&Method::OPTIONS, &asks, keys.iter().copied()).unwrap();
+            let allowed = response.headers()[header::ACCESS_CONTROL_ALLOW_HEADERS].to_str().unwrap();
+            assert!(allowed.contains(", Authorization, ") && allowed.ends_with(end), "{allowed}");
+        }
     }
 
     #[test]

@@ -85,10 +85,11 @@ impl App {
 
     async fn for_origin(&self, parts: &Parts, asking: &mut Asking, host: Option<Authority<'_>>) -> Response<Body> {
         let origin = self.inner.settings.cors.judge(&parts.headers, host.as_ref());
-        let mut response = match (&origin, cors::preflight(&parts.method, &parts.headers)) {
-            (RequestOrigin::Allowed(_), Some(response)) => response,
-            _ => self.exchange(parts, asking, host, &origin).await,
-        };
+        let mut response =
+            match (&origin, cors::preflight(&parts.method, &parts.headers, self.inner.auth.key_headers())) {
+                (RequestOrigin::Allowed(_), Some(response)) => response,
+                _ => self.exchange(parts, asking, host, &origin).await,
+            };
         if response.status() == StatusCode::UNAUTHORIZED {
             self.inner.auth.challenge(&self.inner.cards.base(parts, host), &parts.headers, &mut response);
         }

@@ -1,8 +1,8 @@
 //! Who calls: which credential a request shows, and whose it is.
 //!
 //! `Auth` is the one source of what is enforced and of what the cards and the metadata say of it. Without a credential in
-//! its settings everybody is the anonymous caller. A request that shows a credential that does not count is refused, even
-//! if it shows another one that would: nobody should have to guess as whom it was let in.
+//! its settings everybody is the anonymous caller. Of several credentials the first decides (`Authorization`, then the
+//! headers of API keys, then the certificate): if it does not count, the request is refused although another one would.
 
 mod card_security;
 mod challenge;
@@ -95,6 +95,11 @@ impl Auth {
         self.takes_bearer() || !self.api_keys.is_empty() || self.takes_certificates()
     }
 
+    /// The headers that API keys are shown in.
+    pub(crate) fn key_headers(&self) -> impl Iterator<Item = &str> {
+        self.api_keys.iter().map(|(header, _)| header.as_str())
+    }
+
     fn takes_certificates(&self) -> bool {
         self.certificate_scopes.is_some()
     }
@@ -113,7 +118,7 @@ impl Auth {
         if !self.is_required() {
             return Ok(Caller::anonymous().from_peer(peer.address));
         }
-        let caller = match Presented::find(headers, self.api_keys.iter().map(|(name, _)| name.as_str()))? {
+        let caller = match Presented::find(headers, self.key_headers())? {
             Presented::Bearer(token) if self.takes_bearer() => self.bearer(token).await?,
             Presented::ApiKey { header, key } => {
                 let table = self.api_keys.iter().find(|(name, _)| name == header).map(|(_, table)| table);
