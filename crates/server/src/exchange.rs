@@ -48,6 +48,11 @@ impl App {
                 self.refuse(&parts, &locate(&head, &self.visible_agents(None)).responder(&head), &error)
             }
         };
+        if self.inner.auth.is_required() {
+            // Caches do not know every header that a credential is shown in.
+            let caching = response.headers_mut().entry(header::CACHE_CONTROL);
+            caching.or_insert(HeaderValue::from_static("no-store"));
+        }
         self.inner.settings.cors.vary(&mut response);
         if let Some(id) = request_id::given(&parts.headers) {
             response.headers_mut().entry(X_REQUEST_ID).or_insert_with(|| id.clone());

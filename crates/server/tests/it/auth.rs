@@ -130,6 +130,7 @@ async fn tasks_belong_to_who_sent_them() {
         let headers = [who, ("A2A-Version", "1.0")];
         let told = ask(served.address, "GET", &format!("/tasks/{task}"), &headers, "").await;
         assert_eq!(told.status, status, "{who:?} {task}: {}", told.body);
+        assert!(told.head.contains("cache-control: no-store"), "no cache may show it to another: {}", told.head);
     }
 }
 
