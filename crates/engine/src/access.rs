@@ -12,7 +12,9 @@
 
 use std::sync::Arc;
 
-use sabir_model::{AgentId, Call, Caller, Error, Message, Owner, Purpose, PushCall, Send, Task, TaskId, scope};
+use sabir_model::{
+    AgentId, Call, Caller, ContextId, Error, Message, Owner, Purpose, PushCall, Send, Task, TaskId, scope,
+};
 use sabir_store::{Others, TaskRow};
 
 use crate::Hosted;
@@ -155,7 +157,7 @@ impl Engine {
         caller.may_read(agent).then(|| Err(lacks(action, agent)))
     }
 
-    /// Finds a task of another owner, or one of its own that the caller sees as an approver only.
+    /// Finds a task of another owner, or one of its own that the caller sees as an approver only: the newest.
     pub(crate) async fn locate_of_others(
         &self,
         caller: &Caller,
@@ -163,13 +165,53 @@ impl Engine {
         id: &TaskId,
         action: Action,
     ) -> Result<Option<Located>, Error> {
-        if caller.is_admin() {
-            let newest = self.core.store.find_of_all(agent, id, 1).await?.pop();
-            return Ok(newest.map(|row| located(row, TaskRights::Owner)));
+        Ok(self.all_of_others(caller, agent, id, action, 1).await?.into_iter().next())
+    }
+
+    /// Finds the task of another owner that a message is for. Any caller may choose the id that another's task has, and the
+    /// questions of both have the same ids. So an id that several owners have is not enough: whoever read one question must
+    /// not answer the other.
+    pub(crate) async fn addressed_of_others(
+        &self,
+        caller: &Caller,
+        agent: Option<&AgentId>,
+        id: &TaskId,
+        context: Option<&ContextId>,
+    ) -> Result<Option<Located>, Error> {
+        let mut found = self.all_of_others(caller, agent, id, Action::Answer, MAX_SAME_ID).await?;
+        // One that does not match is refused later, by its own rules.
+        if found.len() > 1 {
+            found.retain(|task| context.is_none_or(|context| task.context == *context));
         }
+        match found.len() {
+            0 | 1 => Ok(found.pop()),
+            _ => Err(Error::invalid(
+                "message.contextId",
+                match context {
+                    None => "is required: tasks of several owners have this id",
+                    Some(_) => "is not enough: tasks of several owners have this id and this context",
+                },
+            )),
+        }
+    }
+
+    /// The tasks with this id that the caller sees by other rights than an owner's, the newest first.
+    async fn all_of_others(
+        &self,
+        caller: &Caller,
+        agent: Option<&AgentId>,
+        id: &TaskId,
+        action: Action,
+        limit: usize,
+    ) -> Result<Vec<Located>, Error> {
+        if caller.is_admin() {
+            let rows = self.core.store.find_of_all(agent, id, limit).await?;
+            return Ok(rows.into_iter().map(|row| located(row, TaskRights::Owner)).collect());
+        }
+        let mut found = Vec::new();
         let is_approver = action.is_for_approvers() && self.listed_others(caller) != Others::None;
         if !is_approver {
-            return Ok(None);
+            return Ok(found);
         }
         for row in self.core.store.find_of_all(agent, id, MAX_SAME_ID).await? {
             if row.state.is_waiting()
@@ -178,10 +220,13 @@ impl Engine {
                 && let Some(task) = self.core.store.load(row.no).await?
                 && may_approve(caller, &task)
             {
-                return Ok(Some(located(row, TaskRights::Approver)));
+                found.push(located(row, TaskRights::Approver));
+                if found.len() == limit {
+                    break;
+                }
             }
         }
-        Ok(None)
+        Ok(found)
     }
 }
 

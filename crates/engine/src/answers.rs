@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
-use sabir_model::{Caller, Error, Message, Part, QuestionId, Task};
+use sabir_model::{Error, Message, Part, QuestionId, Task};
 
 use crate::engine::Engine;
+use crate::topic::TopicKey;
 
 /// What one of several answers refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,12 +26,15 @@ impl Engine {
     /// in the meantime, the message must not answer the next one. Returns the result of each answer.
     pub(crate) async fn sort_answers(
         &self,
-        caller: &Caller,
+        task: Option<&TopicKey>,
         send: &sabir_model::Send,
         message: &mut Arc<Message>,
     ) -> Result<Vec<Result<(), Error>>, Error> {
-        let id = message.task.as_ref().ok_or_else(|| Error::invalid("message.taskId", "is required"))?;
-        let task = self.task(caller, send.agent.as_ref(), id).await?.task;
+        let task = match (task, &message.task) {
+            (Some(key), _) => self.task_of(key).await?,
+            (None, Some(id)) => return Err(Error::TaskNotFound(id.clone())),
+            (None, None) => return Err(Error::invalid("message.taskId", "is required")),
+        };
         let answers: Vec<&Vec<Part>> = [&message.parts].into_iter().chain(&send.further).collect();
         let subjects: Vec<AnswerSubject> = answers.iter().map(|parts| subject_of(&task, message, parts)).collect();
         let is_named = subjects.contains(&AnswerSubject::OpenQuestion);

@@ -160,6 +160,24 @@ impl Engine {
         }
     }
 
+    /// The same for a message that names this task, and perhaps its context.
+    pub(crate) async fn locate_addressed(
+        &self,
+        caller: &Caller,
+        agent: Option<&AgentId>,
+        id: &TaskId,
+        context: Option<&ContextId>,
+    ) -> Result<Located, Error> {
+        let own = self.locate_own(caller, agent, id, Action::Answer).await?;
+        if let Some(Ok(found)) = own {
+            return Ok(found);
+        }
+        match self.addressed_of_others(caller, agent, id, context).await? {
+            Some(found) => Ok(found),
+            None => own.unwrap_or_else(|| Err(Error::TaskNotFound(id.clone()))),
+        }
+    }
+
     /// `Some(Err(_))`: the caller sees the task, but may not do this.
     async fn locate_own(
         &self,

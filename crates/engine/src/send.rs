@@ -43,6 +43,14 @@ impl Addressed {
         matches!(&self.task, NamedTask::Known(task) if task.rights == TaskRights::Approver)
     }
 
+    /// The task that exists already.
+    fn known(&self) -> Option<&TopicKey> {
+        match &self.task {
+            NamedTask::Known(task) => Some(&task.key),
+            NamedTask::Nothing | NamedTask::New(_) => None,
+        }
+    }
+
     /// The owner of the task that the message is for.
     fn owner<'a>(&'a self, caller: &'a Caller) -> &'a Owner {
         match &self.task {
@@ -134,7 +142,7 @@ impl Engine {
             let registered = registered.ok_or_else(|| self.agent_not_found(caller, Some(&addressed.agent)))?.clone();
             let answered = match send.further[..] {
                 [] => None,
-                [..] => Some(self.sort_answers(caller, &send, &mut message).await?),
+                [..] => Some(self.sort_answers(addressed.known(), &send, &mut message).await?),
             };
             let about = registered.hosted.about();
             check_offer(&registered, &about, &send, &message)?;
@@ -199,7 +207,8 @@ impl Engine {
                 task: NamedTask::Nothing,
             });
         };
-        match (self.locate(caller, send.agent.as_ref(), task, Action::Answer).await, send.on_unknown) {
+        let context = send.message.context.as_ref();
+        match (self.locate_addressed(caller, send.agent.as_ref(), task, context).await, send.on_unknown) {
             (Ok(found), _) => Ok(Addressed { agent: found.key.agent.clone(), task: NamedTask::Known(found) }),
             (Err(Error::TaskNotFound(task)), OnUnknown::Create) => {
                 let agent = self.agent_for(caller, send.agent.as_ref(), Action::Run)?.hosted.id.clone();

@@ -341,9 +341,10 @@ async fn a_pending_approval_outlives_its_server() {
     assert_eq!(last_words(&settled(&engine, &task.id).await), "resumed Permission yes");
 }
 
-/// Several owners have a waiting task of the same id: the approver answers the newest of those that wait for it.
+/// Several owners have a waiting task of the same id, and questions with the same id: whoever saw the question of one must
+/// not answer that of the other. The newest of those that wait is shown.
 #[tokio::test]
-async fn an_id_at_several_owners_is_the_newest_that_waits() {
+async fn an_id_at_several_owners_is_answered_only_with_the_context() {
     let engine = engine().await;
     let coder = Some(AgentId::parse("coder").unwrap());
     let id = TaskId::parse("same").unwrap();
@@ -351,16 +352,55 @@ async fn an_id_at_several_owners_is_the_newest_that_waits() {
         let on_unknown = sabir_model::OnUnknown::Create;
         Call::Send(Box::new(Send { agent: coder.clone(), on_unknown, ..to(&id, text(words)) }))
     };
-    for (who, words) in [("ann", "run"), ("bob", "run"), ("cy", "name"), ("di", "work")] {
-        engine.call(&caller(who, &["run"]), make(words)).await.unwrap();
+    let owner = |name: &str| caller(name, &["run"]);
+    let ann = task_of(engine.call(&owner("ann"), make("run")).await.unwrap());
+    // The approver has read the question of ann's task when bob makes one of the same id.
+    let seen = get(&engine, &ops(), &id).await.unwrap();
+    let bob = task_of(engine.call(&owner("bob"), make("run")).await.unwrap());
+    for (who, words) in [("cy", "name"), ("di", "work")] {
+        engine.call(&owner(who), make(words)).await.unwrap();
     }
     assert_eq!(listed(&engine, &ops(), None).await, "same same");
-    for expected in ["bob", "ann"] {
-        assert_eq!(get(&engine, &ops(), &id).await.unwrap().owner, caller(expected, &[]).owner);
-        send(&engine, &ops(), &id, text("yes")).await.unwrap();
-        while get(&engine, &caller(expected, &["run"]), &id).await.unwrap().status.state == State::InputRequired {
-            tokio::task::yield_now().await;
+    assert_eq!(seen.open_question(), bob.open_question());
+    let named = format!(r#"{{"questionId":"{}","approved":true}}"#, seen.open_question().unwrap());
+    let named = || {
+        let base = text("yes");
+        let metadata = Some(Json::parse(&named).unwrap());
+        Send { message: sabir_model::IncomingMessage { metadata, ..base.message }, ..base }
+    };
+    let several = || Send { further: vec![vec![Part::text("yes")]], ..named() };
+    for who in [ops(), caller("root", &["admin"])] {
+        for answer in [text("yes"), named(), several()] {
+            let refused = send(&engine, &who, &id, answer).await;
+            assert!(
+                matches!(&refused, Err(Error::Invalid(violations)) if violations[0].field == "message.contextId"),
+                "{refused:?}"
+            );
         }
+    }
+    let in_context = |task: &Task, answer: Send| {
+        let context = Some(task.context.clone());
+        Send { message: sabir_model::IncomingMessage { context, ..answer.message }, ..answer }
+    };
+    let is_waiting =
+        async |name: &str| get(&engine, &owner(name), &id).await.unwrap().status.state == State::InputRequired;
+    let answer = to(&id, in_context(&seen, several()));
+    match engine.call(&ops(), Call::Send(Box::new(answer))).await {
+        Ok(Answer::Answered(_, results)) => assert!(results[0].is_ok(), "{results:?}"),
+        Ok(_) => panic!("no results"),
+        Err(error) => panic!("{error:?}"),
+    }
+    while is_waiting("ann").await {
+        tokio::task::yield_now().await;
+    }
+    assert!(is_waiting("bob").await, "only the task in the context is answered");
+    // A late answer to ann's question does not become one to bob's.
+    let late = send(&engine, &ops(), &id, in_context(&ann, named())).await;
+    assert!(late.is_err() && is_waiting("bob").await, "{late:?}");
+    assert_eq!(get(&engine, &ops(), &id).await.unwrap().owner, owner("bob").owner);
+    send(&engine, &ops(), &id, text("yes")).await.unwrap();
+    while is_waiting("bob").await {
+        tokio::task::yield_now().await;
     }
     assert!(is_gone(&get(&engine, &ops(), &id).await));
 }

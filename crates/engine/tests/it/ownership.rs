@@ -6,9 +6,9 @@ use sabir_engine::{
     AdmittedWebhook, AgentError, Answer, Builder, Engine, Limits, Outcome, Turn, WebhookPolicy, WebhookRefusal,
 };
 use sabir_model::{
-    AgentId, Birth, Call, Caller, Cancel, ContextAlone, Delivery, Error, Get, IdempotencyKey, List, Message, MessageId,
-    OnFinishedCancel, OnFinishedSubscribe, OnUnknown, Part, PushCall, PushConfig, PushConfigId, PushEvents, Required,
-    Send, State, Subscribe, Task, TaskId, Wanted,
+    AgentId, Birth, Call, Caller, Cancel, ContextAlone, Delivery, Error, Get, IdempotencyKey, IncomingMessage, List,
+    Message, MessageId, OnFinishedCancel, OnFinishedSubscribe, OnUnknown, Part, PushCall, PushConfig, PushConfigId,
+    PushEvents, Required, Send, State, Subscribe, Task, TaskId, Wanted,
 };
 use sabir_store::MemoryStore;
 use sabir_testkit::scripted::ScriptedAgent;
@@ -371,9 +371,14 @@ async fn an_admin_finds_its_own_task_first_and_then_the_newest_of_anybody() {
         }
     }
     assert_eq!(pages, page.tasks);
-    // What an admin sends goes into the owner's task, and says who has sent it.
-    let answer = Call::Send(Box::new(to(&id("t1"), text("an order"))));
-    let done = task_of(engine.call(&root, answer).await.unwrap());
+    // What an admin sends goes into the owner's task, and says who has sent it. Here the id is not enough to say whose.
+    let order = |context| {
+        let base = to(&id("t1"), text("an order"));
+        Call::Send(Box::new(Send { message: IncomingMessage { context, ..base.message }, ..base }))
+    };
+    assert!(matches!(engine.call(&root, order(None)).await, Err(Error::Invalid(_))));
+    let context = task_of(engine.call(&bob, get("t1")).await.unwrap()).context;
+    let done = task_of(engine.call(&root, order(Some(context))).await.unwrap());
     assert_eq!((&done.owner, done.status.message.unwrap().text()), (&bob.owner, "go an order".into()));
     let sender = |task: &Task, at: usize| task.history[at].request.as_ref().and_then(|request| request.caller.clone());
     let seen = task_of(engine.call(&bob, get("t1")).await.unwrap());
