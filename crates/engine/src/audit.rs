@@ -5,6 +5,7 @@
 //! |-------------------------------------------|-----------------------------------------------|-------------------------|
 //! | send, answer, cancel                      | by the driver, with the change (`SideRow`)    | yes                     |
 //! | webhook, admin call, look at others' task | after it, by itself                           | yes                     |
+//! | webhook that comes with a message to a task | after it, by itself, before the message     | yes                     |
 //! | change that is refused for missing rights | by itself; left out when too many are waiting | no                      |
 //!
 //! A task that the caller may not see does not exist for it, so "not found" is a refusal by rights too. A call that is
@@ -15,8 +16,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sabir_model::{
-    Addressee, Call, Caller, Error, Message, Owner, Purpose, PushCall, QuestionAnswer, QuestionId, Task, TaskId,
-    Verdict,
+    Addressee, Call, Caller, Error, Message, Owner, Purpose, PushCall, PushConfigId, QuestionAnswer, QuestionId, Task,
+    TaskId, Verdict,
 };
 use sabir_store::{
     AuditAction, AuditEntry, AuditLog, AuditPage, AuditQuery, AuditRetention, DeliveryKind, SideRow, TaskRow,
@@ -116,6 +117,15 @@ impl CallAudit {
         entry.task = Some(key.task.clone());
         entry.owner = Some(key.owner.clone());
         Some(entry)
+    }
+
+    /// The entry of a webhook that came with a message for this task.
+    pub(crate) fn for_webhook(&self, row: &TaskRow, config: &PushConfigId) -> Option<AuditEntry> {
+        let mut of_webhook = Self { entry: self.entry.clone(), is_stored: AtomicBool::new(false) };
+        of_webhook.set_task(row);
+        let entry = *of_webhook.entry?;
+        let detail = shortened(format!("config {config}, with a message"));
+        Some(AuditEntry { action: AuditAction::SetWebhook, detail, ..entry })
     }
 
     /// The driver has stored the entry.

@@ -150,10 +150,19 @@ impl Engine {
         self.admit(config, born, events).await.map(Some)
     }
 
-    /// Adds a webhook to a task that exists.
-    pub(crate) async fn add_webhook(&self, key: &TopicKey, inline: InlineWebhook) -> Result<(), Error> {
+    /// Adds a webhook to a task that exists, before the message that brought it is delivered: no event may be missed. It stays
+    /// when the message is refused, so it has an entry of its own in the audit log.
+    pub(crate) async fn add_webhook(
+        &self,
+        key: &TopicKey,
+        inline: InlineWebhook,
+        audit: &CallAudit,
+    ) -> Result<(), Error> {
         let row = self.row_of(key).await?;
-        self.store_webhook(&row, inline.of_task(&key.task)).await
+        let webhook = inline.of_task(&key.task);
+        let entry = audit.for_webhook(&row, &webhook.id);
+        self.store_webhook(&row, webhook).await?;
+        self.record(entry).await
     }
 
     async fn admit(&self, config: &PushConfig, born: Birth, events: PushEvents) -> Result<InlineWebhook, Error> {

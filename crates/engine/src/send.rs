@@ -158,7 +158,7 @@ impl Engine {
             let plan = match self.destination(caller, &send, &message, addressed).await? {
                 Destination::Task(key) => {
                     if let Some(webhook) = webhook {
-                        self.add_webhook(&key, webhook).await?;
+                        self.add_webhook(&key, webhook, audit).await?;
                     }
                     let sender = Sender { caller, is_approver: is_for_approval, audit };
                     let sent = self.deliver(&registered, key, sender, &send, message, send_guards).await?;

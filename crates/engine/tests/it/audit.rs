@@ -8,8 +8,8 @@ use sabir_engine::{
     Limits, Outcome, Turn,
 };
 use sabir_model::{
-    Call, Caller, Cancel, Error, Get, IdempotencyKey, Json, List, Message, OnFinishedCancel, Owner, Part, Required,
-    Send, State, TaskId, Wanted,
+    Call, Caller, Cancel, Error, Get, IdempotencyKey, IncomingMessage, Json, List, Message, OnFinishedCancel, Owner,
+    Part, PushConfig, PushConfigId, QuestionId, Required, Send, State, TaskId, Wanted,
 };
 use sabir_store::{AuditLog, MemoryStore, Store, StoreError};
 use sabir_testkit::clock::ManualClock;
@@ -222,6 +222,41 @@ async fn a_repeated_send_has_no_entry() {
     audited.send(send.clone()).await.unwrap();
     audited.send(send).await.unwrap();
     assert_eq!(audited.told().await, ["create"]);
+}
+
+/// A webhook is set before its message is delivered, and stays when that is refused.
+#[tokio::test]
+async fn a_webhook_of_a_message_has_an_entry_even_if_the_message_is_refused() {
+    let store = Arc::new(MemoryStore::new());
+    let builder = Builder::new(store.clone()).audit(store.clone(), AuditKeep::default());
+    let builder = builder.webhooks(Arc::new(crate::ownership::AdmitAll), store.clone());
+    let engine = builder.agent(hosted("demo", permission(), Limits::default())).start().await.unwrap();
+    let audited = Audited { engine, store };
+    let task = task_of(audited.send(text("x")).await.unwrap());
+    let push = |id: &str| PushConfig {
+        id: PushConfigId::parse(id).ok(),
+        task: None,
+        url: "https://a.example/".into(),
+        token: None,
+        authentication: None,
+    };
+    let named = |event| {
+        let id = QuestionId::issue(&task.id, event);
+        Json::parse(&format!(r#"{{"questionId":"{id}"}}"#)).ok()
+    };
+    let open = task.open_question().unwrap().event;
+    for (config, event) in [("late", open - 1), ("right", open)] {
+        let base = to(&task.id, text("yes"));
+        let message = IncomingMessage { metadata: named(event), ..base.message };
+        let sent = audited.send(Send { message, push: Some(push(config)), ..base }).await;
+        assert_eq!(sent.is_ok(), event == open, "{:?}", sent.err());
+    }
+    let told = audited.told().await;
+    assert_eq!(
+        told[..3],
+        ["create", "webhook-set (config late, with a message)", "webhook-set (config right, with a message)"]
+    );
+    assert!(told.len() == 4 && told[3].starts_with("answer (") && told[3].ends_with("with a webhook)"), "{told:?}");
 }
 
 /// Answers without a task.

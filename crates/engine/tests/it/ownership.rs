@@ -33,7 +33,7 @@ fn asking_agent() -> ScriptedAgent {
     })
 }
 
-struct AdmitAll;
+pub(crate) struct AdmitAll;
 
 impl WebhookPolicy for AdmitAll {
     fn admit<'a>(
