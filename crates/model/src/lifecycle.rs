@@ -393,7 +393,7 @@ impl Standing {
         // A question that somebody else must answer says so, whatever its agent wants to be shown.
         let needs_approval = self.approver.is_some() && question.question_type() == QuestionType::Permission;
         match self.question_form {
-            QuestionForm::WordsOnly if !needs_approval => question,
+            QuestionForm::WordsOnly if !needs_approval => question.without_approver(),
             QuestionForm::WithData | QuestionForm::WordsOnly => {
                 question.with_question_id(QuestionId::issue(&self.task, event), self.approver.as_deref())
             }

@@ -170,6 +170,20 @@ impl Message {
         Arc::new(message)
     }
 
+    /// The question as the agent words it, but for an approver that it names: an agent has no say in that.
+    pub(crate) fn without_approver(self: Arc<Self>) -> Arc<Self> {
+        if self.approver().is_none() {
+            return self;
+        }
+        let mut message = Arc::unwrap_or_clone(self);
+        for part in &mut message.parts {
+            if let Some(data) = question_data(part) {
+                part.content = Content::Data(data.without_member(APPROVER));
+            }
+        }
+        Arc::new(message)
+    }
+
     /// What this message asks about, if it asks.
     pub fn question_type(&self) -> QuestionType {
         let is_permission = |part: &Part| {
