@@ -242,7 +242,7 @@ async fn a_webhook_of_a_message_has_an_entry_even_if_the_message_is_refused() {
     };
     let named = |event| {
         let id = QuestionId::issue(&task.id, event);
-        Json::parse(&format!(r#"{{"questionId":"{id}"}}"#)).ok()
+        Json::parse(format!(r#"{{"questionId":"{id}"}}"#)).ok()
     };
     let open = task.open_question().unwrap().event;
     for (config, event) in [("late", open - 1), ("right", open)] {
