@@ -80,7 +80,8 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             loaded.check_requirements(&surroundings.machine)?;
             process::adopt_orphans();
             let style = LogStyle::choose(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref());
-            serve::run(loaded.config, surroundings, style)?;
+            let again = move || Ok(config::load(&options, std::env::vars_os())?.config);
+            serve::run(loaded.config, surroundings, style, Box::new(again))?;
         }
         CliCommand::Config(ConfigOptions { schema: true, .. }) => print(&config::schema())?,
         CliCommand::Config(ConfigOptions { options, schema: false }) => {

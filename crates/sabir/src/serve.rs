@@ -16,8 +16,8 @@ use sabir_outbound::EgressPolicy;
 use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
-    AddressRange, AdminAccess, ApiKey, App, AuthSettings, CardSettings, CertificateGrant, CorsSettings, HostCheck,
-    HostName, Listeners, PeerLimit, RequestLimits, ServerSettings, Timeouts, Tls, TrustedProxies,
+    AddressRange, AdminAccess, ApiKey, App, AuthSettings, CardSettings, CertificateGrant, CorsSettings, Credential,
+    HostCheck, HostName, Listeners, PeerLimit, RequestLimits, ServerSettings, Timeouts, Tls, TrustedProxies,
 };
 use sabir_store::{AuditLog, MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::{Notify, watch};
@@ -27,7 +27,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::card_signer::{card_signer, jwks};
-use crate::config::{self, Config, LogFormat, StoreUrl};
+use crate::config::{self, Config, LogFormat, Problems, StoreUrl};
 use crate::dev_tls::DevCertificate;
 use crate::hosting::{Surroundings, host};
 use crate::identity_documents;
@@ -59,10 +59,11 @@ impl LogStyle {
     }
 }
 
-pub fn run(config: Config, surroundings: Surroundings, style: LogStyle) -> anyhow::Result<()> {
+/// `load` reads the configuration again, when SIGHUP asks for it.
+pub fn run(config: Config, surroundings: Surroundings, style: LogStyle, load: Load) -> anyhow::Result<()> {
     start_logging(&config, style);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let stopped = runtime.block_on(serve(config, surroundings));
+    let stopped = runtime.block_on(serve(config, surroundings, load));
     runtime.shutdown_timeout(THREADS);
     // Guards would end what is left, but for those that their programs have stopped. Not before nobody works any more: what
     // sees a program of its own killed would go on without it.
@@ -80,7 +81,7 @@ enum Stopped {
     AtOnce,
 }
 
-async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Stopped> {
+async fn serve(config: Config, surroundings: Surroundings, load: Load) -> anyhow::Result<Stopped> {
     let OpenStore { store, outbox, audit } = open_store(&config)?;
     let webhooks = webhooks(&config)?;
     let tls = open_tls(&config)?;
@@ -126,12 +127,14 @@ async fn serve(config: Config, surroundings: Surroundings) -> anyhow::Result<Sto
     tokio::spawn(process::reap_orphans());
     tokio::spawn(keep_tidy(surroundings.host.clone(), engine.clone()));
     let (close, closed) = watch::channel(false);
-    let mut serving = tokio::spawn(listeners.serve(app, closed, LINGER));
-    let reload = tls.as_ref().map(|tls| {
+    let mut serving = tokio::spawn(listeners.serve(app.clone(), closed, LINGER));
+    let certificates = tls.as_ref().map(|tls| {
         let asked = Arc::new(Notify::new());
         tokio::spawn(tls.tls.clone().keep_current(asked.clone()));
         asked
     });
+    let reload = Arc::new(Notify::new());
+    tokio::spawn(keep_credentials_current(reload.clone(), certificates, app, load));
     let mut signals = Signals::new(reload)?;
     announce(&config, &addresses, tls.as_ref())?;
     let mut latest = signals.next().await;
@@ -338,8 +341,44 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
     }
 }
 
-fn auth_settings(Config { auth, server, agents, .. }: &Config) -> AuthSettings {
+/// Reads the configuration again.
+pub type Load = Box<dyn Fn() -> Result<Config, Problems> + Send + Sync>;
+
+/// On SIGHUP: the certificates and the listed tokens and keys. What else has changed in the file waits for a restart.
+async fn keep_credentials_current(asked: Arc<Notify>, certificates: Option<Arc<Notify>>, app: App, load: Load) {
+    loop {
+        asked.notified().await;
+        if let Some(certificates) = &certificates {
+            certificates.notify_one();
+        }
+        let (tokens, api_keys) = match load() {
+            Ok(config) => listed_credentials(&config.auth),
+            Err(problems) => {
+                tracing::warn!(%problems, "SIGHUP: the configuration has mistakes; nothing of it was reloaded");
+                continue;
+            }
+        };
+        match app.reload_credentials(&tokens, &api_keys) {
+            Ok(()) => tracing::info!(
+                tokens = tokens.len(),
+                api_keys = api_keys.len(),
+                "SIGHUP: tokens and API keys were reloaded; other settings need a restart"
+            ),
+            Err(reason) => tracing::warn!(reason, "SIGHUP: tokens and API keys were not reloaded"),
+        }
+    }
+}
+
+/// The tokens and API keys that the configuration lists.
+fn listed_credentials(auth: &config::AuthSection) -> (Vec<Credential>, Vec<ApiKey>) {
     let named = auth.token.iter().filter_map(config::CredentialConfig::credential);
+    let key = |key: &config::CredentialConfig| {
+        key.credential().map(|credential| ApiKey { header: key.header.clone(), credential })
+    };
+    (auth.tokens.iter().cloned().chain(named).collect(), auth.api_key.iter().filter_map(key).collect())
+}
+
+fn auth_settings(Config { auth, server, agents, .. }: &Config) -> AuthSettings {
     // Scopes that agents name count in tokens too.
     let approvers: Vec<String> = agents.iter().filter_map(|agent| agent.approver.clone()).collect();
     let with_approvers = auth.issuers.iter().cloned().map(|mut issuer| {
@@ -350,12 +389,10 @@ fn auth_settings(Config { auth, server, agents, .. }: &Config) -> AuthSettings {
     let issuers = issuers.expect("the configuration has checked the addresses");
     // Not waited for: the server starts without its issuers.
     issuers.prefetch();
-    let key = |key: &config::CredentialConfig| {
-        key.credential().map(|credential| ApiKey { header: key.header.clone(), credential })
-    };
+    let (tokens, api_keys) = listed_credentials(auth);
     AuthSettings {
-        tokens: auth.tokens.iter().cloned().chain(named).collect(),
-        api_keys: auth.api_key.iter().filter_map(key).collect(),
+        tokens,
+        api_keys,
         issuers: Arc::new(issuers),
         certificates: server
             .tls_client_ca

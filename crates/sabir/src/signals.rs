@@ -24,12 +24,12 @@ pub struct Signals {
     /// `None`: whoever started Sabir wants it to outlive the terminal, as `nohup` does.
     hangup: Option<Signal>,
     has_terminal: bool,
-    /// Who reads files again on SIGHUP; `None`: there are none.
-    reload: Option<Arc<Notify>>,
+    /// Who reads files again on SIGHUP.
+    reload: Arc<Notify>,
 }
 
 impl Signals {
-    pub fn new(reload: Option<Arc<Notify>>) -> anyhow::Result<Self> {
+    pub fn new(reload: Arc<Notify>) -> anyhow::Result<Self> {
         let hangup = match is_hangup_ignored() {
             true => None,
             false => Some(signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?),
@@ -53,10 +53,7 @@ impl Signals {
                     if self.has_terminal {
                         return StopRequest::Stop;
                     }
-                    match &self.reload {
-                        Some(reload) => reload.notify_one(),
-                        None => tracing::info!("SIGHUP: no setting can be changed while the server runs; nothing was reloaded"),
-                    }
+                    self.reload.notify_one();
                 }
             }
         }

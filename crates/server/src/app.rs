@@ -9,7 +9,7 @@ use sabir_model::Caller;
 use sabir_wire::{CardFormat, Compat};
 
 use crate::admin::AdminAccess;
-use crate::auth::{Auth, AuthSettings, RefusalLog};
+use crate::auth::{ApiKey, Auth, AuthSettings, Credential, RefusalLog};
 use crate::budget::Budget;
 use crate::cards::Cards;
 use crate::connections::Timeouts;
@@ -139,6 +139,14 @@ impl App {
     /// The agents as this caller sees them; `None`: it is not known who calls.
     pub(crate) fn visible_agents<'a>(&'a self, caller: Option<&'a Caller>) -> VisibleAgents<'a> {
         VisibleAgents { engine: &self.inner.engine, caller }
+    }
+
+    /// Takes these tokens and keys from now on, and no others; calls that are under way go on.
+    ///
+    /// # Errors
+    /// One is of a kind that this server has not taken so far.
+    pub fn reload_credentials(&self, tokens: &[Credential], api_keys: &[ApiKey]) -> Result<(), String> {
+        self.inner.auth.reload(tokens, api_keys)
     }
 
     /// What large requests and replies take now, in bytes.

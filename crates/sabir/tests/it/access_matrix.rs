@@ -4,7 +4,10 @@
 //! `requests` is the one table of methods. A request is about the task `ID`; the test puts in an own one, a foreign one and
 //! one that does not exist.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use sabir_testkit::http::HttpReply;
+use sabir_testkit::oidc_provider::{AUDIENCE, ServedProvider};
 use serde_json::{Value, json};
 
 use crate::server_fixture::ServerFixture;
@@ -189,6 +192,8 @@ const FOREIGN: &str = "tasks-000002";
 const MISSING: &str = "tasks-000003";
 
 struct Matrix {
+    /// Issues tokens; the server takes them.
+    issuer: ServedProvider,
     fixture: ServerFixture,
     sent: std::cell::Cell<u32>,
 }
@@ -204,9 +209,19 @@ impl Matrix {
         let reader = "[[auth.token]]\nsubject = 'alice'\nscopes = ['read']\n";
         let nobody = "[[auth.token]]\nsubject = 'alice'\nscopes = ['run:other']\n";
         let hash = |secret: &str| format!("hash = '{}'\n", sabir_server::Digest::of(secret.as_bytes()));
-        let tokens = [reader, &hash("token-that-reads"), nobody, &hash("token-of-no-use")].concat();
-        let matrix =
-            Self { fixture: ServerFixture::configured(&(config.concat() + &tokens)), sent: std::cell::Cell::new(0) };
+        let other_tenant = "[[auth.token]]\nsubject = 'alice'\ntenant = 'other'\n";
+        let tokens = [
+            reader,
+            &hash("token-that-reads"),
+            nobody,
+            &hash("token-of-no-use"),
+            other_tenant,
+            &hash("token-of-another-tenant"),
+        ];
+        let issuer = ServedProvider::start();
+        let table = format!("[[auth.issuer]]\nissuer = '{}'\naudience = '{AUDIENCE}'\n", issuer.provider.issuer);
+        let fixture = ServerFixture::configured(&(config.concat() + &tokens.concat() + &table));
+        let matrix = Self { issuer, fixture, sent: std::cell::Cell::new(0) };
         for (token, task) in [("token-of-alice", OWN), ("token-of-bob", FOREIGN)] {
             let message = json!({"role": "user", "parts": [{"type": "text", "text": "hi"}]});
             let send =
@@ -226,6 +241,14 @@ impl Matrix {
             assert_eq!(told(&matrix.ask(&request, Some(token), task)), Told::In);
         }
         matrix
+    }
+
+    /// A token of the issuer that expires so many seconds from now.
+    fn issued(&self, seconds: i64) -> String {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
+        let mut claims = self.issuer.provider.claims("alice", now);
+        claims["exp"] = json!(now + seconds);
+        self.issuer.provider.key().token(&claims)
     }
 
     fn ask(&self, request: &MatrixRequest, token: Option<&str>, task: &str) -> HttpReply {
@@ -260,7 +283,8 @@ fn only_a_right_credential_lets_a_caller_in() {
                 format!("{} at {} with {token:?}: {} {}", request.name, request.path, reply.status, reply.text()),
             )
         };
-        for token in [None, Some("nobody's"), Some("token-of-alic"), Some("")] {
+        let expired = matrix.issued(-3600);
+        for token in [None, Some("nobody's"), Some("token-of-alic"), Some(""), Some(&expired)] {
             let (outcome, shown) = case(token);
             assert_eq!(outcome, Told::Unauthenticated, "{shown}");
         }
@@ -301,8 +325,13 @@ fn a_foreign_task_is_answered_as_one_that_never_was() {
     let get = &requests().into_iter().find(|request| request.name == "1.0 get").unwrap();
     let before = bob(get);
     for request in requests().iter().filter(|request| matches!(request.does, Does::Reads | Does::Changes)) {
-        for token in ["token-of-alice", "token-that-reads", "token-of-no-use"] {
-            let foreign = matrix.ask(request, Some(token), FOREIGN);
+        let issued = matrix.issued(3600);
+        for token in
+            ["token-of-alice", "token-that-reads", "token-of-no-use", "token-of-another-tenant", issued.as_str()]
+        {
+            // The alice of another tenant, or of an issuer, is another alice.
+            let is_alice = !["token-of-another-tenant", issued.as_str()].contains(&token);
+            let foreign = matrix.ask(request, Some(token), if is_alice { FOREIGN } else { OWN });
             let missing = matrix.ask(request, Some(token), MISSING);
             assert_eq!(seen(&foreign), seen(&missing), "{} at {} with {token}", request.name, request.path);
             assert_ne!(
@@ -425,4 +454,36 @@ fn tasks_from_before_credentials_can_be_given_to_somebody() {
     let shown = String::from_utf8_lossy(&done.stdout).into_owned();
     assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), json!({"moved": 1, "left": 0}), "{done:?}");
     assert_eq!(told(&ask(&server, "/", "token-of-alice", &get)), Told::In);
+}
+
+#[test]
+fn tokens_are_read_again_on_sighup() {
+    let folder = tempfile::tempdir().unwrap();
+    let starter = folder.path().join("detached");
+    std::fs::write(&starter, format!("#!/bin/sh\nexec setsid '{}' \"$@\"\n", crate::SABIR)).unwrap();
+    std::fs::set_permissions(&starter, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let list = |secret: &str| {
+        let hash = sabir_server::Digest::of(secret.as_bytes());
+        let table = format!("[[auth.token]]\nsubject = 'alice'\nhash = '{hash}'\n");
+        std::fs::write(folder.path().join("sabir.toml"), table).unwrap();
+    };
+    list("first-token");
+    let log = folder.path().join("log");
+    let options = sabir_testkit::process::SabirOptions::new(starter.to_str().unwrap(), folder.path());
+    let server = options.start_with(std::fs::File::create(&log).unwrap().into());
+    let status = |token: &str| {
+        let authorization = format!("Bearer {token}");
+        server.http().exchange("GET", "/tasks", &[("Authorization", &authorization)], b"").unwrap().status
+    };
+    let reload = |expected: &str| {
+        server.signal("HUP");
+        server.until(expected, |_| std::fs::read_to_string(&log).unwrap().contains(expected).then_some(()));
+    };
+    assert_eq!((status("first-token"), status("second-token")), (200, 401));
+    list("second-token");
+    reload("tokens and API keys were reloaded");
+    assert_eq!((status("first-token"), status("second-token")), (401, 200));
+    std::fs::write(folder.path().join("sabir.toml"), "[[auth.token]]\nsubject = 'alice'\nhash = 'x'\n").unwrap();
+    reload("the configuration has mistakes");
+    assert_eq!((status("first-token"), status("second-token")), (401, 200));
 }

@@ -209,7 +209,7 @@ fn sighup_without_a_terminal_stops_nothing() {
     let mut server = options.start_with(std::fs::File::create(&log).unwrap().into());
     server.signal("HUP");
     server.until("it says that nothing is reloaded", |_| {
-        std::fs::read_to_string(&log).unwrap().contains("nothing was reloaded").then_some(())
+        std::fs::read_to_string(&log).unwrap().contains("tokens and API keys were reloaded").then_some(())
     });
     assert_eq!(server.get("/readyz").status, 200);
     server.terminate();

@@ -90,6 +90,27 @@ impl Auth {
         }
     }
 
+    /// Takes these tokens and keys from now on, and no others.
+    ///
+    /// # Errors
+    /// One is of a kind that the server has not taken so far: cards and challenges say which ones are taken.
+    pub(crate) fn reload(&self, tokens: &[Credential], api_keys: &[ApiKey]) -> Result<(), String> {
+        if !tokens.is_empty() && !self.takes_tokens() {
+            return Err("the server has taken no bearer tokens so far; restart it to begin with them".into());
+        }
+        if let Some(key) = api_keys.iter().find(|key| !self.key_headers().any(|header| header == key.header)) {
+            return Err(format!(
+                "the server has taken no keys in {} so far; restart it to begin with them",
+                key.header
+            ));
+        }
+        self.tokens.replace(tokens.iter());
+        for (header, table) in &self.api_keys {
+            table.replace(api_keys.iter().filter(|key| key.header == *header).map(|key| &key.credential));
+        }
+        Ok(())
+    }
+
     /// Whether callers must show a credential.
     pub(crate) fn is_required(&self) -> bool {
         self.takes_bearer() || !self.api_keys.is_empty() || self.takes_certificates()
@@ -110,7 +131,7 @@ impl Auth {
     }
 
     fn takes_tokens(&self) -> bool {
-        !self.tokens.is_empty()
+        self.tokens.is_used()
     }
 
     /// Who calls. The error says what is missing, and nothing of what was shown.

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::{PoisonError, RwLock};
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{SHA256, digest};
@@ -66,31 +67,46 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Callers by the digests of their secrets.
+/// Callers by the digests of their secrets. The secrets may change while the server runs; that there are some may not, so
+/// that no edit of a file opens a server to everybody.
 pub(super) struct CredentialTable {
-    callers: HashMap<Digest, Caller>,
+    /// Qualifies the subjects: the alice of a token is not the alice of a key.
+    kind: &'static str,
+    is_used: bool,
+    callers: RwLock<HashMap<Digest, Caller>>,
 }
 
 impl CredentialTable {
-    /// `kind` qualifies the subjects: the alice of a token is not the alice of a key.
-    pub(super) fn new<'a>(kind: &str, credentials: impl Iterator<Item = &'a Credential>) -> Self {
-        let caller = |grant: &Grant| {
-            let owner = Owner::new(&grant.tenant, &format!("{kind}:{}", grant.subject));
-            Caller::from(owner).with_scopes(grant.scopes.iter().map(String::as_str))
-        };
-        Self { callers: credentials.map(|each| (each.digest, caller(&each.grant))).collect() }
+    pub(super) fn new<'a>(kind: &'static str, credentials: impl Iterator<Item = &'a Credential>) -> Self {
+        let callers = callers(kind, credentials);
+        Self { kind, is_used: !callers.is_empty(), callers: RwLock::new(callers) }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.callers.is_empty()
+    /// Whether credentials of this kind are taken.
+    pub(super) fn is_used(&self) -> bool {
+        self.is_used
+    }
+
+    /// Only these count from now on.
+    pub(super) fn replace<'a>(&self, credentials: impl Iterator<Item = &'a Credential>) {
+        *self.callers.write().unwrap_or_else(PoisonError::into_inner) = callers(self.kind, credentials);
     }
 
     /// Whose secret it is.
     pub(super) fn find(&self, secret: &[u8]) -> Option<Caller> {
         let presented = Digest::of(secret);
-        let (known, caller) = self.callers.get_key_value(&presented)?;
+        let callers = self.callers.read().unwrap_or_else(PoisonError::into_inner);
+        let (known, caller) = callers.get_key_value(&presented)?;
         verify_slices_are_equal(&known.0, &presented.0).ok().map(|()| caller.clone())
     }
+}
+
+fn callers<'a>(kind: &str, credentials: impl Iterator<Item = &'a Credential>) -> HashMap<Digest, Caller> {
+    let caller = |grant: &Grant| {
+        let owner = Owner::new(&grant.tenant, &format!("{kind}:{}", grant.subject));
+        Caller::from(owner).with_scopes(grant.scopes.iter().map(String::as_str))
+    };
+    credentials.map(|each| (each.digest, caller(&each.grant))).collect()
 }
 
 /// A new secret that nobody can guess: 256 random bits.

@@ -215,3 +215,25 @@ async fn without_the_keys_of_an_issuer_nobody_is_told_that_a_token_is_wrong() {
     assert!(matches!(auth.caller(&header, &Peer::default()).await, Err(Error::IdentityUnavailable)));
     assert!(auth.caller(&headers(&[("authorization", "Bearer secret.a.b")]), &Peer::default()).await.is_ok());
 }
+
+#[tokio::test]
+async fn listed_credentials_change_while_the_server_runs() {
+    let auth = auth();
+    let bearer = |secret: &str| headers(&[("authorization", &format!("Bearer {secret}"))]);
+    let is_known = async |secret: &str| auth.caller(&bearer(secret), &Peer::default()).await.is_ok();
+    assert!(is_known("secret-a").await && !is_known("secret-n").await);
+    auth.reload(&[credential("secret-n", "nora", &["run"])], &[]).unwrap();
+    assert!(!is_known("secret-a").await && is_known("secret-n").await);
+    assert!(auth.caller(&headers(&[("x-api-key", "key-c")]), &Peer::default()).await.is_err());
+    // Whoever removes the last one has locked everybody out, and let nobody in.
+    auth.reload(&[], &[]).unwrap();
+    assert!(auth.is_required() && !is_known("secret-n").await);
+    assert!(auth.caller(&HeaderMap::new(), &Peer::default()).await.is_err());
+    let key = ApiKey { header: "x-new".into(), credential: credential("k", "kim", &[]) };
+    assert!(auth.reload(&[], &[key]).unwrap_err().contains("no keys in x-new so far"));
+    let keys_only = Auth::new(&AuthSettings {
+        api_keys: vec![ApiKey { header: "x-api-key".into(), credential: credential("k", "kim", &[]) }],
+        ..AuthSettings::default()
+    });
+    assert!(keys_only.reload(&[credential("t", "tom", &[])], &[]).is_err());
+}
