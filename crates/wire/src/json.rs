@@ -24,14 +24,14 @@ pub fn check_text(bytes: &[u8]) -> Result<&str, Error> {
     let text = std::str::from_utf8(bytes).map_err(|_| Error::NotJson("it is not UTF-8".to_owned()))?;
     // Most bodies have fewer brackets than levels are allowed, and counting brackets is cheaper than tracking the depth.
     let brackets = bytes.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
-    if brackets > MAX_DEPTH && depth(bytes) > MAX_DEPTH {
+    if brackets > MAX_DEPTH && json_depth(bytes) > MAX_DEPTH {
         return Err(Error::InvalidRequest(format!("nested deeper than {MAX_DEPTH} levels")));
     }
     Ok(text)
 }
 
-/// Brackets in strings do not count. Whether they match is for the parser to say.
-fn depth(bytes: &[u8]) -> usize {
+/// How deep JSON is nested. Brackets in strings do not count. Whether they match is for the parser to say.
+pub fn json_depth(bytes: &[u8]) -> usize {
     work::visit(bytes.len());
     let (mut depth, mut deepest) = (0usize, 0usize);
     let mut rest = bytes.iter();

@@ -48,6 +48,7 @@ pub use decoded::Decoded;
 pub use dialect::{Dialect, Operation, Payload, PushMembers, Strictness};
 pub use excerpt::excerpt;
 pub use jcs::canonical_json;
+pub use json::json_depth;
 pub use peer_response::PeerResponse;
 pub use percent::{parameters as query_parameters, value as query_value};
 pub use request_head::RequestHead;

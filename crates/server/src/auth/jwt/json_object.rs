@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
 
+use sabir_wire::json_depth;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -20,7 +21,7 @@ const DEEPEST: usize = 16;
 impl<'t> JsonObject<'t> {
     pub(super) fn parse(bytes: &'t [u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
-        if depth(bytes) > DEEPEST {
+        if json_depth(bytes) > DEEPEST {
             return None;
         }
         serde_json::from_str(text).ok()
@@ -76,30 +77,4 @@ impl<'de: 't, 't> Deserialize<'de> for JsonObject<'t> {
 
         deserializer.deserialize_map(Members).map(JsonObject)
     }
-}
-
-/// Brackets in strings do not count. Whether they match is for the parser to say.
-fn depth(bytes: &[u8]) -> usize {
-    let (mut depth, mut deepest) = (0usize, 0usize);
-    let mut rest = bytes.iter();
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'[' | b'{' => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            b'"' => {
-                while let Some(byte) = rest.next() {
-                    match byte {
-                        b'"' => break,
-                        b'\\' => drop(rest.next()),
-                        _ => {}
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    deepest
 }
