@@ -23,6 +23,8 @@ use crate::{
 };
 use method::Method;
 
+pub(crate) use method::method_name;
+
 /// A URL that takes JSON-RPC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {

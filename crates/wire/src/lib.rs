@@ -14,6 +14,7 @@ mod jcs;
 pub mod json;
 mod work;
 
+mod peer;
 mod peer_response;
 mod received_message;
 mod task_request;
@@ -42,15 +43,19 @@ mod responder;
 #[cfg(test)]
 mod fixture;
 
-pub use card::{CardFormat, CardMembers, SigningPayload, payloads_to_sign, payloads_to_verify, read_card, write_card};
+pub use card::{
+    CardFormat, CardMembers, LenientCard, SigningPayload, payloads_to_sign, payloads_to_verify, read_card,
+    read_card_leniently, write_card,
+};
 pub use compat::{CancelTerminal, Compat, TerminalMessage};
 pub use decoded::Decoded;
 pub use dialect::{Dialect, Operation, Payload, PushMembers, Strictness};
 pub use excerpt::excerpt;
 pub use jcs::canonical_json;
 pub use json::json_depth;
+pub use peer::{Binding, PeerCall, PeerError, PeerErrorKind, PeerProtocol, PeerRequest, Received};
 pub use peer_response::PeerResponse;
-pub use percent::{parameters as query_parameters, value as query_value};
+pub use percent::{encode as percent_encode, parameters as query_parameters, value as query_value};
 pub use request_head::RequestHead;
 pub use responder::{EVENT_STREAM, KEEP_ALIVE, Reply, Responder, SplitTaskReply, TaskEncoder, TaskShape, Wrapper};
 pub use surface::{Endpoint, KnownAgents, Refusal, Surface, locate};

@@ -23,8 +23,22 @@ pub enum ProtocolVersion {
 }
 
 impl ProtocolVersion {
+    /// Each of them, oldest first.
+    pub const ALL: [ProtocolVersion; 4] =
+        [ProtocolVersion::V0_1, ProtocolVersion::V0_2, ProtocolVersion::V0_3, ProtocolVersion::V1_0];
+
+    /// As `A2A-Version` and cards write it.
+    pub fn number(self) -> &'static str {
+        match self {
+            ProtocolVersion::V0_1 => "0.1",
+            ProtocolVersion::V0_2 => "0.2",
+            ProtocolVersion::V0_3 => "0.3",
+            ProtocolVersion::V1_0 => "1.0",
+        }
+    }
+
     /// Major and minor number count; a patch number is ignored.
-    fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = text.trim().splitn(3, '.').map(number);
         match (numbers.next().flatten(), numbers.next().flatten()) {
             (Some(0), Some(1)) => Some(ProtocolVersion::V0_1),

@@ -8,6 +8,7 @@ mod case;
 mod entry;
 mod flow;
 mod format;
+mod lenient;
 mod payload;
 mod read;
 mod requirement;
@@ -17,6 +18,7 @@ mod skill;
 mod write;
 
 pub use format::CardFormat;
+pub use lenient::{LenientCard, read_card_leniently};
 pub use payload::{SigningPayload, payloads_to_sign, payloads_to_verify};
 pub use read::read as read_card;
 pub use signed_members::CardMembers;

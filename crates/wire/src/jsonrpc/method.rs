@@ -1,7 +1,7 @@
 //! The table of JSON-RPC methods: the versions that have a method of this name, and its operation.
 
-use crate::Operation;
 use crate::version::MethodVersions;
+use crate::{Operation, ProtocolVersion};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Method {
@@ -54,3 +54,39 @@ impl Method {
         Some(Self { versions, operation })
     }
 }
+
+/// The name by which a server of this version knows an operation. `None`: it has no such method.
+pub(crate) fn method_name(version: ProtocolVersion, operation: Operation) -> Option<&'static str> {
+    NAMES.into_iter().find(|name| {
+        Method::find(name).is_some_and(|method| method.operation == operation && method.versions.contains(version))
+    })
+}
+
+/// Every name of the table.
+const NAMES: [&str; 25] = [
+    "SendMessage",
+    "SendStreamingMessage",
+    "GetTask",
+    "ListTasks",
+    "CancelTask",
+    "SubscribeToTask",
+    "CreateTaskPushNotificationConfig",
+    "GetTaskPushNotificationConfig",
+    "ListTaskPushNotificationConfigs",
+    "DeleteTaskPushNotificationConfig",
+    "GetExtendedAgentCard",
+    "message/send",
+    "message/stream",
+    "tasks/pushNotificationConfig/set",
+    "tasks/pushNotificationConfig/get",
+    "tasks/pushNotificationConfig/list",
+    "tasks/pushNotificationConfig/delete",
+    "agent/getAuthenticatedExtendedCard",
+    "tasks/get",
+    "tasks/cancel",
+    "tasks/resubscribe",
+    "tasks/send",
+    "tasks/sendSubscribe",
+    "tasks/pushNotification/set",
+    "tasks/pushNotification/get",
+];

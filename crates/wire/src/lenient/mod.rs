@@ -8,5 +8,5 @@ mod part;
 mod task_id;
 
 pub(crate) use message::Message;
-pub(crate) use part::DataEncoding;
+pub(crate) use part::{DataEncoding, Part};
 pub(crate) use task_id::{TaskParams, any_context_id, any_task_id};

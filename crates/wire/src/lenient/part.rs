@@ -21,7 +21,7 @@ pub(crate) enum DataEncoding {
 
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-pub(super) struct Part<'a> {
+pub(crate) struct Part<'a> {
     #[serde(borrow)]
     kind: Option<Text<'a>>,
     #[serde(rename = "type")]
@@ -44,7 +44,7 @@ object! { read Part<'a> }
 
 impl DataEncoding {
     /// Unwraps the data of a part.
-    pub(super) fn apply(self, part: &mut model::Part) {
+    pub(crate) fn apply(self, part: &mut model::Part) {
         let Content::Data(data) = &part.content else { return };
         let raw = RawJson::from(data);
         let inner = match self {

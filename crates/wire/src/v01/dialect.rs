@@ -108,7 +108,7 @@ fn read_task_request(params: &str, strictness: Strictness) -> Result<TaskRequest
 }
 
 /// For operations that came with later versions.
-fn method_not_found(operation: Operation) -> Error {
+pub(super) fn method_not_found(operation: Operation) -> Error {
     let method = match operation {
         Operation::PushList => "tasks/pushNotification/list",
         Operation::PushDelete => "tasks/pushNotification/delete",

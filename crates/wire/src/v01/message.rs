@@ -21,8 +21,8 @@ pub(super) struct Message<'a> {
 
 object! { both Message<'a> }
 
-impl<'a> From<&'a model::Message> for Message<'a> {
-    fn from(message: &'a model::Message) -> Self {
+impl<'a, Id> From<&'a model::Message<Id>> for Message<'a> {
+    fn from(message: &'a model::Message<Id>) -> Self {
         Message {
             role: Some(role_name(message.role).into()),
             parts: (&message.parts).into(),

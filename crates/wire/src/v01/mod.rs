@@ -9,7 +9,10 @@ mod frame;
 mod message;
 mod part;
 mod push;
+mod request;
 mod send;
 mod task;
 
 pub use dialect::V01;
+
+pub(crate) use request::write_call;

@@ -38,9 +38,16 @@ object! { both Message<'a> }
 
 impl<'a> From<&'a model::Message> for Message<'a> {
     fn from(message: &'a model::Message) -> Self {
+        Message::with_id(Some(&message.id), message)
+    }
+}
+
+impl<'a> Message<'a> {
+    /// `id` is that of the message, if it has one.
+    pub(super) fn with_id<Id>(id: Option<&'a model::MessageId>, message: &'a model::Message<Id>) -> Self {
         Message {
             kind: Some(KIND.into()),
-            message_id: Some((&message.id).into()),
+            message_id: id.map(Text::from),
             role: Some(role_name(message.role).into()),
             parts: (&message.parts).into(),
             context_id: message.context.as_ref().map(Text::from),

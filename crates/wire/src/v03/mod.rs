@@ -8,6 +8,7 @@ mod names;
 mod part;
 mod proto;
 mod push;
+mod request;
 mod send;
 mod task;
 
@@ -17,4 +18,6 @@ pub use proto::V03Proto;
 pub(crate) use data::{Data, read_data, read_nested, read_wrapped};
 pub(crate) use names::{read_role, read_state, role_name, state_name};
 pub(crate) use part::{File, Part};
+pub(crate) use proto::write_proto_call;
 pub(crate) use push::PushConfig;
+pub(crate) use request::{PushConfig as OutgoingPushConfig, write_call};

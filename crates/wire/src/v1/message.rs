@@ -34,8 +34,15 @@ object! { both Message<'a> }
 
 impl<'a> From<&'a model::Message> for Message<'a> {
     fn from(message: &'a model::Message) -> Self {
+        Message::with_id(Some(&message.id), message)
+    }
+}
+
+impl<'a> Message<'a> {
+    /// `id` is that of the message, if it has one.
+    pub(super) fn with_id<Id>(id: Option<&'a model::MessageId>, message: &'a model::Message<Id>) -> Self {
         Message {
-            message_id: Some((&message.id).into()),
+            message_id: id.map(Text::from),
             context_id: message.context.as_ref().map(Text::from),
             task_id: message.task.as_ref().map(Text::from),
             role: Some(role_name(message.role).into()),

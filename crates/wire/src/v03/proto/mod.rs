@@ -7,7 +7,10 @@ mod dialect;
 mod message;
 mod part;
 mod push;
+mod request;
 mod state;
 mod task_id;
 
 pub use dialect::V03Proto;
+
+pub(crate) use request::write_call as write_proto_call;
